@@ -1,0 +1,1 @@
+"""One file per figure of the papers; `models.py`, `data.py` and `sizes.py` are shared."""

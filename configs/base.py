@@ -1,0 +1,146 @@
+"""What every figure starts from: sections with defaults, at three sizes.
+
+quick: bytes of the Python standard library, L = 64, 222k parameters; two CPU cores, minutes.
+small: the same text, L = 128, 0.9M parameters; two CPU cores, about an hour, or one GPU.
+paper: TinyLlama 1.1B on SlimPajama and Starcoder, L = 2048; a TPU pod or a GPU cluster. Put
+    token shards (tools/prepare_data.py) and the Llama-2 tokenizer where `data` points.
+
+Fields are documented where they are used: `model` in nope/model/config.py, `train` and
+`search` in nope/optim.py and nope/train.py, `compute` in nope/train.py.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import data, models
+
+SIZES = ('quick', 'small', 'paper')
+
+
+def experiment(name: str, size: str) -> ConfigDict:
+    """A config without runs: the sections at `size`."""
+    if size not in SIZES:
+        raise ValueError(
+            f'{name}: size {size!r} is unknown; accepted: configs/{name}.py:quick, '
+            f'configs/{name}.py:small, configs/{name}.py:paper'
+        )
+    return ConfigDict(
+        {
+            'name': name if size == 'quick' else f'{name}_{size}',
+            'seeds': (0,),
+            'model': models.at(size),
+            'data': data.at(size),
+            'train': _train(size),
+            'search': _search(size),
+            'evaluation': _evaluation(size),
+            'grid': _grid(size),
+            'compute': _compute(size),
+            'runs': {},
+            'evals': {},
+            'figure': {'kind': ''},
+        }
+    )
+
+
+def _train(size: str) -> dict:
+    """Pre-training. At paper size TinyLlama's recipe with the NoPE learning rate; the cosine
+    ends at step 1,430,512, so the 50,000-step model is not annealed."""
+    common = {
+        'b1': 0.9,
+        'b2': 0.95,
+        'epsilon': 1e-8,
+        'weight_decay': 0.1,
+        'decayed': 'all',
+        'clip': 1.0,
+        'tail_share': 0.25,
+        'data_seed': 3407,
+        'keep': (0.2,),  # shares of the steps whose checkpoint stays: fig7 measures there
+    }
+    small_scale = {'schedule': 'linear_tail', 'decay_steps': 0, 'end_share': 0.0}
+    return (
+        common
+        | {
+            'quick': small_scale
+            | {
+                'length': 64,
+                'batch_size': 32,
+                'steps': 2400,
+                'learning_rate': 3e-3,
+                'warmup_steps': 100,
+            },
+            'small': small_scale
+            | {
+                'length': 128,
+                'batch_size': 32,
+                'steps': 2800,
+                'learning_rate': 2e-3,
+                'warmup_steps': 100,
+            },
+            'paper': {
+                'length': 2048,
+                'batch_size': 1024,
+                'steps': 50_000,
+                'learning_rate': 3.5e-4,
+                'warmup_steps': 2000,
+                'schedule': 'cosine',
+                'decay_steps': 1_430_512,
+                'end_share': 0.1,
+            },
+        }[size]
+    )
+
+
+def _search(size: str) -> dict:
+    """The search of lambda: 200 steps of 8 sequences, cosine to a tenth."""
+    del size
+    return {
+        'form': 'constant',
+        'times': (2.0,),
+        'batch_size': 8,
+        'steps': 200,
+        'learning_rate': 0.1,
+        'schedule': 'cosine',
+        'warmup_steps': 20,
+        'end_share': 0.1,
+        'tail_share': 0.25,
+        'b1': 0.9,
+        'b2': 0.95,
+        'epsilon': 1e-8,
+        'clip': 1.0,
+        'bound': 1.0,
+        'straight_through': False,
+        'start': 1.0,
+        'start_from': '',
+        'data_seed': 314,
+    }
+
+
+def _evaluation(size: str) -> dict:
+    """Windows that figures report."""
+    windows = {'quick': 512, 'small': 512, 'paper': 1000}[size]
+    batch_tokens = {'quick': 2048, 'small': 4096, 'paper': 16384}[size]
+    return {'windows': windows, 'split': 'test', 'seed': 0, 'batch_tokens': batch_tokens}
+
+
+def _grid(size: str) -> dict:
+    """Uniform scales, chosen on windows of another split than the reported ones."""
+    windows = {'quick': 96, 'small': 96, 'paper': 1000}[size]
+    return {
+        'low': 0.9,
+        'high': 2.0,
+        'increment': 0.05,
+        'windows': windows,
+        'split': 'validation',
+        'seed': 0,
+    }
+
+
+def _compute(size: str) -> dict:
+    every = {'quick': 400, 'small': 400, 'paper': 1000}[size]
+    return {
+        'mesh': {'data': 0, 'fsdp': 16 if size == 'paper' else 1, 'tensor': 1, 'context': 1},
+        'accumulate': 1,
+        'checkpoint_every': every,
+        'log_every': 10,
+        'keep': 2,
+        'threads': 1 if size != 'paper' else 8,
+    }

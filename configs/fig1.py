@@ -1,0 +1,35 @@
+"""Figure 1: attention entropy and loss by position, with and without position encoding.
+
+    python -m experiments.run --config=configs/fig1.py:quick --workdir=work/quick
+
+NoPE as trained and with one scale for all heads, rotary as trained and with dynamic NTK,
+from position 1 to twice the training length (quick and small: four times).
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, models, pieces
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('fig1', size)
+    times = 2.0 if size == 'paper' else 4.0
+    config.runs = {'nope': {}, 'rope': {'model': {'position': models.ROTARY}}}
+    config.evals = {
+        'nope': {'run': 'nope', 'times': times},
+        'rope': {'run': 'rope', 'times': times},
+        'rope_ntk': {'run': 'rope', 'times': times, 'position': models.DYNAMIC_NTK},
+    }
+    config.evals['nope_scaled'] = {
+        'run': 'nope',
+        'times': times,
+        **pieces.uniform(config, times),
+    }
+    curves = (
+        {'record': 'nope', 'label': 'NoPE'},
+        {'record': 'nope_scaled', 'label': 'NoPE, one scale'},
+        {'record': 'rope', 'label': 'RoPE'},
+        {'record': 'rope_ntk', 'label': 'RoPE, dynamic NTK'},
+    )
+    config.figure = {'kind': 'entropy_loss', 'panels': ({'title': '', 'curves': curves},)}
+    return config

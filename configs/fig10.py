@@ -1,0 +1,21 @@
+"""Figure 10: the entropy of every head of every layer by position, with HeadScale.
+
+    python -m experiments.run --config=configs/fig10.py:quick --workdir=work/quick
+
+HeadScale at four times the training length, next to the bound log2(i).
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, pieces
+
+TIMES = 4.0
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('fig10', size)
+    config.runs = {'nope': {}}
+    headscale = pieces.add_headscale(config, TIMES)
+    config.evals['headscale'] = {'run': headscale, 'times': TIMES}
+    config.figure = {'kind': 'head_entropy', 'record': 'headscale', 'label': 'HeadScale'}
+    return config

@@ -1,0 +1,32 @@
+"""Figure 3: the entropy of every head, as trained, with HeadScale, and with one scale for all.
+
+    python -m experiments.run --config=configs/fig3.py:quick --workdir=work/quick
+
+Three layers (first, middle, last; at paper size 0, 10 and 20) up to twice the training length.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, pieces
+
+TIMES = 2.0
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('fig3', size)
+    config.runs = {'nope': {}}
+    headscale = pieces.add_headscale(config, TIMES)
+    config.evals['nope'] = {'run': 'nope', 'times': TIMES}
+    config.evals['headscale'] = {'run': headscale, 'times': TIMES}
+    config.evals['uniform'] = {'run': 'nope', 'times': TIMES, **pieces.uniform(config, TIMES)}
+    config.figure = {
+        'kind': 'heads',
+        'rows': (
+            {'record': 'nope', 'label': 'NoPE'},
+            {'record': 'headscale', 'label': 'HeadScale'},
+            {'record': 'uniform', 'label': 'one scale'},
+        ),
+    }
+    if size == 'paper':
+        config.figure.layers = (0, 10, 20)
+    return config

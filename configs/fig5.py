@@ -1,0 +1,23 @@
+"""Figure 5: the scale searched for every head against its entropy at the last position.
+
+    python -m experiments.run --config=configs/fig5.py:quick --workdir=work/quick
+
+HeadScale at four times the training length; a regression line per layer.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, pieces
+
+TIMES = 4.0
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('fig5', size)
+    config.runs = {'nope': {}}
+    headscale = pieces.add_headscale(config, TIMES)
+    config.evals['headscale'] = {'run': headscale, 'times': TIMES}
+    config.figure = {'kind': 'scale_entropy', 'record': 'headscale', 'label': 'HeadScale'}
+    if size == 'paper':
+        config.figure.layers = (1, 4, 7, 10, 13, 16, 19)
+    return config

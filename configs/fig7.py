@@ -1,0 +1,30 @@
+"""Figure 7: the best uniform scale at every position, and its fit 1 + a ln(i / L).
+
+    python -m experiments.run --config=configs/fig7.py:quick --workdir=work/quick
+
+Up to eight times the training length, after a fifth of the training and after all of it
+(the paper's 10,000 and 50,000 steps).
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base
+
+TIMES = 8.0
+EARLY = 0.2  # share of the training steps; among train.keep
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('fig7', size)
+    config.runs = {'nope': {}}
+    fine = {'increment': 0.01} if size == 'paper' else {'high': 2.6, 'increment': 0.025}
+    common = {'kind': 'scale_grid', 'run': 'nope', 'times': TIMES, 'grid': fine}
+    config.evals = {'early': {**common, 'step_share': EARLY}, 'late': common}
+    config.figure = {
+        'kind': 'uniform_fit',
+        'panels': (
+            {'record': 'early', 'title': f'after {EARLY:.0%} of the training'},
+            {'record': 'late', 'title': 'after all of the training'},
+        ),
+    }
+    return config

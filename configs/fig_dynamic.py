@@ -1,0 +1,36 @@
+"""Loss against window length: constant scales pay inside L, a length-aware lambda does not.
+
+    python -m experiments.run --config=configs/fig_dynamic.py:quick --workdir=work/quick
+
+n / L from 1 to 8 on windows that end at the same tokens: the base model, the best uniform
+scale for each n, HeadScale searched at 4 L and at 8 L, and p_h(n) = 1 + a_h ln(n / L)
+searched up to 4 L. Three seeds; `--config.seeds="(0,)"` for one.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, pieces
+
+TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+SEARCHED = (1.5, 2.0, 3.0, 4.0)
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('fig_dynamic', size)
+    config.seeds = (0, 1, 2)
+    config.runs = {'nope': {}}
+    measured = {'base': 'nope'}
+    for times in (4.0, 8.0):
+        name = pieces.add_headscale(config, times)
+        measured[name] = name
+    measured['log_length'] = pieces.add_log_length(config, SEARCHED)
+    for name, run in measured.items():
+        config.evals[f'{name}/'] = {'kind': 'lengths', 'run': run, 'times': TIMES}
+    config.evals['uniform/'] = {
+        'kind': 'lengths',
+        'run': 'nope',
+        'times': TIMES,
+        'grid': {'high': 2.6},
+    }
+    config.figure = {'kind': 'length_curves'}
+    return config

@@ -1,0 +1,37 @@
+"""Model shapes of the three sizes."""
+
+NOPE = {'kind': 'none', 'base': 10_000.0, 'scaling': 'none', 'factor': 2.0}
+ROTARY = {'kind': 'rotary'}
+DYNAMIC_NTK = {'kind': 'rotary', 'scaling': 'dynamic_ntk', 'factor': 2.0}
+
+_COMMON = {
+    'head_dim': 0,  # 0: width / heads
+    'vocab_size': 0,  # 0: the tokenizer's
+    'position': NOPE,
+    'tied_head': False,
+    'norm_epsilon': 1e-5,
+    'dtype': 'float32',
+    'remat': 'none',
+    'attention': '',
+    'unroll': 1,
+}
+
+_SHAPES = {
+    'quick': {'layers': 4, 'width': 64, 'heads': 4, 'kv_heads': 4, 'mlp_width': 168},
+    'small': {'layers': 4, 'width': 128, 'heads': 4, 'kv_heads': 4, 'mlp_width': 344},
+    'paper': {
+        'layers': 22,
+        'width': 2048,
+        'heads': 32,
+        'kv_heads': 4,
+        'mlp_width': 5632,
+        'vocab_size': 32_000,
+        'dtype': 'bfloat16',
+        'remat': 'full',
+    },
+}
+
+
+def at(size: str) -> dict:
+    """The `model` section at a size."""
+    return _COMMON | _SHAPES[size]

@@ -1,0 +1,51 @@
+"""Runs and evaluations that several figures share, so that they are the same to the letter."""
+
+from ml_collections import ConfigDict
+
+# Initial scales of the paper's searches, by length in multiples of L; at other sizes the
+# best uniform scale on validation windows takes their place.
+PAPER_STARTS = {2.0: 1.2, 4.0: 1.6, 8.0: 1.7, 9.0: 1.7}
+
+
+def is_paper(config: ConfigDict) -> bool:
+    return config.name.endswith('_paper')
+
+
+def add_grid(config: ConfigDict, times: float) -> str:
+    """A grid of uniform scales on `nope` at `times` L; returns its name (one record a seed)."""
+    name = f'grid_{times:g}x/'
+    config.evals[name] = {'kind': 'scale_grid', 'run': 'nope', 'times': times}
+    return name
+
+
+def uniform(config: ConfigDict, times: float) -> dict:
+    """The paper's uniform scale for `times` L, or the best of a grid on validation windows."""
+    if is_paper(config):
+        return {'scale': PAPER_STARTS[times]}
+    return {'scale_from': add_grid(config, times)}
+
+
+def add_headscale(config: ConfigDict, times: float) -> str:
+    """The run that searches one constant scale per head at `times` L; returns its name."""
+    name = f'headscale_{times:g}x'
+    search: dict = {'form': 'constant', 'times': (times,)}
+    if is_paper(config):
+        search['start'] = PAPER_STARTS[times]
+    else:
+        search['start_from'] = add_grid(config, times)
+    config.runs[name] = {'init': 'nope', 'search': search}
+    return name
+
+
+def add_log_length(config: ConfigDict, times: tuple[float, ...]) -> str:
+    """The run that searches one coefficient of ln(n / L) per head, batches at several lengths."""
+    config.runs['log_length'] = {
+        'init': 'nope',
+        'search': {
+            'form': 'log_length',
+            'times': times,
+            'bound': 0.0,
+            'start': 0.0,
+        },
+    }
+    return 'log_length'

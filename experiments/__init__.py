@@ -1,0 +1,1 @@
+"""Entry points: from a config file to runs, records, figures and tables."""

@@ -1,0 +1,71 @@
+"""Draws figures from records alone: no accelerator, no model, no JAX.
+
+    python -m experiments.draw WORKDIR/figures/fig1 [more figure folders]
+
+A figure folder knows its records from `inputs.json`, which `experiments.run` leaves there.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from experiments import figures
+from experiments.figures.base import FigureInput
+from experiments.workspace import read_json, write_json
+from nope import records
+
+
+def write_inputs(
+    folder: pathlib.Path,
+    name: str,
+    figure: Mapping[str, Any],
+    sources: Mapping[str, pathlib.Path],
+) -> None:
+    """Notes in `folder` what the figure is drawn from. figure: its kind and options."""
+    relative = {key: os.path.relpath(path, folder) for key, path in sources.items()}
+    options = {key: value for key, value in figure.items() if key != 'kind'}
+    inputs = {'name': name, 'kind': figure['kind'], 'options': options, 'records': relative}
+    write_json(folder / 'inputs.json', inputs)
+
+
+def draw(folder: pathlib.Path) -> pathlib.Path:
+    """Draws the figure of `folder`; returns the PNG's path.
+
+    ValueError where the folder is no figure's, or where its records are missing.
+    """
+    inputs = read_json(folder / 'inputs.json')
+    if inputs is None:
+        raise ValueError(f'{folder} holds no inputs.json; experiments.run makes one')
+    found = {}
+    for name, relative in inputs['records'].items():
+        try:
+            found[name] = records.load(folder / relative)
+        except FileNotFoundError as error:
+            raise ValueError(
+                f'figure {inputs["name"]!r} needs the records of {name!r}, which are missing: '
+                f'{(folder / relative).resolve()}'
+            ) from error
+    given = FigureInput(inputs['name'], found, inputs['options'])
+    figures.write(figures.DRAW[inputs['kind']](given), folder)
+    return folder / f'{inputs["name"]}.png'
+
+
+def main(folders: list[str]) -> int:
+    if not folders:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        for folder in folders:
+            print(draw(pathlib.Path(folder)))
+    except ValueError as error:
+        print(f'error: {error}', file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

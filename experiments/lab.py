@@ -1,0 +1,334 @@
+"""Makes what a spec asks for, once: trains or restores runs, measures, keeps the records."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+import pathlib
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from tqdm import tqdm
+
+from experiments.spec import (
+    EvalSpec,
+    GridSpec,
+    LengthsSpec,
+    PositionsSpec,
+    RunSpec,
+    Windows,
+    eval_slug,
+    identifier,
+    identity,
+    uniform_model,
+)
+from experiments.workspace import Workspace, claim, locked, read_json, write_json
+from nope import data, records, sharding
+from nope.checkpoint import Checkpoints
+from nope.evals import lengths, positions, scale_grid
+from nope.model import ModelConfig
+from nope.model.lam import neutral
+from nope.records import Records
+from nope.state import Variables, abstract_variables, fresh_variables, lam_of, with_lam
+from nope.train import Compute, Interrupted, check_divisible, train
+
+log = logging.getLogger(__name__)
+
+
+class Lab:
+    """A work folder and the devices to fill it with.
+
+    batch_tokens: tokens per device in an evaluation batch.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        compute: Compute,
+        batch_tokens: int,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.workspace = workspace
+        self._compute = compute
+        self._batch_tokens = batch_tokens
+        self._should_stop = should_stop
+
+    @functools.cached_property
+    def _mesh(self) -> jax.sharding.Mesh:
+        return sharding.make_mesh(self._compute.mesh)
+
+    # Runs
+
+    def finished(self, spec: RunSpec) -> bool:
+        """Whether the run is whole. ValueError where its folder holds another one."""
+        folder = self.workspace.run(spec.slug())
+        if folder.exists():
+            claim(folder, identity(spec))
+        return read_json(folder / 'done.json') is not None
+
+    def ensure_run(self, spec: RunSpec) -> pathlib.Path:
+        """The run's folder, trained first where it is not; what it needs is made before it."""
+        folder = self.workspace.run(spec.slug())
+        if self.finished(spec):
+            return folder
+        start = self._start(spec)
+        with locked(folder):
+            if not self.finished(spec):
+                claim(folder, identity(spec))
+                began = time.monotonic()
+                self._train(spec, start, folder)
+                write_json(
+                    folder / 'done.json',
+                    {'steps': spec.train.steps, 'seconds': round(time.monotonic() - began, 1)},
+                )
+        return folder
+
+    def _start(self, spec: RunSpec) -> Callable[[], Variables]:
+        """How to make the variables that training begins from (dependencies are made now)."""
+        if spec.init is not None:
+            self.ensure_run(spec.init)
+        coefficient: float | None
+        if isinstance(spec.lam_start, GridSpec):
+            coefficient = self.ensure_records(spec.lam_start).attributes['best_scale_window']
+            bound = spec.train.optimizer.bound
+            coefficient = coefficient if bound is None else max(coefficient, bound)
+        else:
+            coefficient = spec.lam_start
+
+        def initial() -> Variables:
+            if spec.init is None:
+                variables = fresh_variables(spec.model, self._mesh, spec.seed)
+            else:
+                variables = self.variables(spec.init)
+            if spec.init is None and coefficient is None:
+                return variables
+            lam_LN = neutral(spec.model.lam, spec.model.layers, spec.model.heads)
+            if coefficient is not None:
+                lam_LN = jnp.full_like(lam_LN, coefficient)
+            return with_lam(variables, jax.device_put(lam_LN, lam_of(variables).sharding))
+
+        return initial
+
+    def _train(self, spec: RunSpec, initial: Callable[[], Variables], folder: pathlib.Path) -> None:
+        train(
+            spec.model,
+            spec.train,
+            self._compute,
+            mesh=self._mesh,
+            initial=initial,
+            batches=functools.partial(self._batches, spec),
+            folder=folder,
+            identity=identity(spec),
+            title=spec.slug().rsplit('-', 1)[0],
+            should_stop=self._should_stop,
+        )
+
+    @functools.lru_cache(maxsize=2)  # noqa: B019 (a lab lives as long as the process)
+    def variables(self, spec: RunSpec, step: int | None = None) -> Variables:
+        """Parameters and lambda of a finished run."""
+        folder = self.ensure_run(spec)
+        target = abstract_variables(spec.model, self._mesh)
+        with Checkpoints(
+            folder / 'checkpoints',
+            identity(spec),
+            keep=self._compute.keep,
+            permanent=spec.train.keep_steps,
+        ) as checkpoints:
+            return checkpoints.restore_variables(target, step)
+
+    # Data
+
+    def _batches(self, spec: RunSpec, consumed: int) -> Iterator[np.ndarray]:
+        """This process's blocks [B', T + 1] from batch `consumed` on."""
+        return data.training_batches(
+            spec.data,
+            length=spec.train.block,
+            batch_size=spec.train.batch_size,
+            seed=spec.data_seed,
+            start=consumed,
+            cache=self.workspace.data,
+            host=jax.process_index(),
+            hosts=jax.process_count(),
+            threads=self._compute.threads,
+        )
+
+    def check_training_data(self, spec: RunSpec) -> None:
+        """Raises what training would raise about its data, its batch and the mesh."""
+        check_divisible(spec.train, self._compute, self._mesh)
+        next(self._batches(spec, 0))
+
+    def blocks(self, run: RunSpec, windows: Windows) -> tuple[np.ndarray, dict[str, Any]]:
+        """Blocks [windows, length + 1] and what to say of them."""
+        found = data.eval_blocks(
+            run.data,
+            split=windows.split,
+            length=windows.block,
+            count=windows.count,
+            seed=windows.seed,
+            cache=self.workspace.data,
+        )
+        if len(found.tokens) < windows.count:
+            log.warning(
+                'only %d of %d evaluation windows of %d tokens exist in %s',
+                len(found.tokens),
+                windows.count,
+                windows.block,
+                found.description,
+            )
+        blocks = np.ascontiguousarray(found.tokens[:, -(windows.length + 1) :])
+        return blocks, {'documents': found.documents}
+
+    # Evaluations
+
+    def measured(self, spec: EvalSpec) -> bool:
+        folder = self.workspace.records(eval_slug(spec))
+        if folder.exists():
+            claim(folder, identity(spec))
+        return (folder / 'records.json').exists()
+
+    def ensure_records(self, spec: EvalSpec) -> Records:
+        """The evaluation's records, measured first where they are missing."""
+        folder = self.workspace.records(eval_slug(spec))
+        if not self.measured(spec):
+            self.ensure_run(spec.run)
+            measure = self._measurement(spec)
+            with locked(folder):
+                if not self.measured(spec):
+                    claim(folder, identity(spec))
+                    log.info('measuring %s', folder.name)
+                    found, more = measure()
+                    attributes = {**self._attributes(spec), **found.attributes, **more}
+                    records.save(dataclasses.replace(found, attributes=attributes), folder)
+        return records.load(folder)
+
+    def _measurement(self, spec: EvalSpec) -> Callable[[], tuple[Records, dict[str, Any]]]:
+        """The measurement to make (what it depends on is made now, before any lock)."""
+        if isinstance(spec, GridSpec):
+            return functools.partial(self._grid, spec)
+        if isinstance(spec, PositionsSpec):
+            scale = spec.scale
+            if isinstance(scale, GridSpec):
+                scale = self.ensure_records(scale).attributes['best_scale_window']
+            return functools.partial(self._positions, spec, scale)
+        best = [self.ensure_records(g).attributes['best_scale_window'] for g in spec.scales]
+        return functools.partial(self._lengths, spec, best)
+
+    def _grid(self, spec: GridSpec) -> tuple[Records, dict[str, Any]]:
+        blocks, facts = self.blocks(spec.run, spec.windows)
+        found = scale_grid.run(
+            spec.run.model,
+            self.variables(spec.run, spec.step),
+            blocks,
+            spec.grid,
+            train_length=spec.run.train_length,
+            progress=self._bar('scale grid'),
+            **self._execution(spec.windows),
+        )
+        return found, facts
+
+    def _positions(
+        self, spec: PositionsSpec, scale: float | None
+    ) -> tuple[Records, dict[str, Any]]:
+        blocks, facts = self.blocks(spec.run, spec.windows)
+        model, variables = self._scaled(spec.run, spec.step, scale)
+        if spec.position is not None:
+            model = dataclasses.replace(model, position=spec.position)
+        found = positions.run(
+            model,
+            variables,
+            blocks,
+            progress=self._bar('loss and entropy'),
+            **self._execution(spec.windows),
+        )
+        facts |= {
+            'position': model.position.describe(),
+            'scale_value': scale,
+            'scale': f'{scale:g}' if scale is not None else _searched(spec.run),
+        }
+        return found, facts
+
+    def _lengths(self, spec: LengthsSpec, best: list[float]) -> tuple[Records, dict[str, Any]]:
+        blocks, facts = self.blocks(spec.run, spec.windows)
+        model, variables = self._scaled(spec.run, None, best[0] if best else None)
+        per_length = [self._scaled(spec.run, None, scale)[1] for scale in best]
+        found = lengths.run(
+            model,
+            per_length or [variables] * len(spec.lengths),
+            blocks,
+            spec.lengths,
+            train_length=spec.run.train_length,
+            progress=self._bar('loss by length'),
+            **self._execution(spec.windows),
+        )
+        return found, facts
+
+    def _scaled(
+        self, run: RunSpec, step: int | None, scale: float | None
+    ) -> tuple[ModelConfig, Variables]:
+        """The run's model and variables, with a uniform scale in place of its lambda if given."""
+        variables = self.variables(run, step)
+        if scale is None:
+            return run.model, variables
+        lam_LN = lam_of(variables)
+        uniform = jax.device_put(jnp.full_like(lam_LN, scale), lam_LN.sharding)
+        return uniform_model(run.model), with_lam(variables, uniform)
+
+    def _execution(self, windows: Windows) -> dict[str, Any]:
+        per_device = max(self._batch_tokens // windows.length, 1)
+        return {
+            'mesh': self._mesh,
+            'batch_size': per_device * sharding.batch_parts(self._mesh),
+        }
+
+    def _bar(self, title: str) -> Callable[[Iterable], Iterable]:
+        def progress(items: Iterable) -> Iterable:
+            interval = 0.5 if sys.stderr.isatty() else 20.0
+            for item in tqdm(items, desc=title, mininterval=interval, leave=False):
+                if self._should_stop():
+                    raise Interrupted(f'{title}: stopped; what was finished before it is kept')
+                yield item
+
+        return progress
+
+    def _attributes(self, spec: EvalSpec) -> dict[str, Any]:
+        """Facts for captions and claims."""
+        run, base = spec.run, spec.run.init or spec.run
+        step = getattr(spec, 'step', None) or run.train.steps
+        step_of_base = step if run.init is None else base.train.steps
+        return {
+            'run_id': identifier(run),
+            'model': describe_model(run.model),
+            'position': run.model.position.describe(),
+            'data': data.describe(run.data),
+            'split': spec.windows.split,
+            'train_length': run.train_length,
+            'train_tokens': base.train.batch_size * base.train.block * step_of_base,
+            'seed': run.seed,
+            'step': step,
+        }
+
+
+def describe_model(model: ModelConfig) -> str:
+    """'NoPE, 4 layers, width 64, 4 heads, 222k parameters'."""
+    position = model.position.describe()
+    size = model.parameters
+    count = f'{size / 1e6:.3g}M' if size >= 1e6 else f'{round(size / 1e3)}k'
+    if size >= 1e9:
+        count = f'{size / 1e9:.2f}B'
+    return (
+        f'{"NoPE" if position == "none" else position}, {model.layers} layers, '
+        f'width {model.width}, {model.heads} heads, {count} parameters'
+    )
+
+
+def _searched(run: RunSpec) -> str:
+    if not run.searches:
+        return '1'
+    name = {'Constant': 'HeadScale', 'LogLength': 'log-length'}[type(run.model.lam).__name__]
+    return f'{name} at {run.train.block}'

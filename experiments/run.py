@@ -1,0 +1,129 @@
+"""From a config file to the figure: trains what is missing, measures, draws.
+
+    python -m experiments.run --config=configs/fig1.py:quick --workdir=work/quick \\
+        [--config.train.steps=1200 ...]
+
+Started again after any stop, it goes on from the last checkpoint. Exit status: 0 done, 1 a
+run failed, 2 bad input (nothing was compiled), 143 stopped by SIGTERM or Ctrl-C and saved.
+"""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+from absl import app, flags
+from ml_collections import config_flags
+
+from experiments import draw
+from experiments.build import Experiment, build
+from experiments.lab import Lab
+from experiments.plan import Plan, make_plan
+from experiments.spec import eval_slug
+from experiments.workspace import Workspace, claim
+from nope.checkpoint import CheckpointError
+from nope.train import Interrupted, TrainingDiverged
+
+CONFIG = config_flags.DEFINE_config_file('config', None, 'Config file, as FILE.py:SIZE.')
+WORKDIR = flags.DEFINE_string('workdir', None, 'Folder for runs, records and figures.')
+flags.mark_flags_as_required(['config', 'workdir'])
+
+STOPPED = 128 + signal.SIGTERM
+
+log = logging.getLogger('experiments')
+
+
+def main(argv: Sequence[str]) -> int:
+    if len(argv) > 1:
+        return _bad_input(
+            f'stray arguments {argv[1:]}; options are --config, --workdir and --config.FIELD=VALUE'
+        )
+    quiet_logging()
+    stop = StopRequest()
+    try:
+        experiment = build(CONFIG.value)
+        workspace = Workspace(pathlib.Path(WORKDIR.value))
+        figure = workspace.figure(experiment.name)
+        claim(figure, scientific(CONFIG.value.to_dict()))
+        lab = Lab(workspace, experiment.compute, experiment.batch_tokens, stop.requested)
+        plan = make_plan(lab, experiment.evals.values())
+        log.info('%s', plan.describe())
+        prepare(lab, plan)
+    except (ValueError, FileNotFoundError, CheckpointError) as error:
+        return _bad_input(error)
+    try:
+        make_records(lab, experiment)
+    except Interrupted as error:
+        print(f'{error}. The same command goes on from here.', file=sys.stderr)
+        return STOPPED
+    except (TrainingDiverged, CheckpointError) as error:
+        print(f'error: {error}', file=sys.stderr)
+        return 1
+    sources = {name: workspace.records(eval_slug(spec)) for name, spec in experiment.evals.items()}
+    draw.write_inputs(figure, experiment.name, experiment.figure, sources)
+    print(draw.draw(figure))
+    return 0
+
+
+def prepare(lab: Lab, plan: Plan) -> None:
+    """Reads what every missing piece needs, so that bad input ends the command here."""
+    for run in plan.runs:
+        lab.check_training_data(run)
+    for spec in plan.evals:
+        lab.blocks(spec.run, spec.windows)
+
+
+def make_records(lab: Lab, experiment: Experiment) -> None:
+    """Every evaluation of the experiment, with the runs below it."""
+    for spec in experiment.evals.values():
+        lab.ensure_records(spec)
+
+
+def scientific(config: dict[str, Any]) -> dict[str, Any]:
+    """The config without what changes no result: a figure may be redrawn with other `compute`."""
+    evaluation = {k: v for k, v in config['evaluation'].items() if k != 'batch_tokens'}
+    return {k: v for k, v in config.items() if k != 'compute'} | {'evaluation': evaluation}
+
+
+class StopRequest:
+    """Turns SIGTERM and the first Ctrl-C into a request that loops ask for; a second one kills."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._ask)
+
+    def requested(self) -> bool:
+        return self._asked
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self._asked = True
+        signal.signal(number, signal.SIG_DFL)
+        print('stopping at the next step; saving', file=sys.stderr)
+
+
+def quiet_logging() -> None:
+    """Our own messages on stderr; of the libraries, warnings only."""
+    logging.getLogger('absl').setLevel(logging.WARNING)
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter('%(asctime)s %(message)s', '%H:%M:%S'))
+    for name in ('nope', 'experiments'):
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.INFO)
+        logger.addHandler(handler)
+        logger.propagate = False
+
+
+def _bad_input(error: object) -> int:
+    print(f'error: {error}', file=sys.stderr)
+    return 2
+
+
+if __name__ == '__main__':
+    app.run(main)

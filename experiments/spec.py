@@ -1,0 +1,163 @@
+"""What an experiment is: frozen values for runs and evaluations, and their identity.
+
+A run is whatever ends in a checkpoint: pre-training, or a search of lambda on top of
+another run. An evaluation turns a run into records. Both are identified by a hash of what
+determines their result, so that figures share them and nothing is done twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+from nope import data
+from nope.data import DataConfig
+from nope.evals.scale_grid import Grid
+from nope.identity import digest, plain
+from nope.model import ModelConfig
+from nope.model.lam import Constant
+from nope.positions import Position
+from nope.train import TrainConfig
+
+# Raise when code changes what a run or an evaluation computes from the same spec.
+VERSION = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """Evaluation windows: the last `length` tokens of blocks of `block` tokens."""
+
+    length: int
+    block: int
+    count: int
+    split: str
+    seed: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.length <= self.block:
+            raise ValueError(
+                f'evaluation length is {self.length}; accepted is 1 to the block, {self.block}'
+            )
+        if self.count < 1:
+            raise ValueError(f'evaluation.windows is {self.count}; it must be at least 1')
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSpec:
+    """One training.
+
+    init: the run whose parameters are taken over; None for fresh ones.
+    lam_start: coefficient every head starts from, or the grid whose best scale it is;
+        None for the form's neutral one.
+    seed: of the fresh parameters. data_seed: of the order of examples.
+    """
+
+    model: ModelConfig
+    data: DataConfig
+    train: TrainConfig
+    seed: int
+    data_seed: int
+    train_length: int
+    init: RunSpec | None = None
+    lam_start: float | GridSpec | None = None
+
+    def __post_init__(self) -> None:
+        if self.init is not None:
+            _check_same_model(self.model, self.init.model)
+        bound = self.train.optimizer.bound
+        if bound is not None and isinstance(self.lam_start, float) and self.lam_start < bound:
+            raise ValueError(
+                f'search.start is {self.lam_start}, below search.bound, {bound}; '
+                'the search would begin outside its own constraint'
+            )
+
+    @property
+    def searches(self) -> bool:
+        return self.train.optimizer.trains == 'lam'
+
+    def slug(self) -> str:
+        """Readable folder name that is unique to the run."""
+        if self.searches:
+            form = type(self.model.lam).__name__.lower()
+            kind = f'search-{form}-{"-".join(map(str, self.train.lengths))}'
+        else:
+            position = self.model.position.describe().split(',')[0]
+            kind = f'{"nope" if position == "none" else position}-{self.train.block}'
+        shape = f'{self.model.layers}x{self.model.width}'
+        return f'{kind}-{shape}-seed{self.seed}-{identifier(self)}'
+
+
+@dataclasses.dataclass(frozen=True)
+class GridSpec:
+    """UniformScale on a grid (see `nope.evals.scale_grid`). step: None for the last."""
+
+    run: RunSpec
+    windows: Windows
+    grid: Grid
+    step: int | None = None
+    kind = 'scale_grid'
+
+
+@dataclasses.dataclass(frozen=True)
+class PositionsSpec:
+    """Loss and entropy by position.
+
+    scale: None for the run's own lambda; a number or a grid's best for a uniform one.
+    position: another position encoding than the run was trained with.
+    """
+
+    run: RunSpec
+    windows: Windows
+    scale: float | GridSpec | None = None
+    position: Position | None = None
+    step: int | None = None
+    kind = 'positions'
+
+
+@dataclasses.dataclass(frozen=True)
+class LengthsSpec:
+    """Loss against window length. scales: a grid for every length, or none for the run's own."""
+
+    run: RunSpec
+    windows: Windows
+    lengths: tuple[int, ...]
+    scales: tuple[GridSpec, ...] = ()
+    kind = 'lengths'
+
+
+EvalSpec = GridSpec | PositionsSpec | LengthsSpec
+
+
+def eval_slug(spec: EvalSpec) -> str:
+    return f'{spec.kind}-{spec.windows.length}-{identifier(spec)}'
+
+
+def identifier(spec: RunSpec | EvalSpec) -> str:
+    """Twelve hex digits of the hash of `identity(spec)`."""
+    return digest(identity(spec))
+
+
+@functools.lru_cache(maxsize=1024)
+def identity(spec: RunSpec | EvalSpec) -> dict[str, Any]:
+    """JSON-able content of a spec: what determines its result and nothing else."""
+    return {'version': VERSION, **plain(spec, {DataConfig: data.identity})}
+
+
+def uniform_model(model: ModelConfig) -> ModelConfig:
+    """The same model with constant lambda, for uniform scales."""
+    return dataclasses.replace(model, lam=Constant())
+
+
+def _check_same_model(model: ModelConfig, init: ModelConfig) -> None:
+    for name in ('layers', 'width', 'heads', 'kv_heads', 'head_dim', 'mlp_width', 'tied_head'):
+        if getattr(model, name) != getattr(init, name):
+            raise ValueError(
+                f'model.{name} is {getattr(model, name)}; the run it starts from has '
+                f'{getattr(init, name)}'
+            )
+    if model.vocab_size != init.vocab_size:
+        raise ValueError(
+            f'data.tokenizer has {model.vocab_size} tokens; the run it starts from was trained '
+            f'with {init.vocab_size}'
+        )

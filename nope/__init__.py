@@ -1,0 +1,1 @@
+"""Length generalization of causal Transformers without position encoding."""

@@ -1,0 +1,201 @@
+"""Orbax checkpoints: what is saved, that it is whole, and getting it back.
+
+A checkpoint has separate items: `params`, `lam`, `opt_state`, and three JSON documents:
+`data` (examples consumed), `config` (what the run is) and `checksums`. Orbax notices an
+interrupted save; it does not notice bytes that change afterwards. The checksums do.
+"""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import orbax.checkpoint as ocp
+from orbax.checkpoint.checkpoint_managers import (
+    AnyPreservationPolicy,
+    CustomSteps,
+    LatestN,
+)
+
+from nope.identity import first_difference
+from nope.state import COLLECTIONS, TrainState, Variables
+
+log = logging.getLogger(__name__)
+
+ARRAY_ITEMS = (*COLLECTIONS, 'opt_state')
+JSON_ITEMS = ('data', 'config', 'checksums')
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint that is damaged, or that belongs to something else."""
+
+
+class Checkpoints:
+    """The checkpoints of one run, in one folder.
+
+    keep: how many of the newest stay. permanent: steps that stay whatever comes later.
+    config: JSON-able description of the run; a checkpoint with another one is refused.
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        config: Mapping[str, Any],
+        *,
+        keep: int = 2,
+        permanent: tuple[int, ...] = (),
+    ) -> None:
+        self.folder = folder.absolute()
+        self._config = dict(config)
+        policy = AnyPreservationPolicy([LatestN(keep), CustomSteps(list(permanent))])
+        options = ocp.CheckpointManagerOptions(
+            preservation_policy=policy, enable_async_checkpointing=True, create=True
+        )
+        self._manager = ocp.CheckpointManager(
+            self.folder,
+            options=options,
+            item_names=ARRAY_ITEMS + JSON_ITEMS,
+        )
+
+    def __enter__(self) -> Checkpoints:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._manager.wait_until_finished()
+        self._manager.close()
+
+    def steps(self) -> list[int]:
+        """Steps with a committed checkpoint, oldest first."""
+        return sorted(self._manager.all_steps())
+
+    def save(self, state: TrainState, data: Mapping[str, Any]) -> None:
+        """Starts saving `state` and the data position; returns before it is on disk."""
+        step = int(state.step)
+        if step in self._manager.all_steps():
+            return
+        arrays = _items(state)
+        items: dict[str, Any] = {k: ocp.args.StandardSave(v) for k, v in arrays.items()}
+        items['data'] = ocp.args.JsonSave(dict(data))
+        items['config'] = ocp.args.JsonSave(self._config)
+        items['checksums'] = ocp.args.JsonSave({k: checksums(v) for k, v in arrays.items()})
+        self._manager.save(step, args=ocp.args.Composite(**items))
+
+    def restore(self, target: TrainState) -> tuple[TrainState, dict[str, Any]] | None:
+        """The newest whole checkpoint, onto the shardings of `target`, with its data position.
+
+        None where there is none yet. A damaged one is set aside in `damaged/` with a warning
+        and the one before it is taken; CheckpointError where all are damaged, or where one
+        belongs to another run.
+        """
+        steps = self.steps()
+        for step in reversed(steps):
+            self._check_config(step)
+            try:
+                arrays = self._restore_arrays(step, _items(target))
+                data = self._json(step, 'data')
+            except Exception as error:  # whatever the damage raises: report it, go one back
+                self._set_aside(step, error)
+                continue
+            variables = {name: arrays[name] for name in COLLECTIONS}
+            restored_step = jax.device_put(jnp.asarray(step, jnp.int32), target.step.sharding)
+            return TrainState(restored_step, variables, arrays['opt_state']), data
+        if steps:
+            raise CheckpointError(
+                f'all checkpoints in {self.folder} are damaged (steps {steps}); they were moved '
+                f'to {self.folder.parent / "damaged"}'
+            )
+        return None
+
+    def restore_variables(self, target: Variables, step: int | None = None) -> Variables:
+        """Parameters and lambda at `step` (default: the newest), onto target's shardings."""
+        steps = self.steps()
+        if not steps or (step is not None and step not in steps):
+            raise CheckpointError(
+                f'no checkpoint of step {"any" if step is None else step} in {self.folder}; '
+                f'there are {steps}'
+            )
+        chosen = steps[-1] if step is None else step
+        self._check_config(chosen)
+        try:
+            return self._restore_arrays(chosen, {name: target[name] for name in COLLECTIONS})
+        except CheckpointError:
+            raise
+        except Exception as error:
+            raise CheckpointError(
+                f'checkpoint of step {chosen} in {self.folder} cannot be read: {error}'
+            ) from error
+
+    def _restore_arrays(self, step: int, targets: Mapping[str, Any]) -> dict[str, Any]:
+        args = {name: ocp.args.StandardRestore(tree) for name, tree in targets.items()}
+        restored = self._manager.restore(step, args=ocp.args.Composite(**args))
+        expected = self._json(step, 'checksums')
+        for name in targets:
+            found = checksums(restored[name])
+            wrong = sorted(k for k in found if expected[name].get(k) != found[k])
+            if wrong:
+                raise CheckpointError(
+                    f'checkpoint of step {step} in {self.folder}: {name} differs from what was '
+                    f'saved in {", ".join(wrong[:3])}{" ..." if len(wrong) > 3 else ""}'
+                )
+        return {name: restored[name] for name in targets}
+
+    def _json(self, step: int, item: str) -> dict[str, Any]:
+        args = ocp.args.Composite(**{item: ocp.args.JsonRestore()})
+        return self._manager.restore(step, args=args)[item]
+
+    def _check_config(self, step: int) -> None:
+        try:
+            saved = self._json(step, 'config')
+        except Exception as error:
+            log.warning('the config of checkpoint %s cannot be read: %s', step, error)
+            return
+        different = first_difference(self._config, saved)
+        if different:
+            raise CheckpointError(
+                f'the checkpoint of step {step} in {self.folder} is of another run: {different}'
+            )
+
+    def _set_aside(self, step: int, error: Exception) -> None:
+        aside = self.folder.parent / 'damaged'
+        aside.mkdir(exist_ok=True)
+        log.warning('checkpoint of step %d is damaged and set aside in %s: %s', step, aside, error)
+        shutil.rmtree(aside / str(step), ignore_errors=True)
+        shutil.move(self.folder / str(step), aside / str(step))
+        self._manager.reload()
+
+
+def checksums(tree: Any) -> dict[str, int]:
+    """Leaf path -> a 32-bit checksum of its bits, computed where the leaf lives.
+
+    The sum over elements of bits * (2 * index + 1), modulo 2^32: integer addition gives
+    the same result in any order and on any sharding, and no single changed element can
+    hide, since an odd factor is invertible.
+    """
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    sums = jax.device_get([_checksum(leaf) for _, leaf in leaves])
+    return {
+        jax.tree_util.keystr(path): int(value)
+        for (path, _), value in zip(leaves, sums, strict=True)
+    }
+
+
+@jax.jit
+def _checksum(leaf: jax.Array) -> jax.Array:
+    unsigned = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32}[leaf.dtype.itemsize]
+    bits = jax.lax.bitcast_convert_type(leaf, unsigned).astype(jnp.uint32)
+    weight = jnp.uint32(1)
+    stride = 1
+    for axis in reversed(range(bits.ndim)):  # row-major index without a reshape
+        index = jax.lax.broadcasted_iota(jnp.uint32, bits.shape, axis)
+        weight = weight + index * jnp.uint32((2 * stride) % 2**32)
+        stride *= bits.shape[axis]
+    return jnp.sum(bits * weight, dtype=jnp.uint32)
+
+
+def _items(state: TrainState) -> dict[str, Any]:
+    return {**state.variables, 'opt_state': state.opt_state}

@@ -1,0 +1,1 @@
+"""Evaluations: one file each; `run(config, variables, blocks, ...)` returns `Records`."""

@@ -1,0 +1,109 @@
+"""One pass of a model over evaluation blocks: streaming means by position, O(T) memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from nope import losses, sharding
+from nope.model import ModelConfig, Transformer
+from nope.state import Variables
+
+Progress = Callable[[Iterable], Iterable]
+
+
+class Sums(flax.struct.PyTreeNode):
+    """Sums over the windows of one batch: loss and its square [T], entropy [L, N, T] or None."""
+
+    loss: jax.Array
+    loss_square: jax.Array
+    entropy: jax.Array | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Means:
+    """Means over windows, float64. loss, loss_std: [T] nats; entropy: [L, N, T] nats or None."""
+
+    loss: np.ndarray
+    loss_std: np.ndarray
+    entropy: np.ndarray | None
+    windows: int
+
+
+def means(
+    config: ModelConfig,
+    variables: Variables,
+    blocks: np.ndarray,
+    *,
+    mesh: Mesh,
+    batch_size: int,
+    entropy: bool,
+    progress: Progress = iter,
+) -> Means:
+    """Loss and entropy by position, averaged over blocks [windows, T + 1] int32.
+
+    Sums of a batch are made on the devices; batches are added on the host in float64 while
+    the next one runs. Loss k is that of predicting token k + 1 from tokens 0 .. k; entropy k
+    is that of the query at token k, which sees k + 1 keys.
+    """
+    total: list[np.ndarray | None] = [None, None, None]
+    pending: Sums | None = None
+    for batch, weights in progress(list(_batches(blocks, batch_size, mesh))):
+        with sharding.use(mesh):
+            place = functools.partial(jax.device_put, device=sharding.rows(mesh))
+            sums = _sums(config, entropy, variables, place(batch), place(weights))
+        if pending is not None:
+            total = _add(total, pending)
+        pending = sums
+    if pending is None:
+        raise ValueError('no evaluation blocks were given')
+    loss, square, entropies = _add(total, pending)
+    n = len(blocks)
+    loss, square = loss / n, square / n
+    deviation = np.sqrt(np.maximum(square - loss**2, 0.0))
+    return Means(loss, deviation, None if entropies is None else entropies / n, n)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _sums(
+    config: ModelConfig,
+    entropy: bool,
+    variables: Variables,
+    blocks: jax.Array,
+    weights_B: jax.Array,
+) -> Sums:
+    output = Transformer(config).apply(variables, blocks[:, :-1], entropy=entropy)
+    nll_BT = losses.token_loss(output.hidden, output.head, blocks[:, 1:])
+    return Sums(
+        loss=jnp.einsum('BT,B->T', nll_BT, weights_B),
+        loss_square=jnp.einsum('BT,B->T', jnp.square(nll_BT), weights_B),
+        entropy=jnp.einsum('LBNT,B->LNT', output.entropy, weights_B) if entropy else None,
+    )
+
+
+def _batches(
+    blocks: np.ndarray, batch_size: int, mesh: Mesh
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Equal batches a mesh can split, the last one filled up with windows of weight 0."""
+    parts = sharding.batch_parts(mesh)
+    size = -(-min(batch_size, len(blocks)) // parts) * parts
+    for start in range(0, len(blocks), size):
+        batch = blocks[start : start + size]
+        missing = size - len(batch)
+        weights = np.concatenate([np.ones(len(batch)), np.zeros(missing)]).astype(np.float32)
+        yield np.concatenate([batch, np.repeat(batch[:1], missing, axis=0)]), weights
+
+
+def _add(total: list[np.ndarray | None], sums: Sums) -> list[np.ndarray | None]:
+    fetched = jax.device_get((sums.loss, sums.loss_square, sums.entropy))
+    return [
+        new if new is None else np.asarray(new, np.float64) + (0.0 if old is None else old)
+        for old, new in zip(total, fetched, strict=True)
+    ]

@@ -1,0 +1,66 @@
+"""Loss against the length of the window, on the same tokens at every length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from nope.evals.forward import Progress, means
+from nope.model import ModelConfig
+from nope.records import Measure, Records
+from nope.state import Variables, lam_of
+
+
+def run(
+    config: ModelConfig,
+    variables: Sequence[Variables],
+    blocks: np.ndarray,
+    lengths: Sequence[int],
+    *,
+    train_length: int,
+    mesh: Mesh,
+    batch_size: int,
+    progress: Progress = iter,
+) -> Records:
+    """Measures variables[i] on the last lengths[i] tokens of blocks [windows, T + 1].
+
+    All windows end at the same tokens, so that `loss_tail` [length], the mean over the last
+    train_length / 2 of them, compares like with like. `loss_window` [length] is the mean over
+    the whole window; `scale_mean` [length] the mean multiple of 1/sqrt(H). The batch grows as
+    windows get shorter: about batch_size * T tokens at a time.
+    """
+    longest = blocks.shape[1] - 1
+    if max(lengths) > longest:
+        raise ValueError(f'length {max(lengths)} is longer than the blocks, {longest}')
+    window, tail, scale = [], [], []
+    for length, model in progress(list(zip(lengths, variables, strict=True))):
+        found = means(
+            config,
+            model,
+            np.ascontiguousarray(blocks[:, -(length + 1) :]),
+            mesh=mesh,
+            batch_size=max(batch_size * longest // length, 1),
+            entropy=False,
+        )
+        window.append(found.loss.mean())
+        tail.append(found.loss[-max(train_length // 2, 1) :].mean())
+        scale.append(float(jax.device_get(config.lam.multiples(lam_of(model), length)).mean()))
+    axes = ('length',)
+    return Records(
+        attributes={
+            'evaluation': 'lengths',
+            'length': longest,
+            'windows': len(blocks),
+            'n_layers': config.layers,
+            'n_heads': config.heads,
+        },
+        measures={
+            'loss_window': Measure(np.array(window), axes, 'nats'),
+            'loss_tail': Measure(np.array(tail), axes, 'nats'),
+            'scale_mean': Measure(np.array(scale), axes, '1/sqrt(head_dim)'),
+        },
+        coordinates={'length': np.array(lengths)},
+    )

@@ -1,0 +1,59 @@
+"""Loss by position, and attention entropy by layer, head and position, in one pass."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from nope.evals.forward import Progress, means
+from nope.model import ModelConfig
+from nope.records import Measure, Records
+from nope.state import Variables, lam_of
+
+
+def run(
+    config: ModelConfig,
+    variables: Variables,
+    blocks: np.ndarray,
+    *,
+    mesh: Mesh,
+    batch_size: int,
+    progress: Progress = iter,
+) -> Records:
+    """Measures a model on blocks [windows, T + 1] int32 (arXiv 2404.12224, equations 1 and 2).
+
+    Measures: `loss` and its standard deviation over windows `loss_std` [position], nats per
+    token; `entropy` [layer, head, position], nats; `scale` [layer, head], the multiples of
+    1/sqrt(H) at this length. Positions count from 1: the number of tokens seen.
+    """
+    length = blocks.shape[1] - 1
+    found = means(
+        config,
+        variables,
+        blocks,
+        mesh=mesh,
+        batch_size=batch_size,
+        entropy=True,
+        progress=progress,
+    )
+    scale_LN = np.asarray(jax.device_get(config.lam.multiples(lam_of(variables), length)))
+    assert found.entropy is not None
+    return Records(
+        attributes={
+            'evaluation': 'positions',
+            'length': length,
+            'windows': found.windows,
+            'n_layers': config.layers,
+            'n_heads': config.heads,
+        },
+        measures={
+            'loss': Measure(found.loss, ('position',), 'nats'),
+            'loss_std': Measure(found.loss_std, ('position',), 'nats'),
+            'entropy': Measure(
+                found.entropy.astype(np.float32), ('layer', 'head', 'position'), 'nats'
+            ),
+            'scale': Measure(scale_LN, ('layer', 'head'), '1/sqrt(head_dim)'),
+        },
+        coordinates={'position': np.arange(1, length + 1)},
+    )

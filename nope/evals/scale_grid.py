@@ -1,0 +1,112 @@
+"""UniformScale: one softmax scale for all heads, found on a grid, and how it grows."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from nope.evals.forward import Progress, means
+from nope.model import ModelConfig
+from nope.model.lam import Constant
+from nope.records import Measure, Records
+from nope.state import Variables, with_lam
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """Scales low, low + increment, ..., high, as multiples of 1/sqrt(H)."""
+
+    low: float = 0.9
+    high: float = 2.0
+    increment: float = 0.01
+
+    def __post_init__(self) -> None:
+        for name in ('low', 'high', 'increment'):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise ValueError(f'grid.{name} is {value}; it must be finite and above 0')
+        if self.high < self.low:
+            raise ValueError(f'grid.high is {self.high}, below grid.low, {self.low}')
+
+    def scales(self) -> np.ndarray:
+        count = round((self.high - self.low) / self.increment) + 1
+        return np.round(self.low + self.increment * np.arange(count), 10)
+
+
+def run(
+    config: ModelConfig,
+    variables: Variables,
+    blocks: np.ndarray,
+    grid: Grid,
+    *,
+    train_length: int,
+    mesh: Mesh,
+    batch_size: int,
+    progress: Progress = iter,
+) -> Records:
+    """Mean loss by position under every scale of the grid; one compilation for all of them.
+
+    Measures: `loss` [scale, position], `mean_loss` [scale] over the window, `best_scale` and
+    `best_loss` [position] from the unsmoothed means; attributes `best_scale_window`, and
+    `fit_a`, `fit_r2` of c(i) = 1 + a ln(i / L) beyond the training length (NaN-free: None
+    where the window does not reach beyond it).
+    """
+    scales = grid.scales()
+    config = dataclasses.replace(config, lam=Constant())
+    rows = []
+    for scale in progress(scales):
+        uniform = jnp.full((config.layers, config.heads), scale, jnp.float32)
+        found = means(
+            config,
+            with_lam(variables, uniform),
+            blocks,
+            mesh=mesh,
+            batch_size=batch_size,
+            entropy=False,
+        )
+        rows.append(found.loss)
+    loss_ST = np.stack(rows)
+    length = loss_ST.shape[1]
+    best_T = np.argmin(loss_ST, axis=0)
+    a, r2 = fit_log(np.arange(1, length + 1), scales[best_T], train_length)
+    return Records(
+        attributes={
+            'evaluation': 'scale_grid',
+            'length': length,
+            'windows': len(blocks),
+            'n_layers': config.layers,
+            'n_heads': config.heads,
+            'best_scale_window': float(scales[np.argmin(loss_ST.mean(axis=1))]),
+            'fit_a': a,
+            'fit_r2': r2,
+        },
+        measures={
+            'loss': Measure(loss_ST, ('scale', 'position'), 'nats'),
+            'mean_loss': Measure(loss_ST.mean(axis=1), ('scale',), 'nats'),
+            'best_scale': Measure(scales[best_T], ('position',), '1/sqrt(head_dim)'),
+            'best_loss': Measure(loss_ST.min(axis=0), ('position',), 'nats'),
+        },
+        coordinates={'scale': scales, 'position': np.arange(1, length + 1)},
+    )
+
+
+def fit_log(
+    positions: np.ndarray, scales: np.ndarray, train_length: int
+) -> tuple[float | None, float | None]:
+    """Least squares of c(i) = 1 + a ln(i / L) over positions i >= L: (a, R^2).
+
+    a = sum x (y - 1) / sum x^2 with x = ln(i / L); R^2 about the mean of y (arXiv 2404.12224,
+    appendix B). (None, None) with fewer than two positions beyond L; R^2 is None where y does
+    not vary.
+    """
+    beyond = positions >= train_length
+    x, y = np.log(positions[beyond] / train_length), scales[beyond]
+    if np.count_nonzero(x) < 2:
+        return None, None
+    a = float(np.sum(x * (y - 1)) / np.sum(x**2))
+    spread = np.sum((y - y.mean()) ** 2)
+    r2 = float(1 - np.sum((y - 1 - a * x) ** 2) / spread) if spread > 0 else None
+    return a, r2

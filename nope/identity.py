@@ -1,0 +1,51 @@
+"""Frozen values as JSON, their hash, and the first difference between two of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def plain(value: Any, special: Mapping[type, Callable[[Any], Any]] | None = None) -> Any:
+    """JSON-able form of a tree of dataclasses and tuples.
+
+    Fields marked `metadata={'identity': False}` are left out. `special` maps types to what
+    stands for them.
+    """
+    special = special or {}
+    if type(value) in special:
+        return special[type(value)](value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {
+            f.name: plain(getattr(value, f.name), special)
+            for f in dataclasses.fields(value)
+            if f.metadata.get('identity', True)
+        }
+        return {'type': type(value).__name__, **fields}
+    if isinstance(value, tuple):
+        return [plain(item, special) for item in value]
+    return value
+
+
+def digest(value: Any) -> str:
+    """Twelve hex digits of the SHA-256 of a JSON-able value."""
+    text = json.dumps(value, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def first_difference(wanted: Any, found: Any, path: str = '') -> str:
+    """'a.b is 1 here and 2 there' for the first differing field of two JSON values, or ''."""
+    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
+        for key in sorted({*wanted, *found}):
+            below = f'{path}.{key}' if path else str(key)
+            different = first_difference(wanted.get(key), found.get(key), below)
+            if different:
+                return different
+        return ''
+    as_lists = [list(x) if isinstance(x, tuple) else x for x in (wanted, found)]
+    if as_lists[0] == as_lists[1]:
+        return ''
+    return f'{path or "value"} is {wanted!r} here and {found!r} there'

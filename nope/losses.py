@@ -1,0 +1,194 @@
+"""Cross-entropy that never holds the float32 logits of a long window.
+
+The vocabulary projection belongs to the loss: logits exist for one chunk of positions at a
+time, forward and backward, and are recomputed in the backward pass. Where they are small
+anyway the whole array is used directly and kept.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+# Above this many logits (float32: 64 MiB) the loss is computed in chunks of about this many.
+DIRECT_LOGITS = 2**24
+
+
+def token_loss(
+    hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array, *, chunk: int | None = None
+) -> jax.Array:
+    """Negative log-likelihood of every target, nats.
+
+        nll_t = ln sum_v exp(h_t . W_v) - h_t . W_target(t)
+
+    Args:
+      hidden_BTD: final hidden states, float32 or half precision.
+      head_DV: the vocabulary projection, the dtype of `hidden_BTD`.
+      targets_BT: int, in [0, V).
+      chunk: positions of every sequence whose logits exist at once; None decides from the
+        shapes, T or more means all of them.
+
+    Returns:
+      nll_BT float32. Logits are accumulated and normalised in float32; gradients come back in
+      the dtypes of their arrays. A gradient that nobody uses (a frozen head) is dead code.
+
+    Raises:
+      ValueError: shapes do not fit together, or `chunk` is not positive.
+    """
+    _check(hidden_BTD, head_DV, targets_BT, chunk)
+    B, T, _ = hidden_BTD.shape
+    if chunk is None:
+        chunk = default_chunk(B, T, head_DV.shape[1])
+    if chunk >= T:
+        return _direct_loss(hidden_BTD, head_DV, targets_BT)
+    return _chunked_loss(chunk, hidden_BTD, head_DV, targets_BT)
+
+
+def mean_loss(nll_BT: jax.Array, weights_BT: jax.Array | None = None) -> jax.Array:
+    """Weighted mean over tokens, float32 scalar; 0 where all weights are 0."""
+    if weights_BT is None:
+        return jnp.mean(nll_BT)
+    if weights_BT.shape != nll_BT.shape:
+        raise ValueError(f'weights_BT has shape {weights_BT.shape}, nll_BT has {nll_BT.shape}')
+    weights_BT = weights_BT.astype(jnp.float32)
+    total = jnp.sum(weights_BT)
+    # A weight of 0 removes the token even where its loss is not finite.
+    weighted_BT = jnp.where(weights_BT == 0, 0.0, nll_BT * weights_BT)
+    return jnp.sum(weighted_BT) / jnp.where(total == 0, 1.0, total)
+
+
+def default_chunk(batch: int, length: int, vocab: int) -> int:
+    """Positions per chunk: all of them, or as many as keep a device at `DIRECT_LOGITS`."""
+    # Under a mesh the batch is spread over its devices, and so are the logits.
+    devices = max(jax.sharding.get_abstract_mesh().size, 1)
+    positions = max(DIRECT_LOGITS * devices // (batch * vocab), 1)
+    if positions >= length:
+        return length
+    chunks = -(-length // positions)
+    return -(-length // chunks)
+
+
+def _check(
+    hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array, chunk: int | None
+) -> None:
+    if hidden_BTD.ndim != 3:
+        raise ValueError(f'hidden_BTD has shape {hidden_BTD.shape}, expected [B, T, D]')
+    B, T, D = hidden_BTD.shape
+    if head_DV.ndim != 2 or head_DV.shape[0] != D:
+        raise ValueError(f'head_DV has shape {head_DV.shape}, expected [{D}, V]')
+    if targets_BT.shape != (B, T):
+        raise ValueError(f'targets_BT has shape {targets_BT.shape}, expected {(B, T)}')
+    if not jnp.issubdtype(targets_BT.dtype, jnp.integer):
+        raise ValueError(f'targets_BT has dtype {targets_BT.dtype}, expected an integer dtype')
+    if head_DV.dtype != hidden_BTD.dtype:
+        raise ValueError(f'head_DV has dtype {head_DV.dtype}, hidden_BTD has {hidden_BTD.dtype}')
+    if chunk is not None and chunk < 1:
+        raise ValueError(f'chunk={chunk}, expected None or a positive number of positions')
+
+
+def _logits(hidden_BTD: jax.Array, head_DV: jax.Array) -> jax.Array:
+    return jnp.einsum('BTD,DV->BTV', hidden_BTD, head_DV, preferred_element_type=jnp.float32)
+
+
+def _nll(logits_BTV: jax.Array, targets_BT: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """(nll, lse), both [B, T] float32."""
+    lse_BT = jax.nn.logsumexp(logits_BTV, axis=-1)
+    picked_BT = jnp.take_along_axis(logits_BTV, targets_BT[..., None], axis=-1)[..., 0]
+    return lse_BT - picked_BT, lse_BT
+
+
+def _d_logits(
+    logits_BTV: jax.Array, lse_BT: jax.Array, targets_BT: jax.Array, d_nll_BT: jax.Array
+) -> jax.Array:
+    """(softmax - one-hot) d_nll, by comparison with the index: no scatter, one pass."""
+    hit_BTV = targets_BT[..., None] == jnp.arange(logits_BTV.shape[-1])
+    return (jnp.exp(logits_BTV - lse_BT[..., None]) - hit_BTV) * d_nll_BT[..., None]
+
+
+def _d_hidden(d_logits_BTV: jax.Array, head_DV: jax.Array) -> jax.Array:
+    return jnp.einsum(
+        'BTV,DV->BTD', d_logits_BTV, head_DV, preferred_element_type=jnp.float32
+    ).astype(head_DV.dtype)
+
+
+def _d_head(hidden_BTD: jax.Array, d_logits_BTV: jax.Array) -> jax.Array:
+    return jnp.einsum('BTD,BTV->DV', hidden_BTD, d_logits_BTV, preferred_element_type=jnp.float32)
+
+
+@jax.custom_vjp
+def _direct_loss(hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array) -> jax.Array:
+    return _nll(_logits(hidden_BTD, head_DV), targets_BT)[0]
+
+
+def _direct_forward(hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array):
+    logits_BTV = _logits(hidden_BTD, head_DV)
+    nll_BT, lse_BT = _nll(logits_BTV, targets_BT)
+    return nll_BT, (hidden_BTD, head_DV, targets_BT, logits_BTV, lse_BT)
+
+
+def _direct_backward(saved, d_nll_BT: jax.Array):
+    hidden_BTD, head_DV, targets_BT, logits_BTV, lse_BT = saved
+    d_logits_BTV = _d_logits(logits_BTV, lse_BT, targets_BT, d_nll_BT).astype(hidden_BTD.dtype)
+    d_head_DV = _d_head(hidden_BTD, d_logits_BTV).astype(head_DV.dtype)
+    return _d_hidden(d_logits_BTV, head_DV), d_head_DV, None
+
+
+_direct_loss.defvjp(_direct_forward, _direct_backward)
+
+
+def _split(array_BT: jax.Array, chunk: int) -> jax.Array:
+    """[B, T, ...] -> [chunks, B, chunk, ...], padded with zeros."""
+    B, T = array_BT.shape[:2]
+    chunks = -(-T // chunk)
+    widths = [(0, 0), (0, chunks * chunk - T)] + [(0, 0)] * (array_BT.ndim - 2)
+    return jnp.moveaxis(
+        jnp.pad(array_BT, widths).reshape(B, chunks, chunk, *array_BT.shape[2:]), 1, 0
+    )
+
+
+def _join(array_CBT: jax.Array, length: int) -> jax.Array:
+    """The inverse of `_split`."""
+    C, B, chunk = array_CBT.shape[:3]
+    return jnp.moveaxis(array_CBT, 0, 1).reshape(B, C * chunk, *array_CBT.shape[3:])[:, :length]
+
+
+@jax.custom_vjp
+def _chunked_core(hidden_CBTD: jax.Array, head_DV: jax.Array, targets_CBT: jax.Array) -> jax.Array:
+    return _chunked_forward(hidden_CBTD, head_DV, targets_CBT)[0]
+
+
+def _chunked_forward(hidden_CBTD: jax.Array, head_DV: jax.Array, targets_CBT: jax.Array):
+    def one(chunk):
+        hidden_BTD, targets_BT = chunk
+        return _nll(_logits(hidden_BTD, head_DV), targets_BT)
+
+    nll_CBT, lse_CBT = jax.lax.map(one, (hidden_CBTD, targets_CBT))
+    return nll_CBT, (hidden_CBTD, head_DV, targets_CBT, lse_CBT)
+
+
+def _chunked_backward(saved, d_nll_CBT: jax.Array):
+    hidden_CBTD, head_DV, targets_CBT, lse_CBT = saved
+
+    def one(d_head_DV, chunk):
+        hidden_BTD, targets_BT, lse_BT, d_nll_BT = chunk
+        d_logits_BTV = _d_logits(_logits(hidden_BTD, head_DV), lse_BT, targets_BT, d_nll_BT)
+        d_logits_BTV = d_logits_BTV.astype(hidden_BTD.dtype)
+        # The carry feeds nothing but itself: unused, it and its product disappear under jit.
+        return d_head_DV + _d_head(hidden_BTD, d_logits_BTV), _d_hidden(d_logits_BTV, head_DV)
+
+    d_head_DV, d_hidden_CBTD = jax.lax.scan(
+        one,
+        jnp.zeros(head_DV.shape, jnp.float32),
+        (hidden_CBTD, targets_CBT, lse_CBT, d_nll_CBT),
+    )
+    return d_hidden_CBTD, d_head_DV.astype(head_DV.dtype), None
+
+
+_chunked_core.defvjp(_chunked_forward, _chunked_backward)
+
+
+def _chunked_loss(
+    chunk: int, hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array
+) -> jax.Array:
+    nll_CBT = _chunked_core(_split(hidden_BTD, chunk), head_DV, _split(targets_BT, chunk))
+    return _join(nll_CBT, hidden_BTD.shape[1])

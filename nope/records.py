@@ -1,0 +1,106 @@
+"""Measurements as named arrays: what an evaluation leaves and a figure reads.
+
+A `Records` object is one evaluation of one model. Its arrays carry the names of their
+axes and a unit, so that a figure never has to know where a number came from. On disk it
+is a folder of three files: `records.npz` (exact arrays), `records.json` (attributes,
+axes, units) and one `<array>.csv` for every array of at most two axes, for people.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+CSV_MAX_AXES = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """One measured array: `values` with one axis name per dimension and a unit."""
+
+    values: np.ndarray
+    axes: tuple[str, ...]
+    unit: str
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.values) != len(self.axes):
+            raise ValueError(
+                f'a measure of {np.ndim(self.values)} dimensions needs as many axis names, '
+                f'got {self.axes}'
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Records:
+    """Everything one evaluation measured.
+
+    attributes: JSON-able facts (run_id, evaluation, train_length, length, windows, seed ...).
+    measures:   name -> Measure.
+    coordinates: axis name -> the values along it, e.g. 'position' -> 1..T. An axis without
+        coordinates is counted from 0.
+    """
+
+    attributes: Mapping[str, Any]
+    measures: Mapping[str, Measure]
+    coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.measures:
+            raise KeyError(f'no measure {name!r}; these records hold {sorted(self.measures)}')
+        return self.measures[name].values
+
+    def along(self, axis: str, size: int) -> np.ndarray:
+        """Coordinates of `axis`, or 0..size-1 where none were recorded."""
+        return np.asarray(self.coordinates.get(axis, np.arange(size)))
+
+
+def save(records: Records, folder: pathlib.Path) -> None:
+    """Writes `records` into `folder` (made if missing); `records.json` last, so that its
+    presence means the others are whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {f'measure/{k}': m.values for k, m in records.measures.items()}
+    arrays |= {f'coordinate/{k}': np.asarray(v) for k, v in records.coordinates.items()}
+    np.savez(folder / 'records.npz', **arrays)
+    for name, measure in records.measures.items():
+        if measure.values.ndim <= CSV_MAX_AXES:
+            _write_csv(folder / f'{name}.csv', name, measure, records)
+    description = {
+        'attributes': dict(records.attributes),
+        'measures': {
+            k: {'axes': list(m.axes), 'unit': m.unit} for k, m in records.measures.items()
+        },
+    }
+    partial = folder / 'records.json.partial'
+    partial.write_text(json.dumps(description, indent=2, sort_keys=True) + '\n')
+    partial.rename(folder / 'records.json')
+
+
+def load(folder: pathlib.Path) -> Records:
+    """Reads what `save` wrote. FileNotFoundError where the evaluation never finished."""
+    description = json.loads((folder / 'records.json').read_text())
+    with np.load(folder / 'records.npz', allow_pickle=False) as arrays:
+        measures = {
+            k: Measure(arrays[f'measure/{k}'], tuple(d['axes']), d['unit'])
+            for k, d in description['measures'].items()
+        }
+        coordinates = {
+            k.removeprefix('coordinate/'): arrays[k] for k in arrays if k.startswith('coordinate/')
+        }
+    return Records(description['attributes'], measures, coordinates)
+
+
+def _write_csv(path: pathlib.Path, name: str, measure: Measure, records: Records) -> None:
+    """Long form: one row per value, its coordinates first."""
+    along = [records.along(a, n) for a, n in zip(measure.axes, measure.values.shape, strict=True)]
+    with path.open('w', newline='') as file:
+        writer = csv.writer(file)
+        writer.writerow([*measure.axes, f'{name} ({measure.unit})'])
+        for index, value in np.ndenumerate(measure.values):
+            row = [c[i].item() for c, i in zip(along, index, strict=True)]
+            writer.writerow([*row, repr(float(value))])

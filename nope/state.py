@@ -1,0 +1,66 @@
+"""Training state: a step counter, the two collections of variables, optimizer state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+import optax
+from jax.sharding import Mesh
+
+from nope import sharding
+from nope.model import ModelConfig, Transformer
+
+# {'params': nested arrays, 'lam': {'head': [L, N] float32}}
+Variables = dict[str, Any]
+COLLECTIONS = ('params', 'lam')
+
+
+class TrainState(flax.struct.PyTreeNode):
+    """step: int32 scalar, updates made so far; variables; opt_state of the optimizer."""
+
+    step: jax.Array
+    variables: Variables
+    opt_state: optax.OptState
+
+
+def abstract_variables(config: ModelConfig, mesh: Mesh) -> Variables:
+    """Shapes, dtypes and shardings of a model's variables; nothing is computed."""
+    boxed = jax.eval_shape(lambda: _boxed_variables(config, jax.random.key(0)))
+    return jax.tree.map(
+        lambda leaf, place: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place),
+        sharding.unbox(boxed),
+        sharding.of_boxed(mesh, boxed),
+    )
+
+
+def fresh_variables(config: ModelConfig, mesh: Mesh, seed: int) -> Variables:
+    """Initialised variables, made where they will live. A function of config and seed alone."""
+    shardings = jax.tree.map(lambda leaf: leaf.sharding, abstract_variables(config, mesh))
+    with sharding.use(mesh):
+        initialise = jax.jit(
+            lambda key: sharding.unbox(_boxed_variables(config, key)), out_shardings=shardings
+        )
+        return initialise(jax.random.key(seed))
+
+
+def fresh_state(variables: Variables, optimizer: optax.GradientTransformation) -> TrainState:
+    """Step 0 around `variables`; call under jit to place the optimizer's moments."""
+    return TrainState(jnp.zeros((), jnp.int32), variables, optimizer.init(variables))
+
+
+def lam_of(variables: Variables) -> jax.Array:
+    """The lambda coefficients, [L, N] float32."""
+    return variables['lam']['head']
+
+
+def with_lam(variables: Variables, lam_LN: jax.Array) -> Variables:
+    """`variables` with other lambda coefficients."""
+    return {**variables, 'lam': {'head': lam_LN}}
+
+
+def _boxed_variables(config: ModelConfig, key: jax.Array) -> Variables:
+    variables = Transformer(config).init(key, jnp.zeros((1, 2), jnp.int32))
+    return {name: variables[name] for name in COLLECTIONS}
