@@ -46,9 +46,9 @@ class Experiment:
     batch_tokens: int
 
 
-def build(config: Mapping[str, Any]) -> Experiment:
+def build(config_dict: Mapping[str, Any]) -> Experiment:
     """The experiment a config describes. ValueError names the field that does not fit."""
-    config = _plain(config)
+    config: dict[str, Any] = _plain(config_dict)
     seeds = config['seeds']
     if not seeds or len(set(seeds)) != len(seeds):
         raise ValueError(f'seeds is {seeds}; it takes one or more different numbers')
@@ -61,7 +61,7 @@ def build(config: Mapping[str, Any]) -> Experiment:
                     'holds several'
                 )
             evals[f'{name}seed{seed}' if name.endswith('/') else name] = spec
-    _check_figure(config['figure'], evals)
+    _check_figure(config, evals)
     return Experiment(
         name=config['name'],
         evals=evals,
@@ -71,13 +71,14 @@ def build(config: Mapping[str, Any]) -> Experiment:
     )
 
 
-def _check_figure(figure: dict[str, Any], evals: Mapping[str, EvalSpec]) -> None:
+def _check_figure(config: dict[str, Any], evals: Mapping[str, EvalSpec]) -> None:
     """ValueError unless the figure exists and the evaluations it will ask for are there."""
+    figure = config['figure']
     kind = figure['kind']
     if kind not in figures.REQUIRED:
         raise ValueError(f'figure.kind is {kind!r}; accepted: {", ".join(sorted(figures.DRAW))}')
     options = {key: value for key, value in figure.items() if key != 'kind'}
-    for name, wanted in figures.REQUIRED[kind](options).items():
+    for name, wanted in figures.REQUIRED[kind](config['name'], options).items():
         found = [
             spec
             for key, spec in evals.items()

@@ -248,7 +248,7 @@ class Lab:
         )
         facts |= {
             'position': model.position.describe(),
-            'scale_value': scale,
+            'scale_value': 1.0 if scale is None and not spec.run.searches else scale,
             'scale': f'{scale:g}' if scale is not None else _searched(spec.run),
         }
         return found, facts
@@ -306,6 +306,7 @@ class Lab:
             'model': describe_model(run.model),
             'position': run.model.position.describe(),
             'data': data.describe(run.data),
+            'token': 'byte' if run.data.tokenizer == 'bytes' else 'token',
             'split': spec.windows.split,
             'train_length': run.train_length,
             'train_tokens': base.train.batch_size * base.train.block * step_of_base,

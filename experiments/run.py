@@ -30,8 +30,10 @@ from nope.checkpoint import CheckpointError
 from nope.train import Interrupted, TrainingDiverged
 
 CONFIG = config_flags.DEFINE_config_file('config', None, 'Config file, as FILE.py:SIZE.')
-WORKDIR = flags.DEFINE_string('workdir', None, 'Folder for runs, records and figures.')
-flags.mark_flags_as_required(['config', 'workdir'])
+WORKDIR = flags.DEFINE_string(
+    'workdir', None, 'Folder for runs, records and figures.', required=True
+)
+flags.mark_flag_as_required('config')
 
 STOPPED = 128 + signal.SIGTERM
 
@@ -110,7 +112,7 @@ class StopRequest:
 
 def quiet_logging() -> None:
     """Our own messages on stderr; of the libraries, warnings only."""
-    logging.getLogger('absl').setLevel(logging.WARNING)
+    logging.getLogger().setLevel(logging.WARNING)
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter('%(asctime)s %(message)s', '%H:%M:%S'))
     for name in ('nope', 'experiments'):

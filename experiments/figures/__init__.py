@@ -1,0 +1,43 @@
+"""Figures: records in, picture, numbers, caption and claims out; no model, no accelerator.
+
+`DRAW[kind](FigureInput) -> FigureOutput` draws; `REQUIRED[kind](name, options)` checks
+the options of figure `name` and tells, before anything has run, which records it will ask for;
+`write` stores the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from experiments.figures import (
+    entropy_loss,
+    head_entropy,
+    heads,
+    length_curves,
+    scale_entropy,
+    uniform_fit,
+)
+from experiments.figures.base import Claim, FigureInput, FigureOutput, write
+
+__all__ = ['DRAW', 'REQUIRED', 'Claim', 'FigureInput', 'FigureOutput', 'write']
+
+DRAW: Mapping[str, Callable[[FigureInput], FigureOutput]] = {
+    'entropy_loss': entropy_loss.draw,
+    'heads': heads.draw,
+    'scale_entropy': scale_entropy.draw,
+    'uniform_fit': uniform_fit.draw,
+    'head_entropy': head_entropy.draw,
+    'length_curves': length_curves.draw,
+}
+
+# kind -> function from the figure's name and options to {record name: evaluation}. A name that
+# ends in '/' stands for one record or more below it ('base/seed0', 'base/seed1').
+REQUIRED: Mapping[str, Callable[[str, Mapping[str, Any]], dict[str, str]]] = {
+    'entropy_loss': entropy_loss.required,
+    'heads': heads.required,
+    'scale_entropy': scale_entropy.required,
+    'uniform_fit': uniform_fit.required,
+    'head_entropy': head_entropy.required,
+    'length_curves': length_curves.required,
+}

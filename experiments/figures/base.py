@@ -1,0 +1,223 @@
+"""What goes into a figure, what comes out of it, and how it is stored.
+
+A figure is a pure function from records to a `FigureOutput`; nothing here or below knows a
+model, a config file or a run. Checks of the input come before anything is drawn and name
+the figure, the record and what is missing.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import os
+import pathlib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from experiments.figures import style
+from nope.records import Records
+
+# The arrays a figure may rely on, by evaluation: measure -> axes.
+MEASURES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    'positions': {
+        'loss': ('position',),
+        'loss_std': ('position',),
+        'entropy': ('layer', 'head', 'position'),
+        'scale': ('layer', 'head'),
+    },
+    'scale_grid': {
+        'loss': ('scale', 'position'),
+        'best_scale': ('position',),
+        'best_loss': ('position',),
+    },
+    'lengths': {
+        'loss_window': ('length',),
+        'loss_tail': ('length',),
+        'scale_mean': ('length',),
+    },
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class FigureInput:
+    """name: file name of the figure, e.g. 'fig1'. records: by the name the config gives them.
+    options: the figure's own options (panels, labels, layers to show)."""
+
+    name: str
+    records: Mapping[str, Records]
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """One thing the paper says, next to what was measured.
+
+    number: of the list of claims under test, None for a reading outside it.
+    measured: numbers, JSON-able; None stands for 'not within the positions measured'.
+    holds: computed from `measured`; None where there is nothing to decide.
+    statement: what `holds` decides, with every threshold it uses.
+    """
+
+    number: int | None
+    paper: str
+    measured: Mapping[str, Any] | float
+    holds: bool | None
+    statement: str
+
+
+@dataclasses.dataclass(frozen=True)
+class FigureOutput:
+    """rows: the numbers behind the picture in tidy long form, all with the same keys.
+    runs: record name -> run_id of the run it came from."""
+
+    name: str
+    figure: Figure
+    rows: list[dict[str, Any]]
+    caption: str
+    claims: list[Claim]
+    runs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def check_options(
+    figure: str,
+    options: Mapping[str, Any],
+    accepted: Collection[str],
+    needed: Collection[str] = (),
+    where: str = 'options',
+) -> None:
+    """ValueError, naming the figure, for an unknown or a missing key of `options`, which are
+    the figure's options or one entry of them, told by `where`."""
+    for key in options:
+        if key not in accepted:
+            raise ValueError(
+                f'figure {figure!r}: unknown key {key!r} in {where}; accepted: {sorted(accepted)}'
+            )
+    for key in needed:
+        if not options.get(key):
+            raise ValueError(
+                f'figure {figure!r}: {where} must give {key!r}, got {options.get(key)!r}'
+            )
+
+
+def check_choice(figure: str, key: str, value: Any, accepted: Collection[Any]) -> None:
+    if value not in accepted:
+        raise ValueError(
+            f'figure {figure!r}: {key} must be one of {sorted(accepted)}, got {value!r}'
+        )
+
+
+def check_records(given: FigureInput, needs: Mapping[str, str]) -> None:
+    """Checks that each needed record is there and holds what its evaluation measures.
+
+    needs: record name -> evaluation. A name that ends in '/' stands for one record or more
+    below it. Raises ValueError naming the figure, the record and what was found.
+    """
+    for name, evaluation in needs.items():
+        if name.endswith('/'):
+            found = [k for k in given.records if k.startswith(name)]
+        else:
+            found = [name] if name in given.records else []
+        if not found:
+            raise ValueError(
+                f'figure {given.name!r} needs the run {name!r} (evaluation {evaluation!r}), which '
+                f'is missing; there are records of {sorted(given.records)}'
+            )
+        for key in found:
+            _check_record(given, key, evaluation)
+
+
+def _check_record(given: FigureInput, key: str, evaluation: str) -> None:
+    records = given.records[key]
+    where = f'figure {given.name!r}, run {key!r}'
+    actual = records.attributes.get('evaluation')
+    if actual != evaluation:
+        raise ValueError(f'{where}: needs the evaluation {evaluation!r}, got {actual!r}')
+    for measure, axes in MEASURES[evaluation].items():
+        if measure not in records.measures:
+            raise ValueError(
+                f'{where}: no measure {measure!r}; these records hold {sorted(records.measures)}'
+            )
+        if tuple(records.measures[measure].axes) != axes:
+            raise ValueError(
+                f'{where}: measure {measure!r} needs the axes {axes}, '
+                f'got {tuple(records.measures[measure].axes)}'
+            )
+        if not np.all(np.isfinite(records[measure])):
+            raise ValueError(f'{where}: measure {measure!r} holds values that are not finite')
+
+
+def shared_attribute(given: FigureInput, names: list[str], attribute: str) -> Any:
+    """The value of `attribute` that all records `names` share; ValueError where they differ."""
+    values = {name: given.records[name].attributes[attribute] for name in names}
+    if len(set(values.values())) != 1:
+        raise ValueError(f'figure {given.name!r}: the runs differ in {attribute!r}: {values}')
+    return values[names[0]]
+
+
+def runs_of(given: FigureInput, names: list[str]) -> dict[str, str]:
+    return {name: str(given.records[name].attributes['run_id']) for name in names}
+
+
+def write(output: FigureOutput, folder: pathlib.Path) -> None:
+    """Writes <name>.png, <name>.pdf, <name>.csv, caption.txt and, last, summary.json.
+
+    The same output gives the same bytes (no dates in the metadata), and each file appears
+    whole or not at all.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    # matplotlib drops a metadata entry that is None; by default it would store date and version.
+    _replace(folder / f'{output.name}.png', _rendered(output.figure, 'png', {'Software': None}))
+    _replace(folder / f'{output.name}.pdf', _rendered(output.figure, 'pdf', {'CreationDate': None}))
+    _replace(folder / f'{output.name}.csv', _csv(output.rows).encode())
+    _replace(folder / 'caption.txt', (output.caption + '\n').encode())
+    _replace(folder / 'summary.json', _summary(output).encode())
+
+
+def _rendered(figure: Figure, file_format: str, metadata: dict[str, None]) -> bytes:
+    stream = io.BytesIO()
+    with style.house():
+        figure.savefig(stream, format=file_format, dpi=style.DPI, metadata=metadata)
+    return stream.getvalue()
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(rows[0]), lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def _summary(output: FigureOutput) -> str:
+    summary = {
+        'figure': output.name,
+        'caption': output.caption,
+        'runs': dict(output.runs),
+        'claims': [_plain(dataclasses.asdict(claim)) for claim in output.claims],
+    }
+    return json.dumps(summary, indent=2, allow_nan=False) + '\n'
+
+
+def _plain(value: Any) -> Any:
+    """Python values for JSON, floats to six significant digits, as people read them."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(v) for v in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, float | np.floating):
+        return float(f'{float(value):.6g}')
+    return value.item() if isinstance(value, np.integer) else value
+
+
+def _replace(path: pathlib.Path, data: bytes) -> None:
+    # The process id keeps two commands in one folder from writing into each other's file.
+    partial = path.with_name(f'{path.name}.{os.getpid()}.partial')
+    partial.write_bytes(data)
+    partial.replace(path)

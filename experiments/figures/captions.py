@@ -1,0 +1,73 @@
+"""Sentences that say where the numbers of a figure come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nope.records import Records
+
+
+def token_name(records: Records) -> str:
+    """What a position is: the attribute 'token' ('byte', 'token')."""
+    return str(records.attributes.get('token', 'token'))
+
+
+def amount(count: int) -> str:
+    """4915200 -> '4.9M', 104857600000 -> '105B'."""
+    for size, suffix in ((10**9, 'B'), (10**6, 'M'), (10**3, 'k')):
+        if count >= size:
+            value = count / size
+            return f'{value:.0f}{suffix}' if value >= 100 else f'{value:.2g}{suffix}'
+    return str(count)
+
+
+def sources(labelled: Mapping[str, Sequence[Records]]) -> str:
+    """Model, training data, tokens and seeds of each label, then what they were measured on.
+
+    labelled: the records of each label; several differ in their seed alone. Labels that share
+    a fact share the sentence.
+    """
+    trained: dict[str, list[str]] = {}
+    measured: dict[str, list[str]] = {}
+    for label, records in labelled.items():
+        scale = str(records[0].attributes.get('scale', '1'))
+        noted = label if scale == '1' or scale in label else f'{label} (scale: {scale})'
+        trained.setdefault(_training(records), []).append(noted)
+        measured.setdefault(_measuring(records[0]), []).append(label)
+    sentences = [f'{"; ".join(labels)}: {fact}.' for fact, labels in trained.items()]
+    if len(measured) == 1:
+        return ' '.join([*sentences, f'Measured on {next(iter(measured))}.'])
+    sentences += [f'{"; ".join(labels)}: measured on {fact}.' for fact, labels in measured.items()]
+    return ' '.join(sentences)
+
+
+def smoothing(half: int) -> str:
+    return (
+        f'The loss is smoothed by a centred moving average over {2 * half + 1} positions '
+        f'(half-width {half}: the share of L that 50 is of 2,048; cut off at the edges)'
+    )
+
+
+def _training(records: Sequence[Records]) -> str:
+    facts = records[0].attributes
+    seeds = sorted({str(r.attributes['seed']) for r in records})
+    return (
+        f'{facts["model"]}; position encoding: {facts["position"]}; trained on '
+        f'{amount(facts["train_tokens"])} {token_name(records[0])}s in sequences of '
+        f'L = {facts["train_length"]:,} ({facts["step"]:,} steps, '
+        f'seed{"s" if len(seeds) > 1 else ""} {_join(seeds)})'
+    )
+
+
+def _measuring(records: Records) -> str:
+    facts = records.attributes
+    # An evaluation over several lengths cuts its windows from the longest.
+    most = 'up to ' if facts['evaluation'] == 'lengths' else ''
+    return (
+        f'{facts["windows"]:,} windows of {most}{facts["length"]:,} {token_name(records)}s of '
+        f'{facts["data"]} ({facts["split"]} split)'
+    )
+
+
+def _join(labels: list[str]) -> str:
+    return labels[0] if len(labels) == 1 else ', '.join(labels[:-1]) + ' and ' + labels[-1]

@@ -1,0 +1,193 @@
+"""Attention entropy and loss against position (the paper's Figures 1, 2 and 4)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import is_color_like
+from matplotlib.lines import Line2D
+
+from experiments.figures import captions, claims, curves, position_curve, style
+from experiments.figures.base import (
+    FigureInput,
+    FigureOutput,
+    check_choice,
+    check_options,
+    check_records,
+    runs_of,
+    shared_attribute,
+)
+from experiments.figures.position_curve import PositionCurve
+
+OPTIONS = {'panels', 'x_scale'}
+X_SCALES = ('linear', 'log')
+MAX_PANELS = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class _Curve:
+    record: str
+    label: str
+    data: PositionCurve
+    color: str
+
+
+@dataclasses.dataclass(frozen=True)
+class _Panel:
+    title: str
+    curves: Sequence[_Curve]
+
+
+def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Record name -> evaluation, of the records that the panels draw. ValueError for options
+    that figure `name` of this kind does not have."""
+    check_options(name, options, OPTIONS, ('panels',))
+    check_choice(name, 'x_scale', options.get('x_scale', 'linear'), X_SCALES)
+    if len(options['panels']) > MAX_PANELS:
+        raise ValueError(
+            f'figure {name!r}: panels must be 1 to {MAX_PANELS}, got {len(options["panels"])}'
+        )
+    for panel in options['panels']:
+        check_options(name, panel, ('title', 'curves'), ('curves',), 'panels')
+        for curve in panel['curves']:
+            check_options(name, curve, ('record', 'label', 'color'), ('record',), 'curves')
+            color = curve.get('color')
+            if color is not None and not is_color_like(color):
+                raise ValueError(f'figure {name!r}: color {color!r} is no colour of matplotlib')
+    return {c['record']: 'positions' for p in options['panels'] for c in p['curves']}
+
+
+@style.styled
+def draw(given: FigureInput) -> FigureOutput:
+    """Options: panels, one or two of {title, curves: [{record, label, color?}]};
+    x_scale, 'linear' (default) or 'log'."""
+    needs = required(given.name, given.options)
+    check_records(given, needs)
+    panels = _panels(given)
+    names = list(needs)
+    train_length = shared_attribute(given, names, 'train_length')
+    shared_attribute(given, names, 'length')
+    figure = style.new_figure(6.6 if len(panels) == 1 else 11.0, 4.6)
+    axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    twins = [ax.twinx() for ax in axes]
+    for panel, ax, twin in zip(panels, axes, twins, strict=True):
+        _draw_panel(panel, ax, twin, given.options.get('x_scale', 'linear'))
+    token = captions.token_name(given.records[names[0]])
+    _scales(axes, twins, panels, token)
+    drawn = [c for p in panels for c in p.curves]
+    labelled = {c.data.name: [given.records[c.record]] for c in drawn}
+    half = curves.half_width(train_length)
+    caption = (
+        'Attention entropy (solid, left; bits, mean over all layers and heads) and log-perplexity '
+        f'(dashed, right; nats per {token}) against position. {captions.smoothing(half)}; the '
+        'entropy is not smoothed. Thin dashed: the bound log2(i) of even attention. Dotted: the '
+        f'training length L. {captions.sources(labelled)}'
+    )
+    unique = list({c.record: c.data for c in drawn}.values())
+    return FigureOutput(
+        given.name,
+        figure,
+        [row for p in panels for c in p.curves for row in _rows(p.title, c)],
+        caption,
+        claims.from_curves(unique),
+        runs_of(given, names),
+    )
+
+
+def _panels(given: FigureInput) -> list[_Panel]:
+    panels = given.options['panels']
+    labels = [_label_of(c) for p in panels for c in p['curves']]
+    # One colour for one label in all panels.
+    colors = {
+        label: style.COLORS[i % len(style.COLORS)] for i, label in enumerate(dict.fromkeys(labels))
+    }
+    # 'scale 1.2' may stand in both panels; captions and claims have to tell them apart.
+    ambiguous = len(set(labels)) < len(labels)
+    return [
+        _Panel(
+            title := p.get('title', ''),
+            [_curve(given, c, f'{title} ' if ambiguous else '', colors) for c in p['curves']],
+        )
+        for p in panels
+    ]
+
+
+def _label_of(chosen: Mapping[str, Any]) -> str:
+    return chosen.get('label', chosen['record'])
+
+
+def _curve(
+    given: FigureInput, chosen: Mapping[str, Any], prefix: str, colors: Mapping[str, str]
+) -> _Curve:
+    record, label = chosen['record'], _label_of(chosen)
+    data = position_curve.read(prefix + label, given.records[record])
+    return _Curve(record, label, data, chosen.get('color') or colors[label])
+
+
+def _draw_panel(panel: _Panel, axes: Axes, twin: Axes, x_scale: str) -> None:
+    first = panel.curves[0].data
+    bound = style.bound(axes, first.positions)
+    length = style.training_length(axes, first.train_length)
+    for curve in panel.curves:
+        axes.plot(curve.data.positions, curve.data.entropy_bits, color=curve.color)
+        twin.plot(curve.data.positions, curve.data.smoothed, color=curve.color, **style.DASHED)
+    style.position_axis(axes, len(first.positions), first.train_length, x_scale)
+    # Under the left axes' curves a grid of the right ones would not match the left ticks.
+    twin.grid(False)
+    twin.spines['right'].set_visible(True)
+    if panel.title:
+        axes.set_title(panel.title)
+    handles = [Line2D([], [], color=c.color, label=c.label) for c in panel.curves]
+    meaning = [
+        Line2D([], [], color=style.GREY, label='entropy (left axis)'),
+        Line2D([], [], color=style.GREY, label='log-perplexity (right axis)', **style.DASHED),
+        bound,
+        length,
+    ]
+    style.legend_below(axes, handles, meaning)
+
+
+def _scales(
+    axes: Sequence[Axes], twins: Sequence[Axes], panels: Sequence[_Panel], token: str
+) -> None:
+    """Labels and limits; all panels share both scales, so that they can be compared."""
+    data = [c.data for p in panels for c in p.curves]
+    entropy = max(float(d.entropy_bits.max()) for d in data)
+    ceiling = float(np.log2(len(data[0].positions)))
+    # The first few positions have seen next to nothing: their loss would set the scale.
+    shown = [d.smoothed[d.train_length // 16 :] for d in data]
+    low, high = min(float(s.min()) for s in shown), max(float(s.max()) for s in shown)
+    margin = 0.05 * max(high - low, 0.1)
+    axes[0].set_ylim(0, min(1.03 * ceiling, 1.4 * entropy) if ceiling > 0 else 1)
+    axes[0].set_ylabel('mean attention entropy (bits)')
+    for ax, twin in zip(axes, twins, strict=True):
+        twin.set_ylim(low - margin, high + margin)
+        ax.set_xlabel(f'position ({token}s)')
+    for twin in twins[:-1]:
+        twin.tick_params(labelright=False)
+    twins[-1].set_ylabel(f'log-perplexity (nats per {token})')
+
+
+def _rows(title: str, curve: _Curve) -> list[dict[str, Any]]:
+    data = curve.data
+    columns = (data.positions, data.entropy_bits, data.loss, data.smoothed, data.loss_std)
+    return [
+        {
+            'panel': title,
+            'record': curve.record,
+            'label': curve.label,
+            'position': position,
+            'entropy_bits': entropy,
+            'loss_nats': loss,
+            'loss_smoothed_nats': smoothed,
+            'loss_std_nats': std,
+            'bound_bits': float(np.log2(position)),
+        }
+        for position, entropy, loss, smoothed, std in zip(
+            *(c.tolist() for c in columns), strict=True
+        )
+    ]

@@ -1,0 +1,109 @@
+"""Entropy of every head in a few layers, model by model (the paper's Figure 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures import captions, curves, head_grid, position_curve, style
+from experiments.figures.base import (
+    Claim,
+    FigureInput,
+    FigureOutput,
+    check_options,
+    check_records,
+    runs_of,
+    shared_attribute,
+)
+from nope.records import Records
+
+OPTIONS = {'rows', 'layers'}
+POINTS = 512
+# Shares of the bound log2 L below and above which a head counts as concentrated or spread.
+CONCENTRATED, SPREAD = 0.25, 0.75
+
+
+def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Record name -> evaluation, of the rows of the figure. ValueError for options that figure
+    `name` of this kind does not have."""
+    check_options(name, options, OPTIONS, ('rows',))
+    for row in options['rows']:
+        check_options(name, row, ('record', 'label'), ('record',), 'rows')
+    return {row['record']: 'positions' for row in options['rows']}
+
+
+@style.styled
+def draw(given: FigureInput) -> FigureOutput:
+    """Options: rows, [{record, label}]; layers, indices from 0 (default: first, middle, last)."""
+    check_records(given, required(given.name, given.options))
+    labels = {r['record']: r.get('label', r['record']) for r in given.options['rows']}
+    train_length = shared_attribute(given, list(labels), 'train_length')
+    length = shared_attribute(given, list(labels), 'length')
+    count = shared_attribute(given, list(labels), 'n_heads')
+    layers = _layers(given, list(labels))
+    figure = style.new_figure(2.5 * len(layers) + 0.9, 1.8 * len(labels) + 0.7)
+    axes = figure.subplots(len(labels), len(layers), squeeze=False, sharex=True, sharey=True)
+    kept = curves.thin(length, POINTS)
+    rows: list[dict[str, Any]] = []
+    for row, (record, label) in zip(axes, labels.items(), strict=True):
+        records = given.records[record]
+        positions = position_curve.positions_of(records)[kept]
+        for ax, layer in zip(row, layers, strict=True):
+            bits = records['entropy'][layer][:, kept].astype(np.float64) * curves.BITS_PER_NAT
+            head_grid.draw_layer(ax, positions, bits, train_length)
+            style.position_axis(ax, length, train_length, most=style.FEW_TICKS)
+            ax.set_title(f'{label}, layer {layer}', fontsize=9)
+            rows += head_grid.rows(record, label, layer, positions, bits)
+    axes[0, 0].set_ylim(0, 1.04 * np.log2(length))
+    token = captions.token_name(given.records[next(iter(labels))])
+    figure.supxlabel(f'position ({token}s)', fontsize=9)
+    figure.supylabel('attention entropy (bits)', fontsize=9)
+    head_grid.head_bar(figure, list(axes.flat), count)
+    caption = (
+        'Attention entropy of each head against position, one curve a head, every head drawn '
+        f'({len(kept):,} of {length:,} positions, not smoothed). Rows: '
+        f'{"; ".join(labels.values())}. Columns: layers {", ".join(map(str, layers))} (from 0). '
+        'Dashed: the bound log2(i) of even attention. Dotted: the training length L. '
+        + captions.sources({label: [given.records[r]] for r, label in labels.items()})
+    )
+    found = _spread({label: given.records[r] for r, label in labels.items()})
+    return FigureOutput(given.name, figure, rows, caption, [found], runs_of(given, list(labels)))
+
+
+def _layers(given: FigureInput, names: Sequence[str]) -> list[int]:
+    count = min(given.records[n]['entropy'].shape[0] for n in names)
+    layers = given.options.get('layers') or sorted({0, count // 2, count - 1})
+    wrong = [layer for layer in layers if not 0 <= layer < count]
+    if wrong:
+        raise ValueError(
+            f'figure {given.name!r}: layers must lie in 0..{count - 1}, got {wrong[0]}'
+        )
+    return list(layers)
+
+
+def _spread(labelled: Mapping[str, Records]) -> Claim:
+    """How far the heads of all layers lie apart at L and at the last position."""
+    measured = {}
+    decided = False
+    for label, records in labelled.items():
+        bits = records['entropy'] * curves.BITS_PER_NAT
+        length = int(records.attributes['train_length'])
+        measured[label] = {
+            f'bits at {name}': dict(
+                zip(('min', 'median', 'max'), np.quantile(at, (0, 0.5, 1)).tolist(), strict=True)
+            )
+            for name, at in (('L', bits[..., length - 1]), ('the end', bits[..., -1]))
+        }
+        ends = measured[label]['bits at L']
+        bound = np.log2(length)
+        decided |= bool(ends['min'] < CONCENTRATED * bound and ends['max'] > SPREAD * bound)
+    return Claim(
+        None,
+        'Some heads converge to about 1 bit, others to about 10 bits, of a bound of 11 (Figure 3).',
+        measured,
+        decided,
+        f'In one of the rows, over all layers, some head lies below {CONCENTRATED} and some head '
+        f'above {SPREAD} of log2(L) at position L.',
+    )

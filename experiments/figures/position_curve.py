@@ -1,0 +1,131 @@
+"""Entropy and loss of one model at one scale against position, read from its records."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from experiments.figures import curves
+from nope.records import Records
+
+# Thresholds of a bend: nats for the loss, bits for the entropy. The middle one decides, the
+# others say how much depends on it.
+THRESHOLD = 0.1
+SENSITIVITY = (0.05, 0.1, 0.2)
+
+
+@dataclasses.dataclass(frozen=True)
+class PositionCurve:
+    """Arrays are float64 [T], T >= L; positions are 1..T.
+
+    name: unique in a figure.
+    entropy_bits: mean over layers and heads. loss, loss_std: nats, loss_std over `windows`.
+    smoothed: `loss` under the moving average of `half` positions to each side.
+    """
+
+    name: str
+    encoding: str
+    scale: str
+    scale_value: float | None
+    train_length: int
+    windows: int
+    positions: np.ndarray
+    entropy_bits: np.ndarray
+    loss: np.ndarray
+    loss_std: np.ndarray
+    half: int
+
+    @functools.cached_property
+    def smoothed(self) -> np.ndarray:
+        return curves.smooth(self.loss, self.half)
+
+    @property
+    def is_headscale(self) -> bool:
+        return self.scale_value is None and self.scale.startswith('HeadScale')
+
+    @property
+    def unscaled(self) -> bool:
+        return self.scale_value == 1
+
+    @property
+    def scaled_up(self) -> bool:
+        """One scale above 1 for all heads."""
+        return self.scale_value is not None and self.scale_value > 1
+
+    @property
+    def hold(self) -> int:
+        """Positions for which a curve must stay above a threshold for a bend: L / 8."""
+        return max(1, self.train_length // 8)
+
+    def loss_bend(self, threshold: float = THRESHOLD, *, sustained: bool = True) -> float | None:
+        """Position, in multiples of L and beyond L/2, at which the smoothed loss exceeds its
+        mean over [L/2, L] by `threshold` nats; sustained: for the next L/8 positions too."""
+        excess = curves.loss_excess(self.smoothed, self.positions, self.train_length)
+        return self._bend(excess, threshold, self.hold if sustained else 1)
+
+    def entropy_bend(self, threshold: float = THRESHOLD) -> float | None:
+        """Position, in multiples of L and beyond L/2, from which the entropy exceeds the line
+        fitted to it against ln i on [L/4, L] by `threshold` bits, for L/8 positions at least."""
+        excess, _ = curves.entropy_excess(self.entropy_bits, self.positions, self.train_length)
+        return self._bend(excess, threshold, self.hold)
+
+    def line_r2(self) -> float:
+        """R^2, on [L/4, L], of the line that `entropy_bend` compares with."""
+        return curves.entropy_excess(self.entropy_bits, self.positions, self.train_length)[1]
+
+    def noise(self) -> float:
+        """Standard error of the smoothed loss inside L, were positions independent, in nats."""
+        inside = self.positions <= self.train_length
+        variance = np.square(self.loss_std[inside]).mean() / self.windows
+        return float(np.sqrt(variance / (2 * self.half + 1)))
+
+    def mean_loss(self, low: float, high: float) -> float:
+        """Mean over low < i <= high, unsmoothed, in nats."""
+        return curves.mean_between(self.loss, self.positions, low, high)
+
+    def mean_entropy(self, low: float, high: float) -> float:
+        """Mean over low < i <= high, in bits."""
+        return curves.mean_between(self.entropy_bits, self.positions, low, high)
+
+    def _bend(self, excess: np.ndarray, threshold: float, hold: int) -> float | None:
+        start = self.train_length / 2
+        found = curves.first_above(excess, self.positions, threshold, start, hold)
+        return None if found is None else found / self.train_length
+
+
+def positions_of(records: Records) -> np.ndarray:
+    """Positions 1..T of a 'positions' or 'scale_grid' evaluation; ValueError for others, since
+    smoothing and bends need every position."""
+    size = int(records['loss'].shape[-1])
+    positions = records.along('position', size)
+    if not np.array_equal(positions, np.arange(1, size + 1)):
+        raise ValueError(f'positions must be 1..{size}, got {positions[:3]}..{positions[-1]}')
+    return positions
+
+
+def read(name: str, records: Records) -> PositionCurve:
+    """`records`: evaluation 'positions'. ValueError where it is shorter than L."""
+    facts = records.attributes
+    positions = positions_of(records)
+    train_length = int(facts['train_length'])
+    if len(positions) < train_length:
+        raise ValueError(
+            f'{name!r}: measured up to position {len(positions)}, which is shorter than the '
+            f'training length {train_length}'
+        )
+    scale_value = facts['scale_value']
+    return PositionCurve(
+        name=name,
+        encoding=str(facts['position']),
+        scale=str(facts['scale']),
+        scale_value=None if scale_value is None else float(scale_value),
+        train_length=train_length,
+        windows=int(facts['windows']),
+        positions=positions,
+        entropy_bits=records['entropy'].mean(axis=(0, 1), dtype=np.float64) * curves.BITS_PER_NAT,
+        loss=records['loss'].astype(np.float64),
+        loss_std=records['loss_std'].astype(np.float64),
+        half=curves.half_width(train_length),
+    )

@@ -1,0 +1,128 @@
+"""Searched scale of each head against its entropy (the paper's Figure 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+
+from experiments.figures import captions, curves, position_curve, style
+from experiments.figures.base import (
+    Claim,
+    FigureInput,
+    FigureOutput,
+    check_options,
+    check_records,
+    runs_of,
+)
+
+OPTIONS = {'record', 'label', 'layers'}
+MAX_LAYERS = 7
+MARKERS = 'osD^vP*X'
+
+
+def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Record name -> evaluation. ValueError for options that figure `name` of this kind does
+    not have."""
+    check_options(name, options, OPTIONS)
+    return {options.get('record', 'headscale'): 'positions'}
+
+
+@style.styled
+def draw(given: FigureInput) -> FigureOutput:
+    """Options: record (default 'headscale'), label, layers (default: up to seven, evenly)."""
+    needs = required(given.name, given.options)
+    check_records(given, needs)
+    name = next(iter(needs))
+    label = given.options.get('label', name)
+    records = given.records[name]
+    scale = records['scale'].astype(np.float64)
+    bits = records['entropy'][..., -1].astype(np.float64) * curves.BITS_PER_NAT
+    layers = _layers(given, len(scale))
+    length = int(position_curve.positions_of(records)[-1])
+    figure = style.new_figure(6.2, 4.4)
+    axes = figure.subplots()
+    _scatter(axes, scale, bits, layers)
+    axes.set_xlabel(r'searched scale (multiples of $1/\sqrt{d}$)')
+    axes.set_ylabel(f'entropy at position {length:,} (bits)')
+    axes.set_ylim(0, max(1.0, np.log2(length)))
+    axes.legend(loc='center left', bbox_to_anchor=(1.01, 0.5))
+    caption = (
+        f'Searched scale of each head against its attention entropy at the last position, '
+        f'{length:,}; one colour and one least-squares line a layer (from 0; r is the '
+        'correlation, n/a where the scales of a layer are all equal or too few). The axis ends at '
+        f'the bound log2({length:,}). {captions.sources({label: [records]})}'
+    )
+    rows = [
+        {
+            'record': name,
+            'layer': layer,
+            'head': head,
+            'scale': float(scale[layer, head]),
+            'entropy_bits': float(bits[layer, head]),
+            'drawn': int(layer in layers),
+        }
+        for layer, head in np.ndindex(scale.shape)
+    ]
+    claims = [_correlations(scale, bits)]
+    return FigureOutput(given.name, figure, rows, caption, claims, runs_of(given, [name]))
+
+
+def _layers(given: FigureInput, count: int) -> list[int]:
+    evenly = np.linspace(0, count - 1, min(count, MAX_LAYERS)).round().astype(int).tolist()
+    layers = list(given.options.get('layers') or evenly)
+    wrong = [layer for layer in layers if not 0 <= layer < count]
+    if wrong:
+        raise ValueError(
+            f'figure {given.name!r}: layers must lie in 0..{count - 1}, got {wrong[0]}'
+        )
+    return layers
+
+
+def _scatter(axes: Axes, scale: np.ndarray, bits: np.ndarray, layers: Sequence[int]) -> None:
+    # From low to high layers along one map, so that depth can be read off the colour.
+    colors = matplotlib.colormaps['viridis'](np.linspace(0, 0.92, len(layers)))
+    for index, layer in enumerate(layers):
+        x, y = scale[layer], bits[layer]
+        r = curves.correlation(x, y)
+        axes.scatter(
+            x,
+            y,
+            s=22,
+            color=colors[index],
+            marker=MARKERS[index % len(MARKERS)],
+            linewidths=0,
+            alpha=0.85,
+            label=f'layer {layer}: r = '
+            + ('n/a' if r is None else f'{r:.2f}'.replace('-', '\N{MINUS SIGN}')),
+        )
+        if r is not None:
+            slope, intercept = np.polyfit(x, y, 1)
+            ends = np.array([x.min(), x.max()])
+            axes.plot(ends, slope * ends + intercept, color=colors[index], linewidth=1.2)
+
+
+def _correlations(scale: np.ndarray, bits: np.ndarray) -> Claim:
+    """Over all layers, drawn or not. scale, bits: [layers, N]."""
+    by_layer = [curves.correlation(x, y) for x, y in zip(scale, bits, strict=True)]
+    defined = [r for r in by_layer if r is not None]
+    negative = sum(r < 0 for r in defined)
+    centred = (scale - scale.mean(1, keepdims=True), bits - bits.mean(1, keepdims=True))
+    pooled = curves.correlation(centred[0].ravel(), centred[1].ravel())
+    return Claim(
+        9,
+        'Inside a layer, lower entropy goes with a larger scale: a negative correlation.',
+        {
+            'r_by_layer': by_layer,
+            'layers_negative': negative,
+            'layers_with_r': len(defined),
+            'r_within_layers': pooled,
+            'heads_per_layer': scale.shape[1],
+            'entropy_std_by_layer_bits': bits.std(axis=1).tolist(),
+        },
+        pooled is not None and pooled < 0 and negative > len(defined) / 2,
+        'r is negative in most layers, and over all heads with the mean of their layer taken off.',
+    )

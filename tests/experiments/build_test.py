@@ -1,0 +1,185 @@
+"""Every config builds at every size; what does not fit is refused by name."""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+
+import jax
+import pytest
+
+from experiments.build import build
+from experiments.spec import GridSpec, LengthsSpec, PositionsSpec, RunSpec, identifier
+from nope import sharding
+from nope.state import abstract_variables
+
+CONFIGS = sorted(
+    path.stem for path in (pathlib.Path(__file__).parents[2] / 'configs').glob('fig*.py')
+)
+SIZES = ('quick', 'small', 'paper')
+
+
+def config_of(name: str, size: str = 'quick'):
+    config = importlib.import_module(f'configs.{name}').get_config(size)
+    if size == 'paper':  # the paper's shards and tokenizer are not part of the project
+        config.data.mixture = ()
+        config.data.tokenizer = 'bytes'
+    return config
+
+
+def runs_below(spec) -> set[RunSpec]:
+    if isinstance(spec, RunSpec):
+        below = {spec}
+        if spec.init is not None:
+            below |= runs_below(spec.init)
+        if isinstance(spec.lam_start, GridSpec):
+            below |= runs_below(spec.lam_start)
+        return below
+    found = runs_below(spec.run)
+    if isinstance(spec, PositionsSpec) and isinstance(spec.scale, GridSpec):
+        found |= runs_below(spec.scale)
+    return found
+
+
+def test_there_is_a_config_for_every_figure():
+    wanted = {'fig1', 'fig2', 'fig3', 'fig4', 'fig5', 'fig7', 'fig10', 'fig_dynamic'}
+    assert wanted <= set(CONFIGS)
+
+
+@pytest.mark.parametrize('size', SIZES)
+@pytest.mark.parametrize('name', CONFIGS)
+def test_config_builds_and_its_models_have_shapes(name, size):
+    experiment = build(config_of(name, size))
+    mesh = sharding.make_mesh(sharding.MeshConfig(), jax.devices()[:1])
+    models = {run.model for spec in experiment.evals.values() for run in runs_below(spec)}
+    for model in models:
+        variables = abstract_variables(model, mesh)
+        count = sum(leaf.size for leaf in jax.tree.leaves(variables['params']))
+        assert count == model.parameters
+        assert variables['lam']['head'].shape == (model.layers, model.heads)
+        if size == 'paper':
+            assert count == 1_100_048_384
+
+
+def test_figures_share_their_base_model():
+    base = {
+        run
+        for name in CONFIGS
+        for spec in build(config_of(name)).evals.values()
+        for run in runs_below(spec)
+        if run.seed == 0 and not run.searches and run.model.position.describe() == 'none'
+    }
+    assert len(base) == 1
+
+
+def test_figures_share_headscale_at_four_times():
+    ids = {
+        identifier(build(config_of(name)).evals['headscale']) for name in ('fig4', 'fig5', 'fig10')
+    }
+    assert len(ids) == 1
+
+
+def test_lengths_follow_the_training_length():
+    config = config_of('fig1')
+    config.train.length = 32
+    experiment = build(config)
+    assert {spec.windows.length for spec in experiment.evals.values()} == {128}
+
+
+def test_seeds_multiply_runs_and_names():
+    experiment = build(config_of('fig_dynamic'))
+    assert {f'base/seed{k}' for k in range(3)} <= set(experiment.evals)
+    assert isinstance(experiment.evals['uniform/seed1'], LengthsSpec)
+    assert len(experiment.evals['uniform/seed1'].scales) == 7
+    assert len({identifier(experiment.evals[f'base/seed{k}']) for k in range(3)}) == 3
+
+
+def test_compute_does_not_change_identity():
+    one, other = config_of('fig4'), config_of('fig4')
+    other.compute.checkpoint_every = 7
+    other.compute.threads = 3
+    other.model.remat = 'full'
+    for name, spec in build(one).evals.items():
+        assert identifier(spec) == identifier(build(other).evals[name])
+
+
+@pytest.mark.parametrize(
+    ('field', 'value', 'message'),
+    [
+        ('model.heads', 5, 'model.width'),
+        ('model.kv_heads', 3, 'model.kv_heads'),
+        ('model.head_dim', -2, 'model.head_dim'),
+        ('model.heads', 0, 'model.heads'),
+        ('model.dtype', 'float8', 'model.dtype'),
+        ('model.vocab_size', 100, 'model.vocab_size'),
+        ('model.position.kind', 'sinus', 'model.position.kind'),
+        ('train.length', 0, 'train.length'),
+        ('train.steps', 0, 'train.steps'),
+        ('train.learning_rate', 0.0, 'learning_rate'),
+        ('train.schedule', 'step', 'schedule'),
+        ('search.bound', float('nan'), 'search.bound'),
+        ('search.times', (-1.0,), 'search.times'),
+        ('search.form', 'linear', 'search.form'),
+        ('grid.low', 0.0, 'grid.low'),
+        ('grid.high', float('inf'), 'grid.high'),
+        ('evaluation.windows', 0, 'evaluation.windows'),
+        ('compute.accumulate', 0, 'compute.accumulate'),
+        ('data.source', 'nosuch:thing', 'nosuch'),
+        ('data.tokenizer', 'nosuch.model', 'data.tokenizer'),
+        ('seeds', (), 'seeds'),
+        ('figure.kind', 'pie', 'figure.kind'),
+    ],
+)
+def test_bad_fields_are_named(field, value, message):
+    config = config_of('fig3')
+    if field == 'search.form':
+        del config.runs['headscale_2x'].search['form']
+    if field == 'search.times':
+        del config.runs['headscale_2x'].search['times']
+    *sections, last = field.split('.')
+    section = config
+    for name in sections:
+        section = section[name]
+    with config.ignore_type():
+        section[last] = value
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        build(config)
+
+
+def test_bound_above_the_start_is_refused():
+    config = config_of('fig3')
+    config.runs['headscale_2x'].search = {'start': 1.2, 'start_from': '', 'bound': 1.5}
+    with pytest.raises(ValueError, match=r'search\.start is 1\.2, below search\.bound, 1\.5'):
+        build(config)
+
+
+def test_scale_must_be_finite_and_positive():
+    config = config_of('fig2')
+    for scale in (0.0, -1.0, float('nan')):
+        config.evals['nope_80'].scale = scale
+        with pytest.raises(ValueError, match=r'evals\.nope_80\.scale'):
+            build(config)
+
+
+def test_missing_run_and_missing_eval_are_named():
+    config = config_of('fig1')
+    del config.runs['rope']
+    with pytest.raises(ValueError, match=r"evals\.rope\.run names 'rope'"):
+        build(config)
+    config = config_of('fig1')
+    del config.evals['rope_ntk']
+    with pytest.raises(ValueError, match="'rope_ntk', which is missing"):
+        build(config)
+
+
+def test_unknown_keys_in_runs_are_named():
+    config = config_of('fig1')
+    config.runs.rope.model.position = {'knd': 'rotary'}
+    with pytest.raises(ValueError, match=r'runs\.rope\.model\.position\.knd is unknown'):
+        build(config)
+
+
+@pytest.mark.parametrize('name', CONFIGS)
+def test_unknown_size_is_refused(name):
+    with pytest.raises(ValueError, match='huge'):
+        config_of(name, 'huge')

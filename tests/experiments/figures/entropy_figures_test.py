@@ -1,0 +1,62 @@
+"""The numbers behind the figures of entropy are those of the records."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from experiments.figures import DRAW, FigureInput, write
+from nope.records import Measure
+from tests.experiments.figures.synthetic import INPUTS, column, position_runs, rows_of
+
+
+def test_entropy_loss_rows_are_the_records(tmp_path):
+    given = INPUTS['entropy_loss']
+    write(DRAW['entropy_loss'](given), tmp_path)
+    rows = rows_of(tmp_path / 'fig1.csv')
+    for name, records in given.records.items():
+        mine = [row for row in rows if row['record'] == name]
+        np.testing.assert_array_equal(column(mine, 'position'), np.arange(1, 257))
+        np.testing.assert_array_equal(column(mine, 'loss_nats'), records['loss'])
+        np.testing.assert_array_equal(column(mine, 'loss_std_nats'), records['loss_std'])
+        entropy = records['entropy'].astype(np.float64).mean(axis=(0, 1)) / np.log(2)
+        np.testing.assert_allclose(column(mine, 'entropy_bits'), entropy, rtol=1e-12)
+
+
+@pytest.mark.parametrize(('kind', 'layers'), [('heads', [0, 3]), ('head_entropy', [0, 1, 2, 3])])
+def test_head_rows_hold_every_head(kind, layers, tmp_path):
+    given = INPUTS[kind]
+    write(DRAW[kind](given), tmp_path)
+    rows = [r for r in rows_of(tmp_path / f'{given.name}.csv') if r['record'] == 'headscale']
+    assert sorted({int(r['layer']) for r in rows}) == layers
+    assert {int(r['head']) for r in rows} == {0, 1, 2, 3}
+    bits = given.records['headscale']['entropy'].astype(np.float64) / np.log(2)
+    expected = [bits[int(r['layer']), int(r['head']), int(r['position']) - 1] for r in rows]
+    np.testing.assert_allclose(column(rows, 'entropy_bits'), expected, rtol=1e-12)
+    assert int(rows[-1]['position']) == 256
+
+
+def test_scale_rows_are_the_records_and_the_correlation_is_found(tmp_path):
+    given = INPUTS['scale_entropy']
+    output = DRAW['scale_entropy'](given)
+    write(output, tmp_path)
+    rows = rows_of(tmp_path / 'fig5.csv')
+    records = given.records['headscale']
+    np.testing.assert_array_equal(column(rows, 'scale'), records['scale'].ravel())
+    bits = records['entropy'][..., -1].astype(np.float64).ravel() / np.log(2)
+    np.testing.assert_allclose(column(rows, 'entropy_bits'), bits, rtol=1e-12)
+    (claim,) = output.claims
+    assert claim.number == 9
+    assert claim.holds
+    assert claim.measured['layers_negative'] == 4
+    assert claim.measured['r_within_layers'] == pytest.approx(-1, abs=1e-3)
+
+
+def test_a_positive_or_undefined_correlation_does_not_hold():
+    records = position_runs()['headscale']
+    for scale in (3 - records['scale'], np.ones_like(records['scale'])):
+        measures = {**records.measures, 'scale': Measure(scale, ('layer', 'head'), '')}
+        given = FigureInput('f', {'headscale': dataclasses.replace(records, measures=measures)}, {})
+        assert DRAW['scale_entropy'](given).claims[0].holds is False

@@ -1,0 +1,177 @@
+"""Of every kind of figure: files, the same bytes each time, captions, options, errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from experiments.figures import DRAW, REQUIRED, FigureInput, captions, write
+from nope.records import Measure
+from tests.experiments.figures import synthetic
+from tests.experiments.figures.synthetic import CURVES, GRIDS, INPUTS, position_runs
+
+KINDS = sorted(INPUTS)
+ROOT = pathlib.Path(__file__).parents[3]
+
+
+def without(records, measure):
+    kept = {k: m for k, m in records.measures.items() if k != measure}
+    return dataclasses.replace(records, measures=kept)
+
+
+def test_every_kind_is_tested():
+    assert set(DRAW) == set(REQUIRED) == set(INPUTS)
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_writes_all_files_with_the_same_bytes_each_time(kind, tmp_path):
+    given = INPUTS[kind]
+    for folder in ('first', 'second'):
+        write(DRAW[kind](given), tmp_path / folder)
+    names = {p.name for p in (tmp_path / 'first').iterdir()}
+    stem = given.name
+    assert names == {f'{stem}.png', f'{stem}.pdf', f'{stem}.csv', 'caption.txt', 'summary.json'}
+    for name in names:
+        first, second = ((tmp_path / f / name).read_bytes() for f in ('first', 'second'))
+        assert first == second, name
+        assert b'CreationDate' not in first
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_caption_says_model_data_tokens_seed_and_windows(kind):
+    caption = DRAW[kind](INPUTS[kind]).caption
+    for fact in ('NoPE, 4 layers', '4.9M tokens', 'seed', 'Python standard library', '512 windows'):
+        assert fact in caption
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_summary_is_strict_json_with_decided_claims_and_runs(kind, tmp_path):
+    output = DRAW[kind](INPUTS[kind])
+    write(output, tmp_path)
+    summary = json.loads((tmp_path / 'summary.json').read_text(), parse_constant=pytest.fail)
+    assert set(summary) == {'figure', 'caption', 'runs', 'claims'}
+    assert summary['runs']
+    for claim in summary['claims']:
+        assert set(claim) == {'number', 'paper', 'measured', 'holds', 'statement'}
+        assert claim['holds'] in (True, False, None)
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_a_missing_record_is_named_with_its_figure(kind):
+    given = INPUTS[kind]
+    needs = REQUIRED[kind](given.name, given.options)
+    for name in needs:
+        left = {k: r for k, r in given.records.items() if k != name and not k.startswith(name)}
+        with pytest.raises(ValueError, match=f"figure '{given.name}' needs the run '{name}'"):
+            DRAW[kind](FigureInput(given.name, left, given.options))
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_an_unknown_option_is_refused_before_any_record_is_needed(kind):
+    given = INPUTS[kind]
+    with pytest.raises(ValueError, match=r"figure 'f'.*'colour'.*accepted"):
+        REQUIRED[kind]('f', {**given.options, 'colour': 'red'})
+
+
+@pytest.mark.parametrize('kind', ['entropy_loss', 'heads', 'uniform_fit'])
+def test_a_figure_without_content_is_refused(kind):
+    with pytest.raises(ValueError, match="figure 'f': options must give"):
+        REQUIRED[kind]('f', {})
+
+
+@pytest.mark.parametrize(
+    ('kind', 'options', 'message'),
+    [
+        ('entropy_loss', {'panels': [{'curves': CURVES}], 'x_scale': 'cubic'}, 'x_scale'),
+        ('entropy_loss', {'panels': [{'curves': CURVES}] * 3}, 'panels must be 1 to 2'),
+        ('entropy_loss', {'panels': [{'curves': []}]}, "panels must give 'curves'"),
+        ('entropy_loss', {'panels': [{'curves': [{'label': 'a'}]}]}, "must give 'record'"),
+        (
+            'entropy_loss',
+            {'panels': [{'curves': [{'record': 'a', 'color': 'reddish'}]}]},
+            "'reddish' is no colour",
+        ),
+        ('heads', {'rows': [{'run': 'a'}]}, "unknown key 'run' in rows"),
+        ('length_curves', {'band': 'iqr'}, 'band must be one of'),
+        ('length_curves', {'curves': []}, 'curves must be 1 to'),
+    ],
+)
+def test_bad_options_are_named(kind, options, message):
+    with pytest.raises(ValueError, match=f"figure 'f'.*{message}"):
+        REQUIRED[kind]('f', options)
+
+
+def test_a_record_of_another_evaluation_or_without_a_measure_is_refused():
+    options = INPUTS['entropy_loss'].options
+    runs = position_runs()
+    with pytest.raises(ValueError, match=r"run 'nope': needs the evaluation 'positions'"):
+        DRAW['entropy_loss'](FigureInput('f', {**runs, 'nope': GRIDS['late']}, options))
+    with pytest.raises(ValueError, match=r"run 'nope': no measure 'entropy'"):
+        broken = {**runs, 'nope': without(runs['nope'], 'entropy')}
+        DRAW['entropy_loss'](FigureInput('f', broken, options))
+
+
+def test_values_that_are_not_finite_are_refused():
+    runs = position_runs()
+    loss = runs['nope']['loss'].copy()
+    loss[5] = np.nan
+    measures = {**runs['nope'].measures, 'loss': Measure(loss, ('position',), 'nats')}
+    runs['nope'] = dataclasses.replace(runs['nope'], measures=measures)
+    with pytest.raises(ValueError, match=r"run 'nope': measure 'loss' .* not finite"):
+        DRAW['entropy_loss'](dataclasses.replace(INPUTS['entropy_loss'], records=runs))
+
+
+def test_curves_of_one_figure_share_their_length():
+    runs = {**position_runs(), 'nope': synthetic.positions_records(length=128)}
+    with pytest.raises(ValueError, match="runs differ in 'length'"):
+        DRAW['entropy_loss'](dataclasses.replace(INPUTS['entropy_loss'], records=runs))
+
+
+@pytest.mark.parametrize('kind', ['heads', 'scale_entropy'])
+def test_a_layer_that_does_not_exist_is_refused(kind):
+    given = INPUTS[kind]
+    wrong = FigureInput('f', given.records, {**given.options, 'layers': [4]})
+    with pytest.raises(ValueError, match=r'layers must lie in 0\.\.3, got 4'):
+        DRAW[kind](wrong)
+
+
+@pytest.mark.parametrize(('length', 'layers', 'heads'), [(64, 1, 4), (300, 5, 32), (16384, 2, 4)])
+def test_draws_any_size(length, layers, heads, tmp_path):
+    size = {'n_layers': layers, 'n_heads': heads, 'train_length': length // 4}
+    runs = position_runs(length=length, **size)
+    for kind in ('entropy_loss', 'scale_entropy', 'head_entropy'):
+        write(DRAW[kind](FigureInput(kind, runs, INPUTS[kind].options)), tmp_path)
+    write(DRAW['heads'](FigureInput('heads', runs, {'rows': CURVES})), tmp_path)
+
+
+def test_labels_that_stand_in_both_panels_are_told_apart():
+    runs = {
+        'nope': synthetic.positions_records(),
+        'rope': synthetic.positions_records(position='rotary'),
+    }
+    panels = [
+        {'title': title, 'curves': [{'record': record, 'label': 'scale 1'}]}
+        for title, record in (('NoPE', 'nope'), ('RoPE', 'rope'))
+    ]
+    output = DRAW['entropy_loss'](FigureInput('f', runs, {'panels': panels}))
+    onset = next(c for c in output.claims if c.number == 2)
+    assert set(onset.measured) == {'NoPE scale 1', 'RoPE scale 1'}
+
+
+def test_amounts_are_read_easily():
+    counts = (4_915_200, 104_857_600_000, 222_000, 999)
+    assert [captions.amount(n) for n in counts] == ['4.9M', '105B', '222k', '999']
+
+
+def test_figures_need_neither_jax_nor_pyplot():
+    code = (
+        'import sys, experiments.figures\n'
+        "assert not {'jax', 'flax', 'matplotlib.pyplot', 'nope.model'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, '-c', code], cwd=ROOT, check=True)

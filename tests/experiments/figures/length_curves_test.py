@@ -1,0 +1,89 @@
+"""Numbers and claims of the figure over sequence lengths."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from experiments.figures import DRAW, FigureInput, write
+from nope.records import Measure, Records
+from tests.experiments.figures import synthetic
+from tests.experiments.figures.synthetic import INPUTS, column, rows_of
+
+
+def test_length_rows_are_the_records(tmp_path):
+    given = INPUTS['length_curves']
+    write(DRAW['length_curves'](given), tmp_path)
+    rows = rows_of(tmp_path / 'fig_dynamic.csv')
+    for name, records in given.records.items():
+        mine = [row for row in rows if row['record'] == name]
+        np.testing.assert_array_equal(column(mine, 'loss_window_nats'), records['loss_window'])
+        np.testing.assert_array_equal(column(mine, 'loss_tail_nats'), records['loss_tail'])
+        np.testing.assert_array_equal(column(mine, 'length_over_L'), synthetic.MULTIPLES)
+
+
+def shifted(runs, prefix, amount, index):
+    """`runs` with the window loss of the records below `prefix` raised at one length."""
+    changed = dict(runs)
+    for name in [n for n in runs if n.startswith(prefix)]:
+        loss = runs[name]['loss_window'].copy()
+        loss[index] += amount
+        measure = Measure(loss, ('length',), 'nats')
+        changed[name] = dataclasses.replace(
+            runs[name], measures={**runs[name].measures, 'loss_window': measure}
+        )
+    return changed
+
+
+def test_length_claims_of_the_pilot():
+    found = DRAW['length_curves'](INPUTS['length_curves']).claims
+    # HeadScale at 8 L is 0.01 and more ahead of log-length beyond 4 L, as built.
+    assert [(c.number, c.holds) for c in found] == [
+        (None, True),
+        (7, True),
+        (7, True),
+        (10, True),
+        (None, False),
+        (None, None),
+    ]
+    assert found[0].measured['largest_difference_nats'] == 0
+    assert found[1].measured['headscale_minus_base_at_L_nats']['HeadScale searched at 4 L'][
+        'mean'
+    ] == pytest.approx(1.729 - 1.611)
+    assert found[5].measured['window']['1 L']['best'] == 'base'
+    assert found[5].measured['window']['8 L']['best'] == 'HeadScale searched at 8 L'
+
+
+def test_equal_at_l_means_equal_to_the_last_bit():
+    runs = shifted(synthetic.length_runs(2), 'log_length/seed1', 1e-12, 0)
+    assert DRAW['length_curves'](FigureInput('f', runs, {})).claims[0].holds is False
+
+
+def test_length_claims_fail_where_the_numbers_do():
+    runs = shifted(synthetic.length_runs(2), 'headscale_4x/', -0.2, 0)
+    runs = shifted(runs, 'headscale_4x/', 0.2, 4)
+    found = DRAW['length_curves'](FigureInput('f', runs, {})).claims
+    assert [c.holds for c in found if c.number == 7] == [False, False]
+
+
+def test_log_length_is_level_where_no_other_curve_is_ahead():
+    runs = {k: r for k, r in synthetic.length_runs(2).items() if not k.startswith('headscale_8x')}
+    curves = [{'group': g} for g in ('base', 'uniform', 'headscale_4x', 'log_length')]
+    found = DRAW['length_curves'](FigureInput('f', runs, {'curves': curves})).claims
+    assert [c.holds for c in found if 'one set' in c.paper] == [True]
+
+
+def test_seeds_and_lengths_of_the_curves_must_agree():
+    runs = synthetic.length_runs(2)
+    del runs['uniform/seed1']
+    with pytest.raises(ValueError, match="'uniform' has the seeds"):
+        DRAW['length_curves'](FigureInput('f', runs, {}))
+    runs = synthetic.length_runs(1)
+    other = runs['uniform/seed0']
+    runs['uniform/seed0'] = Records(
+        other.attributes, other.measures, {'length': other.coordinates['length'] + 1}
+    )
+    with pytest.raises(ValueError, match='measured at other lengths'):
+        DRAW['length_curves'](FigureInput('f', runs, {}))

@@ -1,0 +1,52 @@
+"""Numbers and claims of the figure of the best uniform scale."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from experiments.figures import DRAW, FigureInput, write
+from tests.experiments.figures import synthetic
+from tests.experiments.figures.synthetic import GRIDS, INPUTS, column, rows_of
+
+
+def test_fit_rows_are_the_records_and_the_fit_is_that_of_the_records(tmp_path):
+    write(DRAW['uniform_fit'](INPUTS['uniform_fit']), tmp_path)
+    rows = [r for r in rows_of(tmp_path / 'fig7.csv') if r['record'] == 'late']
+    records = GRIDS['late']
+    np.testing.assert_array_equal(column(rows, 'best_loss_nats'), records['best_loss'])
+    np.testing.assert_array_equal(column(rows, 'best_scale'), records['best_scale'])
+    np.testing.assert_array_equal(column(rows, 'base_loss_nats'), records['loss'][2])
+    assert [r['fit'] for r in rows[:63]] == [''] * 63
+    assert float(rows[63]['fit']) == 1
+    assert float(rows[-1]['fit']) == pytest.approx(1 + 0.4 * np.log(4))
+
+
+def fit_claims(**changed):
+    records = synthetic.grid_records(**{'a': 0.35, **changed})
+    return DRAW['uniform_fit'](FigureInput('f', {'r': records}, {'panels': [{'record': 'r'}]}))
+
+
+def test_fit_claims_follow_the_numbers():
+    holds = [(c.number, c.holds) for c in DRAW['uniform_fit'](INPUTS['uniform_fit']).claims]
+    assert holds == [(5, True), (5, True), (5, True), (6, True)]
+    steep = [(c.number, c.holds) for c in fit_claims(a=0.61).claims]
+    assert steep == [(5, True), (5, False), (6, True)]
+
+
+def test_a_grid_without_a_fit_is_refused_and_without_r2_does_not_hold():
+    records = synthetic.grid_records()
+    options = {'panels': [{'record': 'r'}]}
+
+    def changed(**facts):
+        return FigureInput(
+            'f',
+            {'r': dataclasses.replace(records, attributes={**records.attributes, **facts})},
+            options,
+        )
+
+    with pytest.raises(ValueError, match='there is no fit'):
+        DRAW['uniform_fit'](changed(fit_a=None, fit_r2=None))
+    assert DRAW['uniform_fit'](changed(fit_r2=None)).claims[0].holds is False

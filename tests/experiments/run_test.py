@@ -1,0 +1,192 @@
+"""The command as a user runs it: train, measure, draw; again; stopped and started; bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+TINY = (
+    '--config.model.layers=2',
+    '--config.model.width=16',
+    '--config.model.heads=2',
+    '--config.model.kv_heads=1',
+    '--config.model.mlp_width=32',
+    '--config.train.length=16',
+    '--config.train.batch_size=8',
+    '--config.train.steps=40',
+    '--config.train.warmup_steps=4',
+    '--config.search.steps=10',
+    '--config.search.warmup_steps=2',
+    '--config.compute.checkpoint_every=10',
+    '--config.compute.log_every=1',
+    '--config.evaluation.windows=16',
+    '--config.grid.windows=8',
+    '--config.grid.increment=0.5',
+    '--config.data.source=text:{text}',
+)
+
+
+@pytest.fixture(scope='module')
+def text(tmp_path_factory) -> pathlib.Path:
+    """A folder of small text files, one of them not UTF-8."""
+    folder = tmp_path_factory.mktemp('text')
+    rng = np.random.default_rng(0)
+    for number in range(60):
+        words = rng.choice(['the', 'cat', 'sat', 'on', 'a', 'mat', 'and', 'left'], 200)
+        (folder / f'{number}.txt').write_text(' '.join(words))
+    (folder / 'latin.txt').write_bytes(b'caf\xe9 ' * 200)
+    return folder
+
+
+def command(config: str, workdir: pathlib.Path, text: pathlib.Path, *more: str) -> list[str]:
+    options = [option.format(text=text) for option in TINY]
+    config = f'--config=configs/{config}'
+    return [
+        sys.executable, '-m', 'experiments.run', config, f'--workdir={workdir}', *options, *more
+    ]  # fmt: skip
+
+
+def run(*args, **kwargs) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        command(*args, **kwargs), cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.fixture(scope='module')
+def finished(tmp_path_factory, text) -> tuple[pathlib.Path, subprocess.CompletedProcess]:
+    workdir = tmp_path_factory.mktemp('work') / 'with space'
+    return workdir, run('fig3.py:quick', workdir, text)
+
+
+def losses(workdir: pathlib.Path) -> dict[str, list[tuple[int, float]]]:
+    found = {}
+    for path in sorted(workdir.glob('runs/*/metrics.jsonl')):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        found[path.parent.name] = [(row['step'], row['loss']) for row in rows]
+    return found
+
+
+def checksums(workdir: pathlib.Path) -> dict[str, str]:
+    """What the last checkpoints hold, as the checksums saved with them say."""
+    found = {}
+    for folder in sorted(workdir.glob('runs/*/checkpoints')):
+        last = max((p for p in folder.iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
+        files = [p for p in (last / 'checksums').rglob('*') if p.is_file() and p.name == 'metadata']
+        found[folder.parent.name] = files[0].read_text()
+    return found
+
+
+def test_one_command_draws_the_figure(finished):
+    workdir, result = finished
+    assert result.returncode == 0, result.stderr[-3000:]
+    figure = workdir / 'figures' / 'fig3'
+    for name in ('fig3.png', 'fig3.pdf', 'fig3.csv', 'summary.json', 'caption.txt'):
+        assert (figure / name).stat().st_size > 0
+    assert result.stdout.strip().endswith('fig3.png')
+    for folder in (workdir / 'records').iterdir():
+        assert (folder / 'records.npz').exists()
+        assert list(folder.glob('*.csv'))
+
+
+def test_second_call_trains_and_measures_nothing(finished, text):
+    workdir, _ = finished
+    before = {p: p.stat().st_mtime_ns for p in (workdir / 'runs').rglob('*') if p.is_file()}
+    result = run('fig3.py:quick', workdir, text)
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert 'nothing to train or measure' in result.stderr
+    after = {p: p.stat().st_mtime_ns for p in (workdir / 'runs').rglob('*') if p.is_file()}
+    assert before == after
+
+
+def test_figures_are_redrawn_without_jax(finished):
+    workdir, _ = finished
+    png = workdir / 'figures' / 'fig3' / 'fig3.png'
+    before = png.read_bytes()
+    png.unlink()
+    script = (
+        'import sys; from experiments import draw\n'
+        'assert draw.main(sys.argv[1:]) == 0\n'
+        'assert not {"jax", "flax", "tensorflow", "torch"} & set(sys.modules)\n'
+    )
+    subprocess.run([sys.executable, '-c', script, str(png.parent)], cwd=ROOT, check=True)
+    assert png.read_bytes() == before
+
+
+def test_search_keeps_the_bound_and_the_parameters(finished):
+    workdir, _ = finished
+    entropies = list((workdir / 'records').glob('positions-*/records.json'))
+    assert len(entropies) == 3
+    described = [json.loads(path.read_text())['attributes'] for path in entropies]
+    searched = next(d for d in described if d['scale'].startswith('HeadScale'))
+    folder = next(p.parent for p, d in zip(entropies, described, strict=True) if d is searched)
+    with np.load(folder / 'records.npz') as arrays:
+        assert arrays['measure/scale'].min() >= 1 - 1e-6
+        assert len(np.unique(arrays['measure/scale'])) > 1
+
+
+def test_a_figure_of_another_config_is_not_overwritten(finished, text):
+    workdir, _ = finished
+    result = run('fig3.py:quick', workdir, text, '--config.train.steps=41')
+    assert result.returncode == 2
+    assert 'train.steps is 41 here and 40 there' in result.stderr
+
+
+@pytest.mark.parametrize(
+    ('option', 'message'),
+    [
+        ('--config.train.lenght=8', 'lenght'),
+        ('--config.model.heads=3', 'model.width'),
+        ('--config.model.kv_heads=3', 'model.kv_heads'),
+        ('--config.train.length=5000', 'train.length'),
+        ('--config.data.source=text:nowhere', 'nowhere'),
+        ('--config.train.batch_size=7', 'train.batch_size'),
+        ('stray', 'stray'),
+    ],
+)
+def test_bad_input_ends_before_compilation(tmp_path, text, option, message):
+    more = ('--config.compute.accumulate=2', option)
+    result = run('fig1.py:quick', tmp_path, text, *more)
+    assert result.returncode != 0
+    assert message in result.stderr
+    assert not list(tmp_path.glob('runs/*/checkpoints'))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGKILL])
+def test_stopped_and_started_again_is_the_uninterrupted_run(finished, tmp_path, text, number):
+    workdir, _ = finished
+    stops = 0
+    rng = np.random.default_rng(int(number))
+    for _ in range(40):
+        process = subprocess.Popen(
+            command('fig3.py:quick', tmp_path, text),
+            cwd=ROOT,
+            env=os.environ | {'PYTHONUNBUFFERED': '1'},
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+        )
+        wanted = len(list(tmp_path.glob('runs/*/checkpoints/[0-9]*'))) + 1
+        deadline = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < deadline and stops < 4:
+            if len(list(tmp_path.glob('runs/*/checkpoints/[0-9]*'))) >= min(wanted, 3 * stops + 1):
+                time.sleep(float(rng.uniform(0, 0.2)))
+                process.send_signal(number)
+                stops += 1
+                break
+            time.sleep(0.02)
+        process.communicate(timeout=240)
+        if process.returncode == 0:
+            break
+        assert process.returncode in (-signal.SIGKILL, 128 + signal.SIGTERM)
+    assert stops >= 2
+    assert losses(tmp_path) == losses(workdir)
+    assert checksums(tmp_path) == checksums(workdir)
