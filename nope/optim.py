@@ -64,6 +64,13 @@ class OptimizerConfig:
             )
         if self.clip <= 0:
             raise ValueError(f'clip is {self.clip}; the global norm must be above 0')
+        if self.bound is not None and self.trains != 'lam':
+            raise ValueError(
+                f'optimizer.bound is {self.bound}, but the optimizer trains {self.trains!r}; '
+                'only lam is bounded'
+            )
+        if self.straight_through and self.bound is None:
+            raise ValueError('optimizer.straight_through is True, which needs a bound to clamp at')
 
 
 def learning_rate(config: OptimizerConfig) -> Schedule:

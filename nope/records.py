@@ -64,7 +64,7 @@ def save(records: Records, folder: pathlib.Path) -> None:
     """Writes `records` into `folder` (made if missing); `records.json` last, so that its
     presence means the others are whole."""
     folder.mkdir(parents=True, exist_ok=True)
-    arrays = {f'measure/{k}': m.values for k, m in records.measures.items()}
+    arrays: dict[str, Any] = {f'measure/{k}': m.values for k, m in records.measures.items()}
     arrays |= {f'coordinate/{k}': np.asarray(v) for k, v in records.coordinates.items()}
     np.savez(folder / 'records.npz', **arrays)
     for name, measure in records.measures.items():

@@ -8,7 +8,7 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 import optax
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
 
 from nope import sharding
 from nope.model import ModelConfig, Transformer
@@ -46,9 +46,24 @@ def fresh_variables(config: ModelConfig, mesh: Mesh, seed: int) -> Variables:
         return initialise(jax.random.key(seed))
 
 
-def fresh_state(variables: Variables, optimizer: optax.GradientTransformation) -> TrainState:
-    """Step 0 around `variables`; call under jit to place the optimizer's moments."""
-    return TrainState(jnp.zeros((), jnp.int32), variables, optimizer.init(variables))
+def fresh_state(
+    variables: Variables, optimizer: optax.GradientTransformation, mesh: Mesh
+) -> TrainState:
+    """Step 0 around a copy of `variables` (a training step donates its state).
+
+    The optimizer's moments lie where their variables do, the counters on every device.
+    """
+    # Not under jit: there the moments are zeros that depend on nothing, and get replicated.
+    state = TrainState(
+        jnp.zeros((), jnp.int32), jax.tree.map(jnp.copy, variables), optimizer.init(variables)
+    )
+    everywhere = sharding.replicated(mesh)
+    return jax.tree.map(
+        lambda leaf: leaf
+        if isinstance(leaf.sharding, NamedSharding)
+        else jax.device_put(leaf, everywhere),
+        state,
+    )
 
 
 def lam_of(variables: Variables) -> jax.Array:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from nope import losses, optim
-from nope.model import ModelConfig, Transformer
+from nope.model import ModelConfig, apply
 from nope.state import TrainState, Variables, lam_of, with_lam
 
 Metrics = dict[str, jax.Array]
@@ -22,7 +22,7 @@ def block_loss(config: ModelConfig, variables: Variables, blocks: jax.Array) -> 
     Documents are not masked from each other: attention crosses their boundaries.
     """
     tokens_BT, targets_BT = blocks[:, :-1], blocks[:, 1:]
-    output = Transformer(config).apply(variables, tokens_BT)
+    output = apply(config, variables, tokens_BT)
     return losses.mean_loss(losses.token_loss(output.hidden, output.head, targets_BT))
 
 

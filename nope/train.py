@@ -116,7 +116,6 @@ def train(
     CheckpointError (the folder holds another run).
     """
     check_divisible(config, compute, mesh)
-    step_fn = jax.jit(make_step(model, config.optimizer), donate_argnums=0)
     optimizer = optim.make_optimizer(config.optimizer)
     rows = sharding.micro_batches(mesh)
 
@@ -126,7 +125,11 @@ def train(
             folder / 'checkpoints', identity, keep=compute.keep, permanent=config.keep_steps
         ) as checkpoints,
     ):
-        state = jax.jit(lambda v: fresh_state(v, optimizer))(initial())
+        state = fresh_state(initial(), optimizer, mesh)
+        placed = jax.tree.map(lambda leaf: leaf.sharding, state)
+        step_fn = jax.jit(
+            make_step(model, config.optimizer), donate_argnums=0, out_shardings=(placed, None)
+        )
         restored = checkpoints.restore(state)
         if restored is not None:
             state, _ = restored

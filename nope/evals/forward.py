@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import flax.struct
 import jax
@@ -13,18 +14,18 @@ import numpy as np
 from jax.sharding import Mesh
 
 from nope import losses, sharding
-from nope.model import ModelConfig, Transformer
+from nope.model import ModelConfig, apply
 from nope.state import Variables
 
 Progress = Callable[[Iterable], Iterable]
 
 
 class Sums(flax.struct.PyTreeNode):
-    """Sums over the windows of one batch: loss and its square [T], entropy [L, N, T] or None."""
+    """Sums over windows: loss and its square [T], entropy [L, N, T] or None."""
 
-    loss: jax.Array
-    loss_square: jax.Array
-    entropy: jax.Array | None
+    loss: Any
+    loss_square: Any
+    entropy: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +54,7 @@ def means(
     the next one runs. Loss k is that of predicting token k + 1 from tokens 0 .. k; entropy k
     is that of the query at token k, which sees k + 1 keys.
     """
-    total: list[np.ndarray | None] = [None, None, None]
+    total: Sums | None = None
     pending: Sums | None = None
     for batch, weights in progress(list(_batches(blocks, batch_size, mesh))):
         with sharding.use(mesh):
@@ -64,11 +65,10 @@ def means(
         pending = sums
     if pending is None:
         raise ValueError('no evaluation blocks were given')
-    loss, square, entropies = _add(total, pending)
-    n = len(blocks)
-    loss, square = loss / n, square / n
-    deviation = np.sqrt(np.maximum(square - loss**2, 0.0))
-    return Means(loss, deviation, None if entropies is None else entropies / n, n)
+    total = _add(total, pending)
+    mean = jax.tree.map(lambda sums: sums / len(blocks), total)
+    deviation = np.sqrt(np.maximum(mean.loss_square - mean.loss**2, 0.0))
+    return Means(mean.loss, deviation, mean.entropy, len(blocks))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -79,12 +79,14 @@ def _sums(
     blocks: jax.Array,
     weights_B: jax.Array,
 ) -> Sums:
-    output = Transformer(config).apply(variables, blocks[:, :-1], entropy=entropy)
+    output = apply(config, variables, blocks[:, :-1], entropy=entropy)
     nll_BT = losses.token_loss(output.hidden, output.head, blocks[:, 1:])
     return Sums(
         loss=jnp.einsum('BT,B->T', nll_BT, weights_B),
         loss_square=jnp.einsum('BT,B->T', jnp.square(nll_BT), weights_B),
-        entropy=jnp.einsum('LBNT,B->LNT', output.entropy, weights_B) if entropy else None,
+        entropy=None
+        if output.entropy is None
+        else jnp.einsum('LBNT,B->LNT', output.entropy, weights_B),
     )
 
 
@@ -101,9 +103,6 @@ def _batches(
         yield np.concatenate([batch, np.repeat(batch[:1], missing, axis=0)]), weights
 
 
-def _add(total: list[np.ndarray | None], sums: Sums) -> list[np.ndarray | None]:
-    fetched = jax.device_get((sums.loss, sums.loss_square, sums.entropy))
-    return [
-        new if new is None else np.asarray(new, np.float64) + (0.0 if old is None else old)
-        for old, new in zip(total, fetched, strict=True)
-    ]
+def _add(total: Sums | None, sums: Sums) -> Sums:
+    fetched = jax.tree.map(lambda x: np.asarray(x, np.float64), jax.device_get(sums))
+    return fetched if total is None else jax.tree.map(np.add, total, fetched)

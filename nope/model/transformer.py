@@ -7,7 +7,8 @@ head matrix, so that [B, T, V] never has to exist.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
 
 import flax.linen as nn
 import jax
@@ -33,6 +34,14 @@ class ModelOutput(NamedTuple):
     hidden: jax.Array
     head: jax.Array
     entropy: jax.Array | None
+
+
+def apply(
+    config: ModelConfig, variables: Mapping[str, Any], tokens_BT: jax.Array, **arguments: Any
+) -> ModelOutput:
+    """The decoder as a pure function of {'params', 'lam'}; arguments as `Transformer` takes."""
+    output = Transformer(config).apply(variables, tokens_BT, **arguments)
+    return cast(ModelOutput, output)
 
 
 class Block(nn.Module):

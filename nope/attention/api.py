@@ -1,0 +1,96 @@
+"""The one entrance to attention: checks its input, picks an implementation, runs it."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Mapping
+
+import jax
+import jax.numpy as jnp
+
+from nope.attention.chunked import chunked_attention
+from nope.attention.reference import reference_attention
+from nope.attention.structure import AttentionOutput, Mask
+
+IMPLEMENTATIONS: Mapping[str, Callable[..., AttentionOutput]] = {
+    'reference': reference_attention,
+    'chunked': chunked_attention,
+}
+_DTYPES = ('float32', 'bfloat16', 'float16')
+
+
+def attention(
+    q_BTNH: jax.Array,
+    k_BSKH: jax.Array,
+    v_BSKH: jax.Array,
+    *,
+    mask: Mask = Mask(),  # noqa: B008 (frozen, holds no arrays)
+    entropy: bool = False,
+    implementation: str | None = None,
+) -> AttentionOutput:
+    """Softmax attention with its log-sum-exp and, where asked for, its entropy.
+
+    With logits s_ij = q_i . k_j and weights a_ij = exp(s_ij - lse_i), lse_i = ln sum_j e^s_ij:
+
+        out_i = sum_j a_ij v_j        H_i = -sum_j a_ij ln a_ij = lse_i - sum_j a_ij s_ij
+
+    There is no scale here: lambda / sqrt(H) is multiplied into q before the call.
+    Differentiable in q, k and v through all three outputs.
+
+    Args:
+      q_BTNH: queries [B, T, N, H], already scaled; float32, bfloat16 or float16.
+      k_BSKH, v_BSKH: keys and values [B, S, K, H], the dtype of q; K divides N and query head
+        n reads head n // (N / K).
+      mask: who sees whom; causal by default.
+      entropy: whether to compute the entropy too.
+      implementation: 'reference', 'chunked', or None to let the library choose. One that is
+        named runs or raises.
+
+    Returns:
+      AttentionOutput. Softmax, sums, lse and entropy are float32 whatever the input dtype.
+
+    Raises:
+      ValueError: shapes, dtypes or mask do not fit together, or no such implementation.
+    """
+    _check(q_BTNH, k_BSKH, v_BSKH)
+    mask.check(q_BTNH.shape[0], q_BTNH.shape[1], k_BSKH.shape[1])
+    if implementation is None:
+        implementation = _choose(jax.default_backend())
+    if implementation not in IMPLEMENTATIONS:
+        raise ValueError(
+            f'implementation={implementation!r} is unknown; accepted: None, '
+            + ', '.join(repr(name) for name in IMPLEMENTATIONS)
+        )
+    return IMPLEMENTATIONS[implementation](q_BTNH, k_BSKH, v_BSKH, mask=mask, entropy=entropy)
+
+
+@functools.cache
+def _choose(backend: str) -> str:
+    """The default implementation; cached, so that the choice is logged once."""
+    logging.getLogger(__name__).info(
+        "attention: implementation 'chunked' on %s (linear memory on every backend)", backend
+    )
+    return 'chunked'
+
+
+def _check(q_BTNH: jax.Array, k_BSKH: jax.Array, v_BSKH: jax.Array) -> None:
+    arrays = {'q_BTNH': q_BTNH, 'k_BSKH': k_BSKH, 'v_BSKH': v_BSKH}
+    for name, array in arrays.items():
+        if jnp.ndim(array) != 4:
+            raise ValueError(f'{name} has shape {jnp.shape(array)}, expected four axes')
+        if 0 in jnp.shape(array):
+            raise ValueError(f'{name} has shape {jnp.shape(array)}, expected no axis of length 0')
+        if array.dtype.name not in _DTYPES:
+            raise ValueError(f'{name} has dtype {array.dtype}, accepted: {", ".join(_DTYPES)}')
+        if array.dtype != q_BTNH.dtype:
+            raise ValueError(f'{name} has dtype {array.dtype}, q_BTNH has {q_BTNH.dtype}')
+    if k_BSKH.shape != v_BSKH.shape:
+        raise ValueError(f'k_BSKH has shape {k_BSKH.shape}, v_BSKH has {v_BSKH.shape}')
+    (B, _, N, H), (B_kv, _, K, H_kv) = q_BTNH.shape, k_BSKH.shape
+    if B_kv != B:
+        raise ValueError(f'q_BTNH has batch size {B}, k_BSKH and v_BSKH have {B_kv}')
+    if H_kv != H:
+        raise ValueError(f'q_BTNH has head dim {H}, k_BSKH and v_BSKH have {H_kv}')
+    if N % K:
+        raise ValueError(f'N={N} query heads are not divisible by K={K} key/value heads')

@@ -1,0 +1,111 @@
+"""How the chunked implementation cuts queries and keys into blocks.
+
+C query blocks, D key blocks. R = G * q_block rows of a query block share one key/value head
+(row r is query r % q_block of head group r // q_block), so that grouped queries are one larger
+matrix product and no key is repeated. B and K stay separate axes: each can be sharded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+
+# Logits of one pair of blocks, over batch and heads, that the CPU's second-level cache holds
+# next to the weights (float32, 2 x 512 KiB). Measured on 2 cores with 1 MiB each: at B N = 8,
+# T = 4096, blocks of 128, 256, 512 take 1 : 1.1 : 1.5 in the forward pass; at B N = 32, T = 512
+# blocks of 64, 128, 256 take 1 : 1.2 : 2.1 forward and backward.
+_CPU_LOGITS = 2**17
+_CPU_BLOCKS = (64, 512)
+# Elsewhere: large enough to occupy a matrix unit, small enough for any batch.
+_ACCELERATOR_BLOCK = 256
+# Blocks are multiples of this where there are several: a row of a float32 vector register.
+_MULTIPLE = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is static about one call: lengths before padding, and the blocks they are cut into."""
+
+    causal: bool
+    entropy: bool
+    queries: int
+    keys: int
+    q_block: int
+    k_block: int
+
+    @property
+    def q_blocks(self) -> int:
+        return -(-self.queries // self.q_block)
+
+    @property
+    def k_blocks(self) -> int:
+        return -(-self.keys // self.k_block)
+
+    def cut(self, i: jax.Array | int) -> jax.Array | int:
+        """The last key block that query block i sees: the only one of which the causal rule or
+        the end of the keys hides a part. Those before it are whole."""
+        return i if self.causal else self.k_blocks - 1
+
+
+def make_plan(
+    *, causal: bool, entropy: bool, rows: int, queries: int, keys: int, backend: str
+) -> Plan:
+    """Chooses block sizes. `rows` is B N, the logits matrices that are worked on at once."""
+    if backend == 'cpu':
+        smallest, largest = _CPU_BLOCKS
+        side = 2 ** round(math.log2(_CPU_LOGITS / rows) / 2)
+        target = min(max(side, smallest), largest)
+    else:
+        target = _ACCELERATOR_BLOCK
+    q_block = _block(queries, target)
+    k_block = q_block if causal else _block(keys, target)
+    return Plan(causal, entropy, queries, keys, q_block, k_block)
+
+
+def _block(length: int, target: int) -> int:
+    """About `target`, such that little padding is needed; one block up to 1.5 targets."""
+    blocks = round(length / target)
+    if blocks <= 1:
+        return length
+    return math.ceil(length / blocks / _MULTIPLE) * _MULTIPLE
+
+
+def cut_blocks(array_BT: jax.Array, block: int) -> jax.Array:
+    """[B, T, ...] -> [B, blocks, block, ...], padded with zeros."""
+    B, T = array_BT.shape[:2]
+    blocks = -(-T // block)
+    if blocks * block > T:
+        widths = [(0, 0), (0, blocks * block - T)] + [(0, 0)] * (array_BT.ndim - 2)
+        array_BT = jnp.pad(array_BT, widths)
+    return array_BT.reshape(B, blocks, block, *array_BT.shape[2:])
+
+
+def split_q(q_BTNH: jax.Array, kv_heads: int, plan: Plan) -> jax.Array:
+    """[B, T, N, H] -> [C, B, K, R, H]."""
+    B, _, N, H = q_BTNH.shape
+    C, K = plan.q_blocks, kv_heads
+    q_BCTKGH = cut_blocks(q_BTNH, plan.q_block).reshape(B, C, plan.q_block, K, N // K, H)
+    return q_BCTKGH.transpose(1, 0, 3, 4, 2, 5).reshape(C, B, K, -1, H)
+
+
+def join_q(out_CBKRH: jax.Array, plan: Plan) -> jax.Array:
+    """[C, B, K, R, H] -> [B, T, N, H]."""
+    C, B, K, _, H = out_CBKRH.shape
+    out_CBKGTH = out_CBKRH.reshape(C, B, K, -1, plan.q_block, H)
+    out_BCTKGH = out_CBKGTH.transpose(1, 0, 4, 2, 3, 5)
+    return out_BCTKGH.reshape(B, C * plan.q_block, -1, H)[:, : plan.queries]
+
+
+def join_rows(rows_CBKR: jax.Array, plan: Plan) -> jax.Array:
+    """[C, B, K, R] -> [B, N, T]."""
+    C, B, K, _ = rows_CBKR.shape
+    rows_BKGCT = rows_CBKR.reshape(C, B, K, -1, plan.q_block).transpose(1, 2, 3, 0, 4)
+    return rows_BKGCT.reshape(B, -1, C * plan.q_block)[..., : plan.queries]
+
+
+def split_kv(k_BSKH: jax.Array, plan: Plan) -> jax.Array:
+    """[B, S, K, H] -> [D, B, K, k_block, H]."""
+    return cut_blocks(k_BSKH, plan.k_block).transpose(1, 0, 3, 2, 4)

@@ -1,0 +1,46 @@
+"""Attention by its definition, in float32 and O(T S) memory.
+
+Every other implementation is tested against this one, in values and in gradients.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from nope.attention.structure import AttentionOutput, Mask
+
+
+def reference_attention(
+    q_BTNH: jax.Array, k_BSKH: jax.Array, v_BSKH: jax.Array, *, mask: Mask, entropy: bool
+) -> AttentionOutput:
+    """softmax(q k^T) v with its log-sum-exp and entropy; see `nope.attention.api.attention`.
+
+    Query head n reads key/value head n // G, G = N / K.
+    """
+    B, T, N, H = q_BTNH.shape
+    S, K = k_BSKH.shape[1:3]
+    q_BTKGH = q_BTNH.astype(jnp.float32).reshape(B, T, K, N // K, H)
+    k_BSKH, v_f32_BSKH = k_BSKH.astype(jnp.float32), v_BSKH.astype(jnp.float32)
+    exact = jax.lax.Precision.HIGHEST
+
+    logits_BKGTS = jnp.einsum('BTKGH,BSKH->BKGTS', q_BTKGH, k_BSKH, precision=exact)
+    seen_BKGTS = mask.as_array(B, T, S)[:, None, None]
+    any_BKGT1 = jnp.any(seen_BKGTS, axis=-1, keepdims=True)
+    max_BKGT1 = jnp.max(logits_BKGTS, axis=-1, keepdims=True, where=seen_BKGTS, initial=-jnp.inf)
+    max_BKGT1 = jax.lax.stop_gradient(jnp.where(any_BKGT1, max_BKGT1, 0.0))
+    shifted_BKGTS = jnp.where(seen_BKGTS, logits_BKGTS - max_BKGT1, 0.0)
+    unnormalized_BKGTS = jnp.where(seen_BKGTS, jnp.exp(shifted_BKGTS), 0.0)
+    # Rows that see nothing divide by 1 instead of 0, so that their gradient is 0 and not NaN.
+    norm_BKGT1 = jnp.sum(unnormalized_BKGTS, axis=-1, keepdims=True) + jnp.where(any_BKGT1, 0, 1)
+    weights_BKGTS = unnormalized_BKGTS / norm_BKGT1
+    log_weights_BKGTS = shifted_BKGTS - jnp.log(norm_BKGT1)
+
+    out_BTKGH = jnp.einsum('BKGTS,BSKH->BTKGH', weights_BKGTS, v_f32_BSKH, precision=exact)
+    lse_BKGT1 = jnp.where(any_BKGT1, max_BKGT1 + jnp.log(norm_BKGT1), -jnp.inf)
+    entropy_BKGT = -jnp.sum(weights_BKGTS * log_weights_BKGTS, axis=-1)
+    return AttentionOutput(
+        out=out_BTKGH.reshape(B, T, N, H).astype(q_BTNH.dtype),
+        lse=lse_BKGT1.reshape(B, N, T),
+        entropy=entropy_BKGT.reshape(B, N, T) if entropy else None,
+    )

@@ -1,0 +1,108 @@
+"""Structured values that say who sees whom, and what attention returns.
+
+Nothing here holds a dense [T, S] array: a mask is a rule plus O(T) arrays, from which a
+chunked loop or a kernel computes the few entries it works on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+
+class AttentionOutput(NamedTuple):
+    """What one attention call computes.
+
+    out:     [B, T, N, H], the dtype of q: softmax(q k^T) v; 0 in rows that see no key.
+    lse:     [B, N, T] float32: log sum_j exp(q_i . k_j); -inf in rows that see no key.
+    entropy: [B, N, T] float32, nats: -sum_j a_ij ln a_ij; 0 in rows that see no key. None
+        where it was not asked for.
+    """
+
+    out: jax.Array
+    lse: jax.Array
+    entropy: jax.Array | None
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=('q_segments_BT', 'kv_segments_BS'),
+    meta_fields=('causal',),
+)
+@dataclasses.dataclass(frozen=True)
+class Mask:
+    """Which keys a query sees: those that pass every rule below.
+
+    causal: query i sees keys j <= i. Needs T == S.
+    q_segments_BT, kv_segments_BS: integer ids, given together; a query sees the keys whose
+        id equals its own. No id is special: padding is a segment like any other (give it an
+        id that no document has). A query whose id no visible key carries sees nothing.
+
+    A pytree: `causal` is static, the ids are arrays (and may be traced).
+    """
+
+    causal: bool = True
+    q_segments_BT: jax.Array | None = None
+    kv_segments_BS: jax.Array | None = None
+
+    @property
+    def segmented(self) -> bool:
+        """Whether segment ids are part of the rule."""
+        return self.q_segments_BT is not None
+
+    def check(self, batch: int, queries: int, keys: int) -> None:
+        """Raises ValueError where the mask does not fit [B, T] queries and [B, S] keys."""
+        if self.causal and queries != keys:
+            raise ValueError(
+                f'mask.causal=True needs as many queries as keys, got T={queries} and S={keys}'
+            )
+        if (self.q_segments_BT is None) != (self.kv_segments_BS is None):
+            missing = 'q_segments_BT' if self.q_segments_BT is None else 'kv_segments_BS'
+            raise ValueError(f'mask.{missing} is None: give both segment arrays or neither')
+        for name, ids, want in (
+            ('q_segments_BT', self.q_segments_BT, (batch, queries)),
+            ('kv_segments_BS', self.kv_segments_BS, (batch, keys)),
+        ):
+            if ids is None:
+                continue
+            if jnp.shape(ids) != want:
+                raise ValueError(f'mask.{name} has shape {jnp.shape(ids)}, expected {want}')
+            if not jnp.issubdtype(jnp.result_type(ids), jnp.integer):
+                raise ValueError(
+                    f'mask.{name} has dtype {jnp.result_type(ids)}, expected an integer dtype'
+                )
+
+    def visible(
+        self,
+        q_index_T: jax.Array,
+        k_index_S: jax.Array,
+        q_segments_BT: jax.Array | None = None,
+        kv_segments_BS: jax.Array | None = None,
+    ) -> jax.Array | None:
+        """The rule on one block, from the block's own indices and segment ids.
+
+        Args:
+          q_index_T, k_index_S: positions in the whole sequence, [T'] and [S'].
+          q_segments_BT, kv_segments_BS: the ids at those positions, [B, T'] and [B, S'].
+
+        Returns:
+          bool, [1, T', S'] or [B, T', S']; None where the rule hides nothing.
+        """
+        seen = None
+        if self.causal:
+            seen = (q_index_T[:, None] >= k_index_S[None, :])[None]
+        if q_segments_BT is not None and kv_segments_BS is not None:
+            same = q_segments_BT[:, :, None] == kv_segments_BS[:, None, :]
+            seen = same if seen is None else seen & same
+        return seen
+
+    def as_array(self, batch: int, queries: int, keys: int) -> jax.Array:
+        """The dense mask, bool [B, T, S]. O(T S) memory: for the reference and for tests."""
+        seen = self.visible(
+            jnp.arange(queries), jnp.arange(keys), self.q_segments_BT, self.kv_segments_BS
+        )
+        return jnp.broadcast_to(True if seen is None else seen, (batch, queries, keys))

@@ -1,0 +1,95 @@
+"""Evaluation blocks: windows that lie inside long documents, so that long contexts are real."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+
+import numpy as np
+
+from nope.data import sources, stores
+from nope.data.config import SPLITS, DataConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class EvalBlocks:
+    """Windows of held-out text.
+
+    tokens: int32 [n, length + 1], without separators.
+    documents: how many different documents they come from.
+    description: all of that in words, for captions.
+    """
+
+    tokens: np.ndarray
+    documents: int
+    description: str
+
+
+def eval_blocks(
+    config: DataConfig,
+    *,
+    split: str,
+    length: int,
+    count: int,
+    seed: int,
+    cache: pathlib.Path,
+) -> EvalBlocks:
+    """Up to `count` windows of length + 1 tokens from the split `validation` or `test` of
+    `config.sources[config.eval_source]`.
+
+    A document of n tokens has n // (length + 1) windows, which do not overlap and begin at a
+    random phase, because windows at a document's start are easier than others. Every document
+    that is long enough gives one window before any gives a second; the choice depends on `seed`
+    alone, and a smaller `count` takes the first windows of a larger one. Where there are fewer
+    windows, all of them are returned.
+
+    Raises ValueError where no document is long enough, naming the longest, and as
+    `stores.open_store`.
+    """
+    if split not in SPLITS[1:]:
+        raise ValueError(f'split {split!r}: must be validation or test')
+    if length < 1 or count < 1:
+        raise ValueError(f'length {length} and count {count} must be at least 1')
+    store = stores.open_store(config, config.eval_source, split, cache)
+    starts, lengths = store.document_spans()
+    chosen = _choose_windows(lengths, length + 1, count, seed)
+    if not chosen:
+        raise ValueError(
+            f'length {length}: no document of the {split} split of '
+            f'data.sources[{config.eval_source}] has {length + 1} tokens; the longest has '
+            f'{int(lengths.max())}'
+        )
+    documents, offsets = np.asarray(chosen, np.int64).T
+    used = len(np.unique(documents))
+    name = sources.describe_source(config.sources[config.eval_source])
+    return EvalBlocks(
+        tokens=store.windows(starts[documents] + offsets, length + 1),
+        documents=used,
+        description=f'{len(chosen)} windows of {length + 1} tokens from {used} documents of the '
+        f'{split} split of {name}',
+    )
+
+
+def _choose_windows(lengths: np.ndarray, size: int, count: int, seed: int) -> list[tuple[int, int]]:
+    """(document, offset) of at most `count` windows of `size` tokens, round-robin."""
+    eligible = np.flatnonzero(lengths >= size)
+    order = np.random.default_rng(seed).permutation(eligible)
+    chosen: list[tuple[int, int]] = []
+    round_ = 0
+    while len(chosen) < count:
+        order = order[lengths[order] // size > round_]
+        if len(order) == 0:
+            break
+        for document in order[: count - len(chosen)]:
+            chosen.append(
+                (int(document), _offset(int(lengths[document]), size, round_, seed, int(document)))
+            )
+        round_ += 1
+    return chosen
+
+
+def _offset(length: int, size: int, round_: int, seed: int, document: int) -> int:
+    """Offset of a document's window for a round: its windows in random order, at one phase."""
+    rng = np.random.default_rng((seed, document))
+    phase = rng.integers(length % size + 1)
+    return int(phase + rng.permutation(length // size)[round_] * size)

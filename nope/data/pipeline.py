@@ -1,0 +1,135 @@
+"""Training batches: shuffled, mixed, sliced over hosts, exactly resumable."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from nope.data import mixture, stores
+from nope.data.config import DataConfig
+from nope.data.shards import TokenStore
+
+DEFAULT_THREADS = 2
+_BUFFERED_PER_THREAD = 4
+
+
+def training_batches(
+    config: DataConfig,
+    *,
+    length: int,
+    batch_size: int,
+    seed: int,
+    start: int,
+    cache: pathlib.Path,
+    host: int = 0,
+    hosts: int = 1,
+    threads: int = DEFAULT_THREADS,
+) -> Iterator[np.ndarray]:
+    """Endless global batches `start`, `start + 1`, ...: int32 [batch_size / hosts, length + 1].
+
+    The train split of each source is cut into contiguous blocks of length + 1 tokens and read
+    in an order shuffled anew in each epoch; with several sources, example i comes from the one
+    that `mixture.SourceDraws` gives. Global example i is a pure function of (config, length,
+    seed, i): batch k holds the examples k * batch_size + 0, 1, ..., of which host h has every
+    hosts-th one from the h-th on. So `start`, the number of batches consumed, is the whole state
+    of the data, on any number of hosts; finding it costs nothing.
+
+    threads: threads that read ahead; 0 reads when asked. The batches do not depend on it.
+    Raises ValueError or FileNotFoundError before the first batch, naming the field: as
+    `stores.open_store`, and for a length above every document of the training split.
+    """
+    _check_numbers(length, batch_size, seed, start, host, hosts)
+    read = [stores.open_store(config, i, 'train', cache) for i in range(len(config.sources))]
+    longest = max(store.longest for store in read)
+    if length > longest:
+        raise ValueError(
+            f'train.length={length}: every document of the training split is shorter, the '
+            f'longest has {longest} tokens, so no context would be that long'
+        )
+    for i, store in enumerate(read):
+        if store.tokens <= length:
+            raise ValueError(
+                f'train.length={length}: the training split of data.sources[{i}] holds '
+                f'{store.tokens} tokens in all, less than one block of {length + 1}'
+            )
+    return _iterate(config, read, length, batch_size, seed, start, host, hosts, threads)
+
+
+def _iterate(
+    config: DataConfig,
+    read: Sequence[TokenStore],
+    length: int,
+    batch_size: int,
+    seed: int,
+    start: int,
+    host: int,
+    hosts: int,
+    threads: int,
+) -> Iterator[np.ndarray]:
+    import grain  # takes a moment to import
+
+    # Elements are block numbers, counted through all sources, until a whole batch is read.
+    counts = [store.tokens // (length + 1) for store in read]
+    firsts = np.concatenate([[0], np.cumsum(counts)])
+    orders = [
+        grain.MapDataset.range(int(firsts[i]), int(firsts[i + 1]))
+        .seed(_derived_seed(seed, i))
+        .shuffle()
+        .repeat()
+        for i in range(len(read))
+    ]
+    if len(orders) == 1:
+        examples = orders[0]
+    else:
+        draws = mixture.SourceDraws(seed, [source.weight for source in config.sources])
+        examples = grain.MapDataset.select_from_datasets(orders, draws)
+    batches = (
+        examples[host::hosts]
+        .batch(batch_size // hosts, drop_remainder=True)[start:]
+        .map(functools.partial(_read_blocks, read, firsts, length + 1))
+    )
+    options = grain.ReadOptions(
+        num_threads=threads, prefetch_buffer_size=threads * _BUFFERED_PER_THREAD
+    )
+    return iter(batches.to_iter_dataset(options))
+
+
+def _read_blocks(
+    read: Sequence[TokenStore], firsts: np.ndarray, size: int, blocks: np.ndarray
+) -> np.ndarray:
+    """Tokens [n, size] int32 of the blocks numbered `blocks` [n]."""
+    if len(read) == 1:
+        return read[0].windows(blocks * size, size)
+    tokens = np.empty((len(blocks), size), np.int32)
+    sources = np.searchsorted(firsts, blocks, side='right') - 1
+    for source in np.unique(sources):
+        mine = sources == source
+        tokens[mine] = read[source].windows((blocks[mine] - firsts[source]) * size, size)
+    return tokens
+
+
+def _derived_seed(seed: int, index: int) -> int:
+    """A seed for each source. grain adds the epoch to it: without the hash, seed 1 would begin
+    with the second epoch of seed 0."""
+    return int(np.random.SeedSequence((seed, index)).generate_state(1)[0])
+
+
+def _check_numbers(
+    length: int, batch_size: int, seed: int, start: int, host: int, hosts: int
+) -> None:
+    if length < 1:
+        raise ValueError(f'train.length={length}: must be at least 1')
+    if hosts < 1 or not 0 <= host < hosts:
+        raise ValueError(f'host {host} of {hosts} hosts: must be one of 0..{hosts - 1}')
+    if batch_size < 1 or batch_size % hosts:
+        raise ValueError(
+            f'train.batch_size={batch_size}: must be a positive multiple of the number of hosts, '
+            f'which is {hosts}'
+        )
+    if seed < 0:
+        raise ValueError(f'data seed {seed}: must not be negative')
+    if start < 0:
+        raise ValueError(f'first batch {start}: must not be negative')

@@ -1,0 +1,245 @@
+"""Raw text to token shards: in parallel, restartable, byte-identical however it ran.
+
+What goes into which shard follows from the corpus alone (its parts, see `folders.Part`). A
+worker takes a part, writes its shards under temporary names, renames them and last writes the
+part's unit file; what was not renamed when a process died is made again.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import multiprocessing
+import os
+import pathlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tqdm
+
+from nope.data import folders, locks, shards, sources
+from nope.data.config import SPLITS, SourceConfig
+from nope.data.tokenizers import Tokenizer, load_tokenizer
+
+_REPORT_SECONDS = 0.2
+
+# (documents, tokens, bytes of text) since the last report.
+Report = Callable[[int, int, int], None]
+
+
+def prepare(
+    source: SourceConfig,
+    tokenizer: str,
+    out: pathlib.Path,
+    *,
+    cache: pathlib.Path,
+    name: str = 'data.sources[0]',
+    workers: int = 1,
+    part_bytes: int = folders.PART_BYTES,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Tokenises `source` into the folder `out` and returns its metadata.
+
+    Every document is encoded with EOS appended and no BOS; empty ones are left out. A call on
+    a finished folder returns at once, on an unfinished one continues it; two calls at a time
+    take turns. The files are the same for any `workers`; with one, no process is started; with
+    more, the main program is imported again in each and needs its `if __name__ == '__main__'`.
+
+    tokenizer: as `data.tokenizer`.
+    name: what error messages call the source.
+    part_bytes: about how much text makes a part, which is what a worker takes and what a restart
+        may have to do again.
+    Raises as `sources.list_parts` and `load_tokenizer`; ValueError when `out` holds, or was
+    begun for, something else.
+    """
+    parts = sources.list_parts(name, source, cache, part_bytes)
+    loaded = load_tokenizer(tokenizer)
+    plan = {
+        'format': shards.FORMAT,
+        'version': shards.VERSION,
+        'source': sources.source_identity(name, source),
+        'description': sources.describe_source(source),
+        'tokenizer': loaded.fingerprint,
+        'vocab_size': loaded.vocab_size,
+        'eos_id': loaded.eos_id,
+        'dtype': shards.token_dtype(loaded.vocab_size).str,
+        'page': shards.PAGE,
+        'part_bytes': part_bytes,
+        'parts': len(parts),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    with locks.exclusive(out.with_name(f'.{out.name}.lock')) as locked:
+        _check_plan(out, plan)
+        if not (out / 'metadata.json').is_file():
+            if locked:
+                for leftover in out.glob('*.partial-*'):
+                    leftover.unlink()
+            todo = [i for i in range(len(parts)) if not _unit_path(out, i, len(parts)).is_file()]
+            _tokenise_parts(parts, todo, tokenizer, loaded, out, workers, progress)
+            _write_metadata(name, out, plan)
+    return json.loads((out / 'metadata.json').read_text())
+
+
+def _check_plan(out: pathlib.Path, plan: dict[str, Any]) -> None:
+    path = out / 'plan.json'
+    if not path.is_file():
+        if any(out.glob('*.array_record')) or (out / 'metadata.json').is_file():
+            raise ValueError(f'{out} holds shards but no plan.json: choose another folder')
+        locks.write_text(path, json.dumps(plan, indent=2, sort_keys=True) + '\n')
+        return
+    found = json.loads(path.read_text())
+    ignored = {'description'}  # the name of a folder, not its content
+    different = [k for k in plan if k not in ignored and found.get(k) != plan[k]]
+    if different:
+        changes = ', '.join(f'{k}: {found.get(k)!r} there, {plan[k]!r} now' for k in different)
+        raise ValueError(
+            f'{out} was begun for other data or settings ({changes}): choose another folder'
+        )
+
+
+def _write_metadata(name: str, out: pathlib.Path, plan: dict[str, Any]) -> None:
+    units = [
+        json.loads(_unit_path(out, i, plan['parts']).read_text()) for i in range(plan['parts'])
+    ]
+    splits = {
+        split: [{'part': i, **unit[split]} for i, unit in enumerate(units) if split in unit]
+        for split in SPLITS
+    }
+    if not any(splits.values()):
+        raise ValueError(f'{name}.path: there is no text in {plan["description"]}')
+    metadata = json.loads((out / 'plan.json').read_text()) | {'splits': splits}
+    locks.write_text(out / 'metadata.json', json.dumps(metadata, indent=2, sort_keys=True) + '\n')
+
+
+def _unit_path(out: pathlib.Path, index: int, count: int) -> pathlib.Path:
+    return out / f'{shards.shard_stem("unit", index, count)}.json'
+
+
+def _tokenise_parts(
+    parts: Sequence[folders.Part],
+    todo: Sequence[int],
+    tokenizer: str,
+    loaded: Tokenizer,
+    out: pathlib.Path,
+    workers: int,
+    progress: bool,
+) -> None:
+    total = sum(parts[i].size for i in todo)
+    with _Progress(total, out.name, hidden=not (progress and todo)) as bar:
+        if min(workers, len(todo)) <= 1:
+            for i in todo:
+                _tokenise_part(parts[i], i, len(parts), loaded, out, bar.add)
+            return
+        # spawn: a fork would copy the threads' locks of whatever else runs in this process.
+        context = multiprocessing.get_context('spawn')
+        counters = context.Array('q', 3)
+        with concurrent.futures.ProcessPoolExecutor(
+            min(workers, len(todo)), context, _start_worker, (tokenizer, counters)
+        ) as pool:
+            jobs = {pool.submit(_work, parts[i], i, len(parts), out) for i in todo}
+            try:
+                while jobs:
+                    done, jobs = concurrent.futures.wait(jobs, timeout=_REPORT_SECONDS)
+                    with counters:
+                        bar.show(*counters[:])
+                    for job in done:
+                        job.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+def _tokenise_part(
+    part: folders.Part,
+    index: int,
+    count: int,
+    tokenizer: Tokenizer,
+    out: pathlib.Path,
+    report: Report,
+) -> None:
+    """Writes the shards of one part and, last, its unit file."""
+    dtype = shards.token_dtype(tokenizer.vocab_size)
+    eos = np.asarray([tokenizer.eos_id], np.int32)
+    writers: dict[str, shards.ShardWriter] = {}
+    documents = tokens = size = 0
+    reported = time.monotonic()
+    for split, text in part.documents():
+        ids = tokenizer.encode(text)
+        if len(ids) == 0:
+            continue
+        if split not in writers:
+            writers[split] = shards.ShardWriter(out, shards.shard_stem(split, index, count), dtype)
+        writers[split].add(np.concatenate([ids, eos]))
+        documents, tokens, size = documents + 1, tokens + len(ids) + 1, size + len(text)
+        if time.monotonic() - reported > _REPORT_SECONDS:
+            report(documents, tokens, size)
+            documents = tokens = size = 0
+            reported = time.monotonic()
+    report(documents, tokens, size)
+    unit = {split: writer.close() for split, writer in writers.items()}
+    locks.write_text(
+        _unit_path(out, index, count), json.dumps(unit, indent=2, sort_keys=True) + '\n'
+    )
+
+
+class _Progress:
+    """A progress bar in bytes of text, with the rates of documents and tokens."""
+
+    def __init__(self, total: int, name: str, hidden: bool) -> None:
+        self._bar = tqdm.tqdm(
+            total=total, desc=f'tokenising {name}', unit='B', unit_scale=True, disable=hidden
+        )
+        self._began = time.monotonic()
+        self._sums = (0, 0, 0)
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.close()
+
+    def add(self, documents: int, tokens: int, size: int) -> None:
+        now = (documents, tokens, size)
+        self.show(*(a + b for a, b in zip(self._sums, now, strict=True)))
+
+    def show(self, documents: int, tokens: int, size: int) -> None:
+        """Sums since the beginning."""
+        self._sums = (documents, tokens, size)
+        seconds = max(time.monotonic() - self._began, 1e-3)
+        rates = f'{documents / seconds:.0f} docs/s, {tokens / seconds:,.0f} tokens/s'
+        self._bar.set_postfix_str(rates, refresh=False)
+        # Packed files hold more text than their size says.
+        self._bar.total = max(self._bar.total, size)
+        self._bar.update(size - self._bar.n)
+
+
+# A worker process' tokenizer and the counters it shares, set once when it starts.
+_worker: dict[str, Any] = {}
+
+
+def _start_worker(tokenizer: str, counters: Any) -> None:
+    os.environ['TOKENIZERS_PARALLELISM'] = 'false'
+    _worker.update(tokenizer=load_tokenizer(tokenizer), counters=counters)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A pool's workers would wait for ever for a parent that was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work(part: folders.Part, index: int, count: int, out: pathlib.Path) -> None:
+    counters = _worker['counters']
+
+    def report(*amounts: int) -> None:
+        with counters:
+            for k, amount in enumerate(amounts):
+                counters[k] += amount
+
+    _tokenise_part(part, index, count, _worker['tokenizer'], out, report)

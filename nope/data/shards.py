@@ -1,0 +1,188 @@
+"""Token shards: a tokenised corpus on disk, read in blocks of any length.
+
+A folder holds, for every part of the corpus and every split with documents in it,
+
+    <split>-00003-of-00012.array_record    pages of 8,192 tokens (the last one shorter), little
+                                           endian uint16, uint32 for vocabularies above 65,536
+    <split>-00003-of-00012.documents.npy   int64 tokens of each document, its EOS included
+    unit-00003-of-00012.json               counts and digests; written last: the part is whole
+
+and `metadata.json`, written when all parts are whole. The documents of a split, each followed
+by EOS, form one stream: shards follow each other and a block may span two of them, so that only
+the remainder at the very end of a split is lost, whatever the block length.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nope.data import digest
+
+FORMAT = 'nope-token-shards'
+VERSION = 1
+PAGE = 8192
+RESIDENT_BYTES = 256 << 20
+_OPEN_READERS = 256
+
+
+def token_dtype(vocab_size: int) -> np.dtype:
+    return np.dtype('<u2') if vocab_size <= 1 << 16 else np.dtype('<u4')
+
+
+def shard_stem(split: str, index: int, count: int) -> str:
+    return f'{split}-{index:05d}-of-{count:05d}'
+
+
+class ShardWriter:
+    """Writes one shard under temporary names; `close` renames it into place."""
+
+    def __init__(self, folder: pathlib.Path, stem: str, dtype: np.dtype) -> None:
+        from array_record.python import array_record_module
+
+        self._folder = folder
+        self._stem = stem
+        self._dtype = dtype
+        self._partial = folder / f'{stem}.array_record.partial-{os.getpid()}'
+        self._writer = array_record_module.ArrayRecordWriter(
+            str(self._partial), 'group_size:1,uncompressed'
+        )
+        self._pending: list[np.ndarray] = []
+        self._pending_tokens = 0
+        self._documents: list[int] = []
+        self._digest = hashlib.blake2b(digest_size=digest.DIGEST_BYTES)
+
+    def add(self, ids: np.ndarray) -> None:
+        """Appends one document: int32 ids with EOS as the last one."""
+        self._documents.append(len(ids))
+        self._pending.append(ids.astype(self._dtype))
+        self._pending_tokens += len(ids)
+        if self._pending_tokens >= PAGE:
+            self._write_pages(whole_only=True)
+
+    def close(self) -> dict[str, Any]:
+        """Finishes the shard and returns its counts: documents, tokens, longest, digest."""
+        self._write_pages(whole_only=False)
+        self._writer.close()
+        documents = np.asarray(self._documents, np.int64)
+        documents_path = self._folder / f'{self._stem}.documents.npy'
+        documents_partial = self._folder / f'{self._stem}.documents.partial-{os.getpid()}'
+        with documents_partial.open('wb') as file:
+            np.save(file, documents)
+        documents_partial.replace(documents_path)
+        self._partial.replace(self._folder / f'{self._stem}.array_record')
+        return {
+            'documents': len(documents),
+            'tokens': int(documents.sum()),
+            'longest': int(documents.max()) - 1,
+            'digest': self._digest.hexdigest(),
+        }
+
+    def _write_pages(self, whole_only: bool) -> None:
+        tokens = np.concatenate(self._pending) if self._pending else np.zeros(0, self._dtype)
+        end = len(tokens) // PAGE * PAGE if whole_only else len(tokens)
+        for start in range(0, end, PAGE):
+            page = tokens[start : min(start + PAGE, end)].tobytes()
+            self._writer.write(page)
+            self._digest.update(page)
+        self._pending = [tokens[end:]]
+        self._pending_tokens = len(tokens) - end
+
+
+def read_metadata(name: str, folder: pathlib.Path) -> dict[str, Any]:
+    """The metadata of a prepared folder. FileNotFoundError or ValueError naming
+    `<name>.path` where there is none, or one of another format."""
+    field = f'{name}.path={str(folder)!r}'
+    if not folder.is_dir():
+        raise FileNotFoundError(f'{field}: there is no such folder')
+    try:
+        metadata = json.loads((folder / 'metadata.json').read_text())
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f'{field}: no metadata.json in it: not a folder of token shards, or its preparation '
+            'has not finished (run the same tools/prepare_data.py command again)'
+        ) from error
+    if (metadata.get('format'), metadata.get('version')) != (FORMAT, VERSION):
+        raise ValueError(
+            f'{field}: its format is {metadata.get("format")!r} version '
+            f'{metadata.get("version")!r}; this program reads {FORMAT!r} version {VERSION}'
+        )
+    return metadata
+
+
+class TokenStore:
+    """Reads windows of one split's token stream. Safe to share between threads.
+
+    A split of at most 256 MiB stays in memory; of a larger one, only the pages that a window
+    touches are read.
+    """
+
+    def __init__(self, folder: pathlib.Path, split: str, metadata: dict[str, Any]) -> None:
+        entries: Sequence[dict[str, Any]] = metadata['splits'][split]
+        self._folder = folder
+        self._dtype = np.dtype(metadata['dtype'])
+        self._stems = [shard_stem(split, e['part'], metadata['parts']) for e in entries]
+        sizes = [e['tokens'] for e in entries]
+        self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        self._readers: collections.OrderedDict[int, Any] = collections.OrderedDict()
+        self._lock = threading.Lock()
+        self.tokens = int(self._starts[-1])
+        self.documents = sum(e['documents'] for e in entries)
+        self.longest = max((e['longest'] for e in entries), default=0)
+
+    def windows(self, starts: np.ndarray, length: int) -> np.ndarray:
+        """Tokens [n, length] int32 that begin at `starts` [n] of the split's stream."""
+        if self.tokens * self._dtype.itemsize <= RESIDENT_BYTES:
+            every = np.lib.stride_tricks.sliding_window_view(self._resident, length)
+            return every[np.asarray(starts)].astype(np.int32)
+        return np.stack([self._read(int(s), length) for s in starts]).astype(np.int32)
+
+    def document_spans(self) -> tuple[np.ndarray, np.ndarray]:
+        """(start in the stream, tokens without EOS) of every document, both int64 [documents]."""
+        lengths = [np.load(self._folder / f'{stem}.documents.npy') for stem in self._stems]
+        whole = np.concatenate([np.zeros(0, np.int64), *lengths])
+        return np.cumsum(whole) - whole, whole - 1
+
+    @functools.cached_property
+    def _resident(self) -> np.ndarray:
+        return self._read(0, self.tokens)
+
+    def _read(self, start: int, length: int) -> np.ndarray:
+        pieces = []
+        shard = int(np.searchsorted(self._starts, start, side='right')) - 1
+        end = start + length
+        while start < end:
+            base = int(self._starts[shard])
+            stop = min(end, int(self._starts[shard + 1]))
+            pieces.append(self._read_shard(shard, start - base, stop - base))
+            start, shard = stop, shard + 1
+        return np.concatenate([np.zeros(0, self._dtype), *pieces])
+
+    def _read_shard(self, shard: int, start: int, stop: int) -> np.ndarray:
+        first, last = start // PAGE, -(-stop // PAGE)
+        pages = self._reader(shard).read(list(range(first, last)))
+        tokens = np.frombuffer(b''.join(pages), self._dtype)
+        return tokens[start - first * PAGE : stop - first * PAGE]
+
+    def _reader(self, shard: int) -> Any:
+        from array_record.python import array_record_module
+
+        with self._lock:
+            if shard not in self._readers:
+                path = self._folder / f'{self._stems[shard]}.array_record'
+                if not path.is_file():
+                    raise FileNotFoundError(f'token shard {path} is missing: prepare it again')
+                self._readers[shard] = array_record_module.ArrayRecordReader(str(path))
+                if len(self._readers) > _OPEN_READERS:
+                    self._readers.popitem(last=False)
+            self._readers.move_to_end(shard)
+            return self._readers[shard]

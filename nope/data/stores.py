@@ -1,0 +1,59 @@
+"""From a source's configuration to its tokens, prepared on first use."""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+
+from nope.data import digest, prepare, shards, sources
+from nope.data.config import DataConfig
+from nope.data.tokenizers import load_tokenizer
+
+_log = logging.getLogger(__name__)
+
+
+def open_store(
+    config: DataConfig, index: int, split: str, cache: pathlib.Path
+) -> shards.TokenStore:
+    """The tokens of one split of `config.sources[index]`.
+
+    A raw source is tokenised into `cache` by the first process that asks, in that process, under
+    a name that is a digest of its content and of the tokenizer, and read from there ever after.
+    tools/prepare_data.py does the same for a large corpus with many processes.
+    Raises ValueError or FileNotFoundError naming the field at fault, also for a split without
+    documents and for shards of another tokenizer.
+    """
+    name = f'data.sources[{index}]'
+    source = config.sources[index]
+    tokenizer = load_tokenizer(config.tokenizer)
+    if source.kind == 'shards':
+        folder = pathlib.Path(source.path)
+        metadata = shards.read_metadata(name, folder)
+        found = (metadata['tokenizer'], metadata['vocab_size'])
+        if found != (tokenizer.fingerprint, tokenizer.vocab_size):
+            raise ValueError(
+                f'{name}.path={source.path!r}: its shards were made with another tokenizer '
+                f'(vocabulary {found[1]}, fingerprint {found[0]}) than '
+                f'data.tokenizer={config.tokenizer!r} (vocabulary {tokenizer.vocab_size}, '
+                f'fingerprint {tokenizer.fingerprint})'
+            )
+    else:
+        content = [sources.source_identity(name, source), tokenizer.fingerprint, shards.VERSION]
+        folder = cache / 'tokens' / f'{source.kind}-{digest.of_json(content)}'
+        if not (folder / 'metadata.json').is_file():
+            _log.info('tokenising %s into %s', sources.describe_source(source), folder)
+            prepare.prepare(
+                source,
+                config.tokenizer,
+                folder,
+                cache=cache,
+                name=name,
+            )
+        metadata = shards.read_metadata(name, folder)
+    store = shards.TokenStore(folder, split, metadata)
+    if store.documents == 0:
+        raise ValueError(
+            f'{name}: its {split} split has no documents; give it a larger corpus, or one with '
+            'folders or files named train, validation and test'
+        )
+    return store

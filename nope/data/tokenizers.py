@@ -1,0 +1,217 @@
+"""Text to token ids and back: raw bytes, SentencePiece models, Hugging Face tokenizers.
+
+No tokenizer here adds a begin or end mark by itself: what frames a document (the paper: EOS
+after it, nothing before it) is decided where documents are joined. Text that spells a mark,
+like a literal `</s>`, is encoded as ordinary characters wherever the library allows it, so
+that a separator in the token stream always is one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from typing import Any, Protocol
+
+import numpy as np
+
+from nope.data import digest
+
+BYTE_VALUES = 256
+EOS_PIECES = ('</s>', '<|endoftext|>', '<|end_of_text|>', '<eos>', '<|im_end|>')
+BOS_PIECES = ('<s>', '<|endoftext|>', '<|begin_of_text|>', '<bos>', '<|im_start|>')
+
+
+class Tokenizer(Protocol):
+    """What every tokenizer provides. Ids are int32 in [0, vocab_size)."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def eos_id(self) -> int: ...
+
+    @property
+    def bos_id(self) -> int | None: ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of everything that determines the ids; not of where the file lies."""
+        ...
+
+    def encode(self, text: str | bytes) -> np.ndarray:
+        """Ids [n] int32 without begin or end mark. Invalid UTF-8 survives the byte tokenizer
+        and becomes U+FFFD for the others."""
+        ...
+
+    def decode(self, ids: Any) -> str:
+        """The text of `ids`; marks are left out, invalid UTF-8 becomes U+FFFD."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class ByteTokenizer:
+    """The 256 byte values, an end mark and a begin mark."""
+
+    vocab_size: int = BYTE_VALUES + 2
+    eos_id: int = BYTE_VALUES
+    bos_id: int | None = BYTE_VALUES + 1
+    fingerprint: str = 'bytes-258'
+
+    def encode(self, text: str | bytes) -> np.ndarray:
+        return np.frombuffer(_to_bytes(text), np.uint8).astype(np.int32)
+
+    def decode(self, ids: Any) -> str:
+        ids = np.asarray(ids, np.int64)
+        return ids[ids < BYTE_VALUES].astype(np.uint8).tobytes().decode('utf-8', 'replace')
+
+
+@dataclasses.dataclass(frozen=True)
+class SentencePieceTokenizer:
+    """A SentencePiece model."""
+
+    processor: Any
+    vocab_size: int
+    eos_id: int
+    bos_id: int | None
+    fingerprint: str
+
+    def encode(self, text: str | bytes) -> np.ndarray:
+        return np.asarray(self.processor.encode(_to_str(text), out_type=int), np.int32)
+
+    def decode(self, ids: Any) -> str:
+        return self.processor.decode([int(i) for i in ids])
+
+
+@dataclasses.dataclass(frozen=True)
+class HuggingFaceTokenizer:
+    """A `tokenizer.json` of the Hugging Face tokenizers library."""
+
+    tokenizer: Any
+    vocab_size: int
+    eos_id: int
+    bos_id: int | None
+    fingerprint: str
+
+    def encode(self, text: str | bytes) -> np.ndarray:
+        encoding = self.tokenizer.encode(_to_str(text), add_special_tokens=False)
+        return np.asarray(encoding.ids, np.int32)
+
+    def decode(self, ids: Any) -> str:
+        return self.tokenizer.decode([int(i) for i in ids], skip_special_tokens=True)
+
+
+def load_tokenizer(spec: str) -> Tokenizer:
+    """The tokenizer that `data.tokenizer` names: `bytes`, a `*.model` or a `*.json` file.
+
+    Raises FileNotFoundError for a missing file and ValueError for one that is of another
+    kind, cannot be read, or has no end-of-document token.
+    """
+    if spec == 'bytes':
+        return ByteTokenizer()
+    path = pathlib.Path(spec)
+    if path.suffix not in ('.model', '.json'):
+        raise ValueError(
+            f"data.tokenizer={spec!r}: must be 'bytes', a SentencePiece *.model file or a "
+            'Hugging Face tokenizer.json file'
+        )
+    if not path.is_file():
+        raise FileNotFoundError(f'data.tokenizer={spec!r}: there is no such file')
+    load = _load_sentencepiece if path.suffix == '.model' else _load_hugging_face
+    try:
+        return load(path)
+    except _Unusable as error:
+        raise ValueError(f'data.tokenizer={spec!r}: {error}') from error
+
+
+class _Unusable(Exception):
+    """Why a tokenizer file cannot be used."""
+
+
+def _load_sentencepiece(path: pathlib.Path) -> SentencePieceTokenizer:
+    import sentencepiece
+
+    content = path.read_bytes()
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(content)
+    except RuntimeError as error:
+        raise _Unusable('not a SentencePiece model') from error
+
+    def piece_id(piece: str) -> int | None:
+        found = processor.piece_to_id(piece)
+        return None if found == processor.unk_id() else found
+
+    eos = processor.eos_id() if processor.eos_id() >= 0 else _first(piece_id, EOS_PIECES)
+    bos = processor.bos_id() if processor.bos_id() >= 0 else _first(piece_id, BOS_PIECES)
+    return SentencePieceTokenizer(
+        processor=processor,
+        vocab_size=processor.vocab_size(),
+        eos_id=_require_eos(eos),
+        bos_id=bos,
+        fingerprint=digest.of_json(['sentencepiece', digest.of_bytes(content), eos, bos]),
+    )
+
+
+def _load_hugging_face(path: pathlib.Path) -> HuggingFaceTokenizer:
+    import tokenizers
+
+    content = path.read_bytes()
+    try:
+        tokenizer = tokenizers.Tokenizer.from_str(content.decode())
+    except Exception as error:  # the library raises plain Exception
+        raise _Unusable(f'not a tokenizer of the tokenizers library ({error})') from error
+    # A saved truncation length would cut documents, padding would lengthen them.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True
+    declared = _declared_pieces(path.with_name('tokenizer_config.json'))
+    eos = _first(tokenizer.token_to_id, (*declared.get('eos_token', ()), *EOS_PIECES))
+    bos = _first(tokenizer.token_to_id, (*declared.get('bos_token', ()), *BOS_PIECES))
+    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+    return HuggingFaceTokenizer(
+        tokenizer=tokenizer,
+        vocab_size=max(vocabulary.values(), default=-1) + 1,  # ids may have gaps
+        eos_id=_require_eos(eos),
+        bos_id=bos,
+        fingerprint=digest.of_json(['tokenizers', digest.of_bytes(content), eos, bos]),
+    )
+
+
+def _declared_pieces(path: pathlib.Path) -> dict[str, tuple[str, ...]]:
+    """eos_token and bos_token as a tokenizer_config.json beside the tokenizer declares them."""
+    if not path.is_file():
+        return {}
+    try:
+        config = json.loads(path.read_text())
+    except ValueError as error:
+        raise _Unusable(f'{path.name} beside it is not JSON') from error
+    pieces: dict[str, tuple[str, ...]] = {}
+    for key in ('eos_token', 'bos_token'):
+        value = config.get(key)
+        value = value.get('content') if isinstance(value, dict) else value
+        if isinstance(value, str):
+            pieces[key] = (value,)
+    return pieces
+
+
+def _first(piece_id: Any, pieces: tuple[str, ...]) -> int | None:
+    return next((i for i in map(piece_id, pieces) if i is not None), None)
+
+
+def _require_eos(eos: int | None) -> int:
+    if eos is None:
+        raise _Unusable(
+            'it has no end-of-document token: none is declared and none of '
+            f'{", ".join(EOS_PIECES)} is in its vocabulary'
+        )
+    return eos
+
+
+def _to_bytes(text: str | bytes) -> bytes:
+    # JSON can spell lone surrogates, which UTF-8 cannot: they become '?'.
+    return text if isinstance(text, bytes) else text.encode('utf-8', 'replace')
+
+
+def _to_str(text: str | bytes) -> str:
+    return _to_bytes(text).decode('utf-8', 'replace')

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope import sharding
+from nope.checkpoint import CheckpointError, Checkpoints, checksums
+from nope.optim import OptimizerConfig, make_optimizer
+from nope.state import TrainState, fresh_state
+from tests import tiny
+
+OPTIMIZER = make_optimizer(OptimizerConfig(learning_rate=1e-3, decay_steps=10))
+IDENTITY = {'model': {'width': 32, 'position': {'type': 'NoPE'}}, 'seed': 0}
+ITEMS = ('params', 'lam', 'opt_state')
+
+
+def state_at(step: int) -> TrainState:
+    """A state whose every array is another at another step."""
+    base = fresh_state(tiny.variables(), OPTIMIZER, tiny.mesh())
+    moved = jax.tree.map(lambda leaf: leaf + jnp.asarray(step, leaf.dtype), base)
+    return moved.replace(step=jnp.asarray(step, jnp.int32))
+
+
+def open_in(folder: pathlib.Path, identity: Any = None, **options: Any) -> Checkpoints:
+    return Checkpoints(folder / 'checkpoints', identity or IDENTITY, **options)
+
+
+def write(folder: pathlib.Path, *steps: int, **options: Any) -> None:
+    with open_in(folder, **options) as checkpoints:
+        for step in steps:
+            checkpoints.save(state_at(step), {'examples': 10 * step})
+
+
+def read(folder: pathlib.Path) -> tuple[TrainState, dict[str, Any]] | None:
+    with open_in(folder) as checkpoints:
+        return checkpoints.restore(state_at(0))
+
+
+def largest_file(folder: pathlib.Path) -> pathlib.Path:
+    return max((p for p in folder.rglob('*') if p.is_file()), key=lambda p: p.stat().st_size)
+
+
+def flip_bytes(path: pathlib.Path) -> None:
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    for at in range(middle, min(middle + 64, len(content))):
+        content[at] ^= 0xFF
+    path.write_bytes(content)
+
+
+def test_nothing_is_restored_where_nothing_was_saved(tmp_path: pathlib.Path) -> None:
+    assert read(tmp_path) is None
+
+
+def test_what_was_saved_comes_back_bit_for_bit(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, 3)
+    found = read(tmp_path)
+    assert found is not None
+    tiny.assert_same(found[0], state_at(3))
+    assert found[1] == {'examples': 30}
+    placed, wanted = (jax.tree.map(lambda x: x.sharding, s) for s in (found[0], state_at(0)))
+    assert placed.variables == wanted.variables
+
+
+def test_parameters_are_restored_without_the_optimizer(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, 1, 2)
+    with open_in(tmp_path) as checkpoints:
+        for step, wanted in ((None, 2), (1, 1)):
+            found = checkpoints.restore_variables(tiny.variables(), step)
+            tiny.assert_same(found, state_at(wanted).variables)
+        with pytest.raises(CheckpointError, match=r'no checkpoint of step 7 .* \[1, 2\]'):
+            checkpoints.restore_variables(tiny.variables(), 7)
+
+
+def test_the_newest_and_the_permanent_ones_stay(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, 1, 2, 3, 4, 5, keep=2, permanent=(2,))
+    with open_in(tmp_path, keep=2, permanent=(2,)) as checkpoints:
+        assert checkpoints.steps() == [2, 4, 5]
+
+
+def test_a_step_is_saved_once(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, 1)
+    write(tmp_path, 1, 2)
+    with open_in(tmp_path) as checkpoints:
+        assert checkpoints.steps() == [1, 2]
+
+
+@pytest.mark.parametrize('item', ITEMS)
+def test_flipped_bytes_are_noticed(tmp_path: pathlib.Path, item: str) -> None:
+    """The checkpoint before is taken, and the damaged one is set aside."""
+    write(tmp_path, 1, 2)
+    flip_bytes(largest_file(tmp_path / 'checkpoints' / '2' / item))
+    found = read(tmp_path)
+    assert found is not None
+    tiny.assert_same(found[0], state_at(1))
+    assert (tmp_path / 'damaged' / '2').is_dir()
+    with open_in(tmp_path) as checkpoints:
+        assert checkpoints.steps() == [1]
+        checkpoints.save(state_at(2), {})  # the step can be made again
+
+
+@pytest.mark.parametrize('item', ['params', 'checksums', 'data', 'config'])
+def test_a_truncated_file_is_noticed(tmp_path: pathlib.Path, item: str) -> None:
+    write(tmp_path, 1, 2)
+    path = largest_file(tmp_path / 'checkpoints' / '2' / item)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    found = read(tmp_path)
+    assert found is not None
+    tiny.assert_same(found[0], state_at(1))
+
+
+def test_a_silently_changed_array_is_noticed(tmp_path: pathlib.Path) -> None:
+    """Bytes that change in a way the format does not see: here, another checkpoint's array."""
+    write(tmp_path, 1, 2)
+    folder = tmp_path / 'checkpoints'
+    (folder / '2' / 'lam').rename(tmp_path / 'lam')
+    (folder / '1' / 'lam').rename(folder / '2' / 'lam')
+    (tmp_path / 'lam').rename(folder / '1' / 'lam')
+    with open_in(tmp_path) as checkpoints, pytest.raises(CheckpointError, match='lam differs'):
+        checkpoints.restore_variables(tiny.variables())
+    with pytest.raises(CheckpointError, match=r'all checkpoints .* damaged \(steps \[1, 2\]\)'):
+        read(tmp_path)
+    assert sorted(p.name for p in (tmp_path / 'damaged').iterdir()) == ['1', '2']
+
+
+def test_an_interrupted_save_is_not_a_checkpoint(tmp_path: pathlib.Path) -> None:
+    """A kill leaves a folder that is not committed."""
+    write(tmp_path, 1)
+    left = tmp_path / 'checkpoints' / '2.orbax-checkpoint-tmp-0' / 'params'
+    left.mkdir(parents=True)
+    (left / 'data').write_bytes(b'half')
+    found = read(tmp_path)
+    assert found is not None
+    assert found[0].step == 1
+
+
+def test_another_runs_checkpoint_is_refused_by_field(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, 1)
+    other = {'model': {'width': 64, 'position': {'type': 'NoPE'}}, 'seed': 0}
+    with open_in(tmp_path, other) as checkpoints:
+        for restore in (checkpoints.restore, checkpoints.restore_variables):
+            target = state_at(0) if restore == checkpoints.restore else tiny.variables()
+            with pytest.raises(CheckpointError, match=r'model\.width is 64 here and 32 there'):
+                restore(target)
+    assert not (tmp_path / 'damaged').exists()
+
+
+def test_a_checkpoint_moves_to_another_mesh_exactly(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, 1)
+    mesh = sharding.make_mesh(sharding.MeshConfig(data=2, fsdp=2, tensor=2))
+    spread = jax.tree.map(
+        lambda leaf: jax.device_put(leaf, sharding.replicated(mesh)), tiny.variables()
+    )
+    embedding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec('tensor', 'fsdp'))
+    spread['params']['embedding'] = jax.device_put(spread['params']['embedding'], embedding)
+    with open_in(tmp_path) as checkpoints:
+        found = checkpoints.restore_variables(spread)
+    tiny.assert_same(found, state_at(1).variables)
+    assert found['params']['embedding'].sharding == embedding
+
+
+def test_checksums_see_every_element_and_no_sharding() -> None:
+    leaf = jax.random.normal(jax.random.key(0), (8, 4, 6))
+    (expected,) = checksums({'a': leaf}).values()
+    mesh = sharding.make_mesh(sharding.MeshConfig(fsdp=8))
+    spread = jax.device_put(leaf, sharding.rows(mesh))
+    assert checksums({'a': spread}) == {"['a']": expected}
+    flat = np.asarray(leaf).ravel()
+    for index in (0, 17, flat.size - 1):
+        changed = flat.copy()
+        changed.view(np.uint32)[index] ^= 1
+        assert checksums({'a': jnp.asarray(changed.reshape(leaf.shape))})["['a']"] != expected
+    assert checksums({'a': leaf[::-1]})["['a']"] != expected
+    for dtype in (jnp.bfloat16, jnp.int32, jnp.uint8):
+        assert checksums({'a': leaf.astype(dtype)})

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import collections
+
+import numpy as np
+import pytest
+
+from nope.data import DataConfig, SourceConfig, eval_blocks, sources, stores
+
+LENGTH = 99
+
+
+@pytest.fixture(scope='module')
+def config(tmp_path_factory, make_corpus) -> DataConfig:
+    """Twelve long and some shorter validation documents."""
+    folder = tmp_path_factory.mktemp('evaluation')
+    for split in ('train', 'validation', 'test'):
+        make_corpus(folder / split, files=12, size=3000, seed=len(split))
+    for i in range(30):
+        (folder / 'validation' / f'short{i}.txt').write_text('short ' * (i % 16 + 1))
+    return DataConfig((SourceConfig('text', str(folder)),))
+
+
+def evaluate(config, cache, **options):
+    defaults = {'split': 'validation', 'length': LENGTH, 'count': 1000, 'seed': 0}
+    return eval_blocks(config, cache=cache, **(defaults | options))
+
+
+def places(config, cache, tokens: np.ndarray) -> list[tuple[int, int]]:
+    """(document, offset) of each window; the test corpus has no repeated ones."""
+    parts = sources.list_parts('', config.sources[0], cache)
+    texts = [t for part in parts for s, t in part.documents() if s == 'validation']
+    found = []
+    for window in tokens:
+        text = window.astype(np.uint8).tobytes()
+        hits = [(i, t.find(text)) for i, t in enumerate(texts) if text in t]
+        assert len(hits) == 1
+        found += hits
+    return found
+
+
+def test_windows_lie_inside_documents_and_do_not_overlap(config, cache):
+    blocks = evaluate(config, cache)
+    assert blocks.tokens.dtype == np.int32
+    assert blocks.tokens.shape[1] == LENGTH + 1
+    assert blocks.tokens.max() < 256  # no separators
+    by_document = collections.defaultdict(list)
+    for document, offset in places(config, cache, blocks.tokens):
+        by_document[document].append(offset)
+    for offsets in by_document.values():
+        assert (np.diff(sorted(offsets)) >= LENGTH + 1).all()
+    assert blocks.documents == len(by_document) == 12
+
+
+def test_every_window_of_every_long_document_is_used(config, cache):
+    blocks = evaluate(config, cache)
+    _, lengths = stores.open_store(config, 0, 'validation', cache).document_spans()
+    assert len(blocks.tokens) == sum(lengths // (LENGTH + 1)) < 1000
+    assert f'{len(blocks.tokens)} windows' in blocks.description
+
+
+def test_documents_take_turns(config, cache):
+    for count in (5, 12, 24, 30):
+        blocks = evaluate(config, cache, count=count)
+        found = collections.Counter(d for d, _ in places(config, cache, blocks.tokens))
+        assert len(blocks.tokens) == count
+        assert blocks.documents == min(count, 12)
+        assert max(found.values()) - min(found.values()) <= 1
+
+
+def test_windows_seldom_start_where_documents_do(config, cache):
+    offsets = [offset for _, offset in places(config, cache, evaluate(config, cache).tokens)]
+    assert sum(offset == 0 for offset in offsets) <= 1
+
+
+def test_choice_depends_on_the_seed_alone(config, cache):
+    first, again = evaluate(config, cache, count=20), evaluate(config, cache, count=20)
+    assert np.array_equal(first.tokens, again.tokens)
+    other = evaluate(config, cache, count=20, seed=1)
+    assert not np.array_equal(first.tokens, other.tokens)
+
+
+def test_fewer_windows_are_the_first_of_more(config, cache):
+    more, fewer = evaluate(config, cache, count=40), evaluate(config, cache, count=7)
+    assert np.array_equal(more.tokens[:7], fewer.tokens)
+
+
+def test_splits_are_different_text(config, cache):
+    validation, test = evaluate(config, cache), evaluate(config, cache, split='test')
+    found = {window.tobytes() for window in validation.tokens}
+    assert not found & {window.tobytes() for window in test.tokens}
+
+
+def test_blocks_come_from_the_evaluation_source(config, corpus, cache):
+    both = DataConfig((SourceConfig('text', str(corpus)), *config.sources), eval_source=1)
+    assert np.array_equal(
+        evaluate(both, cache, count=9).tokens, evaluate(config, cache, count=9).tokens
+    )
+
+
+def test_length_above_every_document_names_it_and_the_longest(config, cache):
+    _, lengths = stores.open_store(config, 0, 'validation', cache).document_spans()
+    longest = int(lengths.max())
+    assert len(evaluate(config, cache, length=longest - 1).tokens) == 1
+    with pytest.raises(ValueError, match=rf'length {longest}:.*the longest has {longest}$'):
+        evaluate(config, cache, length=longest)
+
+
+def test_split_without_documents_is_named(tmp_path, cache, make_corpus):
+    for split in ('train', 'validation'):
+        make_corpus(tmp_path / split, files=3)
+    config = DataConfig((SourceConfig('text', str(tmp_path)),))
+    with pytest.raises(ValueError, match=r'data\.sources\[0\]: its test split has no documents'):
+        evaluate(config, cache, split='test')
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [({'split': 'train'}, "split 'train'"), ({'length': 0}, 'length 0'), ({'count': 0}, 'count 0')],
+)
+def test_impossible_requests_are_refused(config, cache, options, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(config, cache, **options)

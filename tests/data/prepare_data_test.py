@@ -1,0 +1,47 @@
+"""The command line of tools/prepare_data.py."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+
+from nope.data import DataConfig, SourceConfig, stores
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, str(ROOT / 'tools' / 'prepare_data.py'), *arguments],
+        env=os.environ | {'PYTHONPATH': str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_prepares_shards_that_training_reads(corpus, cache, tmp_path):
+    out = tmp_path / 'shards'
+    done = command(
+        '--source=text', f'--path={corpus}', '--tokenizer=bytes', f'--out={out}', '--workers=2'
+    )
+    assert done.returncode == 0, done.stderr
+    assert 'tokens/s' in done.stderr
+    assert 'train' in done.stdout and 'vocabulary of 258' in done.stdout
+    shards, text = (
+        stores.open_store(DataConfig((source,)), 0, 'train', cache)
+        for source in (SourceConfig('shards', str(out)), SourceConfig('text', str(corpus)))
+    )
+    assert shards.tokens == text.tokens
+    start = np.asarray([0])
+    assert np.array_equal(shards.windows(start, shards.tokens), text.windows(start, text.tokens))
+
+
+def test_bad_input_is_one_line_and_not_a_trace(tmp_path):
+    done = command('--source=text', '--path=/missing', f'--out={tmp_path / "out"}')
+    assert done.returncode != 0
+    assert done.stderr.startswith("error: data.sources[0].path='/missing'")
+    assert 'Traceback' not in done.stderr

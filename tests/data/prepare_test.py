@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from nope.data import SourceConfig, prepare
+
+PART_BYTES = 4000
+PROGRAM = """
+import pathlib, sys
+from nope.data import SourceConfig, prepare
+
+if __name__ == '__main__':
+    corpus, out, workers = sys.argv[1:]
+    prepare.prepare(
+        SourceConfig('text', corpus), 'bytes', pathlib.Path(out), cache=pathlib.Path(out),
+        workers=int(workers), part_bytes=4000, progress=False,
+    )
+"""
+
+
+def run(corpus, out, **options) -> dict:
+    source = SourceConfig('text', str(corpus))
+    defaults = {'tokenizer': 'bytes', 'part_bytes': PART_BYTES, 'progress': False}
+    return prepare.prepare(source, out=out, cache=out, **(defaults | options))
+
+
+def contents(folder: pathlib.Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope='module')
+def reference(corpus, tmp_path_factory) -> pathlib.Path:
+    out = tmp_path_factory.mktemp('reference') / 'shards'
+    run(corpus, out)
+    return out
+
+
+@pytest.mark.parametrize('workers', [2, 3])
+def test_files_are_the_same_for_any_number_of_workers(corpus, reference, tmp_path, workers):
+    run(corpus, tmp_path / 'out', workers=workers)
+    assert contents(tmp_path / 'out') == contents(reference)
+
+
+def test_one_worker_starts_no_process(corpus, tmp_path, monkeypatch):
+    monkeypatch.delattr(prepare.multiprocessing, 'get_context')
+    run(corpus, tmp_path / 'out', workers=1)
+
+
+@pytest.mark.parametrize('workers', [1, 2])
+def test_killed_and_started_again_leaves_the_same_files(corpus, reference, tmp_path, workers):
+    program = tmp_path / 'program.py'
+    program.write_text(PROGRAM)
+    out = tmp_path / 'out'
+    command = [sys.executable, str(program), str(corpus), str(out), str(workers)]
+    environment = os.environ | {'PYTHONPATH': os.pathsep.join(sys.path)}
+    killed = []
+    for finished in (3, 12):  # parts done when the process dies
+        process = subprocess.Popen(command, env=environment)
+        while process.poll() is None and len(list(out.glob('unit-*.json'))) < finished:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        killed.append(process.wait() == -signal.SIGKILL)
+    assert killed[0]
+    run(corpus, out)
+    assert contents(out) == contents(reference)
+
+
+def test_unfinished_work_of_a_killed_process_is_cleared(corpus, reference, tmp_path):
+    out = tmp_path / 'out'
+    run(corpus, out)
+    (out / 'metadata.json').unlink()
+    unit = sorted(out.glob('unit-*.json'))[2]
+    unit.unlink()
+    shard = unit.stem.replace('unit', 'train') + '.array_record'
+    (out / shard).unlink(missing_ok=True)
+    (out / f'{shard}.partial-1').write_bytes(b'half a page')
+    run(corpus, out)
+    assert contents(out) == contents(reference)
+
+
+def test_finished_parts_are_not_made_again(corpus, tmp_path, monkeypatch):
+    out = tmp_path / 'out'
+    run(corpus, out)
+    units = sorted(out.glob('unit-*.json'))
+    (out / 'metadata.json').unlink()
+    units[1].unlink()
+    made = []
+    tokenise = prepare._tokenise_part
+    monkeypatch.setattr(prepare, '_tokenise_part', lambda *a: (made.append(a[1]), tokenise(*a))[1])
+    run(corpus, out)
+    assert made == [1]
+
+
+def test_finished_folder_is_read_only(corpus, tmp_path, monkeypatch):
+    metadata = run(corpus, tmp_path / 'out')
+    monkeypatch.delattr(prepare, '_tokenise_parts')
+    assert run(corpus, tmp_path / 'out') == metadata
+
+
+def test_metadata_counts_what_is_there(reference, corpus):
+    metadata = json.loads((reference / 'metadata.json').read_text())
+    entries = [entry for split in metadata['splits'].values() for entry in split]
+    files = list(corpus.rglob('*.txt'))
+    assert sum(entry['documents'] for entry in entries) == len(files)
+    sizes = [path.stat().st_size for path in files]
+    assert sum(entry['tokens'] for entry in entries) == sum(sizes) + len(files)
+    assert max(entry['longest'] for entry in entries) == max(sizes)
+    assert metadata['dtype'] == '<u2'
+    assert metadata['vocab_size'] == 258
+
+
+def test_empty_documents_are_left_out(tmp_path):
+    rows = ['', 'one', '', 'two']
+    (tmp_path / 'rows.jsonl').write_text(''.join(json.dumps({'text': r}) + '\n' for r in rows))
+    source = SourceConfig('jsonl', str(tmp_path / 'rows.jsonl'))
+    metadata = prepare.prepare(source, 'bytes', tmp_path / 'out', cache=tmp_path, progress=False)
+    entries = [entry for split in metadata['splits'].values() for entry in split]
+    assert sum(entry['documents'] for entry in entries) == 2
+
+
+def test_corpus_without_text_is_refused(tmp_path):
+    (tmp_path / 'text').mkdir()
+    (tmp_path / 'text' / 'empty.txt').touch()
+    with pytest.raises(ValueError, match=r'data\.sources\[0\]\.path: there is no text'):
+        run(tmp_path / 'text', tmp_path / 'out')
+
+
+def test_folder_begun_for_something_else_is_refused(corpus, tmp_path):
+    run(corpus, tmp_path / 'out')
+    with pytest.raises(ValueError, match=r'begun for other .*part_bytes: 4000 there, 5000 now'):
+        run(corpus, tmp_path / 'out', part_bytes=5000)
+
+
+@pytest.mark.parametrize('workers', [1, 2])
+def test_error_in_a_part_reaches_the_caller(tmp_path, workers):
+    lines = [json.dumps({'text': 'words ' * 50}) + '\n' for _ in range(100)]
+    (tmp_path / 'rows.jsonl').write_text(''.join([*lines, 'broken\n']))
+    source = SourceConfig('jsonl', str(tmp_path / 'rows.jsonl'))
+    with pytest.raises(ValueError, match='not a line of JSON'):
+        prepare.prepare(
+            source,
+            'bytes',
+            tmp_path / 'out',
+            cache=tmp_path,
+            workers=workers,
+            part_bytes=4000,
+            progress=False,
+        )
+    assert not (tmp_path / 'out' / 'metadata.json').exists()

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from nope.data import SourceConfig, load_tokenizer, prepare, shards
+
+
+@pytest.fixture(scope='module')
+def prepared(corpus, tmp_path_factory):
+    """The corpus in shards of many parts, and the train stream that they should hold."""
+    out = tmp_path_factory.mktemp('shards') / 'corpus'
+    source = SourceConfig('text', str(corpus))
+    metadata = prepare.prepare(source, 'bytes', out, cache=out, part_bytes=20_000, progress=False)
+    parts = prepare.sources.list_parts('', source, out, 20_000)
+    tokenizer = load_tokenizer('bytes')
+    stream = [
+        np.append(tokenizer.encode(text), tokenizer.eos_id)
+        for part in parts
+        for split, text in part.documents()
+        if split == 'train'
+    ]
+    return out, metadata, stream
+
+
+@pytest.fixture(params=['resident', 'paged'])
+def store(prepared, request, monkeypatch):
+    if request.param == 'paged':
+        monkeypatch.setattr(shards, 'RESIDENT_BYTES', 0)
+        monkeypatch.setattr(shards, '_OPEN_READERS', 2)
+    return shards.TokenStore(prepared[0], 'train', prepared[1])
+
+
+def test_stream_is_the_documents_each_with_eos(prepared, store):
+    stream = np.concatenate(prepared[2])
+    assert store.tokens == len(stream)
+    assert store.documents == len(prepared[2])
+    assert store.longest == max(len(ids) - 1 for ids in prepared[2])
+    whole = store.windows(np.asarray([0]), store.tokens)
+    assert whole.dtype == np.int32
+    assert np.array_equal(whole[0], stream)
+
+
+@pytest.mark.parametrize('length', [1, 7, 4096, shards.PAGE, 50_000])
+def test_windows_of_any_length_start_anywhere(prepared, store, length):
+    stream = np.concatenate(prepared[2])
+    rng = np.random.default_rng(length)
+    starts = rng.integers(0, len(stream) - length + 1, 20)
+    starts[:2] = 0, len(stream) - length
+    expected = np.stack([stream[s : s + length] for s in starts])
+    assert np.array_equal(store.windows(starts, length), expected)
+
+
+def test_document_spans_lie_between_separators(prepared, store):
+    starts, lengths = store.document_spans()
+    assert np.array_equal(lengths, [len(ids) - 1 for ids in prepared[2]])
+    ends = store.windows(starts + lengths, 1)
+    assert (ends == 256).all()
+
+
+def test_tokens_fit_the_vocabulary():
+    assert shards.token_dtype(258) == np.uint16
+    assert shards.token_dtype(65536) == np.uint16
+    assert shards.token_dtype(65537) == np.uint32
+
+
+def test_missing_shard_is_named(prepared, tmp_path):
+    broken = shards.TokenStore(tmp_path, 'train', prepared[1])
+    with pytest.raises(FileNotFoundError, match=r'train-00000-of-\d+\.array_record is missing'):
+        broken.windows(np.asarray([0]), 4)
+
+
+def test_folder_without_or_with_other_metadata_names_the_field(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r'data\.sources\[1\]\.path=.*no such folder'):
+        shards.read_metadata('data.sources[1]', tmp_path / 'missing')
+    with pytest.raises(FileNotFoundError, match=r'data\.sources\[1\]\.path=.*metadata\.json'):
+        shards.read_metadata('data.sources[1]', tmp_path)
+    (tmp_path / 'metadata.json').write_text(json.dumps({'format': 'else', 'version': 9}))
+    with pytest.raises(ValueError, match=r"data\.sources\[1\]\.path=.*'else' version 9"):
+        shards.read_metadata('data.sources[1]', tmp_path)

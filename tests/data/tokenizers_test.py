@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import io
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from nope.data import load_tokenizer
+
+
+@pytest.fixture(scope='module')
+def sentencepiece_model(tmp_path_factory) -> bytes:
+    import sentencepiece
+
+    stream = io.BytesIO()
+    lines = [f'the quick brown fox number {i} jumps over the lazy dog' for i in range(100)]
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=stream,
+        vocab_size=300,
+        model_type='bpe',
+        byte_fallback=True,
+        minloglevel=2,
+    )
+    return stream.getvalue()
+
+
+def hugging_face_json(specials: list[str], **changes) -> str:
+    import tokenizers
+
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(byte_fallback=True))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=specials,
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(['the quick brown fox jumps over the lazy dog'] * 10, trainer)
+    return json.dumps(json.loads(tokenizer.to_str()) | changes)
+
+
+def test_bytes_round_trip_and_reserve_two_marks():
+    tokenizer = load_tokenizer('bytes')
+    every = bytes(range(256))
+    ids = tokenizer.encode(every)
+    assert ids.dtype == np.int32
+    assert ids.tolist() == list(range(256))
+    assert (tokenizer.vocab_size, tokenizer.eos_id, tokenizer.bos_id) == (258, 256, 257)
+    assert tokenizer.decode(tokenizer.encode('naïve → ok')) == 'naïve → ok'
+    assert tokenizer.decode([tokenizer.bos_id, 104, 105, tokenizer.eos_id]) == 'hi'
+
+
+def test_bytes_keep_invalid_utf8_and_decode_it_to_replacements():
+    tokenizer = load_tokenizer('bytes')
+    assert tokenizer.encode(b'a\xff\xfeb').tolist() == [97, 255, 254, 98]
+    assert tokenizer.decode([97, 255, 98]) == 'a\ufffdb'
+
+
+def test_sentencepiece_round_trip_without_marks(tmp_path, sentencepiece_model):
+    path = tmp_path / 'tokenizer.model'
+    path.write_bytes(sentencepiece_model)
+    tokenizer = load_tokenizer(str(path))
+    ids = tokenizer.encode('the lazy fox → \U0001f98a')
+    assert ids.dtype == np.int32
+    assert tokenizer.decode(ids) == 'the lazy fox → \U0001f98a'
+    assert tokenizer.eos_id not in ids and tokenizer.bos_id not in ids
+    assert tokenizer.eos_id not in tokenizer.encode('a literal </s> in the text')
+    assert (tokenizer.vocab_size, tokenizer.bos_id, tokenizer.eos_id) == (300, 1, 2)
+
+
+def test_hugging_face_round_trip_without_marks(tmp_path):
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(hugging_face_json(['<s>', '</s>']))
+    tokenizer = load_tokenizer(str(path))
+    text = 'the lazy fox → \U0001f98a'
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert tokenizer.encode(text).dtype == np.int32
+    assert (tokenizer.bos_id, tokenizer.eos_id) == (0, 1)
+    assert tokenizer.vocab_size > 256
+
+
+def test_hugging_face_text_that_spells_a_mark_is_no_mark(tmp_path):
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(hugging_face_json(['<s>', '</s>']))
+    tokenizer = load_tokenizer(str(path))
+    ids = tokenizer.encode('one </s> two')
+    assert tokenizer.eos_id not in ids
+    assert tokenizer.decode(ids) == 'one </s> two'
+
+
+def test_hugging_face_saved_truncation_and_padding_do_not_count(tmp_path):
+    plain, limited = tmp_path / 'plain.json', tmp_path / 'limited.json'
+    plain.write_text(hugging_face_json(['</s>']))
+    limited.write_text(
+        hugging_face_json(
+            ['</s>'],
+            truncation={
+                'direction': 'Right',
+                'max_length': 3,
+                'strategy': 'LongestFirst',
+                'stride': 0,
+            },
+        )
+    )
+    text = 'the quick brown fox jumps over the lazy dog' * 3
+    assert np.array_equal(
+        load_tokenizer(str(plain)).encode(text), load_tokenizer(str(limited)).encode(text)
+    )
+
+
+def test_hugging_face_eos_declared_beside_it_wins(tmp_path):
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(hugging_face_json(['</s>', '<|stop|>']))
+    before = load_tokenizer(str(path))
+    (tmp_path / 'tokenizer_config.json').write_text(
+        json.dumps({'eos_token': {'content': '<|stop|>'}})
+    )
+    after = load_tokenizer(str(path))
+    assert (before.eos_id, after.eos_id) == (0, 1)
+    assert before.fingerprint != after.fingerprint
+
+
+def test_fingerprint_is_of_the_content_alone(tmp_path, sentencepiece_model):
+    paths = [tmp_path / 'a.model', tmp_path / 'folder' / 'b.model']
+    paths[1].parent.mkdir()
+    for path in paths:
+        path.write_bytes(sentencepiece_model)
+    first, second = (load_tokenizer(str(path)).fingerprint for path in paths)
+    assert first == second != load_tokenizer('bytes').fingerprint
+
+
+@pytest.mark.parametrize('name', ['missing.model', 'missing/tokenizer.json'])
+def test_missing_file_names_the_field(tmp_path, name):
+    with pytest.raises(FileNotFoundError, match=r'data\.tokenizer=.*no such file'):
+        load_tokenizer(str(tmp_path / name))
+
+
+def test_other_kinds_of_file_name_the_field(tmp_path):
+    with pytest.raises(ValueError, match=r"data\.tokenizer='vocab\.txt'"):
+        load_tokenizer('vocab.txt')
+
+
+@pytest.mark.parametrize('suffix', ['model', 'json'])
+def test_broken_file_names_the_field(tmp_path, suffix):
+    path = tmp_path / f'broken.{suffix}'
+    path.write_bytes(b'{"not": "a tokenizer"}')
+    with pytest.raises(ValueError, match=r'data\.tokenizer=.*not a '):
+        load_tokenizer(str(path))
+
+
+def test_tokenizer_without_eos_is_refused(tmp_path):
+    path = pathlib.Path(tmp_path / 'tokenizer.json')
+    path.write_text(hugging_face_json(['[PAD]']))
+    with pytest.raises(ValueError, match=r'data\.tokenizer=.*no end-of-document token'):
+        load_tokenizer(str(path))

@@ -1,0 +1,294 @@
+"""Who may import whom, read from the syntax tree of every file.
+
+    attention, positions -> model -> {sharding, optim, state, checkpoint, interop}
+        -> {step, train, evals} -> experiments
+
+Lower never imports higher; leaves import no other part of `nope`.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import graphlib
+import importlib.metadata
+import pathlib
+import re
+import sys
+import tomllib
+from collections.abc import Collection, Iterable, Iterator
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+
+LEAVES = frozenset({'data', 'hardware', 'identity', 'losses', 'metrics', 'records'})
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({'attention', 'positions'}),
+    frozenset({'model'}),
+    frozenset({'checkpoint', 'interop', 'optim', 'sharding', 'state'}),
+    frozenset({'evals', 'step', 'train'}),
+)
+LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}
+
+# Whatever sits at or below the first name never imports what sits at or below the second ones.
+FORBIDDEN = {
+    'nope': ('absl.app', 'absl.flags', 'configs', 'experiments', 'ml_collections'),
+    'nope.data': ('flax', 'jax', 'jaxlib', 'optax', 'orbax'),
+    'experiments': ('configs',),
+}
+FORBIDDEN_EVERYWHERE = ('tensorflow', 'tests', 'tools', 'torch')
+
+# Whatever sits at or below the first name imports nothing but the second ones.
+ONLY = {
+    'configs': ('__future__', 'configs', 'ml_collections'),
+    'experiments.figures': (
+        *sys.stdlib_module_names,
+        'experiments.figures',
+        'matplotlib',
+        'nope.records',
+        'numpy',
+    ),
+    'nope.records': (*sys.stdlib_module_names, 'numpy'),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Import:
+    """One imported name, in full ('nope.records.Records'), and whether loading the module that
+    holds the statement runs it (it does not inside a function or under TYPE_CHECKING)."""
+
+    name: str
+    on_load: bool
+
+
+def imports_of(source: str, module: str, is_package: bool = False) -> list[Import]:
+    """Every import statement of `source`, the text of `module`, wherever it stands."""
+    package = module if is_package else module.rpartition('.')[0]
+    return list(_walk(ast.parse(source), package, on_load=True))
+
+
+def _walk(node: ast.AST, package: str, on_load: bool) -> Iterator[Import]:
+    if isinstance(node, ast.Import):
+        yield from (Import(alias.name, on_load) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        origin = node.module or ''
+        if node.level:
+            parents = package.split('.')
+            origin = '.'.join([*parents[: len(parents) - node.level + 1], *filter(None, [origin])])
+        yield from (Import(f'{origin}.{alias.name}', on_load) for alias in node.names)
+    elif isinstance(node, ast.If) and 'TYPE_CHECKING' in ast.unparse(node.test):
+        for statement in node.body:
+            yield from _walk(statement, package, on_load=False)
+        for statement in node.orelse:
+            yield from _walk(statement, package, on_load)
+    else:
+        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            yield from _walk(child, package, on_load and not inside)
+
+
+def is_within(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith(prefix + '.')
+
+
+def violations(module: str, imports: Iterable[Import]) -> list[str]:
+    """The rules that `module` breaks, one line each."""
+    broken = []
+    for name in sorted({i.name for i in imports}):
+        forbidden = [p for below, ps in FORBIDDEN.items() if is_within(module, below) for p in ps]
+        if any(is_within(name, p) for p in (*forbidden, *FORBIDDEN_EVERYWHERE)):
+            broken.append(f'{module} imports {name}')
+        for below, allowed in ONLY.items():
+            if is_within(module, below) and not any(is_within(name, p) for p in allowed):
+                broken.append(f'{module} imports {name}, which {below} may not')
+        if is_within(module, 'nope') and is_within(name, 'nope') and not _goes_down(module, name):
+            broken.append(f'{module} imports {name}, against the order of the layers')
+    return broken
+
+
+def _goes_down(module: str, name: str) -> bool:
+    if module == 'nope' or name == 'nope':
+        return False
+    importer, imported = module.split('.')[1], name.split('.')[1]
+    if importer == imported:
+        return True
+    if importer in LEAVES:
+        return False
+    if imported in LEAVES:
+        return True
+    return importer in LAYER_OF and LAYER_OF.get(imported, len(LAYERS)) <= LAYER_OF[importer]
+
+
+def cycle(imports: dict[str, list[Import]]) -> list[str]:
+    """Modules that need each other while they load, the first again at the end; or nothing.
+
+    `from a import b` needs the module `a.b` where there is one, else `a`.
+    """
+    graph = {
+        module: {_module_of(i.name, imports) for i in found if i.on_load} - {module, None}
+        for module, found in imports.items()
+    }
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def _module_of(name: str, modules: Collection[str]) -> str | None:
+    while name and name not in modules:
+        name = name.rpartition('.')[0]
+    return name or None
+
+
+def loaded_with(module: str, imports: dict[str, list[Import]]) -> set[str]:
+    """Full names of all that loading `module` imports, directly or through other modules."""
+    names: set[str] = set()
+    waiting = [module]
+    while waiting:
+        current = _module_of(waiting.pop(), imports)
+        if current is None:
+            continue
+        packages = [current[:end] for end in range(len(current)) if current[end] == '.']
+        for loading in (current, *packages):
+            new = {i.name for i in imports.get(loading, []) if i.on_load} - names
+            names |= new
+            waiting += new
+    return names
+
+
+def project_imports(*packages: str) -> dict[str, list[Import]]:
+    """Module name -> its imports, for every Python file of `packages`."""
+    found = {}
+    for package in packages:
+        for path in sorted((ROOT / package).rglob('*.py')):
+            parts = path.relative_to(ROOT).with_suffix('').parts
+            is_package = parts[-1] == '__init__'
+            module = '.'.join(parts[:-1] if is_package else parts)
+            found[module] = imports_of(path.read_text(), module, is_package)
+    return found
+
+
+def test_every_module_keeps_to_its_layer() -> None:
+    broken = [
+        line
+        for module, imports in project_imports('nope', 'experiments', 'configs').items()
+        for line in violations(module, imports)
+    ]
+    assert not broken, '\n'.join(broken)
+
+
+def test_every_part_of_nope_has_a_layer() -> None:
+    parts = {module.split('.')[1] for module in project_imports('nope') if '.' in module}
+    assert parts, 'no module found: the rules were checked against nothing'
+    assert parts <= LEAVES | LAYER_OF.keys()
+
+
+def test_nope_loads_without_cycles() -> None:
+    assert cycle(project_imports('nope')) == []
+
+
+def test_drawing_needs_no_model() -> None:
+    names = loaded_with('experiments.draw', project_imports('nope', 'experiments'))
+    assert any(is_within(name, 'nope.records') for name in names)
+    assert not [name for name in names if is_within(name, 'jax') or is_within(name, 'flax')]
+
+
+def test_tools_never_import_tests() -> None:
+    found = {i.name for imports in project_imports('tools').values() for i in imports}
+    assert not {name for name in found if is_within(name, 'tests')}
+
+
+def test_every_import_is_a_declared_dependency() -> None:
+    """What the default install leaves out (an extra) may be imported by tools alone."""
+    declared = _declared_distributions()
+    distributions = importlib.metadata.packages_distributions()
+    own = {'nope', 'experiments', 'configs'}
+    undeclared = set()
+    for module, imports in project_imports(*sorted(own)).items():
+        for top in {i.name.split('.')[0] for i in imports} - own - sys.stdlib_module_names:
+            if not {_normal(d) for d in distributions.get(top, [])} & declared:
+                undeclared.add(f'{module} imports {top}')
+    assert not undeclared
+
+
+def _declared_distributions() -> set[str]:
+    project = tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']
+    return {_normal(re.split(r'[\s\[<>=!~;]', line)[0]) for line in project['dependencies']}
+
+
+def _normal(distribution: str) -> str:
+    return re.sub(r'[-_.]+', '-', distribution).lower()
+
+
+@pytest.mark.parametrize(
+    ('module', 'source'),
+    [
+        ('nope.train', 'from absl import flags'),
+        ('nope.model.config', 'import ml_collections'),
+        ('nope.model.config', 'def f():\n    import torch'),
+        ('nope.evals.forward', 'import tensorflow.io as io'),
+        ('nope.attention.api', 'from nope.model import ModelConfig'),
+        ('nope.attention.api', 'from ..model import ModelConfig'),
+        ('nope.model', 'from nope import sharding'),
+        ('nope.state', 'import nope.train'),
+        ('nope.state', 'from experiments import spec'),
+        ('nope.data.pipeline', 'import jax.numpy as jnp'),
+        ('nope.data.pipeline', 'from flax import struct'),
+        ('nope.data.pipeline', 'from nope import metrics'),
+        ('nope.records', 'import jax'),
+        ('nope.losses', 'from nope.model import ModelConfig'),
+        ('configs.fig1', 'import numpy'),
+        ('configs.fig1', 'import experiments.spec'),
+        ('experiments.figures.heads', 'from nope.model import ModelConfig'),
+        ('experiments.figures.heads', 'from experiments import spec'),
+        ('experiments.figures.heads', 'import pandas'),
+        ('experiments.run', 'from tests import helpers'),
+        ('experiments.run', 'import tools.prepare_data'),
+        ('experiments.run', 'from configs import fig1'),
+    ],
+)
+def test_a_broken_rule_is_found(module: str, source: str) -> None:
+    assert violations(module, imports_of(source, module))
+
+
+@pytest.mark.parametrize(
+    ('module', 'source'),
+    [
+        ('nope.train', 'from absl import logging\nfrom nope import hardware, state\nimport jax'),
+        ('nope.model.layers', 'from nope.attention import attention\nfrom .config import A'),
+        ('nope.evals.forward', 'from nope import losses, train\nfrom nope.records import Records'),
+        ('nope.data.pipeline', 'import grain\nfrom nope.data import batch'),
+        ('configs.fig1', 'import ml_collections\nfrom configs import models'),
+        ('experiments.figures.heads', 'import json\nimport numpy as np\nfrom nope import records'),
+        ('experiments.run', 'from absl import app, flags\nfrom nope import train\nimport jax'),
+    ],
+)
+def test_a_kept_rule_is_not(module: str, source: str) -> None:
+    assert violations(module, imports_of(source, module)) == []
+
+
+def test_a_cycle_is_found_unless_an_import_waits() -> None:
+    lower = imports_of('from nope.a import c', 'nope.b')
+    waiting = imports_of('def f():\n    from nope.a import c', 'nope.b')
+    typing = imports_of('if TYPE_CHECKING:\n    from nope.a import c', 'nope.b')
+    upper = imports_of('from nope import b', 'nope.a.c')
+    assert set(cycle({'nope.a.c': upper, 'nope.b': lower})) == {'nope.a.c', 'nope.b'}
+    assert cycle({'nope.a.c': upper, 'nope.b': waiting}) == []
+    assert cycle({'nope.a.c': upper, 'nope.b': typing}) == []
+
+
+def test_what_a_module_loads_is_followed_through_others() -> None:
+    imports = {
+        'a': imports_of('import jax', 'a', is_package=True),
+        'a.b': imports_of('def f():\n    import torch', 'a.b'),
+        'c': imports_of('from a.b import f', 'c'),
+    }
+    assert loaded_with('c', imports) == {'a.b.f', 'jax'}
+
+
+def test_relative_imports_are_resolved() -> None:
+    assert imports_of('from . import b', 'nope.a.c') == [Import('nope.a.b', True)]
+    assert imports_of('from .b import d', 'nope.a', is_package=True) == [Import('nope.a.b.d', True)]
+    assert imports_of('from ..e import f', 'nope.a.c') == [Import('nope.e.f', True)]

@@ -1,0 +1,106 @@
+"""The models, windows and meshes that the tests share: small enough to compile in seconds."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from nope import sharding
+from nope.model import ModelConfig
+from nope.model.lam import neutral
+from nope.state import Variables, abstract_variables, with_lam
+
+# The reference attention compiles fastest and is what the other implementations are held to.
+MODEL = ModelConfig(
+    layers=2,
+    width=32,
+    heads=4,
+    kv_heads=2,
+    mlp_width=48,
+    vocab_size=64,
+    head_dim=8,
+    attention='reference',
+)
+
+TINYLLAMA = ModelConfig(
+    layers=22,
+    width=2048,
+    heads=32,
+    kv_heads=4,
+    mlp_width=5632,
+    vocab_size=32_000,
+    head_dim=64,
+)
+
+
+def model(**changes: Any) -> ModelConfig:
+    """MODEL with other fields."""
+    return dataclasses.replace(MODEL, **changes)
+
+
+@functools.cache
+def mesh() -> Mesh:
+    """One device."""
+    return sharding.make_mesh(sharding.MeshConfig(), jax.devices()[:1])
+
+
+@functools.cache
+def variables(config: ModelConfig = MODEL) -> Variables:
+    """Random parameters and neutral lambda on one device, drawn on the host: compiles nothing.
+
+    Matrices deviate by 0.12 from 0, the norms' weights from 1. Shared: never give them to a
+    step that donates.
+    """
+    draw = np.random.default_rng(0)
+
+    def leaf(path: tuple, target: jax.ShapeDtypeStruct) -> jax.Array:
+        noise = 0.12 * draw.normal(size=target.shape)
+        drawn = noise + 1 if path[-1].key == 'scale' else noise
+        return jax.device_put(drawn.astype(target.dtype), target.sharding)
+
+    abstract = abstract_variables(config, mesh())
+    params = jax.tree_util.tree_map_with_path(leaf, abstract['params'])
+    lam_LN = neutral(config.lam, config.layers, config.heads)
+    return {
+        'params': params,
+        'lam': {'head': jax.device_put(lam_LN, abstract['lam']['head'].sharding)},
+    }
+
+
+def varied_lam(config: ModelConfig = MODEL, seed: int = 0) -> Variables:
+    """`variables` with a different coefficient in [0.5, 2] for every head."""
+    lam_LN = np.random.default_rng(seed).uniform(0.5, 2.0, (config.layers, config.heads))
+    return with_lam(variables(config), jax.numpy.asarray(lam_LN, jax.numpy.float32))
+
+
+def tokens(
+    batch: int, length: int, seed: int = 0, vocab_size: int = MODEL.vocab_size
+) -> np.ndarray:
+    """Random tokens [batch, length] int32."""
+    draw = np.random.default_rng(seed).integers(vocab_size, size=(batch, length))
+    return draw.astype(np.int32)
+
+
+def counting(batch: int, length: int, seed: int = 0) -> np.ndarray:
+    """Sequences that count up by one from a random start, [batch, length] int32: easy to learn."""
+    start = np.random.default_rng(seed).integers(MODEL.vocab_size, size=(batch, 1))
+    return ((start + np.arange(length)) % MODEL.vocab_size).astype(np.int32)
+
+
+def assert_same(actual: Any, expected: Any) -> None:
+    """Equal trees, bit for bit."""
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b), strict=True)
+
+
+def assert_close(actual: Any, expected: Any, *, rtol: float, atol: float = 0.0) -> None:
+    """Trees equal up to rounding."""
+    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=atol)

@@ -1,0 +1,158 @@
+# shellcheck shell=sh
+# Shared by tools/quickstart, tools/test and .ci/run: find a Python, make an environment, install
+# the project into it once. The caller sets `root`, the folder of pyproject.toml;
+# `make_environment` and `use_active_environment` set `python`, the interpreter to run.
+
+: "${root:?must be set to the folder of pyproject.toml}"
+
+say() { printf 'nope: %s\n' "$*" >&2; }
+
+fail() {
+    say "error: $*"
+    exit 1
+}
+
+# Says why the command $1 cannot be used; prints nothing when it can. With $2 = venv it must also
+# be able to make environments. A command may exist and still not run (a pyenv shim, for one).
+python_problem() {
+    command -v "$1" >/dev/null 2>&1 || {
+        echo 'not found'
+        return
+    }
+    "$1" -c '
+import sys
+if sys.version_info < (3, 11):
+    print("is Python %d.%d, older than 3.11" % sys.version_info[:2])
+elif sys.argv[1:] == ["venv"]:
+    try:
+        import ensurepip, venv
+    except ImportError:
+        print("has no venv module (on Debian and Ubuntu: install python3-venv)")
+' ${2:+"$2"} </dev/null 2>/dev/null || echo 'is there but does not run'
+}
+
+# Prints the path of the first of the commands given that can be used, looking through PATH first
+# and then through the versions pyenv keeps off PATH. Fails with the list of what was tried.
+find_python() {
+    tried=
+    for name in "$@"; do
+        problem=$(python_problem "$name" venv)
+        if [ -z "$problem" ]; then
+            command -v "$name"
+            return
+        fi
+        tried="$tried
+    $name: $problem"
+    done
+    for name in "$@"; do
+        for candidate in "${PYENV_ROOT:-${HOME:-}/.pyenv}"/versions/"${name#python}".*/bin/python; do
+            if [ -z "$(python_problem "$candidate" venv)" ]; then
+                printf '%s\n' "$candidate"
+                return
+            fi
+        done
+    done
+    say "no usable Python 3.11 or newer:$tried"
+    return 1
+}
+
+# Versions the tests run on come first.
+find_any_python() {
+    if [ -n "${PYTHON:-}" ]; then
+        find_python "$PYTHON"
+    else
+        find_python python3.12 python3.11 python3.13 python3
+    fi
+}
+
+python_version() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])'; }
+
+# What an installation depends on. $1: the extras, $2: a constraints file or nothing.
+wanted_installation() {
+    printf '%s\n' "$root" "$1"
+    cat "$root/pyproject.toml" ${2:+"$2"}
+}
+
+# True where the environment that $python belongs to holds this project as wanted.
+is_installed() {
+    [ -f "$installed" ] && [ "$(cat "$installed")" = "$(wanted_installation "$@")" ] &&
+        "$python" -P -c 'import nope' 2>/dev/null
+}
+
+# Installs the project (editable) with the extras $1 under the constraints $2. The record of it is
+# written last, so an interrupted installation is never taken for a finished one.
+install_project() {
+    rm -f "$installed"
+    say "installing with $python (about 1 GB, some minutes the first time)"
+    (
+        cd "$root"
+        "$python" -m pip install --disable-pip-version-check ${2:+--constraint "$2"} \
+            --editable ".${1:+[$1]}" >&2
+    ) || fail 'pip could not install the project: its own message is above'
+    wanted_installation "$@" >"$installed.partial"
+    mv "$installed.partial" "$installed"
+}
+
+# $1: the environment's folder, $2: extras, $3: constraints file or nothing. Makes the environment
+# and installs, or does nothing when both are there already. Two callers at once take turns.
+make_environment() {
+    case $1 in
+    /*) folder=$1 ;;
+    *) folder=$PWD/$1 ;;
+    esac
+    shift
+    python=$folder/bin/python
+    installed=$folder/nope-installed
+    if is_right_version && is_installed "$@"; then
+        return
+    fi
+    if command -v flock >/dev/null 2>&1; then
+        mkdir -p "$(dirname "$folder")"
+        exec 9>"$folder.lock"
+        flock 9
+        if is_right_version && is_installed "$@"; then
+            exec 9>&-
+            return
+        fi
+    fi
+    # An update goes on top of a finished installation; anything else begins afresh.
+    if ! is_right_version || [ ! -f "$installed" ]; then
+        create_environment
+    fi
+    install_project "$@"
+    exec 9>&-
+}
+
+# True unless PYTHON asks for another version than the one the environment has.
+is_right_version() {
+    [ -x "$python" ] || return 1
+    [ -z "${PYTHON:-}" ] && return
+    interpreter=$(find_any_python) || exit 1
+    [ "$(python_version "$interpreter")" = "$(python_version "$python")" ]
+}
+
+create_environment() {
+    if [ -d "$folder" ] && [ ! -f "$folder/made-by-nope" ] && [ -n "$(ls -A "$folder")" ]; then
+        fail "$folder exists and was not made by this tool: remove it, or activate it and pass" \
+            '--active'
+    fi
+    interpreter=$(find_any_python) || fail 'install Python 3.11 or newer, or set PYTHON to one'
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    : >"$folder/made-by-nope"
+    say "making $folder with Python $(python_version "$interpreter") ($interpreter)"
+    "$interpreter" -m venv "$folder" || fail "$interpreter could not make an environment"
+}
+
+# Takes the environment that is active now, whatever made it; arguments as for install_project.
+use_active_environment() {
+    python=${PYTHON:-python3}
+    if [ -n "${VIRTUAL_ENV:-${CONDA_PREFIX:-}}" ] && [ -z "${PYTHON:-}" ]; then
+        python=${VIRTUAL_ENV:-$CONDA_PREFIX}/bin/python
+    fi
+    problem=$(python_problem "$python")
+    [ -z "$problem" ] || fail "the active environment's $python $problem"
+    installed=$("$python" -c 'import sys; print(sys.prefix)')/nope-installed${1:+-$1}
+    say "using $python ($(python_version "$python"))"
+    is_installed "$@" || install_project "$@"
+}

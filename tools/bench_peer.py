@@ -1,0 +1,143 @@
+"""The other side of bench_train.py: the same steps in PyTorch and Hugging Face's Llama.
+
+Runs in an interpreter of its own, so that JAX and PyTorch never share a process. The case
+comes as a JSON argument; every line on stdin asks for one timed run and is answered by a JSON
+line with `seconds`. The first answer comes unasked and tells versions, the time of the first
+run and the memory it needed.
+
+    kind: 'train' (AdamW, clipping), 'head_scale' (frozen model, one trained scalar per head
+        multiplied into q), 'evaluate' (loss by position, and with `entropy` the entropy of
+        every attention row, from the weights of eager attention).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+
+import _bench
+import torch
+import transformers
+from torch import nn
+from torch.nn import functional
+from transformers import AttentionInterface, LlamaConfig, LlamaForCausalLM
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import AttentionMaskInterface, eager_mask, sdpa_mask
+from transformers.models.llama.modeling_llama import eager_attention_forward
+
+
+def scaled_attention(module, query, key, value, attention_mask, **kwargs):
+    """SDPA on queries multiplied by the layer's scalar per head."""
+    query = query * module.head_scale[None, :, None, None]
+    return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
+
+
+def entropy_attention(module, query, key, value, attention_mask, **kwargs):
+    """Eager attention that leaves the entropy [B, N, T] of its weights on the module."""
+    out, weights = eager_attention_forward(module, query, key, value, attention_mask, **kwargs)
+    module.entropy = torch.special.entr(weights).sum(-1)
+    return out, None
+
+
+AttentionInterface.register('head_scale', scaled_attention)
+AttentionMaskInterface.register('head_scale', sdpa_mask)
+AttentionInterface.register('entropy', entropy_attention)
+AttentionMaskInterface.register('entropy', eager_mask)
+
+
+def build(case: dict, attention: str) -> LlamaForCausalLM:
+    shape = case['shape']
+    config = LlamaConfig(
+        hidden_size=shape['width'],
+        intermediate_size=shape['mlp_width'],
+        num_hidden_layers=shape['layers'],
+        num_attention_heads=shape['heads'],
+        num_key_value_heads=shape['kv_heads'],
+        vocab_size=shape['vocab_size'],
+        max_position_embeddings=case['length'],
+        rms_norm_eps=1e-5,
+        tie_word_embeddings=False,
+        use_cache=False,
+        attn_implementation=attention,
+    )
+    torch.manual_seed(0)
+    return LlamaForCausalLM(config)
+
+
+def losses(model: LlamaForCausalLM, blocks: torch.Tensor) -> torch.Tensor:
+    """Negative log-likelihood of every target, [B * T]."""
+    logits = model(input_ids=blocks[:, :-1]).logits
+    return functional.cross_entropy(logits.flatten(0, 1), blocks[:, 1:].flatten(), reduction='none')
+
+
+def train(case: dict, blocks: torch.Tensor) -> Callable[[], None]:
+    model = build(case, 'sdpa').train()
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1, fused=True
+    )
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        losses(model, blocks).mean().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+    return step
+
+
+def head_scale(case: dict, blocks: torch.Tensor) -> Callable[[], None]:
+    model = build(case, 'head_scale').train().requires_grad_(False)
+    scales = []
+    for layer in model.model.layers:
+        layer.self_attn.head_scale = nn.Parameter(torch.ones(case['shape']['heads']))
+        scales.append(layer.self_attn.head_scale)
+    optimizer = torch.optim.AdamW(scales, lr=0.1, betas=(0.9, 0.95), weight_decay=0.0, fused=True)
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        losses(model, blocks).mean().backward()
+        nn.utils.clip_grad_norm_(scales, 1.0)
+        optimizer.step()
+        with torch.no_grad():
+            for scale in scales:
+                scale.clamp_(min=1.0)
+
+    return step
+
+
+def evaluate(case: dict, blocks: torch.Tensor) -> Callable[[], None]:
+    model = build(case, 'entropy' if case['entropy'] else 'sdpa').eval()
+
+    @torch.inference_mode()
+    def run() -> None:
+        losses(model, blocks)
+
+    return run
+
+
+def main() -> None:
+    case = json.loads(sys.argv[1])
+    torch.manual_seed(0)
+    blocks = torch.randint(case['shape']['vocab_size'], (case['batch'], case['length'] + 1))
+    step = {'train': train, 'head_scale': head_scale, 'evaluate': evaluate}[case['kind']](
+        case, blocks
+    )
+    start = time.perf_counter()
+    memory = _bench.peak_above_base(step)
+    answer = {
+        'versions': f'torch {torch.__version__}, transformers {transformers.__version__}',
+        'first_seconds': time.perf_counter() - start,
+        'memory_mib': memory,
+    }
+    print(json.dumps(answer), flush=True)
+    for _ in sys.stdin:
+        cpu = time.process_time()
+        taken = _bench.seconds(step)
+        answer = {'seconds': taken, 'cpu_seconds': time.process_time() - cpu}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == '__main__':
+    main()
