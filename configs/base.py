@@ -116,14 +116,14 @@ def _search(size: str) -> dict:
 
 def _evaluation(size: str) -> dict:
     """Windows that figures report."""
-    windows = {'quick': 512, 'small': 512, 'paper': 1000}[size]
+    windows = {'quick': 1024, 'small': 1024, 'paper': 1000}[size]
     batch_tokens = {'quick': 2048, 'small': 4096, 'paper': 16384}[size]
     return {'windows': windows, 'split': 'test', 'seed': 0, 'batch_tokens': batch_tokens}
 
 
 def _grid(size: str) -> dict:
     """Uniform scales, chosen on windows of another split than the reported ones."""
-    windows = {'quick': 96, 'small': 96, 'paper': 1000}[size]
+    windows = {'quick': 256, 'small': 256, 'paper': 1000}[size]
     return {
         'low': 0.9,
         'high': 2.0,

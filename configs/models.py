@@ -4,7 +4,7 @@ NOPE = {'kind': 'none', 'base': 10_000.0, 'scaling': 'none', 'factor': 2.0}
 ROTARY = {'kind': 'rotary'}
 DYNAMIC_NTK = {'kind': 'rotary', 'scaling': 'dynamic_ntk', 'factor': 2.0}
 
-_COMMON = {
+_COMMON: dict = {
     'head_dim': 0,  # 0: width / heads
     'vocab_size': 0,  # 0: the tokenizer's
     'position': NOPE,
@@ -16,7 +16,7 @@ _COMMON = {
     'unroll': 1,
 }
 
-_SHAPES = {
+_SHAPES: dict[str, dict] = {
     'quick': {'layers': 4, 'width': 64, 'heads': 4, 'kv_heads': 4, 'mlp_width': 168},
     'small': {'layers': 4, 'width': 128, 'heads': 4, 'kv_heads': 4, 'mlp_width': 344},
     'paper': {

@@ -15,8 +15,8 @@ from typing import Any
 
 from experiments import figures
 from experiments.figures.base import FigureInput
-from experiments.workspace import read_json, write_json
 from nope import records
+from nope.files import read_json, write_json
 
 
 def write_inputs(

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import logging
 import pathlib
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from tqdm import tqdm
 
 from experiments.spec import (
     EvalSpec,
@@ -28,10 +26,11 @@ from experiments.spec import (
     identity,
     uniform_model,
 )
-from experiments.workspace import Workspace, claim, locked, read_json, write_json
-from nope import data, records, sharding
+from experiments.workspace import Workspace, claim
+from nope import data, progress, records, sharding
 from nope.checkpoint import Checkpoints
 from nope.evals import lengths, positions, scale_grid
+from nope.files import exclusive, read_json, write_json
 from nope.model import ModelConfig
 from nope.model.lam import neutral
 from nope.records import Records
@@ -78,7 +77,7 @@ class Lab:
         if self.finished(spec):
             return folder
         start = self._start(spec)
-        with locked(folder):
+        with exclusive(folder / '.lock'):
             if not self.finished(spec):
                 claim(folder, identity(spec))
                 began = time.monotonic()
@@ -198,7 +197,7 @@ class Lab:
         if not self.measured(spec):
             self.ensure_run(spec.run)
             measure = self._measurement(spec)
-            with locked(folder):
+            with exclusive(folder / '.lock'):
                 if not self.measured(spec):
                     claim(folder, identity(spec))
                     log.info('measuring %s', folder.name)
@@ -287,14 +286,13 @@ class Lab:
         }
 
     def _bar(self, title: str) -> Callable[[Iterable], Iterable]:
-        def progress(items: Iterable) -> Iterable:
-            interval = 0.5 if sys.stderr.isatty() else 20.0
-            for item in tqdm(items, desc=title, mininterval=interval, leave=False):
+        def watched(items: Iterable) -> Iterable:
+            for item in progress.bar(items, desc=title, leave=False):
                 if self._should_stop():
                     raise Interrupted(f'{title}: stopped; what was finished before it is kept')
                 yield item
 
-        return progress
+        return watched
 
     def _attributes(self, spec: EvalSpec) -> dict[str, Any]:
         """Facts for captions and claims."""

@@ -8,18 +8,13 @@ data/              token shards and TFDS builds shared by all of it
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import json
-import logging
 import os
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from nope.files import read_json, write_json
 from nope.identity import first_difference
-
-log = logging.getLogger(__name__)
 
 
 class Workspace:
@@ -46,38 +41,6 @@ class Workspace:
     @property
     def data(self) -> pathlib.Path:
         return self.root / 'data'
-
-
-@contextlib.contextmanager
-def locked(folder: pathlib.Path) -> Iterator[None]:
-    """Holds the folder for this process; waits, saying so, while another one has it.
-
-    The lock is the kernel's and goes with the process, however it ends.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / '.lock').open('a+') as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            log.info('%s is being made by another process; waiting for it', folder.name)
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def write_json(path: pathlib.Path, value: Any) -> None:
-    """Writes so that the file is either whole or not there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + '.partial')
-    partial.write_text(json.dumps(value, indent=2, sort_keys=True) + '\n')
-    partial.rename(path)
-
-
-def read_json(path: pathlib.Path) -> Any | None:
-    """The file's value, or None where there is no such file."""
-    try:
-        return json.loads(path.read_text())
-    except FileNotFoundError:
-        return None
 
 
 def claim(folder: pathlib.Path, spec: Mapping[str, Any]) -> None:

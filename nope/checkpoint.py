@@ -35,6 +35,10 @@ class CheckpointError(RuntimeError):
     """A checkpoint that is damaged, or that belongs to something else."""
 
 
+class OtherRunError(CheckpointError):
+    """A checkpoint of a run with another config."""
+
+
 class Checkpoints:
     """The checkpoints of one run, in one folder.
 
@@ -94,10 +98,12 @@ class Checkpoints:
         """
         steps = self.steps()
         for step in reversed(steps):
-            self._check_config(step)
             try:
+                self._check_config(step)
                 arrays = self._restore_arrays(step, _items(target))
                 data = self._json(step, 'data')
+            except OtherRunError:
+                raise
             except Exception as error:  # whatever the damage raises: report it, go one back
                 self._set_aside(step, error)
                 continue
@@ -120,8 +126,8 @@ class Checkpoints:
                 f'there are {steps}'
             )
         chosen = steps[-1] if step is None else step
-        self._check_config(chosen)
         try:
+            self._check_config(chosen)
             return self._restore_arrays(chosen, {name: target[name] for name in COLLECTIONS})
         except CheckpointError:
             raise
@@ -149,14 +155,9 @@ class Checkpoints:
         return self._manager.restore(step, args=args)[item]
 
     def _check_config(self, step: int) -> None:
-        try:
-            saved = self._json(step, 'config')
-        except Exception as error:
-            log.warning('the config of checkpoint %s cannot be read: %s', step, error)
-            return
-        different = first_difference(self._config, saved)
+        different = first_difference(self._config, self._json(step, 'config'))
         if different:
-            raise CheckpointError(
+            raise OtherRunError(
                 f'the checkpoint of step {step} in {self.folder} is of another run: {different}'
             )
 

@@ -6,7 +6,6 @@ import dataclasses
 import logging
 import math
 import pathlib
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -15,9 +14,8 @@ import jax
 import numpy as np
 from clu import parameter_overview
 from jax.sharding import Mesh
-from tqdm import tqdm
 
-from nope import hardware, optim, sharding
+from nope import hardware, optim, progress, sharding
 from nope.checkpoint import Checkpoints
 from nope.metrics import MetricsWriter
 from nope.model import ModelConfig
@@ -211,13 +209,7 @@ class Meter:
         self._flops_per_token = share * model.training_flops_per_token(mean_length)
         self._last: tuple[int, float] | None = None
         self._peak: float | None = None
-        self._bar = tqdm(
-            total=config.steps,
-            initial=start,
-            desc=title,
-            unit='step',
-            mininterval=0.5 if sys.stderr.isatty() else 20.0,
-        )
+        self._bar = progress.bar(total=config.steps, initial=start, desc=title, unit='step')
 
     def rates(self, step: int, loss: float) -> dict[str, float]:
         """tokens per second and MFU since the last call, or {} at the first."""

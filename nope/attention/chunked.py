@@ -174,7 +174,7 @@ def _join(plan: Plan, sums: _Sums, s_BKRS: jax.Array, v_BKSH: jax.Array) -> _Sum
     moved_BKR = sums.maximum_BKR - maximum_BKR
     decay_BKR = jnp.exp(moved_BKR)
     entropy_BKR = None
-    if sums.entropy_BKR is not None:
+    if sums.entropy_BKR is not None and block.entropy_BKR is not None:
         # sum_j e^(s_j - m) (s_j - m) moves with both of its factors.
         moved_entropy_BKR = decay_BKR * (sums.entropy_BKR + moved_BKR * sums.norm_BKR)
         entropy_BKR = moved_entropy_BKR + block.entropy_BKR

@@ -13,16 +13,15 @@ import math
 import jax
 import jax.numpy as jnp
 
-# Logits of one pair of blocks, over batch and heads, that the CPU's second-level cache holds
-# next to the weights (float32, 2 x 512 KiB). Measured on 2 cores with 1 MiB each: at B N = 8,
-# T = 4096, blocks of 128, 256, 512 take 1 : 1.1 : 1.5 in the forward pass; at B N = 32, T = 512
-# blocks of 64, 128, 256 take 1 : 1.2 : 2.1 forward and backward.
+# Logits of one pair of blocks, over batch and heads, that the second-level caches of a CPU hold
+# next to the weights. Measured on 2 cores with 1 MiB each, float32, H = 64: at B N = 8 and
+# T = 4096, blocks of 128, 256, 512 take 1 : 1.1 : 1.5 forward; at B N = 32 and T = 512, blocks
+# of 64, 128, 256 take 1 : 1.1 : 1.9 forward and backward. Blocks that are no power of two are
+# slower than the next larger one that is.
 _CPU_LOGITS = 2**17
 _CPU_BLOCKS = (64, 512)
-# Elsewhere: large enough to occupy a matrix unit, small enough for any batch.
+# Elsewhere: large enough to occupy a matrix unit, small enough for any batch. Not measured.
 _ACCELERATOR_BLOCK = 256
-# Blocks are multiples of this where there are several: a row of a float32 vector register.
-_MULTIPLE = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,11 +65,8 @@ def make_plan(
 
 
 def _block(length: int, target: int) -> int:
-    """About `target`, such that little padding is needed; one block up to 1.5 targets."""
-    blocks = round(length / target)
-    if blocks <= 1:
-        return length
-    return math.ceil(length / blocks / _MULTIPLE) * _MULTIPLE
+    """One block where that is little longer than `target`, else `target`."""
+    return length if length <= target * 3 // 2 else target
 
 
 def cut_blocks(array_BT: jax.Array, block: int) -> jax.Array:

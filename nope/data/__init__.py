@@ -1,6 +1,5 @@
 """Documents to batches: sources, tokenizers, token shards, training and evaluation blocks."""
 
-from nope.data.batch import Batch, from_blocks
 from nope.data.config import DataConfig, SourceConfig
 from nope.data.evaluation import EvalBlocks, eval_blocks
 from nope.data.pipeline import training_batches
@@ -8,14 +7,12 @@ from nope.data.sources import describe, identity
 from nope.data.tokenizers import Tokenizer, load_tokenizer
 
 __all__ = [
-    'Batch',
     'DataConfig',
     'EvalBlocks',
     'SourceConfig',
     'Tokenizer',
     'describe',
     'eval_blocks',
-    'from_blocks',
     'identity',
     'load_tokenizer',
     'training_batches',

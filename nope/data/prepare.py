@@ -18,9 +18,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import tqdm
 
-from nope.data import folders, locks, shards, sources
+from nope import files
+from nope import progress as progress_bars
+from nope.data import folders, shards, sources
 from nope.data.config import SPLITS, SourceConfig
 from nope.data.tokenizers import Tokenizer, load_tokenizer
 
@@ -71,7 +72,7 @@ def prepare(
         'parts': len(parts),
     }
     out.mkdir(parents=True, exist_ok=True)
-    with locks.exclusive(out.with_name(f'.{out.name}.lock')) as locked:
+    with files.exclusive(out.with_name(f'.{out.name}.lock')) as locked:
         _check_plan(out, plan)
         if not (out / 'metadata.json').is_file():
             if locked:
@@ -88,7 +89,7 @@ def _check_plan(out: pathlib.Path, plan: dict[str, Any]) -> None:
     if not path.is_file():
         if any(out.glob('*.array_record')) or (out / 'metadata.json').is_file():
             raise ValueError(f'{out} holds shards but no plan.json: choose another folder')
-        locks.write_text(path, json.dumps(plan, indent=2, sort_keys=True) + '\n')
+        files.write_json(path, plan)
         return
     found = json.loads(path.read_text())
     ignored = {'description'}  # the name of a folder, not its content
@@ -111,7 +112,7 @@ def _write_metadata(name: str, out: pathlib.Path, plan: dict[str, Any]) -> None:
     if not any(splits.values()):
         raise ValueError(f'{name}.path: there is no text in {plan["description"]}')
     metadata = json.loads((out / 'plan.json').read_text()) | {'splits': splits}
-    locks.write_text(out / 'metadata.json', json.dumps(metadata, indent=2, sort_keys=True) + '\n')
+    files.write_json(out / 'metadata.json', metadata)
 
 
 def _unit_path(out: pathlib.Path, index: int, count: int) -> pathlib.Path:
@@ -180,16 +181,14 @@ def _tokenise_part(
             reported = time.monotonic()
     report(documents, tokens, size)
     unit = {split: writer.close() for split, writer in writers.items()}
-    locks.write_text(
-        _unit_path(out, index, count), json.dumps(unit, indent=2, sort_keys=True) + '\n'
-    )
+    files.write_json(_unit_path(out, index, count), unit)
 
 
 class _Progress:
     """A progress bar in bytes of text, with the rates of documents and tokens."""
 
     def __init__(self, total: int, name: str, hidden: bool) -> None:
-        self._bar = tqdm.tqdm(
+        self._bar = progress_bars.bar(
             total=total, desc=f'tokenising {name}', unit='B', unit_scale=True, disable=hidden
         )
         self._began = time.monotonic()

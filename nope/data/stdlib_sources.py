@@ -16,7 +16,8 @@ from typing import Any
 
 import tensorflow_datasets as tfds
 
-from nope.data import config, digest, locks, stdlib
+from nope import files
+from nope.data import config, digest, stdlib
 
 
 class StdlibSources(tfds.core.GeneratorBasedBuilder):
@@ -56,14 +57,14 @@ def build(cache: pathlib.Path) -> pathlib.Path:
     built = root / 'stdlib_sources' / stdlib.BUILDER_VERSION
     if built.is_dir():
         return built
-    with locks.exclusive(root.with_name(f'.{root.name}.lock')):
+    with files.exclusive(root.with_name(f'.{root.name}.lock')):
         if not built.is_dir():
             partial = root.with_name(f'{root.name}.partial-{os.getpid()}')
             shutil.rmtree(partial, ignore_errors=True)
             builder = StdlibSources(data_dir=partial, file_format='array_record')
             with _quiet():
                 builder.download_and_prepare()
-            locks.move_into_place(partial, root)
+            files.move_into_place(partial, root)
     return built
 
 

@@ -230,7 +230,6 @@ def test_missing_and_empty_folders_name_the_field(tmp_path, kind):
         read_all(SourceConfig(kind, str(tmp_path / 'empty')), tmp_path)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason='nothing is unreadable to root')
 @pytest.mark.parametrize('name', ['folder', 'folder/file.txt'])
 def test_unreadable_text_names_the_field(tmp_path, name):
     (tmp_path / 'text' / 'folder').mkdir(parents=True)
@@ -238,6 +237,8 @@ def test_unreadable_text_names_the_field(tmp_path, name):
     unreadable = tmp_path / 'text' / name
     unreadable.chmod(0)
     try:
+        if os.access(unreadable, os.R_OK):
+            pytest.skip('nothing is unreadable to root')
         with pytest.raises(PermissionError, match=r'data\.sources\[0\]\.path=.*cannot read'):
             read_all(SourceConfig('text', str(tmp_path / 'text')), tmp_path)
     finally:

@@ -1,0 +1,132 @@
+"""The chunked implementation keeps the contract, at any block size, in linear memory."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope.attention import attention, layout
+from nope.attention.cases import Case, make_inputs
+from tests.attention.contract import TOLERANCE, AttentionContract, assert_close
+
+MiB = 2**20
+
+
+class TestChunked(AttentionContract):
+    implementation = 'chunked'
+
+
+class TestSmallBlocks(AttentionContract):
+    """Blocks of 16: loops of many steps, at the lengths of the contract."""
+
+    implementation = 'chunked'
+
+    @pytest.fixture(autouse=True)
+    def small_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(layout, '_CPU_BLOCKS', (16, 16))
+
+
+def program(length: int, *, backward: bool):
+    """The compiled attention of 2 heads over `length` positions."""
+    shape = jax.ShapeDtypeStruct((1, length, 2, 16), 'float32')
+
+    def forward(q, k, v):
+        result = attention(q, k, v, entropy=True, implementation='chunked')
+        return (jnp.sum(result.out) + jnp.sum(result.lse) + jnp.sum(result.entropy)), result
+
+    function = jax.grad(forward, argnums=(0, 1, 2), has_aux=True) if backward else forward
+    return jax.jit(function).lower(shape, shape, shape).compile()
+
+
+@pytest.mark.parametrize('backward', [False, True], ids=['forward', 'backward'])
+def test_memory_is_linear_in_length(backward: bool) -> None:
+    temporary = [
+        program(length, backward=backward).memory_analysis().temp_size_in_bytes
+        for length in (2048, 4096, 8192)
+    ]
+    assert temporary[1] < 2.3 * temporary[0]
+    assert temporary[2] < 2.3 * temporary[1]
+    # The scores of the longest alone would take 512 MiB.
+    assert temporary[2] < 32 * MiB
+
+
+def test_no_array_is_as_large_as_the_scores() -> None:
+    """Not even among the inputs and constants: the text of the program has no T x T shape."""
+    assert '2048,2048' not in program(2048, backward=True).as_text()
+
+
+def test_blocks_above_the_diagonal_are_not_visited() -> None:
+    """Keys and values of NaN there would reach the outputs through 0 * NaN."""
+    inputs = make_inputs(Case('', 1, 256, 256, 32, 32, 8))
+    plan = layout.make_plan(
+        causal=True, entropy=False, rows=32, queries=256, keys=256, backend='cpu'
+    )
+    assert plan.k_block <= 128
+    late_S = jnp.arange(256) >= plan.k_block
+    k, v = (
+        jnp.where(late_S[None, :, None, None], jnp.nan, x) for x in (inputs.k_BSKH, inputs.v_BSKH)
+    )
+    result = attention(inputs.q_BTNH, k, v, implementation='chunked')
+    assert np.all(np.isfinite(np.asarray(result.out[:, : plan.q_block])))
+    assert np.all(np.isnan(np.asarray(result.out[:, plan.q_block :])))
+
+
+def test_one_block_has_no_loop() -> None:
+    assert 'while' not in program(64, backward=True).as_text()
+
+
+@pytest.mark.parametrize('length', [40, 150])
+def test_entropy_costs_nothing_where_it_is_not_used(length: int) -> None:
+    """Neither asked for, nor pulled on: the programs have no operation for it."""
+    inputs = make_inputs(Case('', 1, length, length, 32, 32, 8))
+
+    def out(q, entropy):
+        return attention(q, inputs.k_BSKH, inputs.v_BSKH, entropy=entropy).out
+
+    def operations(function) -> str:
+        return str(jax.make_jaxpr(function)(inputs.q_BTNH))
+
+    plain = operations(functools.partial(out, entropy=False))
+    measured = operations(functools.partial(out, entropy=True))
+    assert plain.count('dot_general') < measured.count('dot_general')
+
+    def pulled(q, entropy):
+        value, back = jax.vjp(functools.partial(out, entropy=entropy), q)
+        return back(value)
+
+    forward, both = (
+        [operations(functools.partial(f, entropy=e)).count('mul') for e in (False, True)]
+        for f in (out, pulled)
+    )
+    assert both[1] - forward[1] == both[0] - forward[0]
+
+
+def test_rematerialised_scanned_and_sharded() -> None:
+    """As a model uses it: `jax.checkpoint` in a scan over layers, batch and heads sharded."""
+    inputs = make_inputs(Case('', 4, 150, 150, 16, 8, 8, segments='packed'))
+
+    def loss(q):
+        @functools.partial(jax.checkpoint, prevent_cse=False)
+        def layer(q, _):
+            result = attention(
+                q,
+                inputs.k_BSKH,
+                inputs.v_BSKH,
+                mask=inputs.mask,
+                entropy=True,
+                implementation='chunked',
+            )
+            return result.out, jnp.mean(result.entropy)
+
+        q, entropy = jax.lax.scan(layer, q, None, length=2)
+        return jnp.sum(q**2) + jnp.sum(entropy)
+
+    alone = jax.jit(jax.grad(loss))(inputs.q_BTNH)
+    mesh = jax.make_mesh((2, 2), ('data', 'tensor'), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    spread = jax.sharding.NamedSharding(mesh, jax.P('data', None, 'tensor', None))
+    sharded = jax.jit(jax.grad(loss))(jax.device_put(inputs.q_BTNH, spread))
+    assert_close(sharded, alone, TOLERANCE['float32'])

@@ -1,0 +1,235 @@
+"""What every implementation of attention promises; a test class of its own inherits it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import pathlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope.attention import AttentionOutput, Mask, attention
+from nope.attention.cases import TEST_CASES, Case, Inputs, make_inputs
+
+# Largest error allowed next to the reference, which computes in float32 on the same inputs:
+# relative to the largest entry of the array. The half precisions round the weights and the
+# outputs to their 8 and 11 bits.
+TOLERANCE = {'float32': 2e-6, 'bfloat16': 1.6e-2, 'float16': 2e-3}
+
+by_case = pytest.mark.parametrize('case', TEST_CASES, ids=lambda case: case.name)
+
+
+def value_and_gradients(
+    implementation: str, inputs: Inputs, outputs: tuple[str, ...] = ('out', 'lse', 'entropy')
+) -> tuple[AttentionOutput, tuple[jax.Array, ...]]:
+    """Everything `attention` computes, with gradients pulled back from the named outputs."""
+    weights = {'out': inputs.d_out_BTNH, 'lse': inputs.d_lse_BNT, 'entropy': inputs.d_entropy_BNT}
+
+    def pulled(q, k, v, mask):
+        result = attention(
+            q, k, v, mask=mask, entropy='entropy' in outputs, implementation=implementation
+        )
+        # Rows that see nothing have no lse to pull on.
+        finite = result._replace(lse=jnp.where(jnp.isfinite(result.lse), result.lse, 0.0))
+        total = sum(
+            jnp.sum(getattr(finite, name).astype(jnp.float32) * weights[name]) for name in outputs
+        )
+        return total, result
+
+    function = jax.jit(jax.grad(pulled, argnums=(0, 1, 2), has_aux=True))
+    gradients, result = function(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.mask)
+    return result, gradients
+
+
+def assert_close(actual: Any, expected: Any, tolerance: float) -> None:
+    actual, expected = (np.asarray(x, np.float64) for x in (actual, expected))
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(np.isfinite(actual), finite)
+    np.testing.assert_array_equal(actual[~finite], expected[~finite])
+    size = max(np.max(np.abs(expected), where=finite, initial=0.0), 1.0)
+    np.testing.assert_allclose(actual[finite], expected[finite], rtol=0, atol=tolerance * size)
+
+
+class AttentionContract:
+    """Inherit, name the implementation, and every property below is tested for it."""
+
+    implementation: str
+
+    def attend(self, q: Any, k: Any, v: Any, **options: Any) -> AttentionOutput:
+        # A new function each time: nothing compiled under other block sizes is found again.
+        function = functools.partial(
+            attention, implementation=self.implementation, entropy=options.pop('entropy', False)
+        )
+        return jax.jit(function)(q, k, v, **options)
+
+    def from_logits(self, logits: Any) -> AttentionOutput:
+        """One query over the given logits, with the identity for values: out is the weights."""
+        size = len(logits)
+        identity = jnp.eye(size)[None, :, None, :]
+        query = jnp.asarray(logits, jnp.float32)[None, None, None, :]
+        return self.attend(query, identity, identity, mask=Mask(causal=False), entropy=True)
+
+    @by_case
+    def test_agrees_with_the_reference(self, case: Case) -> None:
+        inputs = make_inputs(case)
+        result, gradients = value_and_gradients(self.implementation, inputs)
+        expected, expected_gradients = value_and_gradients('reference', inputs)
+        tolerance = TOLERANCE[case.dtype]
+        for name in AttentionOutput._fields:
+            array = getattr(result, name)
+            assert array.dtype == (case.dtype if name == 'out' else 'float32')
+            # lse and entropy are float32 sums whatever the dtype of the inputs.
+            allowed = tolerance if name == 'out' else TOLERANCE['float32']
+            assert_close(array, getattr(expected, name), allowed)
+        for array, wanted in zip(gradients, expected_gradients, strict=True):
+            assert array.dtype == case.dtype
+            assert np.all(np.isfinite(np.asarray(array, np.float32)))
+            assert_close(array, wanted, tolerance)
+
+    @pytest.mark.parametrize('output', ['out', 'lse', 'entropy'])
+    @pytest.mark.parametrize('name', ['packed_one_block', 'empty_rows', 'full_empty_rows'])
+    def test_each_output_has_its_own_gradient(self, name: str, output: str) -> None:
+        inputs = make_inputs(next(case for case in TEST_CASES if case.name == name))
+        _, gradients = value_and_gradients(self.implementation, inputs, (output,))
+        _, expected = value_and_gradients('reference', inputs, (output,))
+        for array, wanted in zip(gradients, expected, strict=True):
+            assert_close(array, wanted, TOLERANCE['float32'])
+
+    @pytest.mark.parametrize('queries', [33, 150])
+    def test_rows_that_see_nothing_give_zero(self, queries: int) -> None:
+        case = Case('', 2, queries, queries, 16, 8, 8, segments='empty')
+        inputs = make_inputs(case)
+        result, gradients = value_and_gradients(self.implementation, inputs)
+        seen_BT = np.any(np.asarray(inputs.mask.as_array(2, queries, queries)), axis=-1)
+        assert not seen_BT[0].any() and seen_BT[1].any() and not seen_BT[1].all()
+        empty_BNT = np.broadcast_to(~seen_BT[:, None], result.lse.shape)
+        assert np.all(np.asarray(result.out)[~seen_BT] == 0)
+        assert np.all(np.asarray(result.lse)[empty_BNT] == -np.inf)
+        assert np.all(np.asarray(result.entropy)[empty_BNT] == 0)
+        d_q_BTNH, d_k_BSKH, d_v_BSKH = (np.asarray(x) for x in gradients)
+        assert np.all(d_q_BTNH[~seen_BT] == 0)
+        assert np.all(d_k_BSKH[0] == 0) and np.all(d_v_BSKH[0] == 0)
+
+    def test_query_head_reads_its_own_group(self) -> None:
+        inputs = make_inputs(Case('', 1, 100, 100, 16, 4, 8))
+        grouped = self.attend(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, entropy=True)
+        repeated = self.attend(
+            inputs.q_BTNH,
+            jnp.repeat(inputs.k_BSKH, 4, axis=2),
+            jnp.repeat(inputs.v_BSKH, 4, axis=2),
+            entropy=True,
+        )
+        for array, wanted in zip(grouped, repeated, strict=True):
+            assert_close(array, wanted, TOLERANCE['float32'])
+
+    @pytest.mark.parametrize('length', [50, 150])
+    def test_causal(self, length: int) -> None:
+        """The gradient of row i reaches no key after i, and every key up to i."""
+        inputs = make_inputs(Case('', 1, length, length, 32, 32, 8))
+        row = length - 20
+
+        def at_row(k_BSKH):
+            return jnp.sum(self.attend(inputs.q_BTNH, k_BSKH, inputs.v_BSKH).out[:, row])
+
+        reached_S = np.abs(np.asarray(jax.jit(jax.grad(at_row))(inputs.k_BSKH))).max(axis=(0, 2, 3))
+        assert np.all(reached_S[row + 1 :] == 0)
+        assert np.all(reached_S[: row + 1] > 0)
+
+    def test_segments_are_independent_sequences(self) -> None:
+        inputs = make_inputs(Case('', 1, 150, 150, 32, 16, 8))
+        q, k, v = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
+        ids_BT = jnp.where(jnp.arange(150) < 70, 5, 0)[None]
+        packed = self.attend(q, k, v, mask=Mask(True, ids_BT, ids_BT), entropy=True)
+        for piece in (slice(0, 70), slice(70, 150)):
+            alone = self.attend(q[:, piece], k[:, piece], v[:, piece], entropy=True)
+            assert_close(packed.out[:, piece], alone.out, TOLERANCE['float32'])
+            assert_close(packed.lse[..., piece], alone.lse, TOLERANCE['float32'])
+            assert_close(packed.entropy[..., piece], alone.entropy, TOLERANCE['float32'])
+
+    @pytest.mark.parametrize('offset', [-300.0, 300.0])
+    def test_an_offset_of_the_logits_changes_only_lse(self, offset: float) -> None:
+        """And entropy stays exact where the logits are large."""
+        inputs = make_inputs(Case('', 1, 150, 150, 32, 32, 16))
+        # Exact products with the offset: one constant coordinate in q and k.
+        q = inputs.q_BTNH.at[..., 0].set(offset)
+        k = inputs.k_BSKH.at[..., 0].set(1.0)
+        moved = self.attend(q, k, inputs.v_BSKH, entropy=True)
+        plain = self.attend(q.at[..., 0].set(0.0), k, inputs.v_BSKH, entropy=True)
+        # A logit of 300 carries a rounding error of 2e-5.
+        assert_close(moved.lse, plain.lse + offset, 1e-6)
+        assert_close(moved.out, plain.out, 1e-4)
+        assert_close(moved.entropy, plain.entropy, 1e-4)
+
+    @pytest.mark.parametrize(
+        ('multiple', 'weight'),
+        [(1, 0.731058579), (1.2, 0.768524783), (1.5, 0.817574476), (1.8, 0.858148935)],
+    )
+    def test_two_logits_make_a_sigmoid(self, multiple: float, weight: float) -> None:
+        result = self.from_logits([0.0, multiple])
+        np.testing.assert_allclose(result.out[0, 0, 0], [1 - weight, weight], atol=1e-6)
+
+    def test_known_entropies(self) -> None:
+        vectors = json.loads((pathlib.Path(__file__).parent / 'entropy_bits.json').read_text())
+        for multiple, bits in vectors['softmax(multiple * [0, 1, 2])'].items():
+            logits = float(multiple) * np.arange(3.0)
+            entropy = float(self.from_logits(logits).entropy[0, 0, 0])
+            assert entropy / math.log(2) == pytest.approx(bits, abs=2e-6)
+        for row in vectors['weights']:
+            entropy = float(self.from_logits(np.log(row['weights'])).entropy[0, 0, 0])
+            assert entropy / math.log(2) == pytest.approx(row['bits'], abs=2e-6)
+
+    @pytest.mark.parametrize('length', [8, 150, 2048])
+    def test_equal_logits_have_the_entropy_of_their_number(self, length: int) -> None:
+        """And out is the running mean, whatever the scale of q: the keys are all alike."""
+        q = jax.random.normal(jax.random.key(0), (1, length, 1, 8))
+        v = jax.random.normal(jax.random.key(1), (1, length, 1, 8))
+        result = self.attend(q, jnp.ones((1, length, 1, 8)), v, entropy=True)
+        seen_T = np.arange(1, length + 1)
+        np.testing.assert_allclose(result.entropy[0, 0], np.log(seen_T), atol=2e-6)
+        mean_TH = np.cumsum(np.asarray(v[0, :, 0], np.float64), axis=0) / seen_T[:, None]
+        np.testing.assert_allclose(result.out[0, :, 0], mean_TH, atol=2e-6)
+
+    def test_entropy_is_between_zero_and_log_i(self) -> None:
+        inputs = make_inputs(Case('', 2, 150, 150, 16, 8, 8))
+        for scale in (0.0, 1.0, 30.0):
+            result = self.attend(scale * inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, entropy=True)
+            slack = 2e-6
+            assert np.all(np.asarray(result.entropy) >= -slack)
+            assert np.all(np.asarray(result.entropy) <= np.log(np.arange(1, 151)) + slack)
+
+    @pytest.mark.parametrize('length', [40, 150])
+    def test_entropy_falls_with_the_scale_at_the_rate_of_the_variance(self, length: int) -> None:
+        """dH/dp = -p Var_a(logit), the logits being p times those at p = 1."""
+        inputs = make_inputs(Case('', 1, length, length, 32, 32, 8))
+
+        q, k, v, p = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, 1.5
+
+        def entropy_BNT(q):
+            return attention(q, k, v, entropy=True, implementation=self.implementation).entropy
+
+        @jax.jit
+        def slope(q):
+            # Row i of the entropy depends on row i of p q alone.
+            entropy, back = jax.vjp(entropy_BNT, p * q)
+            return jnp.einsum('BTNH,BTNH->BNT', q, *back(jnp.ones_like(entropy)))
+
+        logits = np.einsum('BTNH,BSNH->BNTS', *(np.asarray(x, np.float64) for x in (q, k)))
+        weights = np.where(np.tri(length, dtype=bool), np.exp(p * logits), 0.0)
+        weights /= weights.sum(-1, keepdims=True)
+        mean = (weights * logits).sum(-1)
+        variance = (weights * logits**2).sum(-1) - mean**2
+        np.testing.assert_allclose(slope(q), -p * variance, atol=1e-5)
+
+    def test_vmap_is_a_loop(self) -> None:
+        inputs = make_inputs(Case('', 2, 150, 150, 32, 16, 8))
+        q, k, v = (x[:, None] for x in (inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH))
+        mapped = jax.jit(jax.vmap(functools.partial(self.attend, entropy=True)))(q, k, v)
+        for row in range(2):
+            alone = self.attend(q[row], k[row], v[row], entropy=True)
+            for array, wanted in zip(mapped, alone, strict=True):
+                assert_close(array[row], wanted, TOLERANCE['float32'])

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from nope.identity import digest, first_difference, plain
+from nope.positions import DynamicNTK, NoPE, Rotary
+from tests import tiny
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    name: str
+    threads: int = dataclasses.field(default=1, metadata={'identity': False})
+
+
+@dataclasses.dataclass(frozen=True)
+class Mixture:
+    sources: tuple[Source, ...]
+    weights: tuple[float, ...] = (1.0,)
+
+
+def test_plain_form_is_json_and_leaves_out_execution() -> None:
+    found = plain(Mixture((Source('a', threads=7),)))
+    assert found == {
+        'type': 'Mixture',
+        'sources': [{'type': 'Source', 'name': 'a'}],
+        'weights': [1.0],
+    }
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_a_special_type_stands_for_what_it_is_told() -> None:
+    special = {Source: lambda source: f'contents of {source.name}'}
+    assert plain(Mixture((Source('a'),)), special)['sources'] == ['contents of a']
+
+
+def test_a_models_digest_follows_what_changes_its_results() -> None:
+    base = digest(plain(tiny.MODEL))
+    same = tiny.model(attention='chunked', remat='full', unroll=0)
+    assert digest(plain(same)) == base
+    others = [
+        tiny.model(width=64),
+        tiny.model(dtype='bfloat16'),
+        tiny.model(position=Rotary()),
+        tiny.model(position=Rotary(scaling=DynamicNTK(2.0, 64))),
+    ]
+    assert len({base, *(digest(plain(other)) for other in others)}) == 5
+
+
+def test_a_type_without_fields_is_told_from_another() -> None:
+    assert plain(NoPE()) == {'type': 'NoPE'}
+
+
+def test_the_digest_does_not_depend_on_the_order_of_keys() -> None:
+    assert digest({'a': 1, 'b': {'c': 2, 'd': 3}}) == digest({'b': {'d': 3, 'c': 2}, 'a': 1})
+    assert len(digest({})) == 12
+    assert digest({'a': 1}) == '015abd7f5cc5'  # of '{"a": 1}': names of old runs must stay
+
+
+@pytest.mark.parametrize(
+    ('wanted', 'found', 'expected'),
+    [
+        ({'a': {'b': 1, 'c': 2}}, {'a': {'b': 1, 'c': 2}}, ''),
+        ({'a': {'b': 1}}, {'a': {'b': 2}}, 'a.b is 1 here and 2 there'),
+        ({'a': 1, 'b': 1}, {'a': 1}, 'b is 1 here and None there'),
+        ({'a': (1, 2)}, {'a': [1, 2]}, ''),
+        ({'a': [1, 2]}, {'a': [1, 3]}, 'a is [1, 2] here and [1, 3] there'),
+        ({'a': {'b': 1}}, {'a': 'x'}, "a is {'b': 1} here and 'x' there"),
+        (1, 2, 'value is 1 here and 2 there'),
+    ],
+)
+def test_the_first_difference_is_named(wanted: object, found: object, expected: str) -> None:
+    assert first_difference(wanted, found) == expected

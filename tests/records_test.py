@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import csv
+import pathlib
+
+import numpy as np
+import pytest
+
+from nope import records
+from nope.records import Measure, Records
+
+
+def example() -> Records:
+    draw = np.random.default_rng(0)
+    return Records(
+        attributes={'evaluation': 'positions', 'length': 3, 'fit_a': None, 'seed': 1},
+        measures={
+            'loss': Measure(draw.normal(size=3), ('position',), 'nats'),
+            'scale': Measure(
+                draw.normal(size=(2, 3)).astype(np.float32), ('layer', 'position'), '1'
+            ),
+            'entropy': Measure(draw.normal(size=(2, 4, 3)), ('layer', 'head', 'position'), 'nats'),
+        },
+        coordinates={'position': np.array([1, 2, 3])},
+    )
+
+
+def test_records_come_back_bit_for_bit(tmp_path: pathlib.Path) -> None:
+    saved = example()
+    records.save(saved, tmp_path / 'new')
+    found = records.load(tmp_path / 'new')
+    assert found.attributes == saved.attributes
+    assert found.measures.keys() == saved.measures.keys()
+    for name, measure in saved.measures.items():
+        np.testing.assert_array_equal(found[name], measure.values, strict=True)
+        assert (found.measures[name].axes, found.measures[name].unit) == (
+            measure.axes,
+            measure.unit,
+        )
+    np.testing.assert_array_equal(found.coordinates['position'], [1, 2, 3], strict=True)
+
+
+def test_tables_hold_the_exact_values_with_their_coordinates(tmp_path: pathlib.Path) -> None:
+    saved = example()
+    records.save(saved, tmp_path)
+    assert sorted(p.name for p in tmp_path.glob('*.csv')) == ['loss.csv', 'scale.csv']
+    with (tmp_path / 'scale.csv').open(newline='') as file:
+        header, *rows = csv.reader(file)
+    assert header == ['layer', 'position', 'scale (1)']
+    assert [row[:2] for row in rows] == [[str(i), str(p)] for i in (0, 1) for p in (1, 2, 3)]
+    np.testing.assert_array_equal(np.float32([r[2] for r in rows]), saved['scale'].ravel())
+
+
+def test_an_unfinished_evaluation_cannot_be_loaded(tmp_path: pathlib.Path) -> None:
+    records.save(example(), tmp_path)
+    (tmp_path / 'records.json').unlink()
+    with pytest.raises(FileNotFoundError):
+        records.load(tmp_path)
+
+
+def test_a_missing_measure_is_named() -> None:
+    with pytest.raises(KeyError, match=r"no measure 'perplexity'; .*'entropy', 'loss', 'scale'"):
+        example()['perplexity']
+
+
+def test_an_axis_without_coordinates_is_counted() -> None:
+    assert example().along('head', 4).tolist() == [0, 1, 2, 3]
+    assert example().along('position', 3).tolist() == [1, 2, 3]
+
+
+def test_every_dimension_has_a_name() -> None:
+    with pytest.raises(ValueError, match='2 dimensions'):
+        Measure(np.zeros((2, 3)), ('position',), 'nats')

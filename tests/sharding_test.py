@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec
+
+from nope import sharding
+from nope.optim import OptimizerConfig, make_optimizer
+from nope.sharding import AXES, MeshConfig
+from nope.state import TrainState, abstract_variables, fresh_state
+from nope.step import Metrics, make_step
+from tests import tiny
+
+MODEL = tiny.model(attention='')  # the implementation that is used, whatever it is
+OPTIMIZER = OptimizerConfig(learning_rate=1e-2, epsilon=1e-3, weight_decay=0.1)
+SHAPES = [(8, 1, 1, 1), (2, 2, 2, 1), (2, 4, 1, 1), (2, 1, 2, 2)]
+
+
+def stepped(mesh: jax.sharding.Mesh) -> tuple[TrainState, Metrics]:
+    """One training step from the shared variables, spread over `mesh`."""
+    variables = jax.tree.map(
+        lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
+        tiny.varied_lam(MODEL),
+        abstract_variables(MODEL, mesh),
+    )
+    blocks = tiny.tokens(8, 17)[None]
+    with sharding.use(mesh):
+        state = fresh_state(variables, make_optimizer(OPTIMIZER), mesh)
+        placed = jax.tree.map(lambda leaf: leaf.sharding, state)
+        step = jax.jit(make_step(MODEL, OPTIMIZER), out_shardings=(placed, None))
+        return step(state, sharding.place(sharding.micro_batches(mesh), blocks))
+
+
+@functools.cache
+def on_one_device() -> tuple[TrainState, Metrics]:
+    return stepped(tiny.mesh())
+
+
+def mesh_of(*shape: int) -> jax.sharding.Mesh:
+    return sharding.make_mesh(MeshConfig(*shape))
+
+
+def specs(mesh: jax.sharding.Mesh, kv_heads: int = 2) -> dict[str, PartitionSpec]:
+    params = abstract_variables(tiny.model(kv_heads=kv_heads), mesh)['params']
+    return {
+        '/'.join(key.key for key in path): leaf.sharding.spec
+        for path, leaf in jax.tree_util.tree_leaves_with_path(params)
+    }
+
+
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+def test_a_step_is_the_same_on_every_mesh(shape: tuple[int, ...]) -> None:
+    state, metrics = stepped(mesh_of(*shape))
+    expected_state, expected_metrics = on_one_device()
+    tiny.assert_close(metrics, expected_metrics, rtol=1e-5)
+    tiny.assert_close(state, expected_state, rtol=1e-5, atol=1e-5)
+    embedding = state.variables['params']['embedding']
+    data, fsdp, tensor, _ = shape
+    assert embedding.addressable_shards[0].data.size == embedding.size // (fsdp * tensor)
+
+
+def test_parameters_are_spread_over_fsdp_and_tensor() -> None:
+    found = specs(mesh_of(2, 2, 2, 1))
+    assert found['embedding'] == PartitionSpec('tensor', 'fsdp')
+    assert found['head'] == PartitionSpec('fsdp', 'tensor')
+    assert found['final_norm/scale'] == PartitionSpec(None)
+    assert found['layers/attention/query'] == PartitionSpec(None, 'fsdp', 'tensor', None)
+    assert found['layers/attention/key'] == PartitionSpec(None, 'fsdp', 'tensor', None)
+    assert found['layers/attention/output'] == PartitionSpec(None, 'tensor', None, 'fsdp')
+    assert found['layers/mlp/gate'] == PartitionSpec(None, 'fsdp', 'tensor')
+    assert found['layers/mlp/down'] == PartitionSpec(None, 'tensor', 'fsdp')
+
+
+def test_heads_that_the_mesh_does_not_divide_stay_whole() -> None:
+    found = specs(mesh_of(2, 1, 4, 1))
+    assert found['layers/attention/key'] == PartitionSpec(None, 'fsdp', None, None)
+    assert found['layers/attention/query'] == PartitionSpec(None, 'fsdp', 'tensor', None)
+
+
+def test_lambda_is_on_every_device() -> None:
+    lam = abstract_variables(MODEL, mesh_of(2, 2, 2, 1))['lam']['head']
+    assert lam.sharding.is_fully_replicated
+
+
+def test_tinyllama_is_spread_evenly() -> None:
+    """Every matrix of the 1.1B model is divided by eight; the norms' 92,160 weights are not."""
+    mesh = mesh_of(1, 4, 2, 1)
+    leaves = jax.tree.leaves(abstract_variables(tiny.TINYLLAMA, mesh)['params'])
+    local = sum(np.prod(leaf.sharding.shard_shape(leaf.shape)) for leaf in leaves)
+    norms = (2 * 22 + 1) * 2048
+    assert local == (tiny.TINYLLAMA.parameters - norms) // 8 + norms
+
+
+def test_data_takes_the_devices_that_are_left() -> None:
+    assert MeshConfig().sizes(8) == (8, 1, 1, 1)
+    assert MeshConfig(fsdp=2, context=2).sizes(8) == (2, 2, 1, 2)
+    assert MeshConfig(data=2, tensor=4).sizes(8) == (2, 1, 4, 1)
+    mesh = mesh_of(0, 2, 2, 1)
+    assert dict(mesh.shape) == dict(zip(AXES, (2, 2, 2, 1), strict=True))
+    assert sharding.batch_parts(mesh) == 4
+
+
+@pytest.mark.parametrize(
+    ('config', 'message'),
+    [
+        (MeshConfig(tensor=3), r'tensor=3.* takes 6 devices; there are 8'),
+        (MeshConfig(data=4), r'data=4.* takes 4 devices; there are 8'),
+        (MeshConfig(fsdp=16), r'fsdp=16.* takes 16 devices; there are 8'),
+        (MeshConfig(fsdp=0), r'fsdp=0.* sizes must be at least 1'),
+        (MeshConfig(data=-1), r'data=-1.* sizes must be at least 1'),
+    ],
+)
+def test_a_mesh_that_does_not_fit_is_refused(config: MeshConfig, message: str) -> None:
+    with pytest.raises(ValueError, match=rf'compute\.mesh .*{message}'):
+        sharding.make_mesh(config)
+
+
+def test_placed_blocks_are_split_by_row() -> None:
+    mesh = mesh_of(2, 2, 2, 1)
+    blocks = tiny.tokens(8, 17)
+    rows = sharding.place(sharding.rows(mesh), blocks)
+    np.testing.assert_array_equal(rows, blocks)
+    assert rows.addressable_shards[0].data.shape == (2, 17)
+    micro = sharding.place(sharding.micro_batches(mesh), blocks.reshape(2, 4, 17))
+    assert micro.addressable_shards[0].data.shape == (2, 1, 17)

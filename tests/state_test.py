@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope import sharding
+from nope.model.lam import LogLength
+from nope.optim import OptimizerConfig, make_optimizer
+from nope.sharding import MeshConfig
+from nope.state import abstract_variables, fresh_state, fresh_variables, lam_of, with_lam
+from tests import tiny
+
+MODEL = tiny.model(layers=1)
+
+
+def test_fresh_variables_are_a_function_of_config_and_seed() -> None:
+    """Not of the devices: a mesh of eight makes those that one device makes."""
+    first = fresh_variables(MODEL, tiny.mesh(), seed=1)
+    mesh = sharding.make_mesh(MeshConfig(data=1, fsdp=4, tensor=2))
+    tiny.assert_same(jax.device_get(fresh_variables(MODEL, mesh, seed=1)), jax.device_get(first))
+    other = fresh_variables(MODEL, tiny.mesh(), seed=2)
+    assert np.all(np.asarray(other['params']['head']) != first['params']['head'])
+
+
+def test_abstract_variables_describe_fresh_ones() -> None:
+    mesh = sharding.make_mesh(MeshConfig(fsdp=2, tensor=2))
+    fresh, abstract = fresh_variables(MODEL, mesh, seed=0), abstract_variables(MODEL, mesh)
+    assert jax.tree.structure(fresh) == jax.tree.structure(abstract)
+    for made, described in zip(jax.tree.leaves(fresh), jax.tree.leaves(abstract), strict=True):
+        assert (made.shape, made.dtype) == (described.shape, described.dtype)
+        assert made.sharding.is_equivalent_to(described.sharding, made.ndim)
+
+
+@pytest.mark.parametrize(('form', 'neutral'), [(MODEL.lam, 1.0), (LogLength(8), 0.0)])
+def test_lambda_starts_neutral(form: LogLength, neutral: float) -> None:
+    found = lam_of(fresh_variables(tiny.model(layers=1, lam=form), tiny.mesh(), seed=0))
+    np.testing.assert_array_equal(found, np.full((1, 4), neutral, np.float32), strict=True)
+
+
+def test_with_lam_changes_lambda_alone() -> None:
+    variables = tiny.variables(MODEL)
+    changed = with_lam(variables, jnp.full((1, 4), 1.5))
+    assert changed['params'] is variables['params']
+    np.testing.assert_array_equal(lam_of(changed), 1.5)
+    np.testing.assert_array_equal(lam_of(variables), 1.0)
+
+
+def test_moments_lie_where_their_parameters_do() -> None:
+    """Replicated ones would undo the memory that sharding saves."""
+    mesh = sharding.make_mesh(MeshConfig(data=2, fsdp=2, tensor=2))
+    abstract = abstract_variables(MODEL, mesh)
+    variables = jax.tree.map(
+        lambda leaf, target: jax.device_put(leaf, target.sharding), tiny.variables(MODEL), abstract
+    )
+    optimizer = make_optimizer(OptimizerConfig(learning_rate=1e-3))
+    state = fresh_state(variables, optimizer, mesh)
+    placed = {leaf.shape: leaf.sharding for leaf in jax.tree.leaves(abstract['params'])}
+    moments = [leaf for leaf in jax.tree.leaves(state.opt_state) if leaf.ndim]
+    assert len(moments) == 2 * len(jax.tree.leaves(abstract['params']))
+    for moment in moments:
+        assert moment.sharding.is_equivalent_to(placed[moment.shape], moment.ndim)
+    for leaf in jax.tree.leaves(state):
+        assert leaf.sharding.device_set == set(mesh.devices.flat)
+
+
+def test_a_fresh_state_is_a_copy() -> None:
+    """Its step donates it; whoever made the variables may still want them."""
+    variables = tiny.variables(MODEL)
+    optimizer = make_optimizer(OptimizerConfig(learning_rate=1e-3))
+    state = fresh_state(variables, optimizer, tiny.mesh())
+    assert state.step == 0
+    jax.tree.map(lambda leaf: leaf.delete(), state)
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(variables))
