@@ -53,7 +53,7 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
         updates, opt_state = transform.update(gradients, state.opt_state, variables)
         metrics = {
             'loss': loss,
-            'grad_norm': optax.global_norm(gradient),
+            'grad_norm': optax.tree.norm(gradient),
             'learning_rate': schedule(state.step),
         }
         new_variables = optim.apply_updates(variables, updates, trains)

@@ -134,35 +134,23 @@ def train(
             log.info('%s: going on from step %d', title, int(state.step))
         start = int(state.step)
         describe_parameters(state, folder)
-        writer = MetricsWriter(folder, resume_step=start)
-        meter = Meter(model, config, start, title)
-        pending: tuple[int, Metrics] | None = None
-
+        saved_at = {config.steps, *config.keep_steps}
         stream = batches(start)
-        for step in range(start, config.steps):
-            length = config.lengths[step % len(config.lengths)]
-            local = next(stream)[:, : length + 1]
-            blocks = sharding.place(rows, local.reshape(compute.accumulate, -1, length + 1))
-            state, metrics = step_fn(state, blocks)
+        with Reporter(model, config, compute, folder, start, title) as reporter:
+            for step in range(start, config.steps):
+                length = config.lengths[step % len(config.lengths)]
+                local = next(stream)[:, : length + 1]
+                blocks = sharding.place(rows, local.reshape(compute.accumulate, -1, length + 1))
+                state, metrics = step_fn(state, blocks)
+                reporter.add(step + 1, metrics)
 
-            done = step + 1
-            last, save = done == config.steps, done % compute.checkpoint_every == 0
-            save, stop = save or last or done in config.keep_steps, should_stop()
-            if pending is not None:  # one step late: the device is already at work on this one
-                report(pending, writer, meter, folder)
-                pending = None
-            if done % compute.log_every == 0 or save or stop:
-                pending = (done, metrics)
-            if pending is not None and (save or stop):  # nothing is saved that is not finite
-                report(pending, writer, meter, folder)
-                pending = None
-                checkpoints.save(state, {'batches': done, 'examples': done * config.batch_size})
-            if stop and not last:
-                raise Interrupted(f'{title}: stopped at step {done}, saved in {folder}')
-        if pending is not None:
-            report(pending, writer, meter, folder)
-        meter.close()
-        writer.close()
+                done, stop = step + 1, should_stop()
+                if stop or done in saved_at or done % compute.checkpoint_every == 0:
+                    reporter.flush()  # nothing is saved that is not finite
+                    position = {'batches': done, 'examples': done * config.batch_size}
+                    checkpoints.save(state, position)
+                if stop and done < config.steps:
+                    raise Interrupted(f'{title}: stopped at step {done}, saved in {folder}')
     return state.variables
 
 
@@ -176,21 +164,6 @@ def check_divisible(config: TrainConfig, compute: Compute, mesh: Mesh) -> None:
         )
 
 
-def report(
-    pending: tuple[int, Metrics], writer: MetricsWriter, meter: Meter, folder: pathlib.Path
-) -> None:
-    """Writes one step's metrics; TrainingDiverged where they are not finite."""
-    step, metrics = pending
-    values = {name: float(value) for name, value in metrics.items()}
-    writer.write(step, {**values, **meter.rates(step, values['loss'])})
-    if not (math.isfinite(values['loss']) and math.isfinite(values['grad_norm'])):
-        raise TrainingDiverged(
-            f'loss {values["loss"]} and gradient norm {values["grad_norm"]} at step {step}; the '
-            f'last good checkpoint is kept in {folder / "checkpoints"}. A lower learning_rate or '
-            'a longer warm-up is the usual remedy'
-        )
-
-
 def describe_parameters(state: TrainState, folder: pathlib.Path) -> None:
     """parameters.txt: every variable with shape, size, mean and deviation at the start."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -198,32 +171,79 @@ def describe_parameters(state: TrainState, folder: pathlib.Path) -> None:
     (folder / 'parameters.txt').write_text(overview + '\n')
 
 
-class Meter:
-    """Throughput and the progress bar. The first interval holds compilation and is not rated."""
+class Reporter:
+    """Fetches each step's metrics one step late, checks, shows and writes them.
 
-    def __init__(self, model: ModelConfig, config: TrainConfig, start: int, title: str) -> None:
+    While step n is fetched the devices are at work on n + 1. Rows of `metrics.jsonl` are those
+    of every `log_every`-th step and the last, wherever a run was stopped in between.
+    """
+
+    def __init__(
+        self,
+        model: ModelConfig,
+        config: TrainConfig,
+        compute: Compute,
+        folder: pathlib.Path,
+        start: int,
+        title: str,
+    ) -> None:
+        self._log_every = compute.log_every
+        self._steps = config.steps
+        self._folder = folder
+        self._throughput = Throughput(model, config)
+        self._writer = MetricsWriter(folder, resume_step=start)
+        self._bar = progress.bar(total=config.steps, initial=start, desc=title, unit='step')
+        self._pending: tuple[int, Metrics] | None = None
+
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+        self._writer.close()
+
+    def add(self, step: int, metrics: Metrics) -> None:
+        """Takes the metrics of the step just dispatched and reports those of the one before."""
+        self.flush()
+        self._pending = (step, metrics)
+
+    def flush(self) -> None:
+        """Reports what is pending; TrainingDiverged where it is not finite."""
+        if self._pending is None:
+            return
+        step, metrics = self._pending
+        self._pending = None
+        values = {name: float(value) for name, value in metrics.items()}
+        self._bar.set_postfix(loss=f'{values["loss"]:.4f}', refresh=False)
+        self._bar.update(step - self._bar.n)
+        if step % self._log_every == 0 or step == self._steps:
+            self._writer.write(step, values | self._throughput.since_last(step))
+        if not (math.isfinite(values['loss']) and math.isfinite(values['grad_norm'])):
+            raise TrainingDiverged(
+                f'loss {values["loss"]} and gradient norm {values["grad_norm"]} at step {step}; '
+                f'the last good checkpoint is kept in {self._folder / "checkpoints"}. A lower '
+                'learning_rate or a longer warm-up is the usual remedy'
+            )
+
+
+class Throughput:
+    """Tokens per second and MFU. The first interval holds compilation and is not rated."""
+
+    def __init__(self, model: ModelConfig, config: TrainConfig) -> None:
         mean_length = round(sum(config.lengths) / len(config.lengths))
         self._tokens_per_step = config.tokens / config.steps
         # Frozen weights need no gradients of their own: a third less work.
         share = 1.0 if config.optimizer.trains == 'params' else 2 / 3
         self._flops_per_token = share * model.training_flops_per_token(mean_length)
         self._last: tuple[int, float] | None = None
-        self._peak: float | None = None
-        self._bar = progress.bar(total=config.steps, initial=start, desc=title, unit='step')
 
-    def rates(self, step: int, loss: float) -> dict[str, float]:
-        """tokens per second and MFU since the last call, or {} at the first."""
-        now = time.perf_counter()
-        last, self._last = self._last, (step, now)
-        self._bar.set_postfix(loss=f'{loss:.4f}', refresh=False)
-        self._bar.update(step - self._bar.n)
-        if last is None or step == last[0]:
-            return {}
-        if self._peak is None:
-            self._peak = hardware.peak_flops() * jax.device_count()
+    def since_last(self, step: int) -> dict[str, float]:
+        """Rates between the last call's step and this one; {} at the first call."""
+        last, self._last = self._last, (step, time.perf_counter())
+        if last is None:
+            hardware.peak_flops()  # measured here, outside the rated intervals, where unknown
             self._last = (step, time.perf_counter())
-        rate = (step - last[0]) * self._tokens_per_step / (now - last[1])
-        return {'tokens_per_second': rate, 'mfu': rate * self._flops_per_token / self._peak}
-
-    def close(self) -> None:
-        self._bar.close()
+            return {}
+        rate = (step - last[0]) * self._tokens_per_step / (self._last[1] - last[1])
+        peak = hardware.peak_flops() * jax.device_count()
+        return {'tokens_per_second': rate, 'mfu': rate * self._flops_per_token / peak}

@@ -58,7 +58,7 @@ def test_a_step_is_the_same_on_every_mesh(shape: tuple[int, ...]) -> None:
     tiny.assert_close(metrics, expected_metrics, rtol=1e-5)
     tiny.assert_close(state, expected_state, rtol=1e-5, atol=1e-5)
     embedding = state.variables['params']['embedding']
-    data, fsdp, tensor, _ = shape
+    _, fsdp, tensor, _ = shape
     assert embedding.addressable_shards[0].data.size == embedding.size // (fsdp * tensor)
 
 

@@ -9,34 +9,46 @@ from nope import sharding
 from nope.model.lam import LogLength
 from nope.optim import OptimizerConfig, make_optimizer
 from nope.sharding import MeshConfig
-from nope.state import abstract_variables, fresh_state, fresh_variables, lam_of, with_lam
+from nope.state import (
+    Variables,
+    abstract_variables,
+    fresh_state,
+    fresh_variables,
+    lam_of,
+    with_lam,
+)
 from tests import tiny
 
-MODEL = tiny.model(layers=1)
+MODEL = tiny.model(layers=1, lam=LogLength(train_length=8))
+SPREAD = MeshConfig(fsdp=4, tensor=2)
 
 
-def test_fresh_variables_are_a_function_of_config_and_seed() -> None:
-    """Not of the devices: a mesh of eight makes those that one device makes."""
-    first = fresh_variables(MODEL, tiny.mesh(), seed=1)
-    mesh = sharding.make_mesh(MeshConfig(data=1, fsdp=4, tensor=2))
-    tiny.assert_same(jax.device_get(fresh_variables(MODEL, mesh, seed=1)), jax.device_get(first))
+@pytest.fixture(scope='module')
+def fresh() -> Variables:
+    """Spread over eight devices."""
+    return fresh_variables(MODEL, sharding.make_mesh(SPREAD), seed=1)
+
+
+def test_fresh_variables_do_not_depend_on_the_devices(fresh: Variables) -> None:
+    single = fresh_variables(MODEL, tiny.mesh(), seed=1)
+    tiny.assert_same(jax.device_get(fresh), jax.device_get(single))
+
+
+def test_fresh_variables_follow_the_seed(fresh: Variables) -> None:
     other = fresh_variables(MODEL, tiny.mesh(), seed=2)
-    assert np.all(np.asarray(other['params']['head']) != first['params']['head'])
+    assert np.all(np.asarray(other['params']['head']) != np.asarray(fresh['params']['head']))
 
 
-def test_abstract_variables_describe_fresh_ones() -> None:
-    mesh = sharding.make_mesh(MeshConfig(fsdp=2, tensor=2))
-    fresh, abstract = fresh_variables(MODEL, mesh, seed=0), abstract_variables(MODEL, mesh)
+def test_fresh_lambda_is_neutral(fresh: Variables) -> None:
+    np.testing.assert_array_equal(lam_of(fresh), np.zeros((1, 4), np.float32), strict=True)
+
+
+def test_abstract_variables_describe_fresh_ones(fresh: Variables) -> None:
+    abstract = abstract_variables(MODEL, sharding.make_mesh(SPREAD))
     assert jax.tree.structure(fresh) == jax.tree.structure(abstract)
     for made, described in zip(jax.tree.leaves(fresh), jax.tree.leaves(abstract), strict=True):
         assert (made.shape, made.dtype) == (described.shape, described.dtype)
         assert made.sharding.is_equivalent_to(described.sharding, made.ndim)
-
-
-@pytest.mark.parametrize(('form', 'neutral'), [(MODEL.lam, 1.0), (LogLength(8), 0.0)])
-def test_lambda_starts_neutral(form: LogLength, neutral: float) -> None:
-    found = lam_of(fresh_variables(tiny.model(layers=1, lam=form), tiny.mesh(), seed=0))
-    np.testing.assert_array_equal(found, np.full((1, 4), neutral, np.float32), strict=True)
 
 
 def test_with_lam_changes_lambda_alone() -> None:
@@ -44,7 +56,7 @@ def test_with_lam_changes_lambda_alone() -> None:
     changed = with_lam(variables, jnp.full((1, 4), 1.5))
     assert changed['params'] is variables['params']
     np.testing.assert_array_equal(lam_of(changed), 1.5)
-    np.testing.assert_array_equal(lam_of(variables), 1.0)
+    np.testing.assert_array_equal(lam_of(variables), 0.0)
 
 
 def test_moments_lie_where_their_parameters_do() -> None:

@@ -37,7 +37,7 @@ PRETRAIN = TrainConfig(
     optimizer=OptimizerConfig(learning_rate=1e-2, warmup_steps=2, decay_steps=6),
 )
 SEARCH = TrainConfig(
-    lengths=(12, 16, 24),
+    lengths=(12, 24),
     batch_size=4,
     steps=6,
     optimizer=OptimizerConfig(learning_rate=0.1, trains='lam', decay_steps=6, bound=0.0),
@@ -174,12 +174,6 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(state))
 
 
-def test_an_excessive_learning_rate_is_reported(tmp_path: pathlib.Path) -> None:
-    optimizer = dataclasses.replace(PRETRAIN.optimizer, learning_rate=1e30)
-    with pytest.raises(TrainingDiverged):
-        run(tmp_path, dataclasses.replace(PRETRAIN, optimizer=optimizer))
-
-
 def test_another_runs_folder_is_refused(whole: dict[str, pathlib.Path]) -> None:
     with pytest.raises(CheckpointError, match='seed is 1 here and 0 there'):
         run(whole['params'], PRETRAIN, identity={'seed': 1})
@@ -218,7 +212,7 @@ def test_errors_name_the_field(make: Callable[[], Any], message: str) -> None:
 
 def test_tokens_count_the_lengths_in_turn() -> None:
     assert SEARCH.block == 24
-    assert dataclasses.replace(SEARCH, steps=7).tokens == 4 * (2 * (12 + 16 + 24) + 12)
+    assert dataclasses.replace(SEARCH, steps=7).tokens == 4 * (3 * (12 + 24) + 12)
 
 
 @pytest.mark.slow

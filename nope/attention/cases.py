@@ -6,6 +6,7 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nope.attention.structure import Mask
 
@@ -53,27 +54,48 @@ class Inputs:
 
 def make_inputs(case: Case, seed: int = 0) -> Inputs:
     """Draws the arrays of `case`; q carries 1 / sqrt(H), so that logits are of order one."""
-    keys = jax.random.split(jax.random.key(seed), 8)
-    B, T, S, N, K = case.batch, case.queries, case.keys, case.heads, case.kv_heads
-    q_BTNH, d_out_BTNH = jax.random.normal(keys[0], (2, B, T, N, case.head_dim), case.dtype)
-    k_BSKH, v_BSKH = jax.random.normal(keys[1], (2, B, S, K, case.head_dim), case.dtype)
-    d_lse_BNT, d_entropy_BNT = jax.random.normal(keys[2], (2, B, N, T))
-    mask = Mask(causal=case.causal)
-    if case.segments != 'none':
-        q_ids_BT = _documents(keys[3], B, T)
-        kv_ids_BS = q_ids_BT if T == S else _documents(keys[4], B, S)
-        if case.segments == 'empty':
-            kv_ids_BS = jnp.where(kv_ids_BS == 2, 9, kv_ids_BS).at[0].set(9)
-        mask = Mask(case.causal, q_ids_BT, kv_ids_BS)
-    q_BTNH = (q_BTNH * case.head_dim**-0.5).astype(case.dtype)
-    return Inputs(q_BTNH, k_BSKH, v_BSKH, mask, d_out_BTNH, d_lse_BNT, d_entropy_BNT)
+    rng = np.random.default_rng(seed)
+    B, T, S, N, K, H = (
+        case.batch,
+        case.queries,
+        case.keys,
+        case.heads,
+        case.kv_heads,
+        case.head_dim,
+    )
+
+    def normal(*shape: int, dtype: str = case.dtype, scale: float = 1.0) -> jax.Array:
+        return jnp.asarray(scale * rng.standard_normal(shape, np.float32), dtype)
+
+    return Inputs(
+        q_BTNH=normal(B, T, N, H, scale=H**-0.5),
+        k_BSKH=normal(B, S, K, H),
+        v_BSKH=normal(B, S, K, H),
+        mask=_make_mask(case, rng),
+        d_out_BTNH=normal(B, T, N, H, dtype='float32'),
+        d_lse_BNT=normal(B, N, T, dtype='float32'),
+        d_entropy_BNT=normal(B, N, T, dtype='float32'),
+    )
 
 
-def _documents(key: jax.Array, batch: int, length: int, documents: int = 4) -> jax.Array:
-    """Ids 1, 2, ... of `documents` stretches of random lengths, [batch, length]."""
-    starts_BT = jax.random.uniform(key, (batch, length))
-    order_BT = jnp.argsort(jnp.argsort(starts_BT, axis=1), axis=1)
-    return 1 + jnp.cumsum(order_BT < documents - 1, axis=1, dtype=jnp.int32)
+def _make_mask(case: Case, rng: np.random.Generator) -> Mask:
+    if case.segments == 'none':
+        return Mask(causal=case.causal)
+    q_ids_BT = _documents(rng, case.batch, case.queries)
+    kv_ids_BS = q_ids_BT
+    if case.queries != case.keys:
+        kv_ids_BS = _documents(rng, case.batch, case.keys)
+    if case.segments == 'empty':
+        kv_ids_BS = np.where(kv_ids_BS == 2, 9, kv_ids_BS)
+        kv_ids_BS[0] = 9
+    return Mask(case.causal, jnp.asarray(q_ids_BT), jnp.asarray(kv_ids_BS))
+
+
+def _documents(rng: np.random.Generator, batch: int, length: int, documents: int = 4) -> np.ndarray:
+    """Ids 1, 2, ... of `documents` stretches of random lengths, int32 [batch, length]."""
+    ends = [np.sort(rng.integers(1, length, documents - 1)) for _ in range(batch)]
+    ids = [np.searchsorted(row, np.arange(length), side='right') for row in ends]
+    return 1 + np.asarray(ids, np.int32)
 
 
 # Small enough for the reference, and between them every path of an implementation: one block

@@ -34,11 +34,12 @@ def reference_attention(
     # Rows that see nothing divide by 1 instead of 0, so that their gradient is 0 and not NaN.
     norm_BKGT1 = jnp.sum(unnormalized_BKGTS, axis=-1, keepdims=True) + jnp.where(any_BKGT1, 0, 1)
     weights_BKGTS = unnormalized_BKGTS / norm_BKGT1
-    log_weights_BKGTS = shifted_BKGTS - jnp.log(norm_BKGT1)
+    log_norm_BKGT1 = jnp.log(norm_BKGT1)
 
     out_BTKGH = jnp.einsum('BKGTS,BSKH->BTKGH', weights_BKGTS, v_f32_BSKH, precision=exact)
-    lse_BKGT1 = jnp.where(any_BKGT1, max_BKGT1 + jnp.log(norm_BKGT1), -jnp.inf)
-    entropy_BKGT = -jnp.sum(weights_BKGTS * log_weights_BKGTS, axis=-1)
+    lse_BKGT1 = jnp.where(any_BKGT1, max_BKGT1 + log_norm_BKGT1, -jnp.inf)
+    # ln a = shifted - ln norm, and the weights sum to one.
+    entropy_BKGT = log_norm_BKGT1[..., 0] - jnp.sum(weights_BKGTS * shifted_BKGTS, axis=-1)
     return AttentionOutput(
         out=out_BTKGH.reshape(B, T, N, H).astype(q_BTNH.dtype),
         lse=lse_BKGT1.reshape(B, N, T),

@@ -54,6 +54,8 @@ def means(
     the next one runs. Loss k is that of predicting token k + 1 from tokens 0 .. k; entropy k
     is that of the query at token k, which sees k + 1 keys.
     """
+    if not len(blocks):
+        raise ValueError('no evaluation blocks were given')
     total: Sums | None = None
     pending: Sums | None = None
     for batch, weights in progress(list(_batches(blocks, batch_size, mesh))):
@@ -63,8 +65,7 @@ def means(
         if pending is not None:
             total = _add(total, pending)
         pending = sums
-    if pending is None:
-        raise ValueError('no evaluation blocks were given')
+    assert pending is not None
     total = _add(total, pending)
     mean = jax.tree.map(lambda sums: sums / len(blocks), total)
     deviation = np.sqrt(np.maximum(mean.loss_square - mean.loss**2, 0.0))

@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 
 from nope.attention import attention, layout
-from nope.attention.cases import Case, make_inputs
-from tests.attention.contract import TOLERANCE, AttentionContract, assert_close
+from nope.attention.cases import TEST_CASES, Case, make_inputs
+from tests.attention.contract import (
+    QUICK,
+    TOLERANCE,
+    AttentionContract,
+    assert_agrees,
+    assert_close,
+)
 
 MiB = 2**20
 
@@ -20,14 +26,11 @@ class TestChunked(AttentionContract):
     implementation = 'chunked'
 
 
-class TestSmallBlocks(AttentionContract):
-    """Blocks of 16: loops of many steps, at the lengths of the contract."""
-
-    implementation = 'chunked'
-
-    @pytest.fixture(autouse=True)
-    def small_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(layout, '_CPU_BLOCKS', (16, 16))
+@pytest.mark.parametrize('block', [16, 32])
+@pytest.mark.parametrize('name', ['ragged', 'grouped', 'packed', 'full_empty_rows'])
+def test_any_block_size(name: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, '_CPU_BLOCKS', (block, block))
+    assert_agrees('chunked', next(case for case in TEST_CASES if case.name == name))
 
 
 def program(length: int, *, backward: bool):
@@ -39,7 +42,7 @@ def program(length: int, *, backward: bool):
         return (jnp.sum(result.out) + jnp.sum(result.lse) + jnp.sum(result.entropy)), result
 
     function = jax.grad(forward, argnums=(0, 1, 2), has_aux=True) if backward else forward
-    return jax.jit(function).lower(shape, shape, shape).compile()
+    return jax.jit(function).lower(shape, shape, shape).compile(QUICK)
 
 
 @pytest.mark.parametrize('backward', [False, True], ids=['forward', 'backward'])
@@ -70,7 +73,7 @@ def test_blocks_above_the_diagonal_are_not_visited() -> None:
     k, v = (
         jnp.where(late_S[None, :, None, None], jnp.nan, x) for x in (inputs.k_BSKH, inputs.v_BSKH)
     )
-    result = attention(inputs.q_BTNH, k, v, implementation='chunked')
+    result = jax.jit(functools.partial(attention, implementation='chunked'))(inputs.q_BTNH, k, v)
     assert np.all(np.isfinite(np.asarray(result.out[:, : plan.q_block])))
     assert np.all(np.isnan(np.asarray(result.out[:, plan.q_block :])))
 
@@ -125,8 +128,8 @@ def test_rematerialised_scanned_and_sharded() -> None:
         q, entropy = jax.lax.scan(layer, q, None, length=2)
         return jnp.sum(q**2) + jnp.sum(entropy)
 
-    alone = jax.jit(jax.grad(loss))(inputs.q_BTNH)
+    alone = jax.jit(jax.grad(loss), compiler_options=QUICK)(inputs.q_BTNH)
     mesh = jax.make_mesh((2, 2), ('data', 'tensor'), axis_types=(jax.sharding.AxisType.Auto,) * 2)
     spread = jax.sharding.NamedSharding(mesh, jax.P('data', None, 'tensor', None))
-    sharded = jax.jit(jax.grad(loss))(jax.device_put(inputs.q_BTNH, spread))
+    sharded = jax.jit(jax.grad(loss), compiler_options=QUICK)(jax.device_put(inputs.q_BTNH, spread))
     assert_close(sharded, alone, TOLERANCE['float32'])

@@ -123,14 +123,14 @@ def test_rematerialisation_and_unrolling_change_nothing(remat: str, unroll: int)
     config = tiny.model(layers=3, remat=remat, unroll=unroll)
     variables, blocks = tiny.varied_lam(base), tiny.tokens(2, T + 1)
     found, expected = (loss_and_gradients(c, variables, blocks) for c in (config, base))
-    tiny.assert_close(found, expected, rtol=1e-5, atol=1e-6)  # gradients are sums of parts of about 0.1
+    tiny.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_the_default_attention_is_the_reference() -> None:
     default = tiny.model(attention='')
     variables, blocks = tiny.varied_lam(), tiny.tokens(2, T + 1)
     found, expected = (loss_and_gradients(c, variables, blocks) for c in (default, tiny.MODEL))
-    tiny.assert_close(found, expected, rtol=1e-5, atol=1e-6)  # gradients are sums of parts of about 0.1
+    tiny.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     found, expected = (run(c, variables, blocks[:, :-1]).entropy for c in (default, tiny.MODEL))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 

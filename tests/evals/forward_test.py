@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import functools
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from nope import sharding
+from nope.evals import forward
+from nope.evals.forward import Means
+from nope.losses import token_loss
+from nope.model import Transformer
+from nope.state import abstract_variables
+from tests import tiny
+
+T = 12
+WINDOWS = 5
+BLOCKS = tiny.tokens(WINDOWS, T + 1)
+
+
+def measured(batch_size: int, entropy: bool = True) -> Means:
+    return forward.means(
+        tiny.MODEL,
+        tiny.varied_lam(),
+        BLOCKS,
+        mesh=tiny.mesh(),
+        batch_size=batch_size,
+        entropy=entropy,
+    )
+
+
+@functools.cache
+def direct() -> tuple[np.ndarray, np.ndarray]:
+    """Loss [windows, T] and entropy [L, windows, N, T] of the model, one window at a time."""
+
+    @jax.jit
+    def one(block: jax.Array) -> tuple[jax.Array, jax.Array]:
+        output = Transformer(tiny.MODEL).apply(tiny.varied_lam(), block[None, :-1], entropy=True)
+        nll_BT = token_loss(output.hidden, output.head, block[None, 1:])
+        return nll_BT[0], output.entropy[:, 0]
+
+    found = [jax.device_get(one(block)) for block in BLOCKS]
+    loss, entropy = zip(*found, strict=True)
+    return np.stack(loss).astype(np.float64), np.stack(entropy, axis=1).astype(np.float64)
+
+
+@pytest.mark.parametrize('batch_size', [2, 100])
+def test_means_are_those_of_every_window_alone(batch_size: int) -> None:
+    """Whatever the batch, and however many windows of weight 0 fill up the last one."""
+    found, (loss, entropy) = measured(batch_size), direct()
+    assert found.windows == WINDOWS
+    np.testing.assert_allclose(found.loss, loss.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(found.loss_std, loss.std(axis=0), rtol=1e-3, atol=1e-4)
+    assert found.entropy is not None
+    np.testing.assert_allclose(found.entropy, entropy.mean(axis=1), rtol=1e-5, atol=1e-6)
+
+
+def test_entropy_is_at_most_that_of_uniform_attention() -> None:
+    entropy_LNT = measured(100).entropy
+    assert entropy_LNT is not None
+    assert entropy_LNT.shape == (2, 4, T)
+    assert np.all(entropy_LNT <= np.log(np.arange(1, T + 1)) + 1e-6)
+    np.testing.assert_allclose(entropy_LNT[..., 0], 0, atol=1e-6)
+    assert np.all(entropy_LNT[..., 1:] > 0.1)
+
+
+def test_without_entropy_the_loss_is_the_same() -> None:
+    without = measured(100, entropy=False)
+    assert without.entropy is None
+    np.testing.assert_allclose(without.loss, measured(100).loss, rtol=1e-6)
+
+
+def test_means_are_the_same_on_many_devices() -> None:
+    """Five windows on four batch shards, heads over two."""
+    mesh = sharding.make_mesh(sharding.MeshConfig(data=2, fsdp=2, tensor=2))
+    spread = jax.tree.map(
+        lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
+        tiny.varied_lam(),
+        abstract_variables(tiny.MODEL, mesh),
+    )
+    found = forward.means(tiny.MODEL, spread, BLOCKS, mesh=mesh, batch_size=100, entropy=True)
+    expected = measured(100)
+    np.testing.assert_allclose(found.loss, expected.loss, rtol=1e-5)
+    np.testing.assert_allclose(found.entropy, expected.entropy, rtol=1e-5, atol=1e-6)
+
+
+def test_batches_are_equal_and_divisible() -> None:
+    mesh = sharding.make_mesh(sharding.MeshConfig(data=4, tensor=2))
+    batches = list(forward._batches(BLOCKS, 3, mesh))
+    assert [batch.shape for batch, _ in batches] == [(4, T + 1)] * math.ceil(WINDOWS / 4)
+    weights = np.concatenate([weights for _, weights in batches])
+    np.testing.assert_array_equal(np.concatenate([b for b, _ in batches])[weights == 1], BLOCKS)
+    assert weights.sum() == WINDOWS
+
+
+def test_no_windows_is_an_error() -> None:
+    with pytest.raises(ValueError, match='no evaluation blocks'):
+        forward.means(
+            tiny.MODEL,
+            tiny.variables(),
+            BLOCKS[:0],
+            mesh=tiny.mesh(),
+            batch_size=1,
+            entropy=False,
+        )

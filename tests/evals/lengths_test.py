@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nope.evals import forward, lengths
+from nope.model.lam import LogLength
+from nope.state import lam_of
+from tests import tiny
+
+CONFIG = tiny.model(lam=LogLength(train_length=4))
+BLOCKS = tiny.tokens(5, 13)
+LENGTHS = (4, 12)
+
+
+def run(lengths_: tuple[int, ...], blocks: np.ndarray = BLOCKS):
+    return lengths.run(
+        CONFIG,
+        [tiny.varied_lam(CONFIG)] * len(lengths_),
+        blocks,
+        lengths_,
+        train_length=4,
+        mesh=tiny.mesh(),
+        batch_size=5,
+    )
+
+
+def test_every_length_ends_at_the_same_tokens() -> None:
+    found = run(LENGTHS)
+    for index, length in enumerate(LENGTHS):
+        means = forward.means(
+            CONFIG,
+            tiny.varied_lam(CONFIG),
+            BLOCKS[:, 12 - length :],
+            mesh=tiny.mesh(),
+            batch_size=5,
+            entropy=False,
+        )
+        np.testing.assert_allclose(found['loss_window'][index], means.loss.mean(), rtol=1e-6)
+        np.testing.assert_allclose(found['loss_tail'][index], means.loss[-2:].mean(), rtol=1e-6)
+    multiples = 1 + lam_of(tiny.varied_lam(CONFIG)) * np.log(3)
+    np.testing.assert_allclose(found['scale_mean'], [1, multiples.mean()], rtol=1e-6)
+    assert found.along('length', 2).tolist() == [4, 12]
+    assert found.attributes['length'] == 12
+
+
+def test_what_lies_before_a_window_plays_no_part() -> None:
+    changed = BLOCKS.copy()
+    changed[:, :8] = 0
+    found, base = run((4,), changed), run((4,))
+    np.testing.assert_array_equal(found['loss_window'], base['loss_window'])
+
+
+def test_a_length_beyond_the_blocks_is_refused() -> None:
+    with pytest.raises(ValueError, match='length 24 is longer than the blocks, 12'):
+        run((4, 24))
+
+
+def test_every_length_has_its_variables() -> None:
+    with pytest.raises(ValueError, match=r'zip\(\) argument'):
+        lengths.run(
+            CONFIG,
+            [tiny.variables(CONFIG)],
+            BLOCKS,
+            LENGTHS,
+            train_length=4,
+            mesh=tiny.mesh(),
+            batch_size=5,
+        )

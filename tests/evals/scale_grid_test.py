@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope.evals import forward, scale_grid
+from nope.evals.scale_grid import Grid
+from nope.model.lam import LogLength
+from nope.records import Records
+from nope.state import with_lam
+from tests import tiny
+
+T = 12
+CONFIG = tiny.model(lam=LogLength(train_length=4))  # a grid is of uniform scales all the same
+BLOCKS = tiny.tokens(6, T + 1)
+GRID = Grid(0.5, 2.0, 0.25)
+
+
+def compilations() -> int:
+    return forward._sums._cache_size()
+
+
+@pytest.fixture(scope='module')
+def measured() -> tuple[Records, int]:
+    """The records, and how many programs were compiled for them."""
+    before = compilations()
+    found = scale_grid.run(
+        CONFIG,
+        tiny.variables(CONFIG),
+        BLOCKS,
+        GRID,
+        train_length=4,
+        mesh=tiny.mesh(),
+        batch_size=4,
+    )
+    return found, compilations() - before
+
+
+def test_the_whole_grid_is_one_compilation(measured: tuple[Records, int]) -> None:
+    assert measured[1] == 1
+
+
+def test_the_loss_under_a_scale_is_that_of_the_model_with_it(
+    measured: tuple[Records, int],
+) -> None:
+    records, _ = measured
+    assert records['loss'].shape == (7, T)
+    for index in (0, 2, 6):
+        scale = records.along('scale', 7)[index]
+        uniform = with_lam(tiny.variables(), jnp.full((2, 4), scale))
+        means = forward.means(
+            tiny.MODEL, uniform, BLOCKS, mesh=tiny.mesh(), batch_size=4, entropy=False
+        )
+        np.testing.assert_allclose(records['loss'][index], means.loss, rtol=1e-6)
+
+
+def test_the_best_scale_is_the_one_of_lowest_loss(measured: tuple[Records, int]) -> None:
+    records, _ = measured
+    loss_ST, scales = records['loss'], GRID.scales()
+    np.testing.assert_array_equal(records['mean_loss'], loss_ST.mean(axis=1))
+    np.testing.assert_array_equal(records['best_loss'], loss_ST.min(axis=0))
+    for position, best in enumerate(records['best_scale']):
+        assert loss_ST[scales == best, position] == loss_ST[:, position].min()
+    best_window = records.attributes['best_scale_window']
+    assert loss_ST[scales == best_window].mean() == loss_ST.mean(axis=1).min()
+    a, r2 = scale_grid.fit_log(np.arange(1, T + 1), records['best_scale'], 4)
+    assert (records.attributes['fit_a'], records.attributes['fit_r2']) == (a, r2)
+
+
+def test_grids_hold_both_ends_and_round_values() -> None:
+    assert GRID.scales().tolist() == [0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0]
+    paper = Grid().scales()
+    assert len(paper) == 111
+    assert paper[[0, 10, 30, 110]].tolist() == [0.9, 1.0, 1.2, 2.0]
+    assert Grid(1.2, 1.2, 0.1).scales().tolist() == [1.2]
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'low': 0.0}, r'grid\.low is 0\.0; it must be finite and above 0'),
+        ({'low': -1.0}, r'grid\.low is -1\.0'),
+        ({'high': float('inf')}, r'grid\.high is inf'),
+        ({'high': float('nan')}, r'grid\.high is nan'),
+        ({'increment': 0.0}, r'grid\.increment is 0\.0'),
+        ({'low': 1.5, 'high': 1.0}, r'grid\.high is 1\.0, below grid\.low, 1\.5'),
+    ],
+)
+def test_a_scale_that_is_not_finite_or_not_positive_is_refused(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Grid(**changes)
+
+
+# The fit c(i) = 1 + a ln(i / L)
+
+
+@pytest.mark.parametrize(
+    ('a', 'at'),
+    [
+        (0.3010, {1: 1.0, 2: 1.2086373013485434, 4: 1.417274602697087, 8: 1.6259119040456307}),
+        (0.3973, {1: 1.0, 2: 1.2753873748364661, 4: 1.5507747496729325, 8: 1.8261621245093989}),
+    ],
+)
+def test_the_papers_curve_is_recovered(a: float, at: dict[int, float]) -> None:
+    positions = np.array([1, 100, *(2048 * times for times in at)])
+    scales = np.array([9.0, 9.0, *at.values()])  # those within L play no part
+    found, r2 = scale_grid.fit_log(positions, scales, 2048)
+    assert found == pytest.approx(a, rel=1e-12)
+    assert r2 == pytest.approx(1, abs=1e-12)
+
+
+def test_a_staircase_is_fitted_nearly() -> None:
+    """Scales on a grid of 0.01, as an argmin over one gives them."""
+    positions = np.arange(1, 16_385)
+    scales = np.round(1 + 0.3973 * np.log(np.maximum(positions / 2048, 1)), 2)
+    a, r2 = scale_grid.fit_log(positions, scales, 2048)
+    assert a == pytest.approx(0.3973, abs=1e-3)
+    assert r2 is not None
+    assert 0.999 < r2 < 1
+
+
+def test_the_fit_is_least_squares() -> None:
+    draw = np.random.default_rng(0)
+    positions = np.arange(64, 513)
+    scales = 1.1 + 0.4 * np.log(positions / 64) + 0.1 * draw.normal(size=len(positions))
+    a, r2 = scale_grid.fit_log(positions, scales, 64)
+    x = np.log(positions / 64)
+    (expected,), (residual,), *_ = np.linalg.lstsq(x[:, None], scales - 1)
+    assert a == pytest.approx(expected, rel=1e-9)
+    assert r2 == pytest.approx(1 - residual / np.sum((scales - scales.mean()) ** 2), rel=1e-9)
+
+
+def test_where_there_is_nothing_to_fit_there_is_no_fit() -> None:
+    positions = np.arange(1, 65)
+    assert scale_grid.fit_log(positions, np.ones(64), 64) == (None, None)
+    assert scale_grid.fit_log(positions, np.ones(64), 63) == (None, None)
+    assert scale_grid.fit_log(positions, np.ones(64), 32) == (0.0, None)

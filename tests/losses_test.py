@@ -1,0 +1,155 @@
+"""Chunked cross-entropy is the plain one, in memory that does not hold all logits."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope import losses
+
+B, T, D, V = 3, 37, 16, 50
+
+
+def arrays(dtype: str = 'float32') -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    rng = np.random.default_rng(0)
+    hidden_BTD = jnp.asarray(rng.standard_normal((B, T, D)), dtype)
+    head_DV = jnp.asarray(rng.standard_normal((D, V)), dtype)
+    targets_BT = jnp.asarray(rng.integers(0, V, (B, T)), jnp.int32)
+    d_nll_BT = jnp.asarray(rng.standard_normal((B, T)), jnp.float32)
+    return hidden_BTD, head_DV, targets_BT, d_nll_BT
+
+
+def plain_loss(hidden_BTD, head_DV, targets_BT):
+    logits_BTV = hidden_BTD.astype(jnp.float32) @ head_DV.astype(jnp.float32)
+    logs_BTV = jax.nn.log_softmax(logits_BTV)
+    return -jnp.take_along_axis(logs_BTV, targets_BT[..., None], axis=-1)[..., 0]
+
+
+def pulled(loss, hidden, head, targets, d_nll):
+    """(nll, gradients of hidden and head)."""
+
+    def total(hidden, head):
+        nll = loss(hidden, head, targets)
+        return jnp.sum(nll * d_nll), nll
+
+    function = jax.jit(jax.grad(total, argnums=(0, 1), has_aux=True))
+    gradients, nll = function(hidden, head)
+    return nll, *gradients
+
+
+# 16 and 10 leave a ragged last chunk; 37 and more are the direct path.
+@pytest.mark.parametrize('chunk', [None, 1, 10, 16, 37, 1000])
+@pytest.mark.parametrize(('dtype', 'tolerance'), [('float32', 1e-5), ('bfloat16', 3e-2)])
+def test_values_and_gradients(chunk: int | None, dtype: str, tolerance: float) -> None:
+    inputs = arrays(dtype)
+
+    def loss(*arguments):
+        return losses.token_loss(*arguments, chunk=chunk)
+
+    expected = pulled(plain_loss, *inputs)
+    actual = pulled(loss, *inputs)
+    assert actual[0].dtype == jnp.float32
+    np.testing.assert_allclose(actual[0], expected[0], atol=1e-5, rtol=1e-5)
+    for array, wanted in zip(actual[1:], expected[1:], strict=True):
+        assert array.dtype == dtype
+        error = np.abs(np.asarray(array, np.float64) - np.asarray(wanted, np.float64)).max()
+        assert error <= tolerance * np.abs(np.asarray(wanted, np.float64)).max()
+
+
+@pytest.mark.parametrize('chunk', [10, T])
+def test_uniform_logits_cost_log_v(chunk: int) -> None:
+    hidden, _, targets, _ = arrays()
+    nll = losses.token_loss(hidden, jnp.zeros((D, V)), targets, chunk=chunk)
+    np.testing.assert_allclose(nll, math.log(V), rtol=1e-6)
+
+
+@pytest.mark.parametrize('chunk', [10, T])
+def test_large_logits_stay_finite(chunk: int) -> None:
+    hidden, head, targets, d_nll = arrays()
+
+    def loss(*arguments):
+        return losses.token_loss(*arguments, chunk=chunk)
+
+    for array in pulled(loss, 1e4 * hidden, head, targets, d_nll):
+        assert np.all(np.isfinite(array))
+
+
+def flops(argnums: int | tuple[int, ...], chunk: int) -> float:
+    """FLOPs of the gradient; the body of a loop is counted once."""
+    hidden, head, targets, d_nll = arrays()
+
+    def total(hidden, head):
+        return jnp.sum(losses.token_loss(hidden, head, targets, chunk=chunk) * d_nll)
+
+    compiled = jax.jit(jax.grad(total, argnums=argnums)).lower(hidden, head).compile()
+    return compiled.cost_analysis()['flops']
+
+
+@pytest.mark.parametrize('chunk', [10, T])
+def test_a_frozen_head_costs_no_gradient(chunk: int) -> None:
+    product = 2 * B * chunk * D * V
+    assert flops((0, 1), chunk) - flops(0, chunk) >= product
+    # Forward, backward, and in chunks the logits once more; the softmax adds its share.
+    products = 2 if chunk == T else 3
+    assert flops(0, chunk) < (products + 1) * product
+
+
+def test_chunks_hold_a_part_of_the_logits() -> None:
+    length, vocab, chunk = 1024, 2048, 64
+    shapes = [
+        jax.ShapeDtypeStruct((1, length, D), 'float32'),
+        jax.ShapeDtypeStruct((D, vocab), 'float32'),
+    ]
+    targets = jnp.zeros((1, length), jnp.int32)
+
+    def total(hidden, head):
+        return jnp.sum(losses.token_loss(hidden, head, targets, chunk=chunk))
+
+    compiled = jax.jit(jax.grad(total, argnums=(0, 1))).lower(*shapes).compile()
+    all_logits = 4 * length * vocab
+    assert compiled.memory_analysis().temp_size_in_bytes < all_logits / 4
+
+
+def test_default_chunk() -> None:
+    assert losses.default_chunk(32, 64, 258) == 64
+    chunk = losses.default_chunk(1, 4096, 32000)
+    assert 1 <= chunk < 4096
+    assert chunk * 32000 <= losses.DIRECT_LOGITS
+    # Even where one position of every sequence exceeds the limit.
+    assert losses.default_chunk(4096, 16, 32000) == 1
+
+
+def test_mean_loss() -> None:
+    nll = jnp.array([[1.0, 2.0], [3.0, jnp.inf]])
+    np.testing.assert_allclose(losses.mean_loss(nll[:1]), 1.5)
+    weights = jnp.array([[1.0, 1.0], [2.0, 0.0]])
+    np.testing.assert_allclose(losses.mean_loss(nll, weights), 9 / 4)
+    assert losses.mean_loss(nll, jnp.zeros((2, 2))) == 0
+    gradient = jax.grad(losses.mean_loss)(nll, weights)
+    np.testing.assert_allclose(gradient, [[0.25, 0.25], [0.5, 0]])
+
+
+@pytest.mark.parametrize(
+    ('message', 'change'),
+    [
+        (r'hidden_BTD has shape \(3, 37\)', lambda h, w, t: (h[..., 0], w, t)),
+        (r'head_DV has shape \(15, 50\), expected \[16, V\]', lambda h, w, t: (h, w[1:], t)),
+        (r'targets_BT has shape \(3, 36\)', lambda h, w, t: (h, w, t[:, 1:])),
+        ('targets_BT has dtype float32', lambda h, w, t: (h, w, t.astype(jnp.float32))),
+        ('head_DV has dtype bfloat16', lambda h, w, t: (h, w.astype(jnp.bfloat16), t)),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(message, change) -> None:
+    with pytest.raises(ValueError, match=message):
+        losses.token_loss(*change(*arrays()[:3]))
+
+
+def test_chunk_and_weights_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match='chunk=0, expected None or a positive number'):
+        losses.token_loss(*arrays()[:3], chunk=0)
+    with pytest.raises(ValueError, match=r'weights_BT has shape \(3,\), nll_BT has \(3, 37\)'):
+        losses.mean_loss(jnp.zeros((3, 37)), jnp.zeros(3))
