@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -55,15 +56,19 @@ class OptimizerConfig:
         ):
             if value not in accepted:
                 raise ValueError(f'optimizer.{name} is {value!r}; accepted: {", ".join(accepted)}')
-        if not self.learning_rate > 0:
-            raise ValueError(f'learning_rate is {self.learning_rate}; it must be above 0')
+        for name in ('learning_rate', 'epsilon', 'clip'):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f'{name} is {getattr(self, name)}; it must be finite and above 0')
+        for name in ('b1', 'b2', 'end_share', 'tail_share'):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f'{name} is {getattr(self, name)}; accepted is 0 to 1')
+        if not 0 <= self.weight_decay < math.inf:
+            raise ValueError(f'weight_decay is {self.weight_decay}; it must be finite, 0 or more')
         if not 0 <= self.warmup_steps < max(self.decay_steps, 1):
             raise ValueError(
                 f'warmup_steps is {self.warmup_steps}; accepted is 0 to {self.decay_steps - 1}, '
                 'below the step at which the schedule ends'
             )
-        if self.clip <= 0:
-            raise ValueError(f'clip is {self.clip}; the global norm must be above 0')
         if self.bound is not None and self.trains != 'lam':
             raise ValueError(
                 f'optimizer.bound is {self.bound}, but the optimizer trains {self.trains!r}; '

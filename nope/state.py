@@ -59,9 +59,9 @@ def fresh_state(
     )
     everywhere = sharding.replicated(mesh)
     return jax.tree.map(
-        lambda leaf: leaf
-        if isinstance(leaf.sharding, NamedSharding)
-        else jax.device_put(leaf, everywhere),
+        lambda leaf: (
+            leaf if isinstance(leaf.sharding, NamedSharding) else jax.device_put(leaf, everywhere)
+        ),
         state,
     )
 

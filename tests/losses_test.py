@@ -114,13 +114,14 @@ def test_chunks_hold_a_part_of_the_logits() -> None:
     assert compiled.memory_analysis().temp_size_in_bytes < all_logits / 4
 
 
-def test_default_chunk() -> None:
-    assert losses.default_chunk(32, 64, 258) == 64
-    chunk = losses.default_chunk(1, 4096, 32000)
-    assert 1 <= chunk < 4096
-    assert chunk * 32000 <= losses.DIRECT_LOGITS
+@pytest.mark.parametrize('backend', ['cpu', 'tpu'])
+def test_default_chunk(backend: str) -> None:
+    assert losses.default_chunk(32, 64, 258, backend) == 64
+    chunk = losses.default_chunk(1, 65536, 32000, backend)
+    assert 1 < chunk < 65536
+    assert 4 * chunk * 32000 <= 2**28
     # Even where one position of every sequence exceeds the limit.
-    assert losses.default_chunk(4096, 16, 32000) == 1
+    assert losses.default_chunk(4096, 16, 32000, backend) == 1
 
 
 def test_mean_loss() -> None:

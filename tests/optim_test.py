@@ -141,10 +141,10 @@ def test_gradients_are_clipped_to_their_norm() -> None:
     gradients = jax.tree.map(lambda x: 7 * jnp.ones_like(x), variables())
     _, state = updated(config(clip=0.5), [gradients])
     first_moment = optax.tree_utils.tree_get(state, 'mu')
-    np.testing.assert_allclose(optax.global_norm(first_moment), (1 - 0.9) * 0.5, rtol=1e-5)
+    np.testing.assert_allclose(optax.tree.norm(first_moment), (1 - 0.9) * 0.5, rtol=1e-5)
     _, state = updated(config(clip=1e3), [gradients])
     unclipped = optax.tree_utils.tree_get(state, 'mu')
-    np.testing.assert_allclose(optax.global_norm(unclipped), 0.1 * 7 * 6**0.5, rtol=1e-5)
+    np.testing.assert_allclose(optax.tree.norm(unclipped), 0.1 * 7 * 6**0.5, rtol=1e-5)
 
 
 @pytest.mark.parametrize('decayed', ['all', 'matrices'])
@@ -246,7 +246,7 @@ def test_the_search_of_lambda_costs_two_thirds_of_a_step() -> None:
         ({'trains': 'everything'}, r"optimizer\.trains is 'everything'; accepted: params, lam"),
         ({'schedule': 'linear'}, r"optimizer\.schedule is 'linear'; accepted: cosine, linear_tail"),
         ({'decayed': 'some'}, r"optimizer\.decayed is 'some'"),
-        ({'learning_rate': 0.0}, 'learning_rate is 0.0; it must be above 0'),
+        ({'learning_rate': 0.0}, 'learning_rate is 0.0; it must be finite and above 0'),
         ({'learning_rate': float('nan')}, 'learning_rate is nan'),
         ({'warmup_steps': 5, 'decay_steps': 5}, 'warmup_steps is 5; accepted is 0 to 4'),
         ({'warmup_steps': -1}, 'warmup_steps is -1'),

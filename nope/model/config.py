@@ -54,10 +54,10 @@ class ModelConfig:
                 f'model.heads is {self.heads} and model.kv_heads is {self.kv_heads}; '
                 'heads must be a multiple of kv_heads'
             )
-        if self.head_dim % 2 and not isinstance(self.position, NoPE):
+        if (self.head_dim % 2 or self.head_dim < 4) and not isinstance(self.position, NoPE):
             raise ValueError(
                 f'model.head_dim is {self.head_dim}; rotary positions turn pairs of dimensions '
-                'and need an even one'
+                'and need an even one, at least 4'
             )
         _one_of('model.dtype', self.dtype, DTYPES)
         _one_of('model.remat', self.remat, REMAT)
