@@ -36,16 +36,20 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def first_difference(wanted: Any, found: Any, path: str = '') -> str:
-    """'a.b is 1 here and 2 there' for the first differing field of two JSON values, or ''."""
+def first_difference(wanted: Any, found: Any) -> str:
+    """'a.b is 1 here and 2 there' for the first field in which two JSON-able values differ, or ''.
+
+    Tuples and lists are the same, as they are in JSON.
+    """
+    return _first_difference(*(json.loads(json.dumps(value)) for value in (wanted, found)), path='')
+
+
+def _first_difference(wanted: Any, found: Any, path: str) -> str:
     if isinstance(wanted, Mapping) and isinstance(found, Mapping):
         for key in sorted({*wanted, *found}):
             below = f'{path}.{key}' if path else str(key)
-            different = first_difference(wanted.get(key), found.get(key), below)
+            different = _first_difference(wanted.get(key), found.get(key), below)
             if different:
                 return different
         return ''
-    as_lists = [list(x) if isinstance(x, tuple) else x for x in (wanted, found)]
-    if as_lists[0] == as_lists[1]:
-        return ''
-    return f'{path or "value"} is {wanted!r} here and {found!r} there'
+    return '' if wanted == found else f'{path or "value"} is {wanted!r} here and {found!r} there'

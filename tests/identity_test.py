@@ -74,3 +74,11 @@ def test_the_digest_does_not_depend_on_the_order_of_keys() -> None:
 )
 def test_the_first_difference_is_named(wanted: object, found: object, expected: str) -> None:
     assert first_difference(wanted, found) == expected
+
+
+def test_tuples_inside_lists_of_mappings_are_lists() -> None:
+    made = {'panels': ({'title': '', 'curves': ({'record': 'a'}, {'record': 'b'})},)}
+    read = {'panels': [{'title': '', 'curves': [{'record': 'a'}, {'record': 'b'}]}]}
+    assert first_difference(made, read) == ''
+    read['panels'][0]['curves'][1]['record'] = 'c'
+    assert 'panels is' in first_difference(made, read)

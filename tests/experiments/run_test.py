@@ -64,7 +64,7 @@ def run(*args, **kwargs) -> subprocess.CompletedProcess:
 @pytest.fixture(scope='module')
 def finished(tmp_path_factory, text) -> tuple[pathlib.Path, subprocess.CompletedProcess]:
     workdir = tmp_path_factory.mktemp('work') / 'with space'
-    return workdir, run('fig3.py:quick', workdir, text)
+    return workdir, run('fig4.py:quick', workdir, text)
 
 
 def losses(workdir: pathlib.Path) -> dict[str, list[tuple[int, float]]]:
@@ -88,10 +88,10 @@ def checksums(workdir: pathlib.Path) -> dict[str, str]:
 def test_one_command_draws_the_figure(finished):
     workdir, result = finished
     assert result.returncode == 0, result.stderr[-3000:]
-    figure = workdir / 'figures' / 'fig3'
-    for name in ('fig3.png', 'fig3.pdf', 'fig3.csv', 'summary.json', 'caption.txt'):
+    figure = workdir / 'figures' / 'fig4'
+    for name in ('fig4.png', 'fig4.pdf', 'fig4.csv', 'summary.json', 'caption.txt'):
         assert (figure / name).stat().st_size > 0
-    assert result.stdout.strip().endswith('fig3.png')
+    assert result.stdout.strip().endswith('fig4.png')
     for folder in (workdir / 'records').iterdir():
         assert (folder / 'records.npz').exists()
         assert list(folder.glob('*.csv'))
@@ -100,7 +100,7 @@ def test_one_command_draws_the_figure(finished):
 def test_second_call_trains_and_measures_nothing(finished, text):
     workdir, _ = finished
     before = {p: p.stat().st_mtime_ns for p in (workdir / 'runs').rglob('*') if p.is_file()}
-    result = run('fig3.py:quick', workdir, text)
+    result = run('fig4.py:quick', workdir, text)
     assert result.returncode == 0, result.stderr[-3000:]
     assert 'nothing to train or measure' in result.stderr
     after = {p: p.stat().st_mtime_ns for p in (workdir / 'runs').rglob('*') if p.is_file()}
@@ -109,7 +109,7 @@ def test_second_call_trains_and_measures_nothing(finished, text):
 
 def test_figures_are_redrawn_without_jax(finished):
     workdir, _ = finished
-    png = workdir / 'figures' / 'fig3' / 'fig3.png'
+    png = workdir / 'figures' / 'fig4' / 'fig4.png'
     before = png.read_bytes()
     png.unlink()
     script = (
@@ -124,7 +124,7 @@ def test_figures_are_redrawn_without_jax(finished):
 def test_search_keeps_the_bound_and_the_parameters(finished):
     workdir, _ = finished
     entropies = list((workdir / 'records').glob('positions-*/records.json'))
-    assert len(entropies) == 3
+    assert len(entropies) == 2
     described = [json.loads(path.read_text())['attributes'] for path in entropies]
     searched = next(d for d in described if d['scale'].startswith('HeadScale'))
     folder = next(p.parent for p, d in zip(entropies, described, strict=True) if d is searched)
@@ -135,7 +135,7 @@ def test_search_keeps_the_bound_and_the_parameters(finished):
 
 def test_a_figure_of_another_config_is_not_overwritten(finished, text):
     workdir, _ = finished
-    result = run('fig3.py:quick', workdir, text, '--config.train.steps=41')
+    result = run('fig4.py:quick', workdir, text, '--config.train.steps=41')
     assert result.returncode == 2
     assert 'train.steps is 41 here and 40 there' in result.stderr
 
@@ -168,7 +168,7 @@ def test_stopped_and_started_again_is_the_uninterrupted_run(finished, tmp_path, 
     rng = np.random.default_rng(int(number))
     for _ in range(40):
         process = subprocess.Popen(
-            command('fig3.py:quick', tmp_path, text),
+            command('fig4.py:quick', tmp_path, text),
             cwd=ROOT,
             env=os.environ | {'PYTHONUNBUFFERED': '1'},
             stderr=subprocess.PIPE,
