@@ -7,9 +7,23 @@ JAX_PLATFORMS chooses another platform.
 from __future__ import annotations
 
 import os
+import pathlib
+from collections.abc import Iterator
 
 import jax
+import pytest
 
 jax.config.update('jax_num_cpu_devices', 8)
 if not os.environ.get('JAX_PLATFORMS'):
     jax.config.update('jax_platforms', 'cpu')
+
+# Where no dtype is promoted in silence. Not where optimizers run: the schedules of optax divide
+# an integer step by a Python float.
+STRICT_DTYPES = ('attention', 'evals', 'positions')
+
+
+@pytest.fixture(autouse=True)
+def strict_dtypes(request: pytest.FixtureRequest) -> Iterator[None]:
+    part = request.path.relative_to(pathlib.Path(__file__).parent).parts[0]
+    with jax.numpy_dtype_promotion('strict' if part in STRICT_DTYPES else 'standard'):
+        yield

@@ -1,4 +1,4 @@
-"""Attention by its definition, in float32 and O(T S) memory.
+"""Attention by its definition, in float32 (float64 where that is put in) and O(T S) memory.
 
 Every other implementation is tested against this one, in values and in gradients.
 """
@@ -20,8 +20,9 @@ def reference_attention(
     """
     B, T, N, H = q_BTNH.shape
     S, K = k_BSKH.shape[1:3]
-    q_BTKGH = q_BTNH.astype(jnp.float32).reshape(B, T, K, N // K, H)
-    k_BSKH, v_f32_BSKH = k_BSKH.astype(jnp.float32), v_BSKH.astype(jnp.float32)
+    precise = jnp.float64 if q_BTNH.dtype == jnp.float64 else jnp.float32
+    q_BTKGH = q_BTNH.astype(precise).reshape(B, T, K, N // K, H)
+    k_BSKH, v_BSKH = k_BSKH.astype(precise), v_BSKH.astype(precise)
     exact = jax.lax.Precision.HIGHEST
 
     logits_BKGTS = jnp.einsum('BTKGH,BSKH->BKGTS', q_BTKGH, k_BSKH, precision=exact)
@@ -36,7 +37,7 @@ def reference_attention(
     weights_BKGTS = unnormalized_BKGTS / norm_BKGT1
     log_norm_BKGT1 = jnp.log(norm_BKGT1)
 
-    out_BTKGH = jnp.einsum('BKGTS,BSKH->BTKGH', weights_BKGTS, v_f32_BSKH, precision=exact)
+    out_BTKGH = jnp.einsum('BKGTS,BSKH->BTKGH', weights_BKGTS, v_BSKH, precision=exact)
     lse_BKGT1 = jnp.where(any_BKGT1, max_BKGT1 + log_norm_BKGT1, -jnp.inf)
     # ln a = shifted - ln norm, and the weights sum to one.
     entropy_BKGT = log_norm_BKGT1[..., 0] - jnp.sum(weights_BKGTS * shifted_BKGTS, axis=-1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import math
@@ -15,13 +16,13 @@ import numpy as np
 import pytest
 
 from nope.attention import AttentionOutput, Mask, attention
-from nope.attention.cases import TEST_CASES, Case, make_inputs
+from nope.attention.cases import TEST_CASES, Case, Inputs, make_inputs
+from nope.attention.reference import reference_attention
 
-# Largest error allowed next to the reference, which computes in float32 on the same inputs:
-# relative to the largest entry of the array. The half precisions round the weights and the
-# outputs to their 8 and 11 bits.
+# Largest error allowed next to the definition in float64, relative to the largest entry of the
+# array. Float32 sums of a few thousand terms stay below the first; the half precisions round the
+# weights and the outputs to their 8 and 11 bits.
 TOLERANCE = {'float32': 2e-6, 'bfloat16': 1.6e-2, 'float16': 2e-3}
-
 
 # Programs that run once: half the time to compile, the same operations.
 QUICK = {'xla_backend_optimization_level': 0}
@@ -30,25 +31,22 @@ OUTPUTS = ('out', 'lse', 'entropy')
 
 
 def value_and_gradients(
-    implementation: str, case: Case, outputs: tuple[str, ...] = OUTPUTS
-) -> tuple[AttentionOutput, tuple[jax.Array, ...]]:
-    """Everything `attention` computes, with gradients pulled back from the named outputs."""
-    inputs = make_inputs(case)
+    function: Callable[..., AttentionOutput], inputs: Inputs, outputs: tuple[str, ...] = OUTPUTS
+) -> tuple[AttentionOutput, tuple[np.ndarray, ...]]:
+    """Everything `function` computes, with gradients pulled back from the named outputs."""
     weights = {'out': inputs.d_out_BTNH, 'lse': inputs.d_lse_BNT, 'entropy': inputs.d_entropy_BNT}
 
     def pulled(q, k, v, mask):
-        result = attention(
-            q, k, v, mask=mask, entropy='entropy' in outputs, implementation=implementation
-        )
+        result = function(q, k, v, mask=mask, entropy='entropy' in outputs)
         # Rows that see nothing have no lse to pull on.
         finite = result._replace(lse=jnp.where(jnp.isfinite(result.lse), result.lse, 0.0))
-        total = sum(
-            jnp.sum(getattr(finite, name).astype(jnp.float32) * weights[name]) for name in outputs
+        products = (
+            getattr(finite, name).astype(weights[name].dtype) * weights[name] for name in outputs
         )
-        return total, result
+        return sum(map(jnp.sum, products)), result
 
-    function = jax.jit(jax.grad(pulled, argnums=(0, 1, 2), has_aux=True), compiler_options=QUICK)
-    gradients, result = function(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.mask)
+    gradient = jax.jit(jax.grad(pulled, argnums=(0, 1, 2), has_aux=True), compiler_options=QUICK)
+    gradients, result = gradient(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.mask)
     return jax.tree.map(np.asarray, (result, gradients))
 
 
@@ -59,23 +57,33 @@ def compiled(implementation: str, entropy: bool) -> Callable[..., AttentionOutpu
 
 
 @functools.cache
-def reference(case: Case, outputs: tuple[str, ...] = OUTPUTS):
-    return value_and_gradients('reference', case, outputs)
+def expected(case: Case, outputs: tuple[str, ...] = OUTPUTS):
+    """The definition in float64, on the same inputs."""
+    with jax.enable_x64(True):
+        inputs = make_inputs(case)
+        arrays = {
+            field.name: jnp.asarray(getattr(inputs, field.name), 'float64')
+            for field in dataclasses.fields(inputs)
+            if field.name != 'mask'
+        }
+        precise = dataclasses.replace(inputs, **arrays)
+        return value_and_gradients(reference_attention, precise, outputs)
 
 
 def assert_agrees(implementation: str, case: Case, outputs: tuple[str, ...] = OUTPUTS) -> None:
-    """Values, gradients and dtypes are those of the reference."""
-    result, gradients = value_and_gradients(implementation, case, outputs)
-    expected, expected_gradients = reference(case, outputs)
+    """Values and gradients are those of the definition; the dtypes are those promised."""
+    function = functools.partial(attention, implementation=implementation)
+    result, gradients = value_and_gradients(function, make_inputs(case), outputs)
+    right, right_gradients = expected(case, outputs)
     tolerance = TOLERANCE[case.dtype]
-    for name, array, wanted in zip(AttentionOutput._fields, result, expected, strict=True):
+    for name, array, wanted in zip(AttentionOutput._fields, result, right, strict=True):
         if wanted is None:
             assert array is None
             continue
         assert array.dtype == (case.dtype if name == 'out' else 'float32')
         # lse and entropy are float32 sums whatever the dtype of the inputs.
         assert_close(array, wanted, tolerance if name == 'out' else TOLERANCE['float32'])
-    for array, wanted in zip(gradients, expected_gradients, strict=True):
+    for array, wanted in zip(gradients, right_gradients, strict=True):
         assert array.dtype == case.dtype
         assert np.all(np.isfinite(array.astype(np.float32)))
         assert_close(array, wanted, tolerance)
@@ -108,7 +116,7 @@ class AttentionContract:
         return self.attend(query, identity, identity, mask=Mask(causal=False), entropy=True)
 
     @pytest.mark.parametrize('case', TEST_CASES, ids=lambda case: case.name)
-    def test_agrees_with_the_reference(self, case: Case) -> None:
+    def test_agrees_with_the_definition(self, case: Case) -> None:
         assert_agrees(self.implementation, case)
 
     @pytest.mark.parametrize('output', OUTPUTS)
@@ -120,8 +128,9 @@ class AttentionContract:
     @pytest.mark.parametrize('queries', [33, 150])
     def test_rows_that_see_nothing_give_zero(self, queries: int) -> None:
         case = Case('', 2, queries, queries, 16, 8, 8, segments='empty')
-        result, gradients = value_and_gradients(self.implementation, case)
         inputs = make_inputs(case)
+        function = functools.partial(attention, implementation=self.implementation)
+        result, gradients = value_and_gradients(function, inputs)
         seen_BT = np.any(np.asarray(inputs.mask.as_array(2, queries, queries)), axis=-1)
         assert not seen_BT[0].any() and seen_BT[1].any() and not seen_BT[1].all()
         empty_BNT = np.broadcast_to(~seen_BT[:, None], result.lse.shape)
