@@ -136,11 +136,14 @@ def _grid(size: str) -> dict:
 
 def _compute(size: str) -> dict:
     every = {'quick': 400, 'small': 400, 'paper': 1000}[size]
+    paper = size == 'paper'
+    # data * fsdp has to divide the search's 8 sequences; the context axis takes other devices.
+    mesh = {'fsdp': 8, 'context': 2} if paper else {'fsdp': 1, 'context': 1}
     return {
-        'mesh': {'data': 0, 'fsdp': 16 if size == 'paper' else 1, 'tensor': 1, 'context': 1},
-        'accumulate': 1,
+        'mesh': {'data': 0, 'tensor': 1, **mesh},
+        'accumulate': 16 if paper else 1,
         'checkpoint_every': every,
         'log_every': 10,
         'keep': 2,
-        'threads': 1 if size != 'paper' else 8,
+        'threads': 8 if paper else 1,
     }

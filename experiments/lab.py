@@ -118,7 +118,7 @@ class Lab:
         train(
             spec.model,
             spec.train,
-            self._compute,
+            self._compute_for(spec),
             mesh=self._mesh,
             initial=initial,
             batches=functools.partial(self._batches, spec),
@@ -141,6 +141,10 @@ class Lab:
         ) as checkpoints:
             return checkpoints.restore_variables(target, step)
 
+    def _compute_for(self, spec: RunSpec) -> Compute:
+        """A search's few sequences are not cut into micro-batches."""
+        return dataclasses.replace(self._compute, accumulate=1) if spec.searches else self._compute
+
     # Data
 
     def _batches(self, spec: RunSpec, consumed: int) -> Iterator[np.ndarray]:
@@ -159,7 +163,7 @@ class Lab:
 
     def check_training_data(self, spec: RunSpec) -> None:
         """Raises what training would raise about its data, its batch and the mesh."""
-        check_divisible(spec.train, self._compute, self._mesh)
+        check_divisible(spec.train, self._compute_for(spec), self._mesh)
         next(self._batches(spec, 0))
 
     def blocks(self, run: RunSpec, windows: Windows) -> tuple[np.ndarray, dict[str, Any]]:

@@ -72,7 +72,7 @@ class TrainConfig:
 class Compute:
     """How a run is carried out; nothing here changes what it computes but for rounding.
 
-    accumulate: micro-batches per step. checkpoint_every, log_every: in steps.
+    accumulate: micro-batches per step of pre-training. checkpoint_every, log_every: in steps.
     keep: newest checkpoints kept. threads: of the data loader.
     """
 
