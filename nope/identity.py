@@ -41,7 +41,8 @@ def first_difference(wanted: Any, found: Any) -> str:
 
     Tuples and lists are the same, as they are in JSON.
     """
-    return _first_difference(*(json.loads(json.dumps(value)) for value in (wanted, found)), path='')
+    as_read, as_found = (json.loads(json.dumps(value)) for value in (wanted, found))
+    return _first_difference(as_read, as_found, '')
 
 
 def _first_difference(wanted: Any, found: Any, path: str) -> str:

@@ -24,7 +24,7 @@ import _bench
 import jax
 import numpy as np
 
-from nope import hardware, optim, sharding
+from nope import hardware, huge_pages, optim, sharding
 from nope.evals.forward import means
 from nope.model import ModelConfig
 from nope.state import fresh_state, fresh_variables
@@ -209,6 +209,7 @@ def flops_per_token(case: Case) -> float:
 
 
 def main() -> None:
+    huge_pages.restart_with_huge_pages()  # as experiments.run does
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('--only', default='', help='cases whose name holds this')
     parser.add_argument('--repeats', type=int, default=5)

@@ -17,6 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
 os.environ.setdefault('TPU_SKIP_MDS_QUERY', '1')
@@ -59,7 +60,7 @@ def abstract_state(run: RunSpec, mesh: Mesh) -> TrainState:
         ),
         moments,
     )
-    step = jax.ShapeDtypeStruct((), jnp.int32, sharding=everywhere)
+    step: Any = jax.ShapeDtypeStruct((), jnp.int32, sharding=everywhere)
     return TrainState(step, variables, placed)
 
 
@@ -74,7 +75,7 @@ def compile_step(run: RunSpec, mesh: Mesh, accumulate: int) -> dict[str, float]:
     with sharding.use(mesh):
         step = jax.jit(make_step(run.model, run.train.optimizer), donate_argnums=0)
         compiled = step.lower(abstract_state(run, mesh), blocks).compile()
-    memory = compiled.memory_analysis()
+    memory: Any = compiled.memory_analysis()
     gib = 2.0**30
     return {
         'arguments_gib': round(memory.argument_size_in_bytes / gib, 3),
