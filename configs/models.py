@@ -13,7 +13,7 @@ _COMMON: dict = {
     'dtype': 'float32',
     'remat': 'none',
     'attention': '',
-    'unroll': 1,
+    'unroll': 0,  # no loop over so few layers: a step is a tenth to a quarter faster on CPU
 }
 
 _SHAPES: dict[str, dict] = {
@@ -28,6 +28,7 @@ _SHAPES: dict[str, dict] = {
         'vocab_size': 32_000,
         'dtype': 'bfloat16',
         'remat': 'full',
+        'unroll': 1,
     },
 }
 

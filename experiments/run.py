@@ -32,6 +32,8 @@ from experiments.plan import Plan, make_plan
 from experiments.spec import eval_slug
 from experiments.workspace import Workspace, claim
 from nope.checkpoint import CheckpointError
+from nope.identity import execution_fields
+from nope.model import ModelConfig
 from nope.train import Interrupted, TrainingDiverged
 
 CONFIG = config_flags.DEFINE_config_file('config', None, 'Config file, as FILE.py:SIZE.')
@@ -92,9 +94,13 @@ def make_records(lab: Lab, experiment: Experiment) -> None:
 
 
 def scientific(config: dict[str, Any]) -> dict[str, Any]:
-    """The config without what changes no result: a figure may be redrawn with other `compute`."""
+    """The config without what changes no result: a figure may be drawn again with other
+    `compute`, or with layers unrolled."""
+    execution = execution_fields(ModelConfig)
+    model = {k: v for k, v in config['model'].items() if k not in execution}
     evaluation = {k: v for k, v in config['evaluation'].items() if k != 'batch_tokens'}
-    return {k: v for k, v in config.items() if k != 'compute'} | {'evaluation': evaluation}
+    kept = {k: v for k, v in config.items() if k != 'compute'}
+    return kept | {'model': model, 'evaluation': evaluation}
 
 
 class StopRequest:

@@ -38,12 +38,17 @@ def move_into_place(partial: pathlib.Path, final: pathlib.Path) -> None:
         shutil.rmtree(partial)
 
 
-def write_text(path: pathlib.Path, text: str) -> None:
+def write_bytes(path: pathlib.Path, data: bytes) -> None:
     """Writes a file that is either absent or whole; makes its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f'{path.name}.partial-{os.getpid()}')
-    partial.write_text(text)
+    partial.write_bytes(data)
     partial.replace(path)
+
+
+def write_text(path: pathlib.Path, text: str) -> None:
+    """`write_bytes` of a text in UTF-8."""
+    write_bytes(path, text.encode())
 
 
 def write_json(path: pathlib.Path, value: Any) -> None:

@@ -19,15 +19,22 @@ def plain(value: Any, special: Mapping[type, Callable[[Any], Any]] | None = None
     if type(value) in special:
         return special[type(value)](value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        execution = execution_fields(type(value))
         fields = {
             f.name: plain(getattr(value, f.name), special)
             for f in dataclasses.fields(value)
-            if f.metadata.get('identity', True)
+            if f.name not in execution
         }
         return {'type': type(value).__name__, **fields}
     if isinstance(value, tuple):
         return [plain(item, special) for item in value]
     return value
+
+
+def execution_fields(kind: type) -> frozenset[str]:
+    """Fields of a dataclass that change speed or memory, not results, as their metadata say."""
+    fields = dataclasses.fields(kind)
+    return frozenset(f.name for f in fields if not f.metadata.get('identity', True))
 
 
 def digest(value: Any) -> str:

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from nope import files
+
 CSV_MAX_AXES = 2
 
 
@@ -76,9 +78,7 @@ def save(records: Records, folder: pathlib.Path) -> None:
             k: {'axes': list(m.axes), 'unit': m.unit} for k, m in records.measures.items()
         },
     }
-    partial = folder / 'records.json.partial'
-    partial.write_text(json.dumps(description, indent=2, sort_keys=True) + '\n')
-    partial.rename(folder / 'records.json')
+    files.write_json(folder / 'records.json', description)
 
 
 def load(folder: pathlib.Path) -> Records:

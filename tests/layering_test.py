@@ -48,10 +48,12 @@ ONLY = {
         *sys.stdlib_module_names,
         'experiments.figures',
         'matplotlib',
+        'nope.files',
         'nope.records',
         'numpy',
     ),
-    'nope.records': (*sys.stdlib_module_names, 'numpy'),
+    'nope.files': tuple(sys.stdlib_module_names),
+    'nope.records': (*sys.stdlib_module_names, 'nope.files', 'numpy'),
 }
 
 

@@ -33,7 +33,7 @@ from nope.attention.cases import BENCH_CASES, Case, Inputs, make_inputs
 
 PEER = 'torch_sdpa'
 MATMUL_SIZE = 1024
-MOST_CALLS = 200
+MOST_TURNS = 100
 # Products of [T, S, H] size: two forward; with the backward pass the logits again and four
 # gradients.
 PRODUCTS = {'forward': 2, 'forward_entropy': 2, 'gradient': 7}
@@ -57,7 +57,7 @@ def report(
             'call': functools.partial(_bench.seconds, call),
             'matmul': functools.partial(_bench.seconds, matmul),
         },
-        MOST_CALLS,
+        MOST_TURNS,
         budget,
     )
     flops = 2 * PRODUCTS[kind] * case.visible_pairs * case.head_dim

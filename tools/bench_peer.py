@@ -5,7 +5,7 @@ comes as a JSON argument; every line on stdin asks for one timed run and is answ
 line with `seconds`. The first answer comes unasked and tells versions, the time of the first
 run and the memory it needed.
 
-    kind: 'train' (AdamW, clipping), 'head_scale' (frozen model, one trained scalar per head
+    kind: 'pretrain' (AdamW, clipping), 'head_scale' (frozen model, one trained scalar per head
         multiplied into q), 'evaluate' (loss by position, and with `entropy` the entropy of
         every attention row, from the weights of eager attention).
 """
@@ -72,7 +72,7 @@ def losses(model: LlamaForCausalLM, blocks: torch.Tensor) -> torch.Tensor:
     return functional.cross_entropy(logits.flatten(0, 1), blocks[:, 1:].flatten(), reduction='none')
 
 
-def train(case: dict, blocks: torch.Tensor) -> Callable[[], None]:
+def pretrain(case: dict, blocks: torch.Tensor) -> Callable[[], None]:
     model = build(case, 'sdpa').train()
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1, fused=True
@@ -121,7 +121,7 @@ def main() -> None:
     case = json.loads(sys.argv[1])
     torch.manual_seed(0)
     blocks = torch.randint(case['shape']['vocab_size'], (case['batch'], case['length'] + 1))
-    step = {'train': train, 'head_scale': head_scale, 'evaluate': evaluate}[case['kind']](
+    step = {'pretrain': pretrain, 'head_scale': head_scale, 'evaluate': evaluate}[case['kind']](
         case, blocks
     )
     start = time.perf_counter()

@@ -1,12 +1,15 @@
-"""Speed and memory of training, of the search of lambda and of evaluation, next to PyTorch.
+"""Speed and memory of training, search and evaluation: one JSON line per measurement.
 
-    python tools/bench_train.py [--only=train] [--repeats=5] [--peer-python=PATH]
+    python tools/bench_train.py [--only=pretrain --only=evaluate] [--quick] [--seconds=30]
+        [--peer-python=PATH]
 
-Prints one JSON line a measurement: median seconds, tokens per second, compilation apart, the
-share of the float32 matrix-product rate measured in the same run, memory above what was there
-before. --peer-python is an interpreter with torch and transformers; its runs are timed in turn
-with ours, and `ratio` is how many times faster ours is. `others` is how many cores other
-processes kept busy meanwhile: above 0.2 a figure is better measured again.
+A line holds the median seconds of one call, compilation apart; the temporary memory of the
+compiled program, and the resident memory that its first call added to the process; the useful
+rate (causal half of attention, recomputation not counted) as a share of that of a plain float32
+matrix product; and how many cores other processes kept busy meanwhile. With PyTorch and
+transformers in PATH (default: this interpreter, where it has both), the same work in Hugging
+Face's Llama runs in a process of its own. All of them take turns, so that a busy machine slows
+all alike. About ten minutes on two cores; half of that without the peer.
 """
 
 from __future__ import annotations
@@ -14,217 +17,296 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import functools
+import importlib.util
 import json
 import pathlib
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import _bench
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from nope import hardware, huge_pages, optim, sharding
-from nope.evals.forward import means
+from nope import huge_pages, optim, sharding
+from nope.evals import forward
 from nope.model import ModelConfig
 from nope.state import fresh_state, fresh_variables
 from nope.step import make_step
 
+MATMUL_SIZE = 1536
+MOST_TURNS = 20
+# unroll=0: without a loop over so few layers a step is a tenth to a quarter faster. Evaluation
+# gains nothing from it and keeps the loop, whose one layer needs less memory.
 SMALL = ModelConfig(
-    layers=4, width=128, heads=4, kv_heads=4, mlp_width=344, vocab_size=258, head_dim=32
+    layers=4, width=128, heads=4, kv_heads=4, mlp_width=344, vocab_size=258, head_dim=32, unroll=0
 )
-LARGE = ModelConfig(
-    layers=8, width=512, heads=8, kv_heads=8, mlp_width=1376, vocab_size=4096, head_dim=64
+MIDDLE = ModelConfig(
+    layers=8, width=512, heads=8, kv_heads=8, mlp_width=1376, vocab_size=4096, head_dim=64, unroll=0
 )
 LONG = ModelConfig(
-    layers=4,
-    width=256,
-    heads=4,
-    kv_heads=4,
-    mlp_width=688,
-    vocab_size=4096,
-    head_dim=64,
-    remat='full',
+    layers=4, width=256, heads=4, kv_heads=4, mlp_width=688, vocab_size=4096, head_dim=64, unroll=0
 )
+
+
+class Work(NamedTuple):
+    """kind: 'pretrain', 'head_scale' or 'evaluate' (with or without entropy)."""
+
+    name: str
+    kind: str
+    entropy: bool = False
+
+
+FULL_STEP = Work('full_step', 'pretrain')
+HEAD_SCALE = Work('head_scale_step', 'head_scale')
+LOSS = Work('loss', 'evaluate')
+LOSS_AND_ENTROPY = Work('loss_and_entropy', 'evaluate', entropy=True)
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One measurement. kind: 'train', 'head_scale' or 'evaluate'; entropy: of evaluations.
-    peer: whether the other side is asked too (`peer_entropy`: with its eager attention)."""
+    """Work at one shape. ours, peers: what takes turns, on our side and on the other."""
 
     name: str
-    kind: str
     model: ModelConfig
     length: int
     batch: int
-    entropy: bool = False
-    peer: bool = True
-    peer_entropy: bool = False
+    ours: tuple[Work, ...]
+    peers: tuple[Work, ...] = ()
+    quick: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return self.batch * self.length
 
 
-def cases() -> list[Case]:
-    evaluations = [
-        Case(f'evaluate_{length}', 'evaluate', LARGE, length, 1, entropy=True, peer=length <= 4096)
-        for length in (1024, 2048, 4096, 8192, 16384)
-    ]
-    eager = [
-        dataclasses.replace(case, name=f'{case.name}_eager', peer_entropy=True)
-        for case in evaluations
-        if case.peer
-    ]
-    return [
-        Case('train_small', 'train', SMALL, 64, 32),
-        Case('train_large', 'train', LARGE, 512, 4),
-        Case('head_scale', 'head_scale', LARGE, 2048, 1),
-        Case('full_step', 'train', LARGE, 2048, 1),
-        *evaluations,
-        *eager,
-        Case('evaluate_4096_loss', 'evaluate', LARGE, 4096, 1),
-        Case('head_scale_16384', 'head_scale', LONG, 16384, 1, peer=False),
-    ]
+def _evaluate(length: int) -> Case:
+    """The peer's entropy needs eager attention's [N, T, T]: beyond 4k that is gigabytes."""
+    return Case(
+        f'evaluate_{length // 1024}k',
+        dataclasses.replace(MIDDLE, unroll=1),
+        length,
+        batch=1,
+        ours=(LOSS_AND_ENTROPY, LOSS),
+        peers=(LOSS, LOSS_AND_ENTROPY) if length <= 4096 else (LOSS,),
+        quick=length == 1024,
+    )
 
 
-def prepare(case: Case) -> Callable[[], None]:
-    """Our side of a case: a call that returns when its work is done."""
-    mesh = sharding.make_mesh(sharding.MeshConfig(), jax.devices()[:1])
-    shape = (case.batch, case.length + 1)
-    blocks = np.random.default_rng(0).integers(case.model.vocab_size, size=shape, dtype=np.int32)
-    variables = fresh_variables(case.model, mesh, seed=0)
-    if case.kind == 'evaluate':
+CASES = (
+    Case('pretrain_4x128', SMALL, 64, 32, (FULL_STEP,), (FULL_STEP,), quick=True),
+    Case('pretrain_8x512', MIDDLE, 512, 4, (FULL_STEP,), (FULL_STEP,)),
+    Case('search_8x512_2k', MIDDLE, 2048, 1, (HEAD_SCALE, FULL_STEP), (HEAD_SCALE, FULL_STEP)),
+    *(_evaluate(1024 * k) for k in (1, 2, 4, 8, 16)),
+    Case('search_4x256_16k', LONG, 16_384, 1, (HEAD_SCALE,)),
+)
 
-        def evaluate() -> None:
-            means(
-                case.model,
-                variables,
-                blocks,
-                mesh=mesh,
-                batch_size=case.batch,
-                entropy=case.entropy,
-            )
 
-        return evaluate
+class Program:
+    """A compiled training step or evaluation pass on random tokens; calling it runs it once."""
 
-    if case.kind == 'train':
-        optimizer = optim.OptimizerConfig(learning_rate=1e-3, decay_steps=1000, weight_decay=0.1)
-    else:
-        optimizer = optim.OptimizerConfig(
-            learning_rate=0.1, decay_steps=200, trains='lam', bound=1.0
+    def __init__(self, case: Case, work: Work) -> None:
+        kind, model, mesh = work.kind, case.model, sharding.make_mesh(sharding.MeshConfig())
+        variables = fresh_variables(model, mesh, 0)
+        blocks = np.random.default_rng(0).integers(
+            0, model.vocab_size, (case.batch, case.length + 1), np.int32
         )
-    state = fresh_state(variables, optim.make_optimizer(optimizer), mesh)
-    step_fn = jax.jit(make_step(case.model, optimizer), donate_argnums=0)
-    batch = blocks[None]
-
-    def step() -> None:
-        nonlocal state
+        arguments: tuple[Any, ...]
         with sharding.use(mesh):
-            state, metrics = step_fn(state, batch)
-        jax.block_until_ready((state, metrics))
+            if kind == 'evaluate':
+                weights = np.ones(case.batch, np.float32)
+                place = functools.partial(jax.device_put, device=sharding.rows(mesh))
+                arguments = variables, place(blocks), place(weights)
+                lowered = forward.batch_sums.lower(model, work.entropy, *arguments)
+            else:
+                optimizer = _optimizer(kind)
+                state = fresh_state(variables, optim.make_optimizer(optimizer), mesh)
+                arguments = state, sharding.place(sharding.micro_batches(mesh), blocks[None])
+                lowered = jax.jit(make_step(model, optimizer), donate_argnums=0).lower(*arguments)
+            start = time.perf_counter()
+            self._compiled = lowered.compile()
+            self.compile_seconds = time.perf_counter() - start
+        self._trains, self._arguments = kind != 'evaluate', arguments
+        memory = self._compiled.memory_analysis()
+        self.temp_mib = None if memory is None else memory.temp_size_in_bytes / _bench.MIB
+        self.flops = case.tokens * _flops_per_token(model, case.length, kind)
 
-    return step
-
-
-@contextlib.contextmanager
-def peer(case: Case, python: str | None) -> Iterator[tuple[Callable[[], float], dict] | None]:
-    """The other side: a call that times one of its runs, and what it said of its first."""
-    if python is None or not case.peer:
-        yield None
-        return
-    shape = {
-        name: getattr(case.model, name)
-        for name in ('layers', 'width', 'heads', 'kv_heads', 'mlp_width', 'vocab_size')
-    }
-    request = {
-        'kind': case.kind,
-        'shape': shape,
-        'length': case.length,
-        'batch': case.batch,
-        'entropy': case.peer_entropy,
-    }
-    script = pathlib.Path(__file__).with_name('bench_peer.py')
-    with subprocess.Popen(
-        [python, str(script), json.dumps(request)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin is not None and process.stdout is not None
-        requests, answers = process.stdin, process.stdout
-
-        def answer() -> dict:
-            line = answers.readline()
-            if not line:
-                raise RuntimeError(f'{script.name} ended; its own message is above')
-            return json.loads(line)
-
-        def run() -> float:
-            requests.write('\n')
-            requests.flush()
-            return answer()['seconds']
-
-        yield run, answer()
-        requests.close()
+    def __call__(self) -> None:
+        result = jax.block_until_ready(self._compiled(*self._arguments))
+        if self._trains:  # the old state was donated
+            self._arguments = result[0], *self._arguments[1:]
 
 
-def measure(case: Case, python: str | None, repeats: int) -> dict:
-    """One line of the report."""
-    step = prepare(case)
-    first = _bench.seconds(step)
-    memory = _bench.peak_above_base(step)
-    load = _bench.Load()
-    with peer(case, python) as other:
-        timers = {'ours': lambda: _bench.seconds(step)}
-        if other is not None:
-            timers['peer'] = other[0]
-        medians = _bench.interleaved(timers, repeats, budget=120.0)
-        others = load.others() if other is None else None
-    tokens = case.batch * case.length
-    flops = tokens * flops_per_token(case)
-    record = {
-        'case': case.name,
-        'length': case.length,
-        'batch': case.batch,
-        'seconds': medians['ours'],
-        'compile_seconds': first - medians['ours'],
-        'tokens_per_second': tokens / medians['ours'],
-        'matmul_share': flops / medians['ours'] / hardware.measured_matmul_flops(),
-        'memory_mib': memory,
-        'peak_rss_mib': _bench.peak(),
-        'others': others,
-    }
-    if other is not None:
-        record['peer'] = {
-            'seconds': medians['peer'],
-            'memory_mib': other[1]['memory_mib'],
-            'versions': other[1]['versions'],
+def _optimizer(kind: str) -> optim.OptimizerConfig:
+    if kind == 'pretrain':
+        return optim.OptimizerConfig(1e-3, weight_decay=0.1)
+    return optim.OptimizerConfig(0.1, trains='lam', bound=1.0)
+
+
+def _flops_per_token(model: ModelConfig, length: int, kind: str) -> float:
+    """Of the gradient's products, frozen weights need half: those of the activations."""
+    total = model.training_flops_per_token(length)
+    weights = model.training_flops_per_token(0)
+    return {'pretrain': total, 'head_scale': total - weights / 3, 'evaluate': total / 3}[kind]
+
+
+class Peer:
+    """`bench_peer.py` at one case, in its own interpreter; `seconds()` asks for one run."""
+
+    def __init__(self, python: str, case: Case, work: Work) -> None:
+        shape = {
+            name: getattr(case.model, name)
+            for name in ('layers', 'width', 'heads', 'kv_heads', 'mlp_width', 'vocab_size')
         }
-        record['ratio'] = medians['peer'] / medians['ours']
-    return record
+        asked = {
+            'kind': work.kind,
+            'entropy': work.entropy,
+            'shape': shape,
+            'length': case.length,
+            'batch': case.batch,
+        }
+        script = pathlib.Path(__file__).with_name('bench_peer.py')
+        self._process = subprocess.Popen(
+            [python, str(script), json.dumps(asked)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+        self.cpu_seconds = 0.0
+        first = self._answer()
+        self.versions, self.memory_mib = first['versions'], first['memory_mib']
+
+    def seconds(self) -> float:
+        assert self._process.stdin is not None
+        self._process.stdin.write('\n')
+        answer = self._answer()
+        self.cpu_seconds += answer['cpu_seconds']
+        return answer['seconds']
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f'the peer ended with status {self._process.wait()}')
+        return json.loads(line)
+
+    def close(self) -> None:
+        self._process.communicate()
 
 
-def flops_per_token(case: Case) -> float:
-    """Work without recomputation: 3 passes to train, 2 for lambda alone, 1 to evaluate."""
-    passes = {'train': 3, 'head_scale': 2, 'evaluate': 1}[case.kind]
-    return passes / 3 * case.model.training_flops_per_token(case.length)
+def measure(case: Case, python: str | None, budget: float) -> None:
+    """Compiles and times all work of `case`, in turns; prints a line for each of ours."""
+    programs = {work: Program(case, work) for work in case.ours}
+    memory = {work: _bench.peak_above_base(program) for work, program in programs.items()}
+    with contextlib.ExitStack() as stack:
+        peers: dict[Work, Peer] = {}
+        for work in case.peers if python else ():
+            peers[work] = Peer(str(python), case, work)
+            stack.callback(peers[work].close)
+        load = _bench.Load()
+        taken = _bench.interleaved(
+            {
+                'matmul': matmul_timer(),
+                **{
+                    f'ours {w.name}': functools.partial(_bench.seconds, programs[w])
+                    for w in programs
+                },
+                **{f'peer {w.name}': peers[w].seconds for w in peers},
+            },
+            MOST_TURNS,
+            budget,
+        )
+        others = load.others(mine=sum(peer.cpu_seconds for peer in peers.values()))
+    matmul_rate = 2 * MATMUL_SIZE**3 / taken['matmul']
+    for work, program in programs.items():
+        seconds = taken[f'ours {work.name}']
+        rate = program.flops / seconds
+        _bench.emit(
+            {
+                'case': case.name,
+                'work': work.name,
+                'layers': case.model.layers,
+                'width': case.model.width,
+                'length': case.length,
+                'batch': case.batch,
+                'seconds': seconds,
+                'tokens_per_second': case.tokens / seconds,
+                'compile_seconds': program.compile_seconds,
+                'temp_mib': program.temp_mib,
+                'memory_mib': memory[work],
+                'process_peak_mib': _bench.peak(),
+                'gflops': rate / 1e9,
+                'matmul_gflops': matmul_rate / 1e9,
+                'share_of_matmul': rate / matmul_rate,
+                **{
+                    f'seconds_over_{other.name}': seconds / taken[f'ours {other.name}']
+                    for other in programs
+                    if other != work
+                },
+                **{
+                    f'peer_{other.name}': {
+                        'seconds': taken[f'peer {other.name}'],
+                        'memory_mib': peer.memory_mib,
+                        'our_seconds_over_it': seconds / taken[f'peer {other.name}'],
+                        'our_memory_over_it': memory[work] / max(peer.memory_mib, 1e-9),
+                        'versions': peer.versions,
+                    }
+                    for other, peer in peers.items()
+                },
+                'cores_busy_elsewhere': others,
+                'device': jax.devices()[0].device_kind,
+                'jax': jax.__version__,
+            }
+        )
+
+
+def matmul_timer() -> Callable[[], float]:
+    """Times a float32 [1536, 1536] product, the rate that shares refer to."""
+    x = jnp.ones((MATMUL_SIZE, MATMUL_SIZE), jnp.float32)
+    product = jax.jit(jnp.matmul).lower(x, x).compile()
+    jax.block_until_ready(product(x, x))
+    return lambda: _bench.seconds(lambda: jax.block_until_ready(product(x, x)))
+
+
+def peer_python(asked: str | None) -> str | None:
+    """The interpreter asked for, or this one where it has PyTorch and transformers."""
+    if asked:
+        return asked
+    missing = [name for name in ('torch', 'transformers') if not importlib.util.find_spec(name)]
+    if missing:
+        print(f'no comparison: {" and ".join(missing)} not installed here', file=sys.stderr)
+        return None
+    return sys.executable
+
+
+def chosen(only: list[str] | None, quick: bool) -> Iterator[Case]:
+    for case in CASES:
+        if (not quick or case.quick) and (not only or any(part in case.name for part in only)):
+            yield case
 
 
 def main() -> None:
-    huge_pages.restart_with_huge_pages()  # as experiments.run does
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-    parser.add_argument('--only', default='', help='cases whose name holds this')
-    parser.add_argument('--repeats', type=int, default=5)
+    parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n')[0])
+    parser.add_argument(
+        '--only', action='append', help=f'part of a name: {", ".join(c.name for c in CASES)}'
+    )
+    parser.add_argument('--quick', action='store_true', help='two small cases, a few calls each')
+    parser.add_argument('--seconds', type=float, default=30.0, help='per case')
     parser.add_argument('--peer-python', help='interpreter with torch and transformers')
-    parser.add_argument('--case', help=argparse.SUPPRESS)  # one case, in this process
-    arguments = parser.parse_args()
-    chosen = {case.name: case for case in cases() if arguments.only in case.name}
-    if not chosen:
-        parser.error(f'--only={arguments.only}: the cases are {[c.name for c in cases()]}')
-    if arguments.case:
-        _bench.emit(measure(chosen[arguments.case], arguments.peer_python, arguments.repeats))
-        return
-    for name in chosen:  # a process each: memory of one does not hide in another's
-        subprocess.run([sys.executable, __file__, *sys.argv[1:], f'--case={name}'], check=True)
+    options = parser.parse_args()
+    cases = list(chosen(options.only, options.quick))
+    if not cases:
+        parser.error(f'--only={options.only} names no case')
+    python = peer_python(options.peer_python)
+    for case in cases:
+        measure(case, python, min(options.seconds, 3.0) if options.quick else options.seconds)
 
 
 if __name__ == '__main__':
+    huge_pages.restart_with_huge_pages()
     main()

@@ -11,7 +11,6 @@ import csv
 import dataclasses
 import io
 import json
-import os
 import pathlib
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -20,6 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.figures import style
+from nope.files import write_bytes
 from nope.records import Records
 
 # The arrays a figure may rely on, by evaluation: measure -> axes.
@@ -169,13 +169,14 @@ def write(output: FigureOutput, folder: pathlib.Path) -> None:
     The same output gives the same bytes (no dates in the metadata), and each file appears
     whole or not at all.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     # matplotlib drops a metadata entry that is None; by default it would store date and version.
-    _replace(folder / f'{output.name}.png', _rendered(output.figure, 'png', {'Software': None}))
-    _replace(folder / f'{output.name}.pdf', _rendered(output.figure, 'pdf', {'CreationDate': None}))
-    _replace(folder / f'{output.name}.csv', _csv(output.rows).encode())
-    _replace(folder / 'caption.txt', (output.caption + '\n').encode())
-    _replace(folder / 'summary.json', _summary(output).encode())
+    write_bytes(folder / f'{output.name}.png', _rendered(output.figure, 'png', {'Software': None}))
+    write_bytes(
+        folder / f'{output.name}.pdf', _rendered(output.figure, 'pdf', {'CreationDate': None})
+    )
+    write_bytes(folder / f'{output.name}.csv', _csv(output.rows).encode())
+    write_bytes(folder / 'caption.txt', (output.caption + '\n').encode())
+    write_bytes(folder / 'summary.json', _summary(output).encode())
 
 
 def _rendered(figure: Figure, file_format: str, metadata: dict[str, None]) -> bytes:
@@ -214,10 +215,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return float(f'{float(value):.6g}')
     return value.item() if isinstance(value, np.integer) else value
-
-
-def _replace(path: pathlib.Path, data: bytes) -> None:
-    # The process id keeps two commands in one folder from writing into each other's file.
-    partial = path.with_name(f'{path.name}.{os.getpid()}.partial')
-    partial.write_bytes(data)
-    partial.replace(path)

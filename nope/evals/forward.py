@@ -61,7 +61,7 @@ def means(
     for batch, weights in progress(list(_batches(blocks, batch_size, mesh))):
         with sharding.use(mesh):
             place = functools.partial(jax.device_put, device=sharding.rows(mesh))
-            sums = _sums(config, entropy, variables, place(batch), place(weights))
+            sums = batch_sums(config, entropy, variables, place(batch), place(weights))
         if pending is not None:
             total = _add(total, pending)
         pending = sums
@@ -73,13 +73,14 @@ def means(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _sums(
+def batch_sums(
     config: ModelConfig,
     entropy: bool,
     variables: Variables,
     blocks: jax.Array,
     weights_B: jax.Array,
 ) -> Sums:
+    """Sums over the windows of one batch [B, T + 1], each counted `weights_B` times."""
     output = apply(config, variables, blocks[:, :-1], entropy=entropy)
     nll_BT = losses.token_loss(output.hidden, output.head, blocks[:, 1:])
     return Sums(

@@ -20,7 +20,7 @@ GRID = Grid(0.5, 2.0, 0.25)
 
 
 def compilations() -> int:
-    return forward._sums._cache_size()
+    return forward.batch_sums._cache_size()
 
 
 @pytest.fixture(scope='module')
