@@ -109,7 +109,7 @@ def _search(size: str) -> dict:
         'bound': 1.0,
         'straight_through': False,
         'start': 1.0,
-        'start_from': '',
+        'start_from': '',  # a grid among the evals: its best scale takes the place of `start`
         'data_seed': 314,
     }
 

@@ -175,10 +175,11 @@ class _Builder:
         )
 
     def _start(self, name: str, section: dict[str, Any], form: Form) -> float | GridSpec:
+        """`start`, unless `start_from` names a grid, whose best scale then takes its place."""
+        start = float(section['start'])
+        if not math.isfinite(start) or (isinstance(form, Constant) and start <= 0):
+            raise ValueError(f'search.start is {start}; a scale must be finite and above 0')
         if not section['start_from']:
-            start = float(section['start'])
-            if not math.isfinite(start) or (isinstance(form, Constant) and start <= 0):
-                raise ValueError(f'search.start is {start}; a scale must be finite and above 0')
             return start
         field = f'runs.{name}.search.start_from'
         if not isinstance(form, Constant):

@@ -26,7 +26,7 @@ from experiments.spec import (
     identity,
     uniform_model,
 )
-from experiments.workspace import Workspace, claim
+from experiments.workspace import Workspace, check_claim, claim
 from nope import data, progress, records, sharding
 from nope.checkpoint import Checkpoints
 from nope.evals import lengths, positions, scale_grid
@@ -68,7 +68,7 @@ class Lab:
         """Whether the run is whole. ValueError where its folder holds another one."""
         folder = self.workspace.run(spec.slug())
         if folder.exists():
-            claim(folder, identity(spec))
+            check_claim(folder, identity(spec))
         return read_json(folder / 'done.json') is not None
 
     def ensure_run(self, spec: RunSpec) -> pathlib.Path:
@@ -96,7 +96,13 @@ class Lab:
         if isinstance(spec.lam_start, GridSpec):
             coefficient = self.ensure_records(spec.lam_start).attributes['best_scale_window']
             bound = spec.train.optimizer.bound
-            coefficient = coefficient if bound is None else max(coefficient, bound)
+            if bound is not None and coefficient < bound:
+                log.warning(
+                    'the best uniform scale, %g, is below search.bound, %g, where the search starts',
+                    coefficient,
+                    bound,
+                )
+                coefficient = bound
         else:
             coefficient = spec.lam_start
 
@@ -192,7 +198,7 @@ class Lab:
     def measured(self, spec: EvalSpec) -> bool:
         folder = self.workspace.records(eval_slug(spec))
         if folder.exists():
-            claim(folder, identity(spec))
+            check_claim(folder, identity(spec))
         return (folder / 'records.json').exists()
 
     def ensure_records(self, spec: EvalSpec) -> Records:

@@ -30,7 +30,7 @@ from experiments.build import Experiment, build
 from experiments.lab import Lab
 from experiments.plan import Plan, make_plan
 from experiments.spec import eval_slug
-from experiments.workspace import Workspace, claim
+from experiments.workspace import Workspace, check_claim, claim
 from nope.checkpoint import CheckpointError
 from nope.identity import execution_fields
 from nope.model import ModelConfig
@@ -57,12 +57,13 @@ def main(argv: Sequence[str]) -> int:
     try:
         experiment = build(CONFIG.value)
         workspace = Workspace(pathlib.Path(WORKDIR.value))
-        figure = workspace.figure(experiment.name)
-        claim(figure, scientific(CONFIG.value.to_dict()))
+        figure, config = workspace.figure(experiment.name), scientific(CONFIG.value.to_dict())
+        check_claim(figure, config)
         lab = Lab(workspace, experiment.compute, experiment.batch_tokens, stop.requested)
         plan = make_plan(lab, experiment.evals.values())
         log.info('%s', plan.describe())
         prepare(lab, plan)
+        claim(figure, config)  # only now: what cannot be made takes no name
     except (ValueError, FileNotFoundError, CheckpointError) as error:
         return _bad_input(error)
     try:
@@ -133,10 +134,21 @@ def quiet_logging() -> None:
         logger.propagate = False
 
 
+def parse_flags(argv: Sequence[str]) -> list[str]:
+    """The arguments that are no flags. Exits with 2 for a config file, a flag or a field that is
+    not there, or takes another type of value."""
+    try:
+        rest = flags.FLAGS(argv)
+        CONFIG.value.keys()  # a file that did not load says so at its first use
+        return rest
+    except (flags.Error, AttributeError, KeyError, OSError, TypeError, ValueError) as error:
+        sys.exit(_bad_input(error))
+
+
 def _bad_input(error: object) -> int:
     print(f'error: {error}', file=sys.stderr)
     return 2
 
 
 if __name__ == '__main__':
-    app.run(main)
+    app.run(main, flags_parser=parse_flags)

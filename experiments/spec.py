@@ -65,11 +65,16 @@ class RunSpec:
     def __post_init__(self) -> None:
         if self.init is not None:
             _check_same_model(self.model, self.init.model)
-        bound = self.train.optimizer.bound
-        if bound is not None and isinstance(self.lam_start, float) and self.lam_start < bound:
+        bound, start = self.train.optimizer.bound, self.lam_start
+        if bound is not None and isinstance(start, float) and start < bound:
             raise ValueError(
-                f'search.start is {self.lam_start}, below search.bound, {bound}; '
+                f'search.start is {start}, below search.bound, {bound}; '
                 'the search would begin outside its own constraint'
+            )
+        if bound is not None and isinstance(start, GridSpec) and start.grid.high < bound:
+            raise ValueError(
+                f'search.bound is {bound}, above every scale of the grid that search.start_from '
+                f'names, up to {start.grid.high}; the search would begin outside its constraint'
             )
 
     @property

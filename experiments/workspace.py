@@ -43,12 +43,16 @@ class Workspace:
         return self.root / 'data'
 
 
-def claim(folder: pathlib.Path, spec: Mapping[str, Any]) -> None:
-    """Marks `folder` as the home of `spec`; ValueError where another one lives there."""
+def check_claim(folder: pathlib.Path, spec: Mapping[str, Any]) -> None:
+    """ValueError where `folder` is the home of something else than `spec`."""
     found = read_json(folder / 'spec.json')
-    if found is None:
-        write_json(folder / 'spec.json', spec)
-        return
-    different = first_difference(spec, found)
+    different = '' if found is None else first_difference(spec, found)
     if different:
         raise ValueError(f'{folder} holds something made from another config: {different}')
+
+
+def claim(folder: pathlib.Path, spec: Mapping[str, Any]) -> None:
+    """Marks `folder` as the home of `spec`; ValueError as `check_claim`."""
+    check_claim(folder, spec)
+    if not (folder / 'spec.json').exists():
+        write_json(folder / 'spec.json', spec)

@@ -129,7 +129,7 @@ def _tokenise_parts(
     progress: bool,
 ) -> None:
     total = sum(parts[i].size for i in todo)
-    with _Progress(total, out.name, hidden=not (progress and todo)) as bar:
+    with _Progress(total, hidden=not (progress and todo)) as bar:
         if min(workers, len(todo)) <= 1:
             for i in todo:
                 _tokenise_part(parts[i], i, len(parts), loaded, out, bar.add)
@@ -187,9 +187,9 @@ def _tokenise_part(
 class _Progress:
     """A progress bar in bytes of text, with the rates of documents and tokens."""
 
-    def __init__(self, total: int, name: str, hidden: bool) -> None:
+    def __init__(self, total: int, hidden: bool) -> None:
         self._bar = progress_bars.bar(
-            total=total, desc=f'tokenising {name}', unit='B', unit_scale=True, disable=hidden
+            total=total, desc='tokenising', unit='B', unit_scale=True, disable=hidden
         )
         self._began = time.monotonic()
         self._sums = (0, 0, 0)

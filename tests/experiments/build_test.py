@@ -118,6 +118,7 @@ def test_compute_does_not_change_identity():
         ('train.learning_rate', 0.0, 'learning_rate'),
         ('train.schedule', 'step', 'schedule'),
         ('search.bound', float('nan'), 'search.bound'),
+        ('search.start', float('nan'), 'search.start'),
         ('search.times', (-1.0,), 'search.times'),
         ('search.form', 'linear', 'search.form'),
         ('grid.low', 0.0, 'grid.low'),
@@ -150,6 +151,15 @@ def test_bound_above_the_start_is_refused():
     config = config_of('fig3')
     config.runs['headscale_2x'].search = {'start': 1.2, 'start_from': '', 'bound': 1.5}
     with pytest.raises(ValueError, match=r'search\.start is 1\.2, below search\.bound, 1\.5'):
+        build(config)
+
+
+def test_bound_above_a_whole_grid_of_starts_is_refused():
+    config = config_of('fig4')
+    config.search.bound = config.grid.high
+    build(config)
+    config.search.bound = config.grid.high + 0.5
+    with pytest.raises(ValueError, match=r'search\.bound is 2\.5, above every scale'):
         build(config)
 
 

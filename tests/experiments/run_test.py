@@ -146,6 +146,8 @@ def test_a_figure_of_another_config_is_not_overwritten(finished, text):
 @pytest.mark.parametrize(
     ('option', 'message'),
     [
+        ('--config=configs/fig99.py', 'configs/fig99.py'),
+        ('--config=configs/fig1.py:huge', 'configs/fig1.py:quick'),
         ('--config.train.lenght=8', 'lenght'),
         ('--config.model.heads=3', 'model.width'),
         ('--config.model.kv_heads=3', 'model.kv_heads'),
@@ -158,9 +160,10 @@ def test_a_figure_of_another_config_is_not_overwritten(finished, text):
 def test_bad_input_ends_before_compilation(tmp_path, text, option, message):
     more = ('--config.compute.accumulate=2', option)
     result = run('fig1.py:quick', tmp_path, text, *more)
-    assert result.returncode != 0
+    assert result.returncode == 2
     assert message in result.stderr
     assert not list(tmp_path.glob('runs/*/checkpoints'))
+    assert not (tmp_path / 'figures').exists(), 'a figure that was never begun takes no name'
 
 
 @pytest.mark.slow
