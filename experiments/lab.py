@@ -98,7 +98,7 @@ class Lab:
             bound = spec.train.optimizer.bound
             if bound is not None and coefficient < bound:
                 log.warning(
-                    'the best uniform scale is %g, below search.bound = %g: the search starts at it',
+                    'the best uniform scale is %g, below search.bound = %g; it starts there',
                     coefficient,
                     bound,
                 )
