@@ -113,7 +113,9 @@ class Transformer(nn.Module):
             positions_BT = jnp.arange(tokens_BT.shape[1], dtype=jnp.int32)[None]
         mask = Mask(q_segments_BT=segments_BT, kv_segments_BS=segments_BT)
 
-        x_BTD = jnp.take(embedding_VD, tokens_BT, axis=0).astype(c.dtype)
+        # Rows come whole from every device: gathered in parts, they would be exchanged afterwards.
+        rows_VD = nn.with_logical_constraint(embedding_VD, ('vocab', 'activation'))
+        x_BTD = jnp.take(rows_VD, tokens_BT, axis=0).astype(c.dtype)
         x_BTD = nn.with_logical_constraint(x_BTD, ACTIVATIONS)
         x_BTD, entropy_LBNT = _layers(c, entropy)(
             x_BTD, c.lam.multiples(coefficients, n), mask, positions_BT, n
