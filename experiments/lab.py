@@ -289,10 +289,9 @@ class Lab:
         return uniform_model(run.model), with_lam(variables, uniform)
 
     def _execution(self, windows: Windows) -> dict[str, Any]:
-        per_device = max(self._batch_tokens // windows.length, 1)
         return {
             'mesh': self._mesh,
-            'batch_size': per_device * sharding.batch_parts(self._mesh),
+            'batch_size': eval_batch(self._batch_tokens, windows.length, self._mesh),
         }
 
     def _bar(self, title: str) -> Callable[[Iterable], Iterable]:
@@ -321,6 +320,11 @@ class Lab:
             'seed': run.seed,
             'step': step,
         }
+
+
+def eval_batch(batch_tokens: int, length: int, mesh: jax.sharding.Mesh) -> int:
+    """Windows of an evaluation batch: `batch_tokens` on each part of the mesh's batch axes."""
+    return max(batch_tokens // length, 1) * sharding.batch_parts(mesh)
 
 
 def describe_model(model: ModelConfig) -> str:

@@ -1,16 +1,17 @@
-"""Compiles every run of a config for a TPU that is not there, and reports its memory.
+"""Compiles all that configs run on the devices for a TPU that is not there.
 
     pip install libtpu
     python tools/compile_ahead.py --config=fig4:paper --topology=v5e:4x4
 
-A real compilation of the training step, with the shardings of a real mesh. Prints one JSON line
-a run: bytes per device for arguments, outputs and temporaries. Exits with 1 where one does not
-compile (what does not fit into a device's memory is rejected by the compiler).
+A real compilation of every training step, search step and evaluation pass, with the shardings of
+a real mesh. Prints one JSON line a program: GiB per device of arguments and temporaries. Exits
+with 1 where one does not compile (the compiler rejects what does not fit into a device's memory).
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
 import json
 import os
@@ -25,56 +26,122 @@ os.environ.setdefault('TPU_SKIP_MDS_QUERY', '1')
 import jax
 import jax.numpy as jnp
 from jax.experimental import topologies
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
 
-from experiments.build import build
-from experiments.spec import EvalSpec, GridSpec, LengthsSpec, PositionsSpec, RunSpec
+from experiments.build import Experiment, build
+from experiments.lab import eval_batch
+from experiments.spec import EvalSpec, GridSpec, PositionsSpec, RunSpec, uniform_model
 from nope import optim, sharding
+from nope.evals import forward
+from nope.model import ModelConfig
 from nope.state import TrainState, abstract_variables
 from nope.step import make_step
 
 
-def runs_of(spec: EvalSpec) -> Iterator[RunSpec]:
-    """The runs an evaluation needs, in any order, with repetitions."""
-    run: RunSpec | None = spec.run
-    while run is not None:
-        yield run
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A training step. Equal for runs that differ in their seeds alone."""
+
+    model: ModelConfig
+    optimizer: optim.OptimizerConfig
+    length: int
+    batch: int
+    accumulate: int
+
+    def describe(self) -> str:
+        return f'{"search" if self.optimizer.trains == "lam" else "train"} {self.length}'
+
+    def lower(self, mesh: Mesh) -> jax.stages.Lowered:
+        shape = (self.accumulate, self.batch // self.accumulate, self.length + 1)
+        blocks = _array(shape, jnp.int32, sharding.micro_batches(mesh))
+        step = jax.jit(make_step(self.model, self.optimizer), donate_argnums=0)
+        return step.lower(abstract_state(self.model, self.optimizer, mesh), blocks)
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """An evaluation pass over one batch of windows."""
+
+    model: ModelConfig
+    entropy: bool
+    length: int
+    batch: int
+
+    def describe(self) -> str:
+        return f'evaluate {self.length}{" with entropy" if self.entropy else ""}'
+
+    def lower(self, mesh: Mesh) -> jax.stages.Lowered:
+        rows = sharding.rows(mesh)
+        return forward.batch_sums.lower(
+            self.model,
+            self.entropy,
+            abstract_variables(self.model, mesh),
+            _array((self.batch, self.length + 1), jnp.int32, rows),
+            _array((self.batch,), jnp.float32, rows),
+        )
+
+
+def programs(experiment: Experiment, mesh: Mesh, accumulate: int) -> Iterator[Step | Evaluation]:
+    """What the experiment runs on the devices, in any order, with repetitions."""
+
+    def batch(length: int) -> int:
+        return eval_batch(experiment.batch_tokens, length, mesh)
+
+    def of_run(run: RunSpec) -> Iterator[Step | Evaluation]:
+        micro = 1 if run.searches else accumulate
+        yield Step(run.model, run.train.optimizer, run.train.block, run.train.batch_size, micro)
+        if run.init is not None:
+            yield from of_run(run.init)
         if isinstance(run.lam_start, GridSpec):
-            yield from runs_of(run.lam_start)
-        run = run.init
-    if isinstance(spec, PositionsSpec) and isinstance(spec.scale, GridSpec):
-        yield from runs_of(spec.scale)
-    for grid in spec.scales if isinstance(spec, LengthsSpec) else ():
-        yield from runs_of(grid)
+            yield from of_eval(run.lam_start)
+
+    def of_eval(spec: EvalSpec) -> Iterator[Step | Evaluation]:
+        yield from of_run(spec.run)
+        model = spec.run.model
+        if isinstance(spec, GridSpec):
+            length = spec.windows.length
+            yield Evaluation(uniform_model(model), False, length, batch(length))
+        elif isinstance(spec, PositionsSpec):
+            model = model if spec.scale is None else uniform_model(model)
+            if spec.position is not None:
+                model = dataclasses.replace(model, position=spec.position)
+            yield Evaluation(model, True, spec.windows.length, batch(spec.windows.length))
+            if isinstance(spec.scale, GridSpec):
+                yield from of_eval(spec.scale)
+        else:
+            for length in spec.lengths:
+                yield Evaluation(model, False, length, batch(length))
+            for grid in spec.scales:
+                yield from of_eval(grid)
+
+    for spec in experiment.evals.values():
+        yield from of_eval(spec)
 
 
-def abstract_state(run: RunSpec, mesh: Mesh) -> TrainState:
+def abstract_state(model: ModelConfig, optimizer: optim.OptimizerConfig, mesh: Mesh) -> TrainState:
     """The training state as shapes and shardings: moments lie where their variables do."""
-    variables = abstract_variables(run.model, mesh)
-    moments = jax.eval_shape(optim.make_optimizer(run.train.optimizer).init, variables)
+    variables = abstract_variables(model, mesh)
+    moments = jax.eval_shape(optim.make_optimizer(optimizer).init, variables)
     places = {(leaf.shape, leaf.dtype): leaf.sharding for leaf in jax.tree.leaves(variables)}
     everywhere = sharding.replicated(mesh)
     placed = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(
-            leaf.shape, leaf.dtype, sharding=places.get((leaf.shape, leaf.dtype), everywhere)
+        lambda leaf: _array(
+            leaf.shape, leaf.dtype, places.get((leaf.shape, leaf.dtype), everywhere)
         ),
         moments,
     )
-    step: Any = jax.ShapeDtypeStruct((), jnp.int32, sharding=everywhere)
-    return TrainState(step, variables, placed)
+    return TrainState(_array((), jnp.int32, everywhere), variables, placed)
 
 
-def compile_step(run: RunSpec, mesh: Mesh, accumulate: int) -> dict[str, float]:
-    """Compiles the step at the run's longest length; GiB per device and seconds taken."""
-    blocks = jax.ShapeDtypeStruct(
-        (accumulate, run.train.batch_size // accumulate, run.train.block + 1),
-        jnp.int32,
-        sharding=sharding.micro_batches(mesh),
-    )
+def _array(shape: tuple[int, ...], dtype: Any, place: NamedSharding) -> Any:
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=place)
+
+
+def compile_program(program: Step | Evaluation, mesh: Mesh) -> dict[str, float]:
+    """GiB per device and seconds taken."""
     start = time.perf_counter()
     with sharding.use(mesh):
-        step = jax.jit(make_step(run.model, run.train.optimizer), donate_argnums=0)
-        compiled = step.lower(abstract_state(run, mesh), blocks).compile()
+        compiled = program.lower(mesh).compile()
     memory: Any = compiled.memory_analysis()
     gib = 2.0**30
     return {
@@ -84,29 +151,46 @@ def compile_step(run: RunSpec, mesh: Mesh, accumulate: int) -> dict[str, float]:
     }
 
 
+def load(config: str) -> Experiment:
+    """The experiment of NAME:SIZE. Shapes alone matter: no shards and no tokenizer are read."""
+    name, _, size = config.partition(':')
+    found = importlib.import_module(f'configs.{name}').get_config(size or 'paper')
+    found.data.mixture = ()
+    found.data.tokenizer = 'bytes'
+    return build(found)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
-    parser.add_argument('--config', default='fig1:paper', help='NAME:SIZE below configs/')
+    parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n')[0])
+    parser.add_argument(
+        '--config', action='append', required=True, help='NAME:SIZE below configs/; may be repeated'
+    )
     parser.add_argument('--topology', default='v5e:4x4')
     parser.add_argument('--accumulate', type=int, default=0, help="0: the config's own")
     arguments = parser.parse_args()
-    name, _, size = arguments.config.partition(':')
-    config = importlib.import_module(f'configs.{name}').get_config(size or 'paper')
-    config.data.mixture = ()  # shapes alone matter: no shards and no tokenizer are read
-    config.data.tokenizer = 'bytes'
-    experiment = build(config)
     devices = topologies.get_topology_desc(arguments.topology, 'tpu').devices
-    mesh = sharding.make_mesh(experiment.compute.mesh, devices)
-    accumulate = arguments.accumulate or experiment.compute.accumulate
     failed = False
-    runs = dict.fromkeys(run for spec in experiment.evals.values() for run in runs_of(spec))
-    for run in runs:
-        found: dict = {'run': run.slug(), 'topology': arguments.topology}
-        try:
-            found |= compile_step(run, mesh, 1 if run.searches else accumulate)
-        except Exception as error:  # the compiler's own message is the result
-            found['error'], failed = str(error)[:500], True
-        print(json.dumps(found), flush=True)
+    done: set[Step | Evaluation] = set()
+    for config in arguments.config:
+        experiment = load(config)
+        mesh = sharding.make_mesh(experiment.compute.mesh, devices)
+        accumulate = arguments.accumulate or experiment.compute.accumulate
+        for program in dict.fromkeys(programs(experiment, mesh, accumulate)):
+            if program in done:
+                continue
+            done.add(program)
+            found: dict = {
+                'config': config,
+                'program': program.describe(),
+                'position': program.model.position.describe(),
+                'batch': program.batch,
+                'topology': arguments.topology,
+            }
+            try:
+                found |= compile_program(program, mesh)
+            except Exception as error:  # the compiler's own message is the result
+                found['error'], failed = str(error)[:500], True
+            print(json.dumps(found), flush=True)
     return int(failed)
 
 
