@@ -28,6 +28,14 @@ def exclusive(path: pathlib.Path) -> Iterator[bool]:
         yield _lock(file.fileno(), path)
 
 
+def share_until_exit(path: pathlib.Path) -> None:
+    """Holds the lock file `path` as long as this process lives, together with all others that do
+    so; `exclusive` waits for the last of them. Does nothing where there are no locks."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+
 def move_into_place(partial: pathlib.Path, final: pathlib.Path) -> None:
     """Renames a finished folder; where another process was first, drops this one."""
     try:

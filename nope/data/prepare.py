@@ -76,6 +76,8 @@ def prepare(
         _check_plan(out, plan)
         if not (out / 'metadata.json').is_file():
             if locked:
+                with files.exclusive(_workers_lock(out)):
+                    pass  # workers of a killed command are gone
                 for leftover in out.glob('*.partial-*'):
                     leftover.unlink()
             todo = [i for i in range(len(parts)) if not _unit_path(out, i, len(parts)).is_file()]
@@ -138,7 +140,7 @@ def _tokenise_parts(
         context = multiprocessing.get_context('spawn')
         counters = context.Array('q', 3)
         with concurrent.futures.ProcessPoolExecutor(
-            min(workers, len(todo)), context, _start_worker, (tokenizer, counters)
+            min(workers, len(todo)), context, _start_worker, (tokenizer, counters, out)
         ) as pool:
             jobs = {pool.submit(_work, parts[i], i, len(parts), out) for i in todo}
             try:
@@ -219,18 +221,25 @@ class _Progress:
 _worker: dict[str, Any] = {}
 
 
-def _start_worker(tokenizer: str, counters: Any) -> None:
+def _start_worker(tokenizer: str, counters: Any, out: pathlib.Path) -> None:
+    """A parent that is killed takes its workers along, and the next one waits for their end."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    files.share_until_exit(_workers_lock(out))
+    if not parent.is_alive():  # the next one may be at work already
+        os._exit(1)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     os.environ['TOKENIZERS_PARALLELISM'] = 'false'
     _worker.update(tokenizer=load_tokenizer(tokenizer), counters=counters)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    """A pool's workers would wait for ever for a parent that was killed."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def _end_with(process: Any) -> None:
+    process.join()
+    os._exit(1)
+
+
+def _workers_lock(out: pathlib.Path) -> pathlib.Path:
+    return out.with_name(f'.{out.name}.workers.lock')
 
 
 def _work(part: folders.Part, index: int, count: int, out: pathlib.Path) -> None:
