@@ -1,4 +1,4 @@
-"""Progress bars: lively on a terminal, a line every twenty seconds in a log."""
+"""Progress bars: lively and as wide as a terminal, or every twenty seconds in a log."""
 
 from __future__ import annotations
 
@@ -10,5 +10,8 @@ from tqdm import tqdm
 
 def bar(items: Any = None, **options: Any) -> tqdm:
     """A `tqdm` over `items` (or by hand, with `total`), updated as often as the reader wants."""
-    interval = 0.5 if sys.stderr.isatty() else 20.0
-    return tqdm(items, **{'mininterval': interval, 'dynamic_ncols': True, **options})
+    if sys.stderr.isatty():
+        where: dict[str, Any] = {'mininterval': 0.5, 'dynamic_ncols': True}
+    else:
+        where = {'mininterval': 20.0, 'ncols': 120}
+    return tqdm(items, **{**where, **options})
