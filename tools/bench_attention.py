@@ -83,6 +83,7 @@ def forward(inputs: Inputs, *, implementation: str, entropy: bool) -> Any:
         inputs.k_BSKH,
         inputs.v_BSKH,
         mask=inputs.mask,
+        bias=inputs.bias,
         entropy=entropy,
         implementation=implementation,
     )
@@ -179,10 +180,11 @@ def main() -> None:
         if options.case and case.name not in options.case:
             continue
         if options.implementation == PEER:
-            measure_peer(case, options.seconds)
+            if case.plain:
+                measure_peer(case, options.seconds)
             continue
         measure(case, options.implementation, options.seconds)
-        if importlib.util.find_spec('torch') and jax.default_backend() == 'cpu':
+        if case.plain and importlib.util.find_spec('torch') and jax.default_backend() == 'cpu':
             peer = ['--case', case.name, '--implementation', PEER]
             seconds = ['--seconds', str(options.seconds)]
             subprocess.run([sys.executable, __file__, *peer, *seconds], check=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import jax
 import jax.numpy as jnp
 
+from nope.attention.bias import Bias
 from nope.attention.chunked import chunked_attention
 from nope.attention.reference import reference_attention
 from nope.attention.structure import AttentionOutput, Mask
@@ -26,23 +27,26 @@ def attention(
     v_BSKH: jax.Array,
     *,
     mask: Mask = Mask(),  # noqa: B008 (frozen, holds no arrays)
+    bias: Bias | None = None,
     entropy: bool = False,
     implementation: str | None = None,
 ) -> AttentionOutput:
     """Softmax attention with its log-sum-exp and, where asked for, its entropy.
 
-    With logits s_ij = q_i . k_j and weights a_ij = exp(s_ij - lse_i), lse_i = ln sum_j e^s_ij:
+    With logits s_ij = q_i . k_j + bias(i - j), lse_i = ln sum_j e^s_ij and weights
+    a_ij = exp(s_ij - lse_i):
 
         out_i = sum_j a_ij v_j        H_i = -sum_j a_ij ln a_ij = lse_i - sum_j a_ij s_ij
 
     There is no scale here: lambda / sqrt(H) is multiplied into q before the call.
-    Differentiable in q, k and v through all three outputs.
+    Differentiable in q, k, v and the bias's parameters through all three outputs.
 
     Args:
       q_BTNH: queries [B, T, N, H], already scaled; float32, bfloat16 or float16.
       k_BSKH, v_BSKH: keys and values [B, S, K, H], the dtype of q; K divides N and query head
         n reads head n // (N / K).
       mask: who sees whom; causal by default.
+      bias: what is added to the logits by distance (`Alibi`, `Buckets`), or None.
       entropy: whether to compute the entropy too.
       implementation: 'reference', 'chunked', or None to let the library choose. One that is
         named runs or raises.
@@ -51,10 +55,14 @@ def attention(
       AttentionOutput. Softmax, sums, lse and entropy are float32 whatever the input dtype.
 
     Raises:
-      ValueError: shapes, dtypes or mask do not fit together, or no such implementation.
+      ValueError: shapes, dtypes, mask or bias do not fit together, or no such implementation.
     """
     _check(q_BTNH, k_BSKH, v_BSKH)
     mask.check(q_BTNH.shape[0], q_BTNH.shape[1], k_BSKH.shape[1])
+    if bias is not None:
+        bias.check()
+        if bias.heads != q_BTNH.shape[2]:
+            raise ValueError(f'bias is for {bias.heads} heads, q_BTNH has {q_BTNH.shape[2]}')
     if implementation is None:
         implementation = _choose(jax.default_backend())
     if implementation not in IMPLEMENTATIONS:
@@ -62,7 +70,8 @@ def attention(
             f'implementation={implementation!r} is unknown; accepted: None, '
             + ', '.join(repr(name) for name in IMPLEMENTATIONS)
         )
-    return IMPLEMENTATIONS[implementation](q_BTNH, k_BSKH, v_BSKH, mask=mask, entropy=entropy)
+    function = IMPLEMENTATIONS[implementation]
+    return function(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, entropy=entropy)
 
 
 @functools.cache

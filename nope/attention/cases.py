@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nope.attention.bias import Alibi, Bias, Buckets
 from nope.attention.structure import Mask
 
 
@@ -17,6 +18,7 @@ class Case:
 
     segments: 'none'; 'packed', a few documents a row, the same for queries and keys; 'empty',
         ids of which some queries find no key (and all queries of the first row find none).
+    window, offset: as in `Mask`. bias: 'none', 'alibi', 'buckets' or 'buckets_two_sided'.
     """
 
     name: str
@@ -29,14 +31,24 @@ class Case:
     causal: bool = True
     segments: str = 'none'
     dtype: str = 'float32'
+    window: int | None = None
+    offset: int | None = None
+    bias: str = 'none'
+
+    @property
+    def plain(self) -> bool:
+        """Whether every library has it: causal or full, and nothing else."""
+        extras = self.segments, self.window, self.offset, self.bias
+        return extras == ('none', None, None, 'none')
 
     @property
     def visible_pairs(self) -> int:
-        """Pairs of query and key that the causal rule leaves, over batch and heads."""
-        pairs = self.queries * self.keys
-        if self.causal:
-            pairs = self.queries * (self.queries + 1) // 2
-        return self.batch * self.heads * pairs
+        """Pairs of query and key that the rules of position leave, over batch and heads."""
+        at_T = (self.offset or 0) + np.arange(self.queries)
+        window = self.window or self.queries + self.keys + (self.offset or 0)
+        last_T = np.minimum(at_T if self.causal else at_T + window - 1, self.keys - 1)
+        first_T = np.maximum(at_T - window + 1, 0)
+        return self.batch * self.heads * int(np.maximum(last_T - first_T + 1, 0).sum())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +59,7 @@ class Inputs:
     k_BSKH: jax.Array
     v_BSKH: jax.Array
     mask: Mask
+    bias: Bias | None
     d_out_BTNH: jax.Array
     d_lse_BNT: jax.Array
     d_entropy_BNT: jax.Array
@@ -71,14 +84,26 @@ def make_inputs(case: Case, seed: int = 0) -> Inputs:
         q_BTNH=normal(B, T, N, H, scale=H**-0.5),
         k_BSKH=normal(B, S, K, H),
         v_BSKH=normal(B, S, K, H),
-        mask=_make_mask(case, rng),
+        mask=dataclasses.replace(_segments(case, rng), window=case.window, offset=case.offset),
+        bias=_make_bias(case),
         d_out_BTNH=normal(B, T, N, H, dtype='float32'),
         d_lse_BNT=normal(B, N, T, dtype='float32'),
         d_entropy_BNT=normal(B, N, T, dtype='float32'),
     )
 
 
-def _make_mask(case: Case, rng: np.random.Generator) -> Mask:
+def _make_bias(case: Case) -> Bias | None:
+    """Drawn apart from the other arrays, which do not change with it."""
+    rng = np.random.default_rng(1)
+    if case.bias == 'none':
+        return None
+    if case.bias == 'alibi':
+        return Alibi(jnp.asarray(2.0 ** -(1 + 4 * rng.random(case.heads, np.float32))))
+    table = jnp.asarray(rng.standard_normal((32, case.heads), np.float32))
+    return Buckets(table, max_distance=128, bidirectional=case.bias == 'buckets_two_sided')
+
+
+def _segments(case: Case, rng: np.random.Generator) -> Mask:
     if case.segments == 'none':
         return Mask(causal=case.causal)
     q_ids_BT = _documents(rng, case.batch, case.queries)
@@ -115,6 +140,26 @@ TEST_CASES = (
     Case('full_ragged', 2, 70, 211, 16, 8, 8, causal=False),
     Case('full_one_query', 2, 1, 211, 16, 8, 8, causal=False),
     Case('full_empty_rows', 2, 150, 211, 16, 8, 8, causal=False, segments='empty'),
+    Case('cached', 2, 70, 211, 16, 8, 8, offset=141),
+    Case('cached_one_query', 2, 1, 300, 16, 4, 8, offset=211),
+    Case('cached_early', 2, 40, 211, 16, 8, 8, offset=3),
+    Case('cached_empty_rows', 2, 150, 250, 16, 8, 8, offset=60, segments='empty'),
+    Case('window', 2, 260, 260, 16, 8, 8, window=40),
+    Case('window_one_block', 2, 40, 40, 4, 2, 8, window=7),
+    Case('window_of_one', 2, 150, 150, 16, 8, 8, window=1),
+    Case('window_wide', 2, 200, 200, 16, 16, 8, window=1000),
+    Case('window_packed', 2, 260, 260, 16, 8, 8, window=75, segments='packed'),
+    Case('window_cached', 2, 90, 260, 16, 8, 8, window=100, offset=150),
+    Case('window_full', 2, 200, 260, 16, 8, 8, causal=False, window=60),
+    Case('alibi', 2, 150, 150, 16, 8, 8, bias='alibi'),
+    Case('alibi_one_block', 2, 40, 40, 4, 2, 8, bias='alibi'),
+    Case('alibi_full', 2, 70, 211, 16, 8, 8, causal=False, bias='alibi'),
+    Case('alibi_cached', 2, 1, 211, 16, 8, 8, offset=150, bias='alibi'),
+    Case('buckets', 2, 200, 200, 16, 4, 8, bias='buckets'),
+    Case('buckets_one_block', 2, 40, 40, 4, 2, 8, bias='buckets'),
+    Case('buckets_full', 2, 150, 211, 16, 8, 8, causal=False, bias='buckets_two_sided'),
+    Case('every_rule', 2, 90, 260, 16, 8, 8, True, 'packed', 'float32', 100, 150, 'buckets'),
+    Case('buckets_bfloat16', 2, 150, 150, 16, 8, 8, dtype='bfloat16', bias='buckets'),
     Case('bfloat16', 2, 150, 150, 16, 8, 8, dtype='bfloat16'),
     Case('bfloat16_one_block', 2, 50, 50, 4, 2, 8, dtype='bfloat16'),
     Case('float16', 2, 150, 150, 16, 8, 8, dtype='float16'),
@@ -128,4 +173,8 @@ BENCH_CASES = (
     Case('window_4k', 1, 4096, 4096, 8, 8, 64),
     Case('grouped_4k', 1, 4096, 4096, 16, 2, 64),
     Case('window_16k', 1, 16384, 16384, 4, 4, 64),
+    Case('sliding_16k', 1, 16384, 16384, 4, 4, 64, window=1024),
+    Case('alibi_4k', 1, 4096, 4096, 8, 8, 64, bias='alibi'),
+    Case('buckets_4k', 1, 4096, 4096, 8, 8, 64, bias='buckets'),
+    Case('decode_16k', 1, 1, 16384, 8, 8, 64, offset=16383),
 )

@@ -1,10 +1,11 @@
 """Attention in memory linear in length on any backend, forward and backward.
 
-Queries and keys are cut into blocks. A scan goes over the query blocks; for each, the one key
-block that the mask cuts through (the diagonal of a causal mask, else the end of the keys) comes
-first, and an online softmax joins the blocks before it, which need no mask. Blocks above the
-diagonal are never visited. A sequence of one block runs without any loop. Logits exist for one
-pair of blocks at a time, and again in the backward pass.
+Queries and keys are cut into blocks. A scan goes over the query blocks; for each, the last key
+block that it sees comes first, and an online softmax joins those before it. Only blocks that a
+rule cuts through (the diagonal, the edge of a window, the end of the keys) are masked, and blocks
+out of sight are never visited. A sequence of one block runs without any loop. Logits exist for
+one pair of blocks at a time, and again in the backward pass. So do biases, which come as one
+number per distance and leave their gradient as one.
 
 With s the logits, P the weights, H the entropy and z = s - lse = ln P, a row has
 
@@ -30,7 +31,8 @@ from jax import lax
 from jax.custom_derivatives import CustomVJPPrimal, SymbolicZero
 
 from nope.attention import layout
-from nope.attention.layout import Plan
+from nope.attention.bias import Bias, distances, toeplitz
+from nope.attention.layout import Plan, Span
 from nope.attention.structure import AttentionOutput, Mask
 
 # Finite stand-ins for -inf: their sums and products are numbers, so that a row or a block that
@@ -45,6 +47,13 @@ class _Segments(NamedTuple):
 
     q_CBT: jax.Array
     kv_DBS: jax.Array
+
+
+class _Rules(NamedTuple):
+    """Arrays that say who sees whom: ids, and the position of query 0 (None: 0)."""
+
+    segments: _Segments | None
+    offset: jax.Array | None
 
 
 class _Sums(NamedTuple):
@@ -75,13 +84,21 @@ class _Rows(NamedTuple):
 
 
 def chunked_attention(
-    q_BTNH: jax.Array, k_BSKH: jax.Array, v_BSKH: jax.Array, *, mask: Mask, entropy: bool
+    q_BTNH: jax.Array,
+    k_BSKH: jax.Array,
+    v_BSKH: jax.Array,
+    *,
+    mask: Mask,
+    bias: Bias | None,
+    entropy: bool,
 ) -> AttentionOutput:
     """softmax(q k^T) v with its lse and entropy; see `nope.attention.api.attention`."""
     B, T, N, _ = q_BTNH.shape
     S, K = k_BSKH.shape[1:3]
     plan = layout.make_plan(
         causal=mask.causal,
+        window=mask.window,
+        aligned=mask.offset is None,
         entropy=entropy,
         rows=B * N,
         queries=T,
@@ -94,12 +111,18 @@ def chunked_attention(
             layout.cut_blocks(mask.q_segments_BT, plan.q_block).swapaxes(0, 1),
             layout.cut_blocks(mask.kv_segments_BS, plan.k_block).swapaxes(0, 1),
         )
+    offset = None if mask.offset is None else jnp.asarray(mask.offset, jnp.int32)
+    line_KGD = None
+    if bias is not None:
+        padded = plan.q_blocks * plan.q_block, plan.k_blocks * plan.k_block
+        line_KGD = bias.by_distance(distances(*padded, offset)).reshape(K, N // K, -1)
     result = _attend(
         plan,
         layout.split_q(q_BTNH, K, plan),
         layout.split_kv(k_BSKH, plan),
         layout.split_kv(v_BSKH, plan),
-        segments,
+        line_KGD,
+        _Rules(segments, offset),
     )
     lse_BNT = layout.join_rows(result.lse_CBKR, plan)
     entropy_BNT = None
@@ -124,7 +147,8 @@ def _logits(
     plan: Plan,
     q_BKRH: jax.Array,
     k_BKSH: jax.Array,
-    segments: _Segments | None,
+    line_KGD: jax.Array | None,
+    rules: _Rules,
     i: jax.Array | int,
     j: jax.Array | int,
     *,
@@ -132,24 +156,74 @@ def _logits(
 ) -> jax.Array:
     """float32 logits [B, K, R, S] of query block i and key block j, hidden ones `_HIDDEN`.
 
-    Only the block that is `cut` needs the causal rule or the end of the keys.
+    Only a block that is `cut` needs the rules of position or the end of the keys.
     """
     s_BKRS = _einsum('BKRH,BKSH->BKRS', q_BKRH, k_BKSH)
+    if line_KGD is not None:
+        s_BKRS += _bias(plan, line_KGD, i, j)
     groups = s_BKRS.shape[2] // plan.q_block
-    q_index_R = i * plan.q_block + jnp.tile(jnp.arange(plan.q_block), groups)
+    first = 0 if rules.offset is None else rules.offset
+    q_index_R = first + i * plan.q_block + jnp.tile(jnp.arange(plan.q_block), groups)
     k_index_S = j * plan.k_block + jnp.arange(plan.k_block)
     q_ids_BR = kv_ids_BS = None
-    if segments is not None:
-        q_ids_BR = jnp.tile(_at(segments.q_CBT, i), (1, groups))
-        kv_ids_BS = _at(segments.kv_DBS, j)
-    seen_BRS = Mask(causal=plan.causal and cut).visible(q_index_R, k_index_S, q_ids_BR, kv_ids_BS)
-    # Under a causal mask padded keys lie beyond the diagonal of every real query.
-    if cut and not plan.causal and plan.keys % plan.k_block:
+    if rules.segments is not None:
+        q_ids_BR = jnp.tile(_at(rules.segments.q_CBT, i), (1, groups))
+        kv_ids_BS = _at(rules.segments.kv_DBS, j)
+    rule = Mask(causal=plan.causal and cut, window=plan.window if cut else None)
+    if not plan.causal and plan.window is None:
+        rule = Mask(causal=False)
+    seen_BRS = rule.visible(q_index_R, k_index_S, q_ids_BR, kv_ids_BS)
+    if cut and not plan.padding_is_hidden and plan.keys % plan.k_block:
         inside_11S = (k_index_S < plan.keys)[None, None]
         seen_BRS = inside_11S if seen_BRS is None else seen_BRS & inside_11S
     if seen_BRS is None:
         return s_BKRS
     return jnp.where(seen_BRS[:, None], s_BKRS, _HIDDEN)
+
+
+def _bias(plan: Plan, line_KGD: jax.Array, i: jax.Array | int, j: jax.Array | int) -> jax.Array:
+    """[K, R, S]: the bias of one pair of blocks."""
+    size = plan.q_block + plan.k_block - 1
+    part_KGD = lax.dynamic_slice_in_dim(line_KGD, _line_start(plan, i, j), size, axis=2)
+    bias_KGTS = toeplitz(part_KGD, plan.q_block)
+    return bias_KGTS.reshape(line_KGD.shape[0], -1, plan.k_block)
+
+
+def _bias_gradient(
+    plan: Plan,
+    d_line_KGD: jax.Array,
+    d_s_BKRS: jax.Array,
+    i: jax.Array | int,
+    j: jax.Array | int,
+) -> jax.Array:
+    """`d_line_KGD` with the part of one pair of blocks added: sums over its diagonals."""
+    K, G, _ = d_line_KGD.shape
+    size = plan.q_block + plan.k_block - 1
+    turn = jax.linear_transpose(
+        lambda part_KGD: toeplitz(part_KGD, plan.q_block),
+        jax.ShapeDtypeStruct((K, G, size), jnp.float32),
+    )
+    (more_KGD,) = turn(jnp.sum(d_s_BKRS, axis=0).reshape(K, G, plan.q_block, plan.k_block))
+    start = _line_start(plan, i, j)
+    old_KGD = lax.dynamic_slice_in_dim(d_line_KGD, start, size, axis=2)
+    return lax.dynamic_update_slice_in_dim(d_line_KGD, old_KGD + more_KGD, start, axis=2)
+
+
+def _line_start(plan: Plan, i: jax.Array | int, j: jax.Array | int) -> jax.Array | int:
+    """Where the distances of one pair of blocks begin among all, which `distances` orders."""
+    return i * plan.q_block + (plan.k_blocks - 1 - j) * plan.k_block
+
+
+def _visit(plan: Plan, span: Span, step: Any, state: Any) -> Any:
+    """`state = step(j, state, cut=...)` over the key blocks of `span` but the last."""
+    cut = functools.partial(step, cut=True)
+    if not plan.one_cut_block:
+        state = lax.fori_loop(span.whole[1], span.last, cut, state)
+    if plan.k_blocks > 1:
+        state = lax.fori_loop(*span.whole, functools.partial(step, cut=False), state)
+    if plan.window is not None:
+        state = lax.fori_loop(span.first, span.whole[0], cut, state)
+    return state
 
 
 def _block_sums(plan: Plan, s_BKRS: jax.Array, v_BKSH: jax.Array, maximum_BKR: jax.Array) -> _Sums:
@@ -205,22 +279,23 @@ def _forward(
     q_CBKRH: jax.Array,
     k_DBKSH: jax.Array,
     v_DBKSH: jax.Array,
-    segments: _Segments | None,
+    line_KGD: jax.Array | None,
+    rules: _Rules,
 ) -> _Result:
     def attend_block(carry, block):
         i, q_BKRH = block
-        cut = plan.cut(i)
-        s_BKRS = _logits(plan, q_BKRH, _at(k_DBKSH, cut), segments, i, cut, cut=True)
+        span = plan.span(i, 0 if rules.offset is None else rules.offset)
+
+        def logits(j, *, cut):
+            return _logits(plan, q_BKRH, _at(k_DBKSH, j), line_KGD, rules, i, j, cut=cut)
+
+        def step(j, sums, *, cut):
+            return _join(plan, sums, logits(j, cut=cut), _at(v_DBKSH, j))
+
+        s_BKRS = logits(span.last, cut=True)
         maximum_BKR = jnp.maximum(jnp.max(s_BKRS, axis=-1), _FLOOR)
-        sums = _block_sums(plan, s_BKRS, _at(v_DBKSH, cut), maximum_BKR)
-
-        def step(j, sums):
-            s_BKRS = _logits(plan, q_BKRH, _at(k_DBKSH, j), segments, i, j, cut=False)
-            return _join(plan, sums, s_BKRS, _at(v_DBKSH, j))
-
-        if plan.k_blocks > 1:
-            sums = lax.fori_loop(0, cut, step, sums)
-        return carry, _finish(sums, q_BKRH.dtype)
+        sums = _block_sums(plan, s_BKRS, _at(v_DBKSH, span.last), maximum_BKR)
+        return carry, _finish(_visit(plan, span, step, sums), q_BKRH.dtype)
 
     return _scan_blocks(attend_block, None, q_CBKRH)[1]
 
@@ -234,70 +309,87 @@ def _scan_blocks(function: Any, carry: Any, arrays_C: Any) -> tuple[Any, Any]:
     return carry, jax.tree.map(lambda x: x[None], result)
 
 
+class _Gradients(NamedTuple):
+    """Float32 sums: of k and v for all key blocks with S last, of the bias by distance."""
+
+    d_k_DBKHS: jax.Array
+    d_v_DBKHS: jax.Array
+    d_line_KGD: jax.Array | None
+
+
 def _pair_gradient(
-    plan: Plan,
-    rows: _Rows,
-    k_BKSH: jax.Array,
-    v_BKSH: jax.Array,
-    segments: _Segments | None,
-    i: jax.Array | int,
-    j: jax.Array | int,
-    *,
-    cut: bool,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """float32 (dq [B, K, R, H], dk [B, K, H, S], dv [B, K, H, S]) from one pair of blocks."""
+    rows: _Rows, s_BKRS: jax.Array, k_BKSH: jax.Array, v_BKSH: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """float32 (dq [B, K, R, H], dk [B, K, H, S], dv [B, K, H, S], ds) from one pair of blocks."""
     q_BKRH, d_out_BKRH, lse_BKR, c_BKR, d_entropy_BKR = rows
-    z_BKRS = _logits(plan, q_BKRH, k_BKSH, segments, i, j, cut=cut) - lse_BKR[..., None]
+    z_BKRS = s_BKRS - lse_BKR[..., None]
     p_BKRS = jnp.exp(z_BKRS)
     d_p_BKRS = _einsum('BKRH,BKSH->BKRS', d_out_BKRH, v_BKSH) - c_BKR[..., None]
     if d_entropy_BKR is not None:
         d_p_BKRS -= d_entropy_BKR[..., None] * z_BKRS
-    d_s_BKRS = (p_BKRS * d_p_BKRS).astype(q_BKRH.dtype)
+    exact_BKRS = p_BKRS * d_p_BKRS
+    d_s_BKRS = exact_BKRS.astype(q_BKRH.dtype)
     # dk and dv come out with S last: the small operands q and dout are turned, not d_s and p,
     # whose transposed products run at a third of the speed on a CPU.
     return (
         _einsum('BKRS,BKSH->BKRH', d_s_BKRS, k_BKSH),
         _einsum('BKHR,BKRS->BKHS', q_BKRH.swapaxes(2, 3), d_s_BKRS),
         _einsum('BKHR,BKRS->BKHS', d_out_BKRH.swapaxes(2, 3), p_BKRS.astype(d_out_BKRH.dtype)),
+        exact_BKRS,
     )
 
 
 def _backward(
-    plan: Plan, rows: _Rows, k_DBKSH: jax.Array, v_DBKSH: jax.Array, segments: _Segments | None
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Gradients of q, k and v, in the layout and dtype of each."""
+    plan: Plan,
+    rows: _Rows,
+    k_DBKSH: jax.Array,
+    v_DBKSH: jax.Array,
+    line_KGD: jax.Array | None,
+    rules: _Rules,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
+    """Gradients of q, k, v and the bias, in the layout and dtype of each."""
 
-    def pair(i, j, block_rows, *, cut):
-        k_BKSH, v_BKSH = _at(k_DBKSH, j), _at(v_DBKSH, j)
-        return _pair_gradient(plan, block_rows, k_BKSH, v_BKSH, segments, i, j, cut=cut)
-
-    def block_gradient(carry, block):
+    def block_gradient(sums, block):
         i, block_rows = block
-        last = plan.cut(i)
-        d_q_BKRH, d_k_BKHS, d_v_BKHS = pair(i, last, block_rows, cut=True)
-        if plan.q_blocks == plan.k_blocks == 1:
-            return (d_k_BKHS[None], d_v_BKHS[None]), d_q_BKRH.astype(rows.q_CBKRH.dtype)
+        span = plan.span(i, 0 if rules.offset is None else rules.offset)
 
-        def step(j, sums):
-            d_q_BKRH, d_k_DBKHS, d_v_DBKHS = sums
-            more_q, more_k, more_v = pair(i, j, block_rows, cut=False)
-            return (
-                d_q_BKRH + more_q,
-                _add_at(d_k_DBKHS, j, more_k),
-                _add_at(d_v_DBKHS, j, more_v),
+        def pair(j, *, cut):
+            k_BKSH, v_BKSH = _at(k_DBKSH, j), _at(v_DBKSH, j)
+            s_BKRS = _logits(plan, block_rows.q_CBKRH, k_BKSH, line_KGD, rules, i, j, cut=cut)
+            return _pair_gradient(block_rows, s_BKRS, k_BKSH, v_BKSH)
+
+        def add(j, sums, d_k_BKHS, d_v_BKHS, d_s_BKRS):
+            d_line_KGD = sums.d_line_KGD
+            if d_line_KGD is not None:
+                d_line_KGD = _bias_gradient(plan, d_line_KGD, d_s_BKRS, i, j)
+            if plan.q_blocks == plan.k_blocks == 1:
+                return _Gradients(d_k_BKHS[None], d_v_BKHS[None], d_line_KGD)
+            return _Gradients(
+                _add_at(sums.d_k_DBKHS, j, d_k_BKHS),
+                _add_at(sums.d_v_DBKHS, j, d_v_BKHS),
+                d_line_KGD,
             )
 
-        d_k_DBKHS, d_v_DBKHS = carry
-        sums = d_q_BKRH, _add_at(d_k_DBKHS, last, d_k_BKHS), _add_at(d_v_DBKHS, last, d_v_BKHS)
-        d_q_BKRH, *carry = lax.fori_loop(0, last, step, sums)
-        return tuple(carry), d_q_BKRH.astype(rows.q_CBKRH.dtype)
+        def step(j, state, *, cut):
+            d_q_BKRH, sums = state
+            more_BKRH, *others = pair(j, cut=cut)
+            return d_q_BKRH + more_BKRH, add(j, sums, *others)
+
+        d_q_BKRH, *others = pair(span.last, cut=True)
+        d_q_BKRH, sums = _visit(plan, span, step, (d_q_BKRH, add(span.last, sums, *others)))
+        return sums, d_q_BKRH.astype(rows.q_CBKRH.dtype)
 
     zeros_DBKHS = jnp.zeros_like(k_DBKSH, jnp.float32).swapaxes(3, 4)
-    (d_k_DBKHS, d_v_DBKHS), d_q_CBKRH = _scan_blocks(
-        block_gradient, (zeros_DBKHS, zeros_DBKHS), rows
+    zeros_KGD = None if line_KGD is None else jnp.zeros_like(line_KGD)
+    sums, d_q_CBKRH = _scan_blocks(
+        block_gradient, _Gradients(zeros_DBKHS, zeros_DBKHS, zeros_KGD), rows
     )
-    d_k_DBKSH = d_k_DBKHS.astype(k_DBKSH.dtype).swapaxes(3, 4)
-    return d_q_CBKRH, d_k_DBKSH, d_v_DBKHS.astype(v_DBKSH.dtype).swapaxes(3, 4)
+    return (
+        d_q_CBKRH,
+        sums.d_k_DBKHS.astype(k_DBKSH.dtype).swapaxes(3, 4),
+        sums.d_v_DBKHS.astype(v_DBKSH.dtype).swapaxes(3, 4),
+        sums.d_line_KGD,
+    )
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -306,9 +398,10 @@ def _attend(
     q_CBKRH: jax.Array,
     k_DBKSH: jax.Array,
     v_DBKSH: jax.Array,
-    segments: _Segments | None,
+    line_KGD: jax.Array | None,
+    rules: _Rules,
 ) -> _Result:
-    return _forward(plan, q_CBKRH, k_DBKSH, v_DBKSH, segments)
+    return _forward(plan, q_CBKRH, k_DBKSH, v_DBKSH, line_KGD, rules)
 
 
 def _attend_forward(plan: Plan, *arguments):
@@ -320,7 +413,7 @@ def _attend_forward(plan: Plan, *arguments):
 
 
 def _attend_backward(plan: Plan, saved, cotangents: _Result):
-    (q_CBKRH, k_DBKSH, v_DBKSH, segments), (out_CBKRH, lse_CBKR, entropy_CBKR) = saved
+    (q_CBKRH, k_DBKSH, v_DBKSH, line_KGD, rules), (out_CBKRH, lse_CBKR, entropy_CBKR) = saved
     # An output that is not used downstream has a symbolic zero for its cotangent.
     d_out_CBKRH, d_lse_CBKR, d_entropy_CBKR = (
         None if isinstance(x, SymbolicZero) else x for x in cotangents
@@ -340,7 +433,7 @@ def _attend_backward(plan: Plan, saved, cotangents: _Result):
         jnp.where(empty_CBKR, 0.0, c_CBKR),
         d_entropy_CBKR,
     )
-    return *_backward(plan, rows, k_DBKSH, v_DBKSH, segments), None
+    return *_backward(plan, rows, k_DBKSH, v_DBKSH, line_KGD, rules), None
 
 
 _attend.defvjp(_attend_forward, _attend_backward, symbolic_zeros=True)

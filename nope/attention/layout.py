@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,13 +25,28 @@ _CPU_LOGITS = 2**18
 _CPU_BLOCKS = (64, 512)
 # Elsewhere: large enough to occupy a matrix unit, small enough for any batch. Not measured.
 _ACCELERATOR_BLOCK = 256
+_FAR = 2**30  # further than any key, and positions can be added to it
+
+
+class Span(NamedTuple):
+    """Key blocks first, first + 1, ..., last that one query block sees; `last` is the block to
+    begin with. Of whole[0] <= j < whole[1] it sees every key; the others are cut by a rule."""
+
+    first: jax.Array | int
+    whole: tuple[jax.Array | int, jax.Array | int]
+    last: jax.Array | int
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is static about one call: lengths before padding, and the blocks they are cut into."""
+    """What is static about one call: lengths before padding, and the blocks they are cut into.
+
+    aligned: query t is at position t, and there are as many keys as queries.
+    """
 
     causal: bool
+    window: int | None
+    aligned: bool
     entropy: bool
     queries: int
     keys: int
@@ -45,14 +61,47 @@ class Plan:
     def k_blocks(self) -> int:
         return -(-self.keys // self.k_block)
 
-    def cut(self, i: jax.Array | int) -> jax.Array | int:
-        """The last key block that query block i sees: the only one of which the causal rule or
-        the end of the keys hides a part. Those before it are whole."""
-        return i if self.causal else self.k_blocks - 1
+    @property
+    def one_cut_block(self) -> bool:
+        """Whether all blocks but the last that a query block sees are whole."""
+        return self.window is None and (not self.causal or self.aligned)
+
+    @property
+    def padding_is_hidden(self) -> bool:
+        """Whether the rule alone hides the keys beyond the end from every real query: where
+        query t is at t they lie after it."""
+        return self.causal and self.aligned
+
+    def span(self, i: jax.Array | int, offset: jax.Array | int) -> Span:
+        """What query block i sees. offset: position of query 0."""
+        if self.window is None and not self.causal:
+            last: jax.Array | int = self.k_blocks - 1
+            return Span(0, (0, last), last)
+        if self.one_cut_block:
+            return Span(0, (0, i), i)
+        begin = offset + i * self.q_block  # positions begin <= p < end of the queries
+        end = begin + self.q_block
+        # A query at p sees keys up to p + ahead, and as far back as p - behind.
+        ahead = 0 if self.causal or self.window is None else self.window - 1
+        behind = _FAR if self.window is None else self.window - 1
+        last = jnp.clip((end - 1 + ahead) // self.k_block, 0, self.k_blocks - 1)
+        first = jnp.clip((begin - behind) // self.k_block, 0, last)
+        whole_end = jnp.minimum(begin + ahead + 1, self.keys) // self.k_block
+        whole_begin = -((behind + 1 - end) // self.k_block)  # rounded up
+        whole_end = jnp.clip(whole_end, first, last)
+        return Span(first, (jnp.clip(whole_begin, first, whole_end), whole_end), last)
 
 
 def make_plan(
-    *, causal: bool, entropy: bool, rows: int, queries: int, keys: int, backend: str
+    *,
+    causal: bool,
+    window: int | None = None,
+    aligned: bool = True,
+    entropy: bool,
+    rows: int,
+    queries: int,
+    keys: int,
+    backend: str,
 ) -> Plan:
     """Chooses block sizes. `rows` is B N, the logits matrices that are worked on at once."""
     if backend == 'cpu':
@@ -61,9 +110,13 @@ def make_plan(
         target = min(max(side, smallest), largest)
     else:
         target = _ACCELERATOR_BLOCK
+    aligned = aligned and queries == keys
     q_block = _block(queries, target)
-    k_block = q_block if causal else _block(keys, target)
-    return Plan(causal, entropy, queries, keys, q_block, k_block)
+    k_block = q_block
+    if not (causal and aligned):
+        # Few queries, as in decoding: as many logits at a time from more keys.
+        k_block = _block(keys, target * 2 ** int(math.log2(max(target // q_block, 1))))
+    return Plan(causal, window, aligned, entropy, queries, keys, q_block, k_block)
 
 
 def _block(length: int, target: int) -> int:

@@ -8,11 +8,18 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from nope.attention.bias import Bias, as_array
 from nope.attention.structure import AttentionOutput, Mask
 
 
 def reference_attention(
-    q_BTNH: jax.Array, k_BSKH: jax.Array, v_BSKH: jax.Array, *, mask: Mask, entropy: bool
+    q_BTNH: jax.Array,
+    k_BSKH: jax.Array,
+    v_BSKH: jax.Array,
+    *,
+    mask: Mask,
+    bias: Bias | None,
+    entropy: bool,
 ) -> AttentionOutput:
     """softmax(q k^T) v with its log-sum-exp and entropy; see `nope.attention.api.attention`.
 
@@ -26,6 +33,9 @@ def reference_attention(
     exact = jax.lax.Precision.HIGHEST
 
     logits_BKGTS = jnp.einsum('BTKGH,BSKH->BKGTS', q_BTKGH, k_BSKH, precision=exact)
+    if bias is not None:
+        bias_NTS = as_array(bias, T, S, mask.offset)
+        logits_BKGTS += bias_NTS.reshape(K, N // K, T, S).astype(precise)
     seen_BKGTS = mask.as_array(B, T, S)[:, None, None]
     any_BKGT1 = jnp.any(seen_BKGTS, axis=-1, keepdims=True)
     max_BKGT1 = jnp.max(logits_BKGTS, axis=-1, keepdims=True, where=seen_BKGTS, initial=-jnp.inf)

@@ -1,7 +1,7 @@
 """Structured values that say who sees whom, and what attention returns.
 
 Nothing here holds a dense [T, S] array: a mask is a rule plus O(T) arrays, from which a
-chunked loop or a kernel computes the few entries it works on.
+chunked loop or a kernel computes the few entries it works on. Biases are in `bias.py`.
 """
 
 from __future__ import annotations
@@ -30,24 +30,31 @@ class AttentionOutput(NamedTuple):
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=('q_segments_BT', 'kv_segments_BS'),
-    meta_fields=('causal',),
+    data_fields=('q_segments_BT', 'kv_segments_BS', 'offset'),
+    meta_fields=('causal', 'window'),
 )
 @dataclasses.dataclass(frozen=True)
 class Mask:
     """Which keys a query sees: those that pass every rule below.
 
-    causal: query i sees keys j <= i. Needs T == S.
+    causal: a query at position i sees keys j <= i.
     q_segments_BT, kv_segments_BS: integer ids, given together; a query sees the keys whose
         id equals its own. No id is special: padding is a segment like any other (give it an
         id that no document has). A query whose id no visible key carries sees nothing.
+    window: a query sees keys nearer than this, |i - j| < window (itself and window - 1 more on
+        a side); None for all.
+    offset: position of the first query among the keys, an integer or an int32 scalar: query t
+        is at offset + t. For queries that continue cached keys. None: 0, and under `causal`
+        as many queries as keys.
 
-    A pytree: `causal` is static, the ids are arrays (and may be traced).
+    A pytree: `causal` and `window` are static, ids and offset are arrays (and may be traced).
     """
 
     causal: bool = True
     q_segments_BT: jax.Array | None = None
     kv_segments_BS: jax.Array | None = None
+    window: int | None = None
+    offset: int | jax.Array | None = None
 
     @property
     def segmented(self) -> bool:
@@ -56,9 +63,19 @@ class Mask:
 
     def check(self, batch: int, queries: int, keys: int) -> None:
         """Raises ValueError where the mask does not fit [B, T] queries and [B, S] keys."""
-        if self.causal and queries != keys:
+        if self.causal and self.offset is None and queries != keys:
             raise ValueError(
-                f'mask.causal=True needs as many queries as keys, got T={queries} and S={keys}'
+                f'mask.causal=True without mask.offset needs as many queries as keys, got '
+                f'T={queries} and S={keys}'
+            )
+        if self.window is not None and self.window < 1:
+            raise ValueError(f'mask.window is {self.window}; it must be at least 1, or None')
+        if self.offset is not None and (
+            jnp.shape(self.offset) or not jnp.issubdtype(jnp.result_type(self.offset), jnp.integer)
+        ):
+            raise ValueError(
+                f'mask.offset has shape {jnp.shape(self.offset)} and dtype '
+                f'{jnp.result_type(self.offset)}, expected an integer scalar'
             )
         if (self.q_segments_BT is None) != (self.kv_segments_BS is None):
             missing = 'q_segments_BT' if self.q_segments_BT is None else 'kv_segments_BS'
@@ -86,7 +103,8 @@ class Mask:
         """The rule on one block, from the block's own indices and segment ids.
 
         Args:
-          q_index_T, k_index_S: positions in the whole sequence, [T'] and [S'].
+          q_index_T, k_index_S: positions in the whole sequence, [T'] and [S']; those of queries
+            with the offset already added.
           q_segments_BT, kv_segments_BS: the ids at those positions, [B, T'] and [B, S'].
 
         Returns:
@@ -95,6 +113,11 @@ class Mask:
         seen = None
         if self.causal:
             seen = (q_index_T[:, None] >= k_index_S[None, :])[None]
+        if self.window is not None:
+            near = q_index_T[:, None] < (k_index_S + self.window)[None, :]
+            if not self.causal:
+                near &= (q_index_T + self.window)[:, None] > k_index_S[None, :]
+            seen = near[None] if seen is None else seen & near[None]
         if q_segments_BT is not None and kv_segments_BS is not None:
             same = q_segments_BT[:, :, None] == kv_segments_BS[:, None, :]
             seen = same if seen is None else seen & same
@@ -102,7 +125,8 @@ class Mask:
 
     def as_array(self, batch: int, queries: int, keys: int) -> jax.Array:
         """The dense mask, bool [B, T, S]. O(T S) memory: for the reference and for tests."""
+        first = 0 if self.offset is None else self.offset
         seen = self.visible(
-            jnp.arange(queries), jnp.arange(keys), self.q_segments_BT, self.kv_segments_BS
+            first + jnp.arange(queries), jnp.arange(keys), self.q_segments_BT, self.kv_segments_BS
         )
         return jnp.broadcast_to(True if seen is None else seen, (batch, queries, keys))

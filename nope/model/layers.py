@@ -6,8 +6,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from nope.attention import AttentionOutput, Mask, attention
-from nope.model import lam
+from nope.attention import Mask
+from nope.model import context, lam
 from nope.model.config import ModelConfig
 
 
@@ -31,19 +31,10 @@ def project(x_BTC: jax.Array, weight_CE: jax.Array) -> jax.Array:
     (twice as fast there; on accelerators the reshapes are free). Where the sequence is
     sharded the merged axis could not be, and the axes stay apart.
     """
-    if _sequence_sharded():
+    if context.sequence_sharded():
         return x_BTC @ weight_CE
     B, T, C = x_BTC.shape
     return (x_BTC.reshape(B * T, C) @ weight_CE).reshape(B, T, -1)
-
-
-def _sequence_sharded() -> bool:
-    """Whether the current mesh and rules split the sequence."""
-    sizes = dict(jax.sharding.get_abstract_mesh().shape)
-    spec = nn.logical_to_mesh_axes(('sequence',))
-    axes = spec[0] if spec is not None else None
-    names = (axes,) if isinstance(axes, str) else tuple(axes or ())
-    return any(sizes.get(name, 1) > 1 for name in names)
 
 
 def weight_initializer(config: ModelConfig) -> jax.nn.initializers.Initializer:
@@ -91,7 +82,7 @@ class SelfAttention(nn.Module):
         k_BTKH = self._project(x_BTD, 'key', c.kv_heads, 'kv_heads')
         v_BTKH = self._project(x_BTD, 'value', c.kv_heads, 'kv_heads')
         q_BTNH, k_BTKH = c.position.encode(q_BTNH, k_BTKH, positions_BT, length)
-        seen: AttentionOutput = attention(
+        seen = context.attend(
             lam.scale_queries(q_BTNH, multiples_N),
             k_BTKH,
             v_BTKH,

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from nope.attention import Mask, api, attention
+from nope.attention import Alibi, Buckets, Mask, api, attention
 
 
 def shapes(B=2, T=8, S=8, N=4, K=2, H=16, dtype='float32'):
@@ -53,7 +53,10 @@ def test_keys_and_values_differ() -> None:
 
 
 def test_causal_needs_as_many_keys_as_queries() -> None:
-    refused('mask.causal=True needs as many queries as keys, got T=8 and S=9', *shapes(S=9))
+    refused('needs as many queries as keys, got T=8 and S=9', *shapes(S=9))
+    late = Mask(offset=1)
+    out = jax.eval_shape(lambda *qkv: attention(*qkv, mask=late).out, *shapes(S=9))
+    assert out.shape == (2, 8, 4, 16)
 
 
 def test_missing_axis() -> None:
@@ -89,6 +92,22 @@ def test_segments() -> None:
         *shapes(),
         mask=Mask(True, ids.astype(jnp.float32), ids),
     )
+
+
+def test_windows_and_offsets() -> None:
+    refused('mask.window is 0; it must be at least 1', *shapes(), mask=Mask(window=0))
+    for offset in (1.0, jnp.zeros(2, jnp.int32)):
+        refused('mask.offset has shape', *shapes(S=9), mask=Mask(offset=offset))
+
+
+def test_biases() -> None:
+    refused('bias is for 3 heads, q_BTNH has 4', *shapes(), bias=Alibi(jnp.ones(3)))
+    refused(r'bias.slopes_N has shape \(\), expected', *shapes(), bias=Alibi(jnp.ones(())))
+    refused(r'bias.table_PN has shape \(32,\)', *shapes(), bias=Buckets(jnp.ones(32)))
+    refused('bias.table_PN has 1 buckets', *shapes(), bias=Buckets(jnp.ones((1, 4))))
+    refused('bias.max_distance is 16', *shapes(), bias=Buckets(jnp.ones((32, 4)), 16))
+    too_few = Buckets(jnp.ones((3, 4)), bidirectional=True)
+    refused('4 where bidirectional', *shapes(), bias=too_few)
 
 
 def test_the_choice_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.attention import attention, layout
+from nope.attention import Buckets, Mask, attention, layout
 from nope.attention.cases import TEST_CASES, Case, make_inputs
 from tests.attention.contract import (
     QUICK,
@@ -26,29 +26,38 @@ class TestChunked(AttentionContract):
     implementation = 'chunked'
 
 
-@pytest.mark.parametrize('name', ['ragged', 'grouped', 'packed', 'full_empty_rows'])
+SMALL_BLOCKS = (
+    'ragged', 'grouped', 'packed', 'full_empty_rows', 'cached_early', 'window', 'window_full',
+    'buckets_full', 'every_rule',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize('name', SMALL_BLOCKS)
 def test_small_blocks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops of many steps."""
     monkeypatch.setattr(layout, '_CPU_BLOCKS', (16, 16))
     assert_agrees('chunked', next(case for case in TEST_CASES if case.name == name))
 
 
-def program(length: int, *, backward: bool):
+def program(length: int, *, backward: bool, biased: bool = False):
     """The compiled attention of 2 heads over `length` positions."""
     shape = jax.ShapeDtypeStruct((1, length, 2, 16), 'float32')
 
     def forward(q, k, v):
-        result = attention(q, k, v, entropy=True, implementation='chunked')
+        bias = Buckets(jnp.arange(64.0).reshape(32, 2) * q[0, 0, 0, 0]) if biased else None
+        mask = Mask(window=length // 2) if biased else Mask()
+        result = attention(q, k, v, mask=mask, bias=bias, entropy=True, implementation='chunked')
         return (jnp.sum(result.out) + jnp.sum(result.lse) + jnp.sum(result.entropy)), result
 
     function = jax.grad(forward, argnums=(0, 1, 2), has_aux=True) if backward else forward
     return jax.jit(function).lower(shape, shape, shape).compile(QUICK)
 
 
+@pytest.mark.parametrize('biased', [False, True], ids=['plain', 'window_and_bias'])
 @pytest.mark.parametrize('backward', [False, True], ids=['forward', 'backward'])
-def test_memory_is_linear_in_length(backward: bool) -> None:
+def test_memory_is_linear_in_length(backward: bool, biased: bool) -> None:
     temporary = [
-        program(length, backward=backward).memory_analysis().temp_size_in_bytes
+        program(length, backward=backward, biased=biased).memory_analysis().temp_size_in_bytes
         for length in (2048, 4096, 8192)
     ]
     assert temporary[1] < 2.3 * temporary[0]
@@ -59,7 +68,7 @@ def test_memory_is_linear_in_length(backward: bool) -> None:
 
 def test_no_array_is_as_large_as_the_scores() -> None:
     """Not even among the inputs and constants: the text of the program has no T x T shape."""
-    assert '2048,2048' not in program(2048, backward=True).as_text()
+    assert '2048,2048' not in program(2048, backward=True, biased=True).as_text()
 
 
 def test_blocks_above_the_diagonal_are_not_visited() -> None:
@@ -76,6 +85,45 @@ def test_blocks_above_the_diagonal_are_not_visited() -> None:
     result = jax.jit(functools.partial(attention, implementation='chunked'))(inputs.q_BTNH, k, v)
     assert np.all(np.isfinite(np.asarray(result.out[:, : plan.q_block])))
     assert np.all(np.isnan(np.asarray(result.out[:, plan.q_block :])))
+
+
+@pytest.mark.parametrize('causal', [True, False])
+def test_blocks_out_of_the_window_are_not_visited(
+    causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NaN beyond the blocks that the window of the last query block reaches."""
+    monkeypatch.setattr(layout, '_CPU_BLOCKS', (32, 32))
+    inputs = make_inputs(Case('', 1, 256, 256, 32, 32, 8, causal=causal, window=33))
+    early_S = jnp.arange(256) < 192
+    k, v = (
+        jnp.where(early_S[None, :, None, None], jnp.nan, x) for x in (inputs.k_BSKH, inputs.v_BSKH)
+    )
+    function = functools.partial(attention, implementation='chunked', mask=inputs.mask)
+    result = jax.jit(function)(inputs.q_BTNH, k, v)
+    assert np.all(np.isfinite(np.asarray(result.out[:, 224:])))
+    assert np.all(np.isnan(np.asarray(result.out[:, :192])))
+
+
+@pytest.mark.parametrize('offset', [None, 0, 7, 40])
+@pytest.mark.parametrize('window', [None, 1, 9, 50])
+@pytest.mark.parametrize('causal', [True, False])
+def test_a_span_holds_all_that_is_seen(
+    causal: bool, window: int | None, offset: int | None
+) -> None:
+    """And calls whole what is; by the dense mask."""
+    queries, keys, block = 37, 37 if offset is None else 61, 8
+    plan = layout.Plan(causal, window, offset is None, False, queries, keys, block, block)
+    dense = np.asarray(Mask(causal, window=window, offset=offset).as_array(1, queries, keys))[0]
+    for i in range(plan.q_blocks):
+        span = jax.tree.map(int, plan.span(i, offset or 0))
+        rows = dense[i * block : (i + 1) * block]
+        assert 0 <= span.first <= span.whole[0] <= span.whole[1] <= span.last < plan.k_blocks
+        for j in range(plan.k_blocks):
+            seen = rows[:, j * block : (j + 1) * block]
+            if seen.any():
+                assert span.first <= j <= span.last
+            if span.whole[0] <= j < span.whole[1]:
+                assert seen.all() and seen.shape[1] == block
 
 
 def test_one_block_has_no_loop() -> None:

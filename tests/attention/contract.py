@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.attention import AttentionOutput, Mask, attention
+from nope.attention import Alibi, AttentionOutput, Mask, attention
 from nope.attention.cases import TEST_CASES, Case, Inputs, make_inputs
 from nope.attention.reference import reference_attention
 
@@ -33,11 +33,12 @@ OUTPUTS = ('out', 'lse', 'entropy')
 def value_and_gradients(
     function: Callable[..., AttentionOutput], inputs: Inputs, outputs: tuple[str, ...] = OUTPUTS
 ) -> tuple[AttentionOutput, tuple[np.ndarray, ...]]:
-    """Everything `function` computes, with gradients pulled back from the named outputs."""
+    """Everything `function` computes, with gradients pulled back from the named outputs: of q, k,
+    v and the parameters of the bias."""
     weights = {'out': inputs.d_out_BTNH, 'lse': inputs.d_lse_BNT, 'entropy': inputs.d_entropy_BNT}
 
-    def pulled(q, k, v, mask):
-        result = function(q, k, v, mask=mask, entropy='entropy' in outputs)
+    def pulled(q, k, v, bias, mask):
+        result = function(q, k, v, mask=mask, bias=bias, entropy='entropy' in outputs)
         # Rows that see nothing have no lse to pull on.
         finite = result._replace(lse=jnp.where(jnp.isfinite(result.lse), result.lse, 0.0))
         products = (
@@ -45,9 +46,10 @@ def value_and_gradients(
         )
         return sum(map(jnp.sum, products)), result
 
-    gradient = jax.jit(jax.grad(pulled, argnums=(0, 1, 2), has_aux=True), compiler_options=QUICK)
-    gradients, result = gradient(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.mask)
-    return jax.tree.map(np.asarray, (result, gradients))
+    gradient = jax.jit(jax.grad(pulled, argnums=(0, 1, 2, 3), has_aux=True), compiler_options=QUICK)
+    arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.bias
+    gradients, result = gradient(*arrays, inputs.mask)
+    return jax.tree.map(np.asarray, (result, tuple(jax.tree.leaves(gradients))))
 
 
 @functools.cache
@@ -62,7 +64,9 @@ def expected(case: Case, outputs: tuple[str, ...] = OUTPUTS):
     with jax.enable_x64(True):
         inputs = make_inputs(case)
         arrays = {
-            field.name: jnp.asarray(getattr(inputs, field.name), 'float64')
+            field.name: jax.tree.map(
+                lambda x: jnp.asarray(x, 'float64'), getattr(inputs, field.name)
+            )
             for field in dataclasses.fields(inputs)
             if field.name != 'mask'
         }
@@ -83,8 +87,8 @@ def assert_agrees(implementation: str, case: Case, outputs: tuple[str, ...] = OU
         assert array.dtype == (case.dtype if name == 'out' else 'float32')
         # lse and entropy are float32 sums whatever the dtype of the inputs.
         assert_close(array, wanted, tolerance if name == 'out' else TOLERANCE['float32'])
-    for array, wanted in zip(gradients, right_gradients, strict=True):
-        assert array.dtype == case.dtype
+    for index, (array, wanted) in enumerate(zip(gradients, right_gradients, strict=True)):
+        assert array.dtype == (case.dtype if index < 3 else 'float32')
         assert np.all(np.isfinite(array.astype(np.float32)))
         assert_close(array, wanted, tolerance)
 
@@ -181,6 +185,59 @@ class AttentionContract:
             assert_close(packed.out[:, piece], alone.out, TOLERANCE['float32'])
             assert_close(packed.lse[..., piece], alone.lse, TOLERANCE['float32'])
             assert_close(packed.entropy[..., piece], alone.entropy, TOLERANCE['float32'])
+
+    def test_cached_queries_are_rows_of_the_whole(self) -> None:
+        """One compilation serves every offset."""
+        inputs = make_inputs(Case('', 1, 150, 150, 32, 16, 8, window=90, bias='alibi'))
+        q, k, v = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
+
+        def run(q, offset=None):
+            mask = dataclasses.replace(inputs.mask, offset=offset)
+            return attention(
+                q, k, v, mask=mask, bias=inputs.bias, entropy=True,
+                implementation=self.implementation,
+            )  # fmt: skip
+
+        whole = jax.jit(lambda q: run(q), compiler_options=QUICK)(q)
+        at = jax.jit(run, compiler_options=QUICK)
+        for first in (0, 1, 63, 64, 147):
+            part = at(q[:, first : first + 3], jnp.int32(first))
+            rows = slice(first, first + 3)
+            assert_close(part.out, whole.out[:, rows], TOLERANCE['float32'])
+            assert_close(part.lse, whole.lse[..., rows], TOLERANCE['float32'])
+            assert_close(part.entropy, whole.entropy[..., rows], TOLERANCE['float32'])
+        assert at._cache_size() == 1
+
+    @pytest.mark.parametrize('length', [40, 150])
+    def test_alibi_is_a_slope_along_the_keys(self, length: int) -> None:
+        """-m (i - j) = m j - m i: one more coordinate of q and k, and a shift of the row."""
+        inputs = make_inputs(Case('', 1, length, length, 4, 4, 8, bias='alibi'))
+        assert isinstance(inputs.bias, Alibi)
+        slopes_N, at_T = inputs.bias.slopes_N, jnp.arange(float(length))
+        wide = [(0, 0), (0, 0), (0, 0), (0, 1)]
+        q = jnp.pad(inputs.q_BTNH, wide).at[..., 8].set(slopes_N)
+        k = jnp.pad(inputs.k_BSKH, wide).at[..., 8].set(at_T[:, None])
+        v = jnp.pad(inputs.v_BSKH, wide)
+        sloped = self.attend(q, k, v, entropy=True)
+        function = functools.partial(attention, implementation=self.implementation, entropy=True)
+        biased = function(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, bias=inputs.bias)
+        assert_close(biased.out, sloped.out[..., :8], 2e-5)
+        assert_close(biased.lse, sloped.lse - slopes_N[:, None] * at_T, 2e-5)
+        assert_close(biased.entropy, sloped.entropy, 2e-5)
+
+    @pytest.mark.parametrize('logits', [
+        [1e4, 1e4, 1e4], [-1e4, -1e4], [1e4, -1e4, 0.0], [30.0, -30.0, 0.0], [0.0, 1e4 - 1, 1e4],
+    ])  # fmt: skip
+    def test_extreme_logits(self, logits: list[float]) -> None:
+        result = self.from_logits(logits)
+        exact = np.asarray(logits, np.float64)
+        weights = np.exp(exact - exact.max())
+        lse = exact.max() + np.log(weights.sum())
+        weights /= weights.sum()
+        logs = np.log(weights, where=weights > 0, out=np.zeros_like(weights))
+        np.testing.assert_allclose(result.out[0, 0, 0], weights, atol=1e-6)
+        np.testing.assert_allclose(result.lse[0, 0, 0], lse, rtol=1e-6)
+        np.testing.assert_allclose(result.entropy[0, 0, 0], -(weights * logs).sum(), atol=1e-5)
 
     @pytest.mark.parametrize('offset', [-300.0, 300.0])
     def test_an_offset_of_the_logits_changes_only_lse(self, offset: float) -> None:

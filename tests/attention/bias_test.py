@@ -1,0 +1,74 @@
+"""Biases are functions of the distance, and their line of numbers is the dense array."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope.attention.bias import Alibi, Buckets, as_array, distances, toeplitz
+
+SIZES = [(1, 1), (1, 6), (6, 1), (4, 7), (7, 4), (5, 5)]
+
+
+@pytest.mark.parametrize(('queries', 'keys'), SIZES)
+def test_a_line_spreads_over_diagonals(queries: int, keys: int) -> None:
+    line_ND = np.arange(2.0 * (queries + keys - 1)).reshape(2, -1)
+    block = np.asarray(toeplitz(jnp.asarray(line_ND), queries))
+    assert block.shape == (2, queries, keys)
+    for t, s in np.ndindex(queries, keys):
+        np.testing.assert_array_equal(block[:, t, s], line_ND[:, t - s + keys - 1])
+
+
+@pytest.mark.parametrize(('queries', 'keys'), SIZES)
+def test_its_transpose_sums_over_diagonals(queries: int, keys: int) -> None:
+    size = queries + keys - 1
+    block_TS = np.random.default_rng(0).standard_normal((queries, keys)).astype(np.float32)
+    turn = jax.linear_transpose(
+        lambda line: toeplitz(line, queries), jax.ShapeDtypeStruct((size,), jnp.float32)
+    )
+    (line_D,) = turn(jnp.asarray(block_TS))
+    wanted_D = np.zeros(size)
+    for t, s in np.ndindex(queries, keys):
+        wanted_D[t - s + keys - 1] += block_TS[t, s]
+    np.testing.assert_allclose(line_D, wanted_D, atol=1e-6)
+
+
+@pytest.mark.parametrize('offset', [None, 0, 5])
+@pytest.mark.parametrize(('queries', 'keys'), SIZES)
+@pytest.mark.parametrize('kind', ['alibi', 'buckets', 'two_sided'])
+def test_line_and_dense_array_agree(kind: str, queries: int, keys: int, offset: int | None) -> None:
+    rng = np.random.default_rng(0)
+    bias = {
+        'alibi': Alibi(jnp.asarray(rng.random(2))),
+        'buckets': Buckets(jnp.asarray(rng.random((8, 2))), max_distance=10),
+        'two_sided': Buckets(jnp.asarray(rng.random((8, 2))), 10, bidirectional=True),
+    }[kind]
+    line_ND = bias.by_distance(distances(queries, keys, offset))
+    np.testing.assert_array_equal(toeplitz(line_ND, queries), as_array(bias, queries, keys, offset))
+
+
+def test_alibi_falls_with_distance() -> None:
+    line_ND = Alibi(jnp.asarray([0.5, 0.25])).by_distance(jnp.asarray([-2, 0, 3]))
+    np.testing.assert_array_equal(line_ND, [[-1.0, 0.0, -1.5], [-0.5, 0.0, -0.75]])
+
+
+def test_buckets_are_those_of_t5() -> None:
+    path = pathlib.Path(__file__).parent / 't5_buckets.json'
+    wanted = json.loads(path.read_text())['buckets']
+    bias = Buckets(jnp.zeros((32, 1)))
+    np.testing.assert_array_equal(bias.bucket(jnp.arange(len(wanted))), wanted)
+    np.testing.assert_array_equal(bias.bucket(jnp.asarray([-5, -1, 0, 10**6])), [0, 0, 0, 31])
+
+
+def test_two_sided_buckets_mirror_each_other() -> None:
+    bias = Buckets(jnp.zeros((32, 1)), bidirectional=True)
+    distance = jnp.arange(1, 300)
+    before, after = bias.bucket(distance), bias.bucket(-distance)
+    np.testing.assert_array_equal(after, before + 16)
+    one_sided = Buckets(jnp.zeros((16, 1))).bucket(distance)
+    np.testing.assert_array_equal(before, one_sided)

@@ -1,0 +1,89 @@
+"""Parts of the keys, combined, are the attention over all of them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope.attention import AttentionOutput, Mask, attention
+from nope.attention.cases import Case, make_inputs
+from nope.attention.combine import combine
+from tests.attention.contract import OUTPUTS, TOLERANCE, assert_close, value_and_gradients
+
+CASES = [
+    Case('causal', 2, 60, 60, 4, 2, 8),
+    Case('empty_rows', 2, 60, 60, 4, 2, 8, segments='empty'),
+    Case('full', 2, 40, 70, 4, 2, 8, causal=False, bias='alibi'),
+]
+
+
+def in_parts(cuts: tuple[int, ...], q, k, v, *, mask: Mask, bias, entropy) -> AttentionOutput:
+    """Attention over k[:, :cuts[0]], k[:, cuts[0]:cuts[1]], ..., combined from the left."""
+    ends = [0, *cuts, k.shape[1]]
+    parts = []
+    for begin, end in itertools.pairwise(ends):
+        ids = mask.kv_segments_BS
+        here = Mask(
+            mask.causal,
+            mask.q_segments_BT,
+            None if ids is None else ids[:, begin:end],
+            offset=-begin,
+        )
+        some = slice(begin, end)
+        parts.append(
+            attention(
+                q, k[:, some], v[:, some], mask=here, bias=bias, entropy=entropy,
+                implementation='reference',
+            )
+        )  # fmt: skip
+    return functools.reduce(combine, parts)
+
+
+@pytest.mark.parametrize('cuts', [(1,), (20,), (20, 21, 45)])
+@pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
+def test_parts_make_the_whole(case: Case, cuts: tuple[int, ...]) -> None:
+    """Values and gradients. Early queries see nothing of the late parts."""
+    inputs = make_inputs(case)
+    whole = functools.partial(attention, implementation='reference')
+    wanted = value_and_gradients(whole, inputs, OUTPUTS)
+    found = value_and_gradients(functools.partial(in_parts, cuts), inputs, OUTPUTS)
+    for array, right in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert_close(array, right, 2 * TOLERANCE['float32'])
+
+
+def one_row(lse: float, entropy: float, out: float) -> AttentionOutput:
+    return AttentionOutput(
+        jnp.full((1, 1, 1, 1), out), jnp.full((1, 1, 1), lse), jnp.full((1, 1, 1), entropy)
+    )
+
+
+def test_equal_parts_add_the_entropy_of_a_fair_choice() -> None:
+    both = combine(one_row(3.0, 0.5, 1.0), one_row(3.0, 0.7, 2.0))
+    np.testing.assert_allclose(both.out.item(), 1.5, rtol=1e-6)
+    np.testing.assert_allclose(both.lse.item(), 3.0 + np.log(2), rtol=1e-6)
+    np.testing.assert_allclose(both.entropy.item(), 0.6 + np.log(2), rtol=1e-6)
+
+
+@pytest.mark.parametrize('far', [1e4, -1e4])
+def test_a_part_that_dominates_is_the_whole(far: float) -> None:
+    strong, weak = one_row(far, 0.5, 1.0), one_row(far - 2000.0, 0.7, 2.0)
+    for both in (combine(strong, weak), combine(weak, strong)):
+        assert [x.item() for x in both] == [1.0, far, 0.5]
+
+
+def test_nothing_and_nothing_is_nothing() -> None:
+    nothing = one_row(-np.inf, 0.0, 0.0)
+    assert [x.item() for x in combine(nothing, nothing)] == [0.0, -np.inf, 0.0]
+    something = one_row(1.0, 0.5, 2.0)
+    for both in (combine(nothing, something), combine(something, nothing)):
+        assert [x.item() for x in both] == [2.0, 1.0, 0.5]
+
+
+def test_without_entropy_there_is_none() -> None:
+    part = one_row(1.0, 0.5, 2.0)
+    assert combine(part, part._replace(entropy=None)).entropy is None

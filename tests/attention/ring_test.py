@@ -1,0 +1,76 @@
+"""A sequence split over devices has the attention of the whole one, in values and gradients."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import AxisType, PartitionSpec
+
+from nope.attention import AttentionOutput, Mask, attention
+from nope.attention.cases import Case, make_inputs
+from nope.attention.ring import ring_attention
+from tests.attention.contract import OUTPUTS, QUICK, TOLERANCE, assert_close, value_and_gradients
+
+CASES = [
+    Case('causal', 2, 160, 160, 8, 4, 8),
+    Case('one_row_a_device', 2, 4, 4, 4, 2, 8),
+    Case('bias', 2, 160, 160, 8, 4, 8, bias='buckets'),
+    Case('every_rule', 2, 160, 160, 8, 4, 8, segments='packed', window=50, bias='alibi'),
+    Case('empty_rows', 2, 120, 120, 8, 4, 8, segments='empty'),
+    Case('full', 2, 40, 120, 8, 4, 8, causal=False, bias='buckets_two_sided'),
+    Case('cached', 2, 40, 120, 8, 4, 8, offset=80),
+    Case('bfloat16', 2, 160, 160, 8, 4, 8, dtype='bfloat16'),
+]
+
+
+def over_devices(q, k, v, *, mask: Mask, bias, entropy: bool) -> AttentionOutput:
+    """Two groups of four devices: the batch over the groups, the sequence around each ring."""
+    mesh = jax.make_mesh((2, 4), ('data', 'context'), axis_types=(AxisType.Auto,) * 2)
+    sharded, whole = PartitionSpec('data', 'context'), PartitionSpec()
+    by_row = PartitionSpec('data', None, 'context')
+
+    def local(q, k, v, ids, offset, bias) -> AttentionOutput:
+        here = Mask(mask.causal, *ids, mask.window, offset)
+        return ring_attention(q, k, v, axis='context', mask=here, bias=bias, entropy=entropy)
+
+    function = jax.shard_map(
+        local,
+        mesh=mesh,
+        in_specs=(sharded, sharded, sharded, sharded, whole, whole),
+        out_specs=AttentionOutput(sharded, by_row, by_row if entropy else None),
+        check_vma=False,
+    )
+    ids = mask.q_segments_BT, mask.kv_segments_BS
+    return function(q, k, v, ids, mask.offset, bias)
+
+
+@pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
+def test_a_ring_is_one_device(case: Case) -> None:
+    inputs = make_inputs(case)
+    one = functools.partial(attention, implementation='chunked')
+    wanted = value_and_gradients(one, inputs, OUTPUTS)
+    found = value_and_gradients(over_devices, inputs, OUTPUTS)
+    for array, right in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert array.dtype == right.dtype
+        assert_close(array, right, 2 * TOLERANCE[case.dtype])
+
+
+def test_no_device_holds_all_keys() -> None:
+    """Keys travel from neighbour to neighbour and are gathered nowhere."""
+    inputs = make_inputs(Case('', 2, 160, 160, 8, 4, 8))
+    function = functools.partial(over_devices, mask=Mask(), bias=None, entropy=True)
+    lowered = jax.jit(function).lower(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH)
+    text = lowered.compile(QUICK).as_text()
+    assert 'collective-permute' in text
+    assert 'all-gather' not in text and 'all-to-all' not in text
+
+
+def test_entropy_is_none_where_not_asked_for() -> None:
+    inputs = make_inputs(CASES[0])
+    function = functools.partial(over_devices, mask=Mask(), bias=None, entropy=False)
+    result = jax.jit(function)(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH)
+    assert result.entropy is None
+    assert np.all(np.isfinite(result.out))
