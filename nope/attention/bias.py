@@ -90,8 +90,8 @@ class Buckets:
         # A distance is a bucket's if it reaches the smallest one of it: exact in integers, where
         # a float32 logarithm may fall short of a whole number.
         edges = [self._smallest(bucket, exact, size) for bucket in range(1, size)]
-        passed = jnp.searchsorted(jnp.asarray(edges), distance_D, side='right')
-        return jnp.asarray(first + passed, jnp.int32)
+        passed_D = jnp.sum(distance_D[:, None] >= jnp.asarray(edges), axis=1)
+        return jnp.asarray(first + passed_D, jnp.int32)
 
     def _one_side(self) -> int:
         return jnp.shape(self.table_PN)[0] // (2 if self.bidirectional else 1)

@@ -170,8 +170,6 @@ def _logits(
         q_ids_BR = jnp.tile(_at(rules.segments.q_CBT, i), (1, groups))
         kv_ids_BS = _at(rules.segments.kv_DBS, j)
     rule = Mask(causal=plan.causal and cut, window=plan.window if cut else None)
-    if not plan.causal and plan.window is None:
-        rule = Mask(causal=False)
     seen_BRS = rule.visible(q_index_R, k_index_S, q_ids_BR, kv_ids_BS)
     if cut and not plan.padding_is_hidden and plan.keys % plan.k_block:
         inside_11S = (k_index_S < plan.keys)[None, None]
@@ -216,11 +214,12 @@ def _line_start(plan: Plan, i: jax.Array | int, j: jax.Array | int) -> jax.Array
 
 def _visit(plan: Plan, span: Span, step: Any, state: Any) -> Any:
     """`state = step(j, state, cut=...)` over the key blocks of `span` but the last."""
+    if plan.k_blocks == 1:
+        return state
     cut = functools.partial(step, cut=True)
     if not plan.one_cut_block:
         state = lax.fori_loop(span.whole[1], span.last, cut, state)
-    if plan.k_blocks > 1:
-        state = lax.fori_loop(*span.whole, functools.partial(step, cut=False), state)
+    state = lax.fori_loop(*span.whole, functools.partial(step, cut=False), state)
     if plan.window is not None:
         state = lax.fori_loop(span.first, span.whole[0], cut, state)
     return state

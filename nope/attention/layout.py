@@ -74,11 +74,9 @@ class Plan:
 
     def span(self, i: jax.Array | int, offset: jax.Array | int) -> Span:
         """What query block i sees. offset: position of query 0."""
-        if self.window is None and not self.causal:
-            last: jax.Array | int = self.k_blocks - 1
-            return Span(0, (0, last), last)
         if self.one_cut_block:
-            return Span(0, (0, i), i)
+            last = i if self.causal else self.k_blocks - 1
+            return Span(0, (0, last), last)
         begin = offset + i * self.q_block  # positions begin <= p < end of the queries
         end = begin + self.q_block
         # A query at p sees keys up to p + ahead, and as far back as p - behind.

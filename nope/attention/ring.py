@@ -2,8 +2,10 @@
 
 Every device keeps its queries. Keys, values and their segment ids travel around the ring, one
 neighbour at a time, and each device joins what it computes on them to what it has (`combine`).
-No device ever holds more than its share of two shards, and logits exist block by block only.
-The backward pass is the same ring turned the other way, by differentiation of this one.
+A device holds two shards of keys and values at a time, and logits exist block by block only.
+The backward pass is this ring differentiated: gradients travel the other way around, and the
+shards that came by are kept until then, so that a device needs memory for all keys and values of
+one layer.
 
 Liu et al., 2023, "Ring Attention with Blockwise Transformers" (arXiv:2310.01889).
 """

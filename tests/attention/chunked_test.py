@@ -126,8 +126,9 @@ def test_a_span_holds_all_that_is_seen(
                 assert seen.all() and seen.shape[1] == block
 
 
-def test_one_block_has_no_loop() -> None:
-    assert 'while' not in program(64, backward=True).as_text()
+@pytest.mark.parametrize('biased', [False, True], ids=['plain', 'window_and_bias'])
+def test_one_block_has_no_loop(biased: bool) -> None:
+    assert 'while' not in program(64, backward=True, biased=biased).as_text()
 
 
 @pytest.mark.parametrize('length', [40, 150])

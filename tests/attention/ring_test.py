@@ -58,7 +58,7 @@ def test_a_ring_is_one_device(case: Case) -> None:
         assert_close(array, right, 2 * TOLERANCE[case.dtype])
 
 
-def test_no_device_holds_all_keys() -> None:
+def test_no_device_gathers_all_keys() -> None:
     """Keys travel from neighbour to neighbour and are gathered nowhere."""
     inputs = make_inputs(Case('', 2, 160, 160, 8, 4, 8))
     function = functools.partial(over_devices, mask=Mask(), bias=None, entropy=True)

@@ -53,4 +53,7 @@ def test_a_split_sequence_goes_around_the_ring(
 
 def test_without_a_mesh_nothing_is_split() -> None:
     config = tiny.model(attention='')
-    jax.eval_shape(lambda v, t: apply(config, v, t), tiny.variables(config), tiny.tokens(2, 9))
+    arguments = tiny.variables(config), tiny.tokens(2, 9)
+    operations = jax.make_jaxpr(lambda v, t: apply(config, v, t).hidden)(*arguments)
+    assert 'ppermute' not in str(operations)
+    assert operations.out_avals[0].shape == (2, 9, config.width)
