@@ -24,7 +24,6 @@ from experiments.spec import (
     eval_slug,
     identifier,
     identity,
-    uniform_model,
 )
 from experiments.workspace import Workspace, check_claim, claim
 from nope import data, progress, records, sharding
@@ -124,7 +123,7 @@ class Lab:
         train(
             spec.model,
             spec.train,
-            self._compute_for(spec),
+            compute_for(spec, self._compute),
             mesh=self._mesh,
             initial=initial,
             batches=functools.partial(self._batches, spec),
@@ -147,10 +146,6 @@ class Lab:
         ) as checkpoints:
             return checkpoints.restore_variables(target, step)
 
-    def _compute_for(self, spec: RunSpec) -> Compute:
-        """A search's few sequences are not cut into micro-batches."""
-        return dataclasses.replace(self._compute, accumulate=1) if spec.searches else self._compute
-
     # Data
 
     def _batches(self, spec: RunSpec, consumed: int) -> Iterator[np.ndarray]:
@@ -169,7 +164,7 @@ class Lab:
 
     def check_training_data(self, spec: RunSpec) -> None:
         """Raises what training would raise about its data, its batch and the mesh."""
-        check_divisible(spec.train, self._compute_for(spec), self._mesh)
+        check_divisible(spec.train, compute_for(spec, self._compute), self._mesh)
         next(self._batches(spec, 0))
 
     def blocks(self, run: RunSpec, windows: Windows) -> tuple[np.ndarray, dict[str, Any]]:
@@ -231,7 +226,7 @@ class Lab:
     def _grid(self, spec: GridSpec) -> tuple[Records, dict[str, Any]]:
         blocks, facts = self.blocks(spec.run, spec.windows)
         found = scale_grid.run(
-            spec.run.model,
+            spec.model,
             self.variables(spec.run, spec.step),
             blocks,
             spec.grid,
@@ -245,12 +240,10 @@ class Lab:
         self, spec: PositionsSpec, scale: float | None
     ) -> tuple[Records, dict[str, Any]]:
         blocks, facts = self.blocks(spec.run, spec.windows)
-        model, variables = self._scaled(spec.run, spec.step, scale)
-        if spec.position is not None:
-            model = dataclasses.replace(model, position=spec.position)
+        model = spec.model
         found = positions.run(
             model,
-            variables,
+            self._scaled(spec.run, spec.step, scale),
             blocks,
             progress=self._bar('loss and entropy'),
             **self._execution(spec.windows),
@@ -264,11 +257,10 @@ class Lab:
 
     def _lengths(self, spec: LengthsSpec, best: list[float]) -> tuple[Records, dict[str, Any]]:
         blocks, facts = self.blocks(spec.run, spec.windows)
-        model, variables = self._scaled(spec.run, None, best[0] if best else None)
-        per_length = [self._scaled(spec.run, None, scale)[1] for scale in best]
+        scales: list[float | None] = [*best] or [None] * len(spec.lengths)
         found = lengths.run(
-            model,
-            per_length or [variables] * len(spec.lengths),
+            spec.model,
+            [self._scaled(spec.run, None, scale) for scale in scales],
             blocks,
             spec.lengths,
             train_length=spec.run.train_length,
@@ -277,16 +269,14 @@ class Lab:
         )
         return found, facts
 
-    def _scaled(
-        self, run: RunSpec, step: int | None, scale: float | None
-    ) -> tuple[ModelConfig, Variables]:
-        """The run's model and variables, with a uniform scale in place of its lambda if given."""
+    def _scaled(self, run: RunSpec, step: int | None, scale: float | None) -> Variables:
+        """The run's variables, with a uniform scale in place of its lambda if given."""
         variables = self.variables(run, step)
         if scale is None:
-            return run.model, variables
+            return variables
         lam_LN = lam_of(variables)
         uniform = jax.device_put(jnp.full_like(lam_LN, scale), lam_LN.sharding)
-        return uniform_model(run.model), with_lam(variables, uniform)
+        return with_lam(variables, uniform)
 
     def _execution(self, windows: Windows) -> dict[str, Any]:
         return {
@@ -320,6 +310,11 @@ class Lab:
             'seed': run.seed,
             'step': step,
         }
+
+
+def compute_for(spec: RunSpec, compute: Compute) -> Compute:
+    """A search's few sequences are not cut into micro-batches."""
+    return dataclasses.replace(compute, accumulate=1) if spec.searches else compute
 
 
 def eval_batch(batch_tokens: int, length: int, mesh: jax.sharding.Mesh) -> int:

@@ -6,14 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from experiments.lab import Lab
-from experiments.spec import (
-    EvalSpec,
-    GridSpec,
-    LengthsSpec,
-    PositionsSpec,
-    RunSpec,
-    eval_slug,
-)
+from experiments.spec import EvalSpec, RunSpec, eval_slug, needs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,38 +28,21 @@ class Plan:
 
 def make_plan(lab: Lab, evals: Iterable[EvalSpec]) -> Plan:
     """Walks what the evaluations need and asks the lab what of it is there."""
-    runs: dict[RunSpec, bool] = {}
-    found: dict[EvalSpec, bool] = {}
+    there: dict[RunSpec | EvalSpec, bool] = {}
 
-    def need_run(spec: RunSpec) -> None:
-        if spec in runs:
+    def visit(spec: RunSpec | EvalSpec) -> None:
+        if spec in there:
             return
-        if lab.finished(spec):
-            runs[spec] = True
-            return
-        if spec.init is not None:
-            need_run(spec.init)
-        if isinstance(spec.lam_start, GridSpec):
-            need_eval(spec.lam_start)
-        runs[spec] = False
-
-    def need_eval(spec: EvalSpec) -> None:
-        if spec in found:
-            return
-        if lab.measured(spec):
-            found[spec] = True
-            return
-        need_run(spec.run)
-        if isinstance(spec, PositionsSpec) and isinstance(spec.scale, GridSpec):
-            need_eval(spec.scale)
-        for grid in spec.scales if isinstance(spec, LengthsSpec) else ():
-            need_eval(grid)
-        found[spec] = False
+        done = lab.finished(spec) if isinstance(spec, RunSpec) else lab.measured(spec)
+        for part in () if done else needs(spec):
+            visit(part)
+        there[spec] = done
 
     for spec in evals:
-        need_eval(spec)
+        visit(spec)
+    missing = [spec for spec, done in there.items() if not done]
     return Plan(
-        runs=tuple(spec for spec, done in runs.items() if not done),
-        evals=tuple(spec for spec, done in found.items() if not done),
-        finished=sum(runs.values()) + sum(found.values()),
+        runs=tuple(spec for spec in missing if isinstance(spec, RunSpec)),
+        evals=tuple(spec for spec in missing if not isinstance(spec, RunSpec)),
+        finished=len(there) - len(missing),
     )

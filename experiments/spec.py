@@ -103,6 +103,10 @@ class GridSpec:
     step: int | None = None
     kind = 'scale_grid'
 
+    @property
+    def model(self) -> ModelConfig:
+        return _uniform(self.run.model)
+
 
 @dataclasses.dataclass(frozen=True)
 class PositionsSpec:
@@ -119,6 +123,14 @@ class PositionsSpec:
     step: int | None = None
     kind = 'positions'
 
+    @property
+    def model(self) -> ModelConfig:
+        """The run's, with the scale and the position encoding it is measured with."""
+        model = self.run.model if self.scale is None else _uniform(self.run.model)
+        if self.position is not None:
+            model = dataclasses.replace(model, position=self.position)
+        return model
+
 
 @dataclasses.dataclass(frozen=True)
 class LengthsSpec:
@@ -130,8 +142,26 @@ class LengthsSpec:
     scales: tuple[GridSpec, ...] = ()
     kind = 'lengths'
 
+    @property
+    def model(self) -> ModelConfig:
+        return _uniform(self.run.model) if self.scales else self.run.model
+
 
 EvalSpec = GridSpec | PositionsSpec | LengthsSpec
+
+
+def needs(spec: RunSpec | EvalSpec) -> tuple[RunSpec | EvalSpec, ...]:
+    """What has to be there before `spec` can be made, without what that needs in turn."""
+    wanted: tuple[RunSpec | EvalSpec | float | None, ...]
+    if isinstance(spec, RunSpec):
+        wanted = (spec.init, spec.lam_start)
+    elif isinstance(spec, GridSpec):
+        wanted = (spec.run,)
+    elif isinstance(spec, PositionsSpec):
+        wanted = (spec.run, spec.scale)
+    else:
+        wanted = (spec.run, *spec.scales)
+    return tuple(part for part in wanted if part is not None and not isinstance(part, float))
 
 
 def eval_slug(spec: EvalSpec) -> str:
@@ -149,7 +179,7 @@ def identity(spec: RunSpec | EvalSpec) -> dict[str, Any]:
     return {'version': VERSION, **plain(spec, {DataConfig: data.identity})}
 
 
-def uniform_model(model: ModelConfig) -> ModelConfig:
+def _uniform(model: ModelConfig) -> ModelConfig:
     """The same model with constant lambda, for uniform scales."""
     return dataclasses.replace(model, lam=Constant())
 

@@ -29,8 +29,8 @@ from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding
 
 from experiments.build import Experiment, build
-from experiments.lab import eval_batch
-from experiments.spec import EvalSpec, GridSpec, PositionsSpec, RunSpec, uniform_model
+from experiments.lab import compute_for, eval_batch
+from experiments.spec import EvalSpec, LengthsSpec, PositionsSpec, RunSpec, needs
 from nope import optim, sharding
 from nope.evals import forward
 from nope.model import ModelConfig
@@ -81,41 +81,23 @@ class Evaluation:
         )
 
 
-def programs(experiment: Experiment, mesh: Mesh, accumulate: int) -> Iterator[Step | Evaluation]:
+def programs(experiment: Experiment, mesh: Mesh) -> Iterator[Step | Evaluation]:
     """What the experiment runs on the devices, in any order, with repetitions."""
 
-    def batch(length: int) -> int:
-        return eval_batch(experiment.batch_tokens, length, mesh)
-
-    def of_run(run: RunSpec) -> Iterator[Step | Evaluation]:
-        micro = 1 if run.searches else accumulate
-        yield Step(run.model, run.train.optimizer, run.train.block, run.train.batch_size, micro)
-        if run.init is not None:
-            yield from of_run(run.init)
-        if isinstance(run.lam_start, GridSpec):
-            yield from of_eval(run.lam_start)
-
-    def of_eval(spec: EvalSpec) -> Iterator[Step | Evaluation]:
-        yield from of_run(spec.run)
-        model = spec.run.model
-        if isinstance(spec, GridSpec):
-            length = spec.windows.length
-            yield Evaluation(uniform_model(model), False, length, batch(length))
-        elif isinstance(spec, PositionsSpec):
-            model = model if spec.scale is None else uniform_model(model)
-            if spec.position is not None:
-                model = dataclasses.replace(model, position=spec.position)
-            yield Evaluation(model, True, spec.windows.length, batch(spec.windows.length))
-            if isinstance(spec.scale, GridSpec):
-                yield from of_eval(spec.scale)
+    def of(spec: RunSpec | EvalSpec) -> Iterator[Step | Evaluation]:
+        if isinstance(spec, RunSpec):
+            train, micro = spec.train, compute_for(spec, experiment.compute).accumulate
+            yield Step(spec.model, train.optimizer, train.block, train.batch_size, micro)
         else:
-            for length in spec.lengths:
-                yield Evaluation(model, False, length, batch(length))
-            for grid in spec.scales:
-                yield from of_eval(grid)
+            lengths = spec.lengths if isinstance(spec, LengthsSpec) else (spec.windows.length,)
+            for length in lengths:
+                batch = eval_batch(experiment.batch_tokens, length, mesh)
+                yield Evaluation(spec.model, isinstance(spec, PositionsSpec), length, batch)
+        for part in needs(spec):
+            yield from of(part)
 
     for spec in experiment.evals.values():
-        yield from of_eval(spec)
+        yield from of(spec)
 
 
 def abstract_state(model: ModelConfig, optimizer: optim.OptimizerConfig, mesh: Mesh) -> TrainState:
@@ -166,19 +148,17 @@ def main() -> int:
         '--config', action='append', required=True, help='NAME:SIZE below configs/; may be repeated'
     )
     parser.add_argument('--topology', default='v5e:4x4')
-    parser.add_argument('--accumulate', type=int, default=0, help="0: the config's own")
     arguments = parser.parse_args()
     devices = topologies.get_topology_desc(arguments.topology, 'tpu').devices
     failed = False
-    done: set[Step | Evaluation] = set()
+    done: set[tuple[Step | Evaluation, Mesh]] = set()
     for config in arguments.config:
         experiment = load(config)
         mesh = sharding.make_mesh(experiment.compute.mesh, devices)
-        accumulate = arguments.accumulate or experiment.compute.accumulate
-        for program in dict.fromkeys(programs(experiment, mesh, accumulate)):
-            if program in done:
+        for program in programs(experiment, mesh):
+            if (program, mesh) in done:
                 continue
-            done.add(program)
+            done.add((program, mesh))
             found: dict = {
                 'config': config,
                 'program': program.describe(),

@@ -9,7 +9,7 @@ import jax
 import pytest
 
 from experiments.build import build
-from experiments.spec import GridSpec, LengthsSpec, PositionsSpec, RunSpec, identifier
+from experiments.spec import LengthsSpec, RunSpec, identifier, needs
 from nope import sharding
 from nope.state import abstract_variables
 
@@ -28,17 +28,8 @@ def config_of(name: str, size: str = 'quick'):
 
 
 def runs_below(spec) -> set[RunSpec]:
-    if isinstance(spec, RunSpec):
-        below = {spec}
-        if spec.init is not None:
-            below |= runs_below(spec.init)
-        if isinstance(spec.lam_start, GridSpec):
-            below |= runs_below(spec.lam_start)
-        return below
-    found = runs_below(spec.run)
-    if isinstance(spec, PositionsSpec) and isinstance(spec.scale, GridSpec):
-        found |= runs_below(spec.scale)
-    return found
+    found = {spec} if isinstance(spec, RunSpec) else set()
+    return found.union(*(runs_below(part) for part in needs(spec)))
 
 
 def test_there_is_a_config_for_every_figure():
