@@ -203,66 +203,73 @@ def measure(case: Case, python: str | None, budget: float) -> None:
     """Compiles and times all work of `case`, in turns; prints a line for each of ours."""
     programs = {work: Program(case, work) for work in case.ours}
     memory = {work: _bench.peak_above_base(program) for work, program in programs.items()}
+    timers = {'matmul': matmul_timer()}
+    timers |= {f'ours {w.name}': functools.partial(_bench.seconds, p) for w, p in programs.items()}
     with contextlib.ExitStack() as stack:
         peers: dict[Work, Peer] = {}
         for work in case.peers if python else ():
             peers[work] = Peer(str(python), case, work)
             stack.callback(peers[work].close)
+        timers |= {f'peer {w.name}': peer.seconds for w, peer in peers.items()}
         load = _bench.Load()
-        taken = _bench.interleaved(
-            {
-                'matmul': matmul_timer(),
-                **{
-                    f'ours {w.name}': functools.partial(_bench.seconds, programs[w])
-                    for w in programs
-                },
-                **{f'peer {w.name}': peers[w].seconds for w in peers},
-            },
-            MOST_TURNS,
-            budget,
-        )
+        taken = _bench.interleaved(timers, MOST_TURNS, budget)
         others = load.others(mine=sum(peer.cpu_seconds for peer in peers.values()))
-    matmul_rate = 2 * MATMUL_SIZE**3 / taken['matmul']
     for work, program in programs.items():
         seconds = taken[f'ours {work.name}']
-        rate = program.flops / seconds
         _bench.emit(
-            {
-                'case': case.name,
-                'work': work.name,
-                'layers': case.model.layers,
-                'width': case.model.width,
-                'length': case.length,
-                'batch': case.batch,
-                'seconds': seconds,
-                'tokens_per_second': case.tokens / seconds,
-                'compile_seconds': program.compile_seconds,
-                'temp_mib': program.temp_mib,
-                'memory_mib': memory[work],
-                'process_peak_mib': _bench.peak(),
-                'gflops': rate / 1e9,
-                'matmul_gflops': matmul_rate / 1e9,
-                'share_of_matmul': rate / matmul_rate,
-                **{
-                    f'seconds_over_{other.name}': seconds / taken[f'ours {other.name}']
-                    for other in programs
-                    if other != work
-                },
-                **{
-                    f'peer_{other.name}': {
-                        'seconds': taken[f'peer {other.name}'],
-                        'memory_mib': peer.memory_mib,
-                        'our_seconds_over_it': seconds / taken[f'peer {other.name}'],
-                        'our_memory_over_it': memory[work] / max(peer.memory_mib, 1e-9),
-                        'versions': peer.versions,
-                    }
-                    for other, peer in peers.items()
-                },
+            describe(case, work, program, seconds, memory[work], taken['matmul'])
+            | {
+                f'seconds_over_{other.name}': seconds / taken[f'ours {other.name}']
+                for other in programs
+                if other != work
+            }
+            | {
+                f'peer_{other.name}': against(
+                    peer, taken[f'peer {other.name}'], seconds, memory[work]
+                )
+                for other, peer in peers.items()
+            }
+            | {
                 'cores_busy_elsewhere': others,
                 'device': jax.devices()[0].device_kind,
                 'jax': jax.__version__,
             }
         )
+
+
+def describe(
+    case: Case, work: Work, program: Program, seconds: float, memory_mib: float, matmul: float
+) -> dict[str, Any]:
+    """What one program of ours took, `matmul` being the seconds of a plain product."""
+    rate, matmul_rate = program.flops / seconds, 2 * MATMUL_SIZE**3 / matmul
+    return {
+        'case': case.name,
+        'work': work.name,
+        'layers': case.model.layers,
+        'width': case.model.width,
+        'length': case.length,
+        'batch': case.batch,
+        'seconds': seconds,
+        'tokens_per_second': case.tokens / seconds,
+        'compile_seconds': program.compile_seconds,
+        'temp_mib': program.temp_mib,
+        'memory_mib': memory_mib,
+        'process_peak_mib': _bench.peak(),
+        'gflops': rate / 1e9,
+        'matmul_gflops': matmul_rate / 1e9,
+        'share_of_matmul': rate / matmul_rate,
+    }
+
+
+def against(peer: Peer, peer_seconds: float, seconds: float, memory_mib: float) -> dict[str, Any]:
+    """One peer, and ours over it: below 1, ours is faster and smaller."""
+    return {
+        'seconds': peer_seconds,
+        'memory_mib': peer.memory_mib,
+        'our_seconds_over_it': seconds / peer_seconds,
+        'our_memory_over_it': memory_mib / max(peer.memory_mib, 1e-9),
+        'versions': peer.versions,
+    }
 
 
 def matmul_timer() -> Callable[[], float]:
