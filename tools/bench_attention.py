@@ -28,7 +28,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.attention import attention
-from nope.attention.api import IMPLEMENTATIONS
+from nope.attention.api import BACKENDS
 from nope.attention.cases import BENCH_CASES, Case, Inputs, make_inputs
 
 PEER = 'torch_sdpa'
@@ -173,7 +173,7 @@ def main() -> None:
     names = [case.name for case in BENCH_CASES]
     parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n')[0])
     parser.add_argument('--case', action='append', choices=names, help='default: all of them')
-    parser.add_argument('--implementation', default='chunked', choices=[*IMPLEMENTATIONS, PEER])
+    parser.add_argument('--implementation', default='chunked', choices=[*BACKENDS, PEER])
     parser.add_argument('--seconds', type=float, default=3.0, help='per measurement')
     options = parser.parse_args()
     for case in BENCH_CASES:

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
 
+from nope.attention import pallas_tpu
+from nope.attention.backend import Backend, Call, describe
 from nope.attention.bias import Bias
 from nope.attention.chunked import chunked_attention
 from nope.attention.reference import reference_attention
 from nope.attention.structure import AttentionOutput, Mask
 
-IMPLEMENTATIONS: Mapping[str, Callable[..., AttentionOutput]] = {
-    'reference': reference_attention,
-    'chunked': chunked_attention,
+
+def _anything(call: Call) -> str | None:
+    return None
+
+
+BACKENDS: Mapping[str, Backend] = {
+    backend.name: backend
+    for backend in (
+        Backend('reference', reference_attention, _anything),
+        Backend('chunked', chunked_attention, _anything),
+        *pallas_tpu.BACKENDS,
+    )
 }
+# What the library tries by itself, the fastest first.
+_PREFERRED = {'tpu': ('pallas_tpu', 'chunked'), 'gpu': ('chunked',), 'cpu': ('chunked',)}
+_LOG = logging.getLogger(__name__)
 _DTYPES = ('float32', 'bfloat16', 'float16')
 
 
@@ -63,24 +77,52 @@ def attention(
         bias.check()
         if bias.heads != q_BTNH.shape[2]:
             raise ValueError(f'bias is for {bias.heads} heads, q_BTNH has {q_BTNH.shape[2]}')
-    if implementation is None:
-        implementation = _choose(jax.default_backend())
-    if implementation not in IMPLEMENTATIONS:
+    call = describe(q_BTNH, k_BSKH, mask, bias, entropy)
+    backend = _choose(call) if implementation is None else _named(implementation, call)
+    return backend.attend(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, entropy=entropy)
+
+
+def _named(name: str, call: Call) -> Backend:
+    if name not in BACKENDS:
         raise ValueError(
-            f'implementation={implementation!r} is unknown; accepted: None, '
-            + ', '.join(repr(name) for name in IMPLEMENTATIONS)
+            f'implementation={name!r} is unknown; accepted: None, '
+            + ', '.join(repr(name) for name in BACKENDS)
         )
-    function = IMPLEMENTATIONS[implementation]
-    return function(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, entropy=entropy)
+    reason = BACKENDS[name].unsupported(call)
+    if reason is not None:
+        raise ValueError(f'implementation={name!r} cannot: {reason}')
+    if not BACKENDS[name].checked:
+        _say_unchecked(name)
+    return BACKENDS[name]
 
 
 @functools.cache
-def _choose(backend: str) -> str:
-    """The default implementation; cached, so that the choice is logged once."""
-    logging.getLogger(__name__).info(
-        "attention: implementation 'chunked' on %s (linear memory on every backend)", backend
-    )
-    return 'chunked'
+def _choose(call: Call) -> Backend:
+    """The fastest backend that has been checked and runs the call; 'chunked' runs them all."""
+    passed_over: list[str] = []
+    for name in _PREFERRED.get(call.platform, ('chunked',)):
+        reason = BACKENDS[name].unsupported(call)
+        if reason is None:
+            _say_chosen(name, call.platform, call.device_kind, tuple(passed_over))
+            return BACKENDS[name]
+        passed_over.append(f'{name}: {reason}')
+    raise AssertionError(f'no backend for {call}')
+
+
+@functools.cache
+def _say_chosen(name: str, platform: str, kind: str, passed_over: tuple[str, ...]) -> None:
+    """Logs a choice, once."""
+    device = kind if platform in kind.lower() else f'{platform} ({kind})'
+    reasons = f', not {"; not ".join(passed_over)}' if passed_over else ''
+    _LOG.info('attention: implementation %r on %s%s', name, device, reasons)
+
+
+@functools.cache
+def _say_unchecked(name: str) -> None:
+    _LOG.warning(
+        'attention: implementation %r has been compiled, but its numbers have not been compared '
+        "with the definition's on any device", name,
+    )  # fmt: skip
 
 
 def _check(q_BTNH: jax.Array, k_BSKH: jax.Array, v_BSKH: jax.Array) -> None:

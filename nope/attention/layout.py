@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 # Logits of one pair of blocks, over batch and heads, that the second-level caches of a CPU hold
 # next to the weights. Measured with 1 MiB of cache a core, float32, H = 64. One core: at B N = 8
@@ -32,9 +34,9 @@ class Span(NamedTuple):
     """Key blocks first, first + 1, ..., last that one query block sees; `last` is the block to
     begin with. Of whole[0] <= j < whole[1] it sees every key; the others are cut by a rule."""
 
-    first: jax.Array | int
-    whole: tuple[jax.Array | int, jax.Array | int]
-    last: jax.Array | int
+    first: Any
+    whole: tuple[Any, Any]
+    last: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,22 +74,28 @@ class Plan:
         query t is at t they lie after it."""
         return self.causal and self.aligned
 
-    def span(self, i: jax.Array | int, offset: jax.Array | int) -> Span:
-        """What query block i sees. offset: position of query 0."""
+    def span(self, i: Any, offset: Any) -> Span:
+        """What query block i sees. offset: position of query 0. NumPy in, NumPy out."""
         if self.one_cut_block:
             last = i if self.causal else self.k_blocks - 1
             return Span(0, (0, last), last)
+        xp: Any = module_of(i, offset)
         begin = offset + i * self.q_block  # positions begin <= p < end of the queries
         end = begin + self.q_block
         # A query at p sees keys up to p + ahead, and as far back as p - behind.
         ahead = 0 if self.causal or self.window is None else self.window - 1
         behind = _FAR if self.window is None else self.window - 1
-        last = jnp.clip((end - 1 + ahead) // self.k_block, 0, self.k_blocks - 1)
-        first = jnp.clip((begin - behind) // self.k_block, 0, last)
-        whole_end = jnp.minimum(begin + ahead + 1, self.keys) // self.k_block
+        last = xp.clip((end - 1 + ahead) // self.k_block, 0, self.k_blocks - 1)
+        first = xp.clip((begin - behind) // self.k_block, 0, last)
+        whole_end = xp.minimum(begin + ahead + 1, self.keys) // self.k_block
         whole_begin = -((behind + 1 - end) // self.k_block)  # rounded up
-        whole_end = jnp.clip(whole_end, first, last)
-        return Span(first, (jnp.clip(whole_begin, first, whole_end), whole_end), last)
+        whole_end = xp.clip(whole_end, first, last)
+        return Span(first, (xp.clip(whole_begin, first, whole_end), whole_end), last)
+
+
+def module_of(*values: Any) -> ModuleType:
+    """The module that computes on these: jax.numpy where one is traced or on a device."""
+    return jnp if any(isinstance(value, jax.Array) for value in values) else np
 
 
 def make_plan(

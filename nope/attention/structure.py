@@ -110,14 +110,12 @@ class Mask:
         Returns:
           bool, [1, T', S'] or [B, T', S']; None where the rule hides nothing.
         """
-        seen = None
-        if self.causal:
-            seen = (q_index_T[:, None] >= k_index_S[None, :])[None]
-        if self.window is not None:
-            near = q_index_T[:, None] < (k_index_S + self.window)[None, :]
-            if not self.causal:
-                near &= (q_index_T + self.window)[:, None] > k_index_S[None, :]
-            seen = near[None] if seen is None else seen & near[None]
+        seen = in_sight(
+            q_index_T[None, :, None],
+            k_index_S[None, None, :],
+            causal=self.causal,
+            window=self.window,
+        )
         if q_segments_BT is not None and kv_segments_BS is not None:
             same = q_segments_BT[:, :, None] == kv_segments_BS[:, None, :]
             seen = same if seen is None else seen & same
@@ -130,3 +128,17 @@ class Mask:
             first + jnp.arange(queries), jnp.arange(keys), self.q_segments_BT, self.kv_segments_BS
         )
         return jnp.broadcast_to(True if seen is None else seen, (batch, queries, keys))
+
+
+def in_sight(
+    q_at: jax.Array, k_at: jax.Array, *, causal: bool, window: int | None
+) -> jax.Array | None:
+    """The rules of position on queries and keys at these positions, which broadcast against each
+    other; see `Mask`. None where the rules hide nothing."""
+    seen = q_at >= k_at if causal else None
+    if window is not None:
+        near = q_at < k_at + window
+        if not causal:
+            near &= q_at + window > k_at
+        seen = near if seen is None else seen & near
+    return seen

@@ -110,11 +110,35 @@ def test_biases() -> None:
     refused('4 where bidirectional', *shapes(), bias=too_few)
 
 
-def test_the_choice_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def chosen(caplog: pytest.LogCaptureFixture, *arguments, **options) -> list[str]:
     api._choose.cache_clear()
+    api._say_chosen.cache_clear()
+    caplog.clear()
     with caplog.at_level(logging.INFO, logger='nope.attention.api'):
-        jax.eval_shape(attention, *shapes())
-        jax.eval_shape(attention, *shapes(T=4, S=4))
-    assert [record.getMessage() for record in caplog.records] == [
-        "attention: implementation 'chunked' on cpu (linear memory on every backend)"
-    ]
+        for shape in arguments:
+            jax.eval_shape(lambda *qkv: attention(*qkv, **options), *shape)
+    return [record.getMessage() for record in caplog.records]
+
+
+def on_device(kind: str, platform: str):
+    """A context in which programs are traced for a device that is not there."""
+    device = jax.sharding.AbstractDevice(kind, 1, platform)
+    return jax.sharding.use_abstract_mesh(
+        jax.sharding.AbstractMesh((1,), ('x',), abstract_device=device)
+    )
+
+
+def test_the_choice_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    messages = chosen(caplog, shapes(), shapes(T=4, S=4))
+    assert messages == ["attention: implementation 'chunked' on cpu"]
+
+
+def test_a_tpu_has_its_kernel(caplog: pytest.LogCaptureFixture) -> None:
+    with on_device('TPU v5 lite', 'tpu'):
+        messages = chosen(caplog, shapes())
+    assert messages == ["attention: implementation 'pallas_tpu' on TPU v5 lite"]
+
+
+@pytest.mark.parametrize(('name', 'reason'), [('pallas_tpu', 'the device is a cpu, not a TPU')])
+def test_a_named_implementation_runs_or_says_why_not(name: str, reason: str) -> None:
+    refused(f"implementation='{name}' cannot: {reason}", *shapes(), implementation=name)

@@ -1,0 +1,77 @@
+"""What a backend is: a name, a function, and what it has to say about a call it cannot run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+
+from nope.attention.bias import Bias
+from nope.attention.structure import AttentionOutput, Mask
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """What a call of attention asks for, and of which device, without its arrays.
+
+    platform: 'cpu', 'gpu' or 'tpu'. device_kind: as JAX names it, for example 'NVIDIA H200'.
+    queries, keys: T and S. offset: 'none', 'static' or 'traced'. bias: name of its class, or None.
+    """
+
+    platform: str
+    device_kind: str
+    batch: int
+    queries: int
+    keys: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    dtype: str
+    causal: bool
+    window: int | None
+    segmented: bool
+    offset: str
+    bias: str | None
+    entropy: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Backend:
+    """attend: takes q, k, v and, by name, mask, bias and entropy, as `attention` has checked them.
+
+    unsupported: why the backend cannot run a call, a phrase that completes "NAME cannot: ..."; or
+        None where it can.
+    checked: whether its values and gradients have been compared with the definition, in
+        interpret mode or on the device. The library chooses no other by itself.
+    """
+
+    name: str
+    attend: Callable[..., AttentionOutput]
+    unsupported: Callable[[Call], str | None]
+    checked: bool = True
+
+
+def describe(
+    q_BTNH: jax.Array, k_BSKH: jax.Array, mask: Mask, bias: Bias | None, entropy: bool
+) -> Call:
+    """The call of these arguments on the device that the current mesh, or else JAX, stands for."""
+    B, T, N, H = q_BTNH.shape
+    S, K = k_BSKH.shape[1:3]
+    offset = 'none' if mask.offset is None else 'traced'
+    if isinstance(mask.offset, int):
+        offset = 'static'
+    platform, kind = _device()
+    return Call(
+        platform, kind, B, T, S, N, K, H, q_BTNH.dtype.name, mask.causal, mask.window,
+        mask.segmented, offset, None if bias is None else type(bias).__name__, entropy,
+    )  # fmt: skip
+
+
+def _device() -> tuple[str, str]:
+    """(platform, kind) of the devices that the program being traced is for."""
+    device = getattr(jax.sharding.get_abstract_mesh(), 'abstract_device', None)
+    if device is None:
+        device = jax.devices()[0]
+    platform = device.platform
+    return ('gpu' if platform in ('cuda', 'rocm') else platform), device.device_kind

@@ -1,0 +1,173 @@
+"""What the kernels share: from the arguments of `attention` to a kernel's, and the derivative.
+
+A kernel computes attention forward, and the gradients of q, k, v and the bias's line backward, a
+pair of blocks at a time. With s the logits, P = exp(s - lse) the weights, H the entropy and
+z = s - lse = ln P, a row has
+
+    ds_j = P_j (dP_j - sum_k P_k dP_k)    from out = sum_j P_j v_j, where dP_j = dout . v_j
+                                          and sum_k P_k dP_k = dout . out
+         + dlse P_j                       from lse = ln sum_j exp s_j
+         - dH P_j (z_j + H)               from H = -sum_j P_j z_j
+
+that is, ds = P (dP - c - dH z) with one number a row, c = dout . out - dlse + dH H. So the
+gradient through lse costs a kernel nothing, the one through the entropy a multiplication per
+logit, and neither needs more saved than out, lse and H. Without the entropy this is
+FlashAttention-2 (Dao, 2023, arXiv:2307.08691); with it, the forward pass has one more running
+sum, e = sum_j exp(s_j - m) (s_j - m), which gives H = ln l - e / l.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax.custom_derivatives import CustomVJPPrimal, SymbolicZero
+
+from nope.attention.bias import Bias, distances
+from nope.attention.structure import AttentionOutput, Mask
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What is static about a call: the rules of position, and whether the entropy is wanted.
+
+    offset: position of query 0 among the keys; None where only `Operands.offset` knows it.
+    """
+
+    causal: bool
+    window: int | None
+    offset: int | None
+    entropy: bool
+
+
+class Operands(NamedTuple):
+    """The arrays of a call. T queries, S keys, none of them padded.
+
+    line_ND: float32 [N, T + S - 1], the bias by distance in the order of `bias.distances`: query
+        t and key s have entry t - s + S - 1. None without a bias.
+    q_ids_BT, kv_ids_BS: int32 segment ids, or None.
+    offset: int32 scalar, the position of query 0 among the keys.
+    """
+
+    q_BTNH: jax.Array
+    k_BSKH: jax.Array
+    v_BSKH: jax.Array
+    line_ND: jax.Array | None
+    q_ids_BT: jax.Array | None
+    kv_ids_BS: jax.Array | None
+    offset: jax.Array
+
+
+class Rows(NamedTuple):
+    """What the backward pass reads by query: the cotangent of `out` in its dtype; float32 lse and
+    c, 0 in rows that see nothing; the cotangent of the entropy, None where nothing pulls on it."""
+
+    d_out_BTNH: jax.Array
+    lse_BNT: jax.Array
+    c_BNT: jax.Array
+    d_entropy_BNT: jax.Array | None
+
+
+class Gradients(NamedTuple):
+    """Gradients of an `Operands`' arrays, each in its dtype; None for a line not asked for."""
+
+    d_q_BTNH: jax.Array
+    d_k_BSKH: jax.Array
+    d_v_BSKH: jax.Array
+    d_line_ND: jax.Array | None
+
+
+class Kernel(Protocol):
+    """Two pure functions of arrays; hashable, because it is static under jit."""
+
+    def forward(self, rules: Rules, operands: Operands) -> AttentionOutput: ...
+
+    def backward(
+        self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
+    ) -> Gradients: ...
+
+
+def flash_attention(
+    kernel: Kernel,
+    q_BTNH: jax.Array,
+    k_BSKH: jax.Array,
+    v_BSKH: jax.Array,
+    *,
+    mask: Mask,
+    bias: Bias | None,
+    entropy: bool,
+) -> AttentionOutput:
+    """`nope.attention.api.attention` by a kernel."""
+    offset = 0 if mask.offset is None else mask.offset
+    rules = Rules(mask.causal, mask.window, offset if isinstance(offset, int) else None, entropy)
+    line_ND = None
+    if bias is not None:
+        line_ND = bias.by_distance(distances(q_BTNH.shape[1], k_BSKH.shape[1], mask.offset))
+    operands = Operands(
+        q_BTNH,
+        k_BSKH,
+        v_BSKH,
+        line_ND,
+        _as_int32(mask.q_segments_BT),
+        _as_int32(mask.kv_segments_BS),
+        jnp.asarray(offset, jnp.int32),
+    )
+    return _attend(kernel, rules, operands)
+
+
+def _as_int32(ids: jax.Array | None) -> jax.Array | None:
+    return None if ids is None else ids.astype(jnp.int32)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _attend(kernel: Kernel, rules: Rules, operands: Operands) -> AttentionOutput:
+    return kernel.forward(rules, operands)
+
+
+class _Saved(NamedTuple):
+    operands: Operands
+    result: AttentionOutput
+    bias_gradient: tuple[()] | None  # structure and not data: () for yes, None for no
+
+
+def _attend_forward(kernel: Kernel, rules: Rules, traced: Any):
+    line = traced.line_ND
+    operands = jax.tree.map(
+        lambda x: x.value, traced, is_leaf=lambda x: isinstance(x, CustomVJPPrimal)
+    )
+    result = kernel.forward(rules, operands)
+    wanted = line is not None and line.perturbed
+    return result, _Saved(operands, result, () if wanted else None)
+
+
+def _attend_backward(kernel: Kernel, rules: Rules, saved: _Saved, cotangents: AttentionOutput):
+    operands, (out_BTNH, lse_BNT, entropy_BNT), wanted = saved
+    # An output that is not used downstream has a symbolic zero for its cotangent.
+    d_out_BTNH, d_lse_BNT, d_entropy_BNT = (
+        None if isinstance(x, SymbolicZero) else x for x in cotangents
+    )
+    if d_out_BTNH is None:
+        d_out_BTNH = jnp.zeros_like(out_BTNH)
+    c_BNT = jnp.einsum('BTNH,BTNH->BNT', d_out_BTNH, out_BTNH, preferred_element_type=jnp.float32)
+    if d_lse_BNT is not None:
+        c_BNT -= d_lse_BNT
+    if d_entropy_BNT is not None and entropy_BNT is not None:
+        c_BNT += d_entropy_BNT * entropy_BNT
+    empty_BNT = lse_BNT == -jnp.inf
+    rows = Rows(
+        d_out_BTNH,
+        jnp.where(empty_BNT, 0.0, lse_BNT),
+        jnp.where(empty_BNT, 0.0, c_BNT),
+        d_entropy_BNT,
+    )
+    gradients = kernel.backward(rules, operands, rows, bias_gradient=wanted is not None)
+    # The gradient of integers is None.
+    d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND = gradients
+    none: Any = None
+    return (Operands(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND, none, none, none),)
+
+
+_attend.defvjp(_attend_forward, _attend_backward, symbolic_zeros=True)
