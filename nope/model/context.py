@@ -1,13 +1,19 @@
-"""Attention where the mesh splits the sequence: a ring over the devices that hold its parts."""
+"""Attention on a mesh: every device attends with its own rows and heads.
+
+A kernel is one operation to the compiler, which cannot divide it over devices, so the division is
+made here: batch and heads are independent, and where the mesh splits the sequence, keys and values
+go around a ring of the devices that hold its parts.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
 from nope.attention import AttentionOutput, Mask, attention
@@ -16,7 +22,7 @@ from nope.attention.ring import ring_attention
 
 def sequence_sharded() -> bool:
     """Whether the current mesh and rules split the sequence."""
-    return _parts(_spec('sequence')[0]) > 1
+    return _parts(_axis('sequence')) > 1
 
 
 def attend(
@@ -30,38 +36,64 @@ def attend(
 ) -> AttentionOutput:
     """`nope.attention.attention` under the current mesh and its logical rules.
 
-    Where the sequence is split into parts of one size, keys and values go around the ring and are
-    gathered nowhere. Where lengths or heads do not divide over the devices, the compiler decides.
+    An axis that does not divide over its devices is whole on each of them. So is the sequence
+    where queries continue cached keys.
     """
     options: dict[str, Any] = {'entropy': entropy, 'implementation': implementation}
-    queries = _spec('batch', 'sequence', 'heads', 'head_dim')
-    keys = _spec('batch', 'sequence', 'kv_heads', 'head_dim')
-    even = _divides(queries, q_BTNH) and _divides(keys, k_BSKH)
-    if not (sequence_sharded() and even and mask.offset is None):
+    if math.prod(jax.sharding.get_abstract_mesh().shape.values()) == 1:
         return attention(q_BTNH, k_BSKH, v_BSKH, mask=mask, **options)
 
-    axis: Any = queries[1]
-    by_row = PartitionSpec(queries[0], queries[2], axis)
-    outputs: tuple[Any, ...] = queries, by_row, by_row if entropy else None
+    split = _split(q_BTNH.shape, k_BSKH.shape, cached=mask.offset is not None)
+    if split.repeats > 1:
+        k_BSKH, v_BSKH = (jnp.repeat(x, split.repeats, axis=2) for x in (k_BSKH, v_BSKH))
 
-    def local(q_BTNH, k_BSKH, v_BSKH, ids) -> AttentionOutput:
-        here = dataclasses.replace(mask, q_segments_BT=ids[0], kv_segments_BS=ids[1])
-        return ring_attention(q_BTNH, k_BSKH, v_BSKH, axis=axis, mask=here, **options)
+    def local(q_BTNH, k_BSKH, v_BSKH, ids, offset) -> AttentionOutput:
+        here = dataclasses.replace(mask, q_segments_BT=ids[0], kv_segments_BS=ids[1], offset=offset)
+        if split.sequence is None:
+            return attention(q_BTNH, k_BSKH, v_BSKH, mask=here, **options)
+        return ring_attention(q_BTNH, k_BSKH, v_BSKH, axis=split.sequence, mask=here, **options)
 
-    ids_spec = PartitionSpec(*queries[:2])
+    by_token = PartitionSpec(split.batch, split.sequence)
+    by_head = PartitionSpec(split.batch, split.sequence, split.heads)
+    by_row = PartitionSpec(split.batch, split.heads, split.sequence)
     function = jax.shard_map(
         local,
-        in_specs=(queries, keys, keys, ids_spec),
-        out_specs=AttentionOutput(*outputs),
+        in_specs=(by_head, by_head, by_head, by_token, PartitionSpec()),
+        out_specs=AttentionOutput(by_head, by_row, by_row if entropy else None),  # type: ignore
         check_vma=False,
     )
-    return function(q_BTNH, k_BSKH, v_BSKH, (mask.q_segments_BT, mask.kv_segments_BS))
+    ids = mask.q_segments_BT, mask.kv_segments_BS
+    return function(q_BTNH, k_BSKH, v_BSKH, ids, mask.offset)
 
 
-def _spec(*axes: str) -> PartitionSpec:
-    """Mesh axes of logical ones under the current rules; nothing is split without rules."""
-    spec = nn.logical_to_mesh_axes(axes)
-    return PartitionSpec(*([None] * len(axes) if spec is None else spec))
+class _Split(NamedTuple):
+    """Mesh axes over which each axis is divided, None for whole; and how often key/value heads
+    are repeated, so that every device has those of its query heads."""
+
+    batch: Any
+    sequence: Any
+    heads: Any
+    repeats: int
+
+
+def _split(q_shape: tuple[int, ...], k_shape: tuple[int, ...], *, cached: bool) -> _Split:
+    (B, T, N, _), (_, S, K, _) = q_shape, k_shape
+    batch, sequence, heads = (_axis(name) for name in ('batch', 'sequence', 'heads'))
+    parts = _parts(heads)
+    repeats = parts // math.gcd(K, parts)
+    if N % (K * repeats):
+        heads, repeats = None, 1
+    if B % _parts(batch):
+        batch = None
+    if cached or _parts(sequence) == 1 or T % _parts(sequence) or S % _parts(sequence):
+        sequence = None
+    return _Split(batch, sequence, heads, repeats)
+
+
+def _axis(name: str) -> Any:
+    """Mesh axes of a logical one under the current rules; None without rules."""
+    spec = nn.logical_to_mesh_axes((name,))
+    return None if spec is None else spec[0]
 
 
 def _parts(entry: Any) -> int:
@@ -69,7 +101,3 @@ def _parts(entry: Any) -> int:
     sizes = dict(jax.sharding.get_abstract_mesh().shape)
     names = (entry,) if isinstance(entry, str) else tuple(entry or ())
     return math.prod(sizes.get(name, 1) for name in names)
-
-
-def _divides(spec: PartitionSpec, array: jax.Array) -> bool:
-    return all(size % _parts(entry) == 0 for entry, size in zip(spec, array.shape, strict=True))
