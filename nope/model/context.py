@@ -36,8 +36,8 @@ def attend(
 ) -> AttentionOutput:
     """`nope.attention.attention` under the current mesh and its logical rules.
 
-    An axis that does not divide over its devices is whole on each of them. So is the sequence
-    where queries continue cached keys.
+    Rows are filled up to a multiple of their devices. Heads and the sequence are whole on each
+    device where they do not divide, the sequence also where queries continue cached keys.
     """
     options: dict[str, Any] = {'entropy': entropy, 'implementation': implementation}
     if math.prod(jax.sharding.get_abstract_mesh().shape.values()) == 1:
@@ -55,15 +55,24 @@ def attend(
 
     by_token = PartitionSpec(split.batch, split.sequence)
     by_head = PartitionSpec(split.batch, split.sequence, split.heads)
-    by_row = PartitionSpec(split.batch, split.heads, split.sequence)
+    by_query = PartitionSpec(split.batch, split.heads, split.sequence)
     function = jax.shard_map(
         local,
         in_specs=(by_head, by_head, by_head, by_token, PartitionSpec()),
-        out_specs=AttentionOutput(by_head, by_row, by_row if entropy else None),  # type: ignore
+        out_specs=AttentionOutput(by_head, by_query, by_query if entropy else None),  # type: ignore
         check_vma=False,
     )
+    B = q_BTNH.shape[0]
     ids = mask.q_segments_BT, mask.kv_segments_BS
-    return function(q_BTNH, k_BSKH, v_BSKH, ids, mask.offset)
+    q_BTNH, k_BSKH, v_BSKH, ids = jax.tree.map(
+        lambda x: _fill(x, -B % _parts(split.batch)), (q_BTNH, k_BSKH, v_BSKH, ids)
+    )
+    result = function(q_BTNH, k_BSKH, v_BSKH, ids, mask.offset)
+    return jax.tree.map(lambda x: x[:B], result)
+
+
+def _fill(array: jax.Array, rows: int) -> jax.Array:
+    return jnp.pad(array, [(0, rows)] + [(0, 0)] * (array.ndim - 1)) if rows else array
 
 
 class _Split(NamedTuple):
@@ -77,14 +86,12 @@ class _Split(NamedTuple):
 
 
 def _split(q_shape: tuple[int, ...], k_shape: tuple[int, ...], *, cached: bool) -> _Split:
-    (B, T, N, _), (_, S, K, _) = q_shape, k_shape
+    (_, T, N, _), (_, S, K, _) = q_shape, k_shape
     batch, sequence, heads = (_axis(name) for name in ('batch', 'sequence', 'heads'))
     parts = _parts(heads)
     repeats = parts // math.gcd(K, parts)
     if N % (K * repeats):
         heads, repeats = None, 1
-    if B % _parts(batch):
-        batch = None
     if cached or _parts(sequence) == 1 or T % _parts(sequence) or S % _parts(sequence):
         sequence = None
     return _Split(batch, sequence, heads, repeats)

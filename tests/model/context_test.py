@@ -53,9 +53,10 @@ def test_a_split_sequence_goes_around_the_ring(
     assert ('ppermute' in operations) == rings
 
 
-def test_a_kernel_runs_on_a_mesh() -> None:
-    """Rows and heads over devices: the compiler could not divide a kernel."""
-    mesh = sharding.make_mesh(MeshConfig(2, 2, 2, 1))
+@pytest.mark.parametrize('shape', [(2, 2, 2, 1), (8, 1, 1, 1)])
+def test_a_kernel_runs_on_a_mesh(shape: tuple[int, ...]) -> None:
+    """Rows (four, also over eight devices) and heads: the compiler could not divide a kernel."""
+    mesh = sharding.make_mesh(MeshConfig(*shape))
     operations, output = on(mesh, 32, 2, 'pallas_tpu_interpret')
     _, expected = on(tiny.mesh(), 32, 2)
     tiny.assert_close(output, expected, rtol=1e-5, atol=2e-5)
