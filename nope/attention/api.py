@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import jax
 import jax.numpy as jnp
 
-from nope.attention import pallas_tpu
+from nope.attention import library, pallas_tpu
 from nope.attention.backend import Backend, Call, describe
 from nope.attention.bias import Bias
 from nope.attention.chunked import chunked_attention
@@ -26,6 +26,7 @@ BACKENDS: Mapping[str, Backend] = {
     for backend in (
         Backend('reference', reference_attention, _anything),
         Backend('chunked', chunked_attention, _anything),
+        *library.BACKENDS,
         *pallas_tpu.BACKENDS,
     )
 }
@@ -91,8 +92,8 @@ def _named(name: str, call: Call) -> Backend:
     reason = BACKENDS[name].unsupported(call)
     if reason is not None:
         raise ValueError(f'implementation={name!r} cannot: {reason}')
-    if not BACKENDS[name].checked:
-        _say_unchecked(name)
+    if call.platform in BACKENDS[name].unchecked:
+        _say_unchecked(name, call.platform)
     return BACKENDS[name]
 
 
@@ -102,6 +103,8 @@ def _choose(call: Call) -> Backend:
     passed_over: list[str] = []
     for name in _PREFERRED.get(call.platform, ('chunked',)):
         reason = BACKENDS[name].unsupported(call)
+        if reason is None and call.platform in BACKENDS[name].unchecked:
+            reason = 'never checked on this platform'
         if reason is None:
             _say_chosen(name, call.platform, call.device_kind, tuple(passed_over))
             return BACKENDS[name]
@@ -118,11 +121,14 @@ def _say_chosen(name: str, platform: str, kind: str, passed_over: tuple[str, ...
 
 
 @functools.cache
-def _say_unchecked(name: str) -> None:
+def _say_unchecked(name: str, platform: str) -> None:
+    """Warns of an implementation, once."""
     _LOG.warning(
-        'attention: implementation %r has been compiled, but its numbers have not been compared '
-        "with the definition's on any device", name,
-    )  # fmt: skip
+        "attention: implementation %r has never been compared with the definition's numbers on "
+        'a %s: compare a few of your own with those of another implementation first',
+        name,
+        platform,
+    )
 
 
 def _check(q_BTNH: jax.Array, k_BSKH: jax.Array, v_BSKH: jax.Array) -> None:

@@ -42,14 +42,14 @@ class Backend:
 
     unsupported: why the backend cannot run a call, a phrase that completes "NAME cannot: ..."; or
         None where it can.
-    checked: whether its values and gradients have been compared with the definition, in
-        interpret mode or on the device. The library chooses no other by itself.
+    unchecked: platforms on which its values and gradients have been compared with the definition
+        neither on the device nor in interpret mode. It is never chosen there, only named.
     """
 
     name: str
     attend: Callable[..., AttentionOutput]
     unsupported: Callable[[Call], str | None]
-    checked: bool = True
+    unchecked: frozenset[str] = frozenset()
 
 
 def describe(

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from nope.attention import Alibi, Buckets, Mask, api, attention
+from nope.attention.backend import describe
 
 
 def shapes(B=2, T=8, S=8, N=4, K=2, H=16, dtype='float32'):
@@ -142,3 +143,15 @@ def test_a_tpu_has_its_kernel(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize(('name', 'reason'), [('pallas_tpu', 'the device is a cpu, not a TPU')])
 def test_a_named_implementation_runs_or_says_why_not(name: str, reason: str) -> None:
     refused(f"implementation='{name}' cannot: {reason}", *shapes(), implementation=name)
+
+
+def test_what_was_never_checked_is_not_chosen_and_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    api._say_unchecked.cache_clear()
+    half = shapes(dtype='bfloat16', H=64)
+    with on_device('NVIDIA H200', 'gpu'), caplog.at_level(logging.WARNING):
+        assert all("'library'" not in message for message in chosen(caplog, half))
+        api._named('library', describe(*half[:2], Mask(), None, entropy=False))
+    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert ['never been compared' in record.getMessage() for record in warnings] == [True]
