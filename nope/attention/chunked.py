@@ -3,21 +3,12 @@
 Queries and keys are cut into blocks. A scan goes over the query blocks; for each, the last key
 block that it sees comes first, and an online softmax joins those before it. Only blocks that a
 rule cuts through (the diagonal, the edge of a window, the end of the keys) are masked, and blocks
-out of sight are never visited. A sequence of one block runs without any loop. Logits exist for
-one pair of blocks at a time, and again in the backward pass. So do biases, which come as one
-number per distance and leave their gradient as one.
+out of sight are never visited. A sequence of one block runs without any loop, a few queries as
+`decode` says. Logits exist for one pair of blocks at a time, and again in the backward pass. So do
+biases, which come as one number per distance and leave their gradient as one.
 
-With s the logits, P the weights, H the entropy and z = s - lse = ln P, a row has
-
-    ds_j = P_j (dP_j - sum_k P_k dP_k)    from out = sum_j P_j v_j, where dP_j = dout . v_j
-                                          and sum_k P_k dP_k = dout . out
-         + dlse P_j                       from lse = ln sum_j exp s_j
-         - dH P_j (z_j + H)               from H = -sum_j P_j z_j
-
-that is, ds = P (dP - c - dH z) with c = dout . out - dlse + dH H. The gradient through lse
-costs nothing, the one through the entropy a multiplication per logit, and neither needs more
-saved than out, lse and H. This is FlashAttention-2 (Dao, 2023, arXiv:2307.08691) with one more
-running sum, e = sum_j exp(s_j - m) (s_j - m), which gives H = ln l - e / l.
+The running sums and the gradients are those that `flash` derives; this file keeps its own autodiff
+rule, so that what is saved for the backward pass is already cut into blocks.
 """
 
 from __future__ import annotations
@@ -30,7 +21,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import CustomVJPPrimal, SymbolicZero
 
-from nope.attention import layout
+from nope.attention import decode, layout
 from nope.attention.bias import Bias, distances, toeplitz
 from nope.attention.layout import Plan, Span
 from nope.attention.structure import AttentionOutput, Mask
@@ -95,6 +86,10 @@ def chunked_attention(
     """softmax(q k^T) v with its lse and entropy; see `nope.attention.api.attention`."""
     B, T, N, _ = q_BTNH.shape
     S, K = k_BSKH.shape[1:3]
+    if T < S and T * N <= decode.MOST_ROWS:
+        return decode.decode_attention(
+            q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, entropy=entropy
+        )
     plan = layout.make_plan(
         causal=mask.causal,
         window=mask.window,

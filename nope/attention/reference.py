@@ -37,22 +37,31 @@ def reference_attention(
         bias_NTS = as_array(bias, T, S, mask.offset)
         logits_BKGTS += bias_NTS.reshape(K, N // K, T, S).astype(precise)
     seen_BKGTS = mask.as_array(B, T, S)[:, None, None]
-    any_BKGT1 = jnp.any(seen_BKGTS, axis=-1, keepdims=True)
-    max_BKGT1 = jnp.max(logits_BKGTS, axis=-1, keepdims=True, where=seen_BKGTS, initial=-jnp.inf)
-    max_BKGT1 = jax.lax.stop_gradient(jnp.where(any_BKGT1, max_BKGT1, 0.0))
-    shifted_BKGTS = jnp.where(seen_BKGTS, logits_BKGTS - max_BKGT1, 0.0)
-    unnormalized_BKGTS = jnp.where(seen_BKGTS, jnp.exp(shifted_BKGTS), 0.0)
-    # Rows that see nothing divide by 1 instead of 0, so that their gradient is 0 and not NaN.
-    norm_BKGT1 = jnp.sum(unnormalized_BKGTS, axis=-1, keepdims=True) + jnp.where(any_BKGT1, 0, 1)
-    weights_BKGTS = unnormalized_BKGTS / norm_BKGT1
-    log_norm_BKGT1 = jnp.log(norm_BKGT1)
+    weights_BKGTS, lse_BKGT, entropy_BKGT = softmax(logits_BKGTS, seen_BKGTS)
 
     out_BTKGH = jnp.einsum('BKGTS,BSKH->BTKGH', weights_BKGTS, v_BSKH, precision=exact)
-    lse_BKGT1 = jnp.where(any_BKGT1, max_BKGT1 + log_norm_BKGT1, -jnp.inf)
-    # ln a = shifted - ln norm, and the weights sum to one.
-    entropy_BKGT = log_norm_BKGT1[..., 0] - jnp.sum(weights_BKGTS * shifted_BKGTS, axis=-1)
     return AttentionOutput(
         out=out_BTKGH.reshape(B, T, N, H).astype(q_BTNH.dtype),
-        lse=lse_BKGT1.reshape(B, N, T),
+        lse=lse_BKGT.reshape(B, N, T),
         entropy=entropy_BKGT.reshape(B, N, T) if entropy else None,
     )
+
+
+def softmax(logits: jax.Array, seen: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(weights, log-sum-exp, entropy) over the last axis of [..., S], where `seen`.
+
+    A row that sees nothing has weights 0, log-sum-exp -inf and entropy 0, and no NaN in gradients.
+    """
+    any_1 = jnp.any(seen, axis=-1, keepdims=True)
+    max_1 = jnp.max(logits, axis=-1, keepdims=True, where=seen, initial=-jnp.inf)
+    max_1 = jax.lax.stop_gradient(jnp.where(any_1, max_1, 0.0))
+    shifted = jnp.where(seen, logits - max_1, 0.0)
+    unnormalized = jnp.where(seen, jnp.exp(shifted), 0.0)
+    # Rows that see nothing divide by 1 instead of 0, so that their gradient is 0 and not NaN.
+    norm_1 = jnp.sum(unnormalized, axis=-1, keepdims=True) + jnp.where(any_1, 0, 1)
+    weights = unnormalized / norm_1
+    log_norm_1 = jnp.log(norm_1)
+    lse_1 = jnp.where(any_1, max_1 + log_norm_1, -jnp.inf)
+    # ln a = shifted - ln norm, and the weights sum to one.
+    entropy = log_norm_1[..., 0] - jnp.sum(weights * shifted, axis=-1)
+    return weights, lse_1[..., 0], entropy
