@@ -24,7 +24,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent
 
 GROUND = frozenset({'files', 'identity', 'progress'})
-LEAVES = frozenset({'data', 'hardware', 'huge_pages', 'losses', 'metrics', 'records'})
+LEAVES = frozenset({'data', 'hardware', 'huge_pages', 'losses', 'metrics', 'records', 'targets'})
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({'attention', 'positions'}),
     frozenset({'model'}),

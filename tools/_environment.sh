@@ -156,3 +156,26 @@ use_active_environment() {
     say "using $python ($(python_version "$python"))"
     is_installed "$@" || install_project "$@"
 }
+
+# Installs the compilers for TPUs, and for GPUs on Python 3.12 and newer, into a folder of their
+# own beside the environment of $python, and sets `compilers` to it; fails where they cannot be
+# had. A folder of their own, because JAX takes an installed one for a device.
+install_compilers() {
+    compilers=$("$python" -c 'import sys; print(sys.prefix)')/nope-compilers
+    requirements=$("$python" -c '
+import importlib.metadata, sys
+version = importlib.metadata.version("jax")
+for line in importlib.metadata.requires("jax"):
+    if line.startswith("libtpu"):
+        print(line.split(";")[0].strip())
+if sys.version_info >= (3, 12):
+    print(f"jax-cuda13-plugin=={version}", f"jax-cuda13-pjrt=={version}", sep="\n")
+') || return
+    [ -f "$compilers/installed" ] && [ "$(cat "$compilers/installed")" = "$requirements" ] && return
+    rm -rf "$compilers"
+    # One package a word.
+    # shellcheck disable=SC2086
+    "$python" -m pip install --disable-pip-version-check --no-deps --target "$compilers" \
+        $requirements >&2 || return
+    printf '%s\n' "$requirements" >"$compilers/installed"
+}

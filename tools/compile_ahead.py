@@ -1,11 +1,14 @@
-"""Compiles all that configs run on the devices for a TPU that is not there.
+"""Compiles all that configs run on the devices for TPUs or GPUs that are not there.
 
     pip install libtpu
     python tools/compile_ahead.py --config=fig4:paper --topology=v5e:4x4
+    pip install --no-deps jax-cuda13-plugin jax-cuda13-pjrt  # of JAX's version; Python 3.12
+    python tools/compile_ahead.py --config=fig4:paper --topology=h200:16
 
 A real compilation of every training step, search step and evaluation pass, with the shardings of
 a real mesh. Prints one JSON line a program: GiB per device of arguments and temporaries. Exits
-with 1 where one does not compile (the compiler rejects what does not fit into a device's memory).
+with 1 where one does not compile (a TPU's compiler rejects what does not fit into the device's
+memory; a GPU's does not).
 """
 
 from __future__ import annotations
@@ -21,17 +24,15 @@ from collections.abc import Iterator
 from typing import Any
 
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
-os.environ.setdefault('TPU_SKIP_MDS_QUERY', '1')
 
 import jax
 import jax.numpy as jnp
-from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding
 
 from experiments.build import Experiment, build
 from experiments.lab import compute_for, eval_batch
 from experiments.spec import EvalSpec, LengthsSpec, PositionsSpec, RunSpec, needs
-from nope import optim, sharding
+from nope import optim, sharding, targets
 from nope.evals import forward
 from nope.model import ModelConfig
 from nope.state import TrainState, abstract_variables
@@ -147,9 +148,9 @@ def main() -> int:
     parser.add_argument(
         '--config', action='append', required=True, help='NAME:SIZE below configs/; may be repeated'
     )
-    parser.add_argument('--topology', default='v5e:4x4')
+    parser.add_argument('--topology', default='v5e:4x4', help='as nope.targets.devices takes it')
     arguments = parser.parse_args()
-    devices = topologies.get_topology_desc(arguments.topology, 'tpu').devices
+    devices = targets.devices(arguments.topology)
     failed = False
     done: set[tuple[Step | Evaluation, Mesh]] = set()
     for config in arguments.config:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -51,6 +53,7 @@ class Case:
         return self.batch * self.heads * int(np.maximum(last_T - first_T + 1, 0).sum())
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Inputs:
     """Arrays of a case: the arguments of `attention` and a cotangent for each output."""
@@ -89,6 +92,38 @@ def make_inputs(case: Case, seed: int = 0) -> Inputs:
         d_out_BTNH=normal(B, T, N, H, dtype='float32'),
         d_lse_BNT=normal(B, N, T, dtype='float32'),
         d_entropy_BNT=normal(B, N, T, dtype='float32'),
+    )
+
+
+def abstract_inputs(case: Case) -> Inputs:
+    """Shapes and dtypes of `make_inputs`, for programs that are compiled and not run; an offset
+    among them."""
+    B, T, S, N, K, H = (
+        case.batch,
+        case.queries,
+        case.keys,
+        case.heads,
+        case.kv_heads,
+        case.head_dim,
+    )
+
+    def array(*shape: int, dtype: str = case.dtype) -> Any:
+        return jax.ShapeDtypeStruct(shape, jnp.dtype(dtype))
+
+    ids = (None, None)
+    if case.segments != 'none':
+        ids = array(B, T, dtype='int32'), array(B, S, dtype='int32')
+    return Inputs(
+        q_BTNH=array(B, T, N, H),
+        k_BSKH=array(B, S, K, H),
+        v_BSKH=array(B, S, K, H),
+        mask=Mask(
+            case.causal, *ids, case.window, None if case.offset is None else array(dtype='int32')
+        ),
+        bias=jax.eval_shape(functools.partial(_make_bias, case)),
+        d_out_BTNH=array(B, T, N, H, dtype='float32'),
+        d_lse_BNT=array(B, N, T, dtype='float32'),
+        d_entropy_BNT=array(B, N, T, dtype='float32'),
     )
 
 

@@ -1,0 +1,96 @@
+"""Devices that are not there, to compile programs for.
+
+TPUs need `libtpu` to be installed, GPUs the packages `jax-cuda13-plugin` and `jax-cuda13-pjrt`
+(Python 3.12, no CUDA), and JAX_PLATFORMS=cpu keeps both from being looked for on this machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+
+import jax
+from jax.experimental import topologies
+
+
+@dataclasses.dataclass(frozen=True)
+class _Gpu:
+    """Data sheet of a GPU: bytes, bytes per second, GHz."""
+
+    kind: str
+    capability: int
+    cores: int
+    lanes: int
+    shared_memory: int
+    shared_memory_per_block: int
+    bandwidth: int
+    cache: int
+    clock: float
+    memory: int
+
+    def describe(self) -> str:
+        """As XLA reads it (the text form of its GpuTargetConfigProto)."""
+        return f"""
+            gpu_device_info {{
+              cuda_compute_capability {{ major: {self.capability} }}
+              core_count: {self.cores}
+              fpus_per_core: {self.lanes}
+              threads_per_warp: 32
+              threads_per_block_limit: 1024
+              threads_per_core_limit: 2048
+              registers_per_block_limit: 65536
+              registers_per_core_limit: 65536
+              shared_memory_per_block: 49152
+              shared_memory_per_block_optin: {self.shared_memory_per_block}
+              shared_memory_per_core: {self.shared_memory}
+              block_dim_limit_x: 2147483647
+              block_dim_limit_y: 65535
+              block_dim_limit_z: 65535
+              memory_bandwidth: {self.bandwidth}
+              l2_cache_size: {self.cache}
+              clock_rate_ghz: {self.clock}
+              device_memory_size: {self.memory}
+            }}
+            platform_name: "CUDA"
+            dnn_version_info {{ major: 9 minor: 10 }}
+            device_description_str: "{self.kind}"
+        """
+
+
+_HOPPER = 9, 132, 128, 233472, 232448
+_GPUS = {
+    'a100': _Gpu(
+        'NVIDIA A100', 8, 108, 64, 167936, 166912, 2039 * 10**9, 40 * 2**20, 1.41, 80 * 10**9
+    ),
+    'h100': _Gpu('NVIDIA H100', *_HOPPER, 3352 * 10**9, 50 * 2**20, 1.98, 80 * 10**9),
+    'h200': _Gpu('NVIDIA H200', *_HOPPER, 4800 * 10**9, 60 * 2**20, 1.98, 141 * 10**9),
+}
+
+
+def devices(topology: str) -> list[jax.Device]:
+    """The devices of 'NAME:SIZE': TPU chips of a grid ('v5e:4x4', 'v5p:2x2x1', 'v6e:1x1'), or so
+    many GPUs ('h200:8').
+
+    Raises ValueError for a GPU that is not known, RuntimeError (by JAX) for a TPU that is not, or
+    where what is to be installed is not.
+    """
+    name, _, size = topology.partition(':')
+    if name in _GPUS:
+        described = _GPUS[name].describe()
+        return list(
+            topologies.get_topology_desc(
+                '', 'cuda', target_config=described, topology=f'1x1x{size or 1}'
+            ).devices
+        )
+    if not name.startswith('v'):
+        raise ValueError(
+            f'topology {topology!r} is unknown; accepted: {", ".join(_GPUS)}, each with a number '
+            '(h200:8), or TPU chips as v5e:4x4'
+        )
+    # Else the metadata of a cloud machine is waited for, and other compilations on this one.
+    os.environ.setdefault('TPU_SKIP_MDS_QUERY', '1')
+    os.environ.setdefault('ALLOW_MULTIPLE_LIBTPU_LOAD', '1')
+    one_chip = math.prod(int(side) for side in size.split('x')) == 1
+    options = {'chips_per_host_bounds': (1, 1, 1)} if one_chip else {}
+    return list(topologies.get_topology_desc(topology, 'tpu', **options).devices)

@@ -1,0 +1,89 @@
+"""The kernels compile for TPUs and GPUs that are not there, in memory linear in length.
+
+Real compilations: a block that does not fit, a layout that the hardware lacks or a program too
+large for the device's memory is an error here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from nope import targets
+from nope.attention import AttentionOutput, attention
+from nope.attention.cases import Case, Inputs, abstract_inputs
+
+pytestmark = pytest.mark.compile
+
+TPUS = [('v5e:1x1', 'pallas_tpu'), ('v5p:1x1x1', 'pallas_tpu'), ('v6e:1x1', 'pallas_tpu')]
+ALL = TPUS
+VECTOR_MEMORY = 128 * 2**20
+MODEL = Case('', 1, 2048, 2048, 32, 4, 64, dtype='bfloat16')
+# One of every kind; a model's sizes and others.
+KINDS = [
+    Case('float32', 1, 2048, 2048, 32, 4, 64),
+    Case('float16', 1, 1024, 1024, 4, 4, 64, dtype='float16'),
+    Case('packed', 2, 2048, 2048, 32, 4, 64, segments='packed', dtype='bfloat16'),
+    Case('window', 1, 4096, 4096, 32, 4, 64, window=1000, dtype='bfloat16'),
+    Case('cached', 2, 100, 3000, 32, 4, 64, offset=2900, dtype='bfloat16'),
+    Case('decode', 2, 1, 16384, 32, 4, 64, offset=16383, dtype='bfloat16'),
+    Case('decode_odd', 2, 3, 777, 6, 6, 80, offset=700, dtype='bfloat16'),
+    Case('full', 2, 999, 1555, 16, 16, 32, causal=False, dtype='bfloat16'),
+    Case('wide', 1, 1000, 1000, 8, 1, 256, dtype='bfloat16'),
+    Case('wide_float32', 1, 1000, 1000, 8, 1, 256),
+    Case('alibi', 2, 2048, 2048, 32, 32, 128, bias='alibi', dtype='bfloat16'),
+    Case('every_rule', 2, 900, 2600, 16, 8, 64, True, 'packed', 'bfloat16', 700, 1500, 'buckets'),
+]
+
+
+def compiled(topology: str, implementation: str, case: Case) -> jax.stages.Compiled:
+    """Forward and backward from every output, the offset an argument."""
+    needed = 'libtpu' if topology.startswith('v') else 'jax_cuda13_plugin'
+    if importlib.util.find_spec(needed) is None:
+        pytest.skip(f'{needed} is not installed')
+    mesh = Mesh(np.array(targets.devices(topology)), ('x',), axis_types=(AxisType.Auto,))
+    place = NamedSharding(mesh, PartitionSpec())
+
+    def run(inputs: Inputs):
+        def attend(q, k, v, bias) -> AttentionOutput:
+            return attention(
+                q, k, v, mask=inputs.mask, bias=bias, entropy=True, implementation=implementation
+            )
+
+        arguments = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.bias
+        result, back = jax.vjp(attend, *arguments)
+        d_out_BTNH = inputs.d_out_BTNH.astype(result.out.dtype)
+        return result, back(AttentionOutput(d_out_BTNH, inputs.d_lse_BNT, inputs.d_entropy_BNT))
+
+    placed = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), abstract_inputs(case)
+    )
+    with jax.set_mesh(mesh):
+        return jax.jit(run).lower(placed).compile()
+
+
+@pytest.mark.parametrize('head_dim', [64, 128])
+@pytest.mark.parametrize(('topology', 'implementation'), ALL)
+def test_memory_is_linear_in_length(topology: str, implementation: str, head_dim: int) -> None:
+    temporary = {}
+    for length in (2048, 8192, 32768, 131072):
+        case = dataclasses.replace(MODEL, queries=length, keys=length, head_dim=head_dim)
+        memory = compiled(topology, implementation, case).memory_analysis()
+        temporary[length] = memory.temp_size_in_bytes
+        # A few arrays as large as the arguments, next to which [N, T, T] would stand out.
+        assert temporary[length] < 4 * memory.argument_size_in_bytes
+    # Some of it is in the chip's vector memory, which is not counted.
+    assert temporary[131072] < 4 * temporary[32768] + VECTOR_MEMORY
+
+
+@pytest.mark.parametrize('case', KINDS, ids=lambda case: case.name)
+@pytest.mark.parametrize(('topology', 'implementation'), [ALL[0]])
+def test_every_kind_compiles(topology: str, implementation: str, case: Case) -> None:
+    memory = compiled(topology, implementation, case).memory_analysis()
+    dense = 4 * case.batch * case.heads * case.queries * case.keys
+    assert memory.temp_size_in_bytes < max(dense / 4, 64 * 2**20)
