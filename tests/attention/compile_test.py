@@ -78,7 +78,7 @@ def test_memory_is_linear_in_length(topology: str, implementation: str, head_dim
         # A few arrays as large as the arguments, next to which [N, T, T] would stand out.
         assert temporary[length] < 4 * memory.argument_size_in_bytes
     # Some of it is in the chip's vector memory, which is not counted.
-    assert temporary[131072] < 4 * temporary[32768] + VECTOR_MEMORY
+    assert temporary[131072] <= 4 * (temporary[32768] + VECTOR_MEMORY)
 
 
 @pytest.mark.parametrize('case', KINDS, ids=lambda case: case.name)
