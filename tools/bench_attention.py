@@ -1,14 +1,16 @@
 """Speed and memory of attention, one JSON line per measurement.
 
-    python tools/bench_attention.py [--case window_4k --case small_train]
-        [--implementation chunked] [--seconds 3]
+    python tools/bench_attention.py                             # sizes for a CPU
+    python tools/bench_attention.py --set accelerator --check   # sizes for a GPU or TPU
+    python tools/bench_attention.py --set accelerator --target h200  # only compile these, anywhere
 
-For every case of `nope.attention.cases.BENCH_CASES` and every pass (forward, forward with
-entropy, forward and backward): the median seconds of a call, compilation apart, the temporary
-memory of the compiled program, and the useful rate (the products above the diagonal are not
-counted) next to the rate of a plain float32 matrix product timed between the calls. Where torch
-is installed, its scaled_dot_product_attention on the same shapes follows, in a process of its
-own.
+For every case and every pass (forward, forward with entropy, forward and backward, the same with
+entropy) each implementation that can run it on the device present, in turns: the median seconds of
+a call, compilation apart; the temporary memory of the compiled program; the useful rate (products
+that the mask hides are not counted, so a causal case has half of them) and its share of the
+device's peak, or, on a CPU, of a float32 matrix product timed between the calls; and the time
+relative to the library's implementation, or else to the dense one. On a CPU where torch is
+installed, its scaled_dot_product_attention on the same shapes follows in a process of its own.
 """
 
 from __future__ import annotations
@@ -17,125 +19,195 @@ import argparse
 import dataclasses
 import functools
 import importlib.util
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import _bench
+
+if '--target' in ' '.join(sys.argv):
+    os.environ.setdefault('JAX_PLATFORMS', 'cpu')
+
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from nope import hardware, targets
 from nope.attention import attention
 from nope.attention.api import BACKENDS
-from nope.attention.cases import BENCH_CASES, Case, Inputs, make_inputs
+from nope.attention.backend import Call, describe
+from nope.attention.cases import (
+    ACCELERATOR_CASES,
+    BENCH_CASES,
+    Case,
+    Inputs,
+    abstract_inputs,
+    make_inputs,
+)
 
 PEER = 'torch_sdpa'
+SETS = {'model': BENCH_CASES, 'accelerator': ACCELERATOR_CASES}
 MATMUL_SIZE = 1024
 MOST_TURNS = 100
+# Logits of one array that a dense implementation is given at most; it holds a few such.
+MOST_DENSE = {'cpu': 2**29, 'tpu': 2**29, 'gpu': 2**31}
 # Products of [T, S, H] size: two forward; with the backward pass the logits again and four
 # gradients.
-PRODUCTS = {'forward': 2, 'forward_entropy': 2, 'gradient': 7}
+PRODUCTS = {'forward': 2, 'forward_entropy': 2, 'gradient': 7, 'gradient_entropy': 7}
+
+
+def run_pass(inputs: Inputs, *, kind: str, implementation: str) -> Any:
+    """One pass; cotangents are arguments, so that nothing folds. Those of the entropy pull too
+    where the pass has it."""
+    entropy = kind.endswith('entropy')
+
+    def attend(q_BTNH, k_BSKH, v_BSKH) -> tuple[jax.Array, jax.Array | None]:
+        result = attention(
+            q_BTNH, k_BSKH, v_BSKH, mask=inputs.mask, bias=inputs.bias, entropy=entropy,
+            implementation=implementation,
+        )  # fmt: skip
+        return result.out, result.entropy
+
+    arguments = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
+    if kind.startswith('forward'):
+        return attend(*arguments)
+    (out, found), back = jax.vjp(attend, *arguments)
+    d_out = inputs.d_out_BTNH.astype(out.dtype)
+    return back((d_out, None if found is None else inputs.d_entropy_BNT))
+
+
+def implementations(case: Case, inputs: Inputs, entropy: bool, wanted: Sequence[str]) -> list[str]:
+    """Those of `wanted` (empty: all) that can run the case on the device of the current mesh."""
+    call: Call = describe(inputs.q_BTNH, inputs.k_BSKH, inputs.mask, inputs.bias, entropy)
+    dense = {'reference'} | ({'library'} if call.platform == 'cpu' else set())
+    logits = case.batch * case.heads * case.queries * case.keys
+    too_large = logits > MOST_DENSE[call.platform]
+    return [
+        name
+        for name, backend in BACKENDS.items()
+        if (name in wanted if wanted else not name.endswith('interpret'))
+        and backend.unsupported(call) is None
+        and not (too_large and name in dense)
+    ]
+
+
+def lower(kind: str, implementation: str, inputs: Inputs) -> jax.stages.Lowered:
+    return jax.jit(functools.partial(run_pass, kind=kind, implementation=implementation)).lower(
+        inputs
+    )
+
+
+def describe_program(case: Case, implementation: str, kind: str, lowered: Any) -> tuple[Any, dict]:
+    """(the compiled program, what is known of it before it runs)."""
+    start = time.perf_counter()
+    compiled = lowered.compile()
+    memory = compiled.memory_analysis()
+    return compiled, {
+        'case': case.name,
+        'implementation': implementation,
+        'pass': kind,
+        'dtype': case.dtype,
+        'compile_seconds': time.perf_counter() - start,
+        'temp_mib': memory and memory.temp_size_in_bytes / _bench.MIB,
+    }
+
+
+def measure(case: Case, wanted: Sequence[str], budget: float, check: bool) -> None:
+    inputs = make_inputs(case)
+    for kind in PRODUCTS:
+        programs, facts = {}, {}
+        for name in implementations(case, inputs, kind.endswith('entropy'), wanted):
+            programs[name], facts[name] = describe_program(
+                case, name, kind, lower(kind, name, inputs)
+            )
+            if check:
+                facts[name] |= errors(kind, inputs, programs[name](inputs))
+        report(case, kind, {n: functools.partial(p, inputs) for n, p in programs.items()}, facts,
+               budget)  # fmt: skip
+
+
+def errors(kind: str, inputs: Inputs, found: Any) -> dict[str, float]:
+    """Largest deviation from the same pass in float32, relative to the largest entry."""
+    as_float32 = functools.partial(jax.tree.map, lambda x: x.astype(jnp.float32))
+    arrays = as_float32((inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH))
+    precise = dataclasses.replace(
+        inputs, **dict(zip(('q_BTNH', 'k_BSKH', 'v_BSKH'), arrays, strict=True))
+    )
+    with jax.default_matmul_precision('highest'):
+        right = lower(kind, 'chunked', precise).compile()(precise)
+    pairs = zip(jax.tree.leaves(as_float32(found)), jax.tree.leaves(right), strict=True)
+    deviations = [float(jnp.max(jnp.abs(x - y)) / jnp.max(jnp.abs(y))) for x, y in pairs]
+    return {'largest_error': max(deviations)}
 
 
 def report(
     case: Case,
-    implementation: str,
     kind: str,
-    call: Callable[[], object],
-    matmul: Callable[[], object],
+    calls: dict[str, Callable[[], object]],
+    facts: dict[str, dict],
     budget: float,
-    **more: Any,
 ) -> None:
-    """Times `call`, alternating with `matmul` so that a busy machine slows both, and prints."""
-    call()
-    matmul()
+    """Times the calls in turns, on a CPU with a matrix product among them, and prints."""
+    waiting = {name: functools.partial(_wait, call) for name, call in calls.items()}
+    if jax.default_backend() == 'cpu':
+        square = jnp.ones((MATMUL_SIZE, MATMUL_SIZE))
+        waiting['matmul'] = functools.partial(_wait, functools.partial(_matmul, square))
+    for call in waiting.values():
+        call()
     load = _bench.Load()
     taken = _bench.interleaved(
-        {
-            'call': functools.partial(_bench.seconds, call),
-            'matmul': functools.partial(_bench.seconds, matmul),
-        },
+        {name: functools.partial(_bench.seconds, call) for name, call in waiting.items()},
         MOST_TURNS,
-        budget,
+        budget * len(waiting),
     )
-    flops = 2 * PRODUCTS[kind] * case.visible_pairs * case.head_dim
-    matmul_rate = 2 * MATMUL_SIZE**3 / taken['matmul']
-    _bench.emit(
-        {
-            'case': case.name,
-            'implementation': implementation,
-            'pass': kind,
-            'seconds': taken['call'],
-            'gflops': flops / taken['call'] / 1e9,
-            'matmul_gflops': matmul_rate / 1e9,
-            'share_of_matmul': flops / taken['call'] / matmul_rate,
-            'cores_busy_elsewhere': load.others(),
-            **more,
-        }
-    )
-
-
-def forward(inputs: Inputs, *, implementation: str, entropy: bool) -> Any:
-    return attention(
-        inputs.q_BTNH,
-        inputs.k_BSKH,
-        inputs.v_BSKH,
-        mask=inputs.mask,
-        bias=inputs.bias,
-        entropy=entropy,
-        implementation=implementation,
-    )
-
-
-def gradient(inputs: Inputs, *, implementation: str) -> Any:
-    """Gradients of q, k and v, the cotangent of `out` being an argument so that nothing folds."""
-
-    def out(q_BTNH, k_BSKH, v_BSKH):
-        moved = dataclasses.replace(inputs, q_BTNH=q_BTNH, k_BSKH=k_BSKH, v_BSKH=v_BSKH)
-        return forward(moved, implementation=implementation, entropy=False).out
-
-    _, back = jax.vjp(out, inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH)
-    return back(inputs.d_out_BTNH)
-
-
-def measure(case: Case, implementation: str, budget: float) -> None:
-    inputs = make_inputs(case)
-    names = [field.name for field in dataclasses.fields(Inputs)]
-    arrays = [getattr(inputs, name) for name in names]
-    square = jnp.ones((MATMUL_SIZE, MATMUL_SIZE))
-    product = jax.jit(jnp.matmul).lower(square, square).compile()
-    passes = {
-        'forward': functools.partial(forward, implementation=implementation, entropy=False),
-        'forward_entropy': functools.partial(forward, implementation=implementation, entropy=True),
-        'gradient': functools.partial(gradient, implementation=implementation),
-    }
-    for kind, function in passes.items():
-
-        def unpacked(*arrays, function=function):
-            return function(Inputs(**dict(zip(names, arrays, strict=True))))
-
-        lowered = jax.jit(unpacked).lower(*arrays)
-        start = time.perf_counter()
-        compiled = lowered.compile()
-        compile_seconds = time.perf_counter() - start
-        memory = compiled.memory_analysis()
-        report(
-            case,
-            implementation,
-            kind,
-            functools.partial(_wait, compiled, *arrays),
-            functools.partial(_wait, product, square, square),
-            budget,
-            compile_seconds=compile_seconds,
-            temp_mib=memory and memory.temp_size_in_bytes / _bench.MIB,
-            device=jax.devices()[0].device_kind,
+    peak = 2 * MATMUL_SIZE**3 / taken['matmul'] if 'matmul' in taken else hardware.peak_flops()
+    base = next((name for name in ('library', 'reference') if name in calls), None)
+    for name in calls:
+        rate = 2 * PRODUCTS[kind] * case.visible_pairs * case.head_dim / taken[name]
+        _bench.emit(
+            {
+                **facts[name],
+                'seconds': taken[name],
+                'tflops': rate / 1e12,
+                'share_of_peak': rate / peak,
+                'against': base,
+                'times_as_long': base and taken[name] / taken[base],
+                'device': jax.devices()[0].device_kind,
+                'cores_busy_elsewhere': load.others(),
+            }
         )
 
 
-def _wait(function: Callable[..., Any], *arguments: Any) -> None:
-    jax.block_until_ready(function(*arguments))
+@jax.jit
+def _matmul(square: jax.Array) -> jax.Array:
+    return square @ square
+
+
+def _wait(call: Callable[[], object]) -> None:
+    jax.block_until_ready(call())
+
+
+def compile_for(case: Case, wanted: Sequence[str], target: str) -> None:
+    """Every program of the case for a device that is not there."""
+    mesh = Mesh(np.array(targets.devices(target)[:1]), ('x',), axis_types=(AxisType.Auto,))
+    place = NamedSharding(mesh, PartitionSpec())
+    inputs = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), abstract_inputs(case)
+    )
+    with jax.set_mesh(mesh):
+        for kind in PRODUCTS:
+            for name in implementations(case, inputs, kind.endswith('entropy'), wanted):
+                try:
+                    lowered = lower(kind, name, inputs)
+                    _, facts = describe_program(case, name, kind, lowered)
+                except Exception as error:  # the compiler's own message is the result
+                    facts = {'case': case.name, 'implementation': name, 'pass': kind}
+                    facts['error'] = f'{type(error).__name__}: {error}'[:300]
+                _bench.emit({**facts, 'target': target})
 
 
 def measure_peer(case: Case, budget: float) -> None:
@@ -149,45 +221,50 @@ def measure_peer(case: Case, budget: float) -> None:
     q = heads_first(case.queries, case.heads)
     k, v = (heads_first(case.keys, case.kv_heads) for _ in range(2))
     d_out = torch.randn_like(q)
-    square = torch.ones(MATMUL_SIZE, MATMUL_SIZE)
 
     def attend() -> Any:
         return torch.nn.functional.scaled_dot_product_attention(
             q, k, v, is_causal=case.causal, scale=1.0, enable_gqa=case.heads != case.kv_heads
         )
 
-    def forward_only() -> None:
+    def forward_only() -> Any:
         with torch.no_grad():
-            attend()
+            return attend()
 
     passes = {
         'forward': forward_only,
         'gradient': lambda: torch.autograd.grad(attend(), (q, k, v), d_out),
     }
     for kind, function in passes.items():
-        matmul = functools.partial(torch.mm, square, square)
-        report(case, PEER, kind, function, matmul, budget, threads=torch.get_num_threads())
+        facts = {'case': case.name, 'implementation': PEER, 'pass': kind, 'dtype': case.dtype}
+        facts['threads'] = torch.get_num_threads()
+        report(case, kind, {PEER: function}, {PEER: facts}, budget)
 
 
 def main() -> None:
-    names = [case.name for case in BENCH_CASES]
+    names = [case.name for cases in SETS.values() for case in cases]
     parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n')[0])
-    parser.add_argument('--case', action='append', choices=names, help='default: all of them')
-    parser.add_argument('--implementation', default='chunked', choices=[*BACKENDS, PEER])
+    parser.add_argument('--set', choices=SETS, default='model')
+    parser.add_argument('--case', action='append', choices=names, help='default: all of the set')
+    parser.add_argument('--implementation', action='append', choices=[*BACKENDS, PEER], default=[])
     parser.add_argument('--seconds', type=float, default=3.0, help='per measurement')
+    parser.add_argument('--check', action='store_true', help='compare with float32 first')
+    parser.add_argument('--target', help='compile for this device (h200, v5e:1x1) and run nothing')
     options = parser.parse_args()
-    for case in BENCH_CASES:
+    for case in SETS[options.set]:
         if options.case and case.name not in options.case:
             continue
-        if options.implementation == PEER:
-            if case.plain:
-                measure_peer(case, options.seconds)
-            continue
-        measure(case, options.implementation, options.seconds)
-        if case.plain and importlib.util.find_spec('torch') and jax.default_backend() == 'cpu':
-            peer = ['--case', case.name, '--implementation', PEER]
-            seconds = ['--seconds', str(options.seconds)]
-            subprocess.run([sys.executable, __file__, *peer, *seconds], check=True)
+        if options.target:
+            compile_for(case, options.implementation, options.target)
+        elif options.implementation == [PEER]:
+            measure_peer(case, options.seconds)
+        else:
+            measure(case, options.implementation, options.seconds, options.check)
+            has_torch = importlib.util.find_spec('torch') is not None
+            if case.plain and has_torch and jax.default_backend() == 'cpu':
+                peer = ['--set', options.set, '--case', case.name, '--implementation', PEER]
+                seconds = ['--seconds', str(options.seconds)]
+                subprocess.run([sys.executable, __file__, *peer, *seconds], check=True)
 
 
 if __name__ == '__main__':

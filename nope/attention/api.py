@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import jax
 import jax.numpy as jnp
 
-from nope.attention import library, pallas_tpu
+from nope.attention import library, mosaic_gpu, pallas_tpu
 from nope.attention.backend import Backend, Call, describe
 from nope.attention.bias import Bias
 from nope.attention.chunked import chunked_attention
@@ -28,10 +28,15 @@ BACKENDS: Mapping[str, Backend] = {
         Backend('chunked', chunked_attention, _anything),
         *library.BACKENDS,
         *pallas_tpu.BACKENDS,
+        *mosaic_gpu.BACKENDS,
     )
 }
 # What the library tries by itself, the fastest first.
-_PREFERRED = {'tpu': ('pallas_tpu', 'chunked'), 'gpu': ('chunked',), 'cpu': ('chunked',)}
+_PREFERRED = {
+    'tpu': ('pallas_tpu', 'chunked'),
+    'gpu': ('mosaic_gpu', 'library', 'chunked'),
+    'cpu': ('chunked',),
+}
 _LOG = logging.getLogger(__name__)
 _DTYPES = ('float32', 'bfloat16', 'float16')
 

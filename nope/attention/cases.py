@@ -206,10 +206,30 @@ BENCH_CASES = (
     Case('small_train', 4, 512, 512, 8, 8, 64),
     Case('window_2k', 1, 2048, 2048, 8, 8, 64),
     Case('window_4k', 1, 4096, 4096, 8, 8, 64),
+    Case('window_8k', 1, 8192, 8192, 8, 8, 64),
     Case('grouped_4k', 1, 4096, 4096, 16, 2, 64),
     Case('window_16k', 1, 16384, 16384, 4, 4, 64),
     Case('sliding_16k', 1, 16384, 16384, 4, 4, 64, window=1024),
     Case('alibi_4k', 1, 4096, 4096, 8, 8, 64, bias='alibi'),
     Case('buckets_4k', 1, 4096, 4096, 8, 8, 64, bias='buckets'),
     Case('decode_16k', 1, 1, 16384, 8, 8, 64, offset=16383),
+)
+
+# 16,384 tokens of a 1.1B model with heads of 64 and of 128, and one sequence of 131,072.
+ACCELERATOR_CASES = (
+    *(
+        Case(
+            f'h{head_dim}_{length // 1024}k',
+            16384 // length,
+            length,
+            length,
+            32,
+            4,
+            head_dim,
+            dtype='bfloat16',
+        )
+        for head_dim in (64, 128)
+        for length in (2048, 8192, 16384)
+    ),
+    Case('h64_128k', 1, 131072, 131072, 32, 4, 64, dtype='bfloat16'),
 )

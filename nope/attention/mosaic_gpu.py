@@ -1,0 +1,183 @@
+"""Attention on NVIDIA Hopper GPUs: Pallas Mosaic GPU kernels, forward and backward.
+
+The kernels take head dims of 64 and 128 and lengths that are multiples of a tile; here arrays are
+padded to them and cut again. Keys and values are read as they are, [B, S, K, H]: no head is
+repeated and nothing is transposed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import os
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from nope.attention.backend import Backend, Call
+from nope.attention.flash import Gradients, Operands, Rows, Rules, flash_attention
+from nope.attention.structure import AttentionOutput
+
+# The kernels' modules are imported where they are needed: theirs of JAX costs half a second, and
+# may not be there.
+_HEAD_DIMS = (64, 128)
+_TILE = 128
+# The program, its three warpgroups, and one that copies arrays for them meanwhile.
+_INTERPRETER_THREADS = 5
+
+
+# q, k, v, segment ids of queries and of keys, offset.
+_Arrays = tuple[
+    jax.Array, jax.Array, jax.Array, jax.Array | None, jax.Array | None, jax.Array | None
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class MosaicGpu:
+    """interpret: run the kernels in JAX's interpreter on any device, with their threads, copies and
+    barriers; two that use the same memory without waiting for each other are an error there."""
+
+    interpret: bool = False
+
+    def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
+        """As `nope.attention.flash.Kernel`."""
+        from nope.attention.mosaic_gpu_forward import forward
+
+        _, T, _, H = operands.q_BTNH.shape
+        shape, arrays = self._padded(rules, operands)
+        out_BTNH, lse_BNT, entropy_BNT = forward(shape, *arrays)
+        if entropy_BNT is not None:
+            entropy_BNT = entropy_BNT[..., :T]
+        return AttentionOutput(out_BTNH[:, :T, :, :H], lse_BNT[..., :T], entropy_BNT)
+
+    def backward(
+        self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
+    ) -> Gradients:
+        """As `nope.attention.flash.Kernel`."""
+        from nope.attention import mosaic_gpu_backward as kernels
+
+        (_, T, _, H), S = operands.q_BTNH.shape, operands.k_BSKH.shape[1]
+        shape, arrays = self._padded(rules, operands)
+        d_out_BTNH = _pad(rows.d_out_BTNH, {1: shape.queries, 3: shape.head_dim})
+        rows_BNRT = _pad(kernels.stack_rows(rows), {3: shape.queries})
+        d_q_BTNH = kernels.query_gradient(shape, *arrays, d_out_BTNH, rows_BNRT)
+        d_k_BSKH, d_v_BSKH = kernels.key_gradients(shape, *arrays, d_out_BTNH, rows_BNRT)
+        return Gradients(
+            d_q_BTNH[:, :T, :, :H], d_k_BSKH[:, :S, :, :H], d_v_BSKH[:, :S, :, :H], None
+        )
+
+    def _padded(self, rules: Rules, operands: Operands) -> tuple[Any, _Arrays]:
+        """The kernels' `Shape`, and their arrays."""
+        from nope.attention.mosaic_gpu_parts import Shape
+
+        if operands.line_ND is not None:
+            raise NotImplementedError('the Mosaic GPU kernels have no bias')
+        B, T, N, H = operands.q_BTNH.shape
+        S, K = operands.k_BSKH.shape[1:3]
+        queries, keys = -(-T // _TILE) * _TILE, -(-S // _TILE) * _TILE
+        head_dim = next(size for size in _HEAD_DIMS if size >= H)
+        shape = Shape(
+            rules, self.interpret, B, queries, keys, S, N, K, head_dim, operands.q_BTNH.dtype,
+            operands.q_ids_BT is not None,
+        )  # fmt: skip
+        arrays = (
+            _pad(operands.q_BTNH, {1: queries, 3: head_dim}),
+            _pad(operands.k_BSKH, {1: keys, 3: head_dim}),
+            _pad(operands.v_BSKH, {1: keys, 3: head_dim}),
+            None if operands.q_ids_BT is None else _pad(operands.q_ids_BT, {1: queries}),
+            None if operands.kv_ids_BS is None else _pad(operands.kv_ids_BS, {1: keys}),
+            operands.offset.reshape(1) if rules.offset is None else None,
+        )
+        return shape, arrays
+
+
+def _pad(array: jax.Array, sizes: dict[int, int]) -> jax.Array:
+    """Zeros after the end, up to the size given for an axis."""
+    widths = [(0, sizes.get(axis, size) - size) for axis, size in enumerate(array.shape)]
+    return jnp.pad(array, widths) if any(after for _, after in widths) else array
+
+
+def _unsupported(call: Call) -> str | None:
+    if call.platform != 'gpu' or not re.search(r'\bG?H\d', call.device_kind):
+        return f'the device is {call.device_kind} and not a Hopper GPU (H100, H200 and their kin)'
+    return _miscompiled(call) or _never(call)
+
+
+def _unsupported_interpreted(call: Call) -> str | None:
+    if jax.__version_info__ < (0, 12):
+        return f'the interpreter of JAX {jax.__version__} has no wgmma; accepted: 0.12 and later'
+    try:
+        threads = max(os.cpu_count() or 1, len(jax.local_devices(backend='cpu')))
+    except RuntimeError:
+        return 'the interpreter runs on the CPU, which is not among the platforms of JAX here'
+    if threads < _INTERPRETER_THREADS:
+        return (
+            f'{threads} threads run programs on this CPU, and the interpreter may wait forever '
+            f'with fewer than {_INTERPRETER_THREADS}; jax_num_cpu_devices=8 gives it 8'
+        )
+    return _never(call)
+
+
+def _never(call: Call) -> str | None:
+    """What no version of the kernels does."""
+    if call.dtype not in ('bfloat16', 'float16'):
+        return (
+            f'the matrix units (wgmma) multiply bfloat16 and float16, the inputs are {call.dtype}'
+        )
+    if call.head_dim > _HEAD_DIMS[-1]:
+        return (
+            f'a head dim of {call.head_dim} is more than the registers hold; accepted: up to '
+            f'{_HEAD_DIMS[-1]}'
+        )
+    if call.bias is not None:
+        return f'its kernels have no bias, and this call has {call.bias}'
+    return _missing()
+
+
+@functools.cache
+def _missing() -> str | None:
+    try:
+        importlib.import_module('jax.experimental.pallas.mosaic_gpu')
+    except ImportError as error:
+        return f'JAX {jax.__version__} has no Mosaic GPU here ({error})'
+    return None
+
+
+def _miscompiled(call: Call) -> str | None:
+    """JAX refuses its own causal kernel under the assembler of these versions."""
+    version = _cuda_version()
+    if call.causal and 12080 <= version < 12091:
+        return (
+            f'ptxas of CUDA {version} miscompiles causal masks; accepted: before 12.8, from 12.9.1'
+        )
+    return None
+
+
+@functools.cache
+def _cuda_version() -> int:
+    """12090 for CUDA 12.9; 0 where nobody can tell."""
+    try:
+        versions = importlib.import_module('jax._src.lib').cuda_versions
+        return versions.cuda_runtime_get_version()  # None for a JAX without CUDA
+    except (ImportError, AttributeError, RuntimeError):
+        return 0
+
+
+BACKENDS = (
+    # The interpreted program is the compiled one but for where its sums begin; that one has been
+    # compiled, and not run.
+    Backend(
+        'mosaic_gpu',
+        functools.partial(flash_attention, MosaicGpu()),
+        _unsupported,
+        unchecked=frozenset({'gpu'}),
+    ),
+    Backend(
+        'mosaic_gpu_interpret',
+        functools.partial(flash_attention, MosaicGpu(interpret=True)),
+        _unsupported_interpreted,
+    ),
+)

@@ -1,0 +1,336 @@
+"""The gradients of `mosaic_gpu`: a kernel for q, and one for k and v.
+
+With z = s - lse, P = e^z and dP = dout . v, ds = P (dP - c - dH z); see `flash`. Then
+dq = ds k, dk = ds^T q and dv = P^T dout. The second kernel computes s^T and dP^T, so that P^T and
+ds^T are operands of a product as they lie in the registers; it runs through all query heads of a
+group, and so writes the gradient of a key once.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+
+from nope.attention.flash import Rows
+from nope.attention.mosaic_gpu_parts import (
+    BY_COLUMN,
+    BY_ROW,
+    COMPUTE,
+    COMPUTE_REGISTERS,
+    LN2,
+    LOG2E,
+    MEMORY,
+    MEMORY_REGISTERS,
+    ROWS,
+    TILE,
+    Shape,
+    accumulate,
+    by_column,
+    by_row,
+    launch,
+    load,
+    load_global,
+    plgpu,
+    products,
+    reach,
+    span_of,
+    sweep,
+    tiles,
+    visible,
+    zeros,
+)
+
+# What a step works on. Logits and their gradients are in registers at the same time, next to the
+# sums of one or two gradients and, for k and v, to the numbers by query.
+KEYS, QUERIES = 128, 64
+
+
+def stack_rows(rows: Rows) -> jax.Array:
+    """float32 [B, N, R, T]: lse / ln 2, c and, where something pulls on the entropy, dH ln 2."""
+    stacked = [rows.lse_BNT * LOG2E, rows.c_BNT]
+    if rows.d_entropy_BNT is not None:
+        stacked.append(rows.d_entropy_BNT * LN2)
+    return jnp.stack(stacked, axis=2)
+
+
+def _pulled(logits, d_weights, seen, rows, spread):
+    """(P, ds) of a block of logits and their dP. rows: those of `stack_rows`."""
+    lse, c, *d_entropy = (spread(x, logits.shape) for x in rows)
+    shifted = logits * LOG2E - lse  # z / ln 2
+    weights = jnp.exp2(shifted)
+    if seen is not None:
+        weights = jnp.where(seen, weights, 0.0)
+    pull = d_weights - c
+    if d_entropy:
+        pull -= d_entropy[0] * shifted
+    return weights, weights * pull
+
+
+def query_gradient(
+    shape: Shape,
+    q_BTNH: jax.Array,
+    k_BSKH: jax.Array,
+    v_BSKH: jax.Array,
+    q_ids_BT: jax.Array | None,
+    kv_ids_BS: jax.Array | None,
+    offset: jax.Array | None,
+    d_out_BTNH: jax.Array,
+    rows_BNRT: jax.Array,
+) -> jax.Array:
+    """dq, [B, T, N, H]."""
+    stages = shape.stages(KEYS, held=2 * TILE)
+    segmented = shape.segmented
+    results = launch(
+        attention_query_gradient,
+        shape,
+        grid={'head': shape.heads, 'tile': shape.queries // TILE, 'batch': shape.batch},
+        inputs={
+            'q': q_BTNH,
+            'k': k_BSKH,
+            'v': v_BSKH,
+            'q_ids': q_ids_BT,
+            'kv_ids': kv_ids_BS,
+            'offset': offset,
+            'd_out': d_out_BTNH,
+            'rows': rows_BNRT,
+        },
+        outputs={'d_q': jax.ShapeDtypeStruct(q_BTNH.shape, q_BTNH.dtype)},
+        scratch={
+            'q_smem': tiles(shape, COMPUTE, ROWS),
+            'd_out_smem': tiles(shape, COMPUTE, ROWS),
+            'k_smem': tiles(shape, stages, KEYS),
+            'v_smem': tiles(shape, stages, KEYS),
+            'ids_smem': plgpu.SMEM((stages, KEYS), jnp.int32) if segmented else None,
+            'q_ready': plgpu.Barrier(num_arrivals=2, num_barriers=COMPUTE),
+            'ready': plgpu.Barrier(num_arrivals=2 + segmented, num_barriers=stages),
+            'free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
+        },
+    )
+    return results['d_q']
+
+
+def attention_query_gradient(
+    shape, *, q, k, v, d_out, rows, d_q, q_smem, d_out_smem, k_smem, v_smem, q_ready, ready, free,
+    q_ids=None, kv_ids=None, ids_smem=None, offset=None,
+):  # fmt: skip
+    """A tile of queries of one head."""
+    rules, stages = shape.rules, k_smem.shape[0]
+    batch, head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
+    tile = shape.queries // TILE - 1 - lax.axis_index('tile')
+    position = (rules.offset if offset is None else offset[0]) + tile * TILE
+    span = span_of(position, *reach(rules), shape.real_keys, KEYS)
+
+    def queries_of(warpgroup):
+        return pl.ds(tile * TILE + warpgroup * ROWS, ROWS)
+
+    def slot_of(j):
+        return lax.rem(j - span.first, jnp.int32(stages))
+
+    @pl.when(wg == MEMORY)
+    def copy():
+        plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
+        for w in range(COMPUTE):
+            at = (batch, queries_of(w), head)
+            plgpu.copy_gmem_to_smem(q.at[at], q_smem.at[w], q_ready.at[w])
+            plgpu.copy_gmem_to_smem(d_out.at[at], d_out_smem.at[w], q_ready.at[w])
+        kv_head = lax.div(head, jnp.int32(shape.group))
+
+        def fetch(j, _):
+            slot, keys = slot_of(j), pl.ds(j * KEYS, KEYS)
+            used = j - span.first >= stages
+            pl.when(used)(lambda: plgpu.barrier_wait(free.at[slot]))
+            plgpu.copy_gmem_to_smem(k.at[batch, keys, kv_head], k_smem.at[slot], ready.at[slot])
+            plgpu.copy_gmem_to_smem(v.at[batch, keys, kv_head], v_smem.at[slot], ready.at[slot])
+            if kv_ids is not None:
+                plgpu.copy_gmem_to_smem(kv_ids.at[batch, keys], ids_smem.at[slot], ready.at[slot])
+
+        lax.fori_loop(span.first, span.end, fetch, None)
+
+    @pl.when(wg < COMPUTE)
+    def compute():
+        plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
+        size = (ROWS, KEYS)
+        by_query = [
+            load_global(rows.at[batch, head, r, queries_of(wg)], BY_ROW)
+            for r in range(rows.shape[2])
+        ]
+        q_ids_T = None
+        if q_ids is not None:
+            q_ids_T = load_global(q_ids.at[batch, queries_of(wg)], BY_ROW)
+        plgpu.barrier_wait(q_ready.at[wg])
+
+        def step(j, d_q_TH, cut):
+            slot = slot_of(j)
+            plgpu.barrier_wait(ready.at[slot])
+            logits_TS, d_weights_TS = products(
+                size, (q_smem.at[wg], k_smem.at[slot]), (d_out_smem.at[wg], v_smem.at[slot])
+            )
+            seen_TS = None
+            if cut:
+                ids_S = None
+                if ids_smem is not None:
+                    ids_S = load(ids_smem.at[slot], BY_COLUMN)
+                    plgpu.commit_smem()  # read before the next copy into it
+                seen_TS = visible(shape, size, 0, position + wg * ROWS, j * KEYS, q_ids_T, ids_S)
+            _, d_logits_TS = _pulled(logits_TS, d_weights_TS, seen_TS, by_query, by_row)
+            (d_q_TH,) = accumulate(
+                shape, (d_q_TH,), (d_logits_TS.astype(shape.dtype), k_smem.at[slot])
+            )
+            plgpu.barrier_arrive(free.at[slot])
+            return d_q_TH
+
+        d_q_TH = sweep(
+            span,
+            step,
+            zeros(ROWS, shape.head_dim),
+            cut_before=rules.window is not None,
+            cut_after=rules.causal or rules.window is not None or shape.real_keys % KEYS > 0,
+            cut_all=shape.segmented,
+        )
+        q_smem.at[wg][...] = d_q_TH.astype(shape.dtype)
+        plgpu.commit_smem()
+        plgpu.copy_smem_to_gmem(q_smem.at[wg], d_q.at[batch, queries_of(wg), head])
+        plgpu.wait_smem_to_gmem(0)
+
+
+def key_gradients(
+    shape: Shape,
+    q_BTNH: jax.Array,
+    k_BSKH: jax.Array,
+    v_BSKH: jax.Array,
+    q_ids_BT: jax.Array | None,
+    kv_ids_BS: jax.Array | None,
+    offset: jax.Array | None,
+    d_out_BTNH: jax.Array,
+    rows_BNRT: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """(dk, dv), [B, S, K, H]."""
+    stages = shape.stages(QUERIES, held=2 * TILE)
+    R, segmented = rows_BNRT.shape[2], shape.segmented
+    gradient = jax.ShapeDtypeStruct(k_BSKH.shape, k_BSKH.dtype)
+    results = launch(
+        attention_key_gradients,
+        shape,
+        grid={'head': shape.kv_heads, 'tile': shape.keys // TILE, 'batch': shape.batch},
+        inputs={
+            'q': q_BTNH,
+            'k': k_BSKH,
+            'v': v_BSKH,
+            'q_ids': q_ids_BT,
+            'kv_ids': kv_ids_BS,
+            'offset': offset,
+            'd_out': d_out_BTNH,
+            'rows': rows_BNRT,
+        },
+        outputs={'d_k': gradient, 'd_v': gradient},
+        scratch={
+            'k_smem': tiles(shape, COMPUTE, ROWS),
+            'v_smem': tiles(shape, COMPUTE, ROWS),
+            'q_smem': tiles(shape, stages, QUERIES),
+            'd_out_smem': tiles(shape, stages, QUERIES),
+            'rows_smem': plgpu.SMEM((stages, R, QUERIES), jnp.float32),
+            'ids_smem': plgpu.SMEM((stages, QUERIES), jnp.int32) if segmented else None,
+            'kv_ready': plgpu.Barrier(num_arrivals=2, num_barriers=COMPUTE),
+            'ready': plgpu.Barrier(num_arrivals=3 + segmented, num_barriers=stages),
+            'free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
+        },
+    )
+    return results['d_k'], results['d_v']
+
+
+def attention_key_gradients(
+    shape, *, q, k, v, d_out, rows, d_k, d_v, q_smem, d_out_smem, k_smem, v_smem, rows_smem,
+    kv_ready, ready, free, q_ids=None, kv_ids=None, ids_smem=None, offset=None,
+):  # fmt: skip
+    """A tile of keys of one key/value head, against the query heads of its group in turn."""
+    rules, stages = shape.rules, q_smem.shape[0]
+    batch, kv_head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
+    tile = lax.axis_index('tile')  # under a causal rule the first tiles have most to do
+    first_position = rules.offset if offset is None else offset[0]
+    # What a key is seen from is what a query sees, in the other direction.
+    behind, ahead = reach(rules)
+    span = span_of(tile * TILE - first_position, ahead, behind, shape.queries, QUERIES)
+
+    def keys_of(warpgroup):
+        return pl.ds(tile * TILE + warpgroup * ROWS, ROWS)
+
+    def turn_of(member, i):
+        """Number of a query block among all that are worked on."""
+        return member * (span.end - span.first) + i - span.first
+
+    @pl.when(wg == MEMORY)
+    def copy():
+        plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
+        for w in range(COMPUTE):
+            at = (batch, keys_of(w), kv_head)
+            plgpu.copy_gmem_to_smem(k.at[at], k_smem.at[w], kv_ready.at[w])
+            plgpu.copy_gmem_to_smem(v.at[at], v_smem.at[w], kv_ready.at[w])
+
+        def fetch(member, i):
+            turn, queries = turn_of(member, i), pl.ds(i * QUERIES, QUERIES)
+            slot, head = lax.rem(turn, jnp.int32(stages)), kv_head * shape.group + member
+            pl.when(turn >= stages)(lambda: plgpu.barrier_wait(free.at[slot]))
+            filled = ready.at[slot]
+            plgpu.copy_gmem_to_smem(q.at[batch, queries, head], q_smem.at[slot], filled)
+            plgpu.copy_gmem_to_smem(d_out.at[batch, queries, head], d_out_smem.at[slot], filled)
+            plgpu.copy_gmem_to_smem(rows.at[batch, head, :, queries], rows_smem.at[slot], filled)
+            if q_ids is not None:
+                plgpu.copy_gmem_to_smem(q_ids.at[batch, queries], ids_smem.at[slot], filled)
+
+        @pl.loop(0, shape.group)
+        def each(member):
+            pl.loop(span.first, span.end)(lambda i: fetch(member, i))
+
+    @pl.when(wg < COMPUTE)
+    def compute():
+        plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
+        size = (ROWS, QUERIES)
+        kv_ids_S = None
+        if kv_ids is not None:
+            kv_ids_S = load_global(kv_ids.at[batch, keys_of(wg)], BY_ROW)
+        plgpu.barrier_wait(kv_ready.at[wg])
+
+        def step(member, i, sums, cut):
+            slot = lax.rem(turn_of(member, i), jnp.int32(stages))
+            plgpu.barrier_wait(ready.at[slot])
+            logits_ST, d_weights_ST = products(
+                size, (k_smem.at[wg], q_smem.at[slot]), (v_smem.at[wg], d_out_smem.at[slot])
+            )
+            by_query = [load(rows_smem.at[slot, r], BY_COLUMN) for r in range(rows.shape[2])]
+            ids_T = None if ids_smem is None else load(ids_smem.at[slot], BY_COLUMN)
+            plgpu.commit_smem()  # read before the next copy into them
+            seen_ST = None
+            if cut:
+                q_first, k_first = first_position + i * QUERIES, tile * TILE + wg * ROWS
+                seen_ST = visible(shape, size, 1, q_first, k_first, ids_T, kv_ids_S)
+            weights_ST, d_logits_ST = _pulled(logits_ST, d_weights_ST, seen_ST, by_query, by_column)
+            sums = accumulate(
+                shape,
+                sums,
+                (weights_ST.astype(shape.dtype), d_out_smem.at[slot]),
+                (d_logits_ST.astype(shape.dtype), q_smem.at[slot]),
+            )
+            plgpu.barrier_arrive(free.at[slot])
+            return sums
+
+        def head(member, sums):
+            # Padded queries add nothing, whatever they see: their q, dout, c and dH are 0.
+            return sweep(
+                span,
+                lambda i, sums, cut: step(member, i, sums, cut),
+                sums,
+                cut_before=rules.causal or rules.window is not None,
+                cut_after=rules.window is not None,
+                cut_all=shape.segmented,
+            )
+
+        start = zeros(ROWS, shape.head_dim), zeros(ROWS, shape.head_dim)
+        d_v_SH, d_k_SH = lax.fori_loop(0, shape.group, head, start)
+        k_smem.at[wg][...] = d_k_SH.astype(shape.dtype)
+        v_smem.at[wg][...] = d_v_SH.astype(shape.dtype)
+        plgpu.commit_smem()
+        plgpu.copy_smem_to_gmem(k_smem.at[wg], d_k.at[batch, keys_of(wg), kv_head])
+        plgpu.copy_smem_to_gmem(v_smem.at[wg], d_v.at[batch, keys_of(wg), kv_head])
+        plgpu.wait_smem_to_gmem(0)

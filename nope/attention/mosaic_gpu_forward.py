@@ -1,0 +1,218 @@
+"""The forward kernel of `mosaic_gpu`: online softmax with the entropy's running sum.
+
+FlashAttention-3 (Shah et al., 2024, arXiv:2407.08608): the two warpgroups take turns, one has the
+tensor cores while the other does its softmax, and the weights go from registers to the tensor
+cores. The entropy needs one more multiply-add per logit next to a maximum, a multiply-add, an
+exponential, an addition and a conversion.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+
+from nope.attention.mosaic_gpu_parts import (
+    BY_COLUMN,
+    BY_ROW,
+    COMPUTE,
+    COMPUTE_REGISTERS,
+    LN2,
+    LOG2E,
+    MEMORY,
+    MEMORY_REGISTERS,
+    ROWS,
+    TILE,
+    Shape,
+    accumulate,
+    by_row,
+    launch,
+    load,
+    load_global,
+    plgpu,
+    products,
+    reach,
+    span_of,
+    sweep,
+    tiles,
+    visible,
+    zeros,
+)
+
+# Keys a step works on: their logits take 64 registers of a thread, as many as the sums of out
+# do at H = 128.
+BLOCK = 128
+# Stand-ins for -inf whose differences are numbers. The running maximum starts above a hidden
+# logit, so that one has weight exp2(-huge) = 0 also in a row that has seen nothing else.
+_HIDDEN, _FLOOR = -1e30, -1e29
+
+
+def forward(
+    shape: Shape,
+    q_BTNH: jax.Array,
+    k_BSKH: jax.Array,
+    v_BSKH: jax.Array,
+    q_ids_BT: jax.Array | None,
+    kv_ids_BS: jax.Array | None,
+    offset: jax.Array | None,
+) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+    """out [B, T, N, H], lse and entropy [B, N, T]. offset: int32 [1], where it is not static."""
+    stages = shape.stages(BLOCK, held=TILE)
+    rows = jax.ShapeDtypeStruct((shape.batch, shape.heads, shape.queries), jnp.float32)
+    rows_smem = plgpu.SMEM((COMPUTE, ROWS), jnp.float32)
+    segmented, entropy = shape.segmented, shape.rules.entropy
+    results = launch(
+        attention_forward,
+        shape,
+        # Neighbours share their keys and values, by way of the cache: heads of a group.
+        grid={'head': shape.heads, 'tile': shape.queries // TILE, 'batch': shape.batch},
+        inputs={
+            'q': q_BTNH,
+            'k': k_BSKH,
+            'v': v_BSKH,
+            'q_ids': q_ids_BT,
+            'kv_ids': kv_ids_BS,
+            'offset': offset,
+        },
+        outputs={
+            'out': jax.ShapeDtypeStruct(q_BTNH.shape, q_BTNH.dtype),
+            'lse': rows,
+            'entropy': rows if entropy else None,
+        },
+        scratch={
+            'q_smem': tiles(shape, COMPUTE, ROWS),
+            'k_smem': tiles(shape, stages, BLOCK),
+            'v_smem': tiles(shape, stages, BLOCK),
+            'ids_smem': plgpu.SMEM((stages, BLOCK), jnp.int32) if segmented else None,
+            'lse_smem': rows_smem,
+            'entropy_smem': rows_smem if entropy else None,
+            'q_ready': plgpu.Barrier(num_barriers=COMPUTE),
+            'k_ready': plgpu.Barrier(num_arrivals=1 + segmented, num_barriers=stages),
+            'v_ready': plgpu.Barrier(num_barriers=stages),
+            'k_free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
+            'v_free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
+            'turn': plgpu.Barrier(num_arrivals=COMPUTE),
+        },
+    )
+    return results['out'], results['lse'], results.get('entropy')
+
+
+def attention_forward(
+    shape, *, q, k, v, out, lse, q_smem, k_smem, v_smem, lse_smem, q_ready, k_ready, v_ready,
+    k_free, v_free, turn, q_ids=None, kv_ids=None, ids_smem=None, offset=None, entropy=None,
+    entropy_smem=None,
+):  # fmt: skip
+    """A tile of queries of one head."""
+    rules, stages = shape.rules, k_smem.shape[0]
+    batch, head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
+    # Under a causal rule the last tiles have most to do: they go first.
+    tile = shape.queries // TILE - 1 - lax.axis_index('tile')
+    position = (rules.offset if offset is None else offset[0]) + tile * TILE
+    span = span_of(position, *reach(rules), shape.real_keys, BLOCK)
+
+    def queries_of(warpgroup):
+        return pl.ds(tile * TILE + warpgroup * ROWS, ROWS)
+
+    def slot_of(j):
+        return lax.rem(j - span.first, jnp.int32(stages))
+
+    @pl.when(wg == MEMORY)
+    def copy():
+        plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
+        for w in range(COMPUTE):
+            plgpu.copy_gmem_to_smem(q.at[batch, queries_of(w), head], q_smem.at[w], q_ready.at[w])
+        kv_head = lax.div(head, jnp.int32(shape.group))
+
+        def fetch(j, _):
+            slot, keys = slot_of(j), pl.ds(j * BLOCK, BLOCK)
+            used = j - span.first >= stages
+            pl.when(used)(lambda: plgpu.barrier_wait(k_free.at[slot]))
+            plgpu.copy_gmem_to_smem(k.at[batch, keys, kv_head], k_smem.at[slot], k_ready.at[slot])
+            if kv_ids is not None:
+                plgpu.copy_gmem_to_smem(kv_ids.at[batch, keys], ids_smem.at[slot], k_ready.at[slot])
+            pl.when(used)(lambda: plgpu.barrier_wait(v_free.at[slot]))
+            plgpu.copy_gmem_to_smem(v.at[batch, keys, kv_head], v_smem.at[slot], v_ready.at[slot])
+
+        lax.fori_loop(span.first, span.end, fetch, None)
+
+    @pl.when(wg < COMPUTE)
+    def compute():
+        plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
+        size = (ROWS, BLOCK)
+        q_ids_T = None
+        if q_ids is not None:
+            q_ids_T = load_global(q_ids.at[batch, queries_of(wg)], BY_ROW)
+        plgpu.barrier_wait(q_ready.at[wg])
+
+        def take_turns():
+            plgpu.barrier_arrive(turn)
+            plgpu.barrier_wait(turn)
+
+        def wait_for_keys(j):
+            pl.when(j < span.end)(lambda: plgpu.barrier_wait(k_ready.at[slot_of(j)]))
+
+        def step(j, carry, cut):
+            total_TH, max_T, norm_T, energy_T = carry
+            slot = slot_of(j)
+            (logits_TS,) = products(size, (q_smem.at[wg], k_smem.at[slot]), meanwhile=take_turns)
+            if cut:
+                ids_S = None
+                if ids_smem is not None:
+                    ids_S = load(ids_smem.at[slot], BY_COLUMN)
+                    plgpu.commit_smem()  # read before the next copy into it
+                seen_TS = visible(shape, size, 0, position + wg * ROWS, j * BLOCK, q_ids_T, ids_S)
+                logits_TS = jnp.where(seen_TS, logits_TS, _HIDDEN)
+            plgpu.barrier_arrive(k_free.at[slot])
+            # In units of ln 2 from here on.
+            new_max_T = jnp.maximum(max_T, jnp.max(logits_TS, axis=1) * LOG2E)
+            moved_T = max_T - new_max_T
+            decay_T = jnp.exp2(moved_T)
+            shifted_TS = logits_TS * LOG2E - by_row(new_max_T, size)
+            weights_TS = jnp.exp2(shifted_TS)
+            half_TS = weights_TS.astype(shape.dtype)
+            if energy_T is not None:
+                # sum_j p_j (s_j - m); its old terms get the new maximum.
+                energy_T = decay_T * (energy_T + norm_T * moved_T)
+                energy_T += jnp.sum(weights_TS * shifted_TS, axis=1)
+            norm_T = norm_T * decay_T + jnp.sum(weights_TS, axis=1)
+            total_TH *= by_row(decay_T, total_TH.shape)
+            plgpu.barrier_arrive(turn)
+            plgpu.barrier_wait(v_ready.at[slot])
+            plgpu.barrier_wait(turn)
+            (total_TH,) = accumulate(
+                shape,
+                (total_TH,),
+                (half_TS, v_smem.at[slot]),
+                meanwhile=lambda: wait_for_keys(j + 1),
+            )
+            plgpu.barrier_arrive(v_free.at[slot])
+            return total_TH, new_max_T, norm_T, energy_T
+
+        energy_T = zeros(ROWS) if rules.entropy else None
+        start = zeros(ROWS, shape.head_dim), zeros(ROWS) + _FLOOR, zeros(ROWS), energy_T
+        wait_for_keys(span.first)
+        pl.when(wg == 1)(take_turns)
+        total_TH, max_T, norm_T, energy_T = sweep(
+            span,
+            step,
+            start,
+            cut_before=rules.window is not None,
+            cut_after=rules.causal or rules.window is not None or shape.real_keys % BLOCK > 0,
+            cut_all=shape.segmented,
+        )
+        pl.when(wg == 0)(take_turns)
+
+        any_T = norm_T > 0
+        norm_T = jnp.where(any_T, norm_T, 1.0)
+        share_T, log_T = 1 / norm_T, jnp.log(norm_T)
+        q_smem.at[wg][...] = (total_TH * by_row(share_T, total_TH.shape)).astype(shape.dtype)
+        lse_smem.at[wg][...] = jnp.where(any_T, max_T * LN2 + log_T, -jnp.inf)
+        if energy_T is not None:
+            entropy_smem.at[wg][...] = log_T - energy_T * share_T * LN2
+        plgpu.commit_smem()
+        plgpu.copy_smem_to_gmem(q_smem.at[wg], out.at[batch, queries_of(wg), head])
+        plgpu.copy_smem_to_gmem(lse_smem.at[wg], lse.at[batch, head, queries_of(wg)])
+        if entropy is not None:
+            plgpu.copy_smem_to_gmem(entropy_smem.at[wg], entropy.at[batch, head, queries_of(wg)])
+        plgpu.wait_smem_to_gmem(0)

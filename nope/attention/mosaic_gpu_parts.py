@@ -1,0 +1,291 @@
+"""What the kernels of `mosaic_gpu` are made of.
+
+A block of threads (CTA) is three warpgroups of 128 threads. One copies blocks of rows from global
+to shared memory (TMA) and needs few registers; the other two compute, 64 rows each, the height of
+one `wgmma`. Each buffer has a barrier that says it is filled and one that says it is free again.
+
+Logits s are natural; the kernels work with s log2(e), because the exponential of the hardware is
+of base 2 and the factor is part of a multiply-add that is there anyway.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import mosaic_gpu
+
+from nope.attention.flash import Rules
+
+plgpu: Any = mosaic_gpu  # what its functions take differs between the versions of JAX
+
+ROWS = 64  # of a warpgroup
+COMPUTE = 2  # warpgroups that compute
+TILE = ROWS * COMPUTE  # rows of a CTA
+MEMORY = COMPUTE  # index of the warpgroup that copies
+
+# A thread's registers: 64 K of them for 2 x 128 threads that compute and 128 that copy.
+COMPUTE_REGISTERS, MEMORY_REGISTERS = 232, 40
+_SHARED_MEMORY = 200 * 1024  # of 227 KiB, the rest for numbers by row and barriers
+
+_FAR = 2**30  # further than any key, and positions can be added to it
+LOG2E, LN2 = math.log2(math.e), math.log(2)
+
+# How wgmma's results lie in the registers, and one number a row or a column of them.
+_MATRIX = plgpu.Layout.WGMMA
+BY_ROW, BY_COLUMN = _MATRIX.reduce(1), _MATRIX.reduce(0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """What is static about the kernels of a call.
+
+    queries, keys: padded to multiples of `TILE`. real_keys: keys before that.
+    """
+
+    rules: Rules
+    interpret: bool
+    batch: int
+    queries: int
+    keys: int
+    real_keys: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    dtype: Any
+    segmented: bool
+
+    @property
+    def group(self) -> int:
+        return self.heads // self.kv_heads
+
+    def stages(self, block: int, held: int) -> int:
+        """How many pairs of buffers [block, H] fit next to `held` rows of H: 2 to 4."""
+        row = self.head_dim * self.dtype.itemsize
+        return max(2, min(4, (_SHARED_MEMORY // row - held) // (2 * block)))
+
+
+class Span(NamedTuple):
+    """Blocks first <= j < end of columns that a tile of rows sees; of those with
+    whole[0] <= j < whole[1] it sees everything, a rule cuts the others."""
+
+    first: jax.Array | int
+    whole: tuple[jax.Array | int, jax.Array | int]
+    end: jax.Array | int
+
+
+def reach(rules: Rules) -> tuple[int | None, int | None]:
+    """How many keys before and after its own position a query sees; None for all."""
+    behind = None if rules.window is None else min(rules.window, _FAR) - 1
+    return behind, 0 if rules.causal else behind
+
+
+def span_of(
+    begin: jax.Array, behind: int | None, ahead: int | None, length: int, block: int
+) -> Span:
+    """What a tile of rows sees: row x of begin <= x < begin + TILE the columns from x - behind to
+    x + ahead, of `length`."""
+
+    def clipped(x):
+        return jnp.clip(x, 0, length)
+
+    def floor(x):
+        return lax.div(clipped(x), jnp.int32(block))
+
+    def ceil(x):
+        return lax.div(clipped(x) + (block - 1), jnp.int32(block))
+
+    first: jax.Array | int = 0
+    whole_first: jax.Array | int = 0
+    if behind is not None:
+        first, whole_first = floor(begin - behind), ceil(begin + (TILE - 1 - behind))
+    end: jax.Array | int = -(-length // block)
+    whole_end: jax.Array | int = length // block
+    if ahead is not None:
+        end, whole_end = ceil(begin + (TILE + ahead)), floor(begin + (ahead + 1))
+    if behind is not None or ahead is not None:
+        end = jnp.maximum(end, first)
+        whole_first = jnp.clip(whole_first, first, end)
+        whole_end = jnp.clip(whole_end, whole_first, end)
+    return Span(first, (whole_first, whole_end), end)
+
+
+def sweep(
+    span: Span, step: Callable, carry: Any, *, cut_before: bool, cut_after: bool, cut_all: bool
+) -> Any:
+    """Runs step(j, carry, cut) over the span; `cut` is whether a rule may hide pairs of block j.
+
+    cut_before, cut_after: whether blocks may be cut on that side of the whole ones.
+    cut_all: whether any may.
+    """
+
+    def run(first, end, carry, cut):
+        return lax.fori_loop(first, end, lambda j, x: step(j, x, cut), carry)
+
+    if cut_all:
+        return run(span.first, span.end, carry, True)
+    if cut_before:
+        carry = run(span.first, span.whole[0], carry, True)
+    carry = run(*span.whole, carry, False)
+    if cut_after:
+        carry = run(span.whole[1], span.end, carry, True)
+    return carry
+
+
+def visible(
+    shape: Shape,
+    size: tuple[int, int],
+    q_axis: int,
+    q_first: jax.Array,
+    k_first: jax.Array,
+    q_ids: jax.Array | None,
+    k_ids: jax.Array | None,
+) -> jax.Array:
+    """The rules on one block of logits, whose queries run along `q_axis`.
+
+    q_first: position of the first query among the keys. q_ids, k_ids: segments, by row or column.
+    """
+    # Compared by key: those of a thread are as many numbers as it has columns, and not as many as
+    # it has logits, which would be more registers than there are.
+    k_index = plgpu.broadcasted_iota(jnp.int32, size, 1 - q_axis, layout=_MATRIX)
+    behind, ahead = reach(shape.rules)
+    seen = []
+    if behind is not None or ahead is not None:
+        q_index = plgpu.broadcasted_iota(jnp.int32, size, q_axis, layout=_MATRIX)
+        if ahead is not None:
+            seen.append(k_index <= q_index + (q_first - k_first + ahead))
+        if behind is not None:
+            seen.append(k_index >= q_index + (q_first - k_first - behind))
+    if shape.keys > shape.real_keys:
+        seen.append(k_index < shape.real_keys - k_first)
+    if q_ids is not None and k_ids is not None:
+        q_ids = lax.broadcast_in_dim(q_ids, size, [q_axis])
+        seen.append(q_ids == lax.broadcast_in_dim(k_ids, size, [1 - q_axis]))
+    result = seen[0]
+    for rule in seen[1:]:
+        result &= rule
+    return result
+
+
+def by_row(x: jax.Array, size: tuple[int, ...]) -> jax.Array:
+    """[rows] -> [rows, columns]."""
+    return lax.broadcast_in_dim(x, size, [0])
+
+
+def by_column(x: jax.Array, size: tuple[int, ...]) -> jax.Array:
+    """[columns] -> [rows, columns]."""
+    return lax.broadcast_in_dim(x, size, [1])
+
+
+def zeros(*size: int) -> jax.Array:
+    """float32, laid out as a product or as one number for each of its rows."""
+    return plgpu.layout_cast(jnp.zeros(size, jnp.float32), _MATRIX if len(size) == 2 else BY_ROW)
+
+
+def products(
+    size: tuple[int, int], *pairs: tuple[Any, Any], meanwhile: Callable | None = None
+) -> list[jax.Array]:
+    """float32 a @ b.T of pairs in shared memory. meanwhile: what to do before waiting for them."""
+
+    def multiply(*sums):
+        for total, (a, b) in zip(sums, pairs, strict=True):
+            plgpu.wgmma(total, a, b.transpose((1, 0)))
+        if meanwhile is not None:
+            meanwhile()
+        return [total[...] for total in sums]
+
+    return pl.run_scoped(multiply, *[plgpu.ACC(size, jnp.float32)] * len(pairs))
+
+
+def accumulate(
+    shape: Shape,
+    sums: tuple[jax.Array, ...],
+    *pairs: tuple[jax.Array, Any],
+    meanwhile: Callable | None = None,
+) -> tuple[jax.Array, ...]:
+    """sum + a @ b for each sum: a in registers, b in shared memory."""
+    if shape.interpret:
+        # The interpreter's wgmma takes no operand from registers and no sum that has begun.
+        if meanwhile is not None:
+            meanwhile()
+        results = tuple(
+            total + jnp.dot(a, b[...], preferred_element_type=jnp.float32)
+            for total, (a, b) in zip(sums, pairs, strict=True)
+        )
+        plgpu.commit_smem()
+        return results
+
+    def multiply(refs):
+        for total, (a, b) in zip(refs, pairs, strict=True):
+            plgpu.wgmma(total, a, b)
+        if meanwhile is not None:
+            meanwhile()
+
+    return pl.run_state(multiply)(tuple(plgpu.ACC.init(total) for total in sums))
+
+
+def load(ref: Any, layout: Any) -> jax.Array:
+    """All of a reference to shared memory."""
+    return _load(ref, layout=layout)
+
+
+def load_global(ref: Any, layout: Any) -> jax.Array:
+    """All of a reference to global memory."""
+    return _load(ref, layout=layout, optimized=False)
+
+
+def _load(ref: Any, **how: Any) -> jax.Array:
+    has_index = 'idx' in inspect.signature(plgpu.load).parameters  # until JAX 0.10
+    return plgpu.load(ref, *([()] if has_index else []), **how)
+
+
+def tiles(shape: Shape, *size: int) -> Any:
+    """Shared memory for rows of H that wgmma reads: 8 x 64 tiles, swizzled."""
+    transforms = (plgpu.TilingTransform((8, 64)), plgpu.SwizzleTransform(128))
+    return plgpu.SMEM((*size, shape.head_dim), shape.dtype, transforms=transforms)
+
+
+def launch(
+    kernel: Callable,
+    shape: Shape,
+    *,
+    grid: dict[str, int],
+    inputs: dict[str, jax.Array | None],
+    outputs: dict[str, jax.ShapeDtypeStruct | None],
+    scratch: dict[str, Any],
+) -> dict[str, jax.Array]:
+    """Runs kernel(shape, **references by name); what is None is left out."""
+    arrays = {name: x for name, x in inputs.items() if x is not None}
+    results = {name: x for name, x in outputs.items() if x is not None}
+    shared = {name: x for name, x in scratch.items() if x is not None}
+
+    def body(*refs):
+        named = dict(zip((*arrays, *results), refs, strict=True))
+        pl.run_scoped(
+            lambda **scoped: kernel(shape, **named, **scoped), collective_axes='wg', **shared
+        )
+
+    extras = {}
+    if shape.interpret:
+        extras['interpret'] = plgpu.InterpretGPUParams(detect_races=True)
+    # `out_shape` in JAX up to 0.10.0.
+    is_new = 'out_type' in inspect.signature(plgpu.kernel).parameters
+    run = plgpu.kernel(
+        body,
+        **{'out_type' if is_new else 'out_shape': tuple(results.values())},
+        grid=tuple(grid.values()),
+        grid_names=tuple(grid),
+        num_threads=COMPUTE + 1,
+        thread_name='wg',
+        kernel_name=kernel.__name__.strip('_'),
+        compiler_params=plgpu.CompilerParams(approx_math=True),
+        **extras,
+    )
+    return dict(zip(results, run(*arrays.values()), strict=True))

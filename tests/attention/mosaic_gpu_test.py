@@ -1,0 +1,161 @@
+"""The Hopper kernels in JAX's interpreter against the definition, and what they refuse."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope.attention.backend import Call
+from nope.attention.cases import TEST_CASES, Case, make_inputs
+from nope.attention.flash import flash_attention
+from nope.attention.mosaic_gpu import BACKENDS, MosaicGpu
+from nope.attention.structure import AttentionOutput, Mask
+from tests.attention.contract import (
+    OUTPUTS,
+    TOLERANCE,
+    assert_close,
+    expected,
+    value_and_gradients,
+)
+
+COMPILED, INTERPRETED = BACKENDS
+KERNEL = functools.partial(flash_attention, MosaicGpu(interpret=True))
+CALL = Call(
+    'gpu',
+    'NVIDIA H200',
+    8,
+    2048,
+    2048,
+    32,
+    4,
+    64,
+    'bfloat16',
+    True,
+    None,
+    False,
+    'none',
+    None,
+    True,
+)
+interpreted = pytest.mark.usefixtures('interpreter')
+
+
+@pytest.fixture
+def interpreter() -> None:
+    reason = INTERPRETED.unsupported(CALL)
+    if reason is not None:
+        pytest.skip(f'{INTERPRETED.name} cannot: {reason}')
+
+
+def small(case: Case, **changes) -> Case:
+    """Fewer heads: the interpreter takes its time for each. Two share keys where any do."""
+    few = {'heads': 2, 'kv_heads': 1 if case.kv_heads < case.heads else 2}
+    return dataclasses.replace(case, **({'dtype': 'bfloat16', 'head_dim': 64} | few | changes))
+
+
+def named(name: str, **changes) -> Case:
+    return small(next(case for case in TEST_CASES if case.name == name), **changes)
+
+
+def assert_agrees(case: Case, outputs: tuple[str, ...] = OUTPUTS) -> None:
+    """Values and gradients are those of the definition, computed in float64."""
+    result, gradients = value_and_gradients(KERNEL, make_inputs(case), outputs)
+    right, right_gradients = expected(case, outputs)
+    for name, array, wanted in zip(AttentionOutput._fields, result, right, strict=True):
+        if wanted is None:
+            assert array is None
+            continue
+        assert array.dtype == (case.dtype if name == 'out' else 'float32')
+        assert_close(array, wanted, TOLERANCE[case.dtype if name == 'out' else 'float32'])
+    for array, wanted in zip(gradients, right_gradients, strict=True):
+        assert array.dtype == case.dtype
+        assert np.all(np.isfinite(array.astype(np.float32)))
+        assert_close(array, wanted, TOLERANCE[case.dtype])
+
+
+# Between them: one block and several, ragged ends, grouped heads, every rule and both in a block.
+@interpreted
+@pytest.mark.parametrize(
+    'case',
+    [
+        named('tiny', head_dim=8),
+        named('grouped', head_dim=128, batch=1),
+        named('full_empty_rows'),
+        named('cached', batch=1),
+        named('window', batch=1),
+        named('window_full', batch=1, dtype='float16'),
+        Case('every_rule', 1, 90, 260, 2, 1, 64, True, 'packed', 'bfloat16', 100, 150),
+    ],
+    ids=lambda case: case.name,
+)
+def test_agrees_with_the_definition(case: Case) -> None:
+    assert_agrees(case)
+
+
+@interpreted
+def test_without_the_entropy() -> None:
+    assert_agrees(named('ragged', batch=1), ('out', 'lse'))
+
+
+@interpreted
+def test_more_blocks_than_buffers() -> None:
+    """Every buffer is filled again after it has been read."""
+    assert_agrees(Case('', 1, 140, 700, 1, 1, 64, False, dtype='bfloat16'))
+
+
+@interpreted
+def test_one_program_for_every_offset() -> None:
+    inputs = make_inputs(Case('', 1, 150, 150, 2, 1, 64, window=90, dtype='bfloat16'))
+    q, k, v = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
+
+    @jax.jit
+    def run(q, offset):
+        return KERNEL(q, k, v, mask=Mask(True, window=90, offset=offset), bias=None, entropy=True)
+
+    whole = KERNEL(q, k, v, mask=inputs.mask, bias=None, entropy=True)
+    for first in (0, 63, 147):
+        part, rows = run(q[:, first : first + 3], jnp.int32(first)), slice(first, first + 3)
+        assert_close(part.out, whole.out[:, rows], TOLERANCE['bfloat16'])
+        assert_close(part.lse, whole.lse[..., rows], TOLERANCE['float32'])
+        assert_close(part.entropy, whole.entropy[..., rows], TOLERANCE['float32'])
+    assert run._cache_size() == 1
+
+
+@interpreted
+def test_entropy_stays_exact_where_logits_are_large() -> None:
+    inputs = make_inputs(Case('', 1, 130, 130, 1, 1, 64, dtype='bfloat16'))
+    q = inputs.q_BTNH.at[..., 0].set(256)
+    k = inputs.k_BSKH.at[..., 0].set(1)
+
+    @jax.jit
+    def run(q):
+        return KERNEL(q, k, inputs.v_BSKH, mask=inputs.mask, bias=None, entropy=True)
+
+    moved, plain = run(q), run(q.at[..., 0].set(0))
+    assert_close(moved.lse, plain.lse + 256, 1e-6)
+    assert_close(moved.entropy, plain.entropy, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ('change', 'reason'),
+    [
+        ({'device_kind': 'NVIDIA A100-SXM4-80GB'}, 'not a Hopper GPU'),
+        ({'device_kind': 'NVIDIA B200'}, 'not a Hopper GPU'),
+        ({'platform': 'cpu', 'device_kind': 'cpu'}, 'the device is cpu'),
+        ({'dtype': 'float32'}, 'the inputs are float32'),
+        ({'head_dim': 256}, 'up to 128'),
+        ({'bias': 'Alibi'}, 'has Alibi'),
+    ],
+)
+def test_says_what_it_cannot_do(change: dict, reason: str) -> None:
+    assert reason in (COMPILED.unsupported(dataclasses.replace(CALL, **change)) or '')
+
+
+@pytest.mark.parametrize('kind', ['NVIDIA H100 80GB HBM3', 'NVIDIA H200', 'NVIDIA GH200 480GB'])
+def test_runs_on_hopper(kind: str) -> None:
+    assert COMPILED.unsupported(dataclasses.replace(CALL, device_kind=kind)) is None
