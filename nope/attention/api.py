@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import jax
 import jax.numpy as jnp
 
-from nope.attention import library, mosaic_gpu, pallas_tpu
+from nope.attention import library, mosaic_gpu, pallas_gpu, pallas_tpu
 from nope.attention.backend import Backend, Call, describe
 from nope.attention.bias import Bias
 from nope.attention.chunked import chunked_attention
@@ -28,13 +28,14 @@ BACKENDS: Mapping[str, Backend] = {
         Backend('chunked', chunked_attention, _anything),
         *library.BACKENDS,
         *pallas_tpu.BACKENDS,
+        *pallas_gpu.BACKENDS,
         *mosaic_gpu.BACKENDS,
     )
 }
 # What the library tries by itself, the fastest first.
 _PREFERRED = {
     'tpu': ('pallas_tpu', 'chunked'),
-    'gpu': ('mosaic_gpu', 'library', 'chunked'),
+    'gpu': ('mosaic_gpu', 'pallas_gpu', 'library', 'chunked'),
     'cpu': ('chunked',),
 }
 _LOG = logging.getLogger(__name__)

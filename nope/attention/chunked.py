@@ -7,22 +7,22 @@ out of sight are never visited. A sequence of one block runs without any loop, a
 `decode` says. Logits exist for one pair of blocks at a time, and again in the backward pass. So do
 biases, which come as one number per distance and leave their gradient as one.
 
-The running sums and the gradients are those that `flash` derives; this file keeps its own autodiff
-rule, so that what is saved for the backward pass is already cut into blocks.
+The running sums and the gradients are those that `flash` derives.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_derivatives import CustomVJPPrimal, SymbolicZero
 
 from nope.attention import decode, layout
-from nope.attention.bias import Bias, distances, toeplitz
+from nope.attention.bias import Bias, toeplitz
+from nope.attention.flash import Gradients, Operands, Rows, Rules, flash_attention
 from nope.attention.layout import Plan, Span
 from nope.attention.structure import AttentionOutput, Mask
 
@@ -84,50 +84,114 @@ def chunked_attention(
     entropy: bool,
 ) -> AttentionOutput:
     """softmax(q k^T) v with its lse and entropy; see `nope.attention.api.attention`."""
-    B, T, N, _ = q_BTNH.shape
-    S, K = k_BSKH.shape[1:3]
-    if T < S and T * N <= decode.MOST_ROWS:
-        return decode.decode_attention(
-            q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, entropy=entropy
+    (_, T, N, _), S = q_BTNH.shape, k_BSKH.shape[1]
+    few = T < S and T * N <= decode.MOST_ROWS
+    attend = decode.decode_attention if few else _flash_chunked
+    return attend(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, entropy=entropy)
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunked:
+    """A `nope.attention.flash.Kernel`."""
+
+    def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
+        plan = _plan(rules, operands)
+        result = _forward(plan, *_blocks(plan, operands), _rules(plan, rules, operands))
+        entropy_BNT = None
+        if result.entropy_CBKR is not None:
+            entropy_BNT = layout.join_rows(result.entropy_CBKR, plan)
+        return AttentionOutput(
+            layout.join_q(result.out_CBKRH, plan),
+            layout.join_rows(result.lse_CBKR, plan),
+            entropy_BNT,
         )
-    plan = layout.make_plan(
-        causal=mask.causal,
-        window=mask.window,
-        aligned=mask.offset is None,
-        entropy=entropy,
+
+    def backward(
+        self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
+    ) -> Gradients:
+        plan, K = _plan(rules, operands), operands.k_BSKH.shape[2]
+        q_CBKRH, k_DBKSH, v_DBKSH, line_KGD = _blocks(plan, operands)
+        d_entropy_CBKR = None
+        if rows.d_entropy_BNT is not None:
+            d_entropy_CBKR = layout.split_rows(rows.d_entropy_BNT, K, plan)
+        block_rows = _Rows(
+            q_CBKRH,
+            layout.split_q(rows.d_out_BTNH, K, plan),
+            layout.split_rows(rows.lse_BNT, K, plan),
+            layout.split_rows(rows.c_BNT, K, plan),
+            d_entropy_CBKR,
+        )
+        d_q_CBKRH, sums = _backward(
+            plan,
+            block_rows,
+            k_DBKSH,
+            v_DBKSH,
+            line_KGD,
+            _rules(plan, rules, operands),
+            bias_gradient=bias_gradient,
+        )
+        d_line_ND = None
+        if sums.d_line_KGD is not None:
+            size, before = plan.queries + plan.keys - 1, plan.padded_keys - plan.keys
+            d_line_ND = sums.d_line_KGD.reshape(operands.q_BTNH.shape[2], -1)
+            d_line_ND = d_line_ND[:, before : before + size]
+        return Gradients(
+            layout.join_q(d_q_CBKRH, plan),
+            layout.join_kv(sums.d_k_DBKHS, plan).astype(operands.k_BSKH.dtype),
+            layout.join_kv(sums.d_v_DBKHS, plan).astype(operands.v_BSKH.dtype),
+            d_line_ND,
+        )
+
+
+_flash_chunked = functools.partial(flash_attention, Chunked())
+
+
+def _plan(rules: Rules, operands: Operands) -> Plan:
+    B, T, N, _ = operands.q_BTNH.shape
+    return layout.make_plan(
+        causal=rules.causal,
+        window=rules.window,
+        aligned=rules.offset == 0,
+        entropy=rules.entropy,
         rows=B * N,
         queries=T,
-        keys=S,
+        keys=operands.k_BSKH.shape[1],
         backend=jax.default_backend(),
     )
-    segments = None
-    if mask.q_segments_BT is not None and mask.kv_segments_BS is not None:
-        segments = _Segments(
-            layout.cut_blocks(mask.q_segments_BT, plan.q_block).swapaxes(0, 1),
-            layout.cut_blocks(mask.kv_segments_BS, plan.k_block).swapaxes(0, 1),
-        )
-    offset = None if mask.offset is None else jnp.asarray(mask.offset, jnp.int32)
+
+
+def _blocks(
+    plan: Plan, operands: Operands
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
+    """q [C, B, K, R, H], k and v [D, B, K, S, H], and the bias's line [K, G, distances]."""
+    N, K = operands.q_BTNH.shape[2], operands.k_BSKH.shape[2]
     line_KGD = None
-    if bias is not None:
-        padded = plan.q_blocks * plan.q_block, plan.k_blocks * plan.k_block
-        line_KGD = bias.by_distance(distances(*padded, offset)).reshape(K, N // K, -1)
-    result = _attend(
-        plan,
-        layout.split_q(q_BTNH, K, plan),
-        layout.split_kv(k_BSKH, plan),
-        layout.split_kv(v_BSKH, plan),
+    if operands.line_ND is not None:
+        before, after = plan.padded_keys - plan.keys, plan.padded_queries - plan.queries
+        line_ND = jnp.pad(operands.line_ND, [(0, 0), (before, after)])
+        line_KGD = line_ND.reshape(K, N // K, -1)
+    return (
+        layout.split_q(operands.q_BTNH, K, plan),
+        layout.split_kv(operands.k_BSKH, plan),
+        layout.split_kv(operands.v_BSKH, plan),
         line_KGD,
-        _Rules(segments, offset),
     )
-    lse_BNT = layout.join_rows(result.lse_CBKR, plan)
-    entropy_BNT = None
-    if result.entropy_CBKR is not None:
-        entropy_BNT = layout.join_rows(result.entropy_CBKR, plan)
-    return AttentionOutput(layout.join_q(result.out_CBKRH, plan), lse_BNT, entropy_BNT)
+
+
+def _rules(plan: Plan, rules: Rules, operands: Operands) -> _Rules:
+    segments = None
+    if operands.q_ids_BT is not None and operands.kv_ids_BS is not None:
+        segments = _Segments(
+            layout.cut_blocks(operands.q_ids_BT, plan.q_block).swapaxes(0, 1),
+            layout.cut_blocks(operands.kv_ids_BS, plan.k_block).swapaxes(0, 1),
+        )
+    return _Rules(segments, None if rules.offset == 0 else operands.offset)
 
 
 def _einsum(spec: str, x: jax.Array, y: jax.Array) -> jax.Array:
-    return jnp.einsum(spec, x, y, preferred_element_type=jnp.float32)
+    """float32 sums of exact products, also of float32, which accelerators round unless told."""
+    exact = 'highest' if x.dtype == jnp.float32 else None
+    return jnp.einsum(spec, x, y, precision=exact, preferred_element_type=jnp.float32)
 
 
 def _at(array_D: jax.Array, j: jax.Array | int) -> jax.Array:
@@ -340,8 +404,10 @@ def _backward(
     v_DBKSH: jax.Array,
     line_KGD: jax.Array | None,
     rules: _Rules,
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
-    """Gradients of q, k, v and the bias, in the layout and dtype of each."""
+    *,
+    bias_gradient: bool,
+) -> tuple[jax.Array, _Gradients]:
+    """The gradient of q [C, B, K, R, H] in its dtype, and the sums."""
 
     def block_gradient(sums, block):
         i, block_rows = block
@@ -374,60 +440,8 @@ def _backward(
         return sums, d_q_BKRH.astype(rows.q_CBKRH.dtype)
 
     zeros_DBKHS = jnp.zeros_like(k_DBKSH, jnp.float32).swapaxes(3, 4)
-    zeros_KGD = None if line_KGD is None else jnp.zeros_like(line_KGD)
+    zeros_KGD = None if line_KGD is None or not bias_gradient else jnp.zeros_like(line_KGD)
     sums, d_q_CBKRH = _scan_blocks(
         block_gradient, _Gradients(zeros_DBKHS, zeros_DBKHS, zeros_KGD), rows
     )
-    return (
-        d_q_CBKRH,
-        sums.d_k_DBKHS.astype(k_DBKSH.dtype).swapaxes(3, 4),
-        sums.d_v_DBKHS.astype(v_DBKSH.dtype).swapaxes(3, 4),
-        sums.d_line_KGD,
-    )
-
-
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _attend(
-    plan: Plan,
-    q_CBKRH: jax.Array,
-    k_DBKSH: jax.Array,
-    v_DBKSH: jax.Array,
-    line_KGD: jax.Array | None,
-    rules: _Rules,
-) -> _Result:
-    return _forward(plan, q_CBKRH, k_DBKSH, v_DBKSH, line_KGD, rules)
-
-
-def _attend_forward(plan: Plan, *arguments):
-    inputs = jax.tree.map(
-        lambda x: x.value, arguments, is_leaf=lambda x: isinstance(x, CustomVJPPrimal)
-    )
-    result = _forward(plan, *inputs)
-    return result, (inputs, result)
-
-
-def _attend_backward(plan: Plan, saved, cotangents: _Result):
-    (q_CBKRH, k_DBKSH, v_DBKSH, line_KGD, rules), (out_CBKRH, lse_CBKR, entropy_CBKR) = saved
-    # An output that is not used downstream has a symbolic zero for its cotangent.
-    d_out_CBKRH, d_lse_CBKR, d_entropy_CBKR = (
-        None if isinstance(x, SymbolicZero) else x for x in cotangents
-    )
-    if d_out_CBKRH is None:
-        d_out_CBKRH = jnp.zeros_like(out_CBKRH)
-    c_CBKR = _einsum('CBKRH,CBKRH->CBKR', d_out_CBKRH, out_CBKRH)
-    if d_lse_CBKR is not None:
-        c_CBKR -= d_lse_CBKR
-    if d_entropy_CBKR is not None:
-        c_CBKR += d_entropy_CBKR * entropy_CBKR
-    empty_CBKR = lse_CBKR == -jnp.inf
-    rows = _Rows(
-        q_CBKRH,
-        d_out_CBKRH,
-        jnp.where(empty_CBKR, 0.0, lse_CBKR),
-        jnp.where(empty_CBKR, 0.0, c_CBKR),
-        d_entropy_CBKR,
-    )
-    return *_backward(plan, rows, k_DBKSH, v_DBKSH, line_KGD, rules), None
-
-
-_attend.defvjp(_attend_forward, _attend_backward, symbolic_zeros=True)
+    return d_q_CBKRH, sums

@@ -64,6 +64,14 @@ class Plan:
         return -(-self.keys // self.k_block)
 
     @property
+    def padded_queries(self) -> int:
+        return self.q_blocks * self.q_block
+
+    @property
+    def padded_keys(self) -> int:
+        return self.k_blocks * self.k_block
+
+    @property
     def one_cut_block(self) -> bool:
         """Whether all blocks but the last that a query block sees are whole."""
         return self.window is None and (not self.causal or self.aligned)
@@ -163,6 +171,22 @@ def join_rows(rows_CBKR: jax.Array, plan: Plan) -> jax.Array:
     return rows_BKGCT.reshape(B, -1, C * plan.q_block)[..., : plan.queries]
 
 
+def split_rows(rows_BNT: jax.Array, kv_heads: int, plan: Plan) -> jax.Array:
+    """[B, N, T] -> [C, B, K, R]."""
+    B, N, T = rows_BNT.shape
+    C, K = plan.q_blocks, kv_heads
+    padded_BNT = jnp.pad(rows_BNT, [(0, 0), (0, 0), (0, plan.padded_queries - T)])
+    rows_BKGCT = padded_BNT.reshape(B, K, N // K, C, plan.q_block)
+    return rows_BKGCT.transpose(3, 0, 1, 2, 4).reshape(C, B, K, -1)
+
+
 def split_kv(k_BSKH: jax.Array, plan: Plan) -> jax.Array:
     """[B, S, K, H] -> [D, B, K, k_block, H]."""
     return cut_blocks(k_BSKH, plan.k_block).transpose(1, 0, 3, 2, 4)
+
+
+def join_kv(sums_DBKHS: jax.Array, plan: Plan) -> jax.Array:
+    """[D, B, K, H, k_block] -> [B, S, K, H]."""
+    D, B, K, H, _ = sums_DBKHS.shape
+    sums_BDSKH = sums_DBKHS.transpose(1, 0, 4, 2, 3)
+    return sums_BDSKH.reshape(B, D * plan.k_block, K, H)[:, : plan.keys]

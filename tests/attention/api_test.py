@@ -140,7 +140,22 @@ def test_a_tpu_has_its_kernel(caplog: pytest.LogCaptureFixture) -> None:
     assert messages == ["attention: implementation 'pallas_tpu' on TPU v5 lite"]
 
 
-@pytest.mark.parametrize(('name', 'reason'), [('pallas_tpu', 'the device is a cpu, not a TPU')])
+def test_a_gpu_has_its_kernel(caplog: pytest.LogCaptureFixture) -> None:
+    with on_device('NVIDIA A100-SXM4-80GB', 'gpu'):
+        (message,) = chosen(caplog, shapes())
+    assert message.startswith(
+        "attention: implementation 'pallas_gpu' on gpu (NVIDIA A100-SXM4-80GB), not mosaic_gpu: "
+    )
+
+
+@pytest.mark.parametrize(
+    ('name', 'reason'),
+    [
+        ('pallas_tpu', 'the device is a cpu, not a TPU'),
+        ('pallas_gpu', 'it runs on GPUs, this is a cpu'),
+        ('mosaic_gpu', 'the device is cpu and not a Hopper GPU'),
+    ],
+)
 def test_a_named_implementation_runs_or_says_why_not(name: str, reason: str) -> None:
     refused(f"implementation='{name}' cannot: {reason}", *shapes(), implementation=name)
 

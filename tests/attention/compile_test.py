@@ -22,12 +22,13 @@ from nope.attention.cases import Case, Inputs, abstract_inputs
 
 pytestmark = pytest.mark.compile
 
-EVERY_KIND = [('v5e:1x1', 'pallas_tpu'), ('h200', 'mosaic_gpu')]
+EVERY_KIND = [('v5e:1x1', 'pallas_tpu'), ('h200', 'mosaic_gpu'), ('a100', 'pallas_gpu')]
 TARGETS = [
     *EVERY_KIND,
     ('v5p:1x1x1', 'pallas_tpu'),
     ('v6e:1x1', 'pallas_tpu'),
     ('h100', 'mosaic_gpu'),
+    ('h200', 'pallas_gpu'),
 ]
 VECTOR_MEMORY = 128 * 2**20
 MODEL = Case('', 1, 2048, 2048, 32, 4, 64, dtype='bfloat16')

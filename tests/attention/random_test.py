@@ -15,7 +15,7 @@ from nope.attention import AttentionOutput, Mask, attention
 from nope.attention.cases import Case
 from tests.attention.contract import QUICK, assert_agrees
 
-IMPLEMENTATIONS = ['reference', 'chunked', 'pallas_tpu_interpret']
+IMPLEMENTATIONS = ['reference', 'chunked', 'pallas_tpu_interpret', 'pallas_gpu_interpret']
 # The same examples everywhere. A shape takes seconds to compile, so none is sought that is simpler.
 SHAPES = settings(
     max_examples=12, deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate)

@@ -1,0 +1,456 @@
+"""Flash attention for GPUs, in Pallas with the Triton compiler: NVIDIA's Ampere and newer.
+
+Arrays are read in the layout they have; blocks need not divide lengths, nor the head dim be a
+power of two. Key/value heads are shared by their group of query heads and never repeated. Few
+queries against many keys, as in decoding, take the rows of all heads of a group together, and the
+keys in parts of which each is a program; `combine` joins those.
+
+The gradient of a bias has a kernel of its own, which sums the gradients of logits over the batch
+and over the pairs of blocks that are equally far apart; the diagonals of that sum are added up
+outside of it. So there are no atomic additions, and every run gives the same gradients.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+
+from nope.attention import pallas_gpu_kernels as kernels
+from nope.attention.backend import Backend, Call
+from nope.attention.bias import Bias, toeplitz
+from nope.attention.combine import combine
+from nope.attention.flash import Gradients, Operands, Rows, Rules, flash_attention
+from nope.attention.pallas_gpu_kernels import Blocks, Problem, Refs, RowRefs
+from nope.attention.structure import AttentionOutput, Mask
+
+_MAX_HEAD_DIM = 256
+_FOLDED_ROWS = 64  # at most so many rows of a group are taken together
+_PROGRAMS = 256  # enough for all cores of a large GPU
+_KEY_BLOCKS = 4  # of a part of the keys, at least
+# By bytes of an entry, kernel, and head dim (up to 64, 128, 256). Chosen with the compiler, for
+# compute capabilities 8.0, 8.6 and 9.0, and not yet by their times: the largest that fit into the
+# 99 KiB of shared memory of the smaller GPUs and into registers (spilling a few dozen bytes at
+# most). Float32 products have no matrix units and hold their operands in registers. The gradient
+# of a bias needs square blocks.
+_BLOCKS = {
+    2: {
+        'forward': (Blocks(128, 64, 4, 3), Blocks(128, 64, 8, 3), Blocks(64, 32, 8, 2)),
+        'd_q': (Blocks(64, 64, 4, 2), Blocks(64, 64, 8, 2), Blocks(32, 32, 8, 2)),
+        'd_kv': (Blocks(64, 64, 8, 2), Blocks(64, 64, 8, 2), Blocks(32, 32, 8, 2)),
+        'd_line': (Blocks(64, 64, 4, 2), Blocks(32, 32, 4, 2), Blocks(32, 32, 4, 2)),
+    },
+    4: {
+        'forward': (Blocks(64, 32, 8, 2), Blocks(32, 32, 4, 2), Blocks(32, 16, 8, 2)),
+        'd_q': (Blocks(64, 32, 8, 2), Blocks(32, 32, 8, 2), Blocks(16, 16, 4, 2)),
+        'd_kv': (Blocks(32, 32, 4, 2), Blocks(32, 32, 8, 2), Blocks(16, 16, 8, 2)),
+        'd_line': (Blocks(32, 32, 4, 2), Blocks(32, 32, 4, 2), Blocks(16, 16, 4, 2)),
+    },
+}
+# A bias is one more float32 block with its addresses, and is loaded ahead like keys are. Float32
+# blocks are small enough for it.
+_BIASED_BLOCKS = {
+    'forward': (Blocks(64, 64, 4, 2), Blocks(64, 64, 4, 2), Blocks(32, 32, 4, 2)),
+    'd_q': (Blocks(64, 32, 4, 2), Blocks(64, 64, 8, 2), Blocks(32, 32, 8, 2)),
+    'd_kv': (Blocks(32, 32, 4, 2), Blocks(64, 64, 8, 2), Blocks(32, 32, 8, 2)),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class PallasGPU:
+    """A `flash.Kernel`. interpret: run on any device, each program as XLA operations."""
+
+    interpret: bool = False
+
+    def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
+        T, N, H = operands.q_BTNH.shape[1:]
+        S, K = operands.k_BSKH.shape[1:3]
+        G = N // K
+        if G > 1 and T * G <= _FOLDED_ROWS:
+            problem = Problem(rules, T * G, S, H, group=1, fold=G)
+            return _unfold(self._forward(problem, _fold(operands)), G)
+        return self._forward(Problem(rules, T, S, H, group=G), operands)
+
+    def _forward(self, problem: Problem, operands: Operands) -> AttentionOutput:
+        B, T, N, _ = operands.q_BTNH.shape
+        dtype = operands.q_BTNH.dtype
+        refs = _refs(problem, operands)
+        blocks = _blocks('forward', problem, refs)
+        q_blocks, k_blocks = _counts(problem, blocks)
+        parts = _parts(B * N, k_blocks) if q_blocks == 1 else 1
+        spec = _by_query(problem, blocks)
+        part_dtype = dtype if parts == 1 else jnp.float32
+        shapes = [
+            jax.ShapeDtypeStruct((parts, *operands.q_BTNH.shape), part_dtype),
+            *[jax.ShapeDtypeStruct((parts, B, N, T), jnp.float32)] * 2,
+        ]
+        out = spec(
+            (None, None, blocks.queries, None, problem.padded_head_dim),
+            lambda p, i, n, b: (p, b, i, n, 0),
+        )
+        row = spec((None, None, None, blocks.queries), lambda p, i, n, b: (p, b, n, i))
+        outputs = 3 if problem.rules.entropy else 2
+        result = self._call(
+            functools.partial(kernels.forward_kernel, problem, blocks, pl.cdiv(k_blocks, parts)),
+            (parts, q_blocks, N, B),
+            blocks,
+            refs,
+            _specs_by_query(problem, blocks, refs),
+            shapes[:outputs],
+            [out, row, row][:outputs],
+        )
+        return _join(AttentionOutput(*result, *[None] * (3 - outputs)), dtype)
+
+    def backward(
+        self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
+    ) -> Gradients:
+        T, N, H = operands.q_BTNH.shape[1:]
+        S, K = operands.k_BSKH.shape[1:3]
+        problem = Problem(rules, T, S, H, group=N // K)
+        refs = _refs(problem, operands, rows)
+        d_line_ND = None
+        if bias_gradient and operands.line_ND is not None:
+            d_line_ND = self._d_line(problem, refs).astype(operands.line_ND.dtype)
+        return Gradients(self._d_q(problem, refs), *self._d_kv(problem, refs), d_line_ND)
+
+    def _d_q(self, problem: Problem, refs: Refs) -> jax.Array:
+        B, _, N, _ = refs.q.shape
+        blocks = _blocks('d_q', problem, refs)
+        specs = _specs_by_query(problem, blocks, refs)
+        return self._call(
+            functools.partial(kernels.d_q_kernel, problem, blocks),
+            (1, _counts(problem, blocks)[0], N, B),
+            blocks,
+            refs,
+            specs,
+            jax.ShapeDtypeStruct(refs.q.shape, refs.q.dtype),
+            specs.q,
+        )
+
+    def _d_kv(self, problem: Problem, refs: Refs) -> tuple[jax.Array, jax.Array]:
+        B, _, K, _ = refs.k.shape
+        blocks = _blocks('d_kv', problem, refs)
+        refs = _grouped(refs, K)
+        specs = _specs_by_key(problem, blocks, refs)
+        shape = jax.ShapeDtypeStruct(refs.k.shape, refs.k.dtype)
+        return self._call(
+            functools.partial(kernels.d_kv_kernel, problem, blocks),
+            (_counts(problem, blocks)[1], K, B),
+            blocks,
+            refs,
+            specs,
+            [shape, shape],
+            [specs.k, specs.k],
+        )
+
+    def _d_line(self, problem: Problem, refs: Refs) -> jax.Array:
+        N = refs.q.shape[2]
+        blocks = _blocks('d_line', problem, refs)
+        first, last = _diagonals(problem, blocks)
+        side = blocks.keys
+        d_bias_NDTS = self._call(
+            functools.partial(kernels.d_line_kernel, problem, blocks, first),
+            (last - first + 1, N),
+            blocks,
+            refs,
+            _specs_by_diagonal(problem, blocks, refs),
+            jax.ShapeDtypeStruct((N, last - first + 1, side, side), jnp.float32),
+            pl.BlockSpec((None, None, side, side), lambda d, n: (n, d, 0, 0)),
+        )
+        return _add_diagonals(problem, d_bias_NDTS, first)
+
+    def _call(
+        self,
+        kernel: functools.partial,
+        grid: tuple[int, ...],
+        blocks: Blocks,
+        refs: Refs,
+        specs: Refs,
+        out_shape: Any,
+        out_specs: Any,
+    ) -> Any:
+        return pl.pallas_call(
+            kernel,
+            grid=grid,
+            in_specs=(specs,),
+            out_shape=out_shape,
+            out_specs=out_specs,
+            interpret=self.interpret,
+            # Their type is what selects Triton among the compilers for GPUs.
+            compiler_params=kernels.triton.CompilerParams(
+                num_warps=blocks.warps, num_stages=blocks.stages
+            ),
+            name=kernel.func.__name__,
+        )(refs)
+
+
+def _blocks(kernel: str, problem: Problem, refs: Refs) -> Blocks:
+    """Those of the table, no longer than the arrays."""
+    table = _BLOCKS[refs.q.dtype.itemsize]
+    if refs.line is not None and refs.q.dtype.itemsize == 2:
+        table = table | _BIASED_BLOCKS
+    blocks = table[kernel][(problem.head_dim > 64) + (problem.head_dim > 128)]
+    if kernel == 'd_line':
+        return blocks
+    queries = min(blocks.queries, max(16, pl.next_power_of_2(problem.queries)))
+    keys = min(blocks.keys, max(16, pl.next_power_of_2(problem.keys)))
+    return Blocks(queries, keys, blocks.warps if queries > 16 else 4, blocks.stages)
+
+
+def _counts(problem: Problem, blocks: Blocks) -> tuple[int, int]:
+    """How many blocks of queries and of keys there are."""
+    return pl.cdiv(problem.queries, blocks.queries), pl.cdiv(problem.keys, blocks.keys)
+
+
+def _padded(problem: Problem, blocks: Blocks) -> tuple[int, int]:
+    """T and S in whole blocks."""
+    q_blocks, k_blocks = _counts(problem, blocks)
+    return q_blocks * blocks.queries, k_blocks * blocks.keys
+
+
+def _parts(programs: int, k_blocks: int) -> int:
+    """How many parts the keys are taken in, a power of two."""
+    parts = 1
+    while programs * parts < _PROGRAMS and k_blocks >= 2 * parts * _KEY_BLOCKS:
+        parts *= 2
+    return parts
+
+
+def _fold(operands: Operands) -> Operands:
+    """The heads of a group as rows: [B, T, K G, H] -> [B, T G, K, H]."""
+    B, T, N, H = operands.q_BTNH.shape
+    K = operands.k_BSKH.shape[2]
+    q_BTKGH = operands.q_BTNH.reshape(B, T, K, N // K, H)
+    q_ids_BT = operands.q_ids_BT
+    if q_ids_BT is not None:
+        q_ids_BT = jnp.repeat(q_ids_BT, N // K, axis=1)
+    return operands._replace(
+        q_BTNH=q_BTKGH.swapaxes(2, 3).reshape(B, T * N // K, K, H), q_ids_BT=q_ids_BT
+    )
+
+
+def _unfold(result: AttentionOutput, group: int) -> AttentionOutput:
+    B, rows, K, H = result.out.shape
+    out_BTGKH = result.out.reshape(B, rows // group, group, K, H)
+
+    def by_head(lse_BKR):
+        return lse_BKR.reshape(B, K, -1, group).swapaxes(2, 3).reshape(B, K * group, -1)
+
+    return AttentionOutput(
+        out_BTGKH.swapaxes(2, 3).reshape(B, rows // group, K * group, H),
+        by_head(result.lse),
+        None if result.entropy is None else by_head(result.entropy),
+    )
+
+
+def _part(result: AttentionOutput, rows: slice) -> AttentionOutput:
+    return jax.tree.map(lambda x: x[rows], result)
+
+
+def _join(parts: AttentionOutput, dtype: Any) -> AttentionOutput:
+    """Over all keys, from arrays with a leading axis of parts, a power of two."""
+    size, B = parts.out.shape[:2]
+    # Halves are joined with each other, parts being more batch.
+    joined = jax.tree.map(lambda x: x.reshape(size * B, *x.shape[2:]), parts)
+    while size > 1:
+        size //= 2
+        halves = slice(size * B), slice(size * B, None)
+        joined = combine(*(_part(joined, half) for half in halves))
+    return joined._replace(out=joined.out.astype(dtype))
+
+
+def _refs(problem: Problem, operands: Operands, rows: Rows | None = None) -> Refs:
+    """The arrays of a call as the kernels name them."""
+    line = operands.line_ND
+    if line is not None:
+        line = line.reshape(-1, problem.fold, line.shape[1])
+    return Refs(
+        q=operands.q_BTNH,
+        k=operands.k_BSKH,
+        v=operands.v_BSKH,
+        line=line,
+        q_ids=operands.q_ids_BT,
+        kv_ids=operands.kv_ids_BS,
+        offset=operands.offset.reshape(1) if problem.rules.offset is None else None,
+        rows=None if rows is None else RowRefs(*rows),
+    )
+
+
+def _grouped(refs: Refs, kv_heads: int) -> Refs:
+    """Query heads split into K groups: axes [B, T, K, G, H], [B, K, G, T] and [K, G, D]."""
+    assert refs.rows is not None
+
+    def by_query(x):
+        return x.reshape(*x.shape[:2], kv_heads, -1, x.shape[3])
+
+    def by_row(x):
+        return None if x is None else x.reshape(x.shape[0], kv_heads, -1, x.shape[2])
+
+    d_out, *vectors = refs.rows
+    return refs._replace(
+        q=by_query(refs.q),
+        line=None if refs.line is None else refs.line.reshape(kv_heads, -1, refs.line.shape[2]),
+        rows=RowRefs(by_query(d_out), *map(by_row, vectors)),
+    )
+
+
+def _present(specs: Refs, refs: Refs) -> Refs:
+    """The specs of the arrays that there are."""
+    return jax.tree.map(
+        lambda ref, spec: None if ref is None else spec, refs, specs, is_leaf=lambda x: x is None
+    )
+
+
+def _by_query(problem: Problem, blocks: Blocks) -> Any:
+    """`pl.BlockSpec` for a grid (parts, query blocks, heads, batch), with the last query block,
+    which sees most under a causal rule, first."""
+    last = _counts(problem, blocks)[0] - 1
+
+    def spec(shape, index):
+        return pl.BlockSpec(shape, lambda p, i, n, b: index(p, last - i, n, b))
+
+    return spec
+
+
+def _specs_by_query(problem: Problem, blocks: Blocks, refs: Refs) -> Refs:
+    spec = _by_query(problem, blocks)
+    H, S = problem.padded_head_dim, _padded(problem, blocks)[1]
+    q = spec((None, blocks.queries, None, H), lambda p, i, n, b: (b, i, n, 0))
+    k = spec((None, S, None, H), lambda p, i, n, b: (b, 0, lax.div(n, problem.group), 0))
+    row = spec((None, None, blocks.queries), lambda p, i, n, b: (b, n, i))
+    specs = Refs(
+        q=q,
+        k=k,
+        v=k,
+        line=_line_spec(refs, lambda p, i, n, b: (n, 0, 0)),
+        q_ids=spec((None, blocks.queries), lambda p, i, n, b: (b, i)),
+        kv_ids=spec((None, S), lambda p, i, n, b: (b, 0)),
+        offset=spec((1,), lambda p, i, n, b: (0,)),
+        rows=RowRefs(q, row, row, row),
+    )
+    return _present(specs, refs)
+
+
+def _specs_by_key(problem: Problem, blocks: Blocks, refs: Refs) -> Refs:
+    """For a grid (key blocks, key/value heads, batch)."""
+    H, T, G = problem.padded_head_dim, _padded(problem, blocks)[0], problem.group
+    q = pl.BlockSpec((None, T, None, G, H), lambda j, n, b: (b, 0, n, 0, 0))
+    k = pl.BlockSpec((None, blocks.keys, None, H), lambda j, n, b: (b, j, n, 0))
+    row = pl.BlockSpec((None, None, G, T), lambda j, n, b: (b, n, 0, 0))
+    specs = Refs(
+        q=q,
+        k=k,
+        v=k,
+        line=_line_spec(refs, lambda j, n, b: (n, 0, 0)),
+        q_ids=pl.BlockSpec((None, T), lambda j, n, b: (b, 0)),
+        kv_ids=pl.BlockSpec((None, blocks.keys), lambda j, n, b: (b, j)),
+        offset=pl.BlockSpec((1,), lambda j, n, b: (0,)),
+        rows=RowRefs(q, row, row, row),
+    )
+    return _present(specs, refs)
+
+
+def _specs_by_diagonal(problem: Problem, blocks: Blocks, refs: Refs) -> Refs:
+    """For a grid (diagonals, heads)."""
+    B, H, (T, S) = refs.q.shape[0], problem.padded_head_dim, _padded(problem, blocks)
+    q = pl.BlockSpec((B, T, None, H), lambda d, n: (0, 0, n, 0))
+    k = pl.BlockSpec((B, S, None, H), lambda d, n: (0, 0, lax.div(n, problem.group), 0))
+    row = pl.BlockSpec((B, None, T), lambda d, n: (0, n, 0))
+    specs = Refs(
+        q=q,
+        k=k,
+        v=k,
+        line=_line_spec(refs, lambda d, n: (n, 0, 0)),
+        q_ids=pl.BlockSpec((B, T), lambda d, n: (0, 0)),
+        kv_ids=pl.BlockSpec((B, S), lambda d, n: (0, 0)),
+        offset=pl.BlockSpec((1,), lambda d, n: (0,)),
+        rows=RowRefs(q, row, row, row),
+    )
+    return _present(specs, refs)
+
+
+def _line_spec(refs: Refs, index: Any) -> pl.BlockSpec | None:
+    return None if refs.line is None else pl.BlockSpec((None, *refs.line.shape[1:]), index)
+
+
+def _diagonals(problem: Problem, blocks: Blocks) -> tuple[int, int]:
+    """The first and the last diagonal of blocks, those left out that a rule hides."""
+    q_blocks, k_blocks = _counts(problem, blocks)
+    first, last = 1 - k_blocks, q_blocks - 1
+    offset, side = problem.rules.offset, blocks.keys
+    if offset is not None and problem.ahead is not None:
+        # Distances on diagonal d end at offset + d side + side - 1.
+        first = max(first, -((problem.ahead + offset + side - 1) // side))
+    if offset is not None and problem.behind is not None:
+        last = min(last, (problem.behind - offset + side - 1) // side)
+    return first, max(first, last)
+
+
+def _add_diagonals(problem: Problem, d_bias_NDTS: jax.Array, first: int) -> jax.Array:
+    """The gradient of the line, from sums over block diagonals first, first + 1, ..."""
+    N, D, side, _ = d_bias_NDTS.shape
+    turn = jax.linear_transpose(
+        lambda line: toeplitz(line, side), jax.ShapeDtypeStruct((N, D, 2 * side - 1), jnp.float32)
+    )
+    (sums_NDE,) = turn(d_bias_NDTS)
+    # Of block diagonal d, entry e is distance d side + e - (side - 1): two stretches, of which
+    # the second one is the first of block diagonal d + 1.
+    left_NDL, right_NDL = sums_NDE[..., :side], sums_NDE[..., side:]
+    right_NDL = jnp.pad(right_NDL, ((0, 0), (1, 0), (0, 1)))
+    line_NE = (jnp.pad(left_NDL, ((0, 0), (0, 1), (0, 0))) + right_NDL).reshape(N, -1)
+    # Entry 0 of the line is distance 1 - S.
+    before = first * side - (side - 1) - (1 - problem.keys)
+    size = problem.queries + problem.keys - 1
+    return lax.pad(
+        line_NE, jnp.float32(0), ((0, 0, 0), (before, size - before - line_NE.shape[1], 0))
+    )
+
+
+def _attend(
+    kernel: PallasGPU,
+    q_BTNH: jax.Array,
+    k_BSKH: jax.Array,
+    v_BSKH: jax.Array,
+    *,
+    mask: Mask,
+    bias: Bias | None,
+    entropy: bool,
+) -> AttentionOutput:
+    return flash_attention(kernel, q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, entropy=entropy)
+
+
+# Before compute capability 8.0, for which XLA has no Triton.
+_OLD = re.compile(r'\b([KMPVT]\d+|GTX|TITAN|RTX 20\d\d|Quadro)\b')
+
+
+def _unavailable(call: Call) -> str | None:
+    if kernels.triton is None:
+        return f'JAX {jax.__version__} has no Triton compiler for Pallas'
+    if call.head_dim > _MAX_HEAD_DIM:
+        return f'the head dim is {call.head_dim}, its blocks fit up to {_MAX_HEAD_DIM}'
+    return None
+
+
+def _unsupported(call: Call) -> str | None:
+    if call.platform != 'gpu':
+        return f'it runs on GPUs, this is a {call.platform}'
+    if 'NVIDIA' not in call.device_kind and 'Tesla' not in call.device_kind:
+        return f'it has been compiled for GPUs of NVIDIA only, this is {call.device_kind}'
+    if _OLD.search(call.device_kind):
+        return f'Triton needs Ampere or newer, this is {call.device_kind}'
+    return _unavailable(call)
+
+
+BACKENDS = (
+    Backend('pallas_gpu', functools.partial(_attend, PallasGPU()), _unsupported),
+    # The same kernels, interpreted operation by operation; slow; for tests.
+    Backend(
+        'pallas_gpu_interpret', functools.partial(_attend, PallasGPU(interpret=True)), _unavailable
+    ),
+)

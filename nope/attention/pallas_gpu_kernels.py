@@ -1,0 +1,477 @@
+"""What one program of the GPU kernels computes: `pallas_gpu.py` says which programs there are.
+
+A program holds one block of queries (or of keys) and goes over the blocks on the other side that
+it sees: first those that a rule of position cuts, then the whole ones, then cut ones again. Only
+cut blocks are masked, and those out of sight are never loaded. Logits are float32 whatever the
+inputs, and exist for one pair of blocks at a time; the online softmax and the gradients are those
+of `flash.py`. Exponentials have base 2, which is the one that the hardware has, but logits,
+log-sum-exps and entropies are natural: the factor is applied after the maximum is subtracted,
+where rounding it costs nothing.
+
+Blocks are powers of two, which Triton asks for. Rows beyond the end of an array and columns beyond
+the head dim are loaded as zeros; what is computed from them is hidden or never stored.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+
+from nope.attention.flash import Rules
+
+try:
+    from jax.experimental.pallas import triton
+except ImportError:  # deprecated since JAX 0.11: may go
+    triton = None  # type: ignore[assignment]
+
+# Finite stand-ins for -inf: their sums and products are numbers, so that a row or a block that
+# sees nothing makes no NaN. The running maximum starts above hidden logits, which makes
+# exp(hidden - maximum) exactly 0 even in a row that sees nothing.
+_HIDDEN = -1e30
+_FLOOR = -1e29
+_LOG2_E = math.log2(math.e)
+_FAR = 2**30  # further than any key, and positions can be added to it
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """What is static about a call.
+
+    queries: rows of q. With `fold` > 1, row r is query r // fold of query head r % fold of the
+        key/value head that the program works on; else rows are queries.
+    keys, head_dim: S and H. group: query heads for each key/value head.
+    """
+
+    rules: Rules
+    queries: int
+    keys: int
+    head_dim: int
+    group: int
+    fold: int = 1
+
+    @property
+    def padded_head_dim(self) -> int:
+        return max(16, pl.next_power_of_2(self.head_dim))
+
+    @property
+    def behind(self) -> int | None:
+        """A query at position p sees keys as far back as p - behind; None: all of them."""
+        return None if self.rules.window is None else self.rules.window - 1
+
+    @property
+    def ahead(self) -> int | None:
+        """And keys up to p + ahead."""
+        return 0 if self.rules.causal else self.behind
+
+
+class Blocks(NamedTuple):
+    """Rows of q and keys that a program works on at a time; its warps, and the loads in flight."""
+
+    queries: int
+    keys: int
+    warps: int
+    stages: int
+
+
+class RowRefs(NamedTuple):
+    """`flash.Rows`, blocked."""
+
+    d_out: Any
+    lse: Any
+    c: Any
+    d_entropy: Any
+
+
+class Refs(NamedTuple):
+    """The arrays of a program (None where the call has none). Their leading axes are the kernel's;
+    the last ones are [T, H] or [S, H] for q, k, v, [T] or [S] for ids, and [heads, D] for line."""
+
+    q: Any
+    k: Any
+    v: Any
+    line: Any
+    q_ids: Any
+    kv_ids: Any
+    offset: Any
+    rows: RowRefs | None
+
+
+class Side(NamedTuple):
+    """Indices and segment ids of the queries or keys of a block, as a column or a row."""
+
+    at: jax.Array
+    ids: jax.Array | None
+
+
+class Span(NamedTuple):
+    """Blocks begin <= j < end are seen; of whole_begin <= j < whole_end, every pair.
+
+    cut: whether there may be others before those and after those.
+    """
+
+    begin: jax.Array
+    whole_begin: jax.Array
+    whole_end: jax.Array
+    end: jax.Array
+    cut: tuple[bool, bool]
+
+    def within(self, begin: jax.Array, end: jax.Array) -> Span:
+        """What of it lies in begin <= j < end."""
+        begin, whole_begin, whole_end, end = (jnp.clip(j, begin, end) for j in self[:4])
+        return Span(begin, whole_begin, whole_end, end, self.cut)
+
+
+def _span(
+    first: Any, last: Any, behind: int | None, ahead: int | None, block: int, length: int
+) -> Span:
+    """The blocks of `length` things that those at positions first <= p <= last see, each from
+    p - behind to p + ahead."""
+    cut = behind is not None, ahead is not None or length % block > 0
+    behind, ahead = (_FAR if reach is None else reach for reach in (behind, ahead))
+    shift = block.bit_length() - 1  # x >> shift is x / block rounded down, negative x too
+    end = jnp.clip(((last + ahead) >> shift) + 1, 0, pl.cdiv(length, block))
+    begin = jnp.clip((first - behind) >> shift, 0, end)
+    whole_end = jnp.clip(jnp.minimum(first + ahead + 1, length) >> shift, begin, end)
+    whole_begin = jnp.clip((last - behind + block - 1) >> shift, begin, whole_end)
+    return Span(begin, whole_begin, whole_end, end, cut)
+
+
+def _visit(span: Span, step: Callable[..., Any], state: Any) -> Any:
+    """`state = step(j, state, cut=...)` over the blocks of `span`."""
+    cut, whole = (functools.partial(step, cut=x) for x in (True, False))
+    if span.cut[0]:
+        state = lax.fori_loop(span.begin, span.whole_begin, cut, state)
+    state = lax.fori_loop(span.whole_begin, span.whole_end, whole, state)
+    if span.cut[1]:
+        state = lax.fori_loop(span.whole_end, span.end, cut, state)
+    return state
+
+
+def _offset(problem: Problem, refs: Refs) -> jax.Array | int:
+    return refs.offset[0] if problem.rules.offset is None else problem.rules.offset
+
+
+def _indices(start: jax.Array, size: int) -> jax.Array:
+    return start + lax.iota(jnp.int32, size)
+
+
+def _unfold(problem: Problem, row: jax.Array) -> jax.Array:
+    """The query of a row."""
+    return row if problem.fold == 1 else lax.div(row, jnp.full_like(row, problem.fold))
+
+
+def _query_span(problem: Problem, blocks: Blocks, refs: Refs, i: jax.Array) -> Span:
+    """The key blocks that query block i sees."""
+    rows = i * blocks.queries, jnp.minimum((i + 1) * blocks.queries, problem.queries) - 1
+    first, last = (_offset(problem, refs) + _unfold(problem, row) for row in rows)
+    return _span(first, last, problem.behind, problem.ahead, blocks.keys, problem.keys)
+
+
+def _column(x: jax.Array) -> jax.Array:
+    return x[:, None]
+
+
+def _row(x: jax.Array) -> jax.Array:
+    return x[None, :]
+
+
+def _matrix(problem: Problem, ref: Any, at: jax.Array | None, length: int) -> jax.Array:
+    """[block, padded H], zeros beyond H and for `at` beyond `length` (None: there are none)."""
+    mask = None
+    if problem.padded_head_dim > problem.head_dim:
+        mask = _row(lax.iota(jnp.int32, problem.padded_head_dim) < problem.head_dim)
+    if at is not None:
+        inside = _column(at < length)
+        mask = inside if mask is None else mask & inside
+    if mask is None:
+        return triton.load(ref)
+    return triton.load(ref, mask=jnp.broadcast_to(mask, ref.shape), other=0.0)
+
+
+def _vector(ref: Any, at: jax.Array | None, length: int) -> jax.Array:
+    """[block], with zeros for `at` beyond `length`."""
+    if at is None:
+        return triton.load(ref)
+    return triton.load(ref, mask=at < length, other=0)
+
+
+def _ragged(at: jax.Array, length: int, *, cut: bool = True) -> jax.Array | None:
+    """`at` where a block of its size may reach beyond `length`, else None."""
+    return at if cut and length % at.shape[0] else None
+
+
+def _side(ids_ref: Any, at: jax.Array, edge: jax.Array | None, length: int, turn: Any) -> Side:
+    ids = None if ids_ref is None else turn(_vector(ids_ref, edge, length))
+    return Side(turn(at), ids)
+
+
+def _dot(x: jax.Array, y: jax.Array, contract: tuple[int, int]) -> jax.Array:
+    """Float32 sums of products; those of float32 are true float32 products and not tf32."""
+    return lax.dot_general(
+        x, y, (((contract[0],), (contract[1],)), ((), ())),
+        precision=lax.Precision.HIGHEST if x.dtype == jnp.float32 else None,
+        preferred_element_type=jnp.float32,
+    )  # fmt: skip
+
+
+def _rule(
+    problem: Problem, refs: Refs, s: jax.Array, q: Side, k: Side, head: Any, *, cut: bool
+) -> jax.Array:
+    """The logits with their bias, hidden ones `_HIDDEN`. Only where a block is `cut` can the
+    rules of position and the ends of the arrays hide something.
+
+    q, k: a column and a row, or the other way round, as `s` has them.
+    """
+    t = _unfold(problem, q.at)
+    ends = (q.at, problem.queries), (k.at, problem.keys)
+    beyond = [length % max(at.shape) > 0 for at, length in ends]
+    if refs.line is not None:
+        index = t - k.at + (problem.keys - 1)
+        if any(beyond):
+            index = jnp.clip(index, 0, refs.line.shape[1] - 1)
+        s += triton.load(refs.line.at[head, index]).astype(jnp.float32)
+    seen = []
+    if cut:
+        distance = _offset(problem, refs) + t - k.at
+        if problem.ahead is not None:
+            seen.append(distance >= -problem.ahead)
+        if problem.behind is not None:
+            seen.append(distance <= problem.behind)
+        for (at, length), reaches in zip(ends, beyond, strict=True):
+            if reaches:
+                seen.append(jnp.broadcast_to(at < length, s.shape))
+    if q.ids is not None and k.ids is not None:
+        seen.append(q.ids == k.ids)
+    if not seen:
+        return s
+    visible = seen[0]
+    for rule in seen[1:]:
+        visible &= rule
+    return jnp.where(visible, s, _HIDDEN)
+
+
+def forward_kernel(
+    problem: Problem,
+    blocks: Blocks,
+    per_split: int,
+    refs: Refs,
+    out_ref: Any,
+    lse_ref: Any,
+    entropy_ref: Any = None,
+) -> None:
+    """out, lse and entropy of one block of queries over one part of the keys.
+
+    Grid (parts, query blocks from the last on, heads, batch). per_split: key blocks of a part.
+    """
+    i = pl.num_programs(1) - 1 - pl.program_id(1)
+    at_T = _indices(i * blocks.queries, blocks.queries)
+    edge = _ragged(at_T, problem.queries)
+    q_TH = _matrix(problem, refs.q, edge, problem.queries)
+    q = _side(refs.q_ids, at_T, edge, problem.queries, _column)
+    head = 0 if problem.fold == 1 else lax.rem(q.at, jnp.full_like(q.at, problem.fold))
+
+    def step(j, sums, *, cut):
+        maximum_T, norm_T, *entropy_T, out_TH = sums
+        here = pl.ds(j * blocks.keys, blocks.keys)
+        at_S = _indices(j * blocks.keys, blocks.keys)
+        edge = _ragged(at_S, problem.keys, cut=cut)
+        k = _side(
+            None if refs.kv_ids is None else refs.kv_ids.at[here], at_S, edge, problem.keys, _row
+        )
+        k_SH = _matrix(problem, refs.k.at[here, :], edge, problem.keys)
+        s_TS = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, head, cut=cut)
+        new_T = jnp.maximum(maximum_T, jnp.max(s_TS, axis=1))
+        z_TS = s_TS - _column(new_T)
+        p_TS = jnp.exp2(z_TS * _LOG2_E)
+        moved_T = maximum_T - new_T
+        decay_T = jnp.exp2(moved_T * _LOG2_E)
+        if entropy_T:
+            # sum_j e^(s_j - m) (s_j - m) moves with both of its factors.
+            old_T = decay_T * (entropy_T[0] + moved_T * norm_T)
+            entropy_T = [old_T + jnp.sum(p_TS * z_TS, axis=1)]
+        v_SH = _matrix(problem, refs.v.at[here, :], edge, problem.keys)
+        out_TH = _column(decay_T) * out_TH + _dot(p_TS.astype(v_SH.dtype), v_SH, (1, 0))
+        return new_T, decay_T * norm_T + jnp.sum(p_TS, axis=1), *entropy_T, out_TH
+
+    span = _query_span(problem, blocks, refs, i)
+    part = pl.program_id(0) * per_split
+    zeros_T = jnp.zeros(blocks.queries, jnp.float32)
+    start = (
+        jnp.full(blocks.queries, _FLOOR, jnp.float32),
+        *[zeros_T] * (2 if problem.rules.entropy else 1),
+        jnp.zeros(q_TH.shape, jnp.float32),
+    )
+    sums = _visit(span.within(part, part + per_split), step, start)
+
+    maximum_T, norm_T, *entropy_T, out_TH = sums
+    seen_T = norm_T > 0
+    norm_T = jnp.where(seen_T, norm_T, 1.0)
+    log_norm_T = jnp.log(norm_T)
+    out_ref[...] = (out_TH / _column(norm_T)).astype(out_ref.dtype)
+    lse_ref[...] = jnp.where(seen_T, maximum_T + log_norm_T, -jnp.inf)
+    if entropy_T:
+        entropy_ref[...] = log_norm_T - entropy_T[0] / norm_T
+
+
+class _Rows(NamedTuple):
+    """`flash.Rows` of one block, the vectors as a column or a row."""
+
+    d_out_TH: jax.Array
+    lse: jax.Array
+    c: jax.Array
+    d_entropy: jax.Array | None
+
+
+def _load_rows(
+    problem: Problem, refs: Refs, here: tuple, lead: tuple, edge: jax.Array | None, turn: Any
+) -> _Rows:
+    """here: index into d_out; lead: into the vectors."""
+    assert refs.rows is not None
+
+    def vector(ref):
+        return turn(_vector(ref.at[lead], edge, problem.queries))
+
+    d_out, lse, c, d_entropy = refs.rows
+    return _Rows(
+        _matrix(problem, d_out.at[here], edge, problem.queries),
+        vector(lse),
+        vector(c),
+        None if d_entropy is None else vector(d_entropy),
+    )
+
+
+def _pair_gradient(rows: _Rows, s: jax.Array, d_p: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """(weights, ds) from the logits and dout . v."""
+    z = s - rows.lse
+    p = jnp.exp2(z * _LOG2_E)
+    d_p -= rows.c
+    if rows.d_entropy is not None:
+        d_p -= rows.d_entropy * z
+    return p, p * d_p
+
+
+def d_q_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_q_ref: Any) -> None:
+    """The gradient of one block of queries.
+
+    Grid (1, query blocks from the last on, heads, batch).
+    """
+    i = pl.num_programs(1) - 1 - pl.program_id(1)
+    at_T = _indices(i * blocks.queries, blocks.queries)
+    edge = _ragged(at_T, problem.queries)
+    q_TH = _matrix(problem, refs.q, edge, problem.queries)
+    q = _side(refs.q_ids, at_T, edge, problem.queries, _column)
+    rows = _load_rows(problem, refs, (...,), (...,), edge, _column)
+
+    def step(j, d_q_TH, *, cut):
+        here = pl.ds(j * blocks.keys, blocks.keys)
+        at_S = _indices(j * blocks.keys, blocks.keys)
+        edge = _ragged(at_S, problem.keys, cut=cut)
+        k = _side(
+            None if refs.kv_ids is None else refs.kv_ids.at[here], at_S, edge, problem.keys, _row
+        )
+        k_SH = _matrix(problem, refs.k.at[here, :], edge, problem.keys)
+        v_SH = _matrix(problem, refs.v.at[here, :], edge, problem.keys)
+        s_TS = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, 0, cut=cut)
+        _, d_s_TS = _pair_gradient(rows, s_TS, _dot(rows.d_out_TH, v_SH, (1, 1)))
+        return d_q_TH + _dot(d_s_TS.astype(k_SH.dtype), k_SH, (1, 0))
+
+    span = _query_span(problem, blocks, refs, i)
+    d_q_TH = _visit(span, step, jnp.zeros(q_TH.shape, jnp.float32))
+    d_q_ref[...] = d_q_TH.astype(d_q_ref.dtype)
+
+
+def d_kv_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_k_ref: Any, d_v_ref: Any) -> None:
+    """The gradients of one block of keys and values, summed over the query heads of their group.
+
+    Grid (key blocks, key/value heads, batch). Logits are transposed, [S, T], so that no product
+    needs another transposition.
+    """
+    j = pl.program_id(0)
+    at_S = _indices(j * blocks.keys, blocks.keys)
+    edge = _ragged(at_S, problem.keys)
+    k_SH = _matrix(problem, refs.k, edge, problem.keys)
+    v_SH = _matrix(problem, refs.v, edge, problem.keys)
+    k = _side(refs.kv_ids, at_S, edge, problem.keys, _column)
+
+    def step(i, sums, *, g, cut):
+        d_k_SH, d_v_SH = sums
+        here = pl.ds(i * blocks.queries, blocks.queries)
+        at_T = _indices(i * blocks.queries, blocks.queries)
+        edge = _ragged(at_T, problem.queries, cut=cut)
+        q = _side(
+            None if refs.q_ids is None else refs.q_ids.at[here], at_T, edge, problem.queries, _row
+        )
+        q_TH = _matrix(problem, refs.q.at[here, g, :], edge, problem.queries)
+        rows = _load_rows(problem, refs, (here, g, slice(None)), (g, here), edge, _row)
+        s_ST = _rule(problem, refs, _dot(k_SH, q_TH, (1, 1)), q, k, g, cut=cut)
+        p_ST, d_s_ST = _pair_gradient(rows, s_ST, _dot(v_SH, rows.d_out_TH, (1, 1)))
+        d_v_SH += _dot(p_ST.astype(v_SH.dtype), rows.d_out_TH, (1, 0))
+        return d_k_SH + _dot(d_s_ST.astype(q_TH.dtype), q_TH, (1, 0)), d_v_SH
+
+    # Key s is seen by the queries at s - ahead to s + behind: the rule seen from the other side.
+    first = j * blocks.keys - _offset(problem, refs)
+    last = first + blocks.keys - 1
+    span = _span(first, last, problem.ahead, problem.behind, blocks.queries, problem.queries)
+
+    def head(g, sums):
+        return _visit(span, functools.partial(step, g=g), sums)
+
+    zeros_SH = jnp.zeros(k_SH.shape, jnp.float32)
+    d_k_SH, d_v_SH = lax.fori_loop(0, problem.group, head, (zeros_SH, zeros_SH))
+    d_k_ref[...] = d_k_SH.astype(d_k_ref.dtype)
+    d_v_ref[...] = d_v_SH.astype(d_v_ref.dtype)
+
+
+def d_line_kernel(
+    problem: Problem, blocks: Blocks, first: int, refs: Refs, d_bias_ref: Any
+) -> None:
+    """The gradient of the bias, summed over all pairs of blocks (i, j) on one diagonal of blocks.
+
+    Query t = i L + r and key s = j L + u are t - s = (i - j) L + r - u apart, L being the size of
+    both blocks: on one diagonal the [L, L] logits of all pairs have their distances in the same
+    places, and are summed as they are. Grid (diagonals i - j = first, first + 1, ..., heads).
+    """
+    size = blocks.keys
+    diagonal = first + pl.program_id(0)
+    batch = refs.q.shape[0]
+
+    def pair(b, i, d_bias_TS):
+        at_T, at_S = _indices(i * size, size), _indices((i - diagonal) * size, size)
+        here_T, here_S = pl.ds(i * size, size), pl.ds((i - diagonal) * size, size)
+        edge_T, edge_S = _ragged(at_T, problem.queries), _ragged(at_S, problem.keys)
+        q_ids, kv_ids = (
+            None if ref is None else ref.at[b, here]
+            for ref, here in ((refs.q_ids, here_T), (refs.kv_ids, here_S))
+        )
+        q = _side(q_ids, at_T, edge_T, problem.queries, _column)
+        k = _side(kv_ids, at_S, edge_S, problem.keys, _row)
+        q_TH = _matrix(problem, refs.q.at[b, here_T, :], edge_T, problem.queries)
+        k_SH, v_SH = (
+            _matrix(problem, ref.at[b, here_S, :], edge_S, problem.keys) for ref in (refs.k, refs.v)
+        )
+        rows = _load_rows(problem, refs, (b, here_T, slice(None)), (b, here_T), edge_T, _column)
+        s_TS = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, 0, cut=True)
+        _, d_s_TS = _pair_gradient(rows, s_TS, _dot(rows.d_out_TH, v_SH, (1, 1)))
+        return d_bias_TS + d_s_TS
+
+    # Whether a diagonal is in sight is the same for all of its pairs.
+    nearest = _offset(problem, refs) + diagonal * size - (size - 1)
+    behind, ahead = (_FAR if x is None else x for x in (problem.behind, problem.ahead))
+    seen = (nearest <= behind) & (nearest + 2 * (size - 1) >= -ahead)
+    begin = jnp.maximum(diagonal, 0)
+    end = jnp.minimum(pl.cdiv(problem.queries, size), pl.cdiv(problem.keys, size) + diagonal)
+    end = jnp.where(seen, end, begin)
+    d_bias_ref[...] = lax.fori_loop(
+        0,
+        batch,
+        lambda b, sums: lax.fori_loop(begin, end, lambda i, sums: pair(b, i, sums), sums),
+        jnp.zeros((size, size), jnp.float32),
+    )

@@ -1,0 +1,155 @@
+"""The GPU kernels keep the contract in interpret mode, and lower to Triton without a GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope.attention import Buckets, Mask, attention
+from nope.attention import pallas_gpu_kernels as kernels
+from nope.attention.backend import Call
+from nope.attention.cases import Case, make_inputs
+from nope.attention.flash import flash_attention
+from nope.attention.pallas_gpu import BACKENDS, PallasGPU
+from tests.attention.contract import QUICK, AttentionContract, assert_agrees
+
+INTERPRET = 'pallas_gpu_interpret'
+
+
+class TestPallasGPU(AttentionContract):
+    implementation = INTERPRET
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
+@pytest.mark.parametrize('head_dim', [24, 100, 256])
+def test_head_dims(head_dim: int, dtype: str) -> None:
+    """Blocks are chosen by the head dim, and are powers of two, which it need not be."""
+    assert_agrees(INTERPRET, Case('', 1, 70, 70, 4, 2, head_dim, dtype=dtype, bias='buckets'))
+
+
+@pytest.mark.parametrize('case', [
+    Case('one_query', 1, 1, 700, 8, 2, 16, offset=600),
+    Case('groups_of_three', 1, 3, 500, 6, 2, 8, offset=490, window=300, bias='alibi'),
+    Case('seven_queries', 2, 7, 300, 4, 1, 8, offset=280, segments='empty'),
+    Case('full', 1, 2, 300, 4, 1, 8, causal=False, window=90, bias='buckets_two_sided'),
+    Case('bfloat16', 1, 1, 900, 8, 2, 16, offset=899, dtype='bfloat16'),
+], ids=lambda case: case.name)  # fmt: skip
+def test_decoding(case: Case) -> None:
+    """Heads of a group as rows, keys in parts."""
+    assert_agrees(INTERPRET, case)
+
+
+def call(**changes) -> Call:
+    usual = Call(
+        'gpu', 'NVIDIA H100 80GB HBM3', 2, 64, 64, 8, 4, 64, 'bfloat16', True, None, False, 'none',
+        None, True,
+    )  # fmt: skip
+    return Call(**{**vars(usual), **changes})
+
+
+def test_says_what_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_gpu, interpreted = (backend.unsupported for backend in BACKENDS)
+    assert on_gpu(call()) is None
+    for kind in ('NVIDIA A100-SXM4-40GB', 'NVIDIA GeForce RTX 4090', 'NVIDIA L4'):
+        assert on_gpu(call(device_kind=kind)) is None
+    for kind in ('Tesla V100-SXM2-16GB', 'Tesla T4', 'NVIDIA GeForce RTX 2080 Ti'):
+        assert 'Ampere' in str(on_gpu(call(device_kind=kind)))
+    assert 'tpu' in str(on_gpu(call(platform='tpu')))
+    assert 'AMD' in str(on_gpu(call(device_kind='AMD Instinct MI300X')))
+    assert interpreted(call(platform='cpu', device_kind='cpu')) is None
+    for unsupported in (on_gpu, interpreted):
+        assert '512' in str(unsupported(call(head_dim=512)))
+    monkeypatch.setattr(kernels, 'triton', None)
+    for unsupported in (on_gpu, interpreted):
+        assert 'Triton' in str(unsupported(call()))
+
+
+@pytest.mark.parametrize('offset', [0, 7, 40])
+@pytest.mark.parametrize('window', [None, 1, 9, 50])
+@pytest.mark.parametrize('causal', [True, False])
+def test_a_span_holds_all_that_is_seen(causal: bool, window: int | None, offset: int) -> None:
+    """And calls whole what is; for blocks of queries and for blocks of keys, by the dense mask."""
+    queries, keys, side, other = 37, 61, 16, 8
+    mask = Mask(causal, window=window, offset=offset)
+    dense_TS = np.asarray(mask.as_array(1, queries, keys))[0]
+    behind = None if window is None else window - 1
+    ahead = 0 if causal else behind
+    for dense, first, reach in (
+        (dense_TS, offset, (behind, ahead)),
+        (dense_TS.T, -offset, (ahead, behind)),
+    ):
+        for start in range(0, dense.shape[0], side):
+            begin = first + start
+            span = kernels._span(begin, begin + side - 1, *reach, other, dense.shape[1])
+            ends = [int(x) for x in span[:4]]
+            blocks = -(-dense.shape[1] // other)
+            assert 0 <= ends[0] <= ends[1] <= ends[2] <= ends[3] <= blocks
+            for j in range(blocks):
+                seen = dense[start : start + side, j * other : (j + 1) * other]
+                if seen.any():
+                    assert ends[0] <= j < ends[3]
+                if ends[1] <= j < ends[2]:
+                    assert seen.all() and seen.shape[1] == other
+            assert span.cut[0] or ends[0] == ends[1]
+            assert span.cut[1] or ends[2] == ends[3]
+
+
+@pytest.mark.parametrize('causal', [True, False])
+def test_blocks_out_of_sight_are_not_visited(causal: bool) -> None:
+    """NaN in their keys and values reaches neither outputs nor gradients of those beyond."""
+    inputs = make_inputs(Case('', 1, 256, 256, 4, 2, 8, causal=causal, window=33))
+    # Queries from 128 on see keys from 96 on, and no block has more than 64 rows.
+    early_S = jnp.arange(256) < 64
+    k, v = (
+        jnp.where(early_S[None, :, None, None], jnp.nan, x) for x in (inputs.k_BSKH, inputs.v_BSKH)
+    )
+
+    def at(q):
+        result = attention(q, k, v, mask=inputs.mask, implementation=INTERPRET)
+        return jnp.sum(result.out[:, 128:]), result.out
+
+    (_, out), d_q = jax.jit(jax.value_and_grad(at, has_aux=True), compiler_options=QUICK)(
+        inputs.q_BTNH
+    )
+    assert np.all(np.isfinite(np.asarray(out[:, 128:])))
+    assert np.all(np.isfinite(np.asarray(d_q[:, 128:])))
+    assert np.all(np.isnan(np.asarray(out[:, :64])))
+
+
+def lowered(length: int) -> str:
+    """The program of forward and backward for an H100, kernels as Triton modules."""
+    shape = jax.ShapeDtypeStruct((1, length, 4, 64), 'bfloat16')
+    kv_shape = jax.ShapeDtypeStruct((1, length, 2, 64), 'bfloat16')
+
+    def loss(q, k, v, table_PN):
+        mask = Mask(window=length // 4)
+        result = flash_attention(
+            PallasGPU(), q, k, v, mask=mask, bias=Buckets(table_PN), entropy=True
+        )
+        return jnp.sum(result.out).astype(jnp.float32) + jnp.sum(result.entropy + result.lse)
+
+    function = jax.jit(jax.grad(loss, argnums=(0, 1, 2, 3)))
+    traced = (shape, kv_shape, kv_shape, jax.ShapeDtypeStruct((32, 4), 'float32'))
+    with an_h100():
+        return function.trace(*traced).lower(lowering_platforms=('cuda',)).as_text()
+
+
+def an_h100() -> contextlib.AbstractContextManager:
+    """Newer JAX asks for a GPU to lower for, older JAX takes an H100 where there is none."""
+    if 'platform' not in inspect.signature(jax.sharding.AbstractDevice).parameters:
+        return contextlib.nullcontext()
+    device = jax.sharding.AbstractDevice('NVIDIA H100', None, 'gpu')
+    auto = (jax.sharding.AxisType.Auto,)
+    mesh = jax.sharding.AbstractMesh((1,), ('x',), axis_types=auto, abstract_device=device)
+    return jax.sharding.use_abstract_mesh(mesh)
+
+
+def test_lowers_for_a_gpu_without_arrays_as_large_as_the_scores() -> None:
+    program = lowered(2048)
+    assert program.count('triton') >= 4  # forward, d_q, d_kv, d_line
+    assert '2048x2048' not in program
