@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from nope.attention import library, mosaic_gpu, pallas_gpu, pallas_tpu
 from nope.attention.backend import Backend, Call, describe
 from nope.attention.bias import Bias
-from nope.attention.chunked import chunked_attention
+from nope.attention.chunked import Chunked, chunked_attention
 from nope.attention.reference import reference_attention
 from nope.attention.structure import AttentionOutput, Mask
 
@@ -25,7 +25,7 @@ BACKENDS: Mapping[str, Backend] = {
     backend.name: backend
     for backend in (
         Backend('reference', reference_attention, _anything),
-        Backend('chunked', chunked_attention, _anything),
+        Backend('chunked', chunked_attention, _anything, Chunked()),
         *library.BACKENDS,
         *pallas_tpu.BACKENDS,
         *pallas_gpu.BACKENDS,
@@ -78,15 +78,14 @@ def attention(
     Raises:
       ValueError: shapes, dtypes, mask or bias do not fit together, or no such implementation.
     """
-    _check(q_BTNH, k_BSKH, v_BSKH)
-    mask.check(q_BTNH.shape[0], q_BTNH.shape[1], k_BSKH.shape[1])
-    if bias is not None:
-        bias.check()
-        if bias.heads != q_BTNH.shape[2]:
-            raise ValueError(f'bias is for {bias.heads} heads, q_BTNH has {q_BTNH.shape[2]}')
-    call = describe(q_BTNH, k_BSKH, mask, bias, entropy)
-    backend = _choose(call) if implementation is None else _named(implementation, call)
+    check(q_BTNH, k_BSKH, v_BSKH, mask, bias)
+    backend = choose(describe(q_BTNH, k_BSKH, mask, bias, entropy), implementation)
     return backend.attend(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, entropy=entropy)
+
+
+def choose(call: Call, implementation: str | None) -> Backend:
+    """The backend of that name, or for None the fastest one; ValueError where it cannot."""
+    return _fastest(call) if implementation is None else _named(implementation, call)
 
 
 def _named(name: str, call: Call) -> Backend:
@@ -104,7 +103,7 @@ def _named(name: str, call: Call) -> Backend:
 
 
 @functools.cache
-def _choose(call: Call) -> Backend:
+def _fastest(call: Call) -> Backend:
     """The fastest backend that has been checked and runs the call; 'chunked' runs them all."""
     passed_over: list[str] = []
     for name in _PREFERRED.get(call.platform, ('chunked',)):
@@ -137,7 +136,19 @@ def _say_unchecked(name: str, platform: str) -> None:
     )
 
 
-def _check(q_BTNH: jax.Array, k_BSKH: jax.Array, v_BSKH: jax.Array) -> None:
+def check(
+    q_BTNH: jax.Array, k_BSKH: jax.Array, v_BSKH: jax.Array, mask: Mask, bias: Bias | None
+) -> None:
+    """Raises ValueError where the arguments of `attention` do not fit together."""
+    _check_arrays(q_BTNH, k_BSKH, v_BSKH)
+    mask.check(q_BTNH.shape[0], q_BTNH.shape[1], k_BSKH.shape[1])
+    if bias is not None:
+        bias.check()
+        if bias.heads != q_BTNH.shape[2]:
+            raise ValueError(f'bias is for {bias.heads} heads, q_BTNH has {q_BTNH.shape[2]}')
+
+
+def _check_arrays(q_BTNH: jax.Array, k_BSKH: jax.Array, v_BSKH: jax.Array) -> None:
     arrays = {'q_BTNH': q_BTNH, 'k_BSKH': k_BSKH, 'v_BSKH': v_BSKH}
     for name, array in arrays.items():
         if jnp.ndim(array) != 4:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import jax
 
 from nope.attention.bias import Bias
+from nope.attention.flash import Kernel, flash_attention
 from nope.attention.structure import AttentionOutput, Mask
 
 
@@ -42,6 +44,7 @@ class Backend:
 
     unsupported: why the backend cannot run a call, a phrase that completes "NAME cannot: ..."; or
         None where it can.
+    kernel: of the backends that are flash kernels, which a sequence split over devices needs.
     unchecked: platforms on which its values and gradients have been compared with the definition
         neither on the device nor in interpret mode. It is never chosen there, only named.
     """
@@ -49,7 +52,19 @@ class Backend:
     name: str
     attend: Callable[..., AttentionOutput]
     unsupported: Callable[[Call], str | None]
+    kernel: Kernel | None = None
     unchecked: frozenset[str] = frozenset()
+
+
+def of_kernel(
+    name: str,
+    kernel: Kernel,
+    unsupported: Callable[[Call], str | None],
+    unchecked: frozenset[str] = frozenset(),
+) -> Backend:
+    """The backend that is nothing but a kernel."""
+    attend = functools.partial(flash_attention, kernel)
+    return Backend(name, attend, unsupported, kernel, unchecked)
 
 
 def describe(

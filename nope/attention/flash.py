@@ -101,29 +101,31 @@ def flash_attention(
     entropy: bool,
 ) -> AttentionOutput:
     """`nope.attention.api.attention` by a kernel."""
+    T, S = q_BTNH.shape[1], k_BSKH.shape[1]
     offset = 0 if mask.offset is None else mask.offset
     rules = Rules(mask.causal, mask.window, offset if isinstance(offset, int) else None, entropy)
     line_ND = None
     if bias is not None:
-        line_ND = bias.by_distance(distances(q_BTNH.shape[1], k_BSKH.shape[1], mask.offset))
+        line_ND = bias.by_distance(distances(T, S, mask.offset))
     operands = Operands(
         q_BTNH,
         k_BSKH,
         v_BSKH,
         line_ND,
-        _as_int32(mask.q_segments_BT),
-        _as_int32(mask.kv_segments_BS),
+        as_int32(mask.q_segments_BT),
+        as_int32(mask.kv_segments_BS),
         jnp.asarray(offset, jnp.int32),
     )
-    return _attend(kernel, rules, operands)
+    return attend(kernel, rules, operands)
 
 
-def _as_int32(ids: jax.Array | None) -> jax.Array | None:
+def as_int32(ids: jax.Array | None) -> jax.Array | None:
     return None if ids is None else ids.astype(jnp.int32)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _attend(kernel: Kernel, rules: Rules, operands: Operands) -> AttentionOutput:
+def attend(kernel: Kernel, rules: Rules, operands: Operands) -> AttentionOutput:
+    """What the kernel computes, with its gradients from all outputs."""
     return kernel.forward(rules, operands)
 
 
@@ -170,4 +172,4 @@ def _attend_backward(kernel: Kernel, rules: Rules, saved: _Saved, cotangents: At
     return (Operands(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND, none, none, none),)
 
 
-_attend.defvjp(_attend_forward, _attend_backward, symbolic_zeros=True)
+attend.defvjp(_attend_forward, _attend_backward, symbolic_zeros=True)

@@ -133,4 +133,4 @@ def _unsupported(call: Call) -> str | None:
     return None
 
 
-BACKENDS = (Backend('library', library_attention, _unsupported, frozenset({'gpu'})),)
+BACKENDS = (Backend('library', library_attention, _unsupported, unchecked=frozenset({'gpu'})),)

@@ -17,8 +17,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nope.attention.backend import Backend, Call
-from nope.attention.flash import Gradients, Operands, Rows, Rules, flash_attention
+from nope.attention.backend import Call, of_kernel
+from nope.attention.flash import Gradients, Operands, Rows, Rules
 from nope.attention.structure import AttentionOutput
 
 # The kernels' modules are imported where they are needed: theirs of JAX costs half a second, and
@@ -169,15 +169,6 @@ def _cuda_version() -> int:
 BACKENDS = (
     # The interpreted program is the compiled one but for where its sums begin; that one has been
     # compiled, and not run.
-    Backend(
-        'mosaic_gpu',
-        functools.partial(flash_attention, MosaicGpu()),
-        _unsupported,
-        unchecked=frozenset({'gpu'}),
-    ),
-    Backend(
-        'mosaic_gpu_interpret',
-        functools.partial(flash_attention, MosaicGpu(interpret=True)),
-        _unsupported_interpreted,
-    ),
+    of_kernel('mosaic_gpu', MosaicGpu(), _unsupported, unchecked=frozenset({'gpu'})),
+    of_kernel('mosaic_gpu_interpret', MosaicGpu(interpret=True), _unsupported_interpreted),
 )

@@ -23,12 +23,12 @@ from jax import lax
 from jax.experimental import pallas as pl
 
 from nope.attention import pallas_gpu_kernels as kernels
-from nope.attention.backend import Backend, Call
-from nope.attention.bias import Bias, toeplitz
+from nope.attention.backend import Call, of_kernel
+from nope.attention.bias import toeplitz
 from nope.attention.combine import combine
-from nope.attention.flash import Gradients, Operands, Rows, Rules, flash_attention
+from nope.attention.flash import Gradients, Operands, Rows, Rules
 from nope.attention.pallas_gpu_kernels import Blocks, Problem, Refs, RowRefs
-from nope.attention.structure import AttentionOutput, Mask
+from nope.attention.structure import AttentionOutput
 
 _MAX_HEAD_DIM = 256
 _FOLDED_ROWS = 64  # at most so many rows of a group are taken together
@@ -412,19 +412,6 @@ def _add_diagonals(problem: Problem, d_bias_NDTS: jax.Array, first: int) -> jax.
     )
 
 
-def _attend(
-    kernel: PallasGPU,
-    q_BTNH: jax.Array,
-    k_BSKH: jax.Array,
-    v_BSKH: jax.Array,
-    *,
-    mask: Mask,
-    bias: Bias | None,
-    entropy: bool,
-) -> AttentionOutput:
-    return flash_attention(kernel, q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, entropy=entropy)
-
-
 # Before compute capability 8.0, for which XLA has no Triton.
 _OLD = re.compile(r'\b([KMPVT]\d+|GTX|TITAN|RTX 20\d\d|Quadro)\b')
 
@@ -448,9 +435,7 @@ def _unsupported(call: Call) -> str | None:
 
 
 BACKENDS = (
-    Backend('pallas_gpu', functools.partial(_attend, PallasGPU()), _unsupported),
+    of_kernel('pallas_gpu', PallasGPU(), _unsupported),
     # The same kernels, interpreted operation by operation; slow; for tests.
-    Backend(
-        'pallas_gpu_interpret', functools.partial(_attend, PallasGPU(interpret=True)), _unavailable
-    ),
+    of_kernel('pallas_gpu_interpret', PallasGPU(interpret=True), _unavailable),
 )

@@ -23,8 +23,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from nope.attention import block_sizes, schedule
-from nope.attention.backend import Backend, Call
-from nope.attention.flash import Gradients, Operands, Rows, Rules, flash_attention
+from nope.attention.backend import Call, of_kernel
+from nope.attention.flash import Gradients, Operands, Rows, Rules
 from nope.attention.layout import Plan
 from nope.attention.schedule import CUT, FIRST, IDLE, LAST, Schedule
 from nope.attention.structure import AttentionOutput, in_sight
@@ -48,6 +48,7 @@ class PallasTpu:
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         """As `nope.attention.flash.Kernel`."""
+        dtype, operands = operands.q_BTNH.dtype, _native(operands)
         shape = _shape(self, rules, operands)
         arrays = _by_head(shape, operands)
         rows = jax.ShapeDtypeStruct((*shape.grid_heads, 1, shape.rows), jnp.float32)
@@ -66,13 +67,16 @@ class PallasTpu:
             scratch=[pltpu.VMEM((shape.head_dim, shape.row_block), jnp.float32), *scratch],
         )
         lse, *entropy = (_join_rows(shape, x) for x in stats)
-        return AttentionOutput(_join_heads(shape, out), lse, entropy[0] if entropy else None)
+        out_BTNH = _join_heads(shape, out).astype(dtype)
+        return AttentionOutput(out_BTNH, lse, entropy[0] if entropy else None)
 
     def backward(
         self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
     ) -> Gradients:
         """As `nope.attention.flash.Kernel`."""
+        dtype, operands = operands.q_BTNH.dtype, _native(operands)
         shape = _shape(self, rules, operands)
+        rows = rows._replace(d_out_BTNH=rows.d_out_BTNH.astype(shape.dtype))
         arrays = _by_head(shape, operands, rows)
         accumulator = pltpu.VMEM((shape.head_dim, shape.row_block), jnp.float32)
         outputs = [jax.ShapeDtypeStruct(arrays.q_BKRH.shape, arrays.q_BKRH.dtype)]
@@ -107,8 +111,19 @@ class PallasTpu:
             whole_ND = jnp.sum(d_line[0], axis=0)[:, 0]
             size = shape.plan.queries + shape.plan.keys - 1
             d_line_ND = whole_ND[:, before : before + size]
-        d_k_BSKH, d_v_BSKH = (x[:, :, : shape.plan.keys].swapaxes(1, 2) for x in (d_k, d_v))
-        return Gradients(_join_heads(shape, d_q), d_k_BSKH, d_v_BSKH, d_line_ND)
+        d_q_BTNH = _join_heads(shape, d_q).astype(dtype)
+        d_k_BSKH, d_v_BSKH = (
+            x[:, :, : shape.plan.keys].swapaxes(1, 2).astype(dtype) for x in (d_k, d_v)
+        )
+        return Gradients(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND)
+
+
+def _native(operands: Operands) -> Operands:
+    """float16, which TPUs lack, as float32."""
+    if operands.q_BTNH.dtype != jnp.float16:
+        return operands
+    q, k, v = (x.astype(jnp.float32) for x in (operands.q_BTNH, operands.k_BSKH, operands.v_BSKH))
+    return operands._replace(q_BTNH=q, k_BSKH=k, v_BSKH=v)
 
 
 class _Shape(NamedTuple):
@@ -544,15 +559,6 @@ def _key_gradient_kernel(shape: _Shape, step: _Step, refs: _Refs, outputs, scrat
             out[...] = sums[...].astype(out.dtype)
 
 
-def _attend(kernel: PallasTpu, q_BTNH, k_BSKH, v_BSKH, **options) -> AttentionOutput:
-    """float16, which TPUs lack, is computed in float32."""
-    dtype = q_BTNH.dtype
-    if dtype == jnp.float16:
-        q_BTNH, k_BSKH, v_BSKH = (x.astype(jnp.float32) for x in (q_BTNH, k_BSKH, v_BSKH))
-    result = flash_attention(kernel, q_BTNH, k_BSKH, v_BSKH, **options)
-    return result._replace(out=result.out.astype(dtype))
-
-
 def _unsupported(call: Call) -> str | None:
     if call.platform != 'tpu':
         return f'the device is a {call.platform}, not a TPU'
@@ -560,10 +566,7 @@ def _unsupported(call: Call) -> str | None:
 
 
 BACKENDS = (
-    Backend('pallas_tpu', functools.partial(_attend, PallasTpu()), _unsupported),
-    Backend(
-        'pallas_tpu_interpret',
-        functools.partial(_attend, PallasTpu(interpret=True, block=64)),
-        lambda call: None,
-    ),
+    of_kernel('pallas_tpu', PallasTpu(), _unsupported),
+    # The same kernels, interpreted operation by operation; slow; for tests.
+    of_kernel('pallas_tpu_interpret', PallasTpu(interpret=True, block=64), lambda call: None),
 )

@@ -2,10 +2,10 @@
 
 Every device keeps its queries. Keys, values and their segment ids travel around the ring, one
 neighbour at a time, and each device joins what it computes on them to what it has (`combine`).
-A device holds two shards of keys and values at a time, and logits exist block by block only.
-The backward pass is this ring differentiated: gradients travel the other way around, and the
-shards that came by are kept until then, so that a device needs memory for all keys and values of
-one layer.
+For the gradients they travel once more, and the sums of their own gradients with them, which are
+complete when they are back. Given the log-sum-exp over all keys, each shard's part of a gradient
+is the kernel's own. So a device holds two shards of keys and values at a time, forward and
+backward, and logits exist block by block only.
 
 Liu et al., 2023, "Ring Attention with Blockwise Transformers" (arXiv:2310.01889).
 """
@@ -13,13 +13,16 @@ Liu et al., 2023, "Ring Attention with Blockwise Transformers" (arXiv:2310.01889
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from nope.attention.api import attention
-from nope.attention.bias import Bias
+from nope.attention import api, flash
+from nope.attention.backend import describe
+from nope.attention.bias import Bias, distances
 from nope.attention.combine import combine
+from nope.attention.flash import Gradients, Kernel, Operands, Rows, Rules
 from nope.attention.structure import AttentionOutput, Mask
 
 
@@ -41,36 +44,113 @@ def ring_attention(
     ids likewise, the bias whole. `mask.offset` is the position of the first query of them all.
 
     Returns this device's rows; all outputs as those of `attention` to float32 rounding.
-    Raises as `attention`, ValueError for a causal mask without an offset and T != S.
+    Raises as `attention`, ValueError for a causal mask without an offset and T != S, and for an
+    implementation that is no flash kernel.
     """
-    (B, T), S = q_BTNH.shape[:2], k_BSKH.shape[1]
-    mask.check(B, T, S)
+    api.check(q_BTNH, k_BSKH, v_BSKH, mask, bias)
+    T, S = q_BTNH.shape[1], k_BSKH.shape[1]
     size, rank = jax.lax.axis_size(axis), jax.lax.axis_index(axis)
-    first_query = rank * T + (0 if mask.offset is None else mask.offset)
-    onwards = [(device, (device + 1) % size) for device in range(size)]
+    first_query = rank * T + jnp.asarray(0 if mask.offset is None else mask.offset, jnp.int32)
+    moving = dataclasses.replace(mask, offset=first_query)
+    backend = api.choose(describe(q_BTNH, k_BSKH, moving, bias, entropy), implementation)
+    if backend.kernel is None:
+        raise ValueError(
+            f'implementation={backend.name!r} cannot: the sequence is split over the devices of '
+            f'{axis!r}, for which it would have to be a flash kernel'
+        )
+    operands = Operands(
+        q_BTNH,
+        k_BSKH,
+        v_BSKH,
+        None if bias is None else bias.by_distance(distances(T, size * S, first_query)),
+        flash.as_int32(mask.q_segments_BT),
+        flash.as_int32(mask.kv_segments_BS),
+        first_query,
+    )
+    rules = Rules(mask.causal, mask.window, None, entropy)
+    return flash.attend(Ring(backend.kernel, axis), rules, operands)
 
-    def attend(shard, turn):
-        k_BSKH, v_BSKH, ids_BS = shard
+
+@dataclasses.dataclass(frozen=True)
+class Ring:
+    """A kernel over the keys of all devices, made of one over those of each.
+
+    Its operands are a device's shards, except that the bias's line has the distances of this
+    device's queries to all keys. `offset` is the position of this device's first query.
+    """
+
+    kernel: Kernel
+    axis: str
+
+    def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
+        """As `nope.attention.flash.Kernel`."""
+
+        def attend(shard, turn) -> AttentionOutput:
+            result = self.kernel.forward(rules, self._meeting(operands, shard, turn)[0])
+            return result._replace(out=result.out.astype(jnp.float32))
+
+        def step(carry, turn):
+            seen, shard = carry
+            shard = self._pass_on(shard)
+            return (combine(seen, attend(shard, turn)), shard), None
+
+        shard = operands.k_BSKH, operands.v_BSKH, operands.kv_ids_BS
+        turns = jnp.arange(1, jax.lax.axis_size(self.axis))
+        (seen, _), _ = jax.lax.scan(step, (attend(shard, 0), shard), turns)
+        return seen._replace(out=seen.out.astype(operands.q_BTNH.dtype))
+
+    def backward(
+        self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
+    ) -> Gradients:
+        """As `nope.attention.flash.Kernel`."""
+
+        def step(carry, turn):
+            d_q, d_line, shard, d_shard = carry
+            here, at = self._meeting(operands, shard, turn)
+            part = self.kernel.backward(rules, here, rows, bias_gradient=bias_gradient)
+            d_q += part.d_q_BTNH.astype(jnp.float32)
+            if part.d_line_ND is not None:
+                size = part.d_line_ND.shape[1]
+                old_ND = jax.lax.dynamic_slice_in_dim(d_line, at, size, axis=1)
+                d_line = jax.lax.dynamic_update_slice_in_dim(
+                    d_line, old_ND + part.d_line_ND, at, axis=1
+                )
+            mine = part.d_k_BSKH.astype(jnp.float32), part.d_v_BSKH.astype(jnp.float32)
+            d_shard = jax.tree.map(jnp.add, d_shard, mine)
+            return (d_q, d_line, *self._pass_on((shard, d_shard))), None
+
+        keys, line_ND = operands.k_BSKH, operands.line_ND
+        d_line = None if line_ND is None or not bias_gradient else jnp.zeros_like(line_ND)
+        start = (
+            jnp.zeros_like(operands.q_BTNH, jnp.float32),
+            d_line,
+            (keys, operands.v_BSKH, operands.kv_ids_BS),
+            (jnp.zeros_like(keys, jnp.float32),) * 2,
+        )
+        turns = jnp.arange(jax.lax.axis_size(self.axis))
+        (d_q, d_line, _, (d_k, d_v)), _ = jax.lax.scan(step, start, turns)
+        dtype = operands.q_BTNH.dtype
+        return Gradients(d_q.astype(dtype), d_k.astype(dtype), d_v.astype(dtype), d_line)
+
+    def _pass_on(self, arrays: Any) -> Any:
+        size = jax.lax.axis_size(self.axis)
+        onwards = [(device, (device + 1) % size) for device in range(size)]
+        return jax.tree.map(lambda x: jax.lax.ppermute(x, self.axis, onwards), arrays)
+
+    def _meeting(self, operands: Operands, shard: Any, turn: Any) -> tuple[Operands, jax.Array]:
+        """(this device's queries with the shard that is here, where its part of the line is)."""
+        size, rank = jax.lax.axis_size(self.axis), jax.lax.axis_index(self.axis)
+        k_BSKH, v_BSKH, kv_ids_BS = shard
+        T, S = operands.q_BTNH.shape[1], k_BSKH.shape[1]
         first_key = (rank - turn) % size * S
-        there = dataclasses.replace(
-            mask, kv_segments_BS=ids_BS, offset=jnp.asarray(first_query - first_key, jnp.int32)
-        )
-        part = attention(
-            q_BTNH,
-            k_BSKH,
-            v_BSKH,
-            mask=there,
-            bias=bias,
-            entropy=entropy,
-            implementation=implementation,
-        )
-        return part._replace(out=part.out.astype(jnp.float32))
-
-    def step(carry, turn):
-        seen, shard = carry
-        shard = jax.tree.map(lambda x: jax.lax.ppermute(x, axis, onwards), shard)
-        return (combine(seen, attend(shard, turn)), shard), None
-
-    shard = k_BSKH, v_BSKH, mask.kv_segments_BS
-    (seen, _), _ = jax.lax.scan(step, (attend(shard, 0), shard), jnp.arange(1, size))
-    return seen._replace(out=seen.out.astype(q_BTNH.dtype))
+        at = (size - 1) * S - first_key
+        line_ND = operands.line_ND
+        if line_ND is not None:
+            line_ND = jax.lax.dynamic_slice_in_dim(line_ND, at, T + S - 1, axis=1)
+        return operands._replace(
+            k_BSKH=k_BSKH,
+            v_BSKH=v_BSKH,
+            kv_ids_BS=kv_ids_BS,
+            line_ND=line_ND,
+            offset=operands.offset - first_key,
+        ), at

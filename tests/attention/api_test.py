@@ -112,7 +112,7 @@ def test_biases() -> None:
 
 
 def chosen(caplog: pytest.LogCaptureFixture, *arguments, **options) -> list[str]:
-    api._choose.cache_clear()
+    api._fastest.cache_clear()
     api._say_chosen.cache_clear()
     caplog.clear()
     with caplog.at_level(logging.INFO, logger='nope.attention.api'):

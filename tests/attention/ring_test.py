@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import AxisType, PartitionSpec
@@ -26,7 +27,9 @@ CASES = [
 ]
 
 
-def over_devices(q, k, v, *, mask: Mask, bias, entropy: bool) -> AttentionOutput:
+def over_devices(
+    q, k, v, *, mask: Mask, bias, entropy: bool, implementation: str | None = None
+) -> AttentionOutput:
     """Two groups of four devices: the batch over the groups, the sequence around each ring."""
     mesh = jax.make_mesh((2, 4), ('data', 'context'), axis_types=(AxisType.Auto,) * 2)
     sharded, whole = PartitionSpec('data', 'context'), PartitionSpec()
@@ -34,7 +37,10 @@ def over_devices(q, k, v, *, mask: Mask, bias, entropy: bool) -> AttentionOutput
 
     def local(q, k, v, ids, offset, bias) -> AttentionOutput:
         here = Mask(mask.causal, *ids, mask.window, offset)
-        return ring_attention(q, k, v, axis='context', mask=here, bias=bias, entropy=entropy)
+        return ring_attention(
+            q, k, v, axis='context', mask=here, bias=bias, entropy=entropy,
+            implementation=implementation,
+        )  # fmt: skip
 
     function = jax.shard_map(
         local,
@@ -74,3 +80,47 @@ def test_entropy_is_none_where_not_asked_for() -> None:
     result = jax.jit(function)(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH)
     assert result.entropy is None
     assert np.all(np.isfinite(result.out))
+
+
+@pytest.mark.parametrize('implementation', ['pallas_tpu_interpret', 'pallas_gpu_interpret'])
+def test_a_ring_of_kernels(implementation: str) -> None:
+    inputs = make_inputs(Case('', 2, 160, 160, 4, 2, 8, True, 'packed', window=90, bias='buckets'))
+    one = functools.partial(attention, implementation='chunked')
+    wanted = value_and_gradients(one, inputs, OUTPUTS)
+    ring = functools.partial(over_devices, implementation=implementation)
+    found = value_and_gradients(ring, inputs, OUTPUTS)
+    for array, right in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert_close(array, right, 2 * TOLERANCE['float32'])
+
+
+def test_gradients_keep_no_shard_that_came_by() -> None:
+    """Memory of a device does not grow with the number of keys that it meets."""
+
+    def temporary(devices: int) -> int:
+        mesh = jax.make_mesh((devices,), ('context',), axis_types=(AxisType.Auto,))
+        sharded = PartitionSpec(None, 'context')
+
+        @functools.partial(
+            jax.shard_map, mesh=mesh, in_specs=(sharded,) * 3, out_specs=sharded, check_vma=False
+        )
+        def run(q, k, v):
+            return ring_attention(q, k, v, axis='context').out
+
+        place = jax.sharding.NamedSharding(mesh, sharded)
+        shape = jax.ShapeDtypeStruct((1, 256 * devices, 4, 32), 'float32', sharding=place)
+        gradient = jax.grad(lambda *qkv: jnp.sum(run(*qkv) ** 2), argnums=(0, 1, 2))
+        memory = jax.jit(gradient).lower(shape, shape, shape).compile().memory_analysis()
+        return memory.temp_size_in_bytes
+
+    assert temporary(8) < 1.2 * temporary(2)
+
+
+def test_only_flash_kernels_go_around() -> None:
+    inputs = make_inputs(CASES[0])
+    function = functools.partial(
+        over_devices, mask=Mask(), bias=None, entropy=False, implementation='reference'
+    )
+    with pytest.raises(
+        ValueError, match="implementation='reference' cannot: the sequence is split"
+    ):
+        jax.jit(function)(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH)
