@@ -76,14 +76,14 @@ def describe(
     offset = 'none' if mask.offset is None else 'traced'
     if isinstance(mask.offset, int):
         offset = 'static'
-    platform, kind = _device()
+    platform, kind = target_device()
     return Call(
         platform, kind, B, T, S, N, K, H, q_BTNH.dtype.name, mask.causal, mask.window,
         mask.segmented, offset, None if bias is None else type(bias).__name__, entropy,
     )  # fmt: skip
 
 
-def _device() -> tuple[str, str]:
+def target_device() -> tuple[str, str]:
     """(platform, kind) of the devices that the program being traced is for."""
     device = getattr(jax.sharding.get_abstract_mesh(), 'abstract_device', None)
     if device is None:

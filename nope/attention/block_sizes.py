@@ -1,22 +1,47 @@
-"""How many queries and keys a kernel works on at a time."""
+"""How many queries and keys a kernel works on at a time: measured on the device, or else a guess.
+
+`tools/tune_attention.py` writes what it measures on a device into a table of its kind, which is
+read here ever after: tuned/KIND.json, {kernel: {pass: {bytes of an entry: {head dim: blocks}}}}.
+What `blocks` means is the kernel's own. A head dim takes the next larger one's.
+"""
 
 from __future__ import annotations
 
-# Not measured on a device: [512, 512] logits in float32 are 1 MiB, and the few arrays of that
-# size that a step holds fit the 16 MiB of vector memory that a program is given by default, next
-# to two buffers for every block of input.
-_TPU_LARGEST = 512
+import functools
+import json
+import pathlib
+import re
+from typing import Any
+
+from nope.attention.backend import target_device
+
+FOLDER = pathlib.Path(__file__).parent / 'tuned'
 
 
-def tpu(
-    queries: int, keys: int, head_dim: int, *, lanes: int, largest: int | None
-) -> tuple[int, int]:
-    """(queries, keys) a block: multiples of `lanes`, powers of two of it at most `largest`."""
-    largest = largest or (_TPU_LARGEST if head_dim <= 128 else _TPU_LARGEST // 2)
-    return _fit(queries, lanes, largest), _fit(keys, lanes, largest)
+def measured(kernel: str, kind_of_pass: str, itemsize: int, head_dim: int) -> list[int] | None:
+    """The fastest blocks on the device that the program being traced is for; None: not measured."""
+    by_head_dim = (
+        _table(file_name(target_device()[1]))
+        .get(kernel, {})
+        .get(kind_of_pass, {})
+        .get(str(itemsize), {})
+    )
+    enough = [int(size) for size in by_head_dim if int(size) >= head_dim]
+    return by_head_dim[str(min(enough))] if enough else None
 
 
-def _fit(length: int, unit: int, largest: int) -> int:
+def file_name(device_kind: str) -> str:
+    """'NVIDIA H200' -> 'nvidia_h200.json'."""
+    return re.sub(r'[^a-z0-9]+', '_', device_kind.lower()).strip('_') + '.json'
+
+
+@functools.cache
+def _table(name: str) -> dict[str, Any]:
+    path = FOLDER / name
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def fit(length: int, unit: int, largest: int) -> int:
     """The smallest power of two times `unit` that holds `length`, at most `largest`."""
     size = unit
     while size < length and size < largest:

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 
+from nope.attention import block_sizes
 from nope.attention import pallas_gpu_kernels as kernels
 from nope.attention.backend import Call, of_kernel
 from nope.attention.bias import toeplitz
@@ -64,9 +65,14 @@ _BIASED_BLOCKS = {
 
 @dataclasses.dataclass(frozen=True)
 class PallasGPU:
-    """A `flash.Kernel`. interpret: run on any device, each program as XLA operations."""
+    """A `flash.Kernel`. interpret: run on any device, each program as XLA operations.
+
+    blocks: of kernels by name; the others take those measured on the device, if any, or those of
+    the tables here.
+    """
 
     interpret: bool = False
+    blocks: tuple[tuple[str, Blocks], ...] = ()
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         T, N, H = operands.q_BTNH.shape[1:]
@@ -81,7 +87,7 @@ class PallasGPU:
         B, T, N, _ = operands.q_BTNH.shape
         dtype = operands.q_BTNH.dtype
         refs = _refs(problem, operands)
-        blocks = _blocks('forward', problem, refs)
+        blocks = self._blocks('forward', problem, refs)
         q_blocks, k_blocks = _counts(problem, blocks)
         parts = _parts(B * N, k_blocks) if q_blocks == 1 else 1
         spec = _by_query(problem, blocks)
@@ -121,7 +127,7 @@ class PallasGPU:
 
     def _d_q(self, problem: Problem, refs: Refs) -> jax.Array:
         B, _, N, _ = refs.q.shape
-        blocks = _blocks('d_q', problem, refs)
+        blocks = self._blocks('d_q', problem, refs)
         specs = _specs_by_query(problem, blocks, refs)
         return self._call(
             functools.partial(kernels.d_q_kernel, problem, blocks),
@@ -135,7 +141,7 @@ class PallasGPU:
 
     def _d_kv(self, problem: Problem, refs: Refs) -> tuple[jax.Array, jax.Array]:
         B, _, K, _ = refs.k.shape
-        blocks = _blocks('d_kv', problem, refs)
+        blocks = self._blocks('d_kv', problem, refs)
         refs = _grouped(refs, K)
         specs = _specs_by_key(problem, blocks, refs)
         shape = jax.ShapeDtypeStruct(refs.k.shape, refs.k.dtype)
@@ -151,7 +157,7 @@ class PallasGPU:
 
     def _d_line(self, problem: Problem, refs: Refs) -> jax.Array:
         N = refs.q.shape[2]
-        blocks = _blocks('d_line', problem, refs)
+        blocks = self._blocks('d_line', problem, refs)
         first, last = _diagonals(problem, blocks)
         side = blocks.keys
         d_bias_NDTS = self._call(
@@ -164,6 +170,15 @@ class PallasGPU:
             pl.BlockSpec((None, None, side, side), lambda d, n: (n, d, 0, 0)),
         )
         return _add_diagonals(problem, d_bias_NDTS, first)
+
+    def _blocks(self, kernel: str, problem: Problem, refs: Refs) -> Blocks:
+        """No longer than the arrays."""
+        blocks = dict(self.blocks).get(kernel) or _from_tables(kernel, problem, refs)
+        if kernel == 'd_line':
+            return blocks
+        queries = min(blocks.queries, max(16, pl.next_power_of_2(problem.queries)))
+        keys = min(blocks.keys, max(16, pl.next_power_of_2(problem.keys)))
+        return Blocks(queries, keys, blocks.warps if queries > 16 else 4, blocks.stages)
 
     def _call(
         self,
@@ -190,17 +205,15 @@ class PallasGPU:
         )(refs)
 
 
-def _blocks(kernel: str, problem: Problem, refs: Refs) -> Blocks:
-    """Those of the table, no longer than the arrays."""
-    table = _BLOCKS[refs.q.dtype.itemsize]
-    if refs.line is not None and refs.q.dtype.itemsize == 2:
+def _from_tables(kernel: str, problem: Problem, refs: Refs) -> Blocks:
+    itemsize = refs.q.dtype.itemsize
+    table = _BLOCKS[itemsize]
+    if refs.line is not None and itemsize == 2:
         table = table | _BIASED_BLOCKS
-    blocks = table[kernel][(problem.head_dim > 64) + (problem.head_dim > 128)]
-    if kernel == 'd_line':
-        return blocks
-    queries = min(blocks.queries, max(16, pl.next_power_of_2(problem.queries)))
-    keys = min(blocks.keys, max(16, pl.next_power_of_2(problem.keys)))
-    return Blocks(queries, keys, blocks.warps if queries > 16 else 4, blocks.stages)
+    found = block_sizes.measured('pallas_gpu', kernel, itemsize, problem.head_dim)
+    if found is not None and refs.line is None:
+        return Blocks(*found)
+    return table[kernel][(problem.head_dim > 64) + (problem.head_dim > 128)]
 
 
 def _counts(problem: Problem, blocks: Blocks) -> tuple[int, int]:

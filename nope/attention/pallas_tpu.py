@@ -33,6 +33,10 @@ from nope.attention.structure import AttentionOutput, in_sight
 _HIDDEN = -1e30
 _FLOOR = -1e29
 _LANES = 128  # of a vector register, and so the least that rows are padded to
+# Not measured on a device: [512, 512] logits in float32 are 1 MiB, and the few arrays of that size
+# that a step holds fit the 16 MiB of vector memory that a program is given by default, next to two
+# buffers for every block of input.
+_BLOCK = 512
 _NN = (((1,), (0,)), ((), ()))  # x @ y
 _NT = (((1,), (1,)), ((), ()))  # x @ y.T
 _TN = (((0,), (0,)), ((), ()))  # x.T @ y
@@ -41,15 +45,16 @@ _TN = (((0,), (0,)), ((), ()))  # x.T @ y
 @dataclasses.dataclass(frozen=True)
 class PallasTpu:
     """interpret: run the kernels operation by operation on any device.
-    block: queries and keys a block at most; None takes it from the table of block sizes."""
+    blocks: the largest numbers of queries and keys a block, by pass ('forward', 'backward'); a
+    pass that is not there takes those measured on the device, if any, or a guess."""
 
     interpret: bool = False
-    block: int | None = None
+    blocks: tuple[tuple[str, tuple[int, int]], ...] = ()
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         """As `nope.attention.flash.Kernel`."""
         dtype, operands = operands.q_BTNH.dtype, _native(operands)
-        shape = _shape(self, rules, operands)
+        shape = _shape(self, rules, operands, 'forward')
         arrays = _by_head(shape, operands)
         rows = jax.ShapeDtypeStruct((*shape.grid_heads, 1, shape.rows), jnp.float32)
         outputs = [jax.ShapeDtypeStruct(arrays.q_BKRH.shape, arrays.q_BKRH.dtype), rows]
@@ -75,7 +80,7 @@ class PallasTpu:
     ) -> Gradients:
         """As `nope.attention.flash.Kernel`."""
         dtype, operands = operands.q_BTNH.dtype, _native(operands)
-        shape = _shape(self, rules, operands)
+        shape = _shape(self, rules, operands, 'backward')
         rows = rows._replace(d_out_BTNH=rows.d_out_BTNH.astype(shape.dtype))
         arrays = _by_head(shape, operands, rows)
         accumulator = pltpu.VMEM((shape.head_dim, shape.row_block), jnp.float32)
@@ -176,11 +181,19 @@ class _Arrays(NamedTuple):
     d_entropy_BK1R: jax.Array | None = None
 
 
-def _shape(kernel: PallasTpu, rules: Rules, operands: Operands) -> _Shape:
+def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: str) -> _Shape:
     B, T, N, H = operands.q_BTNH.shape
     S, K = operands.k_BSKH.shape[1:3]
     lanes = 8 if kernel.interpret else _LANES
-    q_block, k_block = block_sizes.tpu(T, S, H, lanes=lanes, largest=kernel.block)
+    itemsize = operands.q_BTNH.dtype.itemsize
+    largest = (
+        dict(kernel.blocks).get(kind_of_pass)
+        or block_sizes.measured('pallas_tpu', kind_of_pass, itemsize, H)
+        or [_BLOCK if H <= 128 else _BLOCK // 2] * 2
+    )
+    q_block, k_block = (
+        block_sizes.fit(length, lanes, most) for length, most in zip((T, S), largest, strict=True)
+    )
     folded = K < N and operands.line_ND is None and q_block >= N // K * T
     if operands.line_ND is not None:
         q_block = k_block = min(q_block, k_block)
@@ -565,8 +578,10 @@ def _unsupported(call: Call) -> str | None:
     return None
 
 
+_SMALL_BLOCKS = ('forward', (64, 64)), ('backward', (64, 64))
+
 BACKENDS = (
     of_kernel('pallas_tpu', PallasTpu(), _unsupported),
     # The same kernels, interpreted operation by operation; slow; for tests.
-    of_kernel('pallas_tpu_interpret', PallasTpu(interpret=True, block=64), lambda call: None),
+    of_kernel('pallas_tpu_interpret', PallasTpu(True, _SMALL_BLOCKS), lambda call: None),
 )

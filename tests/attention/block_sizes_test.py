@@ -1,0 +1,55 @@
+"""Block sizes measured on a device are the ones its kernels take."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import jax
+import pytest
+
+from nope.attention import attention, block_sizes
+from nope.attention.cases import Case, abstract_inputs
+
+TABLE = {
+    'pallas_tpu': {
+        'forward': {'2': {'64': [256, 1024], '128': [128, 512]}},
+    }
+}
+
+
+@pytest.fixture
+def tuned(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
+    """A folder with a table for one kind of TPU, and a program traced for such a one."""
+    (tmp_path / 'tpu_v5_lite.json').write_text(json.dumps(TABLE))
+    monkeypatch.setattr(block_sizes, 'FOLDER', tmp_path)
+    block_sizes._table.cache_clear()
+    device = jax.sharding.AbstractDevice('TPU v5 lite', 1, 'tpu')
+    mesh = jax.sharding.AbstractMesh((1,), ('x',), abstract_device=device)
+    with jax.sharding.use_abstract_mesh(mesh):
+        yield
+    block_sizes._table.cache_clear()
+
+
+def test_a_head_dim_takes_the_next_larger_ones(tuned: None) -> None:
+    found = [block_sizes.measured('pallas_tpu', 'forward', 2, size) for size in (32, 64, 80, 129)]
+    assert found == [[256, 1024], [256, 1024], [128, 512], None]
+    assert block_sizes.measured('pallas_tpu', 'forward', 4, 64) is None
+    assert block_sizes.measured('pallas_tpu', 'backward', 2, 64) is None
+    assert block_sizes.measured('pallas_gpu', 'forward', 2, 64) is None
+
+
+def test_the_kernel_has_blocks_of_the_table(tuned: None) -> None:
+    inputs = abstract_inputs(Case('', 1, 2048, 2048, 2, 2, 64, causal=False, dtype='bfloat16'))
+
+    def run(q, k, v):
+        return attention(q, k, v, mask=inputs.mask, implementation='pallas_tpu').out
+
+    program = str(jax.make_jaxpr(run)(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH))
+    # 8 blocks of 256 queries with 2 of 1,024 keys each.
+    assert 'grid=(1, 2, 16)' in program
+
+
+def test_names_of_tables() -> None:
+    assert block_sizes.file_name('NVIDIA H100 80GB HBM3') == 'nvidia_h100_80gb_hbm3.json'
+    assert block_sizes.file_name('TPU v5 lite') == 'tpu_v5_lite.json'

@@ -1,0 +1,188 @@
+"""Searches the block sizes of the attention kernels on the device present.
+
+    python tools/tune_attention.py [--kernel pallas_gpu] [--head-dim 64] [--length 8192]
+    python tools/tune_attention.py --target h200    # only which candidates compile, anywhere
+
+For every kernel that runs here, pass, dtype and head dim: times each candidate on 16,384 tokens of
+32 heads on 4, prints one JSON line for it (one that the compiler refuses says why), and keeps the
+fastest. Writes them into the table of the device's kind, nope/attention/tuned/KIND.json, which the
+kernels read from then on; commit it. What was there for other kernels and head dims stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import itertools
+import json
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import _bench
+
+if '--target' in ' '.join(sys.argv):
+    os.environ.setdefault('JAX_PLATFORMS', 'cpu')
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from nope import targets
+from nope.attention import block_sizes
+from nope.attention.api import BACKENDS
+from nope.attention.backend import describe
+from nope.attention.cases import Case, Inputs, abstract_inputs, make_inputs
+from nope.attention.flash import Kernel, flash_attention
+from nope.attention.pallas_gpu import PallasGPU
+from nope.attention.pallas_gpu_kernels import Blocks
+from nope.attention.pallas_tpu import PallasTpu
+
+TOKENS, HEADS, KV_HEADS = 16384, 32, 4
+TURNS = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Tunable:
+    """A kernel with its candidates by pass, and how it is made of one."""
+
+    make: Callable[[str, Sequence[int]], Kernel]
+    candidates: dict[str, list[tuple[int, ...]]]
+
+
+TUNABLE = {
+    'pallas_tpu': Tunable(
+        lambda name, blocks: PallasTpu(blocks=((name, (blocks[0], blocks[1])),)),
+        {
+            name: list(itertools.product((256, 512, 1024, 2048), repeat=2))
+            for name in ('forward', 'backward')
+        },
+    ),
+    'pallas_gpu': Tunable(
+        lambda name, blocks: PallasGPU(blocks=((name, Blocks(*blocks)),)),
+        {
+            name: list(itertools.product((32, 64, 128), (32, 64, 128), (4, 8), (1, 2, 3, 4)))
+            for name in ('forward', 'd_q', 'd_kv')
+        },
+    ),
+}
+
+
+def lower(kernel: Kernel, inputs: Inputs, *, forward: bool) -> jax.stages.Lowered:
+    """The forward pass with its entropy, or that and the backward pass."""
+
+    def run(inputs: Inputs):
+        def attend(q_BTNH, k_BSKH, v_BSKH):
+            result = flash_attention(
+                kernel, q_BTNH, k_BSKH, v_BSKH, mask=inputs.mask, bias=None, entropy=True
+            )
+            return result.out, result.entropy
+
+        arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
+        if forward:
+            return attend(*arrays)
+        (out, _), back = jax.vjp(attend, *arrays)
+        return back((inputs.d_out_BTNH.astype(out.dtype), inputs.d_entropy_BNT))
+
+    return jax.jit(run).lower(inputs)
+
+
+def tune(name: str, kind_of_pass: str, case: Case, inputs: Inputs, timed: bool) -> list[int] | None:
+    """The fastest candidate; None where none was timed."""
+    best: tuple[float, list[int]] | None = None
+    for blocks in TUNABLE[name].candidates[kind_of_pass]:
+        found: dict[str, Any] = {
+            'kernel': name,
+            'pass': kind_of_pass,
+            'dtype': case.dtype,
+            'head_dim': case.head_dim,
+            'blocks': blocks,
+        }
+        try:
+            kernel = TUNABLE[name].make(kind_of_pass, blocks)
+            compiled = lower(kernel, inputs, forward=kind_of_pass == 'forward').compile()
+            if timed:
+                found['seconds'] = seconds(functools.partial(compiled, inputs))
+                if best is None or found['seconds'] < best[0]:
+                    best = found['seconds'], list(blocks)
+        except Exception as error:  # too large for the device: the compiler's word is the result
+            found['error'] = f'{type(error).__name__}: {error}'[:200]
+        _bench.emit(found)
+    return None if best is None else best[1]
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """Median of a few calls after the first."""
+
+    def waited() -> None:
+        jax.block_until_ready(call())
+
+    waited()
+    timer = functools.partial(_bench.seconds, waited)
+    return _bench.interleaved({'call': timer}, TURNS, 5.0)['call']
+
+
+def write(path: pathlib.Path, entries: dict[tuple[str, str, str, str], list[int]]) -> None:
+    """Adds entries (kernel, pass, bytes, head dim) to the table."""
+    table = json.loads(path.read_text()) if path.exists() else {}
+    for (kernel, kind_of_pass, itemsize, head_dim), blocks in entries.items():
+        by_pass = table.setdefault(kernel, {}).setdefault(kind_of_pass, {})
+        by_pass.setdefault(itemsize, {})[head_dim] = blocks
+    table['measured_with'] = {'jax': jax.__version__, 'device': jax.devices()[0].device_kind}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(table, indent=1, sort_keys=True) + '\n')
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n')[0])
+    parser.add_argument('--kernel', action='append', choices=TUNABLE)
+    parser.add_argument('--head-dim', action='append', type=int, help='default: 64 and 128')
+    parser.add_argument('--dtype', action='append', choices=['bfloat16', 'float32'])
+    parser.add_argument('--length', type=int, default=8192)
+    parser.add_argument('--folder', type=pathlib.Path, default=block_sizes.FOLDER)
+    parser.add_argument('--target', help='compile for this device (h200, v5e:1x1) and run nothing')
+    options = parser.parse_args()
+    names = options.kernel or TUNABLE
+    sizes = itertools.product(options.head_dim or [64, 128], options.dtype or ['bfloat16'])
+    cases = [
+        Case(
+            'tune', max(TOKENS // options.length, 1), options.length, options.length, HEADS,
+            KV_HEADS, head_dim, dtype=dtype,
+        )
+        for head_dim, dtype in sizes
+    ]  # fmt: skip
+    chosen = jax.devices()[:1] if options.target is None else targets.devices(options.target)[:1]
+    mesh = Mesh(np.array(chosen), ('x',), axis_types=(AxisType.Auto,))
+    path = options.folder / block_sizes.file_name(chosen[0].device_kind)
+    with jax.set_mesh(mesh):
+        for case, name in itertools.product(cases, names):
+            inputs = placed(case, mesh)
+            reason = BACKENDS[name].unsupported(
+                describe(inputs.q_BTNH, inputs.k_BSKH, inputs.mask, None, True)
+            )
+            if reason is not None:
+                print(f'{name} cannot: {reason}', flush=True)
+                continue
+            if options.target is None:
+                inputs = make_inputs(case)
+            for kind_of_pass in TUNABLE[name].candidates:
+                blocks = tune(name, kind_of_pass, case, inputs, options.target is None)
+                if blocks is not None:
+                    itemsize, head_dim = str(inputs.q_BTNH.dtype.itemsize), str(case.head_dim)
+                    write(path, {(name, kind_of_pass, itemsize, head_dim): blocks})
+                    print(f'{path}: {name} {kind_of_pass} {blocks}', flush=True)
+
+
+def placed(case: Case, mesh: Mesh) -> Inputs:
+    """The case's shapes on the mesh's device."""
+    place = NamedSharding(mesh, PartitionSpec())
+    return jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), abstract_inputs(case)
+    )
+
+
+if __name__ == '__main__':
+    main()
