@@ -43,6 +43,7 @@ from nope.attention.backend import Call, describe
 from nope.attention.cases import (
     ACCELERATOR_CASES,
     BENCH_CASES,
+    LENGTH_CASES,
     Case,
     Inputs,
     abstract_inputs,
@@ -50,7 +51,7 @@ from nope.attention.cases import (
 )
 
 PEER = 'torch_sdpa'
-SETS = {'model': BENCH_CASES, 'accelerator': ACCELERATOR_CASES}
+SETS = {'model': BENCH_CASES, 'accelerator': ACCELERATOR_CASES, 'lengths': LENGTH_CASES}
 MATMUL_SIZE = 1024
 MOST_TURNS = 100
 # Logits of one array that a dense implementation is given at most; it holds a few such.
@@ -116,9 +117,11 @@ def describe_program(case: Case, implementation: str, kind: str, lowered: Any) -
     }
 
 
-def measure(case: Case, wanted: Sequence[str], budget: float, check: bool) -> None:
+def measure(
+    case: Case, passes: Sequence[str], wanted: Sequence[str], budget: float, check: bool
+) -> None:
     inputs = make_inputs(case)
-    for kind in PRODUCTS:
+    for kind in passes:
         programs, facts = {}, {}
         for name in implementations(case, inputs, kind.endswith('entropy'), wanted):
             programs[name], facts[name] = describe_program(
@@ -191,7 +194,7 @@ def _wait(call: Callable[[], object]) -> None:
     jax.block_until_ready(call())
 
 
-def compile_for(case: Case, wanted: Sequence[str], target: str) -> None:
+def compile_for(case: Case, passes: Sequence[str], wanted: Sequence[str], target: str) -> None:
     """Every program of the case for a device that is not there."""
     mesh = Mesh(np.array(targets.devices(target)[:1]), ('x',), axis_types=(AxisType.Auto,))
     place = NamedSharding(mesh, PartitionSpec())
@@ -199,7 +202,7 @@ def compile_for(case: Case, wanted: Sequence[str], target: str) -> None:
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), abstract_inputs(case)
     )
     with jax.set_mesh(mesh):
-        for kind in PRODUCTS:
+        for kind in passes:
             for name in implementations(case, inputs, kind.endswith('entropy'), wanted):
                 try:
                     lowered = lower(kind, name, inputs)
@@ -247,19 +250,21 @@ def main() -> None:
     parser.add_argument('--set', choices=SETS, default='model')
     parser.add_argument('--case', action='append', choices=names, help='default: all of the set')
     parser.add_argument('--implementation', action='append', choices=[*BACKENDS, PEER], default=[])
+    parser.add_argument('--pass', action='append', choices=PRODUCTS, dest='passes')
     parser.add_argument('--seconds', type=float, default=3.0, help='per measurement')
     parser.add_argument('--check', action='store_true', help='compare with float32 first')
     parser.add_argument('--target', help='compile for this device (h200, v5e:1x1) and run nothing')
     options = parser.parse_args()
+    passes = options.passes or list(PRODUCTS)
     for case in SETS[options.set]:
         if options.case and case.name not in options.case:
             continue
         if options.target:
-            compile_for(case, options.implementation, options.target)
+            compile_for(case, passes, options.implementation, options.target)
         elif options.implementation == [PEER]:
             measure_peer(case, options.seconds)
         else:
-            measure(case, options.implementation, options.seconds, options.check)
+            measure(case, passes, options.implementation, options.seconds, options.check)
             has_torch = importlib.util.find_spec('torch') is not None
             if case.plain and has_torch and jax.default_backend() == 'cpu':
                 peer = ['--set', options.set, '--case', case.name, '--implementation', PEER]

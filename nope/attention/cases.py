@@ -215,21 +215,25 @@ BENCH_CASES = (
     Case('decode_16k', 1, 1, 16384, 8, 8, 64, offset=16383),
 )
 
-# 16,384 tokens of a 1.1B model with heads of 64 and of 128, and one sequence of 131,072.
+
+def _one_layer(name: str, batch: int, length: int, head_dim: int) -> Case:
+    """A layer of a 1.1B model, with its heads of 64 or as wide ones."""
+    return Case(name, batch, length, length, 32, 4, head_dim, dtype='bfloat16')
+
+
+# 16,384 tokens, and one sequence of 131,072.
 ACCELERATOR_CASES = (
     *(
-        Case(
-            f'h{head_dim}_{length // 1024}k',
-            16384 // length,
-            length,
-            length,
-            32,
-            4,
-            head_dim,
-            dtype='bfloat16',
-        )
+        _one_layer(f'h{head_dim}_{length // 1024}k', 16384 // length, length, head_dim)
         for head_dim in (64, 128)
         for length in (2048, 8192, 16384)
     ),
-    Case('h64_128k', 1, 131072, 131072, 32, 4, 64, dtype='bfloat16'),
+    _one_layer('h64_128k', 1, 131072, 64),
+)
+
+# One sequence.
+LENGTH_CASES = tuple(
+    _one_layer(f'h{head_dim}_1x{length // 1024}k', 1, length, head_dim)
+    for head_dim in (64, 128)
+    for length in (2048, 8192, 32768, 131072)
 )

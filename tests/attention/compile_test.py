@@ -6,7 +6,6 @@ large for the device's memory is an error here.
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 
 import jax
@@ -18,7 +17,7 @@ from nope import targets
 from nope.attention import AttentionOutput, attention
 from nope.attention.api import BACKENDS
 from nope.attention.backend import describe
-from nope.attention.cases import Case, Inputs, abstract_inputs
+from nope.attention.cases import LENGTH_CASES, Case, Inputs, abstract_inputs
 
 pytestmark = pytest.mark.compile
 
@@ -31,7 +30,6 @@ TARGETS = [
     ('h200', 'pallas_gpu'),
 ]
 VECTOR_MEMORY = 128 * 2**20
-MODEL = Case('', 1, 2048, 2048, 32, 4, 64, dtype='bfloat16')
 # One of every kind; a model's sizes and others.
 KINDS = [
     Case('float32', 1, 2048, 2048, 32, 4, 64),
@@ -83,12 +81,12 @@ def compiled(topology: str, implementation: str, case: Case) -> jax.stages.Compi
 @pytest.mark.parametrize(('topology', 'implementation'), TARGETS)
 def test_memory_is_linear_in_length(topology: str, implementation: str, head_dim: int) -> None:
     temporary = {}
-    for length in (2048, 8192, 32768, 131072):
-        case = dataclasses.replace(MODEL, queries=length, keys=length, head_dim=head_dim)
-        memory = compiled(topology, implementation, case).memory_analysis()
-        temporary[length] = memory.temp_size_in_bytes
-        # A few arrays as large as the arguments, next to which [N, T, T] would stand out.
-        assert temporary[length] < 4 * memory.argument_size_in_bytes
+    for case in LENGTH_CASES:
+        if case.head_dim == head_dim:
+            memory = compiled(topology, implementation, case).memory_analysis()
+            temporary[case.queries] = memory.temp_size_in_bytes
+            # A few arrays as large as the arguments, next to which [N, T, T] would stand out.
+            assert memory.temp_size_in_bytes < 4 * memory.argument_size_in_bytes
     # Some of it is in the chip's vector memory, which is not counted.
     assert temporary[131072] <= 4 * (temporary[32768] + VECTOR_MEMORY)
 
