@@ -38,7 +38,7 @@ from nope.attention.backend import describe
 from nope.attention.cases import Case, Inputs, abstract_inputs, make_inputs
 from nope.attention.flash import Kernel, flash_attention
 from nope.attention.pallas_gpu import PallasGPU
-from nope.attention.pallas_gpu_kernels import Blocks
+from nope.attention.pallas_gpu.programs import Blocks
 from nope.attention.pallas_tpu import PallasTpu
 
 TOKENS, HEADS, KV_HEADS = 16384, 32, 4

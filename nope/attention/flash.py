@@ -29,6 +29,12 @@ from jax.custom_derivatives import CustomVJPPrimal, SymbolicZero
 from nope.attention.bias import Bias, distances
 from nope.attention.structure import AttentionOutput, Mask
 
+# Finite stand-ins for -inf: their sums and products are numbers, so that a row or a block that
+# sees nothing makes no NaN. A hidden logit is HIDDEN; the running maximum starts at FLOOR, above
+# it, which makes exp(hidden - maximum) exactly 0 even in a row that sees nothing.
+HIDDEN = -1e30
+FLOOR = -1e29
+
 
 @dataclasses.dataclass(frozen=True)
 class Rules:

@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.attention import Buckets, Mask, attention, layout
+from nope.attention import Buckets, Mask, attention
 from nope.attention.cases import TEST_CASES, Case, make_inputs
+from nope.attention.chunked import layout
+from nope.attention.plan import Plan
 from tests.attention.contract import (
     QUICK,
     TOLERANCE,
@@ -112,7 +114,7 @@ def test_a_span_holds_all_that_is_seen(
 ) -> None:
     """And calls whole what is; by the dense mask."""
     queries, keys, block = 37, 37 if offset is None else 61, 8
-    plan = layout.Plan(causal, window, offset is None, False, queries, keys, block, block)
+    plan = Plan(causal, window, offset is None, False, queries, keys, block, block)
     dense = np.asarray(Mask(causal, window=window, offset=offset).as_array(1, queries, keys))[0]
     for i in range(plan.q_blocks):
         span = jax.tree.map(int, plan.span(i, offset or 0))

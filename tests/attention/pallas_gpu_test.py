@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from nope.attention import Buckets, Mask, attention
-from nope.attention import pallas_gpu_kernels as kernels
 from nope.attention.backend import Call
 from nope.attention.cases import Case, make_inputs
 from nope.attention.flash import flash_attention
-from nope.attention.pallas_gpu import BACKENDS, PallasGPU
+from nope.attention.pallas_gpu import BACKENDS, PallasGPU, programs
 from tests.attention.contract import QUICK, AttentionContract, assert_agrees
 
 INTERPRET = 'pallas_gpu_interpret'
@@ -64,7 +63,7 @@ def test_says_what_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert interpreted(call(platform='cpu', device_kind='cpu')) is None
     for unsupported in (on_gpu, interpreted):
         assert '512' in str(unsupported(call(head_dim=512)))
-    monkeypatch.setattr(kernels, 'triton', None)
+    monkeypatch.setattr(programs, 'triton', None)
     for unsupported in (on_gpu, interpreted):
         assert 'Triton' in str(unsupported(call()))
 
@@ -85,7 +84,7 @@ def test_a_span_holds_all_that_is_seen(causal: bool, window: int | None, offset:
     ):
         for start in range(0, dense.shape[0], side):
             begin = first + start
-            span = kernels._span(begin, begin + side - 1, *reach, other, dense.shape[1])
+            span = programs._span(begin, begin + side - 1, *reach, other, dense.shape[1])
             ends = [int(x) for x in span[:4]]
             blocks = -(-dense.shape[1] // other)
             assert 0 <= ends[0] <= ends[1] <= ends[2] <= ends[3] <= blocks

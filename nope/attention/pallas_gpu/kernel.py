@@ -23,12 +23,20 @@ from jax import lax
 from jax.experimental import pallas as pl
 
 from nope.attention import block_sizes
-from nope.attention import pallas_gpu_kernels as kernels
 from nope.attention.backend import Call, of_kernel
 from nope.attention.bias import toeplitz
 from nope.attention.combine import combine
 from nope.attention.flash import Gradients, Operands, Rows, Rules
-from nope.attention.pallas_gpu_kernels import Blocks, Problem, Refs, RowRefs
+from nope.attention.pallas_gpu import programs
+from nope.attention.pallas_gpu.programs import Blocks, Problem, Refs, RowRefs
+from nope.attention.pallas_gpu.specs import (
+    by_query,
+    counts,
+    grouped,
+    specs_by_diagonal,
+    specs_by_key,
+    specs_by_query,
+)
 from nope.attention.structure import AttentionOutput
 
 _MAX_HEAD_DIM = 256
@@ -88,9 +96,9 @@ class PallasGPU:
         dtype = operands.q_BTNH.dtype
         refs = _refs(problem, operands)
         blocks = self._blocks('forward', problem, refs)
-        q_blocks, k_blocks = _counts(problem, blocks)
+        q_blocks, k_blocks = counts(problem, blocks)
         parts = _parts(B * N, k_blocks) if q_blocks == 1 else 1
-        spec = _by_query(problem, blocks)
+        spec = by_query(problem, blocks)
         part_dtype = dtype if parts == 1 else jnp.float32
         shapes = [
             jax.ShapeDtypeStruct((parts, *operands.q_BTNH.shape), part_dtype),
@@ -103,11 +111,11 @@ class PallasGPU:
         row = spec((None, None, None, blocks.queries), lambda p, i, n, b: (p, b, n, i))
         outputs = 3 if problem.rules.entropy else 2
         result = self._call(
-            functools.partial(kernels.forward_kernel, problem, blocks, pl.cdiv(k_blocks, parts)),
+            functools.partial(programs.forward_kernel, problem, blocks, pl.cdiv(k_blocks, parts)),
             (parts, q_blocks, N, B),
             blocks,
             refs,
-            _specs_by_query(problem, blocks, refs),
+            specs_by_query(problem, blocks, refs),
             shapes[:outputs],
             [out, row, row][:outputs],
         )
@@ -128,10 +136,10 @@ class PallasGPU:
     def _d_q(self, problem: Problem, refs: Refs) -> jax.Array:
         B, _, N, _ = refs.q.shape
         blocks = self._blocks('d_q', problem, refs)
-        specs = _specs_by_query(problem, blocks, refs)
+        specs = specs_by_query(problem, blocks, refs)
         return self._call(
-            functools.partial(kernels.d_q_kernel, problem, blocks),
-            (1, _counts(problem, blocks)[0], N, B),
+            functools.partial(programs.d_q_kernel, problem, blocks),
+            (1, counts(problem, blocks)[0], N, B),
             blocks,
             refs,
             specs,
@@ -142,12 +150,12 @@ class PallasGPU:
     def _d_kv(self, problem: Problem, refs: Refs) -> tuple[jax.Array, jax.Array]:
         B, _, K, _ = refs.k.shape
         blocks = self._blocks('d_kv', problem, refs)
-        refs = _grouped(refs, K)
-        specs = _specs_by_key(problem, blocks, refs)
+        refs = grouped(refs, K)
+        specs = specs_by_key(problem, blocks, refs)
         shape = jax.ShapeDtypeStruct(refs.k.shape, refs.k.dtype)
         return self._call(
-            functools.partial(kernels.d_kv_kernel, problem, blocks),
-            (_counts(problem, blocks)[1], K, B),
+            functools.partial(programs.d_kv_kernel, problem, blocks),
+            (counts(problem, blocks)[1], K, B),
             blocks,
             refs,
             specs,
@@ -161,11 +169,11 @@ class PallasGPU:
         first, last = _diagonals(problem, blocks)
         side = blocks.keys
         d_bias_NDTS = self._call(
-            functools.partial(kernels.d_line_kernel, problem, blocks, first),
+            functools.partial(programs.d_line_kernel, problem, blocks, first),
             (last - first + 1, N),
             blocks,
             refs,
-            _specs_by_diagonal(problem, blocks, refs),
+            specs_by_diagonal(problem, blocks, refs),
             jax.ShapeDtypeStruct((N, last - first + 1, side, side), jnp.float32),
             pl.BlockSpec((None, None, side, side), lambda d, n: (n, d, 0, 0)),
         )
@@ -198,7 +206,7 @@ class PallasGPU:
             out_specs=out_specs,
             interpret=self.interpret,
             # Their type is what selects Triton among the compilers for GPUs.
-            compiler_params=kernels.triton.CompilerParams(
+            compiler_params=programs.triton.CompilerParams(
                 num_warps=blocks.warps, num_stages=blocks.stages
             ),
             name=kernel.func.__name__,
@@ -214,17 +222,6 @@ def _from_tables(kernel: str, problem: Problem, refs: Refs) -> Blocks:
     if found is not None and refs.line is None:
         return Blocks(*found)
     return table[kernel][(problem.head_dim > 64) + (problem.head_dim > 128)]
-
-
-def _counts(problem: Problem, blocks: Blocks) -> tuple[int, int]:
-    """How many blocks of queries and of keys there are."""
-    return pl.cdiv(problem.queries, blocks.queries), pl.cdiv(problem.keys, blocks.keys)
-
-
-def _padded(problem: Problem, blocks: Blocks) -> tuple[int, int]:
-    """T and S in whole blocks."""
-    q_blocks, k_blocks = _counts(problem, blocks)
-    return q_blocks * blocks.queries, k_blocks * blocks.keys
 
 
 def _parts(programs: int, k_blocks: int) -> int:
@@ -295,106 +292,9 @@ def _refs(problem: Problem, operands: Operands, rows: Rows | None = None) -> Ref
     )
 
 
-def _grouped(refs: Refs, kv_heads: int) -> Refs:
-    """Query heads split into K groups: axes [B, T, K, G, H], [B, K, G, T] and [K, G, D]."""
-    assert refs.rows is not None
-
-    def by_query(x):
-        return x.reshape(*x.shape[:2], kv_heads, -1, x.shape[3])
-
-    def by_row(x):
-        return None if x is None else x.reshape(x.shape[0], kv_heads, -1, x.shape[2])
-
-    d_out, *vectors = refs.rows
-    return refs._replace(
-        q=by_query(refs.q),
-        line=None if refs.line is None else refs.line.reshape(kv_heads, -1, refs.line.shape[2]),
-        rows=RowRefs(by_query(d_out), *map(by_row, vectors)),
-    )
-
-
-def _present(specs: Refs, refs: Refs) -> Refs:
-    """The specs of the arrays that there are."""
-    return jax.tree.map(
-        lambda ref, spec: None if ref is None else spec, refs, specs, is_leaf=lambda x: x is None
-    )
-
-
-def _by_query(problem: Problem, blocks: Blocks) -> Any:
-    """`pl.BlockSpec` for a grid (parts, query blocks, heads, batch), with the last query block,
-    which sees most under a causal rule, first."""
-    last = _counts(problem, blocks)[0] - 1
-
-    def spec(shape, index):
-        return pl.BlockSpec(shape, lambda p, i, n, b: index(p, last - i, n, b))
-
-    return spec
-
-
-def _specs_by_query(problem: Problem, blocks: Blocks, refs: Refs) -> Refs:
-    spec = _by_query(problem, blocks)
-    H, S = problem.padded_head_dim, _padded(problem, blocks)[1]
-    q = spec((None, blocks.queries, None, H), lambda p, i, n, b: (b, i, n, 0))
-    k = spec((None, S, None, H), lambda p, i, n, b: (b, 0, lax.div(n, problem.group), 0))
-    row = spec((None, None, blocks.queries), lambda p, i, n, b: (b, n, i))
-    specs = Refs(
-        q=q,
-        k=k,
-        v=k,
-        line=_line_spec(refs, lambda p, i, n, b: (n, 0, 0)),
-        q_ids=spec((None, blocks.queries), lambda p, i, n, b: (b, i)),
-        kv_ids=spec((None, S), lambda p, i, n, b: (b, 0)),
-        offset=spec((1,), lambda p, i, n, b: (0,)),
-        rows=RowRefs(q, row, row, row),
-    )
-    return _present(specs, refs)
-
-
-def _specs_by_key(problem: Problem, blocks: Blocks, refs: Refs) -> Refs:
-    """For a grid (key blocks, key/value heads, batch)."""
-    H, T, G = problem.padded_head_dim, _padded(problem, blocks)[0], problem.group
-    q = pl.BlockSpec((None, T, None, G, H), lambda j, n, b: (b, 0, n, 0, 0))
-    k = pl.BlockSpec((None, blocks.keys, None, H), lambda j, n, b: (b, j, n, 0))
-    row = pl.BlockSpec((None, None, G, T), lambda j, n, b: (b, n, 0, 0))
-    specs = Refs(
-        q=q,
-        k=k,
-        v=k,
-        line=_line_spec(refs, lambda j, n, b: (n, 0, 0)),
-        q_ids=pl.BlockSpec((None, T), lambda j, n, b: (b, 0)),
-        kv_ids=pl.BlockSpec((None, blocks.keys), lambda j, n, b: (b, j)),
-        offset=pl.BlockSpec((1,), lambda j, n, b: (0,)),
-        rows=RowRefs(q, row, row, row),
-    )
-    return _present(specs, refs)
-
-
-def _specs_by_diagonal(problem: Problem, blocks: Blocks, refs: Refs) -> Refs:
-    """For a grid (diagonals, heads)."""
-    B, H, (T, S) = refs.q.shape[0], problem.padded_head_dim, _padded(problem, blocks)
-    q = pl.BlockSpec((B, T, None, H), lambda d, n: (0, 0, n, 0))
-    k = pl.BlockSpec((B, S, None, H), lambda d, n: (0, 0, lax.div(n, problem.group), 0))
-    row = pl.BlockSpec((B, None, T), lambda d, n: (0, n, 0))
-    specs = Refs(
-        q=q,
-        k=k,
-        v=k,
-        line=_line_spec(refs, lambda d, n: (n, 0, 0)),
-        q_ids=pl.BlockSpec((B, T), lambda d, n: (0, 0)),
-        kv_ids=pl.BlockSpec((B, S), lambda d, n: (0, 0)),
-        offset=pl.BlockSpec((1,), lambda d, n: (0,)),
-        rows=RowRefs(q, row, row, row),
-    )
-    return _present(specs, refs)
-
-
-def _line_spec(refs: Refs, index: Any) -> pl.BlockSpec | None:
-    return None if refs.line is None else pl.BlockSpec((None, *refs.line.shape[1:]), index)
-
-
 def _diagonals(problem: Problem, blocks: Blocks) -> tuple[int, int]:
     """The first and the last diagonal of blocks, those left out that a rule hides."""
-    q_blocks, k_blocks = _counts(problem, blocks)
+    q_blocks, k_blocks = counts(problem, blocks)
     first, last = 1 - k_blocks, q_blocks - 1
     offset, side = problem.rules.offset, blocks.keys
     if offset is not None and problem.ahead is not None:
@@ -430,7 +330,7 @@ _OLD = re.compile(r'\b([KMPVT]\d+|GTX|TITAN|RTX 20\d\d|Quadro)\b')
 
 
 def _unavailable(call: Call) -> str | None:
-    if kernels.triton is None:
+    if programs.triton is None:
         return f'JAX {jax.__version__} has no Triton compiler for Pallas'
     if call.head_dim > _MAX_HEAD_DIM:
         return f'the head dim is {call.head_dim}, its blocks fit up to {_MAX_HEAD_DIM}'

@@ -1,4 +1,4 @@
-"""What one program of the GPU kernels computes: `pallas_gpu.py` says which programs there are.
+"""What one program of the GPU kernels computes: `kernel` says which programs there are.
 
 A program holds one block of queries (or of keys) and goes over the blocks on the other side that
 it sees: first those that a rule of position cuts, then the whole ones, then cut ones again. Only
@@ -25,18 +25,13 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 
-from nope.attention.flash import Rules
+from nope.attention.flash import FLOOR, HIDDEN, Rules
 
 try:
     from jax.experimental.pallas import triton
 except ImportError:  # deprecated since JAX 0.11: may go
     triton = None  # type: ignore[assignment]
 
-# Finite stand-ins for -inf: their sums and products are numbers, so that a row or a block that
-# sees nothing makes no NaN. The running maximum starts above hidden logits, which makes
-# exp(hidden - maximum) exactly 0 even in a row that sees nothing.
-_HIDDEN = -1e30
-_FLOOR = -1e29
 _LOG2_E = math.log2(math.e)
 _FAR = 2**30  # further than any key, and positions can be added to it
 
@@ -225,7 +220,7 @@ def _dot(x: jax.Array, y: jax.Array, contract: tuple[int, int]) -> jax.Array:
 def _rule(
     problem: Problem, refs: Refs, s: jax.Array, q: Side, k: Side, head: Any, *, cut: bool
 ) -> jax.Array:
-    """The logits with their bias, hidden ones `_HIDDEN`. Only where a block is `cut` can the
+    """The logits with their bias, hidden ones `HIDDEN`. Only where a block is `cut` can the
     rules of position and the ends of the arrays hide something.
 
     q, k: a column and a row, or the other way round, as `s` has them.
@@ -255,7 +250,7 @@ def _rule(
     visible = seen[0]
     for rule in seen[1:]:
         visible &= rule
-    return jnp.where(visible, s, _HIDDEN)
+    return jnp.where(visible, s, HIDDEN)
 
 
 def forward_kernel(
@@ -305,7 +300,7 @@ def forward_kernel(
     part = pl.program_id(0) * per_split
     zeros_T = jnp.zeros(blocks.queries, jnp.float32)
     start = (
-        jnp.full(blocks.queries, _FLOOR, jnp.float32),
+        jnp.full(blocks.queries, FLOOR, jnp.float32),
         *[zeros_T] * (2 if problem.rules.entropy else 1),
         jnp.zeros(q_TH.shape, jnp.float32),
     )

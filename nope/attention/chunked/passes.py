@@ -1,18 +1,7 @@
-"""Attention in memory linear in length on any backend, forward and backward.
-
-Queries and keys are cut into blocks. A scan goes over the query blocks; for each, the last key
-block that it sees comes first, and an online softmax joins those before it. Only blocks that a
-rule cuts through (the diagonal, the edge of a window, the end of the keys) are masked, and blocks
-out of sight are never visited. A sequence of one block runs without any loop, a few queries as
-`decode` says. Logits exist for one pair of blocks at a time, and again in the backward pass. So do
-biases, which come as one number per distance and leave their gradient as one.
-
-The running sums and the gradients are those that `flash` derives.
-"""
+"""The forward and the backward pass over blocks; letters as in `layout`."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -20,30 +9,23 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nope.attention import decode, layout
-from nope.attention.bias import Bias, toeplitz
-from nope.attention.flash import Gradients, Operands, Rows, Rules, flash_attention
-from nope.attention.layout import Plan, Span
-from nope.attention.structure import AttentionOutput, Mask
-
-# Finite stand-ins for -inf: their sums and products are numbers, so that a row or a block that
-# sees nothing makes no NaN. The running maximum starts above hidden logits, which makes
-# exp(hidden - maximum) exactly 0 even in a row that sees nothing.
-_HIDDEN = -1e30
-_FLOOR = -1e29
+from nope.attention.bias import toeplitz
+from nope.attention.flash import FLOOR, HIDDEN
+from nope.attention.plan import Plan, Span
+from nope.attention.structure import Mask
 
 
-class _Segments(NamedTuple):
+class Segments(NamedTuple):
     """Segment ids by block: [C, B, q_block] and [D, B, k_block]."""
 
     q_CBT: jax.Array
     kv_DBS: jax.Array
 
 
-class _Rules(NamedTuple):
+class BlockRules(NamedTuple):
     """Arrays that say who sees whom: ids, and the position of query 0 (None: 0)."""
 
-    segments: _Segments | None
+    segments: Segments | None
     offset: jax.Array | None
 
 
@@ -56,7 +38,7 @@ class _Sums(NamedTuple):
     out_BKRH: jax.Array
 
 
-class _Result(NamedTuple):
+class Result(NamedTuple):
     """By query block: out in the input dtype, lse and entropy (or None) float32."""
 
     out_CBKRH: jax.Array
@@ -64,7 +46,7 @@ class _Result(NamedTuple):
     entropy_CBKR: jax.Array | None
 
 
-class _Rows(NamedTuple):
+class BlockRows(NamedTuple):
     """What the backward pass reads by query: all blocks, or one without the axis C."""
 
     q_CBKRH: jax.Array
@@ -72,120 +54,6 @@ class _Rows(NamedTuple):
     lse_CBKR: jax.Array
     c_CBKR: jax.Array
     d_entropy_CBKR: jax.Array | None
-
-
-def chunked_attention(
-    q_BTNH: jax.Array,
-    k_BSKH: jax.Array,
-    v_BSKH: jax.Array,
-    *,
-    mask: Mask,
-    bias: Bias | None,
-    entropy: bool,
-) -> AttentionOutput:
-    """softmax(q k^T) v with its lse and entropy; see `nope.attention.api.attention`."""
-    (_, T, N, _), S = q_BTNH.shape, k_BSKH.shape[1]
-    few = T < S and T * N <= decode.MOST_ROWS
-    attend = decode.decode_attention if few else _flash_chunked
-    return attend(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, entropy=entropy)
-
-
-@dataclasses.dataclass(frozen=True)
-class Chunked:
-    """A `nope.attention.flash.Kernel`."""
-
-    def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
-        plan = _plan(rules, operands)
-        result = _forward(plan, *_blocks(plan, operands), _rules(plan, rules, operands))
-        entropy_BNT = None
-        if result.entropy_CBKR is not None:
-            entropy_BNT = layout.join_rows(result.entropy_CBKR, plan)
-        return AttentionOutput(
-            layout.join_q(result.out_CBKRH, plan),
-            layout.join_rows(result.lse_CBKR, plan),
-            entropy_BNT,
-        )
-
-    def backward(
-        self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
-    ) -> Gradients:
-        plan, K = _plan(rules, operands), operands.k_BSKH.shape[2]
-        q_CBKRH, k_DBKSH, v_DBKSH, line_KGD = _blocks(plan, operands)
-        d_entropy_CBKR = None
-        if rows.d_entropy_BNT is not None:
-            d_entropy_CBKR = layout.split_rows(rows.d_entropy_BNT, K, plan)
-        block_rows = _Rows(
-            q_CBKRH,
-            layout.split_q(rows.d_out_BTNH, K, plan),
-            layout.split_rows(rows.lse_BNT, K, plan),
-            layout.split_rows(rows.c_BNT, K, plan),
-            d_entropy_CBKR,
-        )
-        d_q_CBKRH, sums = _backward(
-            plan,
-            block_rows,
-            k_DBKSH,
-            v_DBKSH,
-            line_KGD,
-            _rules(plan, rules, operands),
-            bias_gradient=bias_gradient,
-        )
-        d_line_ND = None
-        if sums.d_line_KGD is not None:
-            size, before = plan.queries + plan.keys - 1, plan.padded_keys - plan.keys
-            d_line_ND = sums.d_line_KGD.reshape(operands.q_BTNH.shape[2], -1)
-            d_line_ND = d_line_ND[:, before : before + size]
-        return Gradients(
-            layout.join_q(d_q_CBKRH, plan),
-            layout.join_kv(sums.d_k_DBKHS, plan).astype(operands.k_BSKH.dtype),
-            layout.join_kv(sums.d_v_DBKHS, plan).astype(operands.v_BSKH.dtype),
-            d_line_ND,
-        )
-
-
-_flash_chunked = functools.partial(flash_attention, Chunked())
-
-
-def _plan(rules: Rules, operands: Operands) -> Plan:
-    B, T, N, _ = operands.q_BTNH.shape
-    return layout.make_plan(
-        causal=rules.causal,
-        window=rules.window,
-        aligned=rules.offset == 0,
-        entropy=rules.entropy,
-        rows=B * N,
-        queries=T,
-        keys=operands.k_BSKH.shape[1],
-        backend=jax.default_backend(),
-    )
-
-
-def _blocks(
-    plan: Plan, operands: Operands
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
-    """q [C, B, K, R, H], k and v [D, B, K, S, H], and the bias's line [K, G, distances]."""
-    N, K = operands.q_BTNH.shape[2], operands.k_BSKH.shape[2]
-    line_KGD = None
-    if operands.line_ND is not None:
-        before, after = plan.padded_keys - plan.keys, plan.padded_queries - plan.queries
-        line_ND = jnp.pad(operands.line_ND, [(0, 0), (before, after)])
-        line_KGD = line_ND.reshape(K, N // K, -1)
-    return (
-        layout.split_q(operands.q_BTNH, K, plan),
-        layout.split_kv(operands.k_BSKH, plan),
-        layout.split_kv(operands.v_BSKH, plan),
-        line_KGD,
-    )
-
-
-def _rules(plan: Plan, rules: Rules, operands: Operands) -> _Rules:
-    segments = None
-    if operands.q_ids_BT is not None and operands.kv_ids_BS is not None:
-        segments = _Segments(
-            layout.cut_blocks(operands.q_ids_BT, plan.q_block).swapaxes(0, 1),
-            layout.cut_blocks(operands.kv_ids_BS, plan.k_block).swapaxes(0, 1),
-        )
-    return _Rules(segments, None if rules.offset == 0 else operands.offset)
 
 
 def _einsum(spec: str, x: jax.Array, y: jax.Array) -> jax.Array:
@@ -207,13 +75,13 @@ def _logits(
     q_BKRH: jax.Array,
     k_BKSH: jax.Array,
     line_KGD: jax.Array | None,
-    rules: _Rules,
+    rules: BlockRules,
     i: jax.Array | int,
     j: jax.Array | int,
     *,
     cut: bool,
 ) -> jax.Array:
-    """float32 logits [B, K, R, S] of query block i and key block j, hidden ones `_HIDDEN`.
+    """float32 logits [B, K, R, S] of query block i and key block j, hidden ones `HIDDEN`.
 
     Only a block that is `cut` needs the rules of position or the end of the keys.
     """
@@ -235,7 +103,7 @@ def _logits(
         seen_BRS = inside_11S if seen_BRS is None else seen_BRS & inside_11S
     if seen_BRS is None:
         return s_BKRS
-    return jnp.where(seen_BRS[:, None], s_BKRS, _HIDDEN)
+    return jnp.where(seen_BRS[:, None], s_BKRS, HIDDEN)
 
 
 def _bias(plan: Plan, line_KGD: jax.Array, i: jax.Array | int, j: jax.Array | int) -> jax.Array:
@@ -318,28 +186,28 @@ def _join(plan: Plan, sums: _Sums, s_BKRS: jax.Array, v_BKSH: jax.Array) -> _Sum
     )
 
 
-def _finish(sums: _Sums, dtype: jax.typing.DTypeLike) -> _Result:
+def _finish(sums: _Sums, dtype: jax.typing.DTypeLike) -> Result:
     seen_BKR = sums.norm_BKR > 0
     norm_BKR = jnp.where(seen_BKR, sums.norm_BKR, 1.0)
     log_norm_BKR = jnp.log(norm_BKR)
     entropy_BKR = None
     if sums.entropy_BKR is not None:
         entropy_BKR = log_norm_BKR - sums.entropy_BKR / norm_BKR
-    return _Result(
+    return Result(
         (sums.out_BKRH / norm_BKR[..., None]).astype(dtype),
         jnp.where(seen_BKR, sums.maximum_BKR + log_norm_BKR, -jnp.inf),
         entropy_BKR,
     )
 
 
-def _forward(
+def forward(
     plan: Plan,
     q_CBKRH: jax.Array,
     k_DBKSH: jax.Array,
     v_DBKSH: jax.Array,
     line_KGD: jax.Array | None,
-    rules: _Rules,
-) -> _Result:
+    rules: BlockRules,
+) -> Result:
     def attend_block(carry, block):
         i, q_BKRH = block
         span = plan.span(i, 0 if rules.offset is None else rules.offset)
@@ -351,7 +219,7 @@ def _forward(
             return _join(plan, sums, logits(j, cut=cut), _at(v_DBKSH, j))
 
         s_BKRS = logits(span.last, cut=True)
-        maximum_BKR = jnp.maximum(jnp.max(s_BKRS, axis=-1), _FLOOR)
+        maximum_BKR = jnp.maximum(jnp.max(s_BKRS, axis=-1), FLOOR)
         sums = _block_sums(plan, s_BKRS, _at(v_DBKSH, span.last), maximum_BKR)
         return carry, _finish(_visit(plan, span, step, sums), q_BKRH.dtype)
 
@@ -367,7 +235,7 @@ def _scan_blocks(function: Any, carry: Any, arrays_C: Any) -> tuple[Any, Any]:
     return carry, jax.tree.map(lambda x: x[None], result)
 
 
-class _Gradients(NamedTuple):
+class Sums(NamedTuple):
     """Float32 sums: of k and v for all key blocks with S last, of the bias by distance."""
 
     d_k_DBKHS: jax.Array
@@ -376,7 +244,7 @@ class _Gradients(NamedTuple):
 
 
 def _pair_gradient(
-    rows: _Rows, s_BKRS: jax.Array, k_BKSH: jax.Array, v_BKSH: jax.Array
+    rows: BlockRows, s_BKRS: jax.Array, k_BKSH: jax.Array, v_BKSH: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """float32 (dq [B, K, R, H], dk [B, K, H, S], dv [B, K, H, S], ds) from one pair of blocks."""
     q_BKRH, d_out_BKRH, lse_BKR, c_BKR, d_entropy_BKR = rows
@@ -397,16 +265,16 @@ def _pair_gradient(
     )
 
 
-def _backward(
+def backward(
     plan: Plan,
-    rows: _Rows,
+    rows: BlockRows,
     k_DBKSH: jax.Array,
     v_DBKSH: jax.Array,
     line_KGD: jax.Array | None,
-    rules: _Rules,
+    rules: BlockRules,
     *,
     bias_gradient: bool,
-) -> tuple[jax.Array, _Gradients]:
+) -> tuple[jax.Array, Sums]:
     """The gradient of q [C, B, K, R, H] in its dtype, and the sums."""
 
     def block_gradient(sums, block):
@@ -423,8 +291,8 @@ def _backward(
             if d_line_KGD is not None:
                 d_line_KGD = _bias_gradient(plan, d_line_KGD, d_s_BKRS, i, j)
             if plan.q_blocks == plan.k_blocks == 1:
-                return _Gradients(d_k_BKHS[None], d_v_BKHS[None], d_line_KGD)
-            return _Gradients(
+                return Sums(d_k_BKHS[None], d_v_BKHS[None], d_line_KGD)
+            return Sums(
                 _add_at(sums.d_k_DBKHS, j, d_k_BKHS),
                 _add_at(sums.d_v_DBKHS, j, d_v_BKHS),
                 d_line_KGD,
@@ -441,7 +309,5 @@ def _backward(
 
     zeros_DBKHS = jnp.zeros_like(k_DBKSH, jnp.float32).swapaxes(3, 4)
     zeros_KGD = None if line_KGD is None or not bias_gradient else jnp.zeros_like(line_KGD)
-    sums, d_q_CBKRH = _scan_blocks(
-        block_gradient, _Gradients(zeros_DBKHS, zeros_DBKHS, zeros_KGD), rows
-    )
+    sums, d_q_CBKRH = _scan_blocks(block_gradient, Sums(zeros_DBKHS, zeros_DBKHS, zeros_KGD), rows)
     return d_q_CBKRH, sums

@@ -44,7 +44,7 @@ class MosaicGpu:
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         """As `nope.attention.flash.Kernel`."""
-        from nope.attention.mosaic_gpu_forward import forward
+        from nope.attention.mosaic_gpu.forward import forward
 
         _, T, _, H = operands.q_BTNH.shape
         shape, arrays = self._padded(rules, operands)
@@ -57,7 +57,7 @@ class MosaicGpu:
         self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
     ) -> Gradients:
         """As `nope.attention.flash.Kernel`."""
-        from nope.attention import mosaic_gpu_backward as kernels
+        from nope.attention.mosaic_gpu import backward as kernels
 
         (_, T, _, H), S = operands.q_BTNH.shape, operands.k_BSKH.shape[1]
         shape, arrays = self._padded(rules, operands)
@@ -71,7 +71,7 @@ class MosaicGpu:
 
     def _padded(self, rules: Rules, operands: Operands) -> tuple[Any, _Arrays]:
         """The kernels' `Shape`, and their arrays."""
-        from nope.attention.mosaic_gpu_parts import Shape
+        from nope.attention.mosaic_gpu.parts import Shape
 
         if operands.line_ND is not None:
             raise NotImplementedError('the Mosaic GPU kernels have no bias')

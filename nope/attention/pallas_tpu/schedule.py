@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nope.attention.layout import Plan, module_of
+from nope.attention.plan import Plan, module_of
 
 FIRST, LAST, CUT, IDLE = 1, 2, 4, 8
 

@@ -14,7 +14,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 
 from nope.attention.flash import Rows
-from nope.attention.mosaic_gpu_parts import (
+from nope.attention.mosaic_gpu.parts import (
     BY_COLUMN,
     BY_ROW,
     COMPUTE,

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 
-from nope.attention.mosaic_gpu_parts import (
+from nope.attention.flash import FLOOR, HIDDEN
+from nope.attention.mosaic_gpu.parts import (
     BY_COLUMN,
     BY_ROW,
     COMPUTE,
@@ -43,9 +44,6 @@ from nope.attention.mosaic_gpu_parts import (
 # Keys a step works on: their logits take 64 registers of a thread, as many as the sums of out
 # do at H = 128.
 BLOCK = 128
-# Stand-ins for -inf whose differences are numbers. The running maximum starts above a hidden
-# logit, so that one has weight exp2(-huge) = 0 also in a row that has seen nothing else.
-_HIDDEN, _FLOOR = -1e30, -1e29
 
 
 def forward(
@@ -162,7 +160,7 @@ def attention_forward(
                     ids_S = load(ids_smem.at[slot], BY_COLUMN)
                     plgpu.commit_smem()  # read before the next copy into it
                 seen_TS = visible(shape, size, 0, position + wg * ROWS, j * BLOCK, q_ids_T, ids_S)
-                logits_TS = jnp.where(seen_TS, logits_TS, _HIDDEN)
+                logits_TS = jnp.where(seen_TS, logits_TS, HIDDEN)
             plgpu.barrier_arrive(k_free.at[slot])
             # In units of ln 2 from here on.
             new_max_T = jnp.maximum(max_T, jnp.max(logits_TS, axis=1) * LOG2E)
@@ -190,7 +188,7 @@ def attention_forward(
             return total_TH, new_max_T, norm_T, energy_T
 
         energy_T = zeros(ROWS) if rules.entropy else None
-        start = zeros(ROWS, shape.head_dim), zeros(ROWS) + _FLOOR, zeros(ROWS), energy_T
+        start = zeros(ROWS, shape.head_dim), zeros(ROWS) + FLOOR, zeros(ROWS), energy_T
         wait_for_keys(span.first)
         pl.when(wg == 1)(take_turns)
         total_TH, max_T, norm_T, energy_T = sweep(

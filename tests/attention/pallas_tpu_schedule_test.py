@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nope.attention import Mask
-from nope.attention.layout import Plan
-from nope.attention.schedule import CUT, FIRST, IDLE, LAST, by_key, by_query
+from nope.attention.pallas_tpu.schedule import CUT, FIRST, IDLE, LAST, by_key, by_query
+from nope.attention.plan import Plan
 
 
 @st.composite

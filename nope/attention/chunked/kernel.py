@@ -1,0 +1,139 @@
+"""Attention in memory linear in length on any backend, forward and backward.
+
+Queries and keys are cut into blocks. A scan goes over the query blocks; for each, the last key
+block that it sees comes first, and an online softmax joins those before it. Only blocks that a
+rule cuts through (the diagonal, the edge of a window, the end of the keys) are masked, and blocks
+out of sight are never visited. A sequence of one block runs without any loop, a few queries as
+`decode` says. Logits exist for one pair of blocks at a time, and again in the backward pass. So do
+biases, which come as one number per distance and leave their gradient as one.
+
+The running sums and the gradients are those that `flash` derives.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from nope.attention.bias import Bias
+from nope.attention.chunked import decode, layout, passes
+from nope.attention.flash import Gradients, Operands, Rows, Rules, flash_attention
+from nope.attention.plan import Plan
+from nope.attention.structure import AttentionOutput, Mask
+
+
+def chunked_attention(
+    q_BTNH: jax.Array,
+    k_BSKH: jax.Array,
+    v_BSKH: jax.Array,
+    *,
+    mask: Mask,
+    bias: Bias | None,
+    entropy: bool,
+) -> AttentionOutput:
+    """softmax(q k^T) v with its lse and entropy; see `nope.attention.api.attention`."""
+    (_, T, N, _), S = q_BTNH.shape, k_BSKH.shape[1]
+    few = T < S and T * N <= decode.MOST_ROWS
+    attend = decode.decode_attention if few else _flash_chunked
+    return attend(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, entropy=entropy)
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunked:
+    """A `nope.attention.flash.Kernel`."""
+
+    def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
+        plan = _plan(rules, operands)
+        result = passes.forward(plan, *_blocks(plan, operands), _rules(plan, rules, operands))
+        entropy_BNT = None
+        if result.entropy_CBKR is not None:
+            entropy_BNT = layout.join_rows(result.entropy_CBKR, plan)
+        return AttentionOutput(
+            layout.join_q(result.out_CBKRH, plan),
+            layout.join_rows(result.lse_CBKR, plan),
+            entropy_BNT,
+        )
+
+    def backward(
+        self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
+    ) -> Gradients:
+        plan, K = _plan(rules, operands), operands.k_BSKH.shape[2]
+        q_CBKRH, k_DBKSH, v_DBKSH, line_KGD = _blocks(plan, operands)
+        d_entropy_CBKR = None
+        if rows.d_entropy_BNT is not None:
+            d_entropy_CBKR = layout.split_rows(rows.d_entropy_BNT, K, plan)
+        block_rows = passes.BlockRows(
+            q_CBKRH,
+            layout.split_q(rows.d_out_BTNH, K, plan),
+            layout.split_rows(rows.lse_BNT, K, plan),
+            layout.split_rows(rows.c_BNT, K, plan),
+            d_entropy_CBKR,
+        )
+        d_q_CBKRH, sums = passes.backward(
+            plan,
+            block_rows,
+            k_DBKSH,
+            v_DBKSH,
+            line_KGD,
+            _rules(plan, rules, operands),
+            bias_gradient=bias_gradient,
+        )
+        d_line_ND = None
+        if sums.d_line_KGD is not None:
+            size, before = plan.queries + plan.keys - 1, plan.padded_keys - plan.keys
+            d_line_ND = sums.d_line_KGD.reshape(operands.q_BTNH.shape[2], -1)
+            d_line_ND = d_line_ND[:, before : before + size]
+        return Gradients(
+            layout.join_q(d_q_CBKRH, plan),
+            layout.join_kv(sums.d_k_DBKHS, plan).astype(operands.k_BSKH.dtype),
+            layout.join_kv(sums.d_v_DBKHS, plan).astype(operands.v_BSKH.dtype),
+            d_line_ND,
+        )
+
+
+_flash_chunked = functools.partial(flash_attention, Chunked())
+
+
+def _plan(rules: Rules, operands: Operands) -> Plan:
+    B, T, N, _ = operands.q_BTNH.shape
+    return layout.make_plan(
+        causal=rules.causal,
+        window=rules.window,
+        aligned=rules.offset == 0,
+        entropy=rules.entropy,
+        rows=B * N,
+        queries=T,
+        keys=operands.k_BSKH.shape[1],
+        backend=jax.default_backend(),
+    )
+
+
+def _blocks(
+    plan: Plan, operands: Operands
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
+    """q [C, B, K, R, H], k and v [D, B, K, S, H], and the bias's line [K, G, distances]."""
+    N, K = operands.q_BTNH.shape[2], operands.k_BSKH.shape[2]
+    line_KGD = None
+    if operands.line_ND is not None:
+        before, after = plan.padded_keys - plan.keys, plan.padded_queries - plan.queries
+        line_ND = jnp.pad(operands.line_ND, [(0, 0), (before, after)])
+        line_KGD = line_ND.reshape(K, N // K, -1)
+    return (
+        layout.split_q(operands.q_BTNH, K, plan),
+        layout.split_kv(operands.k_BSKH, plan),
+        layout.split_kv(operands.v_BSKH, plan),
+        line_KGD,
+    )
+
+
+def _rules(plan: Plan, rules: Rules, operands: Operands) -> passes.BlockRules:
+    segments = None
+    if operands.q_ids_BT is not None and operands.kv_ids_BS is not None:
+        segments = passes.Segments(
+            layout.cut_blocks(operands.q_ids_BT, plan.q_block).swapaxes(0, 1),
+            layout.cut_blocks(operands.kv_ids_BS, plan.k_block).swapaxes(0, 1),
+        )
+    return passes.BlockRules(segments, None if rules.offset == 0 else operands.offset)

@@ -1,0 +1,5 @@
+"""Attention kernels for GPUs from Ampere on."""
+
+from nope.attention.pallas_gpu.kernel import BACKENDS, PallasGPU
+
+__all__ = ['BACKENDS', 'PallasGPU']

@@ -1,0 +1,135 @@
+"""What the TPU kernels work on: arrays with heads before rows, in whole blocks."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from nope.attention.flash import Operands, Rows, Rules
+from nope.attention.plan import Plan
+
+
+class Shape(NamedTuple):
+    """What is static about the grid. Queries are cut into blocks of `row_block` rows, which stand
+    for `plan.q_block` positions; folded: the rows of a block are those of G heads."""
+
+    interpret: bool
+    plan: Plan
+    rules: Rules
+    batch: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    folded: bool
+    row_block: int
+    dtype: Any
+
+    @property
+    def groups(self) -> int:
+        """Heads of the grid that read one key/value head."""
+        return 1 if self.folded else self.heads // self.kv_heads
+
+    @property
+    def grid_heads(self) -> tuple[int, int]:
+        return self.batch, self.kv_heads * self.groups
+
+    @property
+    def rows(self) -> int:
+        return self.plan.q_blocks * self.row_block
+
+    @property
+    def line(self) -> int:
+        return self.rows + self.plan.k_blocks * self.plan.k_block
+
+
+class Arrays(NamedTuple):
+    """The operands with heads before rows, padded to whole blocks; ids and positions as rows."""
+
+    q_BKRH: jax.Array
+    k_BKSH: jax.Array
+    v_BKSH: jax.Array
+    line_N1D: jax.Array | None
+    q_ids_B1R: jax.Array | None
+    kv_ids_B1S: jax.Array | None
+    at_1R: jax.Array
+    offset: jax.Array
+    d_out_BKRH: jax.Array | None = None
+    lse_BK1R: jax.Array | None = None
+    c_BK1R: jax.Array | None = None
+    d_entropy_BK1R: jax.Array | None = None
+
+
+def by_head(shape: Shape, operands: Operands, rows: Rows | None = None) -> Arrays:
+    plan, G = shape.plan, shape.heads // shape.kv_heads
+    heads = functools.partial(_split_heads, shape)
+    keys_to = plan.k_blocks * plan.k_block
+    at_1T = operands.offset + jnp.arange(plan.queries, dtype=jnp.int32)[None]
+
+    def row_ids(ids_XT: jax.Array) -> jax.Array:
+        """[..., T] -> [..., R]: the same for all heads."""
+        ids_XT = jnp.tile(ids_XT, (1, G)) if shape.folded else ids_XT
+        return _pad(ids_XT, 1, shape.rows)
+
+    line_N1D = q_ids = kv_ids = None
+    if operands.line_ND is not None:
+        before = keys_to - plan.keys
+        after = shape.line - before - operands.line_ND.shape[1]
+        line_N1D = jnp.pad(operands.line_ND, [(0, 0), (before, after)])[:, None]
+    if operands.q_ids_BT is not None and operands.kv_ids_BS is not None:
+        q_ids = row_ids(operands.q_ids_BT)[:, None]
+        kv_ids = _pad(operands.kv_ids_BS, 1, keys_to)[:, None]
+    return Arrays(
+        heads(operands.q_BTNH),
+        _pad(operands.k_BSKH.swapaxes(1, 2), 2, keys_to),
+        _pad(operands.v_BSKH.swapaxes(1, 2), 2, keys_to),
+        line_N1D,
+        q_ids,
+        kv_ids,
+        row_ids(at_1T),
+        operands.offset,
+        *(() if rows is None else (heads(rows.d_out_BTNH), *_split_rows(shape, rows))),
+    )
+
+
+def _pad(array: jax.Array, axis: int, size: int) -> jax.Array:
+    widths = [(0, 0)] * array.ndim
+    widths[axis] = 0, size - array.shape[axis]
+    return array if array.shape[axis] == size else jnp.pad(array, widths)
+
+
+def _split_heads(shape: Shape, q_BTNH: jax.Array) -> jax.Array:
+    """[B, T, N, H] -> [B, heads of the grid, rows, H]."""
+    heads_first = q_BTNH.swapaxes(1, 2)
+    if shape.folded:
+        B, N, T, H = heads_first.shape
+        heads_first = heads_first.reshape(B, shape.kv_heads, N // shape.kv_heads * T, H)
+    return _pad(heads_first, 2, shape.rows)
+
+
+def join_heads(shape: Shape, out: jax.Array) -> jax.Array:
+    """[B, heads of the grid, rows, H] -> [B, T, N, H]."""
+    T, H = shape.plan.queries, shape.head_dim
+    used = shape.heads // shape.kv_heads * T if shape.folded else T
+    return out[:, :, :used].reshape(shape.batch, shape.heads, T, H).swapaxes(1, 2)
+
+
+def _split_rows(shape: Shape, rows: Rows) -> list[jax.Array | None]:
+    """[B, N, T] -> [B, heads of the grid, 1, rows]."""
+
+    def split(x_BNT: jax.Array | None) -> jax.Array | None:
+        if x_BNT is None:
+            return None
+        grid = x_BNT.reshape(*shape.grid_heads, 1, -1)
+        return _pad(grid, 3, shape.rows)
+
+    return [split(x) for x in (rows.lse_BNT, rows.c_BNT, rows.d_entropy_BNT)]
+
+
+def join_rows(shape: Shape, x: jax.Array) -> jax.Array:
+    """[B, heads of the grid, 1, rows] -> [B, N, T]."""
+    T = shape.plan.queries
+    used = shape.heads // shape.kv_heads * T if shape.folded else T
+    return x[:, :, 0, :used].reshape(shape.batch, shape.heads, T)

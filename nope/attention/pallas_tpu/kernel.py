@@ -1,0 +1,169 @@
+"""Attention on TPUs: one Pallas kernel forward and two backward.
+
+Logits of a pair of blocks are [keys, queries], queries along the lanes: everything there is one of
+per query (maximum, sums, lse, c) is then a row of full vector registers, and sums over keys are
+additions of registers instead of reductions inside them. Of the products only the small operand
+is ever transposed. `schedule` says which pairs are visited; nothing else is fetched.
+
+Where a key/value head is shared and there are few queries, as in decoding, the heads of its group
+are rows of one block, so that its keys are read once. In the gradients of keys and values the
+heads of a group are steps of the grid.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+from nope.attention import block_sizes
+from nope.attention.backend import Call, of_kernel
+from nope.attention.flash import Gradients, Operands, Rows, Rules
+from nope.attention.pallas_tpu import schedule
+from nope.attention.pallas_tpu.arrays import Shape, by_head, join_heads, join_rows
+from nope.attention.pallas_tpu.launch import k_spec, q_spec, row_spec, run, stat
+from nope.attention.pallas_tpu.programs import (
+    forward_kernel,
+    key_gradient_kernel,
+    query_gradient_kernel,
+)
+from nope.attention.plan import Plan
+from nope.attention.structure import AttentionOutput
+
+_LANES = 128  # of a vector register, and so the least that rows are padded to
+# Not measured on a device: [512, 512] logits in float32 are 1 MiB, and the few arrays of that size
+# that a step holds fit the 16 MiB of vector memory that a program is given by default, next to two
+# buffers for every block of input.
+_BLOCK = 512
+
+
+@dataclasses.dataclass(frozen=True)
+class PallasTpu:
+    """interpret: run the kernels operation by operation on any device.
+    blocks: the largest numbers of queries and keys a block, by pass ('forward', 'backward'); a
+    pass that is not there takes those measured on the device, if any, or a guess."""
+
+    interpret: bool = False
+    blocks: tuple[tuple[str, tuple[int, int]], ...] = ()
+
+    def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
+        """As `nope.attention.flash.Kernel`."""
+        dtype, operands = operands.q_BTNH.dtype, _native(operands)
+        shape = _shape(self, rules, operands, 'forward')
+        arrays = by_head(shape, operands)
+        rows = jax.ShapeDtypeStruct((*shape.grid_heads, 1, shape.rows), jnp.float32)
+        outputs = [jax.ShapeDtypeStruct(arrays.q_BKRH.shape, arrays.q_BKRH.dtype), rows]
+        specs = [q_spec(shape), row_spec(shape)]
+        scratch = [stat(shape), stat(shape)]
+        if rules.entropy:
+            outputs, specs, scratch = [*outputs, rows], [*specs, specs[1]], [*scratch, stat(shape)]
+        out, *stats = run(
+            shape,
+            forward_kernel,
+            schedule.by_query,
+            arrays,
+            outputs=outputs,
+            out_specs=specs,
+            scratch=[pltpu.VMEM((shape.head_dim, shape.row_block), jnp.float32), *scratch],
+        )
+        lse, *entropy = (join_rows(shape, x) for x in stats)
+        out_BTNH = join_heads(shape, out).astype(dtype)
+        return AttentionOutput(out_BTNH, lse, entropy[0] if entropy else None)
+
+    def backward(
+        self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
+    ) -> Gradients:
+        """As `nope.attention.flash.Kernel`."""
+        dtype, operands = operands.q_BTNH.dtype, _native(operands)
+        shape = _shape(self, rules, operands, 'backward')
+        rows = rows._replace(d_out_BTNH=rows.d_out_BTNH.astype(shape.dtype))
+        arrays = by_head(shape, operands, rows)
+        accumulator = pltpu.VMEM((shape.head_dim, shape.row_block), jnp.float32)
+        outputs = [jax.ShapeDtypeStruct(arrays.q_BKRH.shape, arrays.q_BKRH.dtype)]
+        specs = [q_spec(shape)]
+        if bias_gradient:
+            line = (*shape.grid_heads, 1, shape.line)
+            outputs.append(jax.ShapeDtypeStruct(line, jnp.float32))
+            specs.append(pl.BlockSpec((None, None, 1, shape.line), lambda b, n, *_: (b, n, 0, 0)))
+        d_q, *d_line = run(
+            shape,
+            query_gradient_kernel,
+            schedule.by_query,
+            arrays,
+            outputs=outputs,
+            out_specs=specs,
+            scratch=[accumulator],
+        )
+        d_kv = jax.ShapeDtypeStruct(arrays.k_BKSH.shape, arrays.k_BKSH.dtype)
+        sums = pltpu.VMEM((shape.plan.k_block, shape.head_dim), jnp.float32)
+        d_k, d_v = run(
+            shape,
+            key_gradient_kernel,
+            schedule.by_key,
+            arrays,
+            outputs=[d_kv, d_kv],
+            out_specs=[k_spec(shape, by_key=True)] * 2,
+            scratch=[sums, sums],
+        )
+        d_line_ND = None
+        if d_line:
+            before = shape.plan.k_blocks * shape.plan.k_block - shape.plan.keys
+            whole_ND = jnp.sum(d_line[0], axis=0)[:, 0]
+            size = shape.plan.queries + shape.plan.keys - 1
+            d_line_ND = whole_ND[:, before : before + size]
+        d_q_BTNH = join_heads(shape, d_q).astype(dtype)
+        d_k_BSKH, d_v_BSKH = (
+            x[:, :, : shape.plan.keys].swapaxes(1, 2).astype(dtype) for x in (d_k, d_v)
+        )
+        return Gradients(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND)
+
+
+def _native(operands: Operands) -> Operands:
+    """float16, which TPUs lack, as float32."""
+    if operands.q_BTNH.dtype != jnp.float16:
+        return operands
+    q, k, v = (x.astype(jnp.float32) for x in (operands.q_BTNH, operands.k_BSKH, operands.v_BSKH))
+    return operands._replace(q_BTNH=q, k_BSKH=k, v_BSKH=v)
+
+
+def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: str) -> Shape:
+    B, T, N, H = operands.q_BTNH.shape
+    S, K = operands.k_BSKH.shape[1:3]
+    lanes = 8 if kernel.interpret else _LANES
+    itemsize = operands.q_BTNH.dtype.itemsize
+    largest = (
+        dict(kernel.blocks).get(kind_of_pass)
+        or block_sizes.measured('pallas_tpu', kind_of_pass, itemsize, H)
+        or [_BLOCK if H <= 128 else _BLOCK // 2] * 2
+    )
+    q_block, k_block = (
+        block_sizes.fit(length, lanes, most) for length, most in zip((T, S), largest, strict=True)
+    )
+    folded = K < N and operands.line_ND is None and q_block >= N // K * T
+    if operands.line_ND is not None:
+        q_block = k_block = min(q_block, k_block)
+    row_block = q_block
+    if folded:
+        q_block, row_block = T, -(-(N // K * T) // lanes) * lanes
+    aligned = rules.offset == 0 and T == S and q_block == k_block
+    plan = Plan(rules.causal, rules.window, aligned, rules.entropy, T, S, q_block, k_block)
+    dtype = operands.q_BTNH.dtype
+    return Shape(kernel.interpret, plan, rules, B, N, K, H, folded, row_block, dtype)
+
+
+def _unsupported(call: Call) -> str | None:
+    if call.platform != 'tpu':
+        return f'the device is a {call.platform}, not a TPU'
+    return None
+
+
+_SMALL_BLOCKS = ('forward', (64, 64)), ('backward', (64, 64))
+
+BACKENDS = (
+    of_kernel('pallas_tpu', PallasTpu(), _unsupported),
+    # The same kernels, interpreted operation by operation; slow; for tests.
+    of_kernel('pallas_tpu_interpret', PallasTpu(True, _SMALL_BLOCKS), lambda call: None),
+)

@@ -1,0 +1,120 @@
+"""From a schedule and arrays to a grid, and to the block of each array at each of its steps."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+from nope.attention.pallas_tpu import schedule
+from nope.attention.pallas_tpu.arrays import Arrays, Shape
+from nope.attention.pallas_tpu.programs import Refs, Step
+from nope.attention.pallas_tpu.schedule import Schedule
+
+
+def stat(shape: Shape) -> Any:
+    return pltpu.VMEM((1, shape.row_block), jnp.float32)
+
+
+def _spec(
+    shape: Shape, block: tuple[int | None, ...], index: Callable[..., Any], *, by_key: bool
+) -> pl.BlockSpec:
+    """index: from batch, head, key/value head, query block and key block to a place."""
+    G = shape.groups
+
+    def at(b, n, p, *rest):
+        if by_key:
+            g, q_P, k_P, _ = rest
+            return index(b, n * G + g, n, q_P[p], k_P[p])
+        q_P, k_P, _ = rest
+        return index(b, n, n // G, q_P[p], k_P[p])
+
+    return pl.BlockSpec(block, at)
+
+
+def q_spec(shape: Shape, *, by_key: bool = False) -> pl.BlockSpec:
+    block = (None, None, shape.row_block, shape.head_dim)
+    return _spec(shape, block, lambda b, n, k, i, j: (b, n, i, 0), by_key=by_key)
+
+
+def k_spec(shape: Shape, *, by_key: bool = False) -> pl.BlockSpec:
+    block = (None, None, shape.plan.k_block, shape.head_dim)
+    return _spec(shape, block, lambda b, n, k, i, j: (b, k, j, 0), by_key=by_key)
+
+
+def row_spec(shape: Shape, *, by_key: bool = False) -> pl.BlockSpec:
+    block = (None, None, 1, shape.row_block)
+    return _spec(shape, block, lambda b, n, k, i, j: (b, n, 0, i), by_key=by_key)
+
+
+def _inputs(shape: Shape, arrays: Arrays, *, by_key: bool) -> tuple[Refs, Refs]:
+    """(arrays, block specs), None where there is none."""
+    q, k, row = (make(shape, by_key=by_key) for make in (q_spec, k_spec, row_spec))
+    spec = functools.partial(_spec, shape, by_key=by_key)
+    R, S, last = shape.row_block, shape.plan.k_block, shape.plan.k_blocks - 1
+    specs = Refs(
+        q, k, k,
+        spec((None, 1, R), lambda b, n, k, i, j: (n, 0, i + last - j)),
+        spec((None, 1, R), lambda b, n, k, i, j: (n, 0, i + last - j + 1)),
+        spec((None, 1, R), lambda b, n, k, i, j: (b, 0, i)),
+        spec((None, 1, S), lambda b, n, k, i, j: (b, 0, j)),
+        spec((1, R), lambda b, n, k, i, j: (0, i)),
+        q, row, row, row,
+    )  # fmt: skip
+    a = arrays
+    return Refs(
+        a.q_BKRH, a.k_BKSH, a.v_BKSH, a.line_N1D, a.line_N1D, a.q_ids_B1R, a.kv_ids_B1S, a.at_1R,
+        a.d_out_BKRH, a.lse_BK1R, a.c_BK1R, a.d_entropy_BK1R,
+    ), specs  # fmt: skip
+
+
+def run(
+    shape: Shape,
+    kernel: Callable[..., None],
+    make_schedule: Callable[..., Schedule],
+    arrays: Arrays,
+    *,
+    outputs: list[jax.ShapeDtypeStruct],
+    out_specs: list[pl.BlockSpec],
+    scratch: list[Any],
+) -> list[jax.Array]:
+    """kernel(shape, step, refs, output refs, scratch refs) over the grid of a schedule."""
+    by_key = make_schedule is schedule.by_key
+    static = shape.rules.offset
+    tables = make_schedule(shape.plan, arrays.offset if static is None else static)
+    given, specs = _inputs(shape, arrays, by_key=by_key)
+    present = [i for i, array in enumerate(given) if array is not None]
+
+    def body(q_P, k_P, flags_P, *refs):
+        p = pl.program_id(2)
+        step = Step(
+            p, q_P[p], k_P[p], flags_P[p], *((pl.program_id(3), shape.groups) if by_key else (0, 1))
+        )
+        named: list[Any] = [None] * len(given)
+        for i, ref in zip(present, refs, strict=False):
+            named[i] = ref
+        others = refs[len(present) :]
+        kernel(shape, step, Refs(*named), others[: len(outputs)], others[len(outputs) :])
+
+    heads = shape.kv_heads if by_key or shape.folded else shape.heads
+    parallel: list[Any] = ['parallel', 'parallel', 'arbitrary', 'arbitrary']
+    grid = (shape.batch, heads, tables.q_P.shape[0], *((shape.groups,) if by_key else ()))
+    return pl.pallas_call(
+        body,
+        out_shape=outputs,
+        grid_spec=pltpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=3,
+            grid=grid,
+            in_specs=[specs[i] for i in present],
+            out_specs=out_specs,
+            scratch_shapes=scratch,
+        ),
+        compiler_params=pltpu.CompilerParams(dimension_semantics=parallel[: len(grid)]),
+        interpret=shape.interpret,
+        name=kernel.__name__,
+    )(*tables, *(given[i] for i in present))
