@@ -88,5 +88,8 @@ def target_device() -> tuple[str, str]:
     device = getattr(jax.sharding.get_abstract_mesh(), 'abstract_device', None)
     if device is None:
         device = jax.devices()[0]
-    platform = device.platform
-    return ('gpu' if platform in ('cuda', 'rocm') else platform), device.device_kind
+    kind = device.device_kind
+    platform = getattr(device, 'platform', None)
+    if platform is None:  # of a mesh before JAX 0.10
+        platform = next((name for name in ('cpu', 'tpu') if kind.lower().startswith(name)), 'gpu')
+    return ('gpu' if platform in ('cuda', 'rocm') else platform), kind

@@ -10,6 +10,7 @@ import pytest
 
 from nope.attention import Alibi, Buckets, Mask, api, attention
 from nope.attention.backend import describe
+from tests.attention.devices import on_device
 
 
 def shapes(B=2, T=8, S=8, N=4, K=2, H=16, dtype='float32'):
@@ -119,14 +120,6 @@ def chosen(caplog: pytest.LogCaptureFixture, *arguments, **options) -> list[str]
         for shape in arguments:
             jax.eval_shape(lambda *qkv: attention(*qkv, **options), *shape)
     return [record.getMessage() for record in caplog.records]
-
-
-def on_device(kind: str, platform: str):
-    """A context in which programs are traced for a device that is not there."""
-    device = jax.sharding.AbstractDevice(kind, 1, platform)
-    return jax.sharding.use_abstract_mesh(
-        jax.sharding.AbstractMesh((1,), ('x',), abstract_device=device)
-    )
 
 
 def test_the_choice_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

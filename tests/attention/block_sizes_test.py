@@ -10,6 +10,7 @@ import pytest
 
 from nope.attention import attention, block_sizes
 from nope.attention.cases import Case, abstract_inputs
+from tests.attention.devices import on_device
 
 TABLE = {
     'pallas_tpu': {
@@ -24,9 +25,7 @@ def tuned(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / 'tpu_v5_lite.json').write_text(json.dumps(TABLE))
     monkeypatch.setattr(block_sizes, 'FOLDER', tmp_path)
     block_sizes._table.cache_clear()
-    device = jax.sharding.AbstractDevice('TPU v5 lite', 1, 'tpu')
-    mesh = jax.sharding.AbstractMesh((1,), ('x',), abstract_device=device)
-    with jax.sharding.use_abstract_mesh(mesh):
+    with on_device('TPU v5 lite', 'tpu'):
         yield
     block_sizes._table.cache_clear()
 

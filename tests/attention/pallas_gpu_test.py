@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import inspect
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +13,7 @@ from nope.attention.cases import Case, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.pallas_gpu import BACKENDS, PallasGPU, programs
 from tests.attention.contract import QUICK, AttentionContract, assert_agrees
+from tests.attention.devices import on_device
 
 INTERPRET = 'pallas_gpu_interpret'
 
@@ -134,18 +132,8 @@ def lowered(length: int) -> str:
 
     function = jax.jit(jax.grad(loss, argnums=(0, 1, 2, 3)))
     traced = (shape, kv_shape, kv_shape, jax.ShapeDtypeStruct((32, 4), 'float32'))
-    with an_h100():
+    with on_device('NVIDIA H100', 'gpu'):
         return function.trace(*traced).lower(lowering_platforms=('cuda',)).as_text()
-
-
-def an_h100() -> contextlib.AbstractContextManager:
-    """Newer JAX asks for a GPU to lower for, older JAX takes an H100 where there is none."""
-    if 'platform' not in inspect.signature(jax.sharding.AbstractDevice).parameters:
-        return contextlib.nullcontext()
-    device = jax.sharding.AbstractDevice('NVIDIA H100', None, 'gpu')
-    auto = (jax.sharding.AxisType.Auto,)
-    mesh = jax.sharding.AbstractMesh((1,), ('x',), axis_types=auto, abstract_device=device)
-    return jax.sharding.use_abstract_mesh(mesh)
 
 
 def test_lowers_for_a_gpu_without_arrays_as_large_as_the_scores() -> None:
