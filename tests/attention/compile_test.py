@@ -43,6 +43,7 @@ KINDS = [
     Case('wide', 1, 1000, 1000, 8, 1, 256, dtype='bfloat16'),
     Case('wide_float32', 1, 1000, 1000, 8, 1, 256),
     Case('alibi', 2, 2048, 2048, 32, 32, 128, bias='alibi', dtype='bfloat16'),
+    Case('long', 1, 2**18, 2**18, 2, 1, 64, dtype='bfloat16'),
     Case('every_rule', 2, 900, 2600, 16, 8, 64, True, 'packed', 'bfloat16', 700, 1500, 'buckets'),
 ]
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import jax
+import pytest
 from jax.experimental.pallas import tpu as pltpu
 
 from nope.attention import attention
+from nope.attention.backend import Call
 from nope.attention.cases import Case, make_inputs
 from nope.attention.flash import flash_attention
-from nope.attention.pallas_tpu import PallasTpu
+from nope.attention.pallas_tpu import BACKENDS, PallasTpu
 from tests.attention.contract import (
     TOLERANCE,
     AttentionContract,
@@ -34,3 +37,24 @@ def test_on_a_simulated_tpu() -> None:
         found = value_and_gradients(functools.partial(flash_attention, PallasTpu()), inputs)
     for array, right in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         assert_close(array, right, TOLERANCE['float32'])
+
+
+@pytest.mark.parametrize(
+    ('changes', 'reason'),
+    [
+        ({}, None),
+        ({'queries': 2**18, 'keys': 2**18}, None),
+        ({'queries': 2**20, 'keys': 2**20}, 'does not fit into scalar memory'),
+        ({'queries': 2**20, 'keys': 2**20, 'window': 4096}, None),
+        ({'queries': 2**18, 'keys': 2**18, 'dtype': 'float32'}, 'do not fit into vector memory'),
+        ({'queries': 1, 'keys': 2**20, 'offset': 'traced'}, None),
+        ({'platform': 'gpu'}, 'the device is a gpu'),
+    ],
+)
+def test_says_what_it_cannot_do(changes: dict, reason: str | None) -> None:
+    usual = Call(
+        'tpu', 'TPU v5 lite', 1, 2048, 2048, 32, 4, 64, 'bfloat16', True, None, False, 'none', None,
+        True,
+    )  # fmt: skip
+    found = BACKENDS[0].unsupported(dataclasses.replace(usual, **changes))
+    assert (found is None) if reason is None else reason in (found or '')

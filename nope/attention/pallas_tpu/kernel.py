@@ -38,6 +38,7 @@ _LANES = 128  # of a vector register, and so the least that rows are padded to
 # that a step holds fit the 16 MiB of vector memory that a program is given by default, next to two
 # buffers for every block of input.
 _BLOCK = 512
+_MOST_STEPS = 2**16  # whose table fits, with some room, into 1 MiB of scalar memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,10 +135,11 @@ def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: st
     S, K = operands.k_BSKH.shape[1:3]
     lanes = 8 if kernel.interpret else _LANES
     itemsize = operands.q_BTNH.dtype.itemsize
+    halved = rules.causal and rules.offset == 0 and T == S
     largest = (
         dict(kernel.blocks).get(kind_of_pass)
         or block_sizes.measured('pallas_tpu', kind_of_pass, itemsize, H)
-        or [_BLOCK if H <= 128 else _BLOCK // 2] * 2
+        or [_side(T, S, H, rules.window, halved)] * 2
     )
     q_block, k_block = (
         block_sizes.fit(length, lanes, most) for length, most in zip((T, S), largest, strict=True)
@@ -154,9 +156,37 @@ def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: st
     return Shape(kernel.interpret, plan, rules, B, N, K, H, folded, row_block, dtype)
 
 
+def _side(T: int, S: int, H: int, window: int | None, halved: bool) -> int:
+    """Queries and keys a block: twice as many where there would be too many steps.
+
+    halved: whether a causal rule hides half of all pairs.
+    """
+    side = _BLOCK if H <= 128 else _BLOCK // 2
+    return side if _steps(T, S, side, window, halved) <= _MOST_STEPS else 2 * side
+
+
+def _steps(T: int, S: int, side: int, window: int | None, halved: bool) -> int:
+    """Pairs of blocks in sight, at most."""
+    q_blocks, k_blocks = -(-T // side), -(-S // side)
+    if window is not None:
+        return q_blocks * min(k_blocks, (2 * window + side) // side + 2)
+    return q_blocks * (k_blocks + 1) // 2 if halved else q_blocks * k_blocks
+
+
 def _unsupported(call: Call) -> str | None:
     if call.platform != 'tpu':
         return f'the device is a {call.platform}, not a TPU'
+    T, S, halved = call.queries, call.keys, call.causal and call.offset == 'none'
+    side = _side(T, S, call.head_dim, call.window, halved)
+    if _steps(T, S, side, call.window, halved) > _MOST_STEPS:
+        return (
+            f'T={T} and S={S} make more than {_MOST_STEPS:,} pairs of blocks of {side}, whose '
+            'table does not fit into scalar memory'
+        )
+    if side > _BLOCK and call.dtype == 'float32':
+        return (
+            f'blocks of {side} in float32 do not fit into vector memory, T={T} and S={S} need them'
+        )
     return None
 
 
