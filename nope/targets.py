@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 
 import jax
 from jax.experimental import topologies
@@ -83,10 +84,10 @@ def devices(topology: str) -> list[jax.Device]:
                 '', 'cuda', target_config=described, topology=f'1x1x{size or 1}'
             ).devices
         )
-    if not name.startswith('v'):
+    if not re.fullmatch(r'v\d+[a-z]*|tpu\d+x', name) or not re.fullmatch(r'\d+(x\d+)*', size):
         raise ValueError(
             f'topology {topology!r} is unknown; accepted: {", ".join(_GPUS)}, each with a number '
-            '(h200:8), or TPU chips as v5e:4x4'
+            '(h200:8), or a TPU with its grid of chips (v5e:4x4)'
         )
     # Else the metadata of a cloud machine is waited for, and other compilations on this one.
     os.environ.setdefault('TPU_SKIP_MDS_QUERY', '1')

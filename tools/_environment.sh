@@ -158,10 +158,10 @@ use_active_environment() {
 }
 
 # Installs the compilers for TPUs, and for GPUs on Python 3.12 and newer, into a folder of their
-# own beside the environment of $python, and sets `compilers` to it; fails where they cannot be
-# had. A folder of their own, because JAX takes an installed one for a device.
+# own in the project's, and sets `compilers` to it; fails where they cannot be had. A folder of their
+# own, because JAX takes an installed one for a device. Two callers at once take turns.
 install_compilers() {
-    compilers=$("$python" -c 'import sys; print(sys.prefix)')/nope-compilers
+    compilers=$root/.venv-compilers-$(python_version "$python")
     requirements=$("$python" -c '
 import importlib.metadata, sys
 version = importlib.metadata.version("jax")
@@ -171,11 +171,17 @@ for line in importlib.metadata.requires("jax"):
 if sys.version_info >= (3, 12):
     print(f"jax-cuda13-plugin=={version}", f"jax-cuda13-pjrt=={version}", sep="\n")
 ') || return
-    [ -f "$compilers/installed" ] && [ "$(cat "$compilers/installed")" = "$requirements" ] && return
-    rm -rf "$compilers"
-    # One package a word.
-    # shellcheck disable=SC2086
-    "$python" -m pip install --disable-pip-version-check --no-deps --target "$compilers" \
-        $requirements >&2 || return
-    printf '%s\n' "$requirements" >"$compilers/installed"
+    if command -v flock >/dev/null 2>&1; then
+        exec 9>"$compilers.lock"
+        flock 9
+    fi
+    if ! [ -f "$compilers/installed" ] || [ "$(cat "$compilers/installed")" != "$requirements" ]; then
+        rm -rf "$compilers"
+        # One package a word.
+        # shellcheck disable=SC2086
+        "$python" -m pip install --disable-pip-version-check --no-deps --target "$compilers" \
+            $requirements >&2 && printf '%s\n' "$requirements" >"$compilers/installed"
+    fi
+    exec 9>&-
+    [ -f "$compilers/installed" ]
 }

@@ -37,7 +37,7 @@ from nope.attention.api import BACKENDS
 from nope.attention.backend import describe
 from nope.attention.cases import Case, Inputs, abstract_inputs, make_inputs
 from nope.attention.flash import Kernel, flash_attention
-from nope.attention.pallas_gpu import PallasGPU
+from nope.attention.pallas_gpu import PallasGpu
 from nope.attention.pallas_gpu.programs import Blocks
 from nope.attention.pallas_tpu import PallasTpu
 
@@ -62,7 +62,7 @@ TUNABLE = {
         },
     ),
     'pallas_gpu': Tunable(
-        lambda name, blocks: PallasGPU(blocks=((name, Blocks(*blocks)),)),
+        lambda name, blocks: PallasGpu(blocks=((name, Blocks(*blocks)),)),
         {
             name: list(itertools.product((32, 64, 128), (32, 64, 128), (4, 8), (1, 2, 3, 4)))
             for name in ('forward', 'd_q', 'd_kv')

@@ -69,14 +69,15 @@ def attention(
       mask: who sees whom; causal by default.
       bias: what is added to the logits by distance (`Alibi`, `Buckets`), or None.
       entropy: whether to compute the entropy too.
-      implementation: 'reference', 'chunked', or None to let the library choose. One that is
-        named runs or raises.
+      implementation: a name of `BACKENDS`, or None to let the library choose. One that is named
+        runs or raises.
 
     Returns:
       AttentionOutput. Softmax, sums, lse and entropy are float32 whatever the input dtype.
 
     Raises:
-      ValueError: shapes, dtypes, mask or bias do not fit together, or no such implementation.
+      ValueError: shapes, dtypes, mask or bias do not fit together, or there is no such
+        implementation, or it cannot run this call.
     """
     check(q_BTNH, k_BSKH, v_BSKH, mask, bias)
     backend = choose(describe(q_BTNH, k_BSKH, mask, bias, entropy), implementation)

@@ -34,6 +34,8 @@ from nope.attention.structure import AttentionOutput, Mask
 # it, which makes exp(hidden - maximum) exactly 0 even in a row that sees nothing.
 HIDDEN = -1e30
 FLOOR = -1e29
+# The log-sum-exp of rows beyond the end, in which no key then has any weight, whatever its bias.
+BEYOND = 1e30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +49,16 @@ class Rules:
     window: int | None
     offset: int | None
     entropy: bool
+
+    @property
+    def behind(self) -> int | None:
+        """A query at position p sees keys as far back as p - behind; None: all of them."""
+        return None if self.window is None else self.window - 1
+
+    @property
+    def ahead(self) -> int | None:
+        """And keys up to p + ahead."""
+        return 0 if self.causal else self.behind
 
 
 class Operands(NamedTuple):
@@ -159,7 +171,13 @@ def _attend_backward(kernel: Kernel, rules: Rules, saved: _Saved, cotangents: At
     )
     if d_out_BTNH is None:
         d_out_BTNH = jnp.zeros_like(out_BTNH)
-    c_BNT = jnp.einsum('BTNH,BTNH->BNT', d_out_BTNH, out_BTNH, preferred_element_type=jnp.float32)
+    c_BNT = jnp.einsum(
+        'BTNH,BTNH->BNT',
+        d_out_BTNH,
+        out_BTNH,
+        precision='highest',
+        preferred_element_type=jnp.float32,
+    )
     if d_lse_BNT is not None:
         c_BNT -= d_lse_BNT
     if d_entropy_BNT is not None and entropy_BNT is not None:

@@ -128,6 +128,8 @@ def _unsupported(call: Call) -> str | None:
         return 'cuDNN has no float32 attention'
     if call.platform == 'gpu' and (call.head_dim > 128 or call.head_dim % 8):
         return f'head dim {call.head_dim} is no multiple of 8 up to 128'
+    if call.platform == 'tpu' and call.dtype == 'float16':
+        return 'TPUs have no float16'
     if call.platform == 'tpu' and (call.queries % _SPLASH_UNIT or call.keys % _SPLASH_UNIT):
         return f'T={call.queries} and S={call.keys} are not both multiples of {_SPLASH_UNIT}'
     return None

@@ -43,7 +43,8 @@ def ring_attention(
     shards of `attention`'s: T queries and S keys of P T and P S, in order along the axis; segment
     ids likewise, the bias whole. `mask.offset` is the position of the first query of them all.
 
-    Returns this device's rows; all outputs as those of `attention` to float32 rounding.
+    Returns this device's rows, as those of `attention` to float32 rounding; with half precision
+    `out` and the gradients are rounded once for every shard before they are summed in float32.
     Raises as `attention`, ValueError for a causal mask without an offset and T != S, and for an
     implementation that is no flash kernel.
     """

@@ -68,8 +68,8 @@ class Mask:
                 f'mask.causal=True without mask.offset needs as many queries as keys, got '
                 f'T={queries} and S={keys}'
             )
-        if self.window is not None and self.window < 1:
-            raise ValueError(f'mask.window is {self.window}; it must be at least 1, or None')
+        if self.window is not None and not 1 <= self.window <= 2**30:
+            raise ValueError(f'mask.window is {self.window}; accepted: 1 to 2**30, or None for all')
         if self.offset is not None and (
             jnp.shape(self.offset) or not jnp.issubdtype(jnp.result_type(self.offset), jnp.integer)
         ):

@@ -7,6 +7,8 @@ large for the device's memory is an error here.
 from __future__ import annotations
 
 import importlib.util
+import os
+import sys
 
 import jax
 import numpy as np
@@ -27,6 +29,7 @@ TARGETS = [
     ('v5p:1x1x1', 'pallas_tpu'),
     ('v6e:1x1', 'pallas_tpu'),
     ('h100', 'mosaic_gpu'),
+    ('h100', 'pallas_gpu'),
     ('h200', 'pallas_gpu'),
 ]
 VECTOR_MEMORY = 128 * 2**20
@@ -52,6 +55,9 @@ def compiled(topology: str, implementation: str, case: Case) -> jax.stages.Compi
     """Forward and backward from every output, the offset an argument."""
     needed = 'libtpu' if topology.startswith('v') else 'jax_cuda13_plugin'
     if importlib.util.find_spec(needed) is None:
+        # Those for GPUs are for Python 3.12 and newer.
+        can_be_had = needed == 'libtpu' or sys.version_info >= (3, 12)
+        assert not ('NOPE_COMPILERS' in os.environ and can_be_had), f'{needed} is missing'
         pytest.skip(f'{needed} is not installed')
     mesh = Mesh(np.array(targets.devices(topology)), ('x',), axis_types=(AxisType.Auto,))
     place = NamedSharding(mesh, PartitionSpec())

@@ -48,6 +48,7 @@ def test_on_a_simulated_tpu() -> None:
         ({'queries': 2**20, 'keys': 2**20, 'window': 4096}, None),
         ({'queries': 2**18, 'keys': 2**18, 'dtype': 'float32'}, 'do not fit into vector memory'),
         ({'queries': 1, 'keys': 2**20, 'offset': 'traced'}, None),
+        ({'head_dim': 512}, 'the head dim is 512'),
         ({'platform': 'gpu'}, 'the device is a gpu'),
     ],
 )

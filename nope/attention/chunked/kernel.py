@@ -18,9 +18,17 @@ import functools
 import jax
 import jax.numpy as jnp
 
+from nope.attention.backend import target_device
 from nope.attention.bias import Bias
 from nope.attention.chunked import decode, layout, passes
-from nope.attention.flash import Gradients, Operands, Rows, Rules, flash_attention
+from nope.attention.flash import (
+    BEYOND,
+    Gradients,
+    Operands,
+    Rows,
+    Rules,
+    flash_attention,
+)
 from nope.attention.plan import Plan
 from nope.attention.structure import AttentionOutput, Mask
 
@@ -68,7 +76,7 @@ class Chunked:
         block_rows = passes.BlockRows(
             q_CBKRH,
             layout.split_q(rows.d_out_BTNH, K, plan),
-            layout.split_rows(rows.lse_BNT, K, plan),
+            layout.split_rows(rows.lse_BNT, K, plan, BEYOND),
             layout.split_rows(rows.c_BNT, K, plan),
             d_entropy_CBKR,
         )
@@ -107,7 +115,7 @@ def _plan(rules: Rules, operands: Operands) -> Plan:
         rows=B * N,
         queries=T,
         keys=operands.k_BSKH.shape[1],
-        backend=jax.default_backend(),
+        backend=target_device()[0],
     )
 
 

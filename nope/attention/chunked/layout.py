@@ -92,11 +92,12 @@ def join_rows(rows_CBKR: jax.Array, plan: Plan) -> jax.Array:
     return rows_BKGCT.reshape(B, -1, C * plan.q_block)[..., : plan.queries]
 
 
-def split_rows(rows_BNT: jax.Array, kv_heads: int, plan: Plan) -> jax.Array:
-    """[B, N, T] -> [C, B, K, R]."""
+def split_rows(rows_BNT: jax.Array, kv_heads: int, plan: Plan, beyond: float = 0.0) -> jax.Array:
+    """[B, N, T] -> [C, B, K, R], rows beyond the end filled with `beyond`."""
     B, N, T = rows_BNT.shape
     C, K = plan.q_blocks, kv_heads
-    padded_BNT = jnp.pad(rows_BNT, [(0, 0), (0, 0), (0, plan.padded_queries - T)])
+    widths = [(0, 0), (0, 0), (0, plan.padded_queries - T)]
+    padded_BNT = jnp.pad(rows_BNT, widths, constant_values=beyond)
     rows_BKGCT = padded_BNT.reshape(B, K, N // K, C, plan.q_block)
     return rows_BKGCT.transpose(3, 0, 1, 2, 4).reshape(C, B, K, -1)
 

@@ -34,7 +34,6 @@ from nope.attention.mosaic_gpu.parts import (
     load_global,
     plgpu,
     products,
-    reach,
     span_of,
     sweep,
     tiles,
@@ -120,7 +119,7 @@ def attention_query_gradient(
     batch, head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
     tile = shape.queries // TILE - 1 - lax.axis_index('tile')
     position = (rules.offset if offset is None else offset[0]) + tile * TILE
-    span = span_of(position, *reach(rules), shape.real_keys, KEYS)
+    span = span_of(position, rules.behind, rules.ahead, shape.real_keys, KEYS)
 
     def queries_of(warpgroup):
         return pl.ds(tile * TILE + warpgroup * ROWS, ROWS)
@@ -250,8 +249,7 @@ def attention_key_gradients(
     tile = lax.axis_index('tile')  # under a causal rule the first tiles have most to do
     first_position = rules.offset if offset is None else offset[0]
     # What a key is seen from is what a query sees, in the other direction.
-    behind, ahead = reach(rules)
-    span = span_of(tile * TILE - first_position, ahead, behind, shape.queries, QUERIES)
+    span = span_of(tile * TILE - first_position, rules.ahead, rules.behind, shape.queries, QUERIES)
 
     def keys_of(warpgroup):
         return pl.ds(tile * TILE + warpgroup * ROWS, ROWS)

@@ -33,7 +33,6 @@ from nope.attention.mosaic_gpu.parts import (
     load_global,
     plgpu,
     products,
-    reach,
     span_of,
     sweep,
     tiles,
@@ -107,7 +106,7 @@ def attention_forward(
     # Under a causal rule the last tiles have most to do: they go first.
     tile = shape.queries // TILE - 1 - lax.axis_index('tile')
     position = (rules.offset if offset is None else offset[0]) + tile * TILE
-    span = span_of(position, *reach(rules), shape.real_keys, BLOCK)
+    span = span_of(position, rules.behind, rules.ahead, shape.real_keys, BLOCK)
 
     def queries_of(warpgroup):
         return pl.ds(tile * TILE + warpgroup * ROWS, ROWS)

@@ -35,7 +35,6 @@ MEMORY = COMPUTE  # index of the warpgroup that copies
 COMPUTE_REGISTERS, MEMORY_REGISTERS = 232, 40
 _SHARED_MEMORY = 200 * 1024  # of 227 KiB, the rest for numbers by row and barriers
 
-_FAR = 2**30  # further than any key, and positions can be added to it
 LOG2E, LN2 = math.log2(math.e), math.log(2)
 
 # How wgmma's results lie in the registers, and one number a row or a column of them.
@@ -79,12 +78,6 @@ class Span(NamedTuple):
     first: jax.Array | int
     whole: tuple[jax.Array | int, jax.Array | int]
     end: jax.Array | int
-
-
-def reach(rules: Rules) -> tuple[int | None, int | None]:
-    """How many keys before and after its own position a query sees; None for all."""
-    behind = None if rules.window is None else min(rules.window, _FAR) - 1
-    return behind, 0 if rules.causal else behind
 
 
 def span_of(
@@ -155,7 +148,7 @@ def visible(
     # Compared by key: those of a thread are as many numbers as it has columns, and not as many as
     # it has logits, which would be more registers than there are.
     k_index = plgpu.broadcasted_iota(jnp.int32, size, 1 - q_axis, layout=_MATRIX)
-    behind, ahead = reach(shape.rules)
+    behind, ahead = shape.rules.behind, shape.rules.ahead
     seen = []
     if behind is not None or ahead is not None:
         q_index = plgpu.broadcasted_iota(jnp.int32, size, q_axis, layout=_MATRIX)
@@ -284,7 +277,7 @@ def launch(
         grid_names=tuple(grid),
         num_threads=COMPUTE + 1,
         thread_name='wg',
-        kernel_name=kernel.__name__.strip('_'),
+        kernel_name=kernel.__name__,
         compiler_params=plgpu.CompilerParams(approx_math=True),
         **extras,
     )

@@ -1,5 +1,5 @@
 """Attention kernels for GPUs from Ampere on."""
 
-from nope.attention.pallas_gpu.kernel import BACKENDS, PallasGPU
+from nope.attention.pallas_gpu.kernel import BACKENDS, PallasGpu
 
-__all__ = ['BACKENDS', 'PallasGPU']
+__all__ = ['BACKENDS', 'PallasGpu']

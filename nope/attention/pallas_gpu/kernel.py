@@ -72,7 +72,7 @@ _BIASED_BLOCKS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class PallasGPU:
+class PallasGpu:
     """A `flash.Kernel`. interpret: run on any device, each program as XLA operations.
 
     blocks: of kernels by name; the others take those measured on the device, if any, or those of
@@ -297,11 +297,11 @@ def _diagonals(problem: Problem, blocks: Blocks) -> tuple[int, int]:
     q_blocks, k_blocks = counts(problem, blocks)
     first, last = 1 - k_blocks, q_blocks - 1
     offset, side = problem.rules.offset, blocks.keys
-    if offset is not None and problem.ahead is not None:
+    if offset is not None and problem.rules.ahead is not None:
         # Distances on diagonal d end at offset + d side + side - 1.
-        first = max(first, -((problem.ahead + offset + side - 1) // side))
-    if offset is not None and problem.behind is not None:
-        last = min(last, (problem.behind - offset + side - 1) // side)
+        first = max(first, -((problem.rules.ahead + offset + side - 1) // side))
+    if offset is not None and problem.rules.behind is not None:
+        last = min(last, (problem.rules.behind - offset + side - 1) // side)
     return first, max(first, last)
 
 
@@ -326,7 +326,7 @@ def _add_diagonals(problem: Problem, d_bias_NDTS: jax.Array, first: int) -> jax.
 
 
 # Before compute capability 8.0, for which XLA has no Triton.
-_OLD = re.compile(r'\b([KMPVT]\d+|GTX|TITAN|RTX 20\d\d|Quadro)\b')
+_OLD = re.compile(r'\b([KMPVT]\d+|GTX|TITAN|GeForce RTX 20\d\d|MX\d+|Quadro)\b')
 
 
 def _unavailable(call: Call) -> str | None:
@@ -348,7 +348,7 @@ def _unsupported(call: Call) -> str | None:
 
 
 BACKENDS = (
-    of_kernel('pallas_gpu', PallasGPU(), _unsupported),
+    of_kernel('pallas_gpu', PallasGpu(), _unsupported),
     # The same kernels, interpreted operation by operation; slow; for tests.
-    of_kernel('pallas_gpu_interpret', PallasGPU(interpret=True), _unavailable),
+    of_kernel('pallas_gpu_interpret', PallasGpu(interpret=True), _unavailable),
 )

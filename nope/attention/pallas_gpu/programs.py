@@ -56,16 +56,6 @@ class Problem:
     def padded_head_dim(self) -> int:
         return max(16, pl.next_power_of_2(self.head_dim))
 
-    @property
-    def behind(self) -> int | None:
-        """A query at position p sees keys as far back as p - behind; None: all of them."""
-        return None if self.rules.window is None else self.rules.window - 1
-
-    @property
-    def ahead(self) -> int | None:
-        """And keys up to p + ahead."""
-        return 0 if self.rules.causal else self.behind
-
 
 class Blocks(NamedTuple):
     """Rows of q and keys that a program works on at a time; its warps, and the loads in flight."""
@@ -167,7 +157,7 @@ def _query_span(problem: Problem, blocks: Blocks, refs: Refs, i: jax.Array) -> S
     """The key blocks that query block i sees."""
     rows = i * blocks.queries, jnp.minimum((i + 1) * blocks.queries, problem.queries) - 1
     first, last = (_offset(problem, refs) + _unfold(problem, row) for row in rows)
-    return _span(first, last, problem.behind, problem.ahead, blocks.keys, problem.keys)
+    return _span(first, last, problem.rules.behind, problem.rules.ahead, blocks.keys, problem.keys)
 
 
 def _column(x: jax.Array) -> jax.Array:
@@ -236,10 +226,10 @@ def _rule(
     seen = []
     if cut:
         distance = _offset(problem, refs) + t - k.at
-        if problem.ahead is not None:
-            seen.append(distance >= -problem.ahead)
-        if problem.behind is not None:
-            seen.append(distance <= problem.behind)
+        if problem.rules.ahead is not None:
+            seen.append(distance >= -problem.rules.ahead)
+        if problem.rules.behind is not None:
+            seen.append(distance <= problem.rules.behind)
         for (at, length), reaches in zip(ends, beyond, strict=True):
             if reaches:
                 seen.append(jnp.broadcast_to(at < length, s.shape))
@@ -414,7 +404,9 @@ def d_kv_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_k_ref: Any, d_v_
     # Key s is seen by the queries at s - ahead to s + behind: the rule seen from the other side.
     first = j * blocks.keys - _offset(problem, refs)
     last = first + blocks.keys - 1
-    span = _span(first, last, problem.ahead, problem.behind, blocks.queries, problem.queries)
+    span = _span(
+        first, last, problem.rules.ahead, problem.rules.behind, blocks.queries, problem.queries
+    )
 
     def head(g, sums):
         return _visit(span, functools.partial(step, g=g), sums)
@@ -459,7 +451,7 @@ def d_line_kernel(
 
     # Whether a diagonal is in sight is the same for all of its pairs.
     nearest = _offset(problem, refs) + diagonal * size - (size - 1)
-    behind, ahead = (_FAR if x is None else x for x in (problem.behind, problem.ahead))
+    behind, ahead = (_FAR if x is None else x for x in (problem.rules.behind, problem.rules.ahead))
     seen = (nearest <= behind) & (nearest + 2 * (size - 1) >= -ahead)
     begin = jnp.maximum(diagonal, 0)
     end = jnp.minimum(pl.cdiv(problem.queries, size), pl.cdiv(problem.keys, size) + diagonal)

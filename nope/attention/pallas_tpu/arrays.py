@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from nope.attention.flash import Operands, Rows, Rules
+from nope.attention.flash import BEYOND, Operands, Rows, Rules
 from nope.attention.plan import Plan
 
 
@@ -94,10 +94,12 @@ def by_head(shape: Shape, operands: Operands, rows: Rows | None = None) -> Array
     )
 
 
-def _pad(array: jax.Array, axis: int, size: int) -> jax.Array:
+def _pad(array: jax.Array, axis: int, size: int, beyond: float = 0.0) -> jax.Array:
     widths = [(0, 0)] * array.ndim
     widths[axis] = 0, size - array.shape[axis]
-    return array if array.shape[axis] == size else jnp.pad(array, widths)
+    if array.shape[axis] == size:
+        return array
+    return jnp.pad(array, widths, constant_values=beyond)
 
 
 def _split_heads(shape: Shape, q_BTNH: jax.Array) -> jax.Array:
@@ -119,13 +121,12 @@ def join_heads(shape: Shape, out: jax.Array) -> jax.Array:
 def _split_rows(shape: Shape, rows: Rows) -> list[jax.Array | None]:
     """[B, N, T] -> [B, heads of the grid, 1, rows]."""
 
-    def split(x_BNT: jax.Array | None) -> jax.Array | None:
+    def split(x_BNT: jax.Array | None, beyond: float = 0.0) -> jax.Array | None:
         if x_BNT is None:
             return None
-        grid = x_BNT.reshape(*shape.grid_heads, 1, -1)
-        return _pad(grid, 3, shape.rows)
+        return _pad(x_BNT.reshape(*shape.grid_heads, 1, -1), 3, shape.rows, beyond)
 
-    return [split(x) for x in (rows.lse_BNT, rows.c_BNT, rows.d_entropy_BNT)]
+    return [split(rows.lse_BNT, BEYOND), split(rows.c_BNT), split(rows.d_entropy_BNT)]
 
 
 def join_rows(shape: Shape, x: jax.Array) -> jax.Array:

@@ -38,6 +38,7 @@ _LANES = 128  # of a vector register, and so the least that rows are padded to
 # that a step holds fit the 16 MiB of vector memory that a program is given by default, next to two
 # buffers for every block of input.
 _BLOCK = 512
+_MOST_HEAD_DIM = 256
 _MOST_STEPS = 2**16  # whose table fits, with some room, into 1 MiB of scalar memory
 
 
@@ -176,6 +177,8 @@ def _steps(T: int, S: int, side: int, window: int | None, halved: bool) -> int:
 def _unsupported(call: Call) -> str | None:
     if call.platform != 'tpu':
         return f'the device is a {call.platform}, not a TPU'
+    if call.head_dim > _MOST_HEAD_DIM:
+        return f'the head dim is {call.head_dim}, its blocks fit up to {_MOST_HEAD_DIM}'
     T, S, halved = call.queries, call.keys, call.causal and call.offset == 'none'
     side = _side(T, S, call.head_dim, call.window, halved)
     if _steps(T, S, side, call.window, halved) > _MOST_STEPS:
