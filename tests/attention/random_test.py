@@ -18,7 +18,7 @@ from tests.attention.contract import QUICK, assert_agrees
 IMPLEMENTATIONS = ['reference', 'chunked', 'pallas_tpu_interpret', 'pallas_gpu_interpret']
 # The same examples everywhere. A shape takes seconds to compile, so none is sought that is simpler.
 SHAPES = settings(
-    max_examples=12, deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate)
+    max_examples=8, deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate)
 )
 VALUES = settings(max_examples=200, deadline=None, derandomize=True)
 KEYS = 24
@@ -54,8 +54,9 @@ def test_any_shape_agrees_with_the_definition(implementation: str) -> None:
     @SHAPES
     @given(cases())
     def agrees(case: Case) -> None:
-        # Up to 256 products a logit: 1e-5 in float32.
-        assert_agrees(implementation, case, slack=5.0 if case.head_dim > 64 else 1.0)
+        # Logits of up to 256 products: 1e-5 in float32. Gradients of slopes and tables are sums over
+        # all pairs, some of terms a hundred times as large: 1e-4.
+        assert_agrees(implementation, case, slack=5.0, gradient_slack=50.0)
 
     agrees()
 
