@@ -58,7 +58,7 @@ def check(plan: Plan, offset: int, tables, *, outer: int) -> None:
     assert np.all(flags[len(used) :] & IDLE)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(plans())
 def test_known_offsets(given_plan: tuple[Plan, int]) -> None:
     plan, offset = given_plan

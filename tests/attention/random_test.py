@@ -54,8 +54,8 @@ def test_any_shape_agrees_with_the_definition(implementation: str) -> None:
     @SHAPES
     @given(cases())
     def agrees(case: Case) -> None:
-        # Logits of up to 256 products: 1e-5 in float32. Gradients of slopes and tables are sums over
-        # all pairs, some of terms a hundred times as large: 1e-4.
+        # Logits of up to 256 products: 1e-5 in float32. Gradients of slopes and tables are sums
+        # over all pairs, some of terms a hundred times as large: 1e-4.
         assert_agrees(implementation, case, slack=5.0, gradient_slack=50.0)
 
     agrees()
