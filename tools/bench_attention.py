@@ -203,10 +203,7 @@ def _wait(call: Callable[[], object]) -> None:
 def compile_for(case: Case, passes: Sequence[str], wanted: Sequence[str], target: str) -> None:
     """Every program of the case for a device that is not there."""
     mesh = Mesh(np.array(targets.devices(target)[:1]), ('x',), axis_types=(AxisType.Auto,))
-    place = NamedSharding(mesh, PartitionSpec())
-    inputs = jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), abstract_inputs(case)
-    )
+    inputs = abstract_inputs(case, NamedSharding(mesh, PartitionSpec()))
     with jax.set_mesh(mesh):
         for kind in passes:
             for name in implementations(case, inputs, kind.endswith('entropy'), wanted):

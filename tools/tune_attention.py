@@ -28,6 +28,7 @@ if '--target' in ' '.join(sys.argv):
     os.environ.setdefault('JAX_PLATFORMS', 'cpu')
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
@@ -125,14 +126,16 @@ def seconds(call: Callable[[], Any]) -> float:
     return _bench.interleaved({'call': timer}, TURNS, 5.0)['call']
 
 
-def write(path: pathlib.Path, entries: dict[tuple[str, str, str, str], list[int]]) -> None:
-    """Adds entries (kernel, pass, bytes, head dim) to the table."""
+def write(
+    path: pathlib.Path, kernel: str, kind_of_pass: str, case: Case, blocks: list[int]
+) -> None:
+    """Adds an entry to the table, and with what it was measured."""
     table = json.loads(path.read_text()) if path.exists() else {}
-    for (kernel, kind_of_pass, itemsize, head_dim), blocks in entries.items():
-        by_pass = table.setdefault(kernel, {}).setdefault(kind_of_pass, {})
-        by_pass.setdefault(itemsize, {})[head_dim] = blocks
-    table['measured_with'] = {'jax': jax.__version__, 'device': jax.devices()[0].device_kind}
-    path.parent.mkdir(exist_ok=True)
+    itemsize, head_dim = str(jnp.dtype(case.dtype).itemsize), str(case.head_dim)
+    by_size = table.setdefault(kernel, {}).setdefault(kind_of_pass, {})
+    by_size.setdefault(itemsize, {})[head_dim] = blocks
+    table.setdefault('jax', {})[kernel] = jax.__version__
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(table, indent=1, sort_keys=True) + '\n')
 
 
@@ -159,7 +162,7 @@ def main() -> None:
     path = options.folder / block_sizes.file_name(chosen[0].device_kind)
     with jax.set_mesh(mesh):
         for case, name in itertools.product(cases, names):
-            inputs = placed(case, mesh)
+            inputs = abstract_inputs(case, NamedSharding(mesh, PartitionSpec()))
             reason = BACKENDS[name].unsupported(
                 describe(inputs.q_BTNH, inputs.k_BSKH, inputs.mask, None, True)
             )
@@ -171,17 +174,8 @@ def main() -> None:
             for kind_of_pass in TUNABLE[name].candidates:
                 blocks = tune(name, kind_of_pass, case, inputs, options.target is None)
                 if blocks is not None:
-                    itemsize, head_dim = str(inputs.q_BTNH.dtype.itemsize), str(case.head_dim)
-                    write(path, {(name, kind_of_pass, itemsize, head_dim): blocks})
+                    write(path, name, kind_of_pass, case, blocks)
                     print(f'{path}: {name} {kind_of_pass} {blocks}', flush=True)
-
-
-def placed(case: Case, mesh: Mesh) -> Inputs:
-    """The case's shapes on the mesh's device."""
-    place = NamedSharding(mesh, PartitionSpec())
-    return jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), abstract_inputs(case)
-    )
 
 
 if __name__ == '__main__':

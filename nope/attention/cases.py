@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Sharding
 
 from nope.attention.bias import Alibi, Bias, Buckets
 from nope.attention.structure import Mask
@@ -36,6 +37,11 @@ class Case:
     window: int | None = None
     offset: int | None = None
     bias: str = 'none'
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int, int, int]:
+        """B, T, S, N, K, H."""
+        return self.batch, self.queries, self.keys, self.heads, self.kv_heads, self.head_dim
 
     @property
     def plain(self) -> bool:
@@ -71,14 +77,7 @@ class Inputs:
 def make_inputs(case: Case, seed: int = 0) -> Inputs:
     """Draws the arrays of `case`; q carries 1 / sqrt(H), so that logits are of order one."""
     rng = np.random.default_rng(seed)
-    B, T, S, N, K, H = (
-        case.batch,
-        case.queries,
-        case.keys,
-        case.heads,
-        case.kv_heads,
-        case.head_dim,
-    )
+    B, T, S, N, K, H = case.sizes
 
     def normal(*shape: int, dtype: str = case.dtype, scale: float = 1.0) -> jax.Array:
         return jnp.asarray(scale * rng.standard_normal(shape, np.float32), dtype)
@@ -95,20 +94,13 @@ def make_inputs(case: Case, seed: int = 0) -> Inputs:
     )
 
 
-def abstract_inputs(case: Case) -> Inputs:
+def abstract_inputs(case: Case, sharding: Sharding | None = None) -> Inputs:
     """Shapes and dtypes of `make_inputs`, for programs that are compiled and not run; an offset
-    among them."""
-    B, T, S, N, K, H = (
-        case.batch,
-        case.queries,
-        case.keys,
-        case.heads,
-        case.kv_heads,
-        case.head_dim,
-    )
+    among them. sharding: where they would lie, all alike."""
+    B, T, S, N, K, H = case.sizes
 
     def array(*shape: int, dtype: str = case.dtype) -> Any:
-        return jax.ShapeDtypeStruct(shape, jnp.dtype(dtype))
+        return jax.ShapeDtypeStruct(shape, jnp.dtype(dtype), sharding=sharding)
 
     ids = (None, None)
     if case.segments != 'none':
@@ -120,7 +112,10 @@ def abstract_inputs(case: Case) -> Inputs:
         mask=Mask(
             case.causal, *ids, case.window, None if case.offset is None else array(dtype='int32')
         ),
-        bias=jax.eval_shape(functools.partial(_make_bias, case)),
+        bias=jax.tree.map(
+            lambda x: array(*x.shape, dtype=x.dtype.name),
+            jax.eval_shape(functools.partial(_make_bias, case)),
+        ),
         d_out_BTNH=array(B, T, N, H, dtype='float32'),
         d_lse_BNT=array(B, N, T, dtype='float32'),
         d_entropy_BNT=array(B, N, T, dtype='float32'),

@@ -60,7 +60,6 @@ def compiled(topology: str, implementation: str, case: Case) -> jax.stages.Compi
         assert not ('NOPE_COMPILERS' in os.environ and can_be_had), f'{needed} is missing'
         pytest.skip(f'{needed} is not installed')
     mesh = Mesh(np.array(targets.devices(topology)), ('x',), axis_types=(AxisType.Auto,))
-    place = NamedSharding(mesh, PartitionSpec())
 
     def run(inputs: Inputs):
         def attend(q, k, v, bias) -> AttentionOutput:
@@ -73,9 +72,7 @@ def compiled(topology: str, implementation: str, case: Case) -> jax.stages.Compi
         d_out_BTNH = inputs.d_out_BTNH.astype(result.out.dtype)
         return result, back(AttentionOutput(d_out_BTNH, inputs.d_lse_BNT, inputs.d_entropy_BNT))
 
-    placed = jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), abstract_inputs(case)
-    )
+    placed = abstract_inputs(case, NamedSharding(mesh, PartitionSpec()))
     with jax.set_mesh(mesh):
         call = describe(placed.q_BTNH, placed.k_BSKH, placed.mask, placed.bias, entropy=True)
         reason = BACKENDS[implementation].unsupported(call)

@@ -22,7 +22,6 @@ from jax.experimental.pallas import tpu as pltpu
 from nope.attention import block_sizes
 from nope.attention.backend import Call, of_kernel
 from nope.attention.flash import Gradients, Operands, Rows, Rules
-from nope.attention.pallas_tpu import schedule
 from nope.attention.pallas_tpu.arrays import Shape, by_head, join_heads, join_rows
 from nope.attention.pallas_tpu.launch import k_spec, q_spec, row_spec, run, stat
 from nope.attention.pallas_tpu.programs import (
@@ -65,8 +64,8 @@ class PallasTpu:
         out, *stats = run(
             shape,
             forward_kernel,
-            schedule.by_query,
             arrays,
+            by_key=False,
             outputs=outputs,
             out_specs=specs,
             scratch=[pltpu.VMEM((shape.head_dim, shape.row_block), jnp.float32), *scratch],
@@ -93,8 +92,8 @@ class PallasTpu:
         d_q, *d_line = run(
             shape,
             query_gradient_kernel,
-            schedule.by_query,
             arrays,
+            by_key=False,
             outputs=outputs,
             out_specs=specs,
             scratch=[accumulator],
@@ -104,8 +103,8 @@ class PallasTpu:
         d_k, d_v = run(
             shape,
             key_gradient_kernel,
-            schedule.by_key,
             arrays,
+            by_key=True,
             outputs=[d_kv, d_kv],
             out_specs=[k_spec(shape, by_key=True)] * 2,
             scratch=[sums, sums],

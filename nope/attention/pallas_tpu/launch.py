@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from nope.attention.pallas_tpu import schedule
 from nope.attention.pallas_tpu.arrays import Arrays, Shape
 from nope.attention.pallas_tpu.programs import Refs, Step
-from nope.attention.pallas_tpu.schedule import Schedule
+from nope.attention.pallas_tpu.schedule import by_key as by_key_blocks
+from nope.attention.pallas_tpu.schedule import by_query as by_query_blocks
 
 
 def stat(shape: Shape) -> Any:
@@ -76,17 +76,17 @@ def _inputs(shape: Shape, arrays: Arrays, *, by_key: bool) -> tuple[Refs, Refs]:
 def run(
     shape: Shape,
     kernel: Callable[..., None],
-    make_schedule: Callable[..., Schedule],
     arrays: Arrays,
     *,
+    by_key: bool,
     outputs: list[jax.ShapeDtypeStruct],
     out_specs: list[pl.BlockSpec],
     scratch: list[Any],
 ) -> list[jax.Array]:
-    """kernel(shape, step, refs, output refs, scratch refs) over the grid of a schedule."""
-    by_key = make_schedule is schedule.by_key
+    """kernel(shape, step, refs, output refs, scratch refs) over the steps by key or by query."""
     static = shape.rules.offset
-    tables = make_schedule(shape.plan, arrays.offset if static is None else static)
+    schedule = by_key_blocks if by_key else by_query_blocks
+    tables = schedule(shape.plan, arrays.offset if static is None else static)
     given, specs = _inputs(shape, arrays, by_key=by_key)
     present = [i for i, array in enumerate(given) if array is not None]
 
