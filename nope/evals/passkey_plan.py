@@ -1,0 +1,136 @@
+"""Passkey retrieval: which prompts are asked, and how many pieces each has (arXiv 2404.12224).
+
+A prompt hides a key of five digits in filler; the model is to repeat it. Lengths are nominal:
+they leave room for the answer and measure each piece alone, which makes the prompt itself about
+4% shorter (`prompt_tokens`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+LENGTHS = 16
+DEPTHS = 10
+TESTS = 10
+
+TASK = (
+    'There is an important info hidden inside a lot of irrelevant text. Find it and memorize '
+    'them. I will quiz you about the important information there.\n'
+)
+FILLER = (
+    ' The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.'
+)
+INFO = '\nThe pass key is {key}. Remember it. {key} is the pass key.\n'
+QUESTION = '\nWhat is the pass key? The pass key is'
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """The tests of one nominal length, in tokens, and one depth, a share of it (0.0 .. 0.9).
+
+    `positions[i]` is where test i hides `keys[i]`, in tokens from the start of the prompt; the
+    filler moves it to an earlier multiple of its own length (`fillers`).
+    """
+
+    length: int
+    depth: float
+    positions: tuple[int, ...]
+    keys: tuple[str, ...]
+
+
+def plan(max_length: int, seed: int = 42) -> tuple[Cell, ...]:
+    """The 160 cells of 10 tests: lengths max_length, ..., max_length / 16, each at 10 depths.
+
+    One stream of numpy's legacy generator serves them all: for every cell, longest first and
+    depths from 0.0, the positions and then the keys. max_length is in tokens; ValueError
+    unless it is a multiple of 16, and at least 160 (a depth is then a token or more).
+    """
+    if max_length % LENGTHS or max_length < LENGTHS * DEPTHS:
+        raise ValueError(
+            f'max_length is {max_length}; it must be a multiple of {LENGTHS}, '
+            f'at least {LENGTHS * DEPTHS}'
+        )
+    generator = np.random.RandomState(seed)
+    cells = []
+    for part in range(LENGTHS, 0, -1):
+        length = part * (max_length // LENGTHS)
+        band = length // DEPTHS
+        for depth in range(DEPTHS):
+            positions = generator.randint(depth * band, (depth + 1) * band, TESTS)
+            keys = generator.randint(10_000, 100_000, TESTS)
+            cells.append(
+                Cell(
+                    length=length,
+                    depth=depth / DEPTHS,
+                    positions=tuple(positions.tolist()),
+                    keys=tuple(map(str, keys.tolist())),
+                )
+            )
+    return tuple(cells)
+
+
+def prompt(key: str, before: int, after: int) -> str:
+    """The text that hides `key` behind `before` and in front of `after` repeats of the filler.
+
+    A tokenizer puts a BOS in front; the answer is the next tokens.
+    """
+    return TASK + before * FILLER + INFO.format(key=key) + after * FILLER + QUESTION
+
+
+@dataclasses.dataclass(frozen=True)
+class PieceCounts:
+    """Tokens of each piece of a prompt, each at least 1, as one tokenizer counts them.
+
+    The protocol measures pieces alone, `task` and `info` with a BOS, and fits its prompts by
+    that (33, 25, 29, 12 and 6 with Llama's tokenizer). Inside a prompt the same pieces take
+    fewer tokens (33, 24, 27, 11 and 6).
+    """
+
+    task: int
+    filler: int
+    info: int
+    question: int
+    answer: int
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value < 1:
+                raise ValueError(f'{field.name} is {value} tokens; it must be at least 1')
+
+
+def repeats(length: int, counts: PieceCounts) -> int:
+    """How often the filler stands in a prompt of nominal `length`, wherever the key is.
+
+    counts: pieces measured alone. ValueError where the other pieces alone are longer.
+    """
+    room = length - counts.task - counts.info - counts.question - counts.answer
+    if room < 0:
+        raise ValueError(
+            f'length {length} is shorter than a prompt without filler, {length - room} tokens'
+        )
+    return room // counts.filler
+
+
+def fillers(length: int, position: int, counts: PieceCounts) -> tuple[int, int]:
+    """Repeats of the filler before and after the key that `position` of a plan asks for.
+
+    length, position: nominal, in tokens; counts: pieces measured alone. The key is never
+    placed inside the task, nor where the question would not fit. ValueError as in `repeats`.
+    """
+    total = repeats(length, counts)
+    latest = length - counts.answer - counts.question - counts.info
+    before = (min(max(position, counts.task), latest) - counts.task) // counts.filler
+    return before, total - before
+
+
+def prompt_tokens(length: int, alone: PieceCounts, in_context: PieceCounts) -> int:
+    """True tokens, BOS included and answer excluded, of every prompt of nominal `length`.
+
+    alone: pieces measured alone, which decide how many there are; in_context: the tokens each
+    has inside a prompt. ValueError as in `repeats`.
+    """
+    pieces = in_context.task + in_context.info + in_context.question
+    return pieces + repeats(length, alone) * in_context.filler

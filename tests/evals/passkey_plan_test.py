@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from nope.evals import passkey_plan
+from nope.evals.passkey_plan import Cell, PieceCounts, fillers, plan, prompt_tokens, repeats
+
+VECTORS = json.loads((pathlib.Path(__file__).parent.parent / 'vectors.json').read_text())
+PLAN = VECTORS['passkey_plan_seed42_max4096']
+COUNTS = VECTORS['passkey_token_counts_llama_tokenizer']
+ALONE = PieceCounts(
+    task=COUNTS['task_with_bos'],
+    filler=COUNTS['garbage_measured_alone'],
+    info=COUNTS['info_measured_with_bos'],
+    question=COUNTS['question_measured_alone'],
+    answer=COUNTS['key'],
+)
+IN_CONTEXT = PieceCounts(
+    task=COUNTS['task_with_bos'],
+    filler=COUNTS['garbage_in_context'],
+    info=COUNTS['info_in_context'],
+    question=COUNTS['question_in_context'],
+    answer=COUNTS['key'],
+)
+LENGTHS = pytest.mark.parametrize('max_length', [4096, 16384, 32768])
+
+
+def test_vector_passkey_plan_seed42_max4096_n_cells() -> None:
+    assert len(plan(4096)) == PLAN['n_cells']
+
+
+@pytest.mark.parametrize(
+    ('index', 'expected'),
+    [*enumerate(PLAN['first3']), (-1, PLAN['last'])],
+    ids=['first3-0', 'first3-1', 'first3-2', 'last'],
+)
+def test_vector_passkey_plan_seed42_max4096(index: int, expected: dict) -> None:
+    assert plan(4096, seed=42)[index] == Cell(
+        length=expected['seq_len'],
+        depth=expected['depth'],
+        positions=tuple(expected['info_positions']),
+        keys=tuple(expected['pass_keys']),
+    )
+
+
+@pytest.mark.parametrize('length', COUNTS['prompt_tokens_for_nominal_length'])
+def test_vector_prompt_tokens_for_nominal_length(length: str) -> None:
+    expected = COUNTS['prompt_tokens_for_nominal_length'][length]
+    assert prompt_tokens(int(length), ALONE, IN_CONTEXT) == expected
+
+
+@LENGTHS
+def test_the_grid_is_16_lengths_from_the_longest_by_10_depths_from_the_start(
+    max_length: int,
+) -> None:
+    lengths = [max_length * part // 16 for part in range(16, 0, -1)]
+    expected = [(length, depth / 10) for length in lengths for depth in range(10)]
+    assert [(cell.length, cell.depth) for cell in plan(max_length)] == expected
+
+
+@LENGTHS
+def test_positions_are_in_the_tenth_of_their_depth(max_length: int) -> None:
+    for cell in plan(max_length):
+        tenth, positions = cell.length // 10, np.array(cell.positions)
+        assert positions.shape == (10,)
+        assert np.all(positions // tenth == round(10 * cell.depth))
+        assert np.all((positions >= 0) & (positions < cell.length))
+
+
+@LENGTHS
+def test_keys_have_five_digits(max_length: int) -> None:
+    for cell in plan(max_length):
+        assert len(cell.keys) == 10
+        assert all(10_000 <= int(key) <= 99_999 and len(key) == 5 for key in cell.keys)
+
+
+def test_the_plan_depends_on_its_seed_and_on_no_other_generator() -> None:
+    assert plan(4096, seed=7) == plan(4096, seed=7) != plan(4096, seed=8)
+    state = np.random.get_state(legacy=False)['state']['key'].copy()
+    plan(4096)
+    np.testing.assert_array_equal(np.random.get_state(legacy=False)['state']['key'], state)
+
+
+def test_values_are_plain_python() -> None:
+    cell = plan(4096)[0]
+    assert {type(x) for x in cell.positions} == {int}
+    assert json.loads(json.dumps(dataclasses.asdict(cell)))['keys'] == list(cell.keys)
+
+
+@pytest.mark.parametrize('max_length', [0, 144, 4100, -4096])
+def test_a_length_that_the_grid_cannot_divide_is_refused(max_length: int) -> None:
+    with pytest.raises(ValueError, match=f'max_length is {max_length}'):
+        plan(max_length)
+
+
+@LENGTHS
+def test_pieces_of_every_prompt_fit(max_length: int) -> None:
+    for cell in plan(max_length):
+        room = cell.length - ALONE.answer
+        for position in cell.positions:
+            before, after = fillers(cell.length, position, ALONE)
+            assert before >= 0
+            assert after >= 0
+            place = ALONE.task + before * ALONE.filler
+            assert place <= max(position, ALONE.task)
+            end = place + ALONE.info + after * ALONE.filler + ALONE.question
+            assert room - ALONE.filler < end <= room
+        assert prompt_tokens(cell.length, ALONE, IN_CONTEXT) <= room
+
+
+@pytest.mark.parametrize(
+    ('position', 'before'),
+    [(0, 0), (33, 0), (57, 0), (58, 1), (209, 7), (255, 7)],
+)
+def test_the_key_stands_where_whole_fillers_end(position: int, before: int) -> None:
+    assert fillers(256, position, ALONE) == (before, 7 - before)
+
+
+def test_repeats_do_not_depend_on_the_position() -> None:
+    for length in (80, 104, 105, 256, 4096):
+        assert repeats(length, ALONE) == (length - 80) // 25
+        assert {sum(fillers(length, position, ALONE)) for position in range(length)} == {
+            repeats(length, ALONE)
+        }
+
+
+@pytest.mark.parametrize('length', [0, 64, 79])
+def test_a_length_without_room_is_refused(length: int) -> None:
+    with pytest.raises(ValueError, match=rf'length {length} is shorter .* 80 tokens'):
+        repeats(length, ALONE)
+    with pytest.raises(ValueError, match='shorter'):
+        fillers(length, 0, ALONE)
+
+
+@pytest.mark.parametrize('field', ['task', 'filler', 'info', 'question', 'answer'])
+def test_a_piece_without_tokens_is_refused(field: str) -> None:
+    with pytest.raises(ValueError, match=f'{field} is 0'):
+        dataclasses.replace(ALONE, **{field: 0})
+
+
+def test_a_prompt_is_its_pieces_in_order() -> None:
+    pieces = passkey_plan.prompt('12345', 2, 1).split(passkey_plan.FILLER)
+    assert pieces == [
+        'There is an important info hidden inside a lot of irrelevant text. Find it and memorize '
+        'them. I will quiz you about the important information there.\n',
+        '',
+        '\nThe pass key is 12345. Remember it. 12345 is the pass key.\n',
+        '\nWhat is the pass key? The pass key is',
+    ]
