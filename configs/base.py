@@ -31,11 +31,13 @@ def experiment(name: str, size: str) -> ConfigDict:
             'data': data.at(size),
             'train': _train(size),
             'search': _search(size),
+            'finetune': _finetune(size),
             'evaluation': _evaluation(size),
             'grid': _grid(size),
             'compute': _compute(size),
             'runs': {},
             'evals': {},
+            'exports': {},
             'figure': {'kind': ''},
         }
     )
@@ -95,6 +97,8 @@ def _search(size: str) -> dict:
     return {
         'form': 'constant',
         'times': (2.0,),
+        'target': 0,  # tokens; `shares` of it take the place of `times`
+        'shares': (1.0,),
         'batch_size': 8,
         'steps': 200,
         'learning_rate': 0.1,
@@ -111,6 +115,31 @@ def _search(size: str) -> dict:
         'start': 1.0,
         'start_from': '',  # a grid among the evals: its best scale takes the place of `start`
         'data_seed': 314,
+    }
+
+
+def _finetune(size: str) -> dict:
+    """Fine-tuning of all parameters at a longer length, as the paper's baselines are: 200 steps
+    ("fair") of 8 sequences, cosine to a tenth."""
+    del size
+    return {
+        'times': (2.0,),
+        'target': 0,
+        'shares': (1.0,),
+        'batch_size': 8,
+        'steps': 200,
+        'learning_rate': 1e-4,
+        'schedule': 'cosine',
+        'warmup_share': 0.1,
+        'end_share': 0.1,
+        'tail_share': 0.25,
+        'b1': 0.9,
+        'b2': 0.95,
+        'epsilon': 1e-8,
+        'weight_decay': 0.0,
+        'decayed': 'all',
+        'clip': 1.0,
+        'data_seed': 42,
     }
 
 

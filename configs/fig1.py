@@ -14,7 +14,7 @@ from configs import base, models, pieces
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig1', size)
     times = 2.0 if size == 'paper' else 4.0
-    config.runs = {'nope': {}, 'rope': {'model': {'position': models.ROTARY}}}
+    config.runs = {'nope': pieces.base(), 'rope': pieces.base(models.ROTARY)}
     config.evals = {
         'nope': {'run': 'nope', 'times': times},
         'rope': {'run': 'rope', 'times': times},

@@ -8,7 +8,7 @@ and small: four times, and scales up to 1.6, since small models want larger ones
 
 from ml_collections import ConfigDict
 
-from configs import base, models
+from configs import base, models, pieces
 
 
 def get_config(size: str = 'quick') -> ConfigDict:
@@ -19,7 +19,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'nope': (0.9, 1.0, 1.1, 1.2) if paper else (0.8, 1.0, 1.3, 1.6),
         'rope': (0.8, 1.0, 1.2, 1.4) if paper else (0.8, 1.0, 1.3, 1.6),
     }
-    config.runs = {'nope': {}, 'rope': {'model': {'position': models.ROTARY}}}
+    config.runs = {'nope': pieces.base(), 'rope': pieces.base(models.ROTARY)}
     panels = []
     for run, title in (('nope', 'NoPE'), ('rope', 'RoPE')):
         curves = []

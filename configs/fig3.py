@@ -14,7 +14,7 @@ TIMES = 2.0
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig3', size)
-    config.runs = {'nope': {}}
+    config.runs = {'nope': pieces.base()}
     headscale = pieces.add_headscale(config, TIMES)
     config.evals['nope'] = {'run': 'nope', 'times': TIMES}
     config.evals['headscale'] = {'run': headscale, 'times': TIMES}

@@ -14,7 +14,7 @@ TIMES = 4.0
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig4', size)
-    config.runs = {'nope': {}}
+    config.runs = {'nope': pieces.base()}
     headscale = pieces.add_headscale(config, TIMES)
     config.evals['uniform'] = {'run': 'nope', 'times': TIMES, **pieces.uniform(config, TIMES)}
     config.evals['headscale'] = {'run': headscale, 'times': TIMES}

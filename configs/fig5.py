@@ -14,7 +14,7 @@ TIMES = 4.0
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig5', size)
-    config.runs = {'nope': {}}
+    config.runs = {'nope': pieces.base()}
     headscale = pieces.add_headscale(config, TIMES)
     config.evals['headscale'] = {'run': headscale, 'times': TIMES}
     config.figure = {'kind': 'scale_entropy', 'record': 'headscale', 'label': 'HeadScale'}

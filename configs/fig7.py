@@ -8,7 +8,7 @@ Up to eight times the training length, after a fifth of the training and after a
 
 from ml_collections import ConfigDict
 
-from configs import base
+from configs import base, pieces
 
 TIMES = 8.0
 EARLY = 0.2  # share of the training steps; among train.keep
@@ -16,7 +16,7 @@ EARLY = 0.2  # share of the training steps; among train.keep
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig7', size)
-    config.runs = {'nope': {}}
+    config.runs = {'nope': pieces.base()}
     # The best scale of a single position is noisy: more windows than a search needs.
     small_scale = {'high': 2.6, 'increment': 0.025, 'windows': 640}
     fine = {'increment': 0.01} if size == 'paper' else small_scale

@@ -18,7 +18,7 @@ SEARCHED = (1.5, 2.0, 3.0, 4.0)
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig_dynamic', size)
     config.seeds = (0, 1, 2)
-    config.runs = {'nope': {}}
+    config.runs = {'nope': pieces.base()}
     measured = {'base': 'nope'}
     for times in (4.0, 8.0):
         name = pieces.add_headscale(config, times)

@@ -1,19 +1,23 @@
 """Model shapes of the three sizes."""
 
-NOPE = {'kind': 'none', 'base': 10_000.0, 'scaling': 'none', 'factor': 2.0}
-ROTARY = {'kind': 'rotary'}
-DYNAMIC_NTK = {'kind': 'rotary', 'scaling': 'dynamic_ntk', 'factor': 2.0}
+NOPE = {'kind': 'none'}
+ROTARY = {'kind': 'rotary', 'base': 10_000.0}
+ALIBI = {'kind': 'alibi'}
+DYNAMIC_NTK = {**ROTARY, 'scaling': {'kind': 'dynamic_ntk', 'factor': 2.0}}
 
+EXECUTION: dict = {
+    'dtype': 'float32',
+    'remat': 'none',
+    'attention': '',
+    'unroll': 0,  # no loop over so few layers: a step is a tenth to a quarter faster on CPU
+}
 _COMMON: dict = {
     'head_dim': 0,  # 0: width / heads
     'vocab_size': 0,  # 0: the tokenizer's
     'position': NOPE,
     'tied_head': False,
     'norm_epsilon': 1e-5,
-    'dtype': 'float32',
-    'remat': 'none',
-    'attention': '',
-    'unroll': 0,  # no loop over so few layers: a step is a tenth to a quarter faster on CPU
+    **EXECUTION,
 }
 
 _SHAPES: dict[str, dict] = {
@@ -36,3 +40,8 @@ _SHAPES: dict[str, dict] = {
 def at(size: str) -> dict:
     """The `model` section at a size."""
     return _COMMON | _SHAPES[size]
+
+
+def rotary(scaling: str, factor: float) -> dict:
+    """Rotary positions under a rule of scaling that has a factor."""
+    return {**ROTARY, 'scaling': {'kind': scaling, 'factor': factor}}

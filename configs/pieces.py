@@ -7,6 +7,12 @@ from ml_collections import ConfigDict
 PAPER_STARTS = {2.0: 1.2, 4.0: 1.6, 8.0: 1.7, 9.0: 1.7}
 
 
+def base(position: dict | None = None) -> dict:
+    """A pre-trained model: NoPE, or with another encoding. `init` may name a checkpoint to take in
+    its place (hf:DIR, a Hugging Face directory; `train.length=0` then takes its length)."""
+    return {'init': ''} if position is None else {'init': '', 'model': {'position': position}}
+
+
 def is_paper(config: ConfigDict) -> bool:
     return config.name.endswith('_paper')
 

@@ -16,20 +16,24 @@ import numpy as np
 
 from experiments.spec import (
     EvalSpec,
+    ExportSpec,
     GridSpec,
+    ImportSpec,
     LengthsSpec,
     PositionsSpec,
     RunSpec,
+    Source,
     Windows,
     eval_slug,
     identifier,
     identity,
 )
 from experiments.workspace import Workspace, check_claim, claim
-from nope import data, progress, records, sharding
+from nope import data, interop, progress, records, sharding
 from nope.checkpoint import Checkpoints
 from nope.evals import lengths, positions, scale_grid
 from nope.files import exclusive, read_json, write_json
+from nope.identity import first_difference
 from nope.model import ModelConfig
 from nope.model.lam import neutral
 from nope.records import Records
@@ -63,15 +67,20 @@ class Lab:
 
     # Runs
 
-    def finished(self, spec: RunSpec) -> bool:
+    def finished(self, spec: Source) -> bool:
         """Whether the run is whole. ValueError where its folder holds another one."""
+        if isinstance(spec, ImportSpec):
+            return True
         folder = self.workspace.run(spec.slug())
         if folder.exists():
             check_claim(folder, identity(spec))
         return read_json(folder / 'done.json') is not None
 
-    def ensure_run(self, spec: RunSpec) -> pathlib.Path:
-        """The run's folder, trained first where it is not; what it needs is made before it."""
+    def ensure_run(self, spec: Source) -> pathlib.Path:
+        """The run's folder, trained first where it is not; what it needs is made before it. Of an
+        imported model, its directory."""
+        if isinstance(spec, ImportSpec):
+            return pathlib.Path(spec.path)
         folder = self.workspace.run(spec.slug())
         if self.finished(spec):
             return folder
@@ -110,11 +119,10 @@ class Lab:
                 variables = fresh_variables(spec.model, self._mesh, spec.seed)
             else:
                 variables = self.variables(spec.init)
-            if spec.init is None and coefficient is None:
+            if coefficient is None:
                 return variables
-            lam_LN = neutral(spec.model.lam, spec.model.layers, spec.model.heads)
-            if coefficient is not None:
-                lam_LN = jnp.full_like(lam_LN, coefficient)
+            neutral_LN = neutral(spec.model.lam, spec.model.layers, spec.model.heads)
+            lam_LN = jnp.full_like(neutral_LN, coefficient)
             return with_lam(variables, jax.device_put(lam_LN, lam_of(variables).sharding))
 
         return initial
@@ -133,9 +141,16 @@ class Lab:
             should_stop=self._should_stop,
         )
 
+    def variables(self, spec: Source, step: int | None = None) -> Variables:
+        """Parameters and lambda of a finished run or an imported model."""
+        return self._variables(spec, step)
+
     @functools.lru_cache(maxsize=2)  # noqa: B019 (a lab lives as long as the process)
-    def variables(self, spec: RunSpec, step: int | None = None) -> Variables:
-        """Parameters and lambda of a finished run."""
+    def _variables(self, spec: Source, step: int | None) -> Variables:
+        if isinstance(spec, ImportSpec):
+            directory = interop.open_directory(pathlib.Path(spec.path))
+            log.info('reading %d tensors from %s', len(directory.tensors), spec.path)
+            return interop.load(directory, spec.model, self._mesh, progress=self._bar('import'))
         folder = self.ensure_run(spec)
         target = abstract_variables(spec.model, self._mesh)
         with Checkpoints(
@@ -144,7 +159,11 @@ class Lab:
             keep=self._compute.keep,
             permanent=spec.train.keep_steps,
         ) as checkpoints:
-            return checkpoints.restore_variables(target, step)
+            if spec.init is None or not spec.searches:
+                return checkpoints.restore_variables(target, step)
+            # The rest is what the search began from, and is in memory but once.
+            found = checkpoints.restore_variables({'lam': target['lam']}, step)
+        return {**self.variables(spec.init), **found}
 
     # Data
 
@@ -167,7 +186,7 @@ class Lab:
         check_divisible(spec.train, compute_for(spec, self._compute), self._mesh)
         next(self._batches(spec, 0))
 
-    def blocks(self, run: RunSpec, windows: Windows) -> tuple[np.ndarray, dict[str, Any]]:
+    def blocks(self, run: Source, windows: Windows) -> tuple[np.ndarray, dict[str, Any]]:
         """Blocks [windows, length + 1] and what to say of them."""
         found = data.eval_blocks(
             run.data,
@@ -187,6 +206,38 @@ class Lab:
             )
         blocks = np.ascontiguousarray(found.tokens[:, -(windows.length + 1) :])
         return blocks, {'documents': found.documents}
+
+    # Exports
+
+    def exported(self, spec: ExportSpec) -> bool:
+        """Whether the directory is there. ValueError where it holds another model."""
+        folder = self.workspace.export(spec.slug())
+        found = read_json(folder / interop.EXPORT_FACTS)
+        if found is None:
+            return False
+        different = first_difference(identity(spec), found['origin'].get('identity'))
+        if different:
+            raise ValueError(f'{folder} holds another model: {different}')
+        return True
+
+    def ensure_export(self, spec: ExportSpec) -> pathlib.Path:
+        """The Hugging Face directory, written first where it is missing."""
+        folder = self.workspace.export(spec.slug())
+        if self.exported(spec):
+            return folder
+        variables = self.variables(spec.run)
+        with exclusive(folder.parent / f'.{folder.name}.lock'):
+            if not self.exported(spec):
+                log.info('writing %s', folder)
+                interop.save(
+                    folder,
+                    variables,
+                    spec.described,
+                    export=spec.export,
+                    tokenizer=spec.tokenizer,
+                    origin={'run': spec.run.slug(), 'identity': identity(spec)},
+                )
+        return folder
 
     # Evaluations
 
@@ -249,7 +300,7 @@ class Lab:
             **self._execution(spec.windows),
         )
         facts |= {
-            'position': model.position.describe(),
+            'position': model.describe_position(),
             'scale_value': 1.0 if scale is None and not spec.run.searches else scale,
             'scale': f'{scale:g}' if scale is not None else _searched(spec.run),
         }
@@ -267,9 +318,9 @@ class Lab:
             progress=self._bar('loss by length'),
             **self._execution(spec.windows),
         )
-        return found, facts
+        return found, facts | {'position': spec.model.describe_position()}
 
-    def _scaled(self, run: RunSpec, step: int | None, scale: float | None) -> Variables:
+    def _scaled(self, run: Source, step: int | None, scale: float | None) -> Variables:
         """The run's variables, with a uniform scale in place of its lambda if given."""
         variables = self.variables(run, step)
         if scale is None:
@@ -295,21 +346,34 @@ class Lab:
 
     def _attributes(self, spec: EvalSpec) -> dict[str, Any]:
         """Facts for captions and claims."""
-        run, base = spec.run, spec.run.init or spec.run
-        step = getattr(spec, 'step', None) or run.train.steps
-        step_of_base = step if run.init is None else base.train.steps
+        run = spec.run
         return {
             'run_id': identifier(run),
+            **_training(run, getattr(spec, 'step', None)),
             'model': describe_model(run.model),
-            'position': run.model.position.describe(),
+            'position': run.model.describe_position(),
             'data': data.describe(run.data),
             'token': 'byte' if run.data.tokenizer == 'bytes' else 'token',
             'split': spec.windows.split,
             'train_length': run.train_length,
-            'train_tokens': base.train.batch_size * base.train.block * step_of_base,
             'seed': run.seed,
-            'step': step,
         }
+
+
+def _training(run: Source, step: int | None) -> dict[str, Any]:
+    """How a model was trained: tokens and steps of the pre-training, and what came after it."""
+    if isinstance(run, ImportSpec):
+        return {'origin': run.origin, 'train_tokens': None, 'step': 0}
+    done = step or run.train.steps
+    if run.init is None:
+        return {'train_tokens': run.train.batch_size * run.train.block * done, 'step': done}
+    facts = _training(run.init, None) | {'step': done}
+    if run.fine_tunes:
+        facts['tuning'] = (
+            f'fine-tuned for {done:,} steps of {run.train.batch_size} sequences of '
+            f'{run.train.block:,}'
+        )
+    return facts
 
 
 def compute_for(spec: RunSpec, compute: Compute) -> Compute:
@@ -324,7 +388,7 @@ def eval_batch(batch_tokens: int, length: int, mesh: jax.sharding.Mesh) -> int:
 
 def describe_model(model: ModelConfig) -> str:
     """'NoPE, 4 layers, width 64, 4 heads, 222k parameters'."""
-    position = model.position.describe()
+    position = model.describe_position()
     size = model.parameters
     count = f'{size / 1e6:.3g}M' if size >= 1e6 else f'{round(size / 1e3)}k'
     if size >= 1e9:
@@ -335,8 +399,8 @@ def describe_model(model: ModelConfig) -> str:
     )
 
 
-def _searched(run: RunSpec) -> str:
-    if not run.searches:
+def _searched(run: Source) -> str:
+    if isinstance(run, ImportSpec) or not run.searches:
         return '1'
     name = {'Constant': 'HeadScale', 'LogLength': 'log-length'}[type(run.model.lam).__name__]
     return f'{name} at {run.train.block}'

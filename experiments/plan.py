@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from experiments.lab import Lab
-from experiments.spec import EvalSpec, RunSpec, eval_slug, needs
+from experiments.spec import EvalSpec, ImportSpec, RunSpec, Source, eval_slug, needs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,8 +30,8 @@ def make_plan(lab: Lab, evals: Iterable[EvalSpec]) -> Plan:
     """Walks what the evaluations need and asks the lab what of it is there."""
     there: dict[RunSpec | EvalSpec, bool] = {}
 
-    def visit(spec: RunSpec | EvalSpec) -> None:
-        if spec in there:
+    def visit(spec: Source | EvalSpec) -> None:
+        if isinstance(spec, ImportSpec) or spec in there:
             return
         done = lab.finished(spec) if isinstance(spec, RunSpec) else lab.measured(spec)
         for part in () if done else needs(spec):

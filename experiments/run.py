@@ -63,6 +63,8 @@ def main(argv: Sequence[str]) -> int:
         plan = make_plan(lab, experiment.evals.values())
         log.info('%s', plan.describe())
         prepare(lab, plan)
+        for export in experiment.exports:
+            lab.exported(export)
         claim(figure, config)  # only now: what cannot be made takes no name
     except (ValueError, FileNotFoundError, CheckpointError) as error:
         return _bad_input(error)
@@ -77,6 +79,8 @@ def main(argv: Sequence[str]) -> int:
     sources = {name: workspace.records(eval_slug(spec)) for name, spec in experiment.evals.items()}
     draw.write_inputs(figure, experiment.name, experiment.figure, sources)
     print(draw.draw(figure))
+    for export in experiment.exports:
+        print(lab.ensure_export(export))
     return 0
 
 

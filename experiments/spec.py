@@ -1,20 +1,23 @@
 """What an experiment is: frozen values for runs and evaluations, and their identity.
 
-A run is whatever ends in a checkpoint: pre-training, or a search of lambda on top of
-another run. An evaluation turns a run into records. Both are identified by a hash of what
-determines their result, so that figures share them and nothing is done twice.
+A run is whatever ends in a checkpoint: pre-training, or fine-tuning or a search of lambda on top
+of another run or of an imported model. An evaluation turns a model into records. All are
+identified by a hash of what determines their result, so that figures share them and nothing is
+done twice.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import pathlib
 from typing import Any
 
 from nope import data
 from nope.data import DataConfig
 from nope.evals.scale_grid import Grid
-from nope.identity import digest, plain
+from nope.identity import added_later, digest, execution_fields, plain
+from nope.interop import Described, Export
 from nope.model import ModelConfig
 from nope.model.lam import Constant
 from nope.positions import Position
@@ -44,10 +47,39 @@ class Windows:
 
 
 @dataclasses.dataclass(frozen=True)
+class ImportSpec:
+    """A model of another library, read from a Hugging Face directory.
+
+    path: where it is. fingerprint: which it is (`nope.interop.fingerprint`). data, seed: of the
+    windows it is measured on. train_length: the length it was trained at. dtype: of its tensors.
+    """
+
+    path: str = dataclasses.field(metadata={'identity': False})
+    fingerprint: str
+    model: ModelConfig
+    data: DataConfig
+    seed: int
+    train_length: int
+    dtype: str
+    searches = False
+    init = None
+
+    @property
+    def origin(self) -> str:
+        """The directory's name."""
+        return pathlib.Path(self.path).resolve().name
+
+    def slug(self) -> str:
+        """Readable folder name that is unique to the model."""
+        shape = f'{self.model.layers}x{self.model.width}'
+        return f'import-{_slugged(self.model)}-{shape}-{identifier(self)}'
+
+
+@dataclasses.dataclass(frozen=True)
 class RunSpec:
     """One training.
 
-    init: the run whose parameters are taken over; None for fresh ones.
+    init: the run or imported model whose parameters are taken over; None for fresh ones.
     lam_start: coefficient every head starts from, or the grid whose best scale it is;
         None for the form's neutral one.
     seed: of the fresh parameters. data_seed: of the order of examples.
@@ -59,7 +91,7 @@ class RunSpec:
     seed: int
     data_seed: int
     train_length: int
-    init: RunSpec | None = None
+    init: RunSpec | ImportSpec | None = None
     lam_start: float | GridSpec | None = None
 
     def __post_init__(self) -> None:
@@ -81,23 +113,30 @@ class RunSpec:
     def searches(self) -> bool:
         return self.train.optimizer.trains == 'lam'
 
+    @property
+    def fine_tunes(self) -> bool:
+        return self.init is not None and not self.searches
+
     def slug(self) -> str:
         """Readable folder name that is unique to the run."""
         if self.searches:
             form = type(self.model.lam).__name__.lower()
             kind = f'search-{form}-{"-".join(map(str, self.train.lengths))}'
         else:
-            position = self.model.position.describe().split(',')[0]
-            kind = f'{"nope" if position == "none" else position}-{self.train.block}'
+            kind = f'{_slugged(self.model)}-{self.train.block}'
+            kind = f'tuned-{kind}' if self.fine_tunes else kind
         shape = f'{self.model.layers}x{self.model.width}'
         return f'{kind}-{shape}-seed{self.seed}-{identifier(self)}'
+
+
+Source = RunSpec | ImportSpec  # where a model comes from
 
 
 @dataclasses.dataclass(frozen=True)
 class GridSpec:
     """UniformScale on a grid (see `nope.evals.scale_grid`). step: None for the last."""
 
-    run: RunSpec
+    run: Source
     windows: Windows
     grid: Grid
     step: int | None = None
@@ -116,7 +155,7 @@ class PositionsSpec:
     position: another position encoding than the run was trained with.
     """
 
-    run: RunSpec
+    run: Source
     windows: Windows
     scale: float | GridSpec | None = None
     position: Position | None = None
@@ -128,31 +167,77 @@ class PositionsSpec:
         """The run's, with the scale and the position encoding it is measured with."""
         model = self.run.model if self.scale is None else _uniform(self.run.model)
         if self.position is not None:
-            model = dataclasses.replace(model, position=self.position)
+            model = model.with_position(self.position)
         return model
 
 
 @dataclasses.dataclass(frozen=True)
 class LengthsSpec:
-    """Loss against window length. scales: a grid for every length, or none for the run's own."""
+    """Loss against window length.
 
-    run: RunSpec
+    scales: a grid for every length, or none for the run's own lambda. position: another position
+    encoding than the run was trained with.
+    """
+
+    run: Source
     windows: Windows
     lengths: tuple[int, ...]
     scales: tuple[GridSpec, ...] = ()
+    position: Position | None = added_later(None)
     kind = 'lengths'
 
     @property
     def model(self) -> ModelConfig:
-        return _uniform(self.run.model) if self.scales else self.run.model
+        """The run's, with the scales and the position encoding it is measured with."""
+        model = _uniform(self.run.model) if self.scales else self.run.model
+        return model if self.position is None else model.with_position(self.position)
 
 
 EvalSpec = GridSpec | PositionsSpec | LengthsSpec
 
 
-def needs(spec: RunSpec | EvalSpec) -> tuple[RunSpec | EvalSpec, ...]:
+@dataclasses.dataclass(frozen=True)
+class ExportSpec:
+    """A model as a Hugging Face directory (see `nope.interop.save`).
+
+    name: of the directory.
+    """
+
+    name: str
+    run: Source
+    export: Export
+
+    @property
+    def tokenizer(self) -> str:
+        """Whose files go with the weights: those of an imported model, else of the data."""
+        source: Source | None = self.run
+        while source is not None:
+            if isinstance(source, ImportSpec):
+                return source.path
+            source = source.init
+        return self.run.data.tokenizer
+
+    @property
+    def described(self) -> Described:
+        """The model, and what a config.json says of it."""
+        tokenizer = data.load_tokenizer(self.run.data.tokenizer)
+        return Described(
+            self.run.model,
+            self.run.train_length,
+            self.export.dtype,
+            tokenizer.bos_id,
+            tokenizer.eos_id,
+        )
+
+    def slug(self) -> str:
+        return f'{self.name}-{identifier(self)}'
+
+
+def needs(spec: Source | EvalSpec) -> tuple[Source | EvalSpec, ...]:
     """What has to be there before `spec` can be made, without what that needs in turn."""
-    wanted: tuple[RunSpec | EvalSpec | float | None, ...]
+    wanted: tuple[Source | EvalSpec | float | None, ...]
+    if isinstance(spec, ImportSpec):
+        return ()
     if isinstance(spec, RunSpec):
         wanted = (spec.init, spec.lam_start)
     elif isinstance(spec, GridSpec):
@@ -168,13 +253,13 @@ def eval_slug(spec: EvalSpec) -> str:
     return f'{spec.kind}-{spec.windows.length}-{identifier(spec)}'
 
 
-def identifier(spec: RunSpec | EvalSpec) -> str:
+def identifier(spec: Source | EvalSpec | ExportSpec) -> str:
     """Twelve hex digits of the hash of `identity(spec)`."""
     return digest(identity(spec))
 
 
 @functools.lru_cache(maxsize=1024)
-def identity(spec: RunSpec | EvalSpec) -> dict[str, Any]:
+def identity(spec: Source | EvalSpec | ExportSpec) -> dict[str, Any]:
     """JSON-able content of a spec: what determines its result and nothing else."""
     return {'version': VERSION, **plain(spec, {DataConfig: data.identity})}
 
@@ -184,8 +269,20 @@ def _uniform(model: ModelConfig) -> ModelConfig:
     return dataclasses.replace(model, lam=Constant())
 
 
+def _slugged(model: ModelConfig) -> str:
+    """'nope', 'rotary', 'alibi', 'rotary-nope': the kinds of layers, for a folder's name."""
+    kinds = (kind.position.describe().split(',')[0] for kind in model.kinds)
+    names = ('nope' if kind == 'none' else kind for kind in kinds)
+    return '-'.join(dict.fromkeys(names)).lower().replace(' ', '-')
+
+
 def _check_same_model(model: ModelConfig, init: ModelConfig) -> None:
-    for name in ('layers', 'width', 'heads', 'kv_heads', 'head_dim', 'mlp_width', 'tied_head'):
+    """A later run may have another lambda and other position encodings, nothing else."""
+    free = {'position', 'pattern', 'window', 'lam', 'lam_layers', 'dtype', 'vocab_size'}
+    for field in dataclasses.fields(ModelConfig):
+        name = field.name
+        if name in free | execution_fields(ModelConfig):
+            continue
         if getattr(model, name) != getattr(init, name):
             raise ValueError(
                 f'model.{name} is {getattr(model, name)}; the run it starts from has '

@@ -3,6 +3,7 @@
 runs/<slug>/       one training: spec.json, checkpoints, metrics, done.json at the end
 records/<slug>/    one evaluation: records.npz, records.json, CSV
 figures/<name>/    one figure: PNG, PDF, CSV, summary.json, inputs.json
+exports/<slug>/    one model as a Hugging Face directory
 data/              token shards and TFDS builds shared by all of it
 """
 
@@ -37,6 +38,9 @@ class Workspace:
 
     def figure(self, name: str) -> pathlib.Path:
         return self.root / 'figures' / name
+
+    def export(self, slug: str) -> pathlib.Path:
+        return self.root / 'exports' / slug
 
     @property
     def data(self) -> pathlib.Path:

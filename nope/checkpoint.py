@@ -118,7 +118,7 @@ class Checkpoints:
         return None
 
     def restore_variables(self, target: Variables, step: int | None = None) -> Variables:
-        """Parameters and lambda at `step` (default: the newest), onto target's shardings."""
+        """The collections of `target` at `step` (default: the newest), onto its shardings."""
         steps = self.steps()
         if not steps or (step is not None and step not in steps):
             raise CheckpointError(
@@ -128,7 +128,7 @@ class Checkpoints:
         chosen = steps[-1] if step is None else step
         try:
             self._check_config(chosen)
-            return self._restore_arrays(chosen, {name: target[name] for name in COLLECTIONS})
+            return self._restore_arrays(chosen, target)
         except CheckpointError:
             raise
         except Exception as error:

@@ -12,8 +12,8 @@ from typing import Any
 def plain(value: Any, special: Mapping[type, Callable[[Any], Any]] | None = None) -> Any:
     """JSON-able form of a tree of dataclasses and tuples.
 
-    Fields marked `metadata={'identity': False}` are left out. `special` maps types to what
-    stands for them.
+    Fields marked `metadata={'identity': False}` are left out, and `added_later` ones that have
+    their default. `special` maps types to what stands for them.
     """
     special = special or {}
     if type(value) in special:
@@ -23,12 +23,22 @@ def plain(value: Any, special: Mapping[type, Callable[[Any], Any]] | None = None
         fields = {
             f.name: plain(getattr(value, f.name), special)
             for f in dataclasses.fields(value)
-            if f.name not in execution
+            if f.name not in execution and not _unchanged(f, getattr(value, f.name))
         }
         return {'type': type(value).__name__, **fields}
     if isinstance(value, tuple):
         return [plain(item, special) for item in value]
     return value
+
+
+def added_later(default: Any) -> Any:
+    """A field that a dataclass got after values of it were first identified. At its default,
+    under which they are what they were, it is left out of the identity."""
+    return dataclasses.field(default=default, metadata={'added_later': True})
+
+
+def _unchanged(field: dataclasses.Field, value: Any) -> bool:
+    return field.metadata.get('added_later', False) and value == field.default
 
 
 def execution_fields(kind: type) -> frozenset[str]:
@@ -61,3 +71,23 @@ def _first_difference(wanted: Any, found: Any, path: str) -> str:
                 return different
         return ''
     return '' if wanted == found else f'{path or "value"} is {wanted!r} here and {found!r} there'
+
+
+def rebuild(value: Any, kinds: Mapping[str, type]) -> Any:
+    """The tree of dataclasses that `plain` made `value` from; what it left out has its default.
+
+    kinds: type name -> dataclass. ValueError for a type or a field that is not known.
+    """
+    if isinstance(value, list):
+        return tuple(rebuild(item, kinds) for item in value)
+    if not isinstance(value, Mapping):
+        return value
+    fields = dict(value)
+    name = fields.pop('type', None)
+    if name not in kinds:
+        raise ValueError(f'type is {name!r}; accepted: {", ".join(kinds)}')
+    known = {f.name for f in dataclasses.fields(kinds[name])}
+    for field in fields:
+        if field not in known:
+            raise ValueError(f'{name}.{field} is unknown; accepted: {", ".join(sorted(known))}')
+    return kinds[name](**{key: rebuild(item, kinds) for key, item in fields.items()})

@@ -158,5 +158,5 @@ def clamp_straight_through(lam_LN: jax.Array, bound: float | None) -> jax.Array:
 def _matrices(params: Any) -> Any:
     """Which leaves are matrices: under the scan over layers a norm's weight is [L, D]."""
     return jax.tree_util.tree_map_with_path(
-        lambda path, leaf: path[-1].key != 'scale' and leaf.ndim >= 2, params
+        lambda path, leaf: not path[-1].key.endswith(('scale', 'bias')) and leaf.ndim >= 2, params
     )

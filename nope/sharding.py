@@ -28,6 +28,8 @@ RULES: tuple[tuple[str, str | tuple[str, ...] | None], ...] = (
     ('mlp', 'tensor'),
     ('vocab', 'tensor'),
     ('norm', None),
+    ('positions', None),
+    ('buckets', None),
     ('layers', None),
 )
 

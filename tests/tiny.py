@@ -13,6 +13,7 @@ from jax.sharding import Mesh
 from nope import sharding
 from nope.model import ModelConfig
 from nope.model.lam import neutral
+from nope.positions import T5Bias
 from nope.state import Variables, abstract_variables, with_lam
 
 # The reference attention compiles fastest and is what the other implementations are held to.
@@ -37,10 +38,49 @@ TINYLLAMA = ModelConfig(
     head_dim=64,
 )
 
+# Every part that a block may have and MODEL has not.
+EVERY_OPTION = dataclasses.replace(
+    MODEL,
+    position=T5Bias(buckets=8, max_distance=12),
+    norm='layer',
+    norm_bias=True,
+    embedding_norm=True,
+    qk_norm=True,
+    softmax_scale=0.5,
+    qkv_bias=True,
+    output_bias=True,
+    mlp_bias=True,
+    activation='gelu',
+    tied_head=True,
+    logit_multiplier=0.25,
+)
+
 
 def model(**changes: Any) -> ModelConfig:
     """MODEL with other fields."""
     return dataclasses.replace(MODEL, **changes)
+
+
+def t5_decoder(**changes: Any) -> ModelConfig:
+    """The decoder of arXiv 2305.19466 (T5 base without its encoder), with other fields."""
+    base = ModelConfig(
+        layers=12,
+        width=768,
+        heads=12,
+        kv_heads=12,
+        mlp_width=3072,
+        vocab_size=32_100,
+        head_dim=64,
+        position=T5Bias(),
+        norm_epsilon=1e-6,
+        softmax_scale=1.0,
+        mlp='plain',
+        activation='relu',
+        tied_head=True,
+        logit_multiplier=768**-0.5,
+        init='t5',
+    )
+    return dataclasses.replace(base, **changes)
 
 
 @functools.cache

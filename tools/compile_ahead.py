@@ -31,7 +31,15 @@ from jax.sharding import Mesh, NamedSharding
 
 from experiments.build import Experiment, build
 from experiments.lab import compute_for, eval_batch
-from experiments.spec import EvalSpec, LengthsSpec, PositionsSpec, RunSpec, needs
+from experiments.spec import (
+    EvalSpec,
+    ImportSpec,
+    LengthsSpec,
+    PositionsSpec,
+    RunSpec,
+    Source,
+    needs,
+)
 from nope import optim, sharding, targets
 from nope.evals import forward
 from nope.model import ModelConfig
@@ -85,11 +93,11 @@ class Evaluation:
 def programs(experiment: Experiment, mesh: Mesh) -> Iterator[Step | Evaluation]:
     """What the experiment runs on the devices, in any order, with repetitions."""
 
-    def of(spec: RunSpec | EvalSpec) -> Iterator[Step | Evaluation]:
+    def of(spec: Source | EvalSpec) -> Iterator[Step | Evaluation]:
         if isinstance(spec, RunSpec):
             train, micro = spec.train, compute_for(spec, experiment.compute).accumulate
             yield Step(spec.model, train.optimizer, train.block, train.batch_size, micro)
-        else:
+        elif not isinstance(spec, ImportSpec):
             lengths = spec.lengths if isinstance(spec, LengthsSpec) else (spec.windows.length,)
             for length in lengths:
                 batch = eval_batch(experiment.batch_tokens, length, mesh)
@@ -163,7 +171,7 @@ def main() -> int:
             found: dict = {
                 'config': config,
                 'program': program.describe(),
-                'position': program.model.position.describe(),
+                'position': program.model.describe_position(),
                 'batch': program.batch,
                 'topology': arguments.topology,
             }

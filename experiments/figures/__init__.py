@@ -12,10 +12,13 @@ from typing import Any
 
 from experiments.figures import (
     entropy_loss,
+    extension,
+    factor_grid,
     head_entropy,
     heads,
     length_curves,
     scale_entropy,
+    tuned_lengths,
     uniform_fit,
 )
 from experiments.figures.base import Claim, FigureInput, FigureOutput, write
@@ -29,6 +32,9 @@ DRAW: Mapping[str, Callable[[FigureInput], FigureOutput]] = {
     'uniform_fit': uniform_fit.draw,
     'head_entropy': head_entropy.draw,
     'length_curves': length_curves.draw,
+    'factor_grid': factor_grid.draw,
+    'tuned_lengths': tuned_lengths.draw,
+    'extension': extension.draw,
 }
 
 # kind -> function from the figure's name and options to {record name: evaluation}. A name that
@@ -40,4 +46,7 @@ REQUIRED: Mapping[str, Callable[[str, Mapping[str, Any]], dict[str, str]]] = {
     'uniform_fit': uniform_fit.required,
     'head_entropy': head_entropy.required,
     'length_curves': length_curves.required,
+    'factor_grid': factor_grid.required,
+    'tuned_lengths': tuned_lengths.required,
+    'extension': extension.required,
 }

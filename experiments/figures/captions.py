@@ -33,7 +33,7 @@ def sources(labelled: Mapping[str, Sequence[Records]]) -> str:
         scale = str(records[0].attributes.get('scale', '1'))
         noted = label if scale == '1' or scale in label else f'{label} (scale: {scale})'
         trained.setdefault(_training(records), []).append(noted)
-        measured.setdefault(_measuring(records[0]), []).append(label)
+        measured.setdefault(windows(records[0]), []).append(label)
     sentences = [f'{"; ".join(labels)}: {fact}.' for fact, labels in trained.items()]
     if len(measured) == 1:
         return ' '.join([*sentences, f'Measured on {next(iter(measured))}.'])
@@ -50,16 +50,37 @@ def smoothing(half: int) -> str:
 
 def _training(records: Sequence[Records]) -> str:
     facts = records[0].attributes
-    seeds = sorted({str(r.attributes['seed']) for r in records})
+    positions = dict.fromkeys(str(r.attributes['position']) for r in records)
+    described = f'{facts["model"]}; position encoding: {" / ".join(positions)}'
+    tuning = f'; {facts["tuning"]}' if facts.get('tuning') else ''
+    origin = _imported(records) if facts.get('origin') else _pretrained(records)
+    return f'{described}; {origin}{tuning}'
+
+
+def _pretrained(records: Sequence[Records]) -> str:
+    facts = records[0].attributes
+    # Of a fine-tuned model the steps are those of its tuning.
+    steps = '' if facts.get('tuning') else f'{facts["step"]:,} steps, '
     return (
-        f'{facts["model"]}; position encoding: {facts["position"]}; trained on '
-        f'{amount(facts["train_tokens"])} {token_name(records[0])}s in sequences of '
-        f'L = {facts["train_length"]:,} ({facts["step"]:,} steps, '
-        f'seed{"s" if len(seeds) > 1 else ""} {_join(seeds)})'
+        f'trained on {amount(facts["train_tokens"])} {token_name(records[0])}s in sequences of '
+        f'L = {facts["train_length"]:,} ({steps}{_seeds(records)})'
     )
 
 
-def _measuring(records: Records) -> str:
+def _imported(records: Sequence[Records]) -> str:
+    """Weights as they come have no seed of ours; what was searched or tuned on them has."""
+    facts = records[0].attributes
+    seeds = f', {_seeds(records)}' if facts['step'] else ''
+    return f'imported from {facts["origin"]} (L = {facts["train_length"]:,}{seeds})'
+
+
+def _seeds(records: Sequence[Records]) -> str:
+    seeds = sorted({str(r.attributes['seed']) for r in records})
+    return f'seed{"s" if len(seeds) > 1 else ""} {_join(seeds)}'
+
+
+def windows(records: Records) -> str:
+    """Number, length and source of the windows measured."""
     facts = records.attributes
     # An evaluation over several lengths cuts its windows from the longest.
     most = 'up to ' if facts['evaluation'] == 'lengths' else ''

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import is_color_like
 from matplotlib.lines import Line2D
@@ -156,16 +155,10 @@ def _scales(
 ) -> None:
     """Labels and limits; all panels share both scales, so that they can be compared."""
     data = [c.data for p in panels for c in p.curves]
-    entropy = max(float(d.entropy_bits.max()) for d in data)
-    ceiling = float(np.log2(len(data[0].positions)))
-    # The first few positions have seen next to nothing: their loss would set the scale.
-    shown = [d.smoothed[d.train_length // 16 :] for d in data]
-    low, high = min(float(s.min()) for s in shown), max(float(s.max()) for s in shown)
-    margin = 0.05 * max(high - low, 0.1)
-    axes[0].set_ylim(0, min(1.03 * ceiling, 1.4 * entropy) if ceiling > 0 else 1)
+    axes[0].set_ylim(position_curve.entropy_limits(data))
     axes[0].set_ylabel('mean attention entropy (bits)')
     for ax, twin in zip(axes, twins, strict=True):
-        twin.set_ylim(low - margin, high + margin)
+        twin.set_ylim(position_curve.loss_limits(data))
         ax.set_xlabel(f'position ({token}s)')
     for twin in twins[:-1]:
         twin.tick_params(labelright=False)
@@ -173,21 +166,5 @@ def _scales(
 
 
 def _rows(title: str, curve: _Curve) -> list[dict[str, Any]]:
-    data = curve.data
-    columns = (data.positions, data.entropy_bits, data.loss, data.smoothed, data.loss_std)
-    return [
-        {
-            'panel': title,
-            'record': curve.record,
-            'label': curve.label,
-            'position': position,
-            'entropy_bits': entropy,
-            'loss_nats': loss,
-            'loss_smoothed_nats': smoothed,
-            'loss_std_nats': std,
-            'bound_bits': float(np.log2(position)),
-        }
-        for position, entropy, loss, smoothed, std in zip(
-            *(c.tolist() for c in columns), strict=True
-        )
-    ]
+    names = {'panel': title, 'record': curve.record, 'label': curve.label}
+    return [names | row for row in position_curve.rows(curve.data)]

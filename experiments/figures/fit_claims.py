@@ -88,7 +88,9 @@ def _slope(panels: Sequence[FitPanel]) -> Claim:
 
 
 def _budget(panels: Sequence[FitPanel]) -> Claim | None:
-    ordered = sorted(panels, key=lambda p: p.facts['train_tokens'])
+    # Of an imported model it is not known.
+    known = [p for p in panels if p.facts['train_tokens'] is not None]
+    ordered = sorted(known, key=lambda p: p.facts['train_tokens'])
     tokens = [p.facts['train_tokens'] for p in ordered]
     if len(set(tokens)) < 2:
         return None

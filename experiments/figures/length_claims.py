@@ -2,45 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from experiments.figures.base import Claim
+from experiments.figures.length_group import Group, by_length
 
 BASE, UNIFORM, LOG_LENGTH = 'base', 'uniform', 'log_length'
-HEADSCALE_PREFIX = 'headscale'
 LEVEL_NATS = 0.01
 RISE_NATS = 0.1
-
-
-@dataclasses.dataclass(frozen=True)
-class Group:
-    """One curve: the same way to choose lambda for every seed.
-
-    tuned: length of the search in multiples of L. names: the records, one a seed.
-    multiples: [n] lengths over L. window, tail: [seeds, n] losses in nats.
-    """
-
-    name: str
-    label: str
-    tuned: float | None
-    names: tuple[str, ...]
-    seeds: tuple[str, ...]
-    multiples: np.ndarray
-    window: np.ndarray
-    tail: np.ndarray
-
-    def at(self, multiple: float) -> int | None:
-        """Index of the length `multiple` L, None where it was not measured."""
-        found = np.flatnonzero(np.isclose(self.multiples, multiple))
-        return int(found[0]) if found.size else None
-
-    @property
-    def is_headscale(self) -> bool:
-        return self.name.startswith(HEADSCALE_PREFIX)
 
 
 def from_groups(groups: Sequence[Group]) -> list[Claim]:
@@ -144,7 +116,7 @@ def level_everywhere(groups: Sequence[Group]) -> Claim | None:
     return Claim(
         None,
         'Ours, not of the paper: one set of coefficients serves every length.',
-        {'log_length_minus_best_other_nats': _by_length(log, margin)},
+        {'log_length_minus_best_other_nats': by_length(log.multiples, margin)},
         bool((margin <= LEVEL_NATS).all()),
         'At every n the mean loss over the window with log-length is at most '
         f'{LEVEL_NATS} nats above the best of the other curves (means over seeds).',
@@ -180,7 +152,3 @@ def best(groups: Sequence[Group]) -> Claim | None:
 
 def _named(groups: Sequence[Group], name: str) -> Group | None:
     return next((g for g in groups if g.name == name), None)
-
-
-def _by_length(group: Group, values: np.ndarray) -> dict[str, float]:
-    return {f'{m:g} L': float(v) for m, v in zip(group.multiples, values, strict=True)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -129,3 +131,37 @@ def read(name: str, records: Records) -> PositionCurve:
         loss_std=records['loss_std'].astype(np.float64),
         half=curves.half_width(train_length),
     )
+
+
+def loss_limits(data: Sequence[PositionCurve]) -> tuple[float, float]:
+    """Limits of an axis for the smoothed losses of `data`."""
+    # The first few positions have seen next to nothing: their loss would set the scale.
+    shown = [d.smoothed[d.train_length // 16 :] for d in data]
+    low, high = min(float(s.min()) for s in shown), max(float(s.max()) for s in shown)
+    margin = 0.05 * max(high - low, 0.1)
+    return low - margin, high + margin
+
+
+def entropy_limits(data: Sequence[PositionCurve]) -> tuple[float, float]:
+    """Limits of an axis for the entropies of `data`, in bits, and for the bound near them."""
+    entropy = max(float(d.entropy_bits.max()) for d in data)
+    ceiling = float(np.log2(len(data[0].positions)))
+    return 0, min(1.03 * ceiling, 1.4 * entropy) if ceiling > 0 else 1
+
+
+def rows(curve: PositionCurve) -> list[dict[str, Any]]:
+    """The numbers of a curve, one row a position."""
+    columns = (curve.positions, curve.entropy_bits, curve.loss, curve.smoothed, curve.loss_std)
+    return [
+        {
+            'position': position,
+            'entropy_bits': entropy,
+            'loss_nats': loss,
+            'loss_smoothed_nats': smoothed,
+            'loss_std_nats': std,
+            'bound_bits': float(np.log2(position)),
+        }
+        for position, entropy, loss, smoothed, std in zip(
+            *(c.tolist() for c in columns), strict=True
+        )
+    ]

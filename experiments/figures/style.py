@@ -124,7 +124,7 @@ def legend_below(
     figure = axes.get_figure(root=True)
     assert figure is not None
     lines = 2 if len(curves) <= 2 else max(len(curves), len(marks))
-    handles = [*_filled(curves, lines), *_filled(marks, lines)]
+    handles = [*filled(curves, lines), *filled(marks, lines)]
     down = ScaledTranslation(0, -offset, figure.dpi_scale_trans)
     axes.legend(
         handles=handles,
@@ -136,7 +136,8 @@ def legend_below(
     )
 
 
-def _filled(handles: Sequence[Artist], lines: int) -> list[Artist]:
-    """`handles` with invisible ones added until they fill columns of `lines`."""
+def filled(handles: Sequence[Artist], lines: int) -> list[Artist]:
+    """`handles` with invisible ones added until they fill columns of `lines`, so that others in
+    the same legend begin a column of their own."""
     missing = -len(handles) % lines
     return [*handles, *(Line2D([], [], linestyle='none', label=' ') for _ in range(missing))]

@@ -47,7 +47,7 @@ def run(
         )
         window.append(found.loss.mean())
         tail.append(found.loss[-max(train_length // 2, 1) :].mean())
-        scale.append(float(jax.device_get(config.lam.multiples(lam_of(model), length)).mean()))
+        scale.append(float(jax.device_get(config.multiples(lam_of(model), length)).mean()))
     axes = ('length',)
     return Records(
         attributes={

@@ -37,7 +37,7 @@ def run(
         entropy=True,
         progress=progress,
     )
-    scale_LN = np.asarray(jax.device_get(config.lam.multiples(lam_of(variables), length)))
+    scale_LN = np.asarray(jax.device_get(config.multiples(lam_of(variables), length)))
     assert found.entropy is not None
     return Records(
         attributes={

@@ -5,11 +5,21 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nope.identity import added_later
 from nope.model import lam
-from nope.positions import NoPE, Position
+from nope.positions import NoPE, Position, Table
 
 DTYPES = ('float32', 'bfloat16')
 REMAT = ('none', 'full', 'dots')
+NORMS = ('rms', 'layer')
+MLPS = ('gated', 'plain')
+ACTIVATIONS = ('silu', 'gelu', 'gelu_tanh', 'relu')
+INITS = ('tinyllama', 't5')
+LAM_LAYERS = ('all', 'nope')
 
 
 def execution_detail(default: Any) -> Any:
@@ -18,10 +28,43 @@ def execution_detail(default: Any) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
+class LayerKind:
+    """What layers may differ in: their position encoding, and how far they see.
+
+    window: keys a query sees, itself included; 0 for all before it.
+    """
+
+    position: Position = NoPE()
+    window: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.window <= 2**30:
+            raise ValueError(f'model.window is {self.window}; accepted: 0 (all keys) to 2**30')
+
+    def describe(self) -> str:
+        window = f', window {self.window}' if self.window else ''
+        return self.position.describe() + window
+
+
+@dataclasses.dataclass(frozen=True)
 class ModelConfig:
-    """A decoder of TinyLlama's shape: RMSNorm, SwiGLU, grouped-query attention, no biases.
+    """A pre-norm decoder. The defaults are TinyLlama's shape: RMSNorm, SwiGLU, grouped-query
+    attention, no biases.
 
     heads, kv_heads: N and K; query head n reads key-value head n // (N / K).
+    position, window: of every layer, unless there is a pattern.
+    pattern: kinds of layers in turns: layer i is pattern[i % len(pattern)].
+    lam, lam_layers: the form of lambda, and whether it acts in all layers or only in those
+        without position encoding ('nope'; in the others it is 1).
+    norm, norm_bias: 'rms' (RMSNorm) or 'layer' (LayerNorm), the latter with or without a bias.
+    embedding_norm: a norm between the embeddings and the first layer too.
+    qk_norm: an RMSNorm of every query and key head before the position encoding.
+    softmax_scale: what logits are multiplied with next to lambda; 0 for 1 / sqrt(H).
+    qkv_bias, output_bias, mlp_bias: of the projections.
+    mlp, activation: 'gated', down(act(gate(x)) * up(x)), or 'plain', down(act(up(x))).
+    tied_head: the embedding matrix is the vocabulary projection too.
+    logit_multiplier: of the final hidden states (T5 with a tied head: 1 / sqrt(D)).
+    init: the rule fresh parameters are drawn by (`nope.model.init`).
     dtype: of the computation; parameters are float32 always.
     remat: what the backward pass recomputes: nothing, everything but the matrix products
         ('dots'), or whole layers ('full').
@@ -44,6 +87,21 @@ class ModelConfig:
     remat: str = execution_detail('none')
     attention: str = execution_detail('')
     unroll: int = execution_detail(1)
+    window: int = added_later(0)
+    pattern: tuple[LayerKind, ...] = added_later(())
+    lam_layers: str = added_later('all')
+    norm: str = added_later('rms')
+    norm_bias: bool = added_later(False)
+    embedding_norm: bool = added_later(False)
+    qk_norm: bool = added_later(False)
+    softmax_scale: float = added_later(0.0)
+    qkv_bias: bool = added_later(False)
+    output_bias: bool = added_later(False)
+    mlp_bias: bool = added_later(False)
+    mlp: str = added_later('gated')
+    activation: str = added_later('silu')
+    logit_multiplier: float = added_later(1.0)
+    init: str = added_later('tinyllama')
 
     def __post_init__(self) -> None:
         for name in ('layers', 'width', 'heads', 'kv_heads', 'mlp_width', 'vocab_size', 'head_dim'):
@@ -54,33 +112,139 @@ class ModelConfig:
                 f'model.heads is {self.heads} and model.kv_heads is {self.kv_heads}; '
                 'heads must be a multiple of kv_heads'
             )
-        if (self.head_dim % 2 or self.head_dim < 4) and not isinstance(self.position, NoPE):
-            raise ValueError(
-                f'model.head_dim is {self.head_dim}; rotary positions turn pairs of dimensions '
-                'and need an even one, at least 4'
-            )
         _one_of('model.dtype', self.dtype, DTYPES)
         _one_of('model.remat', self.remat, REMAT)
+        _one_of('model.norm', self.norm, NORMS)
+        _one_of('model.mlp', self.mlp, MLPS)
+        _one_of('model.activation', self.activation, ACTIVATIONS)
+        _one_of('model.init', self.init, INITS)
+        _one_of('model.lam_layers', self.lam_layers, LAM_LAYERS)
+        if self.norm_bias and self.norm == 'rms':
+            raise ValueError("model.norm_bias is True; only model.norm='layer' has a bias")
+        for name in ('softmax_scale', 'logit_multiplier'):
+            value = getattr(self, name)
+            if not 0 <= value < float('inf') or (value == 0 and name == 'logit_multiplier'):
+                raise ValueError(f'model.{name} is {value}; it must be finite and above 0')
         if not 0 <= self.unroll <= self.layers:
             raise ValueError(
                 f'model.unroll is {self.unroll}; accepted is 0 to model.layers = {self.layers}'
             )
+        self._check_kinds()
+
+    def _check_kinds(self) -> None:
+        if self.pattern and (self.position != NoPE() or self.window):
+            raise ValueError(
+                'model.pattern says what every layer is; model.position and model.window, '
+                f'{LayerKind(self.position, self.window).describe()!r}, must be left out'
+            )
+        if len(self.pattern) > self.layers:
+            raise ValueError(
+                f'model.pattern has {len(self.pattern)} kinds of layers; there are '
+                f'{self.layers} layers'
+            )
+        for kind in self.kinds:
+            kind.position.check(self.head_dim)
+            if self.pattern and kind.position.embeds:
+                raise ValueError(
+                    f'model.pattern has {kind.position.describe()!r}, which is added to the '
+                    'embeddings: layers cannot differ in it'
+                )
+        tables = {k.position for k in self.kinds if k.position.table(self.width, self.heads)}
+        if len(tables) > 1:
+            raise ValueError('model.pattern has several learned encodings; accepted is one')
+        if self.lam_layers == 'nope' and not any(self.without_position):
+            raise ValueError(
+                "model.lam_layers is 'nope', but every layer has a position encoding "
+                f'({self.describe_position()})'
+            )
+
+    @property
+    def kinds(self) -> tuple[LayerKind, ...]:
+        """The different kinds of layers."""
+        return tuple(dict.fromkeys(self._kind_of(layer) for layer in range(self.layers)))
+
+    @property
+    def kind_indices(self) -> np.ndarray:
+        """int32 [L]: of every layer, which of `kinds` it is."""
+        kinds = self.kinds
+        return np.array([kinds.index(self._kind_of(i)) for i in range(self.layers)], np.int32)
+
+    @property
+    def without_position(self) -> tuple[bool, ...]:
+        """Of every layer, whether it has no position encoding."""
+        return tuple(isinstance(self._kind_of(i).position, NoPE) for i in range(self.layers))
+
+    @property
+    def longest(self) -> int | None:
+        """The longest sequence that its encodings are defined for; None for any."""
+        limits = [kind.position.longest for kind in self.kinds]
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    @property
+    def table(self) -> Table | None:
+        """The learned array of its position encoding."""
+        tables = [kind.position.table(self.width, self.heads) for kind in self.kinds]
+        return next((table for table in tables if table is not None), None)
+
+    def describe_position(self) -> str:
+        """'none', 'rotary, YaRN x4', 'rotary + none': the kinds of layers."""
+        return ' + '.join(kind.describe() for kind in self.kinds)
+
+    def with_position(self, position: Position) -> ModelConfig:
+        """The same model with another encoding in every layer that has one (and everywhere, where
+        none has)."""
+        if not self.pattern:
+            return dataclasses.replace(self, position=position)
+        everywhere = all(isinstance(kind.position, NoPE) for kind in self.pattern)
+        kinds = (
+            dataclasses.replace(kind, position=position)
+            if everywhere or not isinstance(kind.position, NoPE)
+            else kind
+            for kind in self.pattern
+        )
+        return dataclasses.replace(self, pattern=tuple(kinds))
+
+    def multiples(self, lam_LN: jax.Array, length: int | jax.Array) -> jax.Array:
+        """p_h of every layer and head at this length, [L, N] float32: 1 where lambda does not
+        act."""
+        multiples_LN = self.lam.multiples(lam_LN, length)
+        if self.lam_layers == 'all':
+            return multiples_LN
+        return jnp.where(np.array(self.without_position)[:, None], multiples_LN, 1.0)
 
     @property
     def parameters(self) -> int:
         """Number of trained parameters (lambda not among them)."""
-        attention = self.width * self.head_dim * 2 * (self.heads + self.kv_heads)
-        block = attention + 3 * self.width * self.mlp_width + 2 * self.width
+        vectors = self.head_dim * (self.heads + 2 * self.kv_heads) * self.qkv_bias
+        vectors += self.width * self.output_bias + 2 * self.head_dim * self.qk_norm
+        inner = self.mlp_width * (2 if self.mlp == 'gated' else 1)
+        vectors += (inner + self.width) * self.mlp_bias
+        norm = self.width * (1 + self.norm_bias)
+        table = 0 if self.table is None else int(np.prod(self.table.shape))
         embeddings = self.vocab_size * self.width * (1 if self.tied_head else 2)
-        return self.layers * block + embeddings + self.width
+        return (
+            self.layers * (self._layer_weights + vectors + 2 * norm)
+            + embeddings
+            + norm * (1 + self.embedding_norm)
+            + table
+        )
 
     def training_flops_per_token(self, length: int) -> float:
         """FLOPs of a training step per token: 6 per weight in a matrix product, and the
-        causal half of attention's two products, forward and backward."""
-        weights = self.parameters - self.layers * 2 * self.width - self.width
-        if not self.tied_head:
-            weights -= self.vocab_size * self.width  # the embedding is a look-up
+        causal half of attention's two products, forward and backward (windows not counted)."""
+        weights = self.layers * self._layer_weights + self.vocab_size * self.width
         return 6.0 * weights + 6.0 * self.layers * length * self.heads * self.head_dim
+
+    @property
+    def _layer_weights(self) -> int:
+        """Weights in the matrix products of a layer."""
+        attention = self.width * self.head_dim * 2 * (self.heads + self.kv_heads)
+        return attention + (3 if self.mlp == 'gated' else 2) * self.width * self.mlp_width
+
+    def _kind_of(self, layer: int) -> LayerKind:
+        if not self.pattern:
+            return LayerKind(self.position, self.window)
+        return self.pattern[layer % len(self.pattern)]
 
 
 def _one_of(field: str, value: str, accepted: tuple[str, ...]) -> None:

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from nope.attention import AttentionOutput, Mask, attention
+from nope.attention import AttentionOutput, Bias, Mask, attention
 from nope.attention.ring import ring_attention
 
 
@@ -31,6 +31,7 @@ def attend(
     v_BSKH: jax.Array,
     *,
     mask: Mask,
+    bias: Bias | None,
     entropy: bool,
     implementation: str | None,
 ) -> AttentionOutput:
@@ -41,24 +42,31 @@ def attend(
     """
     options: dict[str, Any] = {'entropy': entropy, 'implementation': implementation}
     if math.prod(jax.sharding.get_abstract_mesh().shape.values()) == 1:
-        return attention(q_BTNH, k_BSKH, v_BSKH, mask=mask, **options)
+        return attention(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, **options)
 
     split = _split(q_BTNH.shape, k_BSKH.shape, cached=mask.offset is not None)
     if split.repeats > 1:
         k_BSKH, v_BSKH = (jnp.repeat(x, split.repeats, axis=2) for x in (k_BSKH, v_BSKH))
 
-    def local(q_BTNH, k_BSKH, v_BSKH, ids, offset) -> AttentionOutput:
-        here = dataclasses.replace(mask, q_segments_BT=ids[0], kv_segments_BS=ids[1], offset=offset)
+    def local(q_BTNH, k_BSKH, v_BSKH, ids, offset, bias) -> AttentionOutput:
+        here: dict[str, Any] = options | {
+            'mask': dataclasses.replace(
+                mask, q_segments_BT=ids[0], kv_segments_BS=ids[1], offset=offset
+            ),
+            'bias': bias,
+        }
         if split.sequence is None:
-            return attention(q_BTNH, k_BSKH, v_BSKH, mask=here, **options)
-        return ring_attention(q_BTNH, k_BSKH, v_BSKH, axis=split.sequence, mask=here, **options)
+            return attention(q_BTNH, k_BSKH, v_BSKH, **here)
+        return ring_attention(q_BTNH, k_BSKH, v_BSKH, axis=split.sequence, **here)
 
     by_token = PartitionSpec(split.batch, split.sequence)
     by_head = PartitionSpec(split.batch, split.sequence, split.heads)
+    # Heads are the last axis of whatever a bias holds.
+    of_bias = jax.tree.map(lambda x: PartitionSpec(*(None,) * (jnp.ndim(x) - 1), split.heads), bias)
     by_query = PartitionSpec(split.batch, split.heads, split.sequence)
     function = jax.shard_map(
         local,
-        in_specs=(by_head, by_head, by_head, by_token, PartitionSpec()),
+        in_specs=(by_head, by_head, by_head, by_token, PartitionSpec(), of_bias),
         out_specs=AttentionOutput(by_head, by_query, by_query if entropy else None),  # type: ignore
         check_vma=False,
     )
@@ -67,7 +75,7 @@ def attend(
     q_BTNH, k_BSKH, v_BSKH, ids = jax.tree.map(
         lambda x: _fill(x, -B % _parts(split.batch)), (q_BTNH, k_BSKH, v_BSKH, ids)
     )
-    result = function(q_BTNH, k_BSKH, v_BSKH, ids, mask.offset)
+    result = function(q_BTNH, k_BSKH, v_BSKH, ids, mask.offset, bias)
     return jax.tree.map(lambda x: x[:B], result)
 
 

@@ -58,7 +58,15 @@ def check_shape(lam_LN: jax.Array, layers: int, heads: int) -> None:
         )
 
 
-def scale_queries(q_BTNH: jax.Array, multiples_N: jax.Array) -> jax.Array:
-    """q * p_h / sqrt(H), in float32, cast back to q's dtype (kernels then run with scale 1)."""
-    factor_N = multiples_N / jnp.sqrt(jnp.float32(q_BTNH.shape[-1]))
+def scale_queries(
+    q_BTNH: jax.Array, multiples_N: jax.Array, softmax_scale: float = 0.0
+) -> jax.Array:
+    """q * p_h / sqrt(H), in float32, cast back to q's dtype (kernels then run with scale 1).
+
+    softmax_scale: in place of 1 / sqrt(H), unless it is 0.
+    """
+    if softmax_scale:
+        factor_N = multiples_N * softmax_scale
+    else:
+        factor_N = multiples_N / jnp.sqrt(jnp.float32(q_BTNH.shape[-1]))
     return (q_BTNH.astype(jnp.float32) * factor_N[:, None]).astype(q_BTNH.dtype)

@@ -16,14 +16,10 @@ import jax.numpy as jnp
 
 from nope.attention import Mask
 from nope.model import lam
+from nope.model.attention import SelfAttention, Sequence
 from nope.model.config import ModelConfig
-from nope.model.layers import (
-    RMSNorm,
-    SelfAttention,
-    SwiGLU,
-    parameter,
-    weight_initializer,
-)
+from nope.model.init import initializer
+from nope.model.layers import MLP, norm, parameter
 
 ACTIVATIONS = ('batch', 'sequence', 'activation')
 
@@ -52,24 +48,14 @@ class Block(nn.Module):
 
     @nn.compact
     def __call__(
-        self,
-        x_BTD: jax.Array,
-        multiples_N: jax.Array,
-        mask: Mask,
-        positions_BT: jax.Array,
-        length: jax.Array,
+        self, x_BTD: jax.Array, multiples_N: jax.Array, kind: jax.Array, sequence: Sequence
     ) -> tuple[jax.Array, jax.Array | None]:
         c = self.config
-        attended, entropy_BNT = SelfAttention(c, name='attention')(
-            RMSNorm(c, name='attention_norm')(x_BTD),
-            multiples_N,
-            mask,
-            positions_BT,
-            length,
-            self.entropy,
+        attended, entropy_BNT = SelfAttention(c, self.entropy, name='attention')(
+            norm(c, 'attention_norm')(x_BTD), multiples_N, kind, sequence
         )
         x_BTD = x_BTD + attended
-        x_BTD = x_BTD + SwiGLU(c, name='mlp')(RMSNorm(c, name='mlp_norm')(x_BTD))
+        x_BTD = x_BTD + MLP(c, name='mlp')(norm(c, 'mlp_norm')(x_BTD))
         return nn.with_logical_constraint(x_BTD, ACTIVATIONS), entropy_BNT
 
 
@@ -93,39 +79,71 @@ class Transformer(nn.Module):
         tokens_BT: int32. segments_BT: int32 document numbers; tokens see their own segment
         only (None: one document). positions_BT: int32, 0-based (None: 0 .. T-1). length: the
         n that lambda forms and dynamic position encodings follow (None: T). entropy: whether
-        to return the attention entropy of every layer and head.
+        to return the attention entropy of every layer and head. ValueError for more tokens
+        than the position encoding is defined for.
         """
         c = self.config
-        embedding_VD = parameter(
-            self,
-            'embedding',
-            weight_initializer(c),
-            (c.vocab_size, c.width),
-            ('vocab', 'embed'),
-        )
-        head_DV = embedding_VD.T.astype(c.dtype) if c.tied_head else self._head()
-        coefficients = self.variable(
+        T = tokens_BT.shape[1]
+        if c.longest is not None and c.longest < T:
+            raise ValueError(
+                f'tokens_BT has {T} tokens; {c.describe_position()} positions end at {c.longest}'
+            )
+        embedding_VD = self._matrix('embedding', (c.vocab_size, c.width), ('vocab', 'embed'))
+        head_DV = self._head(embedding_VD)
+        coefficients_LN = self.variable(
             'lam', 'head', lambda: lam.neutral(c.lam, c.layers, c.heads)
         ).value
-        lam.check_shape(coefficients, c.layers, c.heads)
-        n = jnp.asarray(tokens_BT.shape[1] if length is None else length, jnp.float32)
+        lam.check_shape(coefficients_LN, c.layers, c.heads)
+        n = jnp.asarray(T if length is None else length, jnp.float32)
         if positions_BT is None:
-            positions_BT = jnp.arange(tokens_BT.shape[1], dtype=jnp.int32)[None]
-        mask = Mask(q_segments_BT=segments_BT, kv_segments_BS=segments_BT)
+            positions_BT = jnp.arange(T, dtype=jnp.int32)[None]
+        sequence = Sequence(
+            Mask(q_segments_BT=segments_BT, kv_segments_BS=segments_BT),
+            positions_BT,
+            n,
+            self._table(),
+        )
+        x_BTD, entropy_LBNT = _layers(c, entropy)(
+            self._embed(embedding_VD, tokens_BT, sequence),
+            c.multiples(coefficients_LN, n),
+            jnp.asarray(c.kind_indices),
+            sequence,
+        )
+        hidden_BTD = norm(c, 'final_norm')(x_BTD)
+        if c.logit_multiplier != 1:
+            hidden_BTD = (hidden_BTD * c.logit_multiplier).astype(hidden_BTD.dtype)
+        return ModelOutput(hidden_BTD, head_DV, entropy_LBNT)
 
+    def _embed(
+        self, embedding_VD: jax.Array, tokens_BT: jax.Array, sequence: Sequence
+    ) -> jax.Array:
+        c = self.config
         # Rows come whole from every device: gathered in parts, they would be exchanged afterwards.
         rows_VD = nn.with_logical_constraint(embedding_VD, ('vocab', 'activation'))
         x_BTD = jnp.take(rows_VD, tokens_BT, axis=0).astype(c.dtype)
-        x_BTD = nn.with_logical_constraint(x_BTD, ACTIVATIONS)
-        x_BTD, entropy_LBNT = _layers(c, entropy)(
-            x_BTD, c.lam.multiples(coefficients, n), mask, positions_BT, n
-        )
-        return ModelOutput(RMSNorm(c, name='final_norm')(x_BTD), head_DV, entropy_LBNT)
+        x_BTD = c.position.embed(x_BTD, sequence.positions_BT, sequence.table)
+        if c.embedding_norm:
+            x_BTD = norm(c, 'embedding_norm')(x_BTD)
+        return nn.with_logical_constraint(x_BTD, ACTIVATIONS)
 
-    def _head(self) -> jax.Array:
+    def _head(self, embedding_VD: jax.Array) -> jax.Array:
         c = self.config
-        shape, axes = (c.width, c.vocab_size), ('embed', 'vocab')
-        return parameter(self, 'head', weight_initializer(c), shape, axes, c.dtype)
+        if c.tied_head:
+            return embedding_VD.T.astype(c.dtype)
+        return self._matrix('head', (c.width, c.vocab_size), ('embed', 'vocab')).astype(c.dtype)
+
+    def _matrix(self, name: str, shape: tuple[int, ...], axes: tuple[str, ...]) -> jax.Array:
+        return parameter(self, name, initializer(self.config, name), shape, axes)
+
+    def _table(self) -> jax.Array | None:
+        """The position encoding's learned array, which all layers share."""
+        table = self.config.table
+        if table is None:
+            return None
+        init = initializer(self.config, 'embedding')
+        if table.stddev is not None:
+            init = nn.initializers.normal(table.stddev)
+        return parameter(self, 'position', init, table.shape, table.axes)
 
 
 def _layers(config: ModelConfig, entropy: bool) -> nn.Module:
@@ -140,7 +158,7 @@ def _layers(config: ModelConfig, entropy: bool) -> nn.Module:
         block,
         variable_axes={'params': 0},
         split_rngs={'params': True},
-        in_axes=(0, nn.broadcast, nn.broadcast, nn.broadcast),
+        in_axes=(0, 0, nn.broadcast),
         length=config.layers,
         unroll=config.unroll or config.layers,
         metadata_params={nn.PARTITION_NAME: 'layers'},

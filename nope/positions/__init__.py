@@ -1,15 +1,55 @@
 """Position encodings: one small file and one frozen dataclass each.
 
-Every encoding has `encode(q_BTNH, k_BTKH, positions_BT, length) -> (q, k)` and
-`describe() -> str`. A new one is a file here and a line in `KINDS`.
+A new one is a file here, derived from `Position`, and a line in `KINDS`; a config then names it
+as `{'kind': NAME, ...its fields}`.
 """
 
+from nope.positions.alibi import Alibi
+from nope.positions.base import Position, Table
+from nope.positions.learned import Learned
 from nope.positions.none import NoPE
-from nope.positions.rotary import DynamicNTK, Rotary, Unscaled
+from nope.positions.registry import KINDS, from_section
+from nope.positions.rotary import Rotary
+from nope.positions.scaling import (
+    NTK,
+    SCALINGS,
+    ByParts,
+    DynamicNTK,
+    DynamicYarn,
+    Linear,
+    Llama3,
+    LongRoPE,
+    Scaling,
+    Unscaled,
+    Yarn,
+    longrope_multiplier,
+)
+from nope.positions.sinusoidal import Sinusoidal
+from nope.positions.t5 import T5Bias
+from nope.positions.tempered import TemperedNoPE
 
-Position = NoPE | Rotary
-
-KINDS: dict[str, type[Position]] = {'none': NoPE, 'rotary': Rotary}
-SCALINGS = {'none': Unscaled, 'dynamic_ntk': DynamicNTK}
-
-__all__ = ['KINDS', 'SCALINGS', 'DynamicNTK', 'NoPE', 'Position', 'Rotary', 'Unscaled']
+__all__ = [
+    'KINDS',
+    'NTK',
+    'SCALINGS',
+    'Alibi',
+    'ByParts',
+    'DynamicNTK',
+    'DynamicYarn',
+    'Learned',
+    'Linear',
+    'Llama3',
+    'LongRoPE',
+    'NoPE',
+    'Position',
+    'Rotary',
+    'Scaling',
+    'Sinusoidal',
+    'T5Bias',
+    'Table',
+    'TemperedNoPE',
+    'Unscaled',
+    'Yarn',
+    'from_section',
+    'longrope_multiplier',
+]

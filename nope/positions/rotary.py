@@ -1,79 +1,82 @@
-"""Rotary position embedding, half-split pairing (dimension j turns with j + H/2)."""
+"""Rotary position embedding (Su et al., 2021, arXiv 2104.09864)."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
 
-
-@dataclasses.dataclass(frozen=True)
-class Unscaled:
-    """The base of pre-training at every length."""
-
-    def base_at(self, base: float, head_dim: int, length: int | jax.Array) -> jax.Array:
-        del head_dim, length
-        return jnp.float32(base)
-
-    def describe(self) -> str:
-        return ''
+from nope.identity import added_later
+from nope.positions.base import Position
+from nope.positions.scaling import Scaling, Unscaled
 
 
 @dataclasses.dataclass(frozen=True)
-class DynamicNTK:
-    """NTK-aware scaling with a base that follows the length of the sequence.
+class Rotary(Position):
+    """Turns pairs of dimensions by the angle position * base ** (-2j / R), pair j of R / 2.
 
-    b' = b * (factor * n / L - (factor - 1)) ** (H / (H - 2)) for n > L, else b, with
-    n the length of the whole sequence (in generation: the final length) and L the
-    training length. All positions of a sequence share one b'. The growing cache of
-    older libraries, which mixes bases inside one sequence, is not copied.
+    scaling: what becomes of the frequencies beyond the training length.
+    dims: R, how many of each head's first dimensions turn; 0 for all of them.
+    interleaved: pairs are (2j, 2j + 1), as in GPT-J; else (j, j + R / 2), as in Llama.
     """
-
-    factor: float
-    train_length: int
-
-    def base_at(self, base: float, head_dim: int, length: int | jax.Array) -> jax.Array:
-        relative = jnp.asarray(length, jnp.float32) / self.train_length
-        stretch = jnp.maximum(self.factor * relative - (self.factor - 1), 1.0)
-        return base * stretch ** (head_dim / (head_dim - 2))
-
-    def describe(self) -> str:
-        return f', dynamic NTK x{self.factor:g}'
-
-
-Scaling = Unscaled | DynamicNTK
-
-
-@dataclasses.dataclass(frozen=True)
-class Rotary:
-    """Turns the pair (x_j, x_{j+H/2}) by the angle position * base ** (-2j / H)."""
 
     base: float = 10_000.0
     scaling: Scaling = Unscaled()
+    dims: int = added_later(0)
+    interleaved: bool = added_later(False)
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.base) and self.base > 0):
+            raise ValueError(f'model.position.base is {self.base}; it must be finite and above 0')
+        if self.dims < 0:
+            raise ValueError(f'model.position.dims is {self.dims}; it must be 0 or more')
+
+    def check(self, head_dim: int) -> None:
+        dims = self.dims or head_dim
+        if dims % 2 or dims < 4 or dims > head_dim:
+            raise ValueError(
+                f'model.head_dim is {head_dim} and model.position.dims {self.dims}; rotary '
+                'positions turn pairs of dimensions: an even number of them, at least 4 and at '
+                'most head_dim'
+            )
+        self.scaling.check(dims)
 
     def inverse_frequencies(self, head_dim: int, length: int | jax.Array) -> jax.Array:
-        """Angles per position, [H/2] float32, for a sequence of `length` tokens."""
-        exponents = jnp.arange(0, head_dim, 2, dtype=jnp.float32) / head_dim
-        return jnp.power(self.scaling.base_at(self.base, head_dim, length), -exponents)
+        """Angles per position, [R/2] float32, for a sequence of `length` tokens."""
+        return self.scaling.inverse_frequencies(self.base, self.dims or head_dim, length)
 
     def encode(
         self, q_BTNH: jax.Array, k_BTKH: jax.Array, positions_BT: jax.Array, length: int | jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """Rotates q and k (any float dtype; angles and products in float32).
-
-        positions_BT: int32, 0-based, [B, T] or [1, T]. length: tokens in the sequence.
-        """
+        """Rotates q and k (any float dtype; angles and products in float32)."""
         inverse = self.inverse_frequencies(q_BTNH.shape[-1], length)
-        angles_BTH = positions_BT[..., None].astype(jnp.float32) * inverse
-        cos, sin = jnp.cos(angles_BTH)[:, :, None], jnp.sin(angles_BTH)[:, :, None]
-        return _rotate(q_BTNH, cos, sin), _rotate(k_BTKH, cos, sin)
+        angles_BTR = positions_BT[..., None].astype(jnp.float32) * inverse
+        cos, sin = jnp.cos(angles_BTR)[:, :, None], jnp.sin(angles_BTR)[:, :, None]
+        factor = self.scaling.attention_factor(length)
+        if factor is not None:
+            cos, sin = cos * factor, sin * factor
+        return self._turn(q_BTNH, cos, sin), self._turn(k_BTKH, cos, sin)
+
+    def _turn(self, x_BTNH: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
+        dims = self.dims or x_BTNH.shape[-1]
+        turning = x_BTNH[..., :dims].astype(jnp.float32)
+        turned = (_turn_neighbours if self.interleaved else _turn_halves)(turning, cos, sin)
+        if dims == x_BTNH.shape[-1]:
+            return turned.astype(x_BTNH.dtype)
+        return jnp.concatenate([turned.astype(x_BTNH.dtype), x_BTNH[..., dims:]], axis=-1)
 
     def describe(self) -> str:
         return f'rotary{self.scaling.describe()}'
 
 
-def _rotate(x_BTNH: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
-    first, second = jnp.split(x_BTNH.astype(jnp.float32), 2, axis=-1)
-    turned = jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
-    return turned.astype(x_BTNH.dtype)
+def _turn_halves(x_BTNR: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
+    first, second = jnp.split(x_BTNR, 2, axis=-1)
+    return jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
+
+
+def _turn_neighbours(x_BTNR: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
+    first, second = x_BTNR[..., 0::2], x_BTNR[..., 1::2]
+    turned = jnp.stack([first * cos - second * sin, second * cos + first * sin], axis=-1)
+    return turned.reshape(x_BTNR.shape)

@@ -1,26 +1,74 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 from typing import Any
 
 import jax
 import pytest
 
-from nope.model import ModelConfig
-from nope.positions import Rotary
+from nope.model import LayerKind, ModelConfig
+from nope.positions import (
+    Alibi,
+    Learned,
+    LongRoPE,
+    NoPE,
+    Rotary,
+    Sinusoidal,
+    T5Bias,
+    TemperedNoPE,
+)
 from nope.state import abstract_variables
 from tests import tiny
 
+# Every option by which a model gets more or fewer parameters, with what it needs.
+OPTIONS: tuple[dict[str, Any], ...] = (
+    {'tied_head': True},
+    {'norm': 'layer'},
+    {'norm': 'layer', 'norm_bias': True},
+    {'embedding_norm': True},
+    {'qk_norm': True},
+    {'qkv_bias': True},
+    {'output_bias': True},
+    {'mlp_bias': True},
+    {'mlp': 'plain'},
+    {'position': T5Bias(8, 12)},
+    {'position': Learned(20)},
+    {'pattern': (LayerKind(T5Bias(8, 12), 4), LayerKind(Alibi()), LayerKind(T5Bias(8, 12)))},
+    {'layers': 3},
+    {'kv_heads': 4},
+    {'head_dim': 6},
+)
+
+
+def combinations(count: int) -> list[dict[str, Any]]:
+    """Random ones, each option in half of them."""
+    draw = random.Random(0)
+    found = []
+    for _ in range(count):
+        changes: dict[str, Any] = {'layers': 3}
+        for option in draw.sample(OPTIONS, k=len(OPTIONS)):
+            if draw.random() < 0.5 and not ({'pattern', 'position'} & option.keys() & changes.keys()):
+                changes |= option
+        if 'pattern' in changes:
+            changes.pop('position', None)
+        found.append(changes)
+    return found
+
 
 @pytest.mark.parametrize(
-    'config',
-    [
-        tiny.MODEL,
-        tiny.model(tied_head=True, layers=3),
-        tiny.model(kv_heads=4, head_dim=6, position=Rotary()),
-    ],
+    'changes', [{}, {'head_dim': 6, 'position': Rotary()}, *({'layers': 3} | o for o in OPTIONS)]
 )
-def test_the_count_of_parameters_is_that_of_the_model(config: ModelConfig) -> None:
+def test_the_count_of_parameters_is_that_of_the_model(changes: dict[str, Any]) -> None:
+    assert_counted(tiny.model(**changes))
+
+
+@pytest.mark.parametrize('changes', combinations(8))
+def test_options_are_counted_together(changes: dict[str, Any]) -> None:
+    assert_counted(tiny.model(**changes))
+
+
+def assert_counted(config: ModelConfig) -> None:
     params = abstract_variables(config, tiny.mesh())['params']
     assert config.parameters == sum(leaf.size for leaf in jax.tree.leaves(params))
 
@@ -33,12 +81,26 @@ def test_tinyllama_has_its_published_size() -> None:
     assert params['embedding'].size == params['head'].size == 65_536_000
 
 
+def test_the_t5_decoder_has_its_published_size() -> None:
+    """The authors count the model with the bias, whose table all layers share; the other
+    encodings that they compare have no parameters."""
+    assert tiny.t5_decoder().parameters == 109_607_040
+    assert_counted(tiny.t5_decoder())
+    params = abstract_variables(tiny.t5_decoder(), tiny.mesh())['params']
+    assert params['position'].shape == (32, 12)
+    for position in (NoPE(), Sinusoidal(), Alibi(), Rotary(dims=16, interleaved=True)):
+        assert tiny.t5_decoder(position=position).parameters == 109_607_040 - 32 * 12
+
+
 def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_attention() -> None:
     weights = 2 * (32 * 8 * (4 + 2 + 2 + 4) + 3 * 32 * 48) + 32 * 64
     attention = 2 * 3 * (2 * 4 * 8) * 100  # layers, passes, both products, half the keys
     assert tiny.MODEL.training_flops_per_token(100) == 6 * weights + attention
     tied = tiny.model(tied_head=True)
     assert tied.training_flops_per_token(100) == tiny.MODEL.training_flops_per_token(100)
+    plain = tiny.model(mlp='plain')
+    saved = 6 * 2 * 32 * 48
+    assert plain.training_flops_per_token(100) == 6 * weights + attention - saved
 
 
 @pytest.mark.parametrize(
@@ -48,15 +110,71 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
         ({'head_dim': 0}, r'model\.head_dim is 0'),
         ({'vocab_size': -1}, r'model\.vocab_size is -1'),
         ({'kv_heads': 3}, r'model\.heads is 4 and model\.kv_heads is 3; .* multiple'),
-        ({'head_dim': 7, 'position': Rotary()}, r'model\.head_dim is 7; .* even'),
+        ({'head_dim': 7, 'position': Rotary()}, r'model\.head_dim is 7 .* even'),
+        ({'position': Rotary(dims=16)}, r'model\.head_dim is 8 and model\.position\.dims 16; .*'),
+        (
+            {'position': Rotary(scaling=LongRoPE((1.0,), (2.0,), 16))},
+            r'scaling\.short has 1 factors; 8 dimensions turn and take 4',
+        ),
         ({'dtype': 'float16'}, r"model\.dtype is 'float16'; accepted: float32, bfloat16"),
         ({'remat': 'some'}, r"model\.remat is 'some'; accepted: none, full, dots"),
+        ({'norm': 'batch'}, r"model\.norm is 'batch'; accepted: rms, layer"),
+        ({'mlp': 'swiglu'}, r"model\.mlp is 'swiglu'; accepted: gated, plain"),
+        ({'activation': 'tanh'}, r"model\.activation is 'tanh'; accepted: silu, gelu, gelu_tanh, r"),
+        ({'init': 'zeros'}, r"model\.init is 'zeros'; accepted: tinyllama, t5"),
+        ({'lam_layers': 'some'}, r"model\.lam_layers is 'some'; accepted: all, nope"),
+        ({'norm_bias': True}, r"model\.norm_bias is True; only model\.norm='layer' has a bias"),
+        ({'softmax_scale': -1.0}, r'model\.softmax_scale is -1.0; it must be finite'),
+        ({'softmax_scale': float('nan')}, r'model\.softmax_scale is nan'),
+        ({'logit_multiplier': 0.0}, r'model\.logit_multiplier is 0.0; .* finite and above 0'),
+        ({'logit_multiplier': float('inf')}, r'model\.logit_multiplier is inf'),
         ({'unroll': 3}, r'model\.unroll is 3; accepted is 0 to model\.layers = 2'),
+        ({'window': -1}, r'model\.window is -1; accepted: 0 .* to 2\*\*30'),
     ],
 )
 def test_errors_name_the_field_and_what_is_accepted(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         tiny.model(**changes)
+
+
+ROTARY, NOPE = LayerKind(Rotary()), LayerKind()
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        (
+            {'pattern': (ROTARY, NOPE), 'position': Alibi()},
+            r"model\.pattern says .*; model\.position and model\.window, 'ALiBi', must be left out",
+        ),
+        ({'pattern': (ROTARY,), 'position': TemperedNoPE()}, "'none, tempered', must be left out"),
+        ({'pattern': (ROTARY, NOPE), 'window': 4}, "'none, window 4', must be left out"),
+        ({'pattern': (LayerKind(Sinusoidal()), NOPE)}, r"model\.pattern has 'sinusoidal', which is"),
+        ({'pattern': (LayerKind(Learned(9)),)}, r"model\.pattern has 'learned', .* layers cannot"),
+        (
+            {'pattern': (LayerKind(T5Bias(8, 12)), LayerKind(T5Bias(8, 13)))},
+            r'model\.pattern has several learned encodings; accepted is one',
+        ),
+        ({'pattern': (ROTARY, NOPE, ROTARY)}, r'pattern has 3 kinds of layers; there are 2 layers'),
+        ({'pattern': (LayerKind(Rotary(dims=3)), NOPE)}, r'model\.position\.dims 3; .* even'),
+        (
+            {'position': Rotary(), 'lam_layers': 'nope'},
+            r"model\.lam_layers is 'nope', but every layer has a position encoding \(rotary\)",
+        ),
+        (
+            {'pattern': (ROTARY, LayerKind(Alibi(), 4)), 'lam_layers': 'nope'},
+            r'every layer has a position encoding \(rotary \+ ALiBi, window 4\)',
+        ),
+    ],
+)
+def test_kinds_of_layers_that_do_not_go_together(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tiny.model(**changes)
+
+
+def test_a_model_is_as_long_as_its_shortest_encoding() -> None:
+    assert tiny.model(position=Learned(20)).longest == 20
+    assert tiny.model(pattern=(ROTARY, NOPE)).longest is None
 
 
 def test_fields_of_execution_are_no_part_of_the_identity() -> None:

@@ -7,40 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.model import ModelConfig, ModelOutput, Transformer
+from nope.model import apply
 from nope.model.lam import LogLength
 from nope.positions import DynamicNTK, NoPE, Position, Rotary
-from nope.state import Variables, abstract_variables, fresh_variables, with_lam
-from nope.step import block_loss
+from nope.state import abstract_variables, with_lam
 from tests import tiny
+from tests.model.programs import QUICK, T, influence, loss_and_gradients, run
 
-T = 12
 ROTARY = Rotary(scaling=DynamicNTK(factor=2.0, train_length=8))
-
-
-@functools.partial(jax.jit, static_argnames=('config', 'entropy'))  # shared, as the shapes are
-def run(
-    config: ModelConfig,
-    variables: Variables,
-    tokens: jax.Array,
-    segments: jax.Array | None = None,
-    positions: jax.Array | None = None,
-    length: float | None = None,
-    entropy: bool = True,
-) -> ModelOutput:
-    return Transformer(config).apply(
-        variables,
-        tokens,
-        segments_BT=segments,
-        positions_BT=positions,
-        length=length,
-        entropy=entropy,
-    )
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def loss_and_gradients(config: ModelConfig, variables: Variables, blocks: jax.Array) -> tuple:
-    return jax.value_and_grad(lambda v: block_loss(config, v, blocks))(variables)
 
 
 @pytest.mark.parametrize('position', [NoPE(), ROTARY], ids=['none', 'rotary'])
@@ -51,38 +25,27 @@ def test_no_output_depends_on_a_later_token(position: Position) -> None:
     """
     config = tiny.model(position=position)
     variables = tiny.variables(config)
-    direction_D = jax.random.normal(jax.random.key(0), (config.width,))
+    direction_D = np.random.default_rng(0).normal(size=config.width).astype(np.float32)
 
-    @jax.jit
+    @functools.partial(jax.jit, compiler_options=QUICK)
     @jax.jacrev
     def gradient(embedding_VD: jax.Array) -> jax.Array:
         params = {**variables['params'], 'embedding': embedding_VD}
-        hidden = Transformer(config).apply({**variables, 'params': params}, jnp.arange(T)[None])
-        return hidden.hidden[0] @ direction_D
+        output = apply(config, {**variables, 'params': params}, jnp.arange(T)[None])
+        return output.hidden[0] @ direction_D
 
     size_TS = np.abs(gradient(variables['params']['embedding'])[:, :T]).max(axis=-1)
     np.testing.assert_array_equal(np.triu(size_TS, 1), 0)
     assert np.all(size_TS[np.tril_indices(T)] > 1e-6)
 
 
-@pytest.mark.parametrize(
-    ('layers', 'position', 'kept'),
-    [(1, NoPE(), True), (2, NoPE(), False), (1, ROTARY, False)],
-    ids=['none-1', 'none-2', 'rotary-1'],
-)
-def test_one_layer_without_positions_sees_a_bag_of_tokens(
-    layers: int, position: Position, kept: bool
-) -> None:
-    """Permuting earlier tokens leaves the last output of one NoPE layer, and of nothing else."""
-    config = tiny.model(layers=layers, position=position)
+def test_two_layers_without_positions_see_the_order_of_tokens() -> None:
+    """One does not: the output at the last token of a permuted sequence is another one."""
     tokens = tiny.tokens(2, T)
     permuted = np.random.default_rng(1).permutation(tokens[:, :-1], axis=1)
     permuted = np.concatenate([permuted, tokens[:, -1:]], axis=1)
-    hidden = [run(config, tiny.variables(config), t).hidden[:, -1] for t in (tokens, permuted)]
-    if kept:
-        np.testing.assert_allclose(hidden[0], hidden[1], rtol=1e-5, atol=1e-6)
-    else:
-        assert np.abs(hidden[0] - hidden[1]).max() > 1e-4
+    hidden = [run(tiny.MODEL, tiny.variables(), t).hidden[:, -1] for t in (tokens, permuted)]
+    assert np.abs(hidden[0] - hidden[1]).max() > 1e-4
 
 
 def test_log_length_is_the_base_model_up_to_the_training_length() -> None:
@@ -153,17 +116,6 @@ def test_entropy_costs_the_outputs_nothing() -> None:
     np.testing.assert_allclose(with_entropy.hidden, without.hidden, rtol=1e-6, atol=1e-6)
 
 
-def test_tokens_see_their_own_segment_alone() -> None:
-    config = tiny.model(position=Rotary())
-    variables, tokens = tiny.varied_lam(config), tiny.tokens(2, T)
-    segments = np.repeat([[3, 1]], [5, T - 5], axis=1).repeat(2, axis=0)
-    positions = np.concatenate([np.arange(5), np.arange(T - 5)])[None].astype(np.int32)
-    together = run(config, variables, tokens, segments, positions, length=float(T)).hidden
-    for part in (slice(0, 5), slice(5, T)):
-        alone = run(config, variables, tokens[:, part], length=float(T)).hidden
-        np.testing.assert_allclose(together[:, part], alone, rtol=1e-5, atol=1e-5)
-
-
 def test_bfloat16_computes_on_float32_parameters() -> None:
     config = tiny.model(dtype='bfloat16')
     variables = tiny.variables()
@@ -176,7 +128,7 @@ def test_bfloat16_computes_on_float32_parameters() -> None:
     error = np.abs(half.hidden.astype(jnp.float32) - full.hidden)
     assert 0 < error.mean() < 2**-7  # hidden states have a root mean square of 1
     np.testing.assert_allclose(half.entropy, full.entropy, atol=2**-6)
-    _, gradients = jax.eval_shape(functools.partial(loss_and_gradients, config), variables, tokens)
+    _, gradients = loss_and_gradients.eval_shape(config, variables, tokens)
     assert {leaf.dtype.name for leaf in jax.tree.leaves(gradients)} == {'float32'}
 
 
@@ -188,23 +140,44 @@ def test_a_tied_head_is_the_embedding() -> None:
     np.testing.assert_array_equal(output.head, variables['params']['embedding'].T)
 
 
-def test_weights_start_with_the_papers_deviations() -> None:
-    config = tiny.model(width=256, mlp_width=96, layers=4, vocab_size=256)
-    params = fresh_variables(config, tiny.mesh(), seed=0)['params']
-    layers = params['layers']
-    weights = [params['embedding'], params['head'], layers['mlp']['gate'], layers['mlp']['up']]
-    weights += [layers['attention'][name] for name in ('query', 'key', 'value')]
-    for leaf in weights:
-        np.testing.assert_allclose(leaf.std(), (2 / (5 * 256)) ** 0.5, rtol=0.02)
-    for leaf in (layers['attention']['output'], layers['mlp']['down']):
-        np.testing.assert_allclose(leaf.std(), 1 / (16 * 4), rtol=0.02)
-    for name in ('attention_norm', 'mlp_norm'):
-        np.testing.assert_array_equal(layers[name]['scale'], 1)
-    assert not np.allclose(layers['mlp']['up'][0], layers['mlp']['up'][1])
+def test_hidden_states_are_multiplied_before_the_head() -> None:
+    """Logits of a tied head become smaller, and their gradients with them."""
+    variables, tokens = tiny.variables(tiny.model(tied_head=True)), tiny.tokens(2, T)
+    base = run(tiny.model(tied_head=True), variables, tokens)
+    found = run(tiny.model(tied_head=True, logit_multiplier=0.3), variables, tokens)
+    np.testing.assert_allclose(found.hidden, 0.3 * base.hidden, rtol=1e-6)
+    np.testing.assert_array_equal(found.head, base.head)
+
+
+@pytest.mark.parametrize('norm', ['rms', 'layer'])
+def test_a_norm_of_the_embeddings_stands_before_the_first_layer(norm: str) -> None:
+    """The same as other embeddings: normed ones."""
+    config = tiny.model(embedding_norm=True, norm=norm)
+    variables, tokens = tiny.variables(config), tiny.tokens(2, T)
+    params = dict(variables['params'])
+    weight = params.pop('embedding_norm')['scale']
+    rows_VD = np.asarray(params['embedding'], np.float64)
+    if norm == 'layer':
+        rows_VD = rows_VD - rows_VD.mean(axis=-1, keepdims=True)
+    rows_VD = rows_VD / np.sqrt(np.mean(rows_VD**2, axis=-1, keepdims=True) + 1e-5) * weight
+    params['embedding'] = rows_VD.astype(np.float32)
+    expected = run(tiny.model(norm=norm), {**variables, 'params': params}, tokens)
+    found = run(config, variables, tokens)
+    tiny.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_every_option_at_once() -> None:
+    """No output follows a later token, and every parameter gets a gradient (that of the keys' bias
+    too: the norm of the keys comes after it)."""
+    config = tiny.EVERY_OPTION
+    np.testing.assert_array_equal(np.tril(influence(config), -1), 0)
+    _, gradients = loss_and_gradients(config, tiny.varied_lam(config), tiny.tokens(2, T + 1))
+    for path, leaf in jax.tree_util.tree_leaves_with_path(gradients):
+        assert np.all(np.isfinite(leaf)) and np.any(np.abs(leaf) > 1e-7), path
 
 
 @pytest.mark.parametrize('shape', [(4,), (2, 1), (1, 4), (4, 2)])
 def test_lambda_of_a_wrong_shape_is_refused(shape: tuple[int, ...]) -> None:
     variables = with_lam(tiny.variables(), jnp.ones(shape))
     with pytest.raises(ValueError, match=r'lam has shape .* takes \(2, 4\)'):
-        jax.eval_shape(functools.partial(run, tiny.MODEL), variables, tiny.tokens(1, T))
+        run.eval_shape(tiny.MODEL, variables, tiny.tokens(1, T))

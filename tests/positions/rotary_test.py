@@ -1,94 +1,122 @@
 from __future__ import annotations
 
-import json
-import pathlib
-
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.positions import DynamicNTK, Position, Rotary
+from nope.positions import Linear, Rotary, Scaling
+from tests import vectors
+from tests.positions import cases
 
-VECTORS = json.loads((pathlib.Path(__file__).parent / 'vectors.json').read_text())
-ENCODINGS = [Rotary(), Rotary(scaling=DynamicNTK(factor=2.0, train_length=16))]
+T, H = 32, 8
+POSITIONS_BT = np.arange(T, dtype=np.int32)[None]
+NEIGHBOURS_FIRST = [0, 2, 4, 6, 1, 3, 5, 7]  # interleaved pairs, taken apart into halves
 
-
-def normal(seed: int, *shape: int) -> jax.Array:
-    return jax.random.normal(jax.random.key(seed), shape)
-
-
-def rotate(encoding: Position, x_BTNH: jax.Array, positions: list[int], length: int) -> jax.Array:
-    return encoding.encode(x_BTNH, x_BTNH, jnp.asarray([positions], jnp.int32), length)[0]
+each_rule = pytest.mark.parametrize('scaling', cases.SCALINGS.values(), ids=cases.SCALINGS)
+each_layout = pytest.mark.parametrize('interleaved', [False, True], ids=['halves', 'neighbours'])
 
 
-def test_inverse_frequencies_are_those_of_llama() -> None:
-    found = Rotary().inverse_frequencies(64, 2048)
+def turned(encoding: Rotary, x_BTNH: np.ndarray) -> np.ndarray:
+    """Queries at positions 0 .. T - 1 of a sequence of T tokens, twice the training length."""
+    return np.asarray(cases.encode(encoding, x_BTNH, x_BTNH, POSITIONS_BT, T)[0])
+
+
+def factor(scaling: Scaling) -> np.float32:
+    """What the rule multiplies queries and keys with."""
+    found = scaling.attention_factor(T)
+    return np.float32(1.0 if found is None else found)
+
+
+@pytest.mark.parametrize(('name', 'expected'), vectors.entries('rope'))
+def test_inverse_frequencies_are_those_of_llama(name: str, expected: list[float]) -> None:
+    found = Rotary().inverse_frequencies(vectors.DIMS, vectors.TRAIN_LENGTH)
     assert found.dtype == jnp.float32
-    np.testing.assert_allclose(found, VECTORS['rotary'], rtol=1e-6)
+    np.testing.assert_allclose(found, expected, rtol=vectors.RTOL)
+
+
+@pytest.mark.parametrize(('layout', 'expected'), vectors.entries('rotate_d4_pos1_x1234'))
+def test_pairs_turn_as_their_layout_says(layout: str, expected: list[float]) -> None:
+    encoding = Rotary(interleaved={'half_split': False, 'interleaved': True}[layout])
+    x_BTNH = np.array([1, 2, 3, 4], np.float32).reshape(1, 1, 1, 4)
+    for out in cases.encode(encoding, x_BTNH, x_BTNH, np.array([[1]], np.int32), 2):
+        np.testing.assert_allclose(out.ravel(), expected, rtol=vectors.RTOL)
+
+
+@each_layout
+def test_interleaved_weights_become_halves_by_a_permutation(interleaved: bool) -> None:
+    """Of the dimensions of each head: (0, 2, 4, .., 1, 3, 5, ..), and back."""
+    x_BTNH = cases.normal(0, 1, T, 2, H)
+    order = np.array(NEIGHBOURS_FIRST)
+    if not interleaved:
+        order = np.argsort(order)
+    here = turned(Rotary(interleaved=interleaved), x_BTNH)
+    there = turned(Rotary(interleaved=not interleaved), x_BTNH[..., order])
+    np.testing.assert_array_equal(here[..., order], there)
+
+
+@each_layout
+@each_rule
+def test_norms_are_kept(scaling: Scaling, interleaved: bool) -> None:
+    """Up to the rule's factor; position 0 does not turn at all."""
+    x_BTNH = cases.normal(0, 1, T, 2, H)
+    out = turned(Rotary(scaling=scaling, interleaved=interleaved), x_BTNH)
+    expected = factor(scaling) * np.linalg.norm(x_BTNH, axis=-1)
+    np.testing.assert_allclose(np.linalg.norm(out, axis=-1), expected, rtol=1e-6)
+    np.testing.assert_allclose(out[:, 0], factor(scaling) * x_BTNH[:, 0], rtol=2e-7)
+    assert np.abs(out[:, 1:] - factor(scaling) * x_BTNH[:, 1:]).max(axis=(0, 2, 3)).min() > 0.1
+
+
+@each_layout
+@each_rule
+def test_products_depend_on_the_distance_alone(scaling: Scaling, interleaved: bool) -> None:
+    """One query vector and one key vector at every position: q_m . k_n is a function of m - n."""
+    encoding = Rotary(scaling=scaling, interleaved=interleaved)
+    q_BTNH, k_BTNH = (cases.normal(seed, 1, 1, 2, H).repeat(T, axis=1) for seed in (0, 1))
+    q_BTNH, k_BTNH = (
+        np.asarray(x) for x in cases.encode(encoding, q_BTNH, k_BTNH, POSITIONS_BT, T)
+    )
+    product_NTS = np.einsum('BTNH,BSNH->NTS', q_BTNH, k_BTNH)
+    for distance in range(-T + 1, T):
+        diagonal = np.diagonal(product_NTS, distance, axis1=1, axis2=2)
+        np.testing.assert_allclose(diagonal, diagonal[:, :1].repeat(diagonal.shape[1], 1), 0, 2e-5)
+    assert np.ptp(product_NTS) > 1
+
+
+@each_layout
+@pytest.mark.parametrize('scaling', [cases.SCALINGS['none'], Linear(2.0)], ids=['plain', 'linear'])
+def test_dimensions_beyond_those_that_turn_stay(scaling: Scaling, interleaved: bool) -> None:
+    """And those that turn do so as a head of their number."""
+    x_BTNH = cases.normal(0, 1, T, 2, H)
+    partly = turned(Rotary(scaling=scaling, dims=4, interleaved=interleaved), x_BTNH)
+    np.testing.assert_array_equal(partly[..., 4:], x_BTNH[..., 4:])
+    alone = turned(Rotary(scaling=scaling, interleaved=interleaved), x_BTNH[..., :4])
+    np.testing.assert_array_equal(partly[..., :4], alone)
+
+
+@each_layout
+def test_half_precision_is_rotated_in_float32(interleaved: bool) -> None:
+    """At position 1000 bfloat16 angles would be off by whole turns."""
+    encoding = Rotary(dims=4, interleaved=interleaved)
+    x_BTNH = jnp.asarray(cases.normal(0, 1, 1, 2, H), jnp.bfloat16)
+    positions_BT = np.array([[1001]], np.int32)
+    found, exact = (
+        cases.encode(encoding, x, x, positions_BT, 2048)[0]
+        for x in (x_BTNH, x_BTNH.astype(jnp.float32))
+    )
+    assert found.dtype == jnp.bfloat16
+    np.testing.assert_array_equal(found, exact.astype(jnp.bfloat16))
 
 
 @pytest.mark.parametrize(
-    'case', VECTORS['dynamic_ntk'], ids=lambda c: f'factor{c["factor"]}-{c["length"]}'
+    ('encoding', 'head_dim', 'message'),
+    [
+        (Rotary(), 7, r'model\.head_dim is 7 and .*dims 0; .* even'),
+        (Rotary(), 2, r'model\.head_dim is 2 .* at least 4'),
+        (Rotary(dims=6), 4, r'model\.head_dim is 4 and model\.position\.dims 6; .* at most'),
+        (Rotary(dims=5), 8, r'model\.position\.dims 5; .* even'),
+    ],
 )
-def test_dynamic_ntk_follows_the_length(case: dict) -> None:
-    scaling = DynamicNTK(factor=case['factor'], train_length=2048)
-    np.testing.assert_allclose(
-        scaling.base_at(10_000.0, 64, case['length']), case['base'], rtol=1e-6
-    )
-    inverse = Rotary(scaling=scaling).inverse_frequencies
-    np.testing.assert_allclose(inverse(64, case['length']), case['inv_freq'], rtol=1e-6)
-    traced = jax.jit(lambda n: inverse(64, n))(jnp.float32(case['length']))
-    np.testing.assert_allclose(traced, case['inv_freq'], rtol=1e-6)
-
-
-def test_dynamic_ntk_is_plain_rotary_up_to_the_training_length() -> None:
-    scaled = Rotary(scaling=DynamicNTK(factor=8.0, train_length=2048))
-    for length in (1, 100, 2048):
-        np.testing.assert_array_equal(
-            scaled.inverse_frequencies(64, length), Rotary().inverse_frequencies(64, length)
-        )
-
-
-def test_dimension_j_turns_with_dimension_j_plus_half() -> None:
-    x_BTNH = jnp.asarray([1.0, 2.0, 3.0, 4.0]).reshape(1, 1, 1, 4)
-    expected = [-1.9841106485555495, 1.959900667496664, 2.4623779024123156, 4.019799668334994]
-    turned = rotate(Rotary(), x_BTNH, [1], 2)
-    np.testing.assert_allclose(turned.ravel(), expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize('encoding', ENCODINGS, ids=Rotary.describe)
-def test_position_zero_is_the_identity(encoding: Rotary) -> None:
-    x_BTNH = normal(0, 2, 1, 4, 8)
-    np.testing.assert_array_equal(rotate(encoding, x_BTNH, [0], 64), x_BTNH)
-
-
-@pytest.mark.parametrize('encoding', ENCODINGS, ids=Rotary.describe)
-def test_norms_are_kept(encoding: Rotary) -> None:
-    x_BTNH = normal(0, 2, 64, 4, 8)
-    turned = rotate(encoding, x_BTNH, list(range(64)), 64)
-    norms = [np.linalg.norm(x, axis=-1) for x in (turned, x_BTNH)]
-    np.testing.assert_allclose(norms[0], norms[1], rtol=1e-6)
-
-
-@pytest.mark.parametrize('encoding', ENCODINGS, ids=Rotary.describe)
-def test_products_depend_on_the_distance_alone(encoding: Rotary) -> None:
-    """One query vector and one key vector at every position: q_m . k_n is a function of m - n."""
-    T = 32
-    q_BTNH, k_BTNH = (jnp.broadcast_to(normal(s, 1, 1, 1, 8), (1, T, 1, 8)) for s in (0, 1))
-    positions_BT = jnp.arange(T, dtype=jnp.int32)[None]
-    q_BTNH, k_BTNH = encoding.encode(q_BTNH, k_BTNH, positions_BT, T)
-    product_TS = np.einsum('BTNH,BSNH->TS', q_BTNH, k_BTNH)
-    for distance in range(-T + 1, T):
-        diagonal = np.diagonal(product_TS, distance)
-        np.testing.assert_allclose(diagonal, diagonal[0], rtol=0, atol=2e-5)
-    assert np.ptp(product_TS) > 1
-
-
-def test_half_precision_is_rotated_in_float32() -> None:
-    """At position 1000 bfloat16 angles would be off by whole turns."""
-    x_BTNH = normal(0, 1, 1, 2, 8).astype(jnp.bfloat16)
-    turned = rotate(Rotary(), x_BTNH, [1001], 2048)
-    exact = rotate(Rotary(), x_BTNH.astype(jnp.float32), [1001], 2048)
-    assert turned.dtype == jnp.bfloat16
-    np.testing.assert_array_equal(turned, exact.astype(jnp.bfloat16))
+def test_heads_that_cannot_turn_are_refused(encoding: Rotary, head_dim: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        encoding.check(head_dim)
+    Rotary(dims=4).check(7)

@@ -20,6 +20,19 @@ KINDS = sorted(INPUTS)
 ROOT = pathlib.Path(__file__).parents[3]
 
 
+FACTOR = {'factor': 2, 'group': 'a', 'choice': 'b'}
+TUNED = {'label': 'PI', 'group': 'a', 'tuned': 2}
+MANY = [{'label': f'PI {n}', 'group': 'a', 'tuned': n} for n in range(1, 6)]
+
+
+def factors(*grid):
+    return {'curves': [{'label': 'YaRN', 'grid': grid}]}
+
+
+def tuned(*curves):
+    return {'base': {'group': 'base'}, 'panels': [{'curves': curves}]}
+
+
 def without(records, measure):
     kept = {k: m for k, m in records.measures.items() if k != measure}
     return dataclasses.replace(records, measures=kept)
@@ -46,7 +59,7 @@ def test_writes_all_files_with_the_same_bytes_each_time(kind, tmp_path):
 @pytest.mark.parametrize('kind', KINDS)
 def test_caption_says_model_data_tokens_seed_and_windows(kind):
     caption = DRAW[kind](INPUTS[kind]).caption
-    for fact in ('NoPE, 4 layers', '4.9M tokens', 'seed', 'Python standard library', '512 windows'):
+    for fact in ('4 layers, width 64', '4.9M tokens', 'seed', 'standard library', '512 windows'):
         assert fact in caption
 
 
@@ -79,7 +92,9 @@ def test_an_unknown_option_is_refused_before_any_record_is_needed(kind):
         REQUIRED[kind]('f', {**given.options, 'colour': 'red'})
 
 
-@pytest.mark.parametrize('kind', ['entropy_loss', 'heads', 'uniform_fit'])
+@pytest.mark.parametrize(
+    'kind', ['entropy_loss', 'heads', 'uniform_fit', 'factor_grid', 'tuned_lengths', 'extension']
+)
 def test_a_figure_without_content_is_refused(kind):
     with pytest.raises(ValueError, match="figure 'f': options must give"):
         REQUIRED[kind]('f', {})
@@ -100,6 +115,20 @@ def test_a_figure_without_content_is_refused(kind):
         ('heads', {'rows': [{'run': 'a'}]}, "unknown key 'run' in rows"),
         ('length_curves', {'band': 'iqr'}, 'band must be one of'),
         ('length_curves', {'curves': []}, 'curves must be 1 to'),
+        ('factor_grid', {'curves': [{'label': 'a'}]}, 'either group or grid'),
+        ('factor_grid', {'curves': [{'label': 'a', 'group': 'b'}] * 2}, 'labels of curves must'),
+        ('factor_grid', factors({'factor': 2, 'group': 'a'}), "must give 'choice'"),
+        ('factor_grid', factors({**FACTOR, 'choice': 'a'}), 'chosen on other windows'),
+        ('factor_grid', factors({**FACTOR, 'factor': 'two'}), 'must be a number'),
+        ('factor_grid', factors(FACTOR, FACTOR), 'holds a factor twice'),
+        ('tuned_lengths', {'base': {'group': 'a'}}, "must give 'panels'"),
+        ('tuned_lengths', tuned({'label': 'a', 'group': 'a'}), "must give 'tuned'"),
+        ('tuned_lengths', tuned({**TUNED, 'tuned': '2x'}), 'multiple of L'),
+        ('tuned_lengths', tuned(TUNED, TUNED), 'labels of a panel must differ'),
+        ('tuned_lengths', tuned(*MANY), 'tuned lengths must be 1 to 4'),
+        ('extension', {'before': 'a', 'after': 'a'}, 'before and after must differ'),
+        ('extension', {'before': 'a', 'after': 'b', 'labels': {'after': 'before'}}, 'must differ'),
+        ('extension', {'before': 'a', 'after': 'b', 'labels': {'end': 'c'}}, "unknown key 'end'"),
     ],
 )
 def test_bad_options_are_named(kind, options, message):

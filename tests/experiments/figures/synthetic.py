@@ -108,11 +108,12 @@ PILOT = {
 }
 
 
-def length_records(group: str, seed: int = 0, **changed) -> Records:
+def length_records(window, seed: int = 0, **changed) -> Records:
+    """window: loss at each of MULTIPLES, shifted by seed; the tail rises by 0.4 a doubling more."""
     shift = np.random.default_rng(seed).normal(scale=0.02, size=len(MULTIPLES))
-    window = np.array(PILOT[group]) + shift
+    window = np.array(window) + shift
     tail = window + 0.4 * np.log2(MULTIPLES)
-    facts = attributes(seed=seed, scale=group, scale_value=None, **changed)
+    facts = attributes(seed=seed, **changed)
     lengths = np.array(MULTIPLES) * facts['train_length']
     axes = ('length',)
     return Records(
@@ -128,9 +129,115 @@ def length_records(group: str, seed: int = 0, **changed) -> Records:
 
 def length_runs(seeds: int) -> dict[str, Records]:
     return {
-        f'{group}/seed{seed}': length_records(group, seed)
+        f'{group}/seed{seed}': length_records(PILOT[group], seed, scale=group, scale_value=None)
         for group in PILOT
         for seed in range(seeds)
+    }
+
+
+def reaching(factor: float, *, cost: float, slope: float, floor: float = 1.3) -> np.ndarray:
+    """Loss at MULTIPLES: level up to `factor` L, then rising by `slope` a doubling; `cost` for
+    each doubling of the factor, at every length."""
+    beyond = np.maximum(np.log2(np.array(MULTIPLES) / factor), 0)
+    return floor + cost * np.log2(factor) + slope * beyond
+
+
+ROTARY = {'model': 'rotary, 4 layers, width 64, 4 heads, 222k parameters', 'position': 'rotary'}
+FACTORS = (1, 2, 4, 8)
+ZERO_SHOT = {'ntk': {'cost': 0.06, 'slope': 0.5}, 'yarn': {'cost': 0.02, 'slope': 0.2}}
+FACTOR_CURVES = [
+    {'label': 'RoPE', 'group': 'rope'},
+    *(
+        {
+            'label': label,
+            'grid': [
+                {'factor': f, 'group': f'{name}_{f}', 'choice': f'{name}_{f}_choice'}
+                for f in FACTORS
+            ],
+        }
+        for name, label in (('ntk', 'dynamic NTK'), ('yarn', 'YaRN'))
+    ),
+    {'label': 'NoPE, HeadScale searched at 8 L', 'group': 'headscale_8x'},
+]
+
+
+def factor_runs(seeds: int) -> dict[str, Records]:
+    """Rotary without scaling, and with two methods at FACTORS on test and validation windows."""
+    runs = {}
+    for seed in range(seeds):
+        rope = reaching(1, cost=0, slope=0.9)
+        runs[f'rope/seed{seed}'] = length_records(rope, seed, split='test', **ROTARY)
+        runs[f'headscale_8x/seed{seed}'] = length_records(PILOT['headscale_8x'], seed, split='test')
+        for method, shape in ZERO_SHOT.items():
+            for factor in FACTORS:
+                window = reaching(factor, **shape)
+                facts = ROTARY | {'position': f'rotary, {method} x{factor}'}
+                name = f'{method}_{factor}'
+                runs[f'{name}/seed{seed}'] = length_records(window, seed, split='test', **facts)
+                runs[f'{name}_choice/seed{seed}'] = length_records(
+                    window + 0.03, seed, split='validation', **facts
+                )
+    return runs
+
+
+TUNED = (2, 4, 8)
+BUDGETS = {'fair': ('200', 0.06), 'raw': ('1,000', 0.02)}
+TUNED_PANELS = [
+    {
+        'title': f'{budget}: {steps} steps',
+        'curves': [
+            {'group': f'{method}_{budget}_{n}', 'label': f'{method} at {n} L', 'tuned': n}
+            for method in ('PI', 'YaRN')
+            for n in TUNED
+        ],
+    }
+    for budget, (steps, _) in BUDGETS.items()
+]
+
+
+def tuned_runs(seeds: int) -> dict[str, Records]:
+    """Level up to the tuned length and steep past it; PI costs twice what YaRN does."""
+    runs = {}
+    for seed in range(seeds):
+        rope = reaching(1, cost=0, slope=0.9)
+        runs[f'rope/seed{seed}'] = length_records(rope, seed, **ROTARY)
+        for budget, (steps, cost) in BUDGETS.items():
+            for method, share in (('PI', 1.0), ('YaRN', 0.5)):
+                for n in TUNED:
+                    facts = ROTARY | {
+                        'position': f'rotary, {method} x{n}',
+                        'tuning': f'fine-tuned for {steps} steps of 8 sequences of {64 * n}',
+                    }
+                    runs[f'{method}_{budget}_{n}/seed{seed}'] = length_records(
+                        reaching(n, cost=share * cost, slope=1.2), seed, **facts
+                    )
+    return runs
+
+
+IMPORTED = {'origin': 'TinyLlama-1.1B', 'train_tokens': None, 'step': 0}
+
+
+def extension_runs(**changed) -> dict[str, Records]:
+    searched = {'scale': 'HeadScale at 256', 'scale_value': None}
+    return {
+        'original': positions_records(noise=0.05, **changed),
+        'one_scale': positions_records(
+            noise=0.05,
+            scale='1.3',
+            scale_value=1.3,
+            loss_bend=110,
+            entropy_bend=110,
+            floor=1.56,
+            **changed,
+        ),
+        'extended': positions_records(
+            noise=0.05,
+            loss_bend=150,
+            entropy_bend=130,
+            loss_slope=0.5,
+            floor=1.54,
+            **searched | changed,
+        ),
     }
 
 
@@ -158,6 +265,17 @@ INPUTS = {
     ),
     'head_entropy': FigureInput('fig10', position_runs(), {}),
     'length_curves': FigureInput('fig_dynamic', length_runs(3), {}),
+    'factor_grid': FigureInput('zero_shot', factor_runs(3), {'curves': FACTOR_CURVES}),
+    'tuned_lengths': FigureInput(
+        'tuned',
+        tuned_runs(3),
+        {'base': {'group': 'rope', 'label': 'RoPE'}, 'panels': TUNED_PANELS},
+    ),
+    'extension': FigureInput(
+        'extended',
+        extension_runs(),
+        {'before': 'original', 'uniform': 'one_scale', 'after': 'extended'},
+    ),
 }
 
 

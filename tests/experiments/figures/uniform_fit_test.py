@@ -50,3 +50,9 @@ def test_a_grid_without_a_fit_is_refused_and_without_r2_does_not_hold():
     with pytest.raises(ValueError, match='there is no fit'):
         DRAW['uniform_fit'](changed(fit_a=None, fit_r2=None))
     assert DRAW['uniform_fit'](changed(fit_r2=None)).claims[0].holds is False
+
+
+def test_imported_models_have_no_budget_to_compare():
+    grids = {name: synthetic.grid_records(a=0.3, **synthetic.IMPORTED) for name in 'ab'}
+    given = FigureInput('f', grids, {'panels': [{'record': 'a'}, {'record': 'b'}]})
+    assert [c.number for c in DRAW['uniform_fit'](given).claims] == [5, 5, 6]

@@ -1,0 +1,34 @@
+"""Loss against window length for models trained alike but for their position encoding.
+
+    python -m experiments.run --config=configs/encodings.py:quick --workdir=work/quick
+
+n / L from 1 to 8 on windows that end at the same tokens. A row of ENCODINGS is all that another
+encoding needs. Quick: two CPU cores, about 15 minutes.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, models, pieces
+
+TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+ENCODINGS: dict[str, tuple[str, dict]] = {
+    'none': ('NoPE', models.NOPE),
+    'rotary': ('rotary', models.ROTARY),
+    'alibi': ('ALiBi', models.ALIBI),
+    't5': ('T5 bias', {'kind': 't5'}),
+    'sinusoidal': ('sinusoidal', {'kind': 'sinusoidal'}),
+}
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('encodings', size)
+    config.runs = {name: pieces.base(position) for name, (_, position) in ENCODINGS.items()}
+    mixed = ({'position': models.ROTARY},) * 3 + ({'position': models.NOPE},)
+    config.runs['mixed'] = {'model': {'pattern': mixed}}
+    for name in config.runs:
+        config.evals[f'{name}/'] = {'kind': 'lengths', 'run': name, 'times': TIMES}
+    labels = {name: label for name, (label, _) in ENCODINGS.items()}
+    labels['mixed'] = 'rotary, NoPE every fourth layer'
+    curves = tuple({'group': name, 'label': label} for name, label in labels.items())
+    config.figure = {'kind': 'length_curves', 'curves': curves}
+    return config

@@ -1,0 +1,76 @@
+"""Extends a checkpoint: a model that reads `length` tokens from one that was trained on fewer.
+
+    python -m experiments.run --config=configs/extend.py --workdir=work/extend \\
+        --config.init=hf:DIR --config.length=8192 --config.data.source=text:FOLDER
+
+DIR is a Hugging Face directory (config.json, safetensors, a tokenizer); everything but lambda
+stays as it is. Measures loss and attention entropy by position, finds the best uniform scale on a
+grid, searches one scale per head at `length` (200 steps of 8 sequences) from there, and leaves a
+figure of before and after, a summary, and in WORKDIR/exports the same model with the scales folded
+into its query weights, which stock `transformers` loads. `configs/extend.py:log_length` searches a
+lambda that follows the length of the sequence instead, the base model itself up to its training
+length, and exports it for `length`, half and a quarter of it.
+
+A model whose layers have no position encoding only in part is scaled in those layers
+(`--config.model.lam_layers=all` for all). `--config.nope=True` reads weights of the Llama shape
+that were trained without rotation, of which their files do not say so. The text should be of the
+kind the model was trained on. `--config.train.length` is the training length where config.json
+does not say it, `--config.model.dtype=bfloat16` the dtype of the computation on accelerators.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, models
+
+FORMS = ('constant', 'log_length')
+SHARES = (0.375, 0.5, 0.75, 1.0)  # of `length`, that a length-aware lambda is searched at
+
+
+def get_config(form: str = 'constant') -> ConfigDict:
+    if form not in FORMS:
+        raise ValueError(
+            f'extend: form {form!r} is unknown; accepted: configs/extend.py:constant, '
+            'configs/extend.py:log_length'
+        )
+    config = base.experiment('extend', 'quick')
+    config.name = 'extend' if form == 'constant' else f'extend_{form}'
+    config.init = ''
+    config.length = 0
+    config.nope = False
+    config.train.length = 0
+    config.data.tokenizer = ''
+    # The model is what its directory says; this is how it is computed, and what is scaled.
+    config.model = {**models.EXECUTION, 'remat': 'full', 'unroll': 1, 'lam_layers': 'auto'}
+    config.evaluation.windows = 64
+    config.evaluation.batch_tokens = 8192
+    config.grid.windows = 32
+    config.compute.checkpoint_every = 50
+    length = config.get_ref('length')
+    position = {'init': config.get_ref('init'), 'nope': config.get_ref('nope')}
+    config.runs = {'base': position, 'searched': {'init': 'base', 'search': _search(form, length)}}
+    config.evals = {
+        'grid': {'kind': 'scale_grid', 'run': 'base', 'target': length},
+        'before': {'run': 'base', 'target': length},
+        'uniform': {'run': 'base', 'target': length, 'scale_from': 'grid'},
+        'after': {'run': 'searched', 'target': length},
+    }
+    exports = {'extended': 1.0}
+    if form == 'log_length':  # folding fixes the length
+        exports |= {'extended_half': 0.5, 'extended_quarter': 0.25}
+    config.exports = {
+        name: {'run': 'searched', 'target': length, 'share': share}
+        for name, share in exports.items()
+    }
+    config.figure = {
+        'kind': 'extension',
+        'before': 'before',
+        'uniform': 'uniform',
+        'after': 'after',
+    }
+    return config
+
+
+def _search(form: str, length: object) -> dict:
+    if form == 'constant':
+        return {'form': form, 'target': length, 'start_from': 'grid'}
+    return {'form': form, 'target': length, 'shares': SHARES, 'bound': 0.0, 'start': 0.0}

@@ -1,0 +1,51 @@
+"""Rotary models made longer by fine-tuning: loss against window length.
+
+    python -m experiments.run --config=configs/finetuned.py:quick --workdir=work/quick
+
+Position interpolation and YaRN, all weights trained at 2, 4 and 8 L on batches of 8: "fair", 200
+steps as the search of lambda has, and "raw", 1,000 steps. Paper size: the learning rate 1e-4, a
+quarter of the rate the rotary model was trained with; the smaller sizes take a quarter of theirs.
+Quick: two CPU cores, about 20 minutes.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, models, pieces
+
+TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0)
+TUNED = (2.0, 4.0, 8.0)
+METHODS = {'pi': ('PI', 'linear', 0.1), 'yarn': ('YaRN', 'yarn', 0.02)}  # the last: warm-up share
+BUDGETS = {'fair': 200, 'raw': 1000}
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('finetuned', size)
+    if size != 'paper':
+        config.finetune.learning_rate = config.train.learning_rate / 4
+    config.runs = {'rope': pieces.base(models.ROTARY)}
+    panels = []
+    for budget, steps in BUDGETS.items():
+        curves = [
+            {'group': name, 'label': f'{METHODS[method][0]} at {times:g} L', 'tuned': times}
+            for method in METHODS
+            for times in TUNED
+            for name in (_add(config, method, budget, times),)
+        ]
+        panels.append({'title': f'{budget}: {steps:,} steps', 'curves': tuple(curves)})
+    for run in config.runs:
+        config.evals[f'{run}/'] = {'kind': 'lengths', 'run': run, 'times': TIMES}
+    base_curve = {'group': 'rope', 'label': 'rotary'}
+    config.figure = {'kind': 'tuned_lengths', 'base': base_curve, 'panels': tuple(panels)}
+    return config
+
+
+def _add(config: ConfigDict, method: str, budget: str, times: float) -> str:
+    """Adds the run of a method, tuned at `times` L; returns its name."""
+    _, scaling, warmup = METHODS[method]
+    name = f'{method}_{budget}_{times:g}x'
+    config.runs[name] = {
+        'init': 'rope',
+        'model': {'position': models.rotary(scaling, times)},
+        'finetune': {'times': (times,), 'steps': BUDGETS[budget], 'warmup_share': warmup},
+    }
+    return name

@@ -1,0 +1,57 @@
+"""Rotary models made longer without training, and ALiBi: loss against window length.
+
+    python -m experiments.run --config=configs/zero_shot.py:quick --workdir=work/quick
+
+Dynamic NTK and YaRN at every factor of a grid; the factor is chosen on validation windows, for
+each length and once for all. Beside them the rotary model as it is, ALiBi, and NoPE as it is and
+with a length-aware lambda. Quick: two CPU cores, about 8 minutes.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, models, pieces
+
+TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+FACTORS = {'dynamic_ntk': (1.0, 2.0, 4.0, 8.0), 'yarn': (2.0, 4.0, 8.0, 16.0)}
+LABELS = {'dynamic_ntk': 'rotary, dynamic NTK', 'yarn': 'rotary, YaRN'}
+SEARCHED = (1.5, 2.0, 3.0, 4.0)
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('zero_shot', size)
+    config.runs = {
+        'rope': pieces.base(models.ROTARY),
+        'alibi': pieces.base(models.ALIBI),
+        'nope': pieces.base(),
+    }
+    log_length = pieces.add_log_length(config, SEARCHED)
+    fixed = {
+        'rope': 'rotary',
+        'alibi': 'ALiBi',
+        'nope': 'NoPE',
+        log_length: 'NoPE, log-length lambda searched up to 4 L',
+    }
+    for run in fixed:
+        config.evals[f'{run}/'] = {'kind': 'lengths', 'run': run, 'times': TIMES}
+    grids = [_grid(config, scaling) for scaling in FACTORS]
+    curves = [{'group': run, 'label': label} for run, label in fixed.items()]
+    config.figure = {'kind': 'factor_grid', 'curves': tuple(curves + grids)}
+    return config
+
+
+def _grid(config: ConfigDict, scaling: str) -> dict:
+    """Evaluates every factor on test windows, to report, and on validation windows, to choose."""
+    choice = {'split': config.grid.split, 'windows': config.grid.windows}
+    rows = []
+    for factor in FACTORS[scaling]:
+        name = f'{scaling}_{factor:g}'
+        measured = {
+            'kind': 'lengths',
+            'run': 'rope',
+            'times': TIMES,
+            'position': models.rotary(scaling, factor),
+        }
+        config.evals[f'{name}/'] = measured
+        config.evals[f'{name}_choice/'] = {**measured, 'evaluation': choice}
+        rows.append({'factor': factor, 'group': name, 'choice': f'{name}_choice'})
+    return {'label': LABELS[scaling], 'grid': tuple(rows)}

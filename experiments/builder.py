@@ -1,0 +1,387 @@
+"""Specs of one seed from a config's plain data: runs and evaluations refer to each other by
+name."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from experiments import imports, sections
+from experiments.spec import (
+    EvalSpec,
+    ExportSpec,
+    GridSpec,
+    ImportSpec,
+    LengthsSpec,
+    PositionsSpec,
+    RunSpec,
+    Source,
+    Windows,
+)
+from nope.interop import Export, check_export
+from nope.model import LayerKind, ModelConfig
+from nope.model.lam import Constant, Form
+from nope.positions import Position, from_section
+from nope.train import TrainConfig
+
+EVAL_KINDS = ('positions', 'scale_grid', 'lengths')
+
+
+class Builder:
+    """Specs of one seed; entries refer to each other by name."""
+
+    def __init__(self, config: dict[str, Any], seed: int) -> None:
+        self._config = config
+        self._seed = seed
+        self._imported = imports.Imported(config['runs'])
+        tokenizer = config['data']['tokenizer'] or self._imported.tokenizer()
+        self._data = sections.data_config(config['data'] | {'tokenizer': tokenizer})
+        length = config['train']['length'] or self._imported.train_length()
+        self._length = sections.at_least('train.length', length, 1)
+
+    def evals(self) -> dict[str, EvalSpec]:
+        return {name: self.eval(name) for name in self._config['evals']}
+
+    # Runs
+
+    def run(self, name: str, asked_by: str) -> Source:
+        accepted = ('init', 'nope', 'model', 'train', 'search', 'finetune')
+        entry = self._entry('runs', name, asked_by, accepted)
+        later = [kind for kind in ('search', 'finetune') if kind in entry]
+        if len(later) > 1:
+            raise ValueError(f'runs.{name} has both search and finetune; accepted is one of them')
+        if later == ['finetune'] and entry.get('init'):
+            return self._finetune(name, entry)
+        if later == ['search'] and entry.get('init'):
+            return self._search(name, entry)
+        if later:
+            raise ValueError(
+                f'runs.{name}.{later[0]} needs runs.{name}.init, the run or model it starts from'
+            )
+        if entry.get('init') or 'nope' in entry:
+            return self._import(name, entry)
+        return self._pretraining(name, entry)
+
+    def _pretraining(self, name: str, entry: dict[str, Any]) -> RunSpec:
+        section = self._section('train', entry, f'runs.{name}')
+        steps = sections.at_least('train.steps', section['steps'], 1)
+        optimizer = sections.optimizer(
+            section, trains='params', decay_steps=section['decay_steps'] or steps
+        )
+        return RunSpec(
+            model=self._model(entry, f'runs.{name}.model'),
+            data=self._data,
+            train=TrainConfig(
+                lengths=(self._length,),
+                batch_size=section['batch_size'],
+                steps=steps,
+                optimizer=optimizer,
+                keep_steps=tuple(
+                    self._step(share, steps, 'train.keep') for share in section['keep']
+                ),
+            ),
+            seed=self._seed,
+            data_seed=section['data_seed'] + self._seed,
+            train_length=self._length,
+        )
+
+    def _init(self, name: str, entry: dict[str, Any]) -> Source:
+        """What a run starts from: another run, or a model of another library."""
+        if imports.is_import(entry['init']):
+            return self._import(name, {'init': entry['init']})
+        return self.run(entry['init'], f'runs.{name}.init')
+
+    def _import(self, name: str, entry: dict[str, Any]) -> ImportSpec:
+        where = f'runs.{name}'
+        imports.check_init(entry['init'], where)
+        changes = dict(entry.get('model', {}))
+        if entry.get('nope'):
+            changes['position'] = {'kind': 'none'}
+        return imports.import_spec(
+            self._imported.opened(entry['init']),
+            self._config['model'],
+            changes,
+            where=f'{where}.model',
+            data=self._data,
+            seed=self._seed,
+            train_length=self._length,
+        )
+
+    def _finetune(self, name: str, entry: dict[str, Any]) -> RunSpec:
+        """All parameters trained on, for another length and perhaps another position encoding."""
+        where = f'runs.{name}'
+        changes = entry.get('model', {})
+        if 'train' in entry or set(changes) - {'position'}:
+            raise ValueError(
+                f'{where}: fine-tuning takes all but model.position from its init, and its '
+                f'settings from {where}.finetune'
+            )
+        init = self._init(name, entry)
+        model = init.model
+        if 'position' in changes:
+            field = f'{where}.model.position'
+            model = model.with_position(from_section(changes['position'], self._length, field))
+        section = self._section('finetune', entry, where)
+        steps = sections.at_least('finetune.steps', section['steps'], 1)
+        return RunSpec(
+            model=model,
+            data=self._data,
+            train=TrainConfig(
+                lengths=self._lengths_of(section, 'finetune'),
+                batch_size=section['batch_size'],
+                steps=steps,
+                optimizer=sections.optimizer(
+                    section | {'warmup_steps': round(section['warmup_share'] * steps)},
+                    trains='params',
+                    decay_steps=steps,
+                ),
+            ),
+            seed=self._seed,
+            data_seed=section['data_seed'] + self._seed,
+            train_length=self._length,
+            init=init,
+        )
+
+    def _search(self, name: str, entry: dict[str, Any]) -> RunSpec:
+        for other in ('model', 'train'):
+            if other in entry:
+                raise ValueError(f'runs.{name}.{other}: a search takes its {other} from its init')
+        init = self._init(name, entry)
+        section = self._section('search', entry, f'runs.{name}')
+        lengths = self._lengths_of(section, 'search')
+        if section['target'] and section['target'] <= self._length:
+            raise ValueError(
+                f'runs.{name}.search.target is {section["target"]}; it must be beyond the '
+                f'training length, {self._length}'
+            )
+        form = sections.form(section['form'], self._length)
+        bound = None if section['bound'] == -math.inf else float(section['bound'])
+        if bound is not None and not math.isfinite(bound):
+            raise ValueError(
+                f'search.bound is {bound}; accepted: a finite number, or -inf for none'
+            )
+        optimizer = sections.optimizer(
+            section,
+            trains='lam',
+            decay_steps=sections.at_least('search.steps', section['steps'], 1),
+            bound=bound,
+            straight_through=section['straight_through'],
+        )
+        return RunSpec(
+            model=dataclasses.replace(init.model, lam=form),
+            data=self._data,
+            train=TrainConfig(
+                lengths=lengths,
+                batch_size=section['batch_size'],
+                steps=section['steps'],
+                optimizer=optimizer,
+            ),
+            seed=self._seed,
+            data_seed=section['data_seed'] + self._seed,
+            train_length=self._length,
+            init=init,
+            lam_start=self._start(name, section, form),
+        )
+
+    def _start(self, name: str, section: dict[str, Any], form: Form) -> float | GridSpec:
+        """`start`, unless `start_from` names a grid, whose best scale then takes its place."""
+        start = float(section['start'])
+        if not math.isfinite(start) or (isinstance(form, Constant) and start <= 0):
+            raise ValueError(f'search.start is {start}; a scale must be finite and above 0')
+        if not section['start_from']:
+            return start
+        field = f'runs.{name}.search.start_from'
+        if not isinstance(form, Constant):
+            raise ValueError(f'{field}: a best uniform scale starts only the form "constant"')
+        return self._grid(section['start_from'], field)
+
+    # Evaluations
+
+    def eval(self, name: str) -> EvalSpec:
+        where = f'evals.{name}'
+        accepted = (
+            *('kind', 'run', 'times', 'target', 'scale', 'scale_from', 'position'),
+            *('step_share', 'grid', 'evaluation'),
+        )
+        entry = self._entry('evals', name, 'the config', accepted)
+        kind = entry.get('kind', 'positions')
+        if kind not in EVAL_KINDS:
+            raise ValueError(f'{where}.kind is {kind!r}; accepted: {", ".join(EVAL_KINDS)}')
+        run = self.run(entry.get('run', ''), f'{where}.run')
+        step = None
+        if entry.get('step_share', 1.0) != 1.0:
+            if isinstance(run, ImportSpec):
+                raise ValueError(f'{where}.step_share: an imported model has no earlier steps')
+            step = self._step(entry['step_share'], run.train.steps, f'{where}.step_share')
+            if step not in run.train.keep_steps:
+                raise ValueError(
+                    f'{where}.step_share is {entry["step_share"]}; the run keeps the shares '
+                    f'{self._config["train"]["keep"]} (train.keep)'
+                )
+        if kind == 'lengths':
+            return self._lengths(entry, run, where)
+        if kind == 'scale_grid':
+            section = self._section('grid', entry, where)
+            windows = self._windows(self._length_of(entry, where), section)
+            return GridSpec(run, windows, sections.grid(section), step)
+        position = self._position_override(entry.get('position'), where)
+        section = self._section('evaluation', entry, where)
+        windows = self._windows(self._length_of(entry, where), section)
+        self._check_reach(run, position, windows, where)
+        return PositionsSpec(run, windows, self._scale(entry, where), position, step)
+
+    def _lengths(self, entry: dict[str, Any], run: Source, where: str) -> LengthsSpec:
+        times = entry.get('times', ())
+        if not isinstance(times, list | tuple) or not times:
+            raise ValueError(f'{where}.times is {times!r}; kind "lengths" takes several multiples')
+        lengths = tuple(self._times(t, f'{where}.times') for t in times)
+        windows = self._windows(max(lengths), self._section('evaluation', entry, where))
+        scales: tuple[GridSpec, ...] = ()
+        if 'grid' in entry:  # the best uniform scale of every length, chosen on other windows
+            section = self._section('grid', entry, where)
+            scales = tuple(
+                GridSpec(run, self._windows(n, section, max(lengths)), sections.grid(section))
+                for n in lengths
+            )
+        position = self._position_override(entry.get('position'), where)
+        self._check_reach(run, position, windows, where)
+        return LengthsSpec(run, windows, lengths, scales, position)
+
+    def _check_reach(
+        self, run: Source, position: Position | None, windows: Windows, where: str
+    ) -> None:
+        """ValueError where the windows are longer than the position encoding is defined for."""
+        model = run.model if position is None else run.model.with_position(position)
+        if model.longest is not None and windows.length > model.longest:
+            raise ValueError(
+                f'{where}: windows of {windows.length} tokens; {model.describe_position()} '
+                f'positions end at {model.longest}'
+            )
+
+    def _scale(self, entry: dict[str, Any], where: str) -> float | GridSpec | None:
+        if entry.get('scale_from'):
+            return self._grid(entry['scale_from'], f'{where}.scale_from')
+        if 'scale' not in entry:
+            return None
+        scale = float(entry['scale'])
+        if not math.isfinite(scale) or scale <= 0:
+            raise ValueError(f'{where}.scale is {scale}; it must be finite and above 0')
+        return scale
+
+    def _grid(self, name: str, field: str) -> GridSpec:
+        if name not in self._config['evals']:
+            raise ValueError(
+                f'{field} is {name!r}; the config has the evals {sorted(self._config["evals"])}'
+            )
+        spec = self.eval(name)
+        if not isinstance(spec, GridSpec):
+            raise ValueError(f'{field} is {name!r}, which is not an eval of kind "scale_grid"')
+        return spec
+
+    def _position_override(self, position: dict[str, Any] | None, where: str) -> Position | None:
+        if position is None:
+            return None
+        own = self._config['model'].get('position', {'kind': 'none'})
+        merged = sections.changed_position(own, position)
+        return from_section(merged, self._length, f'{where}.position')
+
+    # Exports
+
+    def exports(self) -> list[ExportSpec]:
+        return [self._export(name) for name in self._config['exports']]
+
+    def _export(self, name: str) -> ExportSpec:
+        where = f'exports.{name}'
+        accepted = ('run', 'lam', 'target', 'share', 'dtype')
+        entry = self._entry('exports', name, 'the config', accepted)
+        run = self.run(entry.get('run', ''), f'{where}.run')
+        length = None
+        if entry.get('target'):
+            length = self._share(entry['target'], entry.get('share', 1.0), where)
+        dtype = entry.get('dtype') or imports.dtype_of(run)
+        export = Export(entry.get('lam', 'fold'), length, dtype)
+        check_export(run.model, export)
+        return ExportSpec(name, run, export)
+
+    # Pieces
+
+    def _entry(
+        self, group: str, name: str, asked_by: str, accepted: tuple[str, ...]
+    ) -> dict[str, Any]:
+        entries = self._config[group]
+        if name not in entries:
+            raise ValueError(f'{asked_by} names {name!r}; the config has {group} {sorted(entries)}')
+        entry = entries[name]
+        for key in entry:
+            if key not in accepted:
+                raise ValueError(f'{group}.{name}.{key} is unknown; accepted: {sorted(accepted)}')
+        return entry
+
+    def _section(self, section: str, entry: dict[str, Any], where: str) -> dict[str, Any]:
+        return sections.merge(self._config[section], entry.get(section, {}), f'{where}.{section}')
+
+    def _model(self, entry: dict[str, Any], where: str) -> ModelConfig:
+        """A run's model: the config's section, with the run's changes, and the model's own
+        defaults for the rest."""
+        changes = entry.get('model', {})
+        section = sections.merge(sections.MODEL_DEFAULTS | self._config['model'], changes, where)
+        position_field = f'{where if "position" in changes else "model"}.position'
+        for name in ('heads', 'width'):
+            sections.at_least(f'model.{name}', section[name], 1)
+        if not section['head_dim'] and section['width'] % section['heads']:
+            raise ValueError(
+                f'model.width is {section["width"]}, not a multiple of model.heads = '
+                f'{section["heads"]}; give model.head_dim'
+            )
+        fields = section | {
+            'head_dim': section['head_dim'] or section['width'] // section['heads'],
+            'vocab_size': sections.vocab_size(section, self._data),
+            'position': from_section(section['position'], self._length, position_field),
+            'pattern': tuple(self._kind(kind) for kind in section['pattern']),
+        }
+        return sections.model_config(fields)
+
+    def _kind(self, section: dict[str, Any]) -> LayerKind:
+        fields = sections.merge(
+            {'position': {'kind': 'none'}, 'window': 0}, section, 'model.pattern'
+        )
+        position = from_section(fields['position'], self._length, 'model.pattern.position')
+        return LayerKind(position, fields['window'])
+
+    def _windows(self, length: int, section: dict[str, Any], block: int | None = None) -> Windows:
+        return Windows(
+            length=length,
+            block=block or length,
+            count=section['windows'],
+            split=section['split'],
+            seed=section['seed'],
+        )
+
+    def _lengths_of(self, section: dict[str, Any], name: str) -> tuple[int, ...]:
+        """Training lengths: multiples of L, or shares of `target` tokens where that is given."""
+        if section['target']:
+            shares = section['shares']
+            return tuple(self._share(section['target'], share, name) for share in shares)
+        return tuple(self._times(t, f'{name}.times') for t in section['times'])
+
+    def _length_of(self, entry: dict[str, Any], where: str) -> int:
+        """Length of an evaluation: `target` tokens where it has one, else a multiple of L."""
+        if 'target' in entry:
+            return sections.at_least(f'{where}.target', entry['target'], 1)
+        return self._times(entry.get('times', 1.0), f'{where}.times')
+
+    def _share(self, target: int, share: float, where: str) -> int:
+        if not 0 < share <= 1:
+            raise ValueError(f'{where}.share is {share}; a share of the target lies in (0, 1]')
+        return sections.at_least(f'{where}.target', round(target * share), 1)
+
+    def _times(self, times: float, field: str) -> int:
+        if not (math.isfinite(times) and times > 0):
+            raise ValueError(f'{field} is {times}; it must be finite and above 0')
+        return sections.at_least(f'{field} x train.length', round(times * self._length), 1)
+
+    def _step(self, share: float, steps: int, field: str) -> int:
+        if not 0 < share < 1:
+            raise ValueError(f'{field} is {share}; a share of the training steps lies in (0, 1)')
+        return max(round(share * steps), 1)

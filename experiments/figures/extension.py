@@ -1,0 +1,157 @@
+"""A checkpoint before and after it was made to read further: loss and entropy by position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
+
+from experiments.figures import captions, extension_claims, position_curve, style
+from experiments.figures.base import (
+    FigureInput,
+    FigureOutput,
+    check_options,
+    check_records,
+    runs_of,
+    shared_attribute,
+)
+from experiments.figures.position_curve import PositionCurve
+from nope.records import Records
+
+# Each with its default label and its colour, in the order of the legend.
+ROLES = {
+    'before': ('before', style.COLORS[1]),
+    'uniform': ('one scale for all heads', style.COLORS[4]),
+    'after': ('after', style.COLORS[0]),
+}
+OPTIONS = {*ROLES, 'labels'}
+SAME = ('train_length', 'length', 'windows', 'data', 'split')
+
+
+def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Record name -> evaluation. ValueError for options that figure `name` of this kind does
+    not have."""
+    check_options(name, options, OPTIONS, ('before', 'after'))
+    check_options(name, options.get('labels') or {}, ROLES, where='labels')
+    records = _records(options)
+    labels = {role: _label(options, role) for role in records}
+    for named in (records, labels):
+        if len(set(named.values())) < len(named):
+            raise ValueError(f'figure {name!r}: {" and ".join(named)} must differ, got {named}')
+    return {record: 'positions' for record in records.values()}
+
+
+@style.styled
+def draw(given: FigureInput) -> FigureOutput:
+    """Options: before, after and, if wanted, uniform, names of records measured on the same
+    windows; labels, {before, uniform, after}."""
+    check_records(given, required(given.name, given.options))
+    records = _records(given.options)
+    names = list(records.values())
+    shared = {attribute: shared_attribute(given, names, attribute) for attribute in SAME}
+    if shared['length'] <= shared['train_length']:
+        raise ValueError(
+            f'figure {given.name!r}: the windows of {shared["length"]} do not reach beyond the '
+            f'training length {shared["train_length"]}; there is no extension to show'
+        )
+    data = {
+        role: position_curve.read(_label(given.options, role), given.records[record])
+        for role, record in records.items()
+    }
+    return FigureOutput(
+        given.name,
+        _picture(data, captions.token_name(given.records[names[0]])),
+        _rows(records, data),
+        _caption(given, data),
+        extension_claims.from_curves(data['before'], data['after'], data.get('uniform')),
+        runs_of(given, names),
+    )
+
+
+def _records(options: Mapping[str, Any]) -> dict[str, str]:
+    """Role -> record name, of the roles that are there."""
+    return {role: options[role] for role in ROLES if options.get(role)}
+
+
+def _label(options: Mapping[str, Any], role: str) -> str:
+    return (options.get('labels') or {}).get(role, ROLES[role][0])
+
+
+def _picture(data: Mapping[str, PositionCurve], token: str) -> Figure:
+    figure = style.new_figure(10.6, 4.4)
+    loss, entropy = figure.subplots(1, 2)
+    _draw_loss(loss, data, token)
+    _draw_entropy(entropy, data)
+    bound = style.bound(entropy, data['before'].positions)
+    for axes in (loss, entropy):
+        length = _position_axis(axes, data['before'], token)
+    handles = [Line2D([], [], color=ROLES[r][1], label=c.name) for r, c in data.items()]
+    figure.legend(handles=[*handles, bound, length], loc='outside lower center', ncols=3)
+    return figure
+
+
+def _draw_loss(axes: Axes, data: Mapping[str, PositionCurve], token: str) -> None:
+    for role, curve in data.items():
+        axes.plot(curve.positions, curve.smoothed, color=ROLES[role][1])
+    axes.set_ylim(position_curve.loss_limits(list(data.values())))
+    axes.set_ylabel(f'loss (nats per {token})')
+    axes.set_title('loss')
+
+
+def _draw_entropy(axes: Axes, data: Mapping[str, PositionCurve]) -> None:
+    for role, curve in data.items():
+        axes.plot(curve.positions, curve.entropy_bits, color=ROLES[role][1])
+    axes.set_ylim(position_curve.entropy_limits(list(data.values())))
+    axes.set_ylabel('mean attention entropy (bits)')
+    axes.set_title('attention entropy')
+
+
+def _position_axis(axes: Axes, curve: PositionCurve, token: str) -> Line2D:
+    """Ticks say the position and, below it, its multiple of L. Returns the line at L."""
+    length = curve.train_length
+    style.position_axis(axes, len(curve.positions), length)
+    axes.xaxis.set_major_formatter(
+        FuncFormatter(lambda x, _: f'{x:,.0f}\n{x / length:.4g} L' if x else '0')
+    )
+    axes.set_xlabel(f'position ({token}s)')
+    return style.training_length(axes, length)
+
+
+def _caption(given: FigureInput, data: Mapping[str, PositionCurve]) -> str:
+    records = {role: given.records[name] for role, name in _records(given.options).items()}
+    after = data['after']
+    target = int(after.positions[-1])
+    return (
+        f'A model trained at L = {after.train_length:,} and made to read {target:,} '
+        f'{captions.token_name(records["after"])}s, {target / after.train_length:.3g} L. Left: '
+        f'loss against position. {captions.smoothing(after.half)}. Right: attention entropy, mean '
+        'over all layers and heads, not smoothed; dashed: the bound log2(i) of even attention. '
+        'Dotted: the training length L. '
+        + ''.join(_found(data[role].name, r) for role, r in records.items() if role != 'before')
+        + captions.sources({data[role].name: [r] for role, r in records.items()})
+    )
+
+
+def _found(label: str, records: Records) -> str:
+    """How lambda was found and what it came out as; '' where the model has none."""
+    facts, scale = records.attributes, records['scale']
+    if facts['scale_value'] is None:
+        return (
+            f'Lambda of {label}: {facts["scale"]}, searched for {facts["step"]:,} steps with '
+            f'every weight frozen; {scale.min():.3g} to {scale.max():.3g}, mean '
+            f'{scale.mean():.3g}, in multiples of 1/sqrt(d). '
+        )
+    one = float(facts['scale_value'])
+    return '' if one == 1 else f'Lambda of {label}: {one:g}/sqrt(d) in every head. '
+
+
+def _rows(records: Mapping[str, str], data: Mapping[str, PositionCurve]) -> list[dict[str, Any]]:
+    return [
+        {'role': role, 'record': records[role], 'label': curve.name} | row
+        for role, curve in data.items()
+        for row in position_curve.rows(curve)
+    ]

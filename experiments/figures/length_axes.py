@@ -1,0 +1,76 @@
+"""What figures of loss against the length of the sequence share: panels, axis, band, caption."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from experiments.figures import style
+
+BANDS = ('min-max', 'std')
+MARKERS = 'osD^vP*'
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """measure: a field of `Group`."""
+
+    measure: str
+    title: str
+
+
+PANELS = (
+    Panel('window', 'mean over the whole window'),
+    Panel('tail', 'mean over the last L/2 positions'),
+)
+
+
+def set_axis(axes: Axes, multiples: np.ndarray) -> None:
+    """x at the lengths measured, in multiples of L, evenly spaced by doubling."""
+    axes.set_xscale('log', base=2)
+    axes.xaxis.set_major_locator(FixedLocator(multiples.tolist()))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f'{x:g}'))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel('length of the sequence n / L')
+
+
+def draw_band(
+    axes: Axes, multiples: np.ndarray, loss: np.ndarray, color: str, band: str = 'min-max'
+) -> None:
+    """Spread of `loss` [seeds, n] around its mean; nothing for one seed."""
+    if len(loss) < 2:
+        return
+    low, high = loss.min(axis=0), loss.max(axis=0)
+    if band == 'std':
+        mean, deviation = loss.mean(axis=0), loss.std(axis=0, ddof=1)
+        low, high = mean - deviation, mean + deviation
+    axes.fill_between(multiples, low, high, color=color, alpha=0.15, linewidth=0)
+
+
+def spread(band: str = 'min-max') -> str:
+    return 'smallest to largest' if band == 'min-max' else 'one standard deviation to each side'
+
+
+def band_handle(seeds: int, band: str = 'min-max') -> list[Patch]:
+    """For the legend; empty for one seed."""
+    if seeds < 2:
+        return []
+    return [Patch(color=style.GREY, alpha=0.2, label=f'{spread(band)}, {seeds} seeds')]
+
+
+def panels_caption(train_length: int) -> str:
+    return (
+        'Loss against the length n of the sequence, in multiples of the training length '
+        f'L = {train_length:,}. Left: mean over the window. Right: mean over its last L/2 '
+        'positions. Windows of all lengths end at the same tokens.'
+    )
+
+
+def seeds_caption(seeds: int, band: str = 'min-max') -> str:
+    count = 'one seed' if seeds == 1 else f'{seeds} seeds'
+    shaded = f'; shaded: {spread(band)} of the seeds' if seeds > 1 else ''
+    return f'Mean over {count}{shaded}. Nothing is smoothed.'

@@ -1,0 +1,105 @@
+"""Losses of one model by the length of the sequence, for every seed, read from its records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures.base import FigureInput
+from nope.records import Records
+
+HEADSCALE_PREFIX = 'headscale'
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """One curve: the same model, made in the same way, for every seed.
+
+    tuned: length of the search or the fine-tuning in multiples of L. names: the records, one a
+    seed. multiples: [n] lengths over L. window, tail: [seeds, n] losses in nats.
+    """
+
+    name: str
+    label: str
+    tuned: float | None
+    names: tuple[str, ...]
+    seeds: tuple[str, ...]
+    multiples: np.ndarray
+    window: np.ndarray
+    tail: np.ndarray
+
+    def at(self, multiple: float) -> int | None:
+        """Index of the length `multiple` L, None where it was not measured."""
+        found = np.flatnonzero(np.isclose(self.multiples, multiple))
+        return int(found[0]) if found.size else None
+
+    @property
+    def is_headscale(self) -> bool:
+        return self.name.startswith(HEADSCALE_PREFIX)
+
+
+def read(given: FigureInput, name: str, label: str, tuned: float | None = None) -> Group:
+    """The records '<name>/<seed>' of evaluation 'lengths', at least one. ValueError where they
+    were measured at different lengths."""
+    prefix = f'{name}/'
+    names = sorted(k for k in given.records if k.startswith(prefix))
+    records = [given.records[n] for n in names]
+    lengths = {tuple(r.along('length', len(r['loss_window'])).tolist()) for r in records}
+    if len(lengths) != 1:
+        raise ValueError(
+            f'figure {given.name!r}: the seeds of {name!r} were measured at different '
+            f'lengths: {sorted(lengths)}'
+        )
+    return Group(
+        name=name,
+        label=label,
+        tuned=tuned,
+        names=tuple(names),
+        seeds=tuple(n.removeprefix(prefix) for n in names),
+        multiples=np.array(lengths.pop()) / records[0].attributes['train_length'],
+        window=np.stack([r['loss_window'] for r in records]),
+        tail=np.stack([r['loss_tail'] for r in records]),
+    )
+
+
+def check_alike(given: FigureInput, groups: Sequence[Group]) -> None:
+    """ValueError unless all groups have the same seeds and were measured at the same lengths."""
+    first = groups[0]
+    for g in groups[1:]:
+        if g.seeds != first.seeds:
+            raise ValueError(
+                f'figure {given.name!r}: {g.name!r} has the seeds {list(g.seeds)}, '
+                f'{first.name!r} has {list(first.seeds)}'
+            )
+        if not np.array_equal(g.multiples, first.multiples):
+            raise ValueError(
+                f'figure {given.name!r}: {g.name!r} was measured at other lengths '
+                f'({g.multiples.tolist()} L) than {first.name!r} ({first.multiples.tolist()} L)'
+            )
+
+
+def by_length(multiples: np.ndarray, values: np.ndarray) -> dict[str, float]:
+    """'2 L' -> value."""
+    return {f'{m:g} L': float(v) for m, v in zip(multiples, values, strict=True)}
+
+
+def rows(group: Group, records: Mapping[str, Records]) -> list[dict[str, Any]]:
+    """One row a record and length."""
+    return [
+        {
+            'record': name,
+            'group': group.name,
+            'label': group.label,
+            'seed': seed,
+            'length': int(length),
+            'length_over_L': float(group.multiples[i]),
+            'loss_window_nats': float(records[name]['loss_window'][i]),
+            'loss_tail_nats': float(records[name]['loss_tail'][i]),
+            'scale_mean': float(records[name]['scale_mean'][i]),
+        }
+        for name, seed in zip(group.names, group.seeds, strict=True)
+        for i, length in enumerate(records[name].along('length', len(group.multiples)))
+    ]

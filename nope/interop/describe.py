@@ -1,0 +1,106 @@
+"""What a directory holds: its model, and that its tensors are that model's one to one."""
+
+from __future__ import annotations
+
+import jax
+
+from nope.interop.directory import Directory
+from nope.interop.families import family_of
+from nope.interop.families.base import Described, Ignored
+from nope.interop.mapping import Tensor
+from nope.interop.safetensors import CheckpointFileError, shown
+from nope.model import ModelConfig
+from nope.positions import Position
+from nope.sharding import MeshConfig, make_mesh
+from nope.state import abstract_variables
+
+LAM = ('lam',)
+
+
+def describe(directory: Directory, *, position: Position | None = None) -> Described:
+    """The model in a directory; nothing is read but what opening it has read.
+
+    position: another encoding in every layer that has one: `NoPE()` for checkpoints that were
+        trained without rotation, of which nothing in the files says so.
+
+    ValueError where the config asks for what there is not, where a tensor is missing, has another
+    shape than the config says, or is neither a parameter nor known to be superfluous, and where a
+    parameter is in no tensor.
+    """
+    names = frozenset(directory.tensors)
+    described = family_of(directory.config, names).read_config(directory.config, names)
+    if position is not None:
+        described = described._replace(model=described.model.with_position(position))
+    tensors_of(directory, described.model)
+    return described
+
+
+def tensors_of(directory: Directory, model: ModelConfig) -> list[Tensor]:
+    """The tensors that hold the model; ValueError as `describe`."""
+    names = frozenset(directory.tensors)
+    family = family_of(directory.config, names)
+    tensors = family.tensors(model, names)
+    for tensor in tensors:
+        if tensor.name not in names:
+            raise CheckpointFileError(
+                f'{directory.path}: tensor {shown(tensor.name)} is missing; a {family.name} '
+                f'checkpoint of this config has it, {list(tensor.shape)}'
+            )
+        found = directory.tensors[tensor.name].entry.shape
+        if found != tensor.shape:
+            raise CheckpointFileError(
+                f'{directory.path}: tensor {shown(tensor.name)} has shape {list(found)}; its '
+                f'config asks for {list(tensor.shape)}'
+            )
+    _check_unused(directory, {tensor.name for tensor in tensors}, family.ignored(model))
+    _check_filled(directory, model, tensors)
+    return tensors
+
+
+def ignored_tensors(directory: Directory, model: ModelConfig) -> dict[str, str]:
+    """Tensors of the directory that are not read, by name, and why."""
+    names = frozenset(directory.tensors)
+    family = family_of(directory.config, names)
+    used = {tensor.name for tensor in family.tensors(model, names)}
+    reasons = ((name, _reason(name, family.ignored(model))) for name in sorted(names - used))
+    return {name: reason for name, reason in reasons if reason is not None}
+
+
+def parameters_of(model: ModelConfig) -> dict[tuple[str, ...], jax.ShapeDtypeStruct]:
+    """Path under 'params' -> shape of every parameter."""
+    # Shapes are the same on every mesh: one device is enough to ask.
+    mesh = make_mesh(MeshConfig(), jax.devices()[:1])
+    leaves = jax.tree_util.tree_leaves_with_path(abstract_variables(model, mesh)['params'])
+    return {tuple(key.key for key in path): leaf for path, leaf in leaves}
+
+
+def _check_unused(directory: Directory, used: set[str], ignored: tuple[Ignored, ...]) -> None:
+    for name in sorted(set(directory.tensors) - used):
+        if _reason(name, ignored) is None:
+            raise CheckpointFileError(
+                f'{directory.path}: tensor {shown(name)} is no parameter of the model that its '
+                'config describes; left out are only '
+                + ('; '.join(f'{i.pattern.pattern} ({i.reason})' for i in ignored) or 'none')
+            )
+
+
+def _reason(name: str, ignored: tuple[Ignored, ...]) -> str | None:
+    return next((rule.reason for rule in ignored if rule.pattern.fullmatch(name)), None)
+
+
+def _check_filled(directory: Directory, model: ModelConfig, tensors: list[Tensor]) -> None:
+    """ValueError unless every parameter is in exactly one tensor, layer by layer."""
+    parts = [part for tensor in tensors for part in tensor.parts]
+    found = [(part.path, part.layer) for part in parts if part.path != LAM]
+    wanted = {
+        (path, layer)
+        for path in parameters_of(model)
+        for layer in (range(model.layers) if path[0] == 'layers' else (None,))
+    }
+    wrong = wanted.symmetric_difference(found)
+    if wrong or len(found) != len(wanted):
+        path, layer = min(wrong, key=str) if wrong else ('one', None)
+        raise CheckpointFileError(
+            f'{directory.path}: parameter {"/".join(path)} of layer {layer} is not in exactly one '
+            'tensor'
+        )

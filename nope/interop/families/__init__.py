@@ -1,0 +1,49 @@
+"""The kinds of checkpoints that are read and written: one small file and one `Family` each.
+
+A new one is a file here and an entry in `FAMILIES`. They are asked in order: lit-gpt's, known by
+its tensors alone, first; of those that can write a model the plainest before the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nope.interop.families.base import Described, Family, Ignored
+from nope.interop.families.bloom import BLOOM
+from nope.interop.families.litgpt import LITGPT
+from nope.interop.families.llama import LLAMA
+from nope.interop.families.mistral import MISTRAL
+from nope.interop.families.mpt import MPT
+from nope.interop.families.qwen2 import QWEN2
+from nope.interop.families.qwen3 import QWEN3
+from nope.interop.families.smollm3 import SMOLLM3
+from nope.interop.safetensors import shown
+from nope.model import ModelConfig
+
+FAMILIES: tuple[Family, ...] = (LITGPT, LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, BLOOM, MPT)
+
+__all__ = ['FAMILIES', 'Described', 'Family', 'Ignored', 'family_of', 'writer_of']
+
+
+def family_of(config: Mapping[str, Any], names: frozenset[str]) -> Family:
+    """The family of a directory with this config.json and these tensors; ValueError for none."""
+    for family in FAMILIES:
+        if family.owns(config, names):
+            return family
+    found = {key: config.get(key) for key in ('model_type', 'architectures')}
+    raise ValueError(
+        f'config.json: model_type is {shown(found["model_type"])} and architectures '
+        f'{shown(found["architectures"])}; accepted: {", ".join(f.name for f in FAMILIES)}'
+    )
+
+
+def writer_of(model: ModelConfig) -> Family:
+    """The first family that can write the model; ValueError with the reason of each."""
+    reasons = []
+    for family in FAMILIES:
+        reason = family.unwritable(model)
+        if reason is None:
+            return family
+        reasons.append(f'{family.name}: {reason}')
+    raise ValueError('no family of checkpoints can hold this model; ' + '; '.join(reasons))

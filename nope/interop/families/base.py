@@ -1,0 +1,66 @@
+"""What a family of models provides, so that its checkpoints can be read and written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from nope.interop.mapping import Tensor
+from nope.model import ModelConfig
+
+
+class Ignored(NamedTuple):
+    """Tensors that are left out on purpose: names that match `pattern` whole, and why."""
+
+    pattern: re.Pattern[str]
+    reason: str
+
+
+class Family(Protocol):
+    """One kind of checkpoint. Stateless."""
+
+    name: str
+
+    def owns(self, config: Mapping[str, Any], names: frozenset[str]) -> bool:
+        """Whether a directory with this config.json and these tensors is of the family."""
+        ...
+
+    def read_config(self, config: Mapping[str, Any], names: frozenset[str]) -> Described:
+        """The model. ValueError names the key of config.json that cannot be honoured, its value
+        and what is accepted."""
+        ...
+
+    def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
+        """Every tensor that has to be there, under the names that this file uses (`names`; those
+        the family writes where it is empty), layer by layer: each parameter of the model exactly
+        once."""
+        ...
+
+    def ignored(self, config: ModelConfig) -> tuple[Ignored, ...]:
+        """Tensors that may be there and are not needed."""
+        ...
+
+    def unwritable(self, config: ModelConfig) -> str | None:
+        """Why a model cannot be written as one of the family; None if it can."""
+        ...
+
+    def write_config(self, config: ModelConfig, described: Described) -> dict[str, Any]:
+        """config.json of the model, with `architectures` and `model_type` of stock
+        `transformers`. Only for models that `unwritable` has no reason against."""
+        ...
+
+
+class Described(NamedTuple):
+    """A model and what its directory says of it besides.
+
+    train_length: the length it was pre-trained at; None where nothing says so.
+    dtype: of the tensors, 'float32', 'bfloat16' or 'float16'.
+    bos, eos: token ids, None where unknown.
+    """
+
+    model: ModelConfig
+    train_length: int | None
+    dtype: str = 'float32'
+    bos: int | None = None
+    eos: int | None = None

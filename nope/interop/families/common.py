@@ -1,0 +1,71 @@
+"""What several families have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from nope.interop.families.base import Described, Ignored
+from nope.interop.fields import Fields, dtype, token
+from nope.model import ModelConfig
+
+
+def is_type(config: Mapping[str, Any], model_type: str, architecture: str) -> bool:
+    """Whether a config.json is of this `model_type`, or of this class where it has none."""
+    if config.get('model_type') is None:
+        architectures = config.get('architectures')
+        return isinstance(architectures, list) and architecture in architectures
+    return config['model_type'] == model_type
+
+
+def check_plain(fields: Fields) -> None:
+    """ValueError where the tensors are not the weights, or the model is no plain decoder."""
+    fields.only('quantization_config', why='quantized weights are not read')
+    fields.only('per_layer_config', why='layers of different shapes are not among ours')
+    fields.only('is_encoder_decoder', False, why='only decoders are read')
+    fields.only('add_cross_attention', False, why='only decoders are read')
+
+
+def made(fields: Fields, values: Mapping[str, Any]) -> ModelConfig:
+    """The model, its errors with the file's name before them."""
+    try:
+        return ModelConfig(**values)
+    except ValueError as error:
+        raise ValueError(f'{fields.where}it makes a model that is not accepted: {error}') from error
+
+
+def described(fields: Fields, model: ModelConfig, train_length: int | None) -> Described:
+    """The model and what its config.json says besides."""
+    bos, eos = (token(fields, f'{name}_token_id', model.vocab_size) for name in ('bos', 'eos'))
+    return Described(model, train_length, dtype(fields), bos, eos)
+
+
+def head(architecture: str, model_type: str) -> dict[str, Any]:
+    """The first keys of a config.json."""
+    return {'architectures': [architecture], 'model_type': model_type}
+
+
+def facts(described: Described) -> dict[str, Any]:
+    """Keys of a config.json for all but the model. What is not known is null: left out, it would
+    be the stock class's own token, which may lie beyond the vocabulary."""
+    return {
+        'torch_dtype': described.dtype,
+        'bos_token_id': described.bos,
+        'eos_token_id': described.eos,
+        'pad_token_id': None,
+    }
+
+
+def differs(config: ModelConfig, wanted: Mapping[str, Any]) -> str | None:
+    """The first field in which a model is not as it has to be; None where there is none."""
+    for field, value in wanted.items():
+        if getattr(config, field) != value:
+            return f'{field} is {getattr(config, field)!r}, not {value!r}'
+    return None
+
+
+def tied_head(config: ModelConfig) -> tuple[Ignored, ...]:
+    """The head that files of a model with a tied head may hold once more."""
+    reason = 'the head is the embedding, as tie_word_embeddings says'
+    return (Ignored(re.compile(r'lm_head\.weight'), reason),) if config.tied_head else ()

@@ -1,0 +1,250 @@
+"""Families shaped like Llama: RMSNorm, gated MLP, rotary positions or none.
+
+They differ in a few keys of config.json, in which of their projections have biases, and in what
+they let layers differ in; a family is a `Decoder` of its own answers to these.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from nope.interop import rope
+from nope.interop.families import common, decoder_tensors, kinds
+from nope.interop.families.base import Described, Ignored
+from nope.interop.fields import MAX_LAYERS, MAX_LENGTH, MAX_VOCABULARY, MAX_WIDTH, Fields
+from nope.interop.mapping import Tensor
+from nope.model import LayerKind, ModelConfig
+from nope.positions import Rotary
+
+ACTIVATIONS = {
+    'silu': 'silu',
+    'swish': 'silu',
+    'gelu': 'gelu',
+    'gelu_new': 'gelu_tanh',
+    'gelu_pytorch_tanh': 'gelu_tanh',
+    'relu': 'relu',
+}
+_WRITTEN = {'silu': 'silu', 'gelu': 'gelu', 'gelu_tanh': 'gelu_pytorch_tanh', 'relu': 'relu'}
+
+# What all of them have in common, and nothing in a config.json says.
+_SHARED: Mapping[str, Any] = {
+    'norm': 'rms',
+    'embedding_norm': False,
+    'mlp': 'gated',
+    'softmax_scale': 0.0,
+    'logit_multiplier': 1.0,
+}
+_BIASES = ('qkv_bias', 'output_bias', 'mlp_bias')
+
+
+class Defaults(NamedTuple):
+    """What stock `transformers` takes for keys that a config.json leaves out.
+
+    kv_heads, head_dim: None for as many as heads, and for width / heads.
+    """
+
+    longest: int
+    kv_heads: int | None = None
+    head_dim: int | None = None
+    tied: bool = False
+    theta: float = rope.THETA
+
+
+class Layers(Protocol):
+    """How the config.json of a family says what its layers are."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that it reads, of those that other families have too."""
+        ...
+
+    def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
+        """The kind of every layer."""
+        ...
+
+    def unwritable(self, config: ModelConfig) -> str | None:
+        """Why it cannot say what the layers of this model are; None if it can."""
+        ...
+
+    def write(self, config: ModelConfig) -> dict[str, Any]:
+        """The keys that say it."""
+        ...
+
+
+class Alike:
+    """All layers alike: rotary positions, every key seen."""
+
+    keys = ()
+
+    def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
+        return [LayerKind(rotary)] * layers
+
+    def unwritable(self, config: ModelConfig) -> str | None:
+        if windows := kinds.windows_of(config):
+            return f'its layers have a window, {windows[0]}'
+        return kinds.not_rotary(config)
+
+    def write(self, config: ModelConfig) -> dict[str, Any]:
+        return {}
+
+
+@dataclasses.dataclass(eq=False)
+class Decoder:
+    """A `nope.interop.families.base.Family`.
+
+    name: the `model_type`. architecture: the class of stock `transformers`.
+    biases: the biases that a key of config.json turns on, by the key: of `qkv_bias`,
+        `output_bias` and `mlp_bias`. always: those that are always there.
+    qk_norm: whether queries and keys have norms.
+    whole_heads: whether stock `transformers` insists that the heads divide the width.
+    """
+
+    name: str
+    architecture: str
+    defaults: Defaults
+    layers: Layers = dataclasses.field(default_factory=Alike)
+    biases: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    always: tuple[str, ...] = ()
+    qk_norm: bool = False
+    whole_heads: bool = False
+
+    def owns(self, config: Mapping[str, Any], names: frozenset[str]) -> bool:
+        return common.is_type(config, self.name, self.architecture)
+
+    def read_config(self, config: Mapping[str, Any], names: frozenset[str]) -> Described:
+        fields = Fields(config)
+        self._check_foreign(fields)
+        shape = self._read_shape(fields)
+        rotary = rope.read(fields, theta=self.defaults.theta, longest=self.defaults.longest)
+        layers = self.layers.read(fields, shape['layers'], rotary)
+        values = {
+            **_SHARED,
+            **shape,
+            **self._read_biases(fields),
+            **kinds.arranged(layers),
+            'qk_norm': self.qk_norm,
+            'activation': ACTIVATIONS[fields.text('hidden_act', ACTIVATIONS, 'silu')],
+            'norm_epsilon': fields.number('rms_norm_eps', 1e-6, most=1.0, zero=True),
+            'tied_head': fields.flag('tie_word_embeddings', self.defaults.tied),
+        }
+        model = common.made(fields, values)
+        longest = fields.optional_integer('max_position_embeddings', MAX_LENGTH)
+        return common.described(fields, model, rope.train_length(rotary, longest))
+
+    def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
+        return decoder_tensors.tensors(config, names)
+
+    def ignored(self, config: ModelConfig) -> tuple[Ignored, ...]:
+        frequencies = Ignored(
+            re.compile(r'(model\.)?(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq'),
+            'rotary frequencies, which follow from the config',
+        )
+        return (frequencies, *common.tied_head(config))
+
+    def unwritable(self, config: ModelConfig) -> str | None:
+        rotary = kinds.rotary_of(config)
+        return (
+            common.differs(config, {**_SHARED, 'qk_norm': self.qk_norm})
+            or self._unwritable_biases(config)
+            or self._unwritable_heads(config)
+            or self.layers.unwritable(config)
+            or (rope.unwritable(rotary, config.head_dim) if rotary else None)
+        )
+
+    def write_config(self, config: ModelConfig, described: Described) -> dict[str, Any]:
+        longest, rotary = described.train_length, kinds.rotary_of(config)
+        if rotary is not None:
+            position = rope.write(rotary, config.head_dim, longest)
+        else:
+            position = {} if longest is None else {'max_position_embeddings': longest}
+        return {
+            **common.head(self.architecture, self.name),
+            'vocab_size': config.vocab_size,
+            'hidden_size': config.width,
+            'intermediate_size': config.mlp_width,
+            'num_hidden_layers': config.layers,
+            'num_attention_heads': config.heads,
+            'num_key_value_heads': config.kv_heads,
+            'head_dim': config.head_dim,
+            'hidden_act': _WRITTEN[config.activation],
+            'rms_norm_eps': config.norm_epsilon,
+            'tie_word_embeddings': config.tied_head,
+            **{key: getattr(config, owned[0]) for key, owned in self.biases.items()},
+            **position,
+            **self.layers.write(config),
+            **common.facts(described),
+        }
+
+    def _read_shape(self, fields: Fields) -> dict[str, int]:
+        heads = fields.integer('num_attention_heads', MAX_WIDTH)
+        width = fields.integer('hidden_size', MAX_WIDTH)
+        if self.whole_heads and width % heads:
+            raise fields.wrong('hidden_size', f'a multiple of num_attention_heads, {heads}')
+        kv_heads, head_dim = heads, max(width // heads, 1)
+        if 'num_key_value_heads' not in fields.values:
+            kv_heads = self.defaults.kv_heads or kv_heads
+        if 'head_dim' not in fields.values:
+            head_dim = self.defaults.head_dim or head_dim
+        kv_heads = fields.integer('num_key_value_heads', heads, kv_heads)
+        if heads % kv_heads:
+            raise fields.wrong('num_key_value_heads', f'a divisor of {heads} heads')
+        return {
+            'layers': fields.integer('num_hidden_layers', MAX_LAYERS),
+            'width': width,
+            'heads': heads,
+            'kv_heads': kv_heads,
+            'mlp_width': fields.integer('intermediate_size', MAX_WIDTH),
+            'vocab_size': fields.integer('vocab_size', MAX_VOCABULARY),
+            'head_dim': fields.integer('head_dim', MAX_WIDTH // heads, head_dim),
+        }
+
+    def _read_biases(self, fields: Fields) -> dict[str, bool]:
+        found = {bias: bias in self.always for bias in _BIASES}
+        for key, owned in self.biases.items():
+            found |= dict.fromkeys(owned, fields.flag(key, False))
+        return found
+
+    def _unwritable_biases(self, config: ModelConfig) -> str | None:
+        for key, owned in self.biases.items():
+            if len({getattr(config, bias) for bias in owned}) > 1:
+                return f'{" and ".join(owned)} differ, where {key} is for both'
+        free = {bias for owned in self.biases.values() for bias in owned}
+        fixed = {bias: bias in self.always for bias in _BIASES if bias not in free}
+        return common.differs(config, fixed)
+
+    def _unwritable_heads(self, config: ModelConfig) -> str | None:
+        if config.head_dim % 2:
+            return f'head_dim is {config.head_dim}, an odd number'
+        if self.whole_heads and config.width % config.heads:
+            return f'width is {config.width}, no multiple of the {config.heads} heads'
+        return None
+
+    def _check_foreign(self, fields: Fields) -> None:
+        """ValueError for what other classes compute and this one does not."""
+        common.check_plain(fields)
+        for key, (accepted, why) in self._foreign().items():
+            if key not in self.biases and key not in self.layers.keys:
+                fields.only(key, *accepted, why=f'{self.architecture} {why}')
+        if 'layer_types' not in self.layers.keys and fields.has('layer_types'):
+            fields.choices('layer_types', (kinds.FULL,))
+
+    def _foreign(self) -> dict[str, tuple[tuple[Any, ...], str]]:
+        """Keys, the values of them that change nothing, and why others would."""
+        always = {key: key in self.always for key in ('qkv_bias', 'mlp_bias')}
+        return {
+            'attention_bias': ((always['qkv_bias'],), 'has no such choice of biases'),
+            'mlp_bias': ((always['mlp_bias'],), 'has no such choice of biases'),
+            'sliding_window': ((), 'has no windows'),
+            'use_sliding_window': ((False,), 'has no windows'),
+            'no_rope_layers': ((), 'has rotary positions in all layers'),
+            'no_rope_layer_interval': ((), 'has rotary positions in all layers'),
+            'rope_interleaved': ((False,), 'turns halves of a head'),
+            'qk_norm': ((self.qk_norm,), 'has no such choice of norms'),
+            'use_qk_norm': ((self.qk_norm,), 'has no such choice of norms'),
+            'attention_chunk_size': ((), 'has no chunks'),
+            'attn_logit_softcapping': ((), 'caps no logits'),
+            'final_logit_softcapping': ((), 'caps no logits'),
+        }

@@ -1,0 +1,90 @@
+"""What the layers of a model are, one by one, and as a `ModelConfig` says it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nope.interop.fields import MAX_LENGTH, Fields
+from nope.model import LayerKind, ModelConfig
+from nope.positions import NoPE, Rotary
+
+SLIDING = 'sliding_attention'
+FULL = 'full_attention'
+
+
+def of_layers(config: ModelConfig) -> list[LayerKind]:
+    """The kind of every layer."""
+    found = config.kinds
+    return [found[index] for index in config.kind_indices]
+
+
+def arranged(layers: Sequence[LayerKind]) -> dict[str, Any]:
+    """The fields of `ModelConfig` for layers of these kinds: `position` and `window` where all are
+    equal, else the shortest `pattern`."""
+    names = {kind: name for name, kind in enumerate(dict.fromkeys(layers))}
+    named = [names[kind] for kind in layers]
+    period = next(p for p in range(1, len(named) + 1) if named[p:] == named[: len(named) - p])
+    if period == 1:
+        return {'position': layers[0].position, 'window': layers[0].window}
+    return {'pattern': tuple(layers[:period])}
+
+
+def rotary_of(config: ModelConfig) -> Rotary | None:
+    """The encoding of the layers that have one, if that is one rotary encoding for all."""
+    found = {kind.position for kind in config.kinds} - {NoPE()}
+    only = found.pop() if len(found) == 1 else None
+    return only if isinstance(only, Rotary) else None
+
+
+def windows_of(config: ModelConfig) -> list[int]:
+    """The different windows of the layers that have one."""
+    return sorted({kind.window for kind in config.kinds} - {0})
+
+
+def several_windows(config: ModelConfig) -> str | None:
+    """Why no config says how far the layers see; None where there is one window or none."""
+    windows = windows_of(config)
+    return f'its layers have several windows, {windows}' if len(windows) > 1 else None
+
+
+def not_rotary(config: ModelConfig) -> str | None:
+    """Why the layers are not all of one rotary encoding; None where they are."""
+    if any(config.without_position) or rotary_of(config) is None:
+        return f'its layers have {config.describe_position()}, not one rotary encoding'
+    return None
+
+
+def read_windows(fields: Fields, layers: int, sliding: Sequence[bool], window: int) -> list[int]:
+    """The window of every layer: by `layer_types` where the file has them, else `window` where
+    `sliding` says so. window: 0 where the config has none, and then no layer may slide."""
+    if fields.has('layer_types'):
+        types = fields.choices('layer_types', (FULL, SLIDING))
+        if len(types) != layers:
+            raise fields.wrong('layer_types', f'one for each of {layers} layers')
+        if SLIDING in types and not window:
+            accepted = f'{FULL} only, as use_sliding_window and sliding_window make no window'
+            raise fields.wrong('layer_types', accepted)
+        sliding = [kind == SLIDING for kind in types]
+    return [window if slides else 0 for slides in sliding]
+
+
+def read_window(fields: Fields, default: int | None) -> int:
+    """`sliding_window` of the classes that have `use_sliding_window`; 0 for none."""
+    if not fields.flag('use_sliding_window', False):
+        return 0
+    if 'sliding_window' in fields.values or default is None:
+        return fields.optional_integer('sliding_window', MAX_LENGTH) or 0
+    return default
+
+
+def write_windows(config: ModelConfig) -> dict[str, Any]:
+    """The keys that say which layers see how far."""
+    windows = windows_of(config)
+    if not windows:
+        return {'use_sliding_window': False, 'sliding_window': None}
+    return {
+        'use_sliding_window': True,
+        'sliding_window': windows[0],
+        'layer_types': [SLIDING if kind.window else FULL for kind in of_layers(config)],
+    }

@@ -1,0 +1,13 @@
+"""LlamaForCausalLM: rotary positions in every layer, every key seen."""
+
+from __future__ import annotations
+
+from nope.interop.families.decoder import Decoder, Defaults
+
+LLAMA = Decoder(
+    name='llama',
+    architecture='LlamaForCausalLM',
+    defaults=Defaults(longest=2048),
+    biases={'attention_bias': ('qkv_bias', 'output_bias'), 'mlp_bias': ('mlp_bias',)},
+    whole_heads=True,
+)

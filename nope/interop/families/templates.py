@@ -1,0 +1,117 @@
+"""What the lists of tensors of the families are made of.
+
+A `Template` is a tensor that every layer has one of; `stacked` makes the tensors of all layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nope.interop.mapping import (
+    SAME,
+    TRANSPOSED,
+    Layout,
+    Part,
+    Tensor,
+    fused,
+    head_vectors,
+    heads_in,
+    heads_out,
+)
+from nope.interop.mapping import matrix as outer_matrix
+from nope.interop.mapping import vector as outer_vector
+from nope.model import ModelConfig
+
+
+class Template(NamedTuple):
+    """A tensor of a layer: its name after the layer's, its shape, the paths of its parts."""
+
+    name: str
+    shape: tuple[int, ...]
+    paths: tuple[tuple[str, ...], ...]
+    layout: Layout
+
+
+def stacked(prefix: str, templates: Sequence[Template], layers: int) -> list[Tensor]:
+    """The tensors of all layers; layer N's names begin with `prefix` and 'N.'."""
+    return [
+        Tensor(
+            f'{prefix}{layer}.{template.name}',
+            template.shape,
+            tuple(Part(path, layer) for path in template.paths),
+            template.layout,
+        )
+        for layer in range(layers)
+        for template in templates
+    ]
+
+
+def matrix(name: str, path: Sequence[str], out: int, inputs: int) -> Template:
+    """A plain projection: [out, in] there. path: below 'layers'."""
+    return Template(name, (out, inputs), (('layers', *path),), TRANSPOSED)
+
+
+def vector(name: str, path: Sequence[str], size: int) -> Template:
+    return Template(name, (size,), (('layers', *path),), SAME)
+
+
+def heads_weight(name: str, ours: str, config: ModelConfig, heads: int) -> Template:
+    """The projection to queries, keys or values, [heads * H, D] there."""
+    shape = heads * config.head_dim, config.width
+    return Template(name, shape, (('layers', 'attention', ours),), heads_out(config, heads))
+
+
+def heads_bias(name: str, ours: str, config: ModelConfig, heads: int) -> Template:
+    path = 'layers', 'attention', f'{ours}_bias'
+    return Template(name, (heads * config.head_dim,), (path,), head_vectors(config, heads))
+
+
+def output_weight(name: str, config: ModelConfig) -> Template:
+    """Attention's output projection, [D, N * H] there."""
+    shape = config.width, config.heads * config.head_dim
+    return Template(name, shape, (('layers', 'attention', 'output'),), heads_in(config))
+
+
+def norm(name: str, ours: str, config: ModelConfig) -> list[Template]:
+    """A norm before a part of the layer, with its bias if it has one."""
+    found = [vector(f'{name}.weight', (ours, 'scale'), config.width)]
+    if config.norm_bias:
+        found.append(vector(f'{name}.bias', (ours, 'bias'), config.width))
+    return found
+
+
+def fused_qkv(name: str, config: ModelConfig, rows: Sequence[np.ndarray]) -> list[Template]:
+    """One projection to queries, keys and values, and its bias if it has one. rows: the indices
+    of each of the three, head by head."""
+    ours = ('query', 'key', 'value')
+    heads = config.heads, config.kv_heads, config.kv_heads
+    out = sum(len(indices) for indices in rows)
+    paths = tuple(('layers', 'attention', part) for part in ours)
+    layout = fused([heads_out(config, count) for count in heads], rows)
+    found = [Template(f'{name}.weight', (out, config.width), paths, layout)]
+    if config.qkv_bias:
+        paths = tuple(('layers', 'attention', f'{part}_bias') for part in ours)
+        layout = fused([head_vectors(config, count) for count in heads], rows)
+        found.append(Template(f'{name}.bias', (out,), paths, layout))
+    return found
+
+
+def embedding(name: str, config: ModelConfig) -> Tensor:
+    return Tensor(name, (config.vocab_size, config.width), (Part(('embedding',)),), SAME)
+
+
+def outer_norm(name: str, ours: str, config: ModelConfig) -> list[Tensor]:
+    """A norm outside the layers, with its bias if it has one."""
+    found = [outer_vector(f'{name}.weight', (ours, 'scale'), None, config.width)]
+    if config.norm_bias:
+        found.append(outer_vector(f'{name}.bias', (ours, 'bias'), None, config.width))
+    return found
+
+
+def head(config: ModelConfig) -> list[Tensor]:
+    """The head, unless it is the embedding."""
+    V, D = config.vocab_size, config.width
+    return [] if config.tied_head else [outer_matrix('lm_head.weight', ('head',), None, V, D)]

@@ -1,0 +1,123 @@
+"""From a directory's tensors onto the devices, one tensor in host memory at a time."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+
+import flax.traverse_util
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from nope.interop.describe import LAM, tensors_of
+from nope.interop.directory import Directory
+from nope.interop.mapping import Part, Tensor
+from nope.interop.safetensors import CheckpointFileError, digest
+from nope.model import ModelConfig
+from nope.model.lam import neutral
+from nope.state import Variables, abstract_variables
+
+Progress = Callable[[Iterable[Tensor]], Iterable[Tensor]]
+
+
+def load(
+    directory: Directory, model: ModelConfig, mesh: Mesh, *, progress: Progress = iter
+) -> Variables:
+    """The variables of `model` (as `describe` found it), float32, where they will live.
+
+    A tensor is read, checked, put on the devices part by part, each device its own share, and let
+    go before the next one: the host never holds two. Lambda is what `scale_param` tensors say,
+    else neutral. ValueError as `describe`, and for damage that shows only in the values.
+    """
+    tensors = tensors_of(directory, model)
+    _check_tied(directory, model, tensors)
+    abstract = abstract_variables(model, mesh)
+    places = flax.traverse_util.flatten_dict(
+        {'params': abstract['params'], 'lam': abstract['lam']['head']}
+    )
+    arrays: dict[tuple[str, ...], jax.Array] = {}
+    for tensor in progress(tensors):
+        _put(directory, tensor, places, arrays)
+    if LAM not in arrays:
+        coefficients_LN = neutral(model.lam, model.layers, model.heads)
+        arrays[LAM] = jax.device_put(coefficients_LN, places[LAM].sharding)
+    nested = flax.traverse_util.unflatten_dict(arrays)
+    return {'params': nested['params'], 'lam': {'head': nested['lam']}}
+
+
+def _check_tied(directory: Directory, model: ModelConfig, tensors: list[Tensor]) -> None:
+    """ValueError where a model with one matrix for both ends comes with two different ones."""
+    heads = [name for name in directory.tensors if name.endswith('lm_head.weight')]
+    if not model.tied_head or not heads:
+        return
+    embedding = next(t.name for t in tensors if t.parts[0].path == ('embedding',))
+    first, second = (digest(directory.read(name)) for name in (embedding, heads[0]))
+    if first != second:
+        raise CheckpointFileError(
+            f'{directory.path}: config.json ties the output head to the embedding, but tensors '
+            f'{embedding!r} and {heads[0]!r} differ'
+        )
+
+
+def _put(directory: Directory, tensor: Tensor, places: dict, arrays: dict) -> None:
+    """Reads one tensor and puts its parts where they belong."""
+    pieces = tensor.layout.split(directory.read(tensor.name))
+    for part, piece in zip(tensor.parts, pieces, strict=True):
+        path = part.path if part.path == LAM else ('params', *part.path)
+        arrays[path] = _placed(part, piece, places[path], arrays.get(path))
+        # Until the copy is made the devices may still read from host memory.
+        arrays[path].block_until_ready()
+
+
+def _placed(
+    part: Part, piece: np.ndarray, target: jax.ShapeDtypeStruct, so_far: jax.Array | None
+) -> jax.Array:
+    """The parameter with this piece in it: the whole of it, or its layer."""
+    sharding = target.sharding
+    assert isinstance(sharding, NamedSharding)
+    # In the order of its bytes a piece is copied by rows; the devices turn it around faster.
+    stored = tuple(int(i) for i in np.argsort([-stride for stride in piece.strides], kind='stable'))
+    back = tuple(stored.index(axis) for axis in range(piece.ndim))
+    axes = (*sharding.spec, *(None,) * (len(target.shape) - len(sharding.spec)))
+    own = axes if part.layer is None else axes[1:]
+    spec = PartitionSpec(*(own[axis] for axis in stored))
+    moved = _on_devices(piece.transpose(stored), NamedSharding(sharding.mesh, spec))
+    if part.layer is None:
+        return _converted(moved, back, sharding)
+    if so_far is None:
+        so_far = _zeros(target.shape, sharding)
+    return _inserted(so_far, moved, part.layer, back, sharding)
+
+
+def _on_devices(piece: np.ndarray, sharding: NamedSharding) -> jax.Array:
+    """Every device's share of the piece, in the piece's dtype. The copy keeps no view of it."""
+    return jax.make_array_from_callback(
+        piece.shape, sharding, lambda index: np.array(piece[index], order='C')
+    )
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _converted(piece: jax.Array, axes: tuple[int, ...], sharding: NamedSharding) -> jax.Array:
+    whole = piece.transpose(axes).astype(jnp.float32)
+    return jax.lax.with_sharding_constraint(whole, sharding)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _zeros(shape: tuple[int, ...], sharding: NamedSharding) -> jax.Array:
+    return jax.lax.with_sharding_constraint(jnp.zeros(shape, jnp.float32), sharding)
+
+
+@functools.partial(jax.jit, static_argnums=(3, 4), donate_argnums=0)
+def _inserted(
+    stacked: jax.Array,
+    piece: jax.Array,
+    layer: int | jax.Array,
+    axes: tuple[int, ...],
+    sharding: NamedSharding,
+) -> jax.Array:
+    """`stacked` [L, ...] with `piece` as its layer, in place."""
+    whole = piece.transpose(axes).astype(jnp.float32)
+    updated = jax.lax.dynamic_update_index_in_dim(stacked, whole, layer, 0)
+    return jax.lax.with_sharding_constraint(updated, sharding)

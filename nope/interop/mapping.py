@@ -1,0 +1,107 @@
+"""How the tensors of another library's checkpoint and our parameters stand for each other.
+
+A `Tensor` of a file holds one or more of our parameters (`Part`), each for one layer or for the
+whole model. A `Layout` takes it apart (import) and puts it together (export); both are views and
+copies of numpy arrays, so a round trip is exact.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from nope.model import ModelConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """split: the tensor's array -> those of its parts, without copies where numpy allows it.
+    join: the parts' arrays -> the tensor's."""
+
+    split: Callable[[np.ndarray], tuple[np.ndarray, ...]]
+    join: Callable[[Sequence[np.ndarray]], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One of our parameters: its path under 'params', and its layer (None: it has no layers)."""
+
+    path: tuple[str, ...]
+    layer: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+    """A tensor of a checkpoint file: its name and shape there, and what it holds."""
+
+    name: str
+    shape: tuple[int, ...]
+    parts: tuple[Part, ...]
+    layout: Layout
+
+
+def _whole(to_ours: Callable[[np.ndarray], np.ndarray], back: Callable[[np.ndarray], np.ndarray]):
+    return Layout(lambda array: (to_ours(array),), lambda parts: back(parts[0]))
+
+
+# Vectors and embedding tables are the same on both sides.
+SAME = _whole(lambda array: array, lambda part: part)
+# A projection there is [out, in], here [in, out].
+TRANSPOSED = _whole(lambda array: array.T, lambda part: part.T)
+
+
+def heads_out(config: ModelConfig, heads: int) -> Layout:
+    """[heads * H, D] there, [D, heads, H] here: queries, keys, values."""
+    H, D = config.head_dim, config.width
+    return _whole(
+        lambda array: array.T.reshape(D, heads, H), lambda part: part.reshape(D, heads * H).T
+    )
+
+
+def heads_in(config: ModelConfig) -> Layout:
+    """[D, N * H] there, [N, H, D] here: attention's output projection."""
+    N, H, D = config.heads, config.head_dim, config.width
+    return _whole(lambda array: array.T.reshape(N, H, D), lambda part: part.reshape(N * H, D).T)
+
+
+def head_vectors(config: ModelConfig, heads: int) -> Layout:
+    """[heads * H] there, [heads, H] here: biases of queries, keys, values."""
+    shape = heads, config.head_dim
+    return _whole(lambda array: array.reshape(shape), lambda part: part.reshape(-1))
+
+
+def fused(layouts: Sequence[Layout], rows: Sequence[np.ndarray]) -> Layout:
+    """One tensor whose rows belong to several parts: rows[i] (indices) to the part that
+    layouts[i] reads."""
+
+    def split(array: np.ndarray) -> tuple[np.ndarray, ...]:
+        pairs = zip(layouts, rows, strict=True)
+        return tuple(layout.split(array[index])[0] for layout, index in pairs)
+
+    def join(parts: Sequence[np.ndarray]) -> np.ndarray:
+        pieces = [layout.join([part]) for layout, part in zip(layouts, parts, strict=True)]
+        total = sum(len(index) for index in rows)
+        out = np.empty((total, *pieces[0].shape[1:]), pieces[0].dtype)
+        for index, piece in zip(rows, pieces, strict=True):
+            out[index] = piece
+        return out
+
+    return Layout(split, join)
+
+
+def matrix(name: str, path: tuple[str, ...], layer: int | None, out: int, inputs: int) -> Tensor:
+    """A plain projection: [out, in] there."""
+    return Tensor(name, (out, inputs), (Part(path, layer),), TRANSPOSED)
+
+
+def vector(name: str, path: tuple[str, ...], layer: int | None, size: int) -> Tensor:
+    """A vector, such as a norm's weight."""
+    return Tensor(name, (size,), (Part(path, layer),), SAME)
+
+
+def size(tensor: Tensor) -> int:
+    """Numbers in a tensor."""
+    return math.prod(tensor.shape)

@@ -1,0 +1,283 @@
+"""Rotary settings of a config.json, and ours.
+
+Two spellings are read. Of transformers 4:
+
+    "rope_theta": 10000.0, "rope_scaling": null | {"rope_type" or "type": "yarn", ...}
+
+and of transformers 5, where the base is one of the settings:
+
+    "rope_parameters": {"rope_type": "yarn", "rope_theta": 10000.0, ...}
+
+Written is the first, which both versions read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from nope.interop.fields import MAX_LENGTH, MAX_NUMBER, Fields
+from nope.positions import (
+    NTK,
+    ByParts,
+    DynamicNTK,
+    Linear,
+    Llama3,
+    LongRoPE,
+    Rotary,
+    Scaling,
+    Unscaled,
+    Yarn,
+    longrope_multiplier,
+)
+
+THETA = 10_000.0
+_COMMON = ('rope_type', 'type', 'rope_theta', 'partial_rotary_factor')
+_ORIGINAL = 'original_max_position_embeddings'
+
+
+class _Settings(NamedTuple):
+    """fields: the settings. longest: the config's max_position_embeddings. original: the length
+    of pre-training, for the rules that have one."""
+
+    fields: Fields
+    longest: int
+    original: int
+
+
+def read(config: Fields, *, theta: float = THETA, longest: int = 2048) -> Rotary:
+    """The encoding that a config.json describes, for the class of models whose `rope_theta` and
+    `max_position_embeddings` are these where the file leaves them out.
+
+    ValueError for a kind of scaling, a setting or a value that is not among ours.
+    """
+    key = config.agreed('rope_scaling', 'rope_parameters')
+    fields = config.section(key)
+    kind = fields.text(fields.agreed('rope_type', 'type'), _READERS, 'default')
+    keys, reader = _READERS[kind]
+    fields.known((*_COMMON, *keys), f'what rope_type {kind!r} has')
+    for holder in (config, fields):
+        _check_whole_heads(holder, kind)
+    longest = config.integer('max_position_embeddings', MAX_LENGTH, longest)
+    settings = _Settings(fields, longest, _original(config, fields, longest))
+    return Rotary(_theta(config, fields, theta), reader(settings))
+
+
+def train_length(rotary: Rotary, longest: int | None) -> int | None:
+    """The length of pre-training: what the scaling says, else the config's longest sequence."""
+    return getattr(rotary.scaling, 'train_length', longest)
+
+
+def unwritable(rotary: Rotary, head_dim: int) -> str | None:
+    """Why a config.json cannot say it; None if it can."""
+    scaling = rotary.scaling
+    if rotary.interleaved:
+        return 'its rotary pairs are neighbours, where stock models turn halves'
+    if rotary.dims not in (0, head_dim):
+        return f'only {rotary.dims} of {head_dim} dimensions of a head turn'
+    if type(scaling) not in _WRITERS:
+        return f'stock models have no scaling like {type(scaling).__name__}'
+    if isinstance(scaling, ByParts) and scaling.ramp != 'dimensions':
+        return f'stock models have no ramp by {scaling.ramp}'
+    if not 1 < _base(rotary, head_dim) <= MAX_NUMBER:
+        return f'its base is {_base(rotary, head_dim):g}, not above 1 and at most {MAX_NUMBER:g}'
+    return None
+
+
+def write(rotary: Rotary, head_dim: int, longest: int | None) -> dict[str, Any]:
+    """The keys of config.json for an encoding that `unwritable` has no reason against.
+
+    longest: the longest sequence the model is for, if known. Rules that follow from
+    `max_position_embeddings` decide on it themselves.
+    """
+    scaling = rotary.scaling
+    settings = _WRITERS[type(scaling)](scaling)
+    keys = {'rope_theta': _base(rotary, head_dim), 'rope_scaling': settings or None}
+    longest = _longest(scaling, longest)
+    return keys if longest is None else {**keys, 'max_position_embeddings': longest}
+
+
+def _check_whole_heads(fields: Fields, kind: str) -> None:
+    value = fields.values.get('partial_rotary_factor')
+    if kind == 'proportional' and value not in (None, 1):
+        raise fields.wrong(
+            'partial_rotary_factor',
+            "1.0 (less, with rope_type 'proportional', turns the fastest pairs of the whole head "
+            'and leaves the others: no encoding of this library does)',
+        )
+    fields.only('partial_rotary_factor', 1, why='these models turn all dimensions of a head')
+
+
+def _theta(config: Fields, fields: Fields, default: float) -> float:
+    holders = [holder for holder in (fields, config) if 'rope_theta' in holder.values]
+    if not holders:
+        return default
+    bases = [holder.number('rope_theta', above=1.0) for holder in holders]
+    if bases[0] != bases[-1]:
+        raise fields.wrong('rope_theta', f'{bases[-1]:g}, what it is outside')
+    return bases[0]
+
+
+def _original(config: Fields, fields: Fields, longest: int) -> int:
+    outside = config.optional_integer(_ORIGINAL, MAX_LENGTH)
+    inside = fields.optional_integer(_ORIGINAL, MAX_LENGTH)
+    if outside is not None and inside is not None and outside != inside:
+        raise fields.wrong(_ORIGINAL, f'{outside}, what it is outside')
+    return inside or outside or longest
+
+
+def _read_default(settings: _Settings) -> Scaling:
+    return Unscaled()
+
+
+def _read_linear(settings: _Settings) -> Scaling:
+    return Linear(settings.fields.number('factor'))
+
+
+def _read_proportional(settings: _Settings) -> Scaling:
+    """With all pairs turning it is position interpolation."""
+    factor = settings.fields.optional_number('factor')
+    return Unscaled() if factor is None else Linear(factor)
+
+
+def _read_dynamic(settings: _Settings) -> Scaling:
+    return DynamicNTK(settings.fields.number('factor'), settings.longest)
+
+
+def _read_yarn(settings: _Settings) -> Scaling:
+    fields = settings.fields
+    factor = fields.number('factor', settings.longest / settings.original)
+    slow = fields.number('beta_slow', 1.0)
+    fast = fields.number('beta_fast', 32.0)
+    if fast <= slow:
+        raise fields.wrong('beta_fast', f'a number above beta_slow, {slow:g}')
+    truncate = fields.flag('truncate', True)
+    by_parts = ByParts(factor, settings.original, slow, fast, 'dimensions', truncate)
+    multiplier = fields.optional_number('attention_factor')
+    if multiplier == 1:
+        return by_parts
+    if multiplier is None:
+        multiplier = _mscale_ratio(fields, factor)
+    yarn = Yarn(**dataclasses.asdict(by_parts))
+    if multiplier is None or multiplier == yarn.attention_factor(1):
+        return yarn
+    return dataclasses.replace(yarn, multiplier=multiplier)
+
+
+def _mscale_ratio(fields: Fields, factor: float) -> float | None:
+    """The multiplier that the two `mscale` make, which count only together and above 0."""
+    over, under = (fields.number(key, 0.0, zero=True) for key in ('mscale', 'mscale_all_dim'))
+    if not (over and under):
+        return None
+    top, bottom = (1 + 0.1 * scale * math.log(max(factor, 1)) for scale in (over, under))
+    return top / bottom
+
+
+def _read_longrope(settings: _Settings) -> Scaling:
+    fields = settings.fields
+    if settings.original < 2:
+        raise fields.wrong(_ORIGINAL, 'at least 2')
+    factor = fields.number('factor', settings.longest / settings.original)
+    multiplier = fields.number('attention_factor', longrope_multiplier(factor, settings.original))
+    short, long = fields.numbers('short_factor'), fields.numbers('long_factor')
+    return LongRoPE(short, long, settings.original, multiplier)
+
+
+def _read_llama3(settings: _Settings) -> Scaling:
+    fields = settings.fields
+    low, high = fields.number('low_freq_factor'), fields.number('high_freq_factor')
+    if high <= low:
+        raise fields.wrong('high_freq_factor', f'a number above low_freq_factor, {low:g}')
+    return Llama3(fields.number('factor'), settings.original, low, high)
+
+
+# rope_type: the settings it has, and what reads them. 'finetuned' is a note that changes nothing.
+_READERS: dict[str, tuple[tuple[str, ...], Callable[[_Settings], Scaling]]] = {
+    'default': ((), _read_default),
+    'linear': (('factor',), _read_linear),
+    'dynamic': (('factor',), _read_dynamic),
+    'yarn': (
+        (
+            *('factor', 'attention_factor', 'beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim'),
+            *('truncate', 'finetuned', _ORIGINAL),
+        ),
+        _read_yarn,
+    ),
+    'longrope': (
+        ('factor', 'attention_factor', 'short_factor', 'long_factor', _ORIGINAL),
+        _read_longrope,
+    ),
+    'llama3': (('factor', 'low_freq_factor', 'high_freq_factor', _ORIGINAL), _read_llama3),
+    'proportional': (('factor',), _read_proportional),
+}
+
+
+def _base(rotary: Rotary, head_dim: int) -> float:
+    """NTK-aware scaling is a larger base and nothing else."""
+    if not isinstance(rotary.scaling, NTK):
+        return float(rotary.base)
+    try:
+        return rotary.base * rotary.scaling.factor ** (head_dim / (head_dim - 2))
+    except OverflowError:
+        return math.inf
+
+
+def _longest(scaling: Scaling, longest: int | None) -> int | None:
+    if isinstance(scaling, DynamicNTK):
+        return scaling.train_length
+    if isinstance(scaling, ByParts | Llama3):
+        # Some versions take their ratio for the factor, whatever `factor` says.
+        extended = scaling.train_length * float(scaling.factor)
+        whole = extended.is_integer() and 1 <= extended <= MAX_LENGTH
+        return int(extended) if whole else scaling.train_length
+    if isinstance(scaling, LongRoPE):
+        return max(longest or 0, scaling.train_length)
+    return longest
+
+
+def _write_by_parts(scaling: Any) -> dict[str, Any]:
+    settings = {
+        'rope_type': 'yarn',
+        'factor': float(scaling.factor),
+        _ORIGINAL: scaling.train_length,
+        'beta_fast': float(scaling.fast),
+        'beta_slow': float(scaling.slow),
+    }
+    if not scaling.truncate:
+        settings['truncate'] = False
+    multiplier = scaling.multiplier if isinstance(scaling, Yarn) else 1.0
+    return settings if multiplier is None else {**settings, 'attention_factor': float(multiplier)}
+
+
+def _write_longrope(scaling: Any) -> dict[str, Any]:
+    return {
+        'rope_type': 'longrope',
+        'short_factor': list(scaling.short),
+        'long_factor': list(scaling.long),
+        _ORIGINAL: scaling.train_length,
+        'attention_factor': float(scaling.multiplier),
+    }
+
+
+def _write_llama3(scaling: Any) -> dict[str, Any]:
+    return {
+        'rope_type': 'llama3',
+        'factor': float(scaling.factor),
+        'low_freq_factor': float(scaling.low),
+        'high_freq_factor': float(scaling.high),
+        _ORIGINAL: scaling.train_length,
+    }
+
+
+_WRITERS: dict[type, Callable[[Any], dict[str, Any]]] = {
+    Unscaled: lambda scaling: {},
+    NTK: lambda scaling: {},
+    Linear: lambda scaling: {'rope_type': 'linear', 'factor': float(scaling.factor)},
+    DynamicNTK: lambda scaling: {'rope_type': 'dynamic', 'factor': float(scaling.factor)},
+    ByParts: _write_by_parts,
+    Yarn: _write_by_parts,
+    Llama3: _write_llama3,
+    LongRoPE: _write_longrope,
+}

@@ -1,0 +1,82 @@
+"""Models in run folders: `spec.json`, which says what the model is, and its checkpoints."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+
+from nope.checkpoint import Checkpoints
+from nope.files import read_json, write_json
+from nope.identity import plain, rebuild
+from nope.interop.families.base import Described
+from nope.model import LayerKind, ModelConfig
+from nope.model.lam import FORMS
+from nope.positions import KINDS, SCALINGS
+from nope.sharding import replicated
+from nope.state import TrainState, Variables, abstract_variables
+
+_TYPES: Mapping[str, type] = {
+    kind.__name__: kind
+    for kind in (ModelConfig, LayerKind, *FORMS.values(), *KINDS.values(), *SCALINGS.values())
+}
+
+
+class SavedModel(NamedTuple):
+    """What a run folder holds: the model, its variables, and `spec.json`."""
+
+    described: Described
+    variables: Variables
+    spec: Mapping[str, Any]
+
+
+def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> SavedModel:
+    """The model of a finished run, at its last checkpoint or at `step`.
+
+    ValueError where the folder holds no run, or one that this version cannot read;
+    `nope.checkpoint.CheckpointError` where its checkpoint is damaged or missing.
+    """
+    spec = read_json(folder / 'spec.json')
+    if spec is None or not (folder / 'checkpoints').is_dir():
+        raise ValueError(f'{folder} is no run folder: it needs spec.json and checkpoints')
+    try:
+        model = rebuild(spec['model'], _TYPES)
+        train_length = int(spec['train_length'])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f'{folder / "spec.json"} describes no model we know: {error}') from error
+    with Checkpoints(folder / 'checkpoints', spec) as checkpoints:
+        variables = checkpoints.restore_variables(abstract_variables(model, mesh), step)
+    dtype = str(spec.get('dtype', 'float32'))
+    return SavedModel(Described(model, train_length, dtype), variables, spec)
+
+
+def write_run(
+    folder: pathlib.Path,
+    described: Described,
+    variables: Variables,
+    mesh: Mesh,
+    origin: Mapping[str, Any],
+) -> None:
+    """Saves an imported model as a finished run of no steps, which `read_run` reads.
+
+    ValueError where the folder is there already.
+    """
+    if folder.exists():
+        raise ValueError(f'{folder} is there already; nothing was written')
+    spec = {
+        'type': 'Imported',
+        'model': plain(described.model),
+        'train_length': described.train_length or 0,
+        'dtype': described.dtype,
+        'origin': dict(origin),
+    }
+    write_json(folder / 'spec.json', spec)
+    nothing = jax.device_put(jnp.zeros((), jnp.int32), replicated(mesh))
+    state = TrainState(nothing, variables, opt_state={'none': nothing})
+    with Checkpoints(folder / 'checkpoints', spec) as checkpoints:
+        checkpoints.save(state, {'consumed': 0})
+    write_json(folder / 'done.json', {'steps': 0, 'seconds': 0})

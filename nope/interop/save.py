@@ -1,0 +1,225 @@
+"""Into a Hugging Face directory that stock `transformers` loads."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import pathlib
+import shutil
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import ml_dtypes
+import numpy as np
+from jax.experimental import multihost_utils
+
+from nope.files import write_json
+from nope.interop import safetensors
+from nope.interop.describe import LAM
+from nope.interop.directory import EXPORT, INDEX, SINGLE
+from nope.interop.families import writer_of
+from nope.interop.families.base import Described
+from nope.interop.fold import check_foldable, fold, is_neutral
+from nope.interop.mapping import SAME, Part, Tensor
+from nope.interop.tokenizer_files import write_tokenizer
+from nope.model import ModelConfig
+from nope.model.lam import Constant
+from nope.state import Variables, lam_of
+
+LAM_WAYS = ('fold', 'scale_param', 'none')
+DTYPES: Mapping[str, np.dtype] = {
+    'float32': np.dtype(np.float32),
+    'bfloat16': np.dtype(ml_dtypes.bfloat16),
+    'float16': np.dtype(np.float16),
+}
+SHARD_BYTES = 5 << 30
+
+
+@dataclasses.dataclass(frozen=True)
+class Export:
+    """How a model is written.
+
+    lam: 'fold', inside the query weights; 'scale_param', as tensors of that name, which stock
+        `transformers` does not know; 'none', left out.
+    length: the length of sequences that lambda is for; needed where its form follows it.
+    dtype: of the tensors. Folding rounds the products to it.
+    shard_bytes: the most that one file holds (one tensor always goes whole).
+    """
+
+    lam: str = 'fold'
+    length: int | None = None
+    dtype: str = 'float32'
+    shard_bytes: int = SHARD_BYTES
+
+    def __post_init__(self) -> None:
+        if self.lam not in LAM_WAYS:
+            raise ValueError(f'export.lam is {self.lam!r}; accepted: {", ".join(LAM_WAYS)}')
+        if self.dtype not in DTYPES:
+            raise ValueError(f'export.dtype is {self.dtype!r}; accepted: {", ".join(DTYPES)}')
+        if self.length is not None and self.length < 1:
+            raise ValueError(f'export.length is {self.length}; it must be at least 1')
+        if self.shard_bytes < 1:
+            raise ValueError(f'export.shard_bytes is {self.shard_bytes}; it must be at least 1')
+
+
+def check_export(model: ModelConfig, export: Export) -> None:
+    """Raises ValueError where a model cannot be written so; nothing is computed."""
+    writer_of(model)
+    if export.lam == 'fold' and not model.qk_norm:
+        check_foldable(model, export.length)
+    follows_length = not isinstance(model.lam, Constant)
+    if export.lam == 'scale_param' and follows_length and export.length is None:
+        raise ValueError(
+            f'lambda of the form {type(model.lam).__name__} follows the length of the '
+            "sequence; lam='scale_param' needs the one length it is for"
+        )
+
+
+def save(
+    path: pathlib.Path,
+    variables: Variables,
+    described: Described,
+    *,
+    export: Export = Export(),
+    tokenizer: str | None = None,
+    origin: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes the directory `path`, which is whole or absent; it must not exist, or be empty.
+
+    described: the model and its facts. tokenizer: 'bytes', a directory or a tokenizer file to
+    carry over; None for no tokenizer. origin: JSON-able facts on where the model is from.
+    Tensors leave the devices one at a time. ValueError as `check_export`, and where QK-norm meets
+    a lambda that is not neutral.
+    """
+    check_export(described.model, export)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ValueError(f'{path} is there already and not an empty folder; nothing was written')
+    partial = path.with_name(f'{path.name}.partial-{os.getpid()}')
+    try:
+        partial.mkdir(parents=True)
+        _write(partial, variables, described, export, tokenizer, origin or {})
+        if path.is_dir():
+            path.rmdir()
+        partial.rename(path)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+def _write(
+    folder: pathlib.Path,
+    variables: Variables,
+    described: Described,
+    export: Export,
+    tokenizer: str | None,
+    origin: Mapping[str, Any],
+) -> None:
+    model, scaled = described.model, None
+    if export.lam == 'scale_param':
+        length = export.length or described.train_length or 1
+        scaled = np.asarray(jax.device_get(model.multiples(lam_of(variables), length)))
+    elif export.lam == 'fold' and not is_neutral(model, variables, export.length):
+        model, variables = fold(model, variables, export.length)
+    family = writer_of(model)
+    dtype = DTYPES[export.dtype]
+    tensors = {tensor.name: tensor for tensor in family.tensors(model, frozenset())}
+    planned = {name: (dtype, tensor.shape) for name, tensor in tensors.items()}
+    if scaled is not None:
+        for tensor in _scale_params(model, list(tensors)):
+            tensors[tensor.name] = tensor
+            planned[tensor.name] = (np.dtype(np.float32), tensor.shape)
+
+    def array(name: str) -> np.ndarray:
+        return _array(tensors[name], variables, scaled, planned[name][0])
+
+    checksums = _write_shards(folder, planned, array, export.shard_bytes)
+    context = max(export.length or 0, described.train_length or 0) or None
+    facts = described._replace(model=model, train_length=context, dtype=export.dtype)
+    write_json(folder / 'config.json', family.write_config(model, facts))
+    if tokenizer is not None:
+        write_tokenizer(tokenizer, folder)
+    write_json(
+        folder / EXPORT,
+        {
+            'checksums': checksums,
+            'lam': export.lam,
+            'length': export.length,
+            'train_length': described.train_length,
+            'dtype': export.dtype,
+            'origin': dict(origin),
+        },
+    )
+
+
+def _scale_params(model: ModelConfig, names: list[str]) -> list[Tensor]:
+    """One vector of multiples a layer, next to the layer's other attention tensors."""
+    if not any(name.startswith('model.layers.0.self_attn.') for name in names):
+        raise ValueError(
+            "lam='scale_param' is a tensor of Llama-shaped checkpoints "
+            "(model.layers.N.self_attn.scale_param); export this model with lam='fold'"
+        )
+    return [
+        Tensor(
+            f'model.layers.{layer}.self_attn.scale_param',
+            (model.heads,),
+            (Part(LAM, layer),),
+            SAME,
+        )
+        for layer in range(model.layers)
+    ]
+
+
+def _array(
+    tensor: Tensor, variables: Variables, scaled: np.ndarray | None, dtype: np.dtype
+) -> np.ndarray:
+    """The tensor's values, as a file holds them."""
+    parts = []
+    for part in tensor.parts:
+        if part.path == LAM:
+            assert scaled is not None and part.layer is not None
+            parts.append(scaled[part.layer])
+            continue
+        leaf: Any = variables['params']
+        for key in part.path:
+            leaf = leaf[key]
+        parts.append(_on_host(leaf if part.layer is None else leaf[part.layer]))
+    return np.ascontiguousarray(tensor.layout.join(parts)).astype(dtype)
+
+
+def _on_host(array: jax.Array) -> np.ndarray:
+    if array.is_fully_addressable:
+        return np.asarray(jax.device_get(array))
+    return np.asarray(multihost_utils.process_allgather(array, tiled=True))
+
+
+def _write_shards(
+    folder: pathlib.Path,
+    planned: Mapping[str, tuple[np.dtype, tuple[int, ...]]],
+    array: Callable[[str], np.ndarray],
+    shard_bytes: int,
+) -> dict[str, str]:
+    """Files of at most `shard_bytes`, and an index where there are several; the checksums."""
+    sizes = {name: dtype.itemsize * math.prod(shape) for name, (dtype, shape) in planned.items()}
+    shards: list[list[str]] = [[]]
+    filled = 0
+    for name, size in sizes.items():
+        if shards[-1] and filled + size > shard_bytes:
+            shards.append([])
+            filled = 0
+        shards[-1].append(name)
+        filled += size
+    files = [SINGLE]
+    if len(shards) > 1:
+        count = len(shards)
+        files = [f'model-{i:05d}-of-{count:05d}.safetensors' for i in range(1, count + 1)]
+    checksums: dict[str, str] = {}
+    for file, names in zip(files, shards, strict=True):
+        shapes = {name: planned[name] for name in names}
+        checksums |= safetensors.write(folder / file, shapes, array, {'format': 'pt'})
+    if len(shards) > 1:
+        weight_map = {n: file for file, names in zip(files, shards, strict=True) for n in names}
+        total = {'total_size': sum(sizes.values())}
+        write_json(folder / INDEX, {'metadata': total, 'weight_map': weight_map})
+    return checksums

@@ -1,0 +1,114 @@
+"""The tokenizer's files next to the weights."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+
+from nope.data.tokenizers import BYTE_VALUES, ByteTokenizer
+from nope.files import write_json
+
+# What `transformers` may read beside the weights; the weights and their config are ours to write.
+NAMES = (
+    'tokenizer.json',
+    'tokenizer.model',
+    'tokenizer_config.json',
+    'special_tokens_map.json',
+    'added_tokens.json',
+    'vocab.json',
+    'merges.txt',
+    'chat_template.jinja',
+    'generation_config.json',
+)
+END, BEGIN = '</s>', '<s>'
+
+
+def write_tokenizer(source: str, folder: pathlib.Path) -> None:
+    """Copies a directory's tokenizer files or one tokenizer file, or writes that of bytes.
+
+    ValueError where `source` is none of them.
+    """
+    if source == 'bytes':
+        _write_bytes_tokenizer(folder)
+        return
+    path = pathlib.Path(source)
+    if path.is_dir():
+        for name in NAMES:
+            if (path / name).is_file():
+                shutil.copyfile(path / name, folder / name)
+    elif path.is_file():
+        shutil.copyfile(path, folder / f'tokenizer{path.suffix}')
+    else:
+        raise ValueError(f'tokenizer {source!r} is neither bytes nor a file nor a directory')
+
+
+def tokenizer_in(directory: pathlib.Path) -> str | None:
+    """The tokenizer file of a directory that `nope.data` can read; None if it has none."""
+    for name in ('tokenizer.json', 'tokenizer.model'):
+        if (directory / name).is_file():
+            return str(directory / name)
+    return None
+
+
+def _write_bytes_tokenizer(folder: pathlib.Path) -> None:
+    """Bytes as a byte-level BPE without merges: ids are byte values, then the two marks."""
+    ours = ByteTokenizer()
+    assert ours.bos_id is not None
+    vocabulary = {character: byte for byte, character in enumerate(byte_characters())}
+    marks = {END: ours.eos_id, BEGIN: ours.bos_id}
+    added = [
+        {
+            'id': number,
+            'content': content,
+            'single_word': False,
+            'lstrip': False,
+            'rstrip': False,
+            'normalized': False,
+            'special': True,
+        }
+        for content, number in marks.items()
+    ]
+    level = {'type': 'ByteLevel', 'add_prefix_space': False, 'trim_offsets': True}
+    write_json(
+        folder / 'tokenizer.json',
+        {
+            'version': '1.0',
+            'truncation': None,
+            'padding': None,
+            'added_tokens': added,
+            'normalizer': None,
+            'pre_tokenizer': {**level, 'use_regex': False},
+            'post_processor': None,
+            'decoder': {**level, 'use_regex': False},
+            'model': {
+                'type': 'BPE',
+                'dropout': None,
+                'unk_token': None,
+                'continuing_subword_prefix': None,
+                'end_of_word_suffix': None,
+                'fuse_unk': False,
+                'byte_fallback': False,
+                'ignore_merges': False,
+                'vocab': vocabulary | marks,
+                'merges': [],
+            },
+        },
+    )
+    write_json(
+        folder / 'tokenizer_config.json',
+        {'tokenizer_class': 'PreTrainedTokenizerFast', 'bos_token': BEGIN, 'eos_token': END},
+    )
+
+
+def byte_characters() -> list[str]:
+    """The printable character that stands for each byte value in byte-level vocabularies: itself
+    where it is printable, else the next one from U+0100 on."""
+    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    characters, following = [], 256
+    for byte in range(BYTE_VALUES):
+        if byte in printable:
+            characters.append(chr(byte))
+        else:
+            characters.append(chr(following))
+            following += 1
+    return characters

@@ -1,0 +1,37 @@
+"""How fresh parameters are drawn: normal distributions with a standard deviation by role.
+
+tinyllama: sqrt(2 / (5 D)) for every matrix, 1 / (sqrt(D) layers) for those that write to the
+    residual stream.
+t5: for attention without 1 / sqrt(H): 1 for the embedding, (D H)^-1/2 for queries, and the
+    inverse square root of their inputs for all others (arXiv 1910.10683).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import flax.linen as nn
+import jax
+
+from nope.model.config import ModelConfig
+
+_TINYLLAMA: dict[str, Callable[[ModelConfig], float]] = dict.fromkeys(
+    ('embedding', 'head', 'query', 'key', 'value', 'mlp_in'), lambda c: (2 / (5 * c.width)) ** 0.5
+) | dict.fromkeys(('output', 'mlp_out'), lambda c: 1 / (c.width**0.5 * c.layers))
+
+_T5: dict[str, Callable[[ModelConfig], float]] = {
+    'embedding': lambda c: 1.0,
+    'head': lambda c: c.width**-0.5,
+    'query': lambda c: (c.width * c.head_dim) ** -0.5,
+    'key': lambda c: c.width**-0.5,
+    'value': lambda c: c.width**-0.5,
+    'output': lambda c: (c.heads * c.head_dim) ** -0.5,
+    'mlp_in': lambda c: c.width**-0.5,
+    'mlp_out': lambda c: c.mlp_width**-0.5,
+}
+
+
+def initializer(config: ModelConfig, role: str) -> jax.nn.initializers.Initializer:
+    """N(0, stddev) for a matrix of that role."""
+    rules = {'tinyllama': _TINYLLAMA, 't5': _T5}[config.init]
+    return nn.initializers.normal(rules[role](config))

@@ -1,0 +1,66 @@
+"""What becomes of rotary frequencies beyond the training length: what every answer provides."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Scaling:
+    """A rule for the frequencies; every other one derives from it.
+
+    R below is the number of dimensions that turn, L the training length, n the length of the
+    whole sequence (in generation: the final length). All positions of a sequence share what
+    follows from n.
+    """
+
+    def check(self, dims: int) -> None:
+        """Raises ValueError where R = dims dimensions cannot have it."""
+
+    def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
+        """Angles per position, [R/2] float32, for a sequence of `length` tokens."""
+        raise NotImplementedError
+
+    def attention_factor(self, length: int | jax.Array) -> float | jax.Array | None:
+        """Multiplies queries and keys, so logits get its square; None for 1."""
+        return None
+
+    def describe(self) -> str:
+        """'' or ', ' and a few words."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Unscaled(Scaling):
+    """The base of pre-training at every length: base ** (-2j / R)."""
+
+    def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
+        return from_base(jnp.float32(base), dims)
+
+    def describe(self) -> str:
+        return ''
+
+
+def from_base(base: jax.Array, dims: int) -> jax.Array:
+    """base ** (-2j / R), j = 0 .. R/2 - 1, float32."""
+    exponents = jnp.arange(0, dims, 2, dtype=jnp.float32) / dims
+    return jnp.power(base, -exponents)
+
+
+def exact(base: float, dims: int) -> np.ndarray:
+    """The same for a base that is known, in float64."""
+    return base ** (-np.arange(0, dims, 2) / dims)
+
+
+def check_positive(**fields: float) -> None:
+    """Raises ValueError for a number that is not finite or not above 0."""
+    for name, value in fields.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(
+                f'model.position.scaling.{name} is {value}; it must be finite and above 0'
+            )

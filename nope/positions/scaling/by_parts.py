@@ -1,0 +1,76 @@
+"""NTK by parts: fast dimensions stay, slow ones are interpolated, with a ramp between them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nope.positions.scaling.base import Scaling, check_positive, exact
+
+RAMPS = ('dimensions', 'turns')
+
+
+@dataclasses.dataclass(frozen=True)
+class ByParts(Scaling):
+    """(1 - keep_j) theta_j / factor + keep_j theta_j (Peng et al., 2023, arXiv 2309.00071).
+
+    A dimension that makes more than `fast` turns within L is kept, one that makes fewer than
+    `slow` is interpolated.
+
+    ramp: between them keep_j falls linearly with the dimension's index ('dimensions', what all
+        implementations do), or with its number of turns ('turns', as the paper writes it).
+    truncate: whether the index ramp's ends are rounded outwards to whole dimensions.
+    """
+
+    factor: float
+    train_length: int
+    slow: float = 1.0
+    fast: float = 32.0
+    ramp: str = 'dimensions'
+    truncate: bool = True
+
+    def __post_init__(self) -> None:
+        check_positive(
+            factor=self.factor, train_length=self.train_length, slow=self.slow, fast=self.fast
+        )
+        if self.ramp not in RAMPS:
+            raise ValueError(
+                f'model.position.scaling.ramp is {self.ramp!r}; accepted: {", ".join(RAMPS)}'
+            )
+        if self.fast <= self.slow:
+            raise ValueError(
+                f'model.position.scaling.fast is {self.fast}; it must be above slow, {self.slow}'
+            )
+
+    def keep(self, base: float, dims: int) -> np.ndarray:
+        """The share of every frequency that stays, float64 [R/2]."""
+        if self.ramp == 'turns':
+            turns = self.train_length * exact(base, dims) / (2 * math.pi)
+            return np.clip((turns - self.slow) / (self.fast - self.slow), 0, 1)
+        low, high = (self._index(turns, base, dims) for turns in (self.fast, self.slow))
+        if self.truncate:
+            low, high = math.floor(low), math.ceil(high)
+        low, high = max(low, 0), min(high, dims - 1)
+        high += 0.001 if low == high else 0
+        return 1 - np.clip((np.arange(dims // 2) - low) / (high - low), 0, 1)
+
+    def _index(self, turns: float, base: float, dims: int) -> float:
+        """The (real) index of the pair that makes so many turns within L, counted in dimensions
+        of R as the implementations do."""
+        wavelength = self.train_length / (2 * math.pi * turns)
+        return dims * math.log(wavelength) / (2 * math.log(base))
+
+    def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
+        return jnp.asarray(self.blend(base, dims, self.factor), jnp.float32)
+
+    def blend(self, base: float, dims: int, factor: float | jax.Array) -> np.ndarray | jax.Array:
+        """The frequencies for a factor that may be an array."""
+        theta, keep = exact(base, dims), self.keep(base, dims)
+        return theta * keep + theta * (1 - keep) / factor
+
+    def describe(self) -> str:
+        return f', NTK by parts x{self.factor:g}'

@@ -1,0 +1,38 @@
+"""No position encoding, but queries that grow slowly with their position."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from nope.positions.none import NoPE
+
+
+@dataclasses.dataclass(frozen=True)
+class TemperedNoPE(NoPE):
+    """q_i * (1 + rate * ln(floor((i + 1) / span) + 1)), i from 0: the temperature of the layers
+    without rotation in Llama 4. Up to span - 1 tokens it is NoPE."""
+
+    rate: float = 0.1
+    span: int = 8192
+
+    def __post_init__(self) -> None:
+        if self.span < 1:
+            raise ValueError(f'model.position.span is {self.span}; it must be at least 1')
+
+    def multiples(self, positions_BT: jax.Array) -> jax.Array:
+        """The factor at every position, float32."""
+        spans_BT = (positions_BT + 1) // self.span
+        return 1.0 + self.rate * jnp.log1p(spans_BT.astype(jnp.float32))
+
+    def encode(
+        self, q_BTNH: jax.Array, k_BTKH: jax.Array, positions_BT: jax.Array, length: int | jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """As `Position.encode`: keys unchanged, products in float32."""
+        factor = self.multiples(positions_BT)[..., None, None]
+        return (q_BTNH.astype(jnp.float32) * factor).astype(q_BTNH.dtype), k_BTKH
+
+    def describe(self) -> str:
+        return 'none, tempered'

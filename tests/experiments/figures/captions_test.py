@@ -1,0 +1,48 @@
+"""What captions say of models: trained here, imported, fine-tuned."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.figures import captions
+from tests.experiments.figures import synthetic
+from tests.experiments.figures.synthetic import IMPORTED
+
+TUNING = {'tuning': 'fine-tuned for 200 steps of 8 sequences of 256', 'step': 200}
+
+
+def sentence(*changes):
+    records = [synthetic.positions_records(**changed) for changed in changes]
+    return captions.sources({'model': records}).split(' Measured')[0]
+
+
+@pytest.mark.parametrize(
+    ('changed', 'end'),
+    [
+        ({}, 'trained on 4.9M tokens in sequences of L = 64 (2,400 steps, seed 0).'),
+        (
+            TUNING,
+            'trained on 4.9M tokens in sequences of L = 64 (seed 0); fine-tuned for 200 steps of '
+            '8 sequences of 256.',
+        ),
+        (IMPORTED, 'imported from TinyLlama-1.1B (L = 64).'),
+        (IMPORTED | {'step': 200}, 'imported from TinyLlama-1.1B (L = 64, seed 0).'),
+        (
+            IMPORTED | TUNING,
+            'imported from TinyLlama-1.1B (L = 64, seed 0); fine-tuned for 200 steps of 8 '
+            'sequences of 256.',
+        ),
+    ],
+)
+def test_training_import_and_tuning(changed, end):
+    assert sentence(changed).endswith(f'position encoding: none; {end}')
+
+
+def test_every_seed_and_every_position_encoding_of_a_label_is_named():
+    found = sentence(
+        {'seed': 1, 'position': 'rotary, YaRN x2'},
+        {'seed': 2, 'position': 'rotary, YaRN x2'},
+        {'seed': 1, 'position': 'rotary, YaRN x4'},
+    )
+    assert 'position encoding: rotary, YaRN x2 / rotary, YaRN x4; trained on' in found
+    assert found.endswith('seeds 1 and 2).')

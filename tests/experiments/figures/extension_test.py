@@ -1,0 +1,113 @@
+"""Numbers, claims and caption of the figure of an extended checkpoint."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments.figures import DRAW, FigureInput, extension_claims, position_curve, write
+from tests.experiments.figures import synthetic
+from tests.experiments.figures.synthetic import INPUTS, column, rows_of
+
+OPTIONS = {'before': 'original', 'after': 'extended'}
+
+
+def curve(name, **changed):
+    return position_curve.read(name, synthetic.positions_records(**changed))
+
+
+def claims(before, after, uniform=None):
+    drawn = None if uniform is None else curve('uniform', **uniform)
+    return extension_claims.from_curves(curve('before', **before), curve('after', **after), drawn)
+
+
+def test_rows_are_the_records(tmp_path):
+    given = INPUTS['extension']
+    write(DRAW['extension'](given), tmp_path)
+    rows = rows_of(tmp_path / 'extended.csv')
+    assert [r['role'] for r in rows[::256]] == ['before', 'uniform', 'after']
+    for name, records in given.records.items():
+        mine = [row for row in rows if row['record'] == name]
+        np.testing.assert_array_equal(column(mine, 'loss_nats'), records['loss'])
+        np.testing.assert_array_equal(column(mine, 'position'), np.arange(1, 257))
+        np.testing.assert_allclose(column(mine, 'bound_bits'), np.log2(np.arange(1, 257)))
+
+
+def test_the_uniform_scale_is_optional():
+    runs = synthetic.extension_runs()
+    del runs['one_scale']
+    output = DRAW['extension'](FigureInput('f', runs, OPTIONS))
+    assert {row['role'] for row in output.rows} == {'before', 'after'}
+    assert 'uniform' not in output.claims[1].measured['loss_inside_L_nats']
+
+
+@pytest.mark.parametrize(
+    ('length', 'ranges'),
+    [
+        (256, ['(0, L]', '(L, 2L]', '(2L, 4L]', 'all of (L, 4L]']),
+        (160, ['(0, L]', '(L, 2L]', '(2L, 2.5L]', 'all of (L, 2.5L]']),
+        (96, ['(0, L]', '(L, 1.5L]', 'all of (L, 1.5L]']),
+    ],
+)
+def test_losses_are_given_for_every_range_up_to_the_target(length, ranges):
+    found = claims({'length': length}, {'length': length, 'floor': 1.6}, {'length': length})[0]
+    losses = found.measured['loss_nats']
+    assert list(losses) == ranges
+    assert losses['(0, L]'] == pytest.approx(
+        {'before': 1.5, 'uniform': 1.5, 'after': 1.6, 'after_minus_before': 0.1}
+    )
+
+
+@pytest.mark.parametrize(('slope', 'holds'), [(0.5, True), (1.0, False), (1.5, False)])
+def test_the_loss_beyond_l_must_fall(slope, holds):
+    assert claims({'loss_slope': 1.0}, {'loss_slope': slope})[0].holds is holds
+
+
+@pytest.mark.parametrize(('floor', 'holds'), [(1.4, True), (1.54, True), (1.56, False)])
+def test_the_loss_inside_l_may_rise_a_little(floor, holds):
+    found = claims({}, {'floor': floor})[1]
+    assert found.holds is holds
+    assert found.measured['loss_inside_L_nats']['after_minus_before'] == pytest.approx(floor - 1.5)
+
+
+@pytest.mark.parametrize(
+    ('before', 'after', 'holds'),
+    [(80, 160, True), (80, 1e9, True), (160, 80, False), (1e9, 1e9, None), (1e9, 80, None)],
+)
+def test_it_must_read_further(before, after, holds):
+    found = claims({'loss_bend': before}, {'loss_bend': after})[2]
+    assert found.holds is holds
+    reads = found.measured['reads_up_to_in_L']
+    assert reads['after'] == (
+        None if after == 1e9 else pytest.approx(after * 2**0.1 / 64, abs=2 / 64)
+    )
+    assert found.measured['measured_up_to_in_L'] == 4
+
+
+def test_the_caption_says_how_lambda_was_found_and_where_the_model_is_from():
+    runs = synthetic.extension_runs(origin='TinyLlama-1.1B', train_tokens=None, step=200)
+    given = FigureInput('f', runs, {**INPUTS['extension'].options, 'labels': {'after': 'ours'}})
+    caption = DRAW['extension'](given).caption
+    for fact in (
+        'trained at L = 64 and made to read 256 tokens, 4 L',
+        'Lambda of one scale for all heads: 1.3/sqrt(d) in every head.',
+        'Lambda of ours: HeadScale at 256, searched for 200 steps with every weight frozen;',
+        'imported from TinyLlama-1.1B (L = 64',
+    ):
+        assert fact in caption
+
+
+@pytest.mark.parametrize('length', [64, 32])
+def test_windows_that_end_inside_l_are_refused(length):
+    runs = synthetic.extension_runs(length=length)
+    with pytest.raises(ValueError, match=r"figure 'f': the windows of .* do not reach beyond"):
+        DRAW['extension'](FigureInput('f', runs, OPTIONS))
+
+
+@pytest.mark.parametrize('attribute', ['length', 'windows', 'data', 'split'])
+def test_records_must_be_of_the_same_windows(attribute):
+    other = 192 if attribute in ('length', 'windows') else 'another'
+    extended = synthetic.extension_runs(**{attribute: other})['extended']
+    runs = {**synthetic.extension_runs(), 'extended': extended}
+    with pytest.raises(ValueError, match=f"figure 'f': the runs differ in '{attribute}'"):
+        DRAW['extension'](FigureInput('f', runs, OPTIONS))

@@ -1,0 +1,123 @@
+"""Choices, numbers and claims of the figure of extensions without training."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments.figures import DRAW, FigureInput, write
+from experiments.figures.factor_method import Method
+from experiments.figures.length_group import Group
+from tests.experiments.figures import synthetic
+from tests.experiments.figures.synthetic import FACTOR_CURVES, INPUTS, column, rows_of
+
+
+def group(*window, multiples=(1.0, 2.0, 4.0)):
+    losses = np.array([window, window])
+    names = ('a/seed0', 'a/seed1')
+    return Group('a', 'a', None, names, ('0', '1'), np.array(multiples), losses, losses + 0.5)
+
+
+# On the windows shown the second factor would be best everywhere.
+SHOWN = (group(2.0, 2.0, 2.0), group(1.0, 1.1, 1.2), group(3.0, 3.0, 3.0))
+
+
+@pytest.mark.parametrize(
+    ('choice', 'per_length', 'overall'),
+    [
+        ((group(1, 5, 9), group(2, 4, 8), group(3, 6, 7)), [1, 2, 4], 2),
+        ((group(0, 5, 9), group(0, 5, 9), group(0, 5, 8)), [1, 1, 4], 4),
+        # L itself has no say in the factor for all lengths.
+        ((group(0, 5, 9), group(99, 5, 8), group(99, 6, 9)), [1, 1, 2], 2),
+    ],
+)
+def test_factors_are_chosen_on_the_other_windows(choice, per_length, overall):
+    method = Method('m', (1, 2, 4), SHOWN, choice)
+    assert method.factors_per_length == per_length
+    assert method.factor_overall == overall
+    index = {1: 0, 2: 1, 4: 2}
+    expected = [SHOWN[index[f]].window[0, i] for i, f in enumerate(per_length)]
+    np.testing.assert_array_equal(method.best('window'), [expected, expected])
+    np.testing.assert_array_equal(method.best('tail'), np.array([expected, expected]) + 0.5)
+    np.testing.assert_array_equal(method.single('window'), SHOWN[index[overall]].window)
+
+
+def test_rows_hold_every_factor_on_both_splits(tmp_path):
+    given = INPUTS['factor_grid']
+    output = DRAW['factor_grid'](given)
+    write(output, tmp_path)
+    rows = rows_of(tmp_path / 'zero_shot.csv')
+    for name, records in given.records.items():
+        mine = [row for row in rows if row['record'] == name]
+        np.testing.assert_array_equal(column(mine, 'loss_window_nats'), records['loss_window'])
+        np.testing.assert_array_equal(column(mine, 'loss_tail_nats'), records['loss_tail'])
+        assert {row['split'] for row in mine} == {records.attributes['split']}
+    yarn = [r for r in rows if r['label'] == 'YaRN' and r['seed'] == 'seed0']
+    assert {r['role'] for r in yarn} == {'reported', 'choice'}
+    assert {float(r['factor']) for r in yarn} == {1, 2, 4, 8}
+    for role in ('reported', 'choice'):
+        chosen = [r for r in yarn if r['role'] == role and r['chosen_per_length'] == 'True']
+        assert sorted(column(chosen, 'length_over_L')) == list(synthetic.MULTIPLES)
+    assert {r['chosen_per_length'] for r in rows if r['label'] == 'RoPE'} == {''}
+
+
+def test_claims_follow_the_numbers():
+    reading, flat, head = DRAW['factor_grid'](INPUTS['factor_grid']).claims
+    assert (reading.number, reading.holds) == (None, None)
+    assert reading.measured['YaRN']['factor_for_each_length'] == {
+        '1 L': 1, '1.5 L': 2, '2 L': 2, '3 L': 4, '4 L': 4, '6 L': 8, '8 L': 8
+    }  # fmt: skip
+    assert (flat.number, flat.holds) == (None, True)
+    assert flat.measured['longest_in_L'] == 8
+    # From factor 1 at L to 8 at 8 L: three doublings of the cost, and of 0.4 in the tail.
+    rise = flat.measured['rise_from_L_to_longest_nats']['best factor for each length']
+    assert rise['dynamic NTK'] - rise['YaRN'] == pytest.approx(3 * (0.06 - 0.02))
+    # HeadScale of these records lies above both.
+    assert (head.number, head.holds) == (11, False)
+    assert head.measured['headscale_minus_method_nats']['NTK']['8 L'] > 0
+
+
+def changed(prefix, amount):
+    """The runs with the losses of the longest length below `prefix` raised."""
+    runs = synthetic.factor_runs(1)
+    for name in [n for n in runs if n.startswith(prefix)]:
+        for measure in ('loss_window', 'loss_tail'):
+            runs[name][measure][-1] += amount
+    return FigureInput('f', runs, {'curves': FACTOR_CURVES})
+
+
+def test_claims_fail_and_hold_where_the_numbers_do():
+    assert DRAW['factor_grid'](changed('yarn', 0.5)).claims[1].holds is False
+    between = changed('ntk', 2.0)
+    assert DRAW['factor_grid'](between).claims[2].holds is True
+
+
+@pytest.mark.parametrize(
+    ('kept', 'count'), [(['RoPE'], 0), (['RoPE', 'YaRN'], 1), (['YaRN', 'dynamic NTK'], 2)]
+)
+def test_claims_that_the_curves_cannot_bear_are_not_listed(kept, count):
+    curves = [c for c in FACTOR_CURVES if c['label'] in kept]
+    given = FigureInput('f', synthetic.factor_runs(1), {'curves': curves})
+    assert len(DRAW['factor_grid'](given).claims) == count
+
+
+def test_the_caption_says_what_was_chosen_and_on_what():
+    caption = DRAW['factor_grid'](INPUTS['factor_grid']).caption
+    assert 'standard library sources (validation split); no weight is changed' in caption
+    assert 'YaRN: 1, 2, 2, 4, 4, 8, 8 at n / L = 1, 1.5, 2, 3, 4, 6, 8 and 8 for all' in caption
+    assert (
+        'Measured on 512 windows of up to 512 tokens of Python standard library sources (test'
+        in (caption)
+    )
+
+
+def test_a_grid_needs_lengths_beyond_l_and_the_same_seeds():
+    runs = synthetic.factor_runs(2)
+    del runs['yarn_2_choice/seed1']
+    with pytest.raises(ValueError, match="'yarn_2_choice' has the seeds"):
+        DRAW['factor_grid'](FigureInput('f', runs, {'curves': FACTOR_CURVES}))
+    long = synthetic.factor_runs(1)
+    for records in long.values():
+        records.coordinates['length'][:] = np.arange(1, 8)
+    with pytest.raises(ValueError, match='no length above L was measured'):
+        DRAW['factor_grid'](FigureInput('f', long, {'curves': FACTOR_CURVES}))

@@ -1,0 +1,94 @@
+"""Numbers and claims of the figure of fine-tuned models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments.figures import DRAW, FigureInput, write
+from tests.experiments.figures import synthetic
+from tests.experiments.figures.synthetic import INPUTS, TUNED_PANELS, column, rows_of
+
+BASE = {'group': 'rope', 'label': 'RoPE'}
+
+
+def claims(changes=(), panels=TUNED_PANELS):
+    """Claims where the losses of records below a prefix are raised at one length, [(prefix,
+    index of MULTIPLES, nats)]."""
+    runs = synthetic.tuned_runs(2)
+    for prefix, index, amount in changes:
+        for name in [n for n in runs if n.startswith(prefix)]:
+            for measure in ('loss_window', 'loss_tail'):
+                runs[name][measure][index] += amount
+    given = FigureInput('f', runs, {'base': BASE, 'panels': panels})
+    return DRAW['tuned_lengths'](given).claims
+
+
+def test_rows_are_the_records(tmp_path):
+    given = INPUTS['tuned_lengths']
+    write(DRAW['tuned_lengths'](given), tmp_path)
+    rows = rows_of(tmp_path / 'tuned.csv')
+    for name, records in given.records.items():
+        mine = [row for row in rows if row['record'] == name]
+        np.testing.assert_array_equal(column(mine, 'loss_window_nats'), records['loss_window'])
+    assert {r['panel'] for r in rows} == {'', 'fair: 200 steps', 'raw: 1,000 steps'}
+    assert {r['method'] for r in rows} == {'', 'PI', 'YaRN'}
+    assert {r['tuned_over_L'] for r in rows} == {'', '2.0', '4.0', '8.0'}
+
+
+def test_claims_hold_as_built():
+    works, fails, below, raw = claims()
+    assert [c.holds for c in (works, fails, below, raw)] == [True] * 4
+    cost = works.measured['tuned_minus_base_at_L_nats']['PI at 2 L (fair: 200 steps)']
+    assert cost['mean'] == pytest.approx(0.06, abs=0.03)
+    assert len(cost['by_seed']) == 2
+    # 8 L is the longest length: nothing was measured at twice it.
+    rises = fails.measured['rise_from_tuned_to_twice_nats']
+    assert {name.split(' (')[0][-3:] for name in rises} == {'2 L', '4 L'}
+    assert below.measured['yarn_minus_pi_nats']['4 L (fair: 200 steps)']['mean'] == (
+        pytest.approx(-0.06)
+    )
+    assert raw.measured['raw_minus_fair_nats']['YaRN at 8 L']['mean'] == pytest.approx(-0.06)
+
+
+@pytest.mark.parametrize(
+    ('change', 'failing'),
+    [
+        (('PI_fair_8', 4, 0.4), 0),  # inside its length, at 4 L
+        (('PI_fair_2', 4, -1.2 - 0.4), 1),  # level at 4 L, twice its length
+        (('YaRN_fair_2', 2, 0.05), 2),  # above PI, at its own length
+        (('PI_raw_4', 4, 0.1), 3),  # above its fair twin
+    ],
+)
+def test_each_claim_fails_where_one_curve_does(change, failing):
+    assert [i for i, c in enumerate(claims([change])) if c.holds is False] == [failing]
+
+
+def test_claims_that_the_curves_cannot_bear_are_not_listed():
+    only_pi = [{'title': 'PI', 'curves': TUNED_PANELS[0]['curves'][2:3]}]
+    assert len(claims(panels=only_pi)) == 1
+
+
+def test_methods_can_be_named():
+    curves = [{**c, 'method': 'any'} for c in TUNED_PANELS[0]['curves']]
+    given = FigureInput(
+        'f', synthetic.tuned_runs(1), {'base': BASE, 'panels': [{'curves': curves}]}
+    )
+    output = DRAW['tuned_lengths'](given)
+    assert {row['method'] for row in output.rows} == {None, 'any'}
+    assert len(output.claims) == 2
+
+
+def test_the_tuned_length_must_be_measured():
+    curves = [{'group': 'PI_fair_2', 'label': 'PI', 'tuned': 5}]
+    given = FigureInput(
+        'f', synthetic.tuned_runs(1), {'base': BASE, 'panels': [{'curves': curves}]}
+    )
+    with pytest.raises(ValueError, match="'PI_fair_2' was tuned at 5 L, but measured at"):
+        DRAW['tuned_lengths'](given)
+
+
+def test_the_caption_says_how_the_models_were_tuned():
+    caption = DRAW['tuned_lengths'](INPUTS['tuned_lengths']).caption
+    assert 'YaRN at 4 L (raw: 1,000 steps): rotary, 4 layers' in caption
+    assert '(seeds 0, 1 and 2); fine-tuned for 1,000 steps of 8 sequences of 256.' in caption

@@ -1,0 +1,173 @@
+"""Models of other libraries in configs: what is taken from their directory, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import shutil
+from typing import Any
+
+import pytest
+from ml_collections import ConfigDict
+
+from configs import extend, fig4, finetuned
+from experiments.build import build
+from experiments.spec import GridSpec, ImportSpec, RunSpec, identifier
+from nope.interop import Described, save
+from nope.model import LayerKind, ModelConfig
+from nope.positions import Linear, NoPE, Rotary
+from tests import tiny
+
+SMALL = ModelConfig(
+    layers=4, width=16, heads=2, kv_heads=1, mlp_width=24, vocab_size=258, head_dim=8
+)
+MIXED = (*(LayerKind(Rotary()),) * 3, LayerKind(NoPE()))
+
+
+@pytest.fixture(scope='module')
+def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
+    """Random models of several kinds, as Hugging Face directories with a byte tokenizer."""
+    folder = tmp_path_factory.mktemp('models')
+    models = {
+        'nope': SMALL,
+        'rotary': dataclasses.replace(SMALL, position=Rotary()),
+        'mixed': dataclasses.replace(SMALL, pattern=MIXED),
+    }
+    for name, model in models.items():
+        described = Described(model, 32, bos=257, eos=256)
+        save(folder / name, tiny.varied_lam(model), described, tokenizer='bytes')
+    return {name: folder / name for name in models}
+
+
+def extending(directory: pathlib.Path, form: str = 'constant', **changes: Any) -> ConfigDict:
+    config = extend.get_config(form)
+    config.init, config.length = f'hf:{directory}', 128
+    config.update_from_flattened_dict(changes)
+    return config
+
+
+def test_a_checkpoint_brings_its_model_its_length_and_its_tokenizer(directories) -> None:
+    before = build(extending(directories['nope'])).evals['before'].run
+    assert isinstance(before, ImportSpec)
+    assert before.model == dataclasses.replace(SMALL, remat='full', unroll=1)
+    assert before.train_length == 32 and before.origin == 'nope'
+    assert before.data.tokenizer == str(directories['nope'] / 'tokenizer.json')
+
+
+def test_extending_searches_on_the_checkpoint_at_the_target_length(directories) -> None:
+    experiment = build(extending(directories['nope']))
+    after = experiment.evals['after'].run
+    assert isinstance(after, RunSpec) and after.searches
+    assert after.init == experiment.evals['before'].run
+    assert after.train.lengths == (128,) and isinstance(after.lam_start, GridSpec)
+    assert {spec.windows.length for spec in experiment.evals.values()} == {128}
+    (export,) = experiment.exports
+    assert export.run == after and export.export.length == 128 and export.export.lam == 'fold'
+    assert export.tokenizer == str(directories['nope'])
+
+
+def test_a_length_aware_lambda_is_searched_up_to_the_target(directories) -> None:
+    experiment = build(extending(directories['nope'], 'log_length'))
+    after = experiment.evals['after'].run
+    assert isinstance(after, RunSpec) and after.train.lengths == (48, 64, 96, 128)
+    lengths = {export.name: export.export.length for export in experiment.exports}
+    assert lengths == {'extended': 128, 'extended_half': 64, 'extended_quarter': 32}
+
+
+def test_of_a_mixed_model_the_layers_without_positions_are_scaled(directories) -> None:
+    def scaled(name: str, **changes: Any) -> str:
+        return build(extending(directories[name], **changes)).evals['before'].run.model.lam_layers
+
+    assert scaled('mixed') == 'nope'
+    assert scaled('rotary') == scaled('nope') == 'all'
+    assert scaled('mixed', **{'model.lam_layers': 'all'}) == 'all'
+
+
+def test_weights_without_rotation_are_read_by_a_flag(directories) -> None:
+    run = build(extending(directories['rotary'], nope=True)).evals['before'].run
+    assert run.model.position == NoPE()
+    rotary = build(extending(directories['rotary'])).evals['before'].run
+    assert rotary.model.position == Rotary() and identifier(run) != identifier(rotary)
+
+
+def test_a_figure_takes_a_checkpoint_in_place_of_its_base(directories) -> None:
+    config = fig4.get_config('quick')
+    config.runs.nope.init = f'hf:{directories["nope"]}'
+    config.train.length = 0
+    experiment = build(config)
+    assert all(spec.run.train_length == 32 for spec in experiment.evals.values())
+    assert isinstance(experiment.evals['uniform'].run, ImportSpec)
+    searched = experiment.evals['headscale'].run
+    assert isinstance(searched, RunSpec) and isinstance(searched.init, ImportSpec)
+
+
+def test_fine_tuning_changes_the_encoding_and_all_weights() -> None:
+    run = build(finetuned.get_config('quick')).evals['pi_raw_4x/seed0'].run
+    assert isinstance(run, RunSpec) and run.fine_tunes and not run.searches
+    assert run.model.position == Rotary(scaling=Linear(4.0))
+    assert run.init is not None and run.init.model.position == Rotary()
+    assert run.train.lengths == (256,) and run.train.steps == 1000
+    optimizer = run.train.optimizer
+    assert optimizer.trains == 'params' and optimizer.warmup_steps == 100
+    assert optimizer.weight_decay == 0
+
+
+def test_the_identity_is_that_of_the_weights_and_not_of_the_place(
+    directories, tmp_path: pathlib.Path
+) -> None:
+    shutil.copytree(directories['nope'], tmp_path / 'moved')
+    found = [
+        build(extending(path)).evals['before'] for path in (directories['nope'], tmp_path / 'moved')
+    ]
+    assert identifier(found[0]) == identifier(found[1])
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'init': ''}, r"runs\.base\.init is ''; accepted is hf:DIR"),
+        ({'init': 'checkpoint'}, r"runs\.base\.init is 'checkpoint'; accepted is hf:DIR"),
+        ({'init': 'hf:'}, "init is 'hf:'"),
+        ({'init': 'hf:/nowhere'}, '/nowhere'),
+        ({'length': 0}, 'target is 0; it must be at least 1'),
+        ({'length': 32}, r'target is 32; it must be beyond the training length, 32'),
+        ({'model.lam_layers': 'some'}, "model.lam_layers is 'some'"),
+        ({'train.length': -1}, r'train\.length is -1'),
+    ],
+)
+def test_bad_input_names_the_field(directories, changes: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build(extending(directories['nope'], **changes))
+
+
+@pytest.mark.parametrize(
+    ('entry', 'message'),
+    [
+        (
+            {'init': 'hf:DIR', 'model': {'width': 32}},
+            r'runs\.nope\.model\.width: an imported model',
+        ),
+        ({'finetune': {'steps': 1}}, r'runs\.nope\.finetune needs runs\.nope\.init'),
+        ({'init': 'hf:DIR', 'finetune': {}, 'search': {}}, 'both search and finetune'),
+        ({'init': 'hf:DIR', 'finetune': {}, 'train': {'steps': 1}}, 'fine-tuning takes all but'),
+        ({'init': 'nope'}, r"runs\.nope\.init is 'nope'; accepted is hf:DIR"),
+    ],
+)
+def test_a_run_is_one_thing(directories, entry: dict, message: str) -> None:
+    entry = {
+        k: v.replace('DIR', str(directories['nope'])) if k == 'init' else v
+        for k, v in entry.items()
+    }
+    config = fig4.get_config('quick')
+    config.runs = {**config.runs.to_dict(), 'nope': entry}
+    with pytest.raises(ValueError, match=message):
+        build(config)
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model(tmp_path: pathlib.Path) -> None:
+    small = dataclasses.replace(SMALL, vocab_size=100)
+    save(tmp_path / 'small', tiny.variables(small), Described(small, 32), tokenizer='bytes')
+    with pytest.raises(
+        ValueError, match=r'data\.tokenizer has 258 tokens; the model in .* has 100'
+    ):
+        build(extending(tmp_path / 'small'))

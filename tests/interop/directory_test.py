@@ -1,0 +1,392 @@
+"""Folders in the hub's layout: what is read, what is refused, and what makes two of them one."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shlex
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from nope.interop import safetensors
+from nope.interop.directory import Directory, fingerprint, open_directory
+from nope.interop.safetensors import CheckpointFileError
+
+CONFIG = {'model_type': 'llama', 'rope_theta': 1e4, 'layers': [1, 2]}
+ARRAYS = {
+    'a.weight': np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3),
+    'b.weight': np.linspace(-3, 3, 5, dtype=np.float32).astype(ml_dtypes.bfloat16),
+    'c.bias': np.linspace(0, 9, 3, dtype=np.float32).astype(np.float16),
+}
+FIRST, SECOND = 'model-00001-of-00002.safetensors', 'model-00002-of-00002.safetensors'
+WEIGHT_MAP = {'a.weight': FIRST, 'b.weight': FIRST, 'c.bias': SECOND}
+
+
+def save(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> dict[str, str]:
+    shapes = {name: (array.dtype, array.shape) for name, array in arrays.items()}
+    return safetensors.write(path, shapes, arrays.__getitem__, {})
+
+
+def write_json(path: pathlib.Path, value: Any) -> None:
+    path.write_text(json.dumps(value))
+
+
+@pytest.fixture
+def single(tmp_path) -> pathlib.Path:
+    """One file, as this library exports it: with checksums."""
+    folder = tmp_path / 'single'
+    checksums = save(folder / 'model.safetensors', ARRAYS)
+    write_json(folder / 'config.json', CONFIG)
+    write_json(folder / 'nope_export.json', {'checksums': checksums, 'step': 7})
+    return folder
+
+
+@pytest.fixture
+def sharded(tmp_path) -> pathlib.Path:
+    """Two files and an index, as other programs write it: without checksums."""
+    folder = tmp_path / 'sharded'
+    for file in (FIRST, SECOND):
+        save(folder / file, {n: a for n, a in ARRAYS.items() if WEIGHT_MAP[n] == file})
+    write_json(folder / 'config.json', CONFIG)
+    index = {'metadata': {'total_size': 40.0}, 'weight_map': WEIGHT_MAP}
+    write_json(folder / 'model.safetensors.index.json', index)
+    return folder
+
+
+def set_weight_map(folder: pathlib.Path, weight_map: Any) -> None:
+    write_json(folder / 'model.safetensors.index.json', {'weight_map': weight_map})
+
+
+def assert_holds_arrays(directory: Directory) -> None:
+    assert directory.tensors.keys() == ARRAYS.keys()
+    for name, expected in ARRAYS.items():
+        found = directory.read(name)
+        assert found.dtype == expected.dtype and found.shape == expected.shape
+        assert found.tobytes() == expected.tobytes()
+
+
+def assert_refused(folder: pathlib.Path, words: str) -> None:
+    with pytest.raises(CheckpointFileError, match=words) as caught:
+        open_directory(folder)
+    assert str(folder) in str(caught.value) and '\n' not in str(caught.value)
+
+
+def test_one_file(single: pathlib.Path) -> None:
+    directory = open_directory(single)
+    assert directory.config == CONFIG and directory.path == single
+    assert directory.checksums.keys() == ARRAYS.keys()
+    assert_holds_arrays(directory)
+    with pytest.raises(CheckpointFileError, match="no tensor 'd' among its 3"):
+        directory.read('d')
+
+
+def test_one_file_of_another_name(single: pathlib.Path) -> None:
+    (single / 'model.safetensors').rename(single / 'weights.safetensors')
+    assert_holds_arrays(open_directory(single))
+
+
+def test_model_is_preferred_among_several_files(single: pathlib.Path) -> None:
+    save(single / 'adapter.safetensors', {'z': np.zeros(1, np.float32)})
+    assert_holds_arrays(open_directory(single))
+
+
+def test_several_files_with_an_index(sharded: pathlib.Path) -> None:
+    directory = open_directory(sharded)
+    assert directory.checksums == {}
+    assert {n: t.file.name for n, t in directory.tensors.items()} == WEIGHT_MAP
+    assert_holds_arrays(directory)
+
+
+def test_files_beside_those_of_the_index_are_left_alone(sharded: pathlib.Path) -> None:
+    (sharded / 'model.safetensors').write_text('not one')
+    (sharded / 'training_args.bin').write_text('a pickle')
+    assert_holds_arrays(open_directory(sharded))
+
+
+def test_links_are_followed_as_in_the_hubs_cache(sharded: pathlib.Path, tmp_path) -> None:
+    blobs, snapshot = tmp_path / 'blobs', tmp_path / 'snapshot'
+    snapshot.mkdir()
+    sharded.rename(blobs)
+    for file in blobs.iterdir():
+        (snapshot / file.name).symlink_to(file)
+    assert_holds_arrays(open_directory(snapshot))
+    (blobs / SECOND).unlink()
+    assert_refused(snapshot, f'{SECOND}: cannot be read: No such file')
+
+
+def test_a_config_of_another_name(single: pathlib.Path) -> None:
+    (single / 'config.json').rename(single / 'lit_config.json')
+    assert open_directory(single).config == CONFIG
+    write_json(single / 'config.json', {'first': True})
+    assert open_directory(single).config == {'first': True}
+    (single / 'config.json').unlink()
+    (single / 'lit_config.json').unlink()
+    assert_refused(single, r'no config in it; accepted is config\.json or lit_config\.json')
+
+
+@pytest.mark.parametrize(
+    ('content', 'words'),
+    [
+        (b'', 'not a JSON object in UTF-8'),
+        (b'[1]', r'not a JSON object but \[1\]'),
+        (b'{"a": "\xff"}', 'not a JSON object in UTF-8'),
+        (b'{"a": 1, "a": 2}', "the key 'a' 2 times"),
+        (b'{"a":' * 200_000, 'not a JSON object in UTF-8'),
+        (b'{"a":' + b'[' * 70 + b']' * 70 + b'}', 'nested more than 64 deep'),
+    ],
+    ids=range(6),
+)
+@pytest.mark.parametrize(
+    'file', ['config.json', 'model.safetensors.index.json', 'nope_export.json']
+)
+def test_json_files_that_are_not(sharded, file: str, content: bytes, words: str) -> None:
+    (sharded / file).write_bytes(content)
+    assert_refused(sharded, f'{file}: .*{words}')
+
+
+@pytest.mark.parametrize(
+    ('file', 'most'), [('config.json', 16 << 20), ('model.safetensors.index.json', 64 << 20)]
+)
+def test_json_files_that_are_too_large(sharded, file: str, most: int) -> None:
+    os.truncate(sharded / file, most + 1)
+    assert_refused(sharded, f'{file}: {most + 1} bytes; accepted are at most {most}')
+
+
+@pytest.mark.parametrize(
+    'file', ['config.json', 'model.safetensors.index.json', 'nope_export.json', FIRST]
+)
+def test_files_that_are_not_regular(sharded: pathlib.Path, file: str) -> None:
+    (sharded / file).unlink(missing_ok=True)
+    os.mkfifo(sharded / file)  # opening it would wait for ever
+    assert_refused(sharded, f'{file}: not a regular file')
+    (sharded / file).unlink()
+    (sharded / file).mkdir()
+    assert_refused(sharded, f'{file}: not a regular file')
+
+
+def test_folders_that_are_not(tmp_path) -> None:
+    assert_refused(tmp_path / 'absent', 'not a folder that can be read: No such file')
+    (tmp_path / 'file').write_text('')
+    assert_refused(tmp_path / 'file', 'not a folder that can be read: Not a directory')
+    assert_refused(tmp_path / 'a\0b', 'not a folder that can be read: embedded null')
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason='root may read everything')
+def test_folders_that_may_not_be_read(single: pathlib.Path) -> None:
+    single.chmod(0o000)
+    try:
+        assert_refused(single, 'not a folder that can be read: Permission denied')
+    finally:
+        single.chmod(0o700)
+
+
+def test_no_weights(single: pathlib.Path) -> None:
+    (single / 'model.safetensors').unlink()
+    assert_refused(single, r'no weights in it; accepted are model\.safetensors')
+
+
+def test_several_files_without_an_index(sharded: pathlib.Path) -> None:
+    (sharded / 'model.safetensors.index.json').unlink()
+    assert_refused(sharded, f"2 files of tensors and no .*index.json .*'{FIRST}', '{SECOND}'")
+
+
+@pytest.mark.parametrize(
+    ('pickle', 'library'),
+    [
+        ('pytorch_model.bin', 'transformers'),
+        ('lit_model.pth', 'torch'),
+        ('model.pt', 'torch'),
+        ("it's a.ckpt", 'torch'),
+    ],
+)
+def test_pickles_are_refused_with_a_command_that_converts_them(
+    tmp_path, pickle: str, library: str
+) -> None:
+    folder = tmp_path / 'a "model" of $HOME'
+    folder.mkdir()
+    write_json(folder / 'config.json', CONFIG)
+    (folder / pickle).write_bytes(b'\x80\x04.')
+    with pytest.raises(CheckpointFileError, match='can run code when they are read') as caught:
+        open_directory(folder)
+    command = str(caught.value).partition('where you trust them: ')[2]
+    assert '\n' not in command
+    python, option, code, source, target = shlex.split(command)
+    assert (python, option) == ('python', '-c')
+    compile(code, 'command', 'exec')
+    assert library in code and str(folder) in source and str(folder) in target
+    if library == 'torch':
+        assert source == str(folder / pickle) and 'weights_only=True' in code
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        '',
+        '.',
+        '..',
+        '/etc/passwd',
+        '/x.safetensors',
+        '../single/model.safetensors',
+        '..\\x.safetensors',
+        'sub/x.safetensors',
+        './' + SECOND,
+        SECOND + '/',
+        SECOND + '\0',
+        'a\0.safetensors',
+        'config.json',
+        'model.bin',
+        None,
+        3,
+        [SECOND],
+        {},
+    ],
+)
+def test_an_index_names_plain_files_only(sharded, single, name: object) -> None:
+    set_weight_map(sharded, {**WEIGHT_MAP, 'c.bias': name})
+    assert_refused(
+        sharded, r"index\.json: tensor 'c\.bias' is to be in .*; accepted is the plain name"
+    )
+
+
+@pytest.mark.parametrize(
+    'name', ['x.safetensors', '\ud800.safetensors', 'x' * 999 + '.safetensors']
+)
+def test_an_index_names_files_that_are_there(sharded: pathlib.Path, name: str) -> None:
+    set_weight_map(sharded, {**WEIGHT_MAP, 'c.bias': name})
+    assert_refused(sharded, r"tensor 'c\.bias' is to be in .* no such file beside the index")
+
+
+@pytest.mark.parametrize('weight_map', [None, [], 'a', 3])
+def test_an_index_has_a_weight_map(sharded: pathlib.Path, weight_map: object) -> None:
+    set_weight_map(sharded, weight_map)
+    assert_refused(sharded, r'index\.json: weight_map is .*; accepted is an object')
+    write_json(sharded / 'model.safetensors.index.json', {'metadata': {}})
+    assert_refused(sharded, r'index\.json: weight_map is None')
+
+
+def test_an_index_and_its_files_agree(sharded: pathlib.Path) -> None:
+    set_weight_map(sharded, {**WEIGHT_MAP, 'd': SECOND})
+    assert_refused(sharded, f"index.json: tensor 'd' is to be in '{SECOND}', .* not hold it")
+    set_weight_map(sharded, {**WEIGHT_MAP, 'a.weight': SECOND})
+    assert_refused(sharded, f"tensor 'a.weight' is to be in '{SECOND}', .* not hold it")
+    set_weight_map(sharded, {n: f for n, f in WEIGHT_MAP.items() if n != 'b.weight'})
+    assert_refused(sharded, f"{FIRST}: it holds tensor 'b.weight', which .*index.json lacks")
+    set_weight_map(sharded, WEIGHT_MAP)
+    save(sharded / SECOND, {name: ARRAYS[name] for name in ('a.weight', 'c.bias')})
+    assert_refused(sharded, f"{SECOND}: tensor 'a.weight' is in {FIRST} too")
+
+
+def test_a_shard_that_is_cut_is_named_with_its_tensor(sharded: pathlib.Path) -> None:
+    os.truncate(sharded / FIRST, (sharded / FIRST).stat().st_size - 1)
+    assert_refused(sharded, f"{FIRST}: cut short: tensor 'b.weight' ends at byte")
+
+
+@pytest.mark.parametrize(
+    ('export', 'words'),
+    [
+        ({}, 'checksums is None; accepted'),
+        ({'checksums': []}, r'checksums is \[\]; accepted'),
+        ({'checksums': {'a.weight': 3}}, "the checksum of tensor 'a.weight' is 3; accepted"),
+        ({'checksums': {'a.weight': 'F' * 64}}, "the checksum of tensor 'a.weight' is 'FFF"),
+        ({'checksums': {'a.weight': '0' * 64 + '\n'}}, "the checksum of tensor 'a.weight' is '0"),
+        ({'checksums': {'z': '0' * 64}}, "checksum of tensor 'z', which no file beside it holds"),
+    ],
+    ids=range(6),
+)
+def test_checksums_are_checked_themselves(single, export: Any, words: str) -> None:
+    write_json(single / 'nope_export.json', export)
+    assert_refused(single, f'nope_export.json: .*{words}')
+
+
+def test_checksums_find_every_flipped_bit(single: pathlib.Path) -> None:
+    file = single / 'model.safetensors'
+    whole = file.read_bytes()
+    directory = open_directory(single)
+    for name, located in directory.tensors.items():
+        for bit in range(8 * located.entry.start, 8 * located.entry.stop):
+            damaged = bytearray(whole)
+            damaged[bit // 8] ^= 1 << bit % 8
+            file.write_bytes(damaged)
+            words = f"model.safetensors: tensor '{name}' is not what nope_export.json has"
+            with pytest.raises(CheckpointFileError, match=words):
+                directory.read(name)
+
+
+def test_values_that_are_not_finite_are_found_without_checksums(sharded: pathlib.Path) -> None:
+    directory = open_directory(sharded)
+    for name, located in directory.tensors.items():
+        item, whole = located.entry.dtype.itemsize, located.file.read_bytes()
+        damaged = bytearray(whole)
+        for byte in range(located.entry.start + item, located.entry.start + 2 * item):
+            damaged[byte] = 0xFF
+        located.file.write_bytes(damaged)
+        with pytest.raises(CheckpointFileError, match=f"'{name}' has values .* not finite: 1 of"):
+            directory.read(name)
+        located.file.write_bytes(whole)
+
+
+def test_tensors_of_other_dtypes_may_lie_beside(single: pathlib.Path) -> None:
+    header = json.dumps({'m': {'dtype': 'BOOL', 'shape': [3], 'data_offsets': [0, 3]}}).encode()
+    data = len(header).to_bytes(8, 'little') + header + bytes(3)
+    (single / 'model.safetensors').write_bytes(data)
+    (single / 'nope_export.json').unlink()
+    directory = open_directory(single)
+    assert len(fingerprint(directory)) == 16
+    with pytest.raises(CheckpointFileError, match="'m' has dtype BOOL; accepted are F32"):
+        directory.read('m')
+
+
+def test_the_fingerprint_is_of_the_model_not_of_its_files(single, sharded, tmp_path) -> None:
+    found = fingerprint(open_directory(single))
+    assert len(found) == 16 and set(found) <= set('0123456789abcdef')
+    assert fingerprint(open_directory(sharded)) == found
+    (single / 'config.json').write_text(json.dumps(dict(reversed(CONFIG.items())), indent=4))
+    assert fingerprint(open_directory(single.rename(tmp_path / 'elsewhere'))) == found
+
+
+def test_the_fingerprint_sees_config_names_shapes_dtypes_and_values(tmp_path) -> None:
+    bits = np.arange(6, dtype=np.uint16)
+
+    def found(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
+        write_json(tmp_path / 'config.json', config)
+        save(tmp_path / 'model.safetensors', arrays)
+        return fingerprint(open_directory(tmp_path))
+
+    plain = {'x': bits.view(np.float16)}
+    prints = [
+        found({}, plain),
+        found({'a': 1}, plain),
+        found({}, {'y': plain['x']}),
+        found({}, {'x': plain['x'].reshape(2, 3)}),
+        found({}, {'x': bits.view(ml_dtypes.bfloat16)}),
+        found({}, {'x': (bits + 1).view(np.float16)}),
+        found({}, {**plain, 'y': np.zeros(0, np.float16)}),
+        found({}, {}),
+    ]
+    assert len(set(prints)) == len(prints)
+
+
+def test_the_fingerprint_samples_the_first_the_last_and_pages_between(tmp_path) -> None:
+    values = np.zeros(1 << 20, np.float32)
+    write_json(tmp_path / 'config.json', {})
+
+    def found(changed: slice) -> str:
+        array = values.copy()
+        array[changed] = 1
+        save(tmp_path / 'model.safetensors', {'x': array})
+        return fingerprint(open_directory(tmp_path))
+
+    ranges = [slice(0), slice(0, 1), slice(-1, None), slice(500_000, 575_000), slice(0, None)]
+    prints = [found(changed) for changed in ranges]
+    assert len(set(prints)) == len(prints)
+
+
+def test_the_fingerprint_of_a_file_that_shrank(single: pathlib.Path) -> None:
+    directory = open_directory(single)
+    os.truncate(single / 'model.safetensors', directory.tensors['c.bias'].entry.stop - 1)
+    with pytest.raises(CheckpointFileError, match=r"cut short: tensor 'c\.bias'"):
+        fingerprint(directory)

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nope.interop import rope
+from nope.interop.fields import Fields
+from nope.positions import (
+    NTK,
+    ByParts,
+    DynamicNTK,
+    DynamicYarn,
+    Linear,
+    Llama3,
+    LongRoPE,
+    Rotary,
+    Scaling,
+    Unscaled,
+    Yarn,
+    longrope_multiplier,
+)
+
+H = 16
+SHORT, LONG = tuple(1 + i / 8 for i in range(H // 2)), tuple(2.0 + i for i in range(H // 2))
+ORIGINAL = 'original_max_position_embeddings'
+
+# Settings of a config.json with max_position_embeddings 8192, and what they are here.
+SETTINGS: list[tuple[dict[str, Any], Scaling]] = [
+    ({}, Unscaled()),
+    ({'rope_type': 'default'}, Unscaled()),
+    ({'rope_type': 'linear', 'factor': 4}, Linear(4.0)),
+    ({'rope_type': 'dynamic', 'factor': 2.0}, DynamicNTK(2.0, 8192)),
+    ({'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 2048}, Yarn(4.0, 2048)),
+    ({'rope_type': 'yarn', 'factor': None, ORIGINAL: 2048}, Yarn(4.0, 2048)),
+    ({'rope_type': 'yarn', 'factor': 4.0}, Yarn(4.0, 8192)),
+    ({'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 2048, 'finetuned': True}, Yarn(4.0, 2048)),
+    (
+        {'rope_type': 'yarn', 'factor': 4.0, 'beta_fast': 20, 'beta_slow': 2, 'truncate': False},
+        Yarn(4.0, 8192, 2.0, 20.0, truncate=False),
+    ),
+    ({'rope_type': 'yarn', 'factor': 4.0, 'attention_factor': 1.0}, ByParts(4.0, 8192)),
+    (
+        {'rope_type': 'yarn', 'factor': 4.0, 'attention_factor': 1.5, 'mscale': 2.0},
+        Yarn(4.0, 8192, multiplier=1.5),
+    ),
+    (
+        {'rope_type': 'yarn', 'factor': 4.0, 'attention_factor': 1 + 0.1 * math.log(4)},
+        Yarn(4.0, 8192),
+    ),
+    (
+        {'rope_type': 'yarn', 'factor': 4.0, 'mscale': 0.5, 'mscale_all_dim': 1.0},
+        Yarn(4.0, 8192, multiplier=(1 + 0.05 * math.log(4)) / (1 + 0.1 * math.log(4))),
+    ),
+    (
+        {'rope_type': 'yarn', 'factor': 4.0, 'mscale': 1.0, 'mscale_all_dim': 1.0},
+        Yarn(4.0, 8192, multiplier=1.0),
+    ),
+    ({'rope_type': 'yarn', 'factor': 4.0, 'mscale': 3.0}, Yarn(4.0, 8192)),
+    ({'rope_type': 'yarn', 'factor': 4.0, 'mscale': 3.0, 'mscale_all_dim': 0}, Yarn(4.0, 8192)),
+    (
+        {'rope_type': 'longrope', 'short_factor': [*SHORT], 'long_factor': [*LONG], ORIGINAL: 2048},
+        LongRoPE(SHORT, LONG, 2048, longrope_multiplier(4.0, 2048)),
+    ),
+    (
+        {'rope_type': 'longrope', 'short_factor': [*SHORT], 'long_factor': [*LONG], 'factor': 2.0},
+        LongRoPE(SHORT, LONG, 8192, longrope_multiplier(2.0, 8192)),
+    ),
+    (
+        {
+            'rope_type': 'longrope',
+            'short_factor': [*SHORT],
+            'long_factor': [*LONG],
+            'attention_factor': 1.25,
+        },
+        LongRoPE(SHORT, LONG, 8192, 1.25),
+    ),
+    (
+        {
+            'rope_type': 'llama3',
+            'factor': 8.0,
+            'low_freq_factor': 1.0,
+            'high_freq_factor': 4.0,
+            ORIGINAL: 2048,
+        },
+        Llama3(8.0, 2048),
+    ),
+    ({'rope_type': 'proportional'}, Unscaled()),
+    (
+        {'rope_type': 'proportional', 'factor': 4.0, 'partial_rotary_factor': 1.0},
+        Linear(4.0),
+    ),
+]
+
+# Written and read again they are the same; NTK-aware scaling is a base of its own there.
+WRITABLE = [
+    Unscaled(),
+    Linear(1.5),
+    DynamicNTK(2.0, 2048),
+    ByParts(4.0, 2048),
+    ByParts(4.0, 2048, 0.5, 40.0, truncate=False),
+    Yarn(4.0, 2048),
+    Yarn(1.3, 2048),
+    Yarn(16.0, 2048, multiplier=1.7),
+    Llama3(8.0, 8192, 0.5, 3.0),
+    LongRoPE(SHORT, LONG, 2048, 1.25),
+    LongRoPE(SHORT, LONG, 2048),
+]
+
+
+def read(config: dict[str, Any]) -> Rotary:
+    return rope.read(Fields(config))
+
+
+def name(case: Any) -> str:
+    return type(case).__name__ if isinstance(case, Scaling) else ''
+
+
+@pytest.mark.parametrize(('settings', 'expected'), SETTINGS, ids=name)
+def test_settings_are_read_in_the_spellings_of_both_versions(
+    settings: dict[str, Any], expected: Scaling
+) -> None:
+    wanted = Rotary(500_000.0, expected)
+    longest = {'max_position_embeddings': 8192}
+    spelled = {key.replace('rope_type', 'type'): value for key, value in settings.items()}
+    old = {'rope_theta': 500_000, **longest}
+    assert read({**old, 'rope_scaling': settings or None}) == wanted
+    assert read({**old, 'rope_scaling': spelled}) == wanted
+    assert read({**longest, 'rope_parameters': {'rope_theta': 5e5, **settings}}) == wanted
+
+
+@pytest.mark.parametrize('scaling', WRITABLE, ids=name)
+@pytest.mark.parametrize('longest', [None, 2048])
+def test_what_is_written_is_read_back(scaling: Scaling, longest: int | None) -> None:
+    rotary = Rotary(12_345.6, scaling)
+    assert rope.unwritable(rotary, H) is None
+    written = rope.write(rotary, H, longest)
+    found = read(json.loads(json.dumps(written)))
+    assert found == rotary
+    expected = getattr(scaling, 'train_length', longest)
+    assert rope.train_length(found, written.get('max_position_embeddings')) == expected
+
+
+def test_ntk_aware_scaling_is_written_as_a_larger_base() -> None:
+    rotary = Rotary(10_000.0, NTK(4.0))
+    written = rope.write(rotary, H, 2048)
+    assert written['rope_scaling'] is None
+    np.testing.assert_allclose(
+        read(written).inverse_frequencies(H, 5), rotary.inverse_frequencies(H, 5), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ('scaling', 'longest'),
+    [(Yarn(4.0, 2048), 8192), (ByParts(1.5, 2048), 3072), (Yarn(1.3, 2048), 2048)],
+)
+def test_the_longest_sequence_follows_from_the_factor_where_it_can(
+    scaling: Scaling, longest: int
+) -> None:
+    """Versions that take the ratio of the lengths for the factor find the same."""
+    written = rope.write(Rotary(scaling=scaling), H, 2048)
+    assert written['max_position_embeddings'] == longest
+
+
+@pytest.mark.parametrize(
+    ('rotary', 'reason'),
+    [
+        (Rotary(interleaved=True), 'neighbours'),
+        (Rotary(dims=8), '8 of 16'),
+        (Rotary(scaling=DynamicYarn()), 'DynamicYarn'),
+        (Rotary(scaling=ByParts(4.0, 2048, ramp='turns')), 'turns'),
+        (Rotary(scaling=Yarn(4.0, 2048, ramp='turns')), 'turns'),
+        (Rotary(base=1.0), 'base'),
+        (Rotary(base=1e300), 'base'),
+        (Rotary(base=1e300, scaling=NTK(1e300)), 'base'),
+    ],
+)
+def test_what_stock_models_lack_is_not_written(rotary: Rotary, reason: str) -> None:
+    assert reason in (rope.unwritable(rotary, H) or '')
+
+
+def test_all_dimensions_by_number_are_all_dimensions() -> None:
+    assert rope.unwritable(Rotary(dims=H), H) is None
+
+
+def test_what_a_config_leaves_out_is_the_class_s_own() -> None:
+    settings = {'rope_scaling': {'type': 'dynamic', 'factor': 2.0}}
+    found = rope.read(Fields(settings), theta=2e6, longest=512)
+    assert found == Rotary(2e6, DynamicNTK(2.0, 512))
+
+
+def test_the_original_length_may_stand_outside() -> None:
+    config = {'rope_scaling': {'type': 'yarn', 'factor': 2.0}, ORIGINAL: 512}
+    assert read(config) == Rotary(scaling=Yarn(2.0, 512))
+
+
+YARN = {'type': 'yarn', 'factor': 2.0}
+LONGROPE = {'type': 'longrope', 'short_factor': [1.0], 'long_factor': [1.0]}
+LLAMA3 = {'type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}
+
+
+@pytest.mark.parametrize(
+    ('config', 'names'),
+    [
+        ({'rope_theta': 'x'}, ['rope_theta is', 'number']),
+        ({'rope_theta': None}, ['rope_theta is None']),
+        ({'rope_theta': True}, ['rope_theta is True']),
+        ({'rope_theta': 1.0}, ['rope_theta is 1.0', 'above 1']),
+        ({'rope_theta': math.inf}, ['rope_theta is inf']),
+        ({'rope_theta': math.nan}, ['rope_theta is nan']),
+        ({'rope_theta': 10**400}, ['rope_theta']),
+        ({'rope_scaling': 'linear'}, ['rope_scaling is', 'object']),
+        ({'rope_scaling': {'type': 'foo'}}, ['rope_scaling.type', "'foo'", 'longrope']),
+        ({'rope_scaling': {'type': 'su'}}, ['rope_scaling.type', "'su'"]),
+        ({'rope_scaling': {'type': 'mrope'}}, ['rope_scaling.type', "'mrope'"]),
+        ({'rope_scaling': {'rope_type': []}}, ['rope_scaling.rope_type is []']),
+        ({'rope_scaling': {'rope_type': 'yarn', 'type': 'linear'}}, ['type', 'linear', 'yarn']),
+        ({'rope_scaling': {'type': 'linear'}}, ['rope_scaling.factor is missing']),
+        ({'rope_scaling': {'type': 'linear', 'factor': 0}}, ['rope_scaling.factor is 0']),
+        ({'rope_scaling': {'type': 'linear', 'factor': [2]}}, ['rope_scaling.factor is [2]']),
+        ({'rope_scaling': {'type': 'linear', 'factor': 2, 'odd': 1}}, ['odd', 'linear']),
+        ({'rope_scaling': {'factor': 2.0}}, ['factor', 'default']),
+        ({'rope_parameters': {'full_attention': {}}}, ['full_attention']),
+        (
+            {'rope_scaling': {'type': 'linear', 'factor': 2}, 'rope_parameters': {}},
+            ['rope_parameters', 'rope_scaling'],
+        ),
+        ({'rope_theta': 1e4, 'rope_parameters': {'rope_theta': 5e5}}, ['rope_theta', '10000']),
+        ({'rope_scaling': {**YARN, 'beta_fast': 0.5}}, ['beta_fast', 'beta_slow']),
+        ({'rope_scaling': {**YARN, 'beta_slow': 40}}, ['beta_fast', 'beta_slow']),
+        ({'rope_scaling': {**YARN, 'beta_slow': 0}}, ['beta_slow is 0']),
+        ({'rope_scaling': {**YARN, 'truncate': 1}}, ['truncate is 1']),
+        ({'rope_scaling': {**YARN, 'attention_factor': 0}}, ['attention_factor is 0']),
+        ({'rope_scaling': {**YARN, 'mscale': -1.0}}, ['mscale is -1.0']),
+        ({'rope_scaling': {**YARN, ORIGINAL: 2048.0}}, [ORIGINAL, '2048.0', 'integer']),
+        ({'rope_scaling': {**YARN, ORIGINAL: 64}, ORIGINAL: 65}, [ORIGINAL, '64', '65']),
+        ({'rope_scaling': {**LONGROPE, ORIGINAL: 1}}, [ORIGINAL, 'at least 2']),
+        ({'rope_scaling': {**LONGROPE, 'short_factor': []}}, ['short_factor']),
+        ({'rope_scaling': {**LONGROPE, 'long_factor': [1.0, 0.0]}}, ['long_factor']),
+        ({'rope_scaling': {**LONGROPE, 'long_factor': 'ab'}}, ['long_factor']),
+        ({'rope_scaling': {**LONGROPE, 'short_mscale': 1.2}}, ['short_mscale']),
+        ({'rope_scaling': {**LLAMA3, 'high_freq_factor': 1.0}}, ['high_freq_factor', 'low']),
+        ({'rope_scaling': {**LLAMA3, 'low_freq_factor': None}}, ['low_freq_factor is None']),
+        ({'partial_rotary_factor': 0.5}, ['partial_rotary_factor is 0.5', '1']),
+        ({'rope_scaling': {'type': 'linear', 'factor': 2, 'partial_rotary_factor': 0.5}}, ['0.5']),
+        (
+            {'rope_parameters': {'rope_type': 'proportional', 'partial_rotary_factor': 0.25}},
+            ['partial_rotary_factor is 0.25', 'proportional', 'no encoding of this library'],
+        ),
+        ({'max_position_embeddings': -1}, ['max_position_embeddings is -1']),
+        ({'max_position_embeddings': 2048.0}, ['max_position_embeddings is 2048.0']),
+        ({'max_position_embeddings': 10**12}, ['max_position_embeddings is 10000']),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused(config: dict[str, Any], names: list[str]) -> None:
+    with pytest.raises(ValueError) as refusal:
+        read(config)
+    message = str(refusal.value)
+    assert message.startswith('config.json: ')
+    assert all(part in message for part in names), message

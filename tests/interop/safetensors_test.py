@@ -1,0 +1,415 @@
+"""The format: what is written is read back, bit for bit; what is damaged is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import tracemalloc
+import weakref
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from nope.interop import safetensors
+from nope.interop.safetensors import CheckpointFileError
+
+FLOATS = [np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)]
+SHAPES = [(), (0,), (3, 0, 2), (1,), (5,), (2, 3), (2, 1, 3, 2)]
+OTHER_CODES = sorted(safetensors._DTYPES.keys() - set(safetensors.READABLE))
+
+
+def random_bits(dtype: np.dtype, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    data = np.random.default_rng(seed).bytes(int(np.prod(shape)) * dtype.itemsize)
+    return np.frombuffer(data, dtype).reshape(shape)
+
+
+def save(path: pathlib.Path, arrays: dict[str, np.ndarray], **metadata: str) -> dict[str, str]:
+    shapes = {name: (array.dtype, array.shape) for name, array in arrays.items()}
+    return safetensors.write(path, shapes, arrays.__getitem__, metadata)
+
+
+def load(path: pathlib.Path) -> dict[str, np.ndarray]:
+    entries = safetensors.read_header(path).entries
+    return {name: safetensors.read(path, entry) for name, entry in entries.items()}
+
+
+def framed(header: bytes, data: bytes = b'') -> bytes:
+    return len(header).to_bytes(8, 'little') + header + data
+
+
+def entry(dtype: Any, shape: Any, start: Any, stop: Any) -> dict[str, Any]:
+    return {'dtype': dtype, 'shape': shape, 'data_offsets': [start, stop]}
+
+
+def assert_same_bits(found: np.ndarray, expected: np.ndarray) -> None:
+    assert found.dtype == expected.dtype and found.shape == expected.shape
+    assert found.tobytes() == expected.tobytes()
+
+
+def peak_bytes(function: Any, *args: Any) -> int:
+    tracemalloc.start()
+    try:
+        function(*args)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize('dtype', FLOATS, ids=str)
+@pytest.mark.parametrize('shape', SHAPES, ids=str)
+def test_round_trip_keeps_every_bit(tmp_path, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+    array = random_bits(dtype, shape)
+    save(tmp_path / 'x.safetensors', {'x': array})
+    assert_same_bits(load(tmp_path / 'x.safetensors')['x'], array)
+
+
+@pytest.mark.parametrize('dtype', FLOATS[1:], ids=str)
+def test_round_trip_of_every_value_of_two_bytes(tmp_path, dtype: np.dtype) -> None:
+    array = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    save(tmp_path / 'x.safetensors', {'x': array})
+    assert_same_bits(load(tmp_path / 'x.safetensors')['x'], array)
+
+
+def test_arrays_in_any_layout_are_written_in_row_major_order(tmp_path) -> None:
+    array = random_bits(FLOATS[0], (4, 6))
+    layouts = {'turned': array.T, 'strided': array[::2, 1::3], 'backward': array[::-1]}
+    digests = save(tmp_path / 'x.safetensors', layouts)
+    for name, found in load(tmp_path / 'x.safetensors').items():
+        assert_same_bits(found, layouts[name].copy())
+        assert digests[name] == safetensors.digest(layouts[name]) == safetensors.digest(found)
+
+
+def test_a_file_is_aligned_in_order_and_keeps_its_metadata(tmp_path) -> None:
+    path = tmp_path / 'new' / 'x.safetensors'
+    names = ['z', 'a b', 'ü\n"', '']
+    save(path, {name: random_bits(FLOATS[0], (2,), i) for i, name in enumerate(names)}, of='us')
+    header = safetensors.read_header(path)
+    assert list(header.entries) == names
+    assert header.metadata == {'of': 'us'}
+    assert int.from_bytes(path.read_bytes()[:8], 'little') % 8 == 0
+    assert os.listdir(path.parent) == ['x.safetensors']
+
+
+def test_no_tensors_is_a_file(tmp_path) -> None:
+    assert save(tmp_path / 'x', {}) == {}
+    assert safetensors.read_header(tmp_path / 'x') == safetensors.Header({}, {})
+
+
+def test_digests_differ_in_one_bit() -> None:
+    array = random_bits(FLOATS[1], (7,))
+    other = array.copy()
+    other.view(np.uint16)[3] ^= 1
+    assert safetensors.digest(array) != safetensors.digest(other)
+
+
+def test_only_the_bytes_of_the_tensor_are_read(tmp_path) -> None:
+    """One tensor of 4 GiB, a hole in the file, and one of 4 bytes."""
+    path = tmp_path / 'x.safetensors'
+    header = {'hole': entry('F32', [1 << 30], 0, 1 << 32)}
+    header['one'] = entry('F32', [1], 1 << 32, (1 << 32) + 4)
+    path.write_bytes(framed(json.dumps(header).encode()))
+    with path.open('r+b') as file:
+        file.truncate(path.stat().st_size + (1 << 32))
+        file.seek(0, os.SEEK_END)
+        file.write(np.float32(2.5).tobytes())
+    one = safetensors.read_header(path).entries['one']
+    assert safetensors.read(path, one) == [2.5]
+    assert peak_bytes(safetensors.read, path, one) < 1 << 20
+
+
+def test_one_array_is_held_at_a_time(tmp_path) -> None:
+    given: list[weakref.ref] = []
+
+    def make(name: str) -> np.ndarray:
+        assert not any(array() is not None for array in given)
+        array = np.ones(3, np.float32)
+        given.append(weakref.ref(array))
+        return array
+
+    shapes = {name: (np.dtype(np.float32), (3,)) for name in 'abcd'}
+    safetensors.write(tmp_path / 'x', shapes, make, {})
+    assert len(given) == 4
+
+
+@pytest.mark.parametrize('code', OTHER_CODES)
+def test_other_dtypes_are_listed_and_not_read(tmp_path, code: str) -> None:
+    path = tmp_path / 'x.safetensors'
+    bits = safetensors._PACKED_BITS.get(code, 8 * safetensors._DTYPES[code].itemsize)
+    size = 4 * bits // 8
+    header = {'mask': entry(code, [4], 0, size), 'x': entry('F32', [], size, size + 4)}
+    path.write_bytes(framed(json.dumps(header).encode(), bytes(size + 4)))
+    entries = safetensors.read_header(path).entries
+    assert entries['mask'].code == code and entries['mask'].shape == (4,)
+    assert safetensors.read(path, entries['x']) == 0
+    with pytest.raises(CheckpointFileError, match=f"'mask' has dtype {code}; accepted are F32"):
+        safetensors.read(path, entries['mask'])
+
+
+def test_packed_elements_must_fill_their_bytes(tmp_path) -> None:
+    path = tmp_path / 'x'
+    path.write_bytes(framed(json.dumps({'a': entry('F4', [3], 0, 2)}).encode(), bytes(2)))
+    with pytest.raises(CheckpointFileError, match=r'1\.5 bytes of F4'):
+        safetensors.read_header(path)
+
+
+def test_a_file_cut_anywhere_names_the_first_tensor_that_is_cut(tmp_path) -> None:
+    path = tmp_path / 'x.safetensors'
+    arrays = {'first': (2, 3), 'empty': (0,), 'second': (3,), 'third': ()}
+    save(path, {n: random_bits(FLOATS[i % 3], s) for i, (n, s) in enumerate(arrays.items())})
+    whole = path.read_bytes()
+    entries = safetensors.read_header(path).entries
+    data_start = entries['first'].start
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        with pytest.raises(CheckpointFileError) as caught:
+            safetensors.read_header(path)
+        assert str(path) in str(caught.value)
+        if size >= data_start:
+            cut = next(e for e in entries.values() if e.stop > size)
+            stops = f'tensor {cut.name!r} ends at byte {cut.stop}, the file has {size}'
+            assert stops in str(caught.value)
+
+
+def test_a_file_that_is_too_long_is_refused(tmp_path) -> None:
+    path = tmp_path / 'x.safetensors'
+    save(path, {'x': random_bits(FLOATS[0], (2,))})
+    path.write_bytes(path.read_bytes() + b'\0')
+    with pytest.raises(CheckpointFileError, match=r"'x', ends at byte .*too long"):
+        safetensors.read_header(path)
+    path.write_bytes(framed(b'{}', b'\0'))
+    with pytest.raises(CheckpointFileError, match='its header ends at byte 10, the file has 11'):
+        safetensors.read_header(path)
+
+
+@pytest.mark.parametrize(
+    ('header', 'words'),
+    [
+        (b'[]', r'not a JSON object but \[\]'),
+        (b'null', 'not a JSON object but None'),
+        (b'{', 'not a JSON object in UTF-8'),
+        (b'{}\0', 'not a JSON object in UTF-8'),
+        (b'\xef\xbb\xbf{}', 'not a JSON object in UTF-8'),
+        (b'{"a\xff": 1}', 'not a JSON object in UTF-8'),
+        ('{}'.encode('utf-16'), 'not a JSON object in UTF-8'),
+        (b'{"a": 1, "a": 1}', "the key 'a' 2 times"),
+        (b'{"a": {"dtype": "F32", "dtype": "F32"}}', "the key 'dtype' 2 times"),
+        (b'{"a": ' + b'[' * 65 + b']' * 65 + b'}', 'nested more than 64'),
+        (b'{"a": ' * 200_000, 'not a JSON object in UTF-8'),
+        (b'[' * 200_000, 'not a JSON object in UTF-8'),
+        (b'{"a": ' + b'9' * 5000 + b'}', 'not a JSON object in UTF-8'),
+        (b'{"__metadata__": null}', 'accepted is an object of texts'),
+        (b'{"__metadata__": {"a": 1}}', 'accepted is an object of texts'),
+    ],
+    ids=range(15),
+)
+def test_headers_that_are_not_the_format(tmp_path, header: bytes, words: str) -> None:
+    path = tmp_path / 'x.safetensors'
+    path.write_bytes(framed(header))
+    with pytest.raises(CheckpointFileError, match=words) as caught:
+        safetensors.read_header(path)
+    assert str(path) in str(caught.value) and len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ('fields', 'words'),
+    [
+        (3, 'is described by 3'),
+        ({}, 'exactly dtype, shape and data_offsets'),
+        ({**entry('F32', [1], 0, 4), 'more': 1}, 'exactly dtype, shape and data_offsets'),
+        (entry('F31', [1], 0, 4), "dtype 'F31'; accepted are F32, BF16"),
+        (entry('f32', [1], 0, 4), "dtype 'f32'"),
+        (entry(None, [1], 0, 4), 'dtype None'),
+        (entry(['F32'], [1], 0, 4), r"dtype \['F32'\]"),
+        (entry('F32', 1, 0, 4), 'shape 1; accepted'),
+        (entry('F32', [-1], 0, 4), r'shape \[-1\]'),
+        (entry('F32', [-1, -1], 0, 4), r'shape \[-1, -1\]'),
+        (entry('F32', [True], 0, 4), r'shape \[True\]'),
+        (entry('F32', [1.0], 0, 4), r'shape \[1.0\]'),
+        (entry('F32', [float('nan')], 0, 4), r'shape \[nan\]'),
+        (entry('F32', [1] * 9, 0, 4), 'at most 8'),
+        (entry('F32', [0, 1 << 62], 0, 0), 'more than an array can have'),
+        (entry('F32', [1 << 70], 0, 4), 'more than an array can have'),
+        (entry('F32', [1 << 32, 1 << 32], 0, 0), 'more than an array can have'),  # 0 in a uint64
+        (entry('F32', [1], 4, 0), r'data_offsets \[4, 0\]; accepted are two integers'),
+        (entry('F32', [1], -4, 0), r'data_offsets \[-4, 0\]'),
+        (entry('F32', [1], False, 4), r'data_offsets \[False, 4\]'),
+        (entry('F32', [1], 0, 4.0), r'data_offsets \[0, 4.0\]'),
+        ({**entry('F32', [1], 0, 4), 'data_offsets': [0, 4, 4]}, r'data_offsets \[0, 4, 4\]'),
+        (entry('F32', [1], 0, 5), 'not the 4 bytes of F32'),
+        (entry('F32', [1], 1, 5), 'leave a gap after'),
+        (entry('F32', [1], 10**40, 10**40 + 4), 'leave a gap after'),
+        (entry('F32', [1 << 40], 0, 1 << 42), f'ends at byte {(1 << 42) + 128 + 8}, the file has'),
+    ],
+    ids=range(26),
+)
+def test_tensors_that_cannot_be(tmp_path, fields: Any, words: str) -> None:
+    path = tmp_path / 'x.safetensors'
+    path.write_bytes(framed(json.dumps({'a.weight': fields}).encode().ljust(128), bytes(4)))
+    with pytest.raises(CheckpointFileError, match=words) as caught:
+        safetensors.read_header(path)
+    assert str(path) in str(caught.value) and "tensor 'a.weight'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ('offsets', 'words'), [((2, 6), 'overlap'), ((0, 4), 'overlap'), ((5, 9), 'leave a gap')]
+)
+def test_tensors_lie_side_by_side(tmp_path, offsets: tuple[int, int], words: str) -> None:
+    header = {'b': entry('F32', [1], *offsets), 'a': entry('F32', [1], 0, 4)}
+    path = tmp_path / 'x'
+    path.write_bytes(framed(json.dumps(header).encode(), bytes(offsets[1])))
+    with pytest.raises(CheckpointFileError, match=f"tensor '[ab]' begin at .* {words}"):
+        safetensors.read_header(path)
+
+
+def test_tensors_may_be_named_in_any_order(tmp_path) -> None:
+    header = {
+        'c': entry('U8', [2], 4, 6),
+        'b': entry('F32', [1], 0, 4),
+        'a': entry('F32', [0], 0, 0),
+    }
+    (tmp_path / 'x').write_bytes(framed(json.dumps(header).encode(), bytes(6)))
+    assert list(safetensors.read_header(tmp_path / 'x').entries) == ['a', 'b', 'c']
+
+
+@pytest.mark.parametrize('length', [0, 93, 1 << 40, (1 << 64) - 1, 150_000_000])
+def test_an_announced_length_is_checked_before_it_is_read(tmp_path, length: int) -> None:
+    path = tmp_path / 'x.safetensors'
+    with path.open('wb') as file:
+        file.write(length.to_bytes(8, 'little'))
+        file.truncate(200_000_000 if length == 150_000_000 else 100)
+
+    def refused() -> None:
+        with pytest.raises(CheckpointFileError, match=f'header of {length} bytes; accepted'):
+            safetensors.read_header(path)
+
+    assert peak_bytes(refused) < 1 << 20
+
+
+@pytest.mark.parametrize('checked_size', ['now', 'before'])
+def test_a_file_that_shrinks_after_its_header_was_read(
+    tmp_path, checked_size: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / 'x.safetensors'
+    save(path, {'a': random_bits(FLOATS[0], (4,)), 'b': random_bits(FLOATS[0], (1 << 20,))})
+    before = path.stat()
+    entries = safetensors.read_header(path).entries
+    os.truncate(path, entries['b'].stop - 1)
+    if checked_size == 'before':  # it shrinks between the check and the read
+        monkeypatch.setattr(os, 'fstat', lambda descriptor: before)
+
+    def refused() -> None:
+        with pytest.raises(CheckpointFileError, match="cut short: tensor 'b' ends at byte"):
+            safetensors.read(path, entries['b'])
+
+    safetensors.read(path, entries['a'])
+    peak = peak_bytes(refused)
+    assert peak < 1 << 20 or checked_size == 'before'
+
+
+def test_only_regular_files_are_opened(tmp_path) -> None:
+    os.mkfifo(tmp_path / 'pipe')  # opening it would wait for ever
+    (tmp_path / 'folder').mkdir()
+    (tmp_path / 'nowhere').symlink_to(tmp_path / 'gone')
+    for name, words in [
+        ('pipe', 'not a regular file'),
+        ('folder', 'not a regular file'),
+        ('nowhere', 'No such file'),
+        ('absent', 'No such file'),
+    ]:
+        with pytest.raises(CheckpointFileError, match=f'{name}: .*{words}'):
+            safetensors.read_header(tmp_path / name)
+    with pytest.raises(CheckpointFileError, match='not a regular file'):
+        safetensors.read_header(pathlib.Path('/dev/zero'))
+
+
+@pytest.mark.parametrize('dtype', FLOATS, ids=str)
+@pytest.mark.parametrize('value', ['nan', 'inf', '-inf'])
+def test_values_that_are_not_finite_are_named(tmp_path, dtype: np.dtype, value: str) -> None:
+    array = np.zeros((3, 1000, 1000), dtype)
+    safetensors.check_finite('x', array, tmp_path)
+    array[1, 200, 7] = array[2, 0, 0] = array[2, 999, 999] = float(value)
+    words = rf"tensor 'x' .* not finite: 3 of 3000000, the first {value} at index \(1, 200, 7\)"
+    with pytest.raises(CheckpointFileError, match=words):
+        safetensors.check_finite('x', array, tmp_path)
+    with pytest.raises(CheckpointFileError, match=r'not finite: 3 of .* at index \(0, 0, 2\)'):
+        safetensors.check_finite('x', array.T, tmp_path)
+
+
+def test_one_value_and_none_may_be_finite(tmp_path) -> None:
+    safetensors.check_finite('x', np.zeros((0, 3), np.float32), tmp_path)
+    safetensors.check_finite('x', np.full((), np.finfo(np.float32).max), tmp_path)
+    with pytest.raises(CheckpointFileError, match=r'not finite: 1 of 1, .* at index \(\)'):
+        safetensors.check_finite('x', np.array(np.nan, np.float16), tmp_path)
+
+
+@pytest.mark.parametrize('dtype', FLOATS, ids=str)
+def test_checking_needs_little_memory(tmp_path, dtype: np.dtype) -> None:
+    array = np.zeros((64, 1 << 18), dtype)
+    for layout in (array, array.T):
+        assert peak_bytes(safetensors.check_finite, 'x', layout, tmp_path) < 8 << 20
+
+
+@pytest.mark.parametrize(
+    ('returned', 'words'),
+    [
+        (np.zeros(3, np.float16), r"tensor 'b' is float16 \[3\]; accepted is float32 \[3\]"),
+        (np.zeros((3, 1), np.float32), r"tensor 'b' is float32 \[3, 1\]; accepted"),
+        (np.zeros(3, '>f4'), r"tensor 'b' is >f4 \[3\]; accepted"),
+        (KeyError('gone'), 'gone'),
+        (KeyboardInterrupt('now'), 'now'),
+    ],
+)
+def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path, returned, words) -> None:
+    path = tmp_path / 'x.safetensors'
+    path.write_text('older')
+
+    def arrays(name: str) -> np.ndarray:
+        if name == 'b' and isinstance(returned, BaseException):
+            raise returned
+        return returned if name == 'b' else np.zeros(3, np.float32)
+
+    shapes = {name: (np.dtype(np.float32), (3,)) for name in 'ab'}
+    kind = type(returned) if isinstance(returned, BaseException) else CheckpointFileError
+    with pytest.raises(kind, match=words):
+        safetensors.write(path, shapes, arrays, {})
+    assert os.listdir(tmp_path) == ['x.safetensors'] and path.read_text() == 'older'
+
+
+@pytest.mark.parametrize(
+    ('name', 'dtype'), [('x', 'int64'), ('x', 'float64'), ('x', '>f4'), ('__metadata__', 'f4')]
+)
+def test_what_cannot_be_planned(tmp_path, name: str, dtype: str) -> None:
+    with pytest.raises(CheckpointFileError, match=f"tensor '{name}' .*accepted are F32, BF16, F16"):
+        safetensors.write(
+            tmp_path / 'x', {name: (np.dtype(dtype), (1,))}, lambda _: np.zeros(1), {}
+        )
+    assert os.listdir(tmp_path) == []
+
+
+def test_agrees_with_the_package_of_the_format(tmp_path) -> None:
+    package = pytest.importorskip('safetensors')
+    numpy_side = pytest.importorskip('safetensors.numpy')
+    arrays = {
+        f'{dtype} {shape}': random_bits(dtype, shape, seed)
+        for seed, dtype in enumerate(FLOATS)
+        for shape in SHAPES
+    }
+    ours, theirs = tmp_path / 'ours.safetensors', tmp_path / 'theirs.safetensors'
+    save(ours, arrays, format='np')
+    for name, fields in package.deserialize(ours.read_bytes()):
+        expected = arrays[name]
+        assert fields['dtype'] == safetensors.read_header(ours).entries[name].code
+        assert tuple(fields['shape']) == expected.shape
+        assert bytes(fields['data']) == expected.tobytes()
+    with package.safe_open(ours, 'np') as file:
+        assert set(file.keys()) == arrays.keys() and file.metadata() == {'format': 'np'}
+
+    numpy_side.save_file(arrays, theirs, {'format': 'np'})
+    found = load(theirs)
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert_same_bits(found[name], array)
+    assert safetensors.read_header(theirs).metadata == {'format': 'np'}

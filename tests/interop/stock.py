@@ -1,0 +1,184 @@
+"""Small random models of stock `transformers` on the CPU, as folders, and what they compute; and
+what ours compute, in the same terms.
+
+No parameter is what a fresh model starts from: biases are not 0 nor the norms' weights 1, so that
+one that is left out, transposed or given to the wrong head shows in logits of several units.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import pathlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+from jax.sharding import Mesh
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from nope.interop import describe, load, open_directory
+from nope.interop.families.base import Described
+from nope.model import ModelConfig, apply
+from nope.positions import Position
+from nope.state import Variables
+from tests import tiny
+
+# Matrices this small take longer to share out than to multiply.
+torch.set_num_threads(1)
+
+VOCAB = 128
+TRAINED = 64  # the length in every config
+LONGEST = 160  # the longest sequence that is compared; ours are padded to it: one compilation
+
+_GROUPED = {
+    'vocab_size': VOCAB,
+    'hidden_size': 64,
+    'intermediate_size': 96,
+    'num_hidden_layers': 4,
+    'num_attention_heads': 4,
+    'num_key_value_heads': 2,
+    'max_position_embeddings': TRAINED,
+    'bos_token_id': 1,
+    'eos_token_id': 2,
+    'pad_token_id': None,
+    'tie_word_embeddings': False,
+}
+_SHAPES: dict[str, dict[str, Any]] = {
+    'llama': _GROUPED,
+    'mistral': {**_GROUPED, 'sliding_window': None},
+    'qwen2': _GROUPED,
+    'qwen3': {**_GROUPED, 'head_dim': 16},
+    'smollm3': _GROUPED,
+    'bloom': {'vocab_size': VOCAB, 'hidden_size': 64, 'n_layer': 3, 'n_head': 4},
+    # Stock cannot run MPT beyond `max_seq_len`.
+    'mpt': {
+        'vocab_size': VOCAB,
+        'd_model': 64,
+        'n_layers': 3,
+        'n_heads': 4,
+        'max_seq_len': 2 * LONGEST,
+    },
+}
+
+
+def make(family: str, *, seed: int = 0, **changes: Any) -> PreTrainedModel:
+    """A model of the family with other fields of its config, float32, every parameter drawn."""
+    config = AutoConfig.for_model(family, **{**_SHAPES[family], **changes})
+    model = AutoModelForCausalLM.from_config(config, attn_implementation='eager')
+    draw = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=draw)
+            parameter.copy_(_drawn(name, noise))
+    return model.eval()
+
+
+def save(
+    model: PreTrainedModel, folder: pathlib.Path, *, dtype: str = 'float32', **options: Any
+) -> pathlib.Path:
+    """Writes it as stock does, in that dtype; options of `save_pretrained`."""
+    model.to(getattr(torch, dtype)).save_pretrained(folder, **options)
+    return folder
+
+
+def restore(folder: pathlib.Path) -> PreTrainedModel:
+    """The folder's model in float32. AssertionError unless its tensors are the model's one to
+    one."""
+    model, report = AutoModelForCausalLM.from_pretrained(
+        folder, attn_implementation='eager', dtype=torch.float32, output_loading_info=True
+    )
+    assert not any(report.values()), report
+    return model.eval()
+
+
+def logits(model: PreTrainedModel, tokens_BT: np.ndarray) -> np.ndarray:
+    """[B, T, V] float32."""
+    with torch.no_grad():
+        return model(torch.from_numpy(tokens_BT.astype(np.int64))).logits.float().numpy()
+
+
+def generate(
+    model: PreTrainedModel, prompt_BT: np.ndarray, new_tokens: int, *, use_cache: bool = True
+) -> np.ndarray:
+    """The prompt and its greedy continuation, [B, T + new_tokens]; no token ends it."""
+    model.generation_config.eos_token_id = None
+    prompt = torch.from_numpy(prompt_BT.astype(np.int64))
+    with torch.no_grad():
+        whole = model.generate(
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            do_sample=False,
+            max_new_tokens=new_tokens,
+            use_cache=use_cache,
+            pad_token_id=0,
+        )
+    assert whole.shape[1] == prompt_BT.shape[1] + new_tokens
+    return whole.numpy()
+
+
+def ours(
+    folder: pathlib.Path, *, position: Position | None = None, mesh: Mesh | None = None
+) -> tuple[Described, Variables]:
+    """The folder as this library reads it. Attention is the reference, which compiles fastest."""
+    directory = open_directory(folder)
+    described = describe(directory, position=position)
+    model = dataclasses.replace(described.model, attention='reference')
+    return described._replace(model=model), load(directory, model, mesh or tiny.mesh())
+
+
+def our_logits(
+    model: ModelConfig, variables: Variables, tokens_BT: np.ndarray, *, length: int | None = None
+) -> np.ndarray:
+    """[B, T, V] float32 at the sequence length `length`, by default T.
+
+    The tokens are padded to `LONGEST`, which no output before the padding can see.
+    """
+    T = tokens_BT.shape[1]
+    padded = np.pad(tokens_BT, ((0, 0), (0, LONGEST - T)))
+    return np.asarray(_forward(model, variables, padded, T if length is None else length))[:, :T]
+
+
+def greedy(
+    model: ModelConfig,
+    variables: Variables,
+    prompt_BT: np.ndarray,
+    new_tokens: int,
+    *,
+    length: int | None = None,
+) -> np.ndarray:
+    """As `generate`, by a full forward pass for every token.
+
+    length: of the sequence, which encodings and lambda forms may follow: one for all of it, as in
+    this library's own generation; None for as many tokens as there are at each step.
+    """
+    tokens_BT = prompt_BT
+    for _ in range(new_tokens):
+        last_BV = our_logits(model, variables, tokens_BT, length=length)[:, -1]
+        chosen_B = last_BV.argmax(axis=-1).astype(tokens_BT.dtype)
+        tokens_BT = np.concatenate([tokens_BT, chosen_B[:, None]], axis=1)
+    return tokens_BT
+
+
+def _drawn(name: str, noise: torch.Tensor) -> torch.Tensor:
+    """A parameter, of standard normal noise.
+
+    Queries and keys are small: where attention is so sharp that it all but chooses, the last bit
+    of a frequency shows in the fourth digit of the logits.
+    """
+    if noise.ndim == 1:
+        return 0.3 * noise + (0 if name.endswith('bias') else 1)
+    if noise.shape[0] == VOCAB:
+        return 0.4 * noise
+    return (0.08 if 'q_proj' in name or 'k_proj' in name else 0.25) * noise
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _forward(
+    model: ModelConfig, variables: Variables, tokens_BT: jax.Array, length: jax.Array
+) -> jax.Array:
+    with jax.default_matmul_precision('highest'):
+        out = apply(model, variables, tokens_BT, length=length)
+        return jnp.asarray(out.hidden @ out.head, jnp.float32)

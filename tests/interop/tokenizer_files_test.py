@@ -1,0 +1,64 @@
+"""The tokenizer's files beside exported weights."""
+
+from __future__ import annotations
+
+import pathlib
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies
+
+from nope.data import load_tokenizer
+from nope.interop.tokenizer_files import byte_characters, tokenizer_in, write_tokenizer
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    made = tmp_path_factory.mktemp('tokenizer')
+    write_tokenizer('bytes', made)
+    return made
+
+
+def test_every_byte_has_a_character_of_its_own() -> None:
+    characters = byte_characters()
+    assert len(set(characters)) == 256
+    assert characters[ord('A')] == 'A' and characters[ord(' ')] == 'Ġ'
+
+
+@hypothesis.settings(max_examples=50, deadline=None, database=None)
+@hypothesis.given(strategies.text())
+def test_bytes_are_the_ids_of_a_hugging_face_tokenizer_too(folder: pathlib.Path, text: str) -> None:
+    found, ours = load_tokenizer(str(tokenizer_in(folder))), load_tokenizer('bytes')
+    text = text.encode('utf-8', 'replace').decode('utf-8')
+    np.testing.assert_array_equal(found.encode(text), ours.encode(text))
+    assert found.decode(found.encode(text)) == text
+    assert (found.vocab_size, found.eos_id, found.bos_id) == (258, ours.eos_id, ours.bos_id)
+
+
+def test_stock_transformers_reads_it(folder: pathlib.Path) -> None:
+    from transformers import AutoTokenizer
+
+    found = AutoTokenizer.from_pretrained(folder)
+    ids = found('h\u00e9llo\n', add_special_tokens=False).input_ids
+    assert ids == list('h\u00e9llo\n'.encode())
+    assert (found.eos_token_id, found.bos_token_id) == (256, 257)
+
+
+def test_files_of_a_directory_are_carried_over(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    source, target = tmp_path / 'source', tmp_path / 'target'
+    source.mkdir(), target.mkdir()
+    for name in ('tokenizer.json', 'merges.txt', 'model.safetensors', 'pytorch_model.bin'):
+        (source / name).write_text(name)
+    write_tokenizer(str(source), target)
+    assert sorted(p.name for p in target.iterdir()) == ['merges.txt', 'tokenizer.json']
+    assert tokenizer_in(target) == str(target / 'tokenizer.json')
+    write_tokenizer(str(folder / 'tokenizer_config.json'), target)  # a file by itself
+    assert tokenizer_in(source) and tokenizer_in(tmp_path) is None
+
+
+def test_a_tokenizer_that_is_not_there(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ValueError, match='nowhere'):
+        write_tokenizer(str(tmp_path / 'nowhere'), tmp_path)

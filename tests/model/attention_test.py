@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope.attention import Mask
+from nope.model import ModelConfig
+from nope.model.attention import SelfAttention, Sequence
+from nope.positions import NoPE, Position, Rotary
+from nope.state import Variables
+from tests import tiny
+from tests.model.programs import QUICK
+
+B, T = 2, 7
+ONES = np.ones(4, np.float32)
+VARIED = np.array([0.6, 1.0, 1.3, 2.1], np.float32)
+X_BTD = np.random.default_rng(1).normal(size=(B, T, 32)).astype(np.float32)
+
+
+@functools.partial(jax.jit, static_argnums=0, compiler_options=QUICK)
+def attend(
+    config: ModelConfig, params: Variables, x_BTD: Any, multiples: Any
+) -> tuple[jax.Array, jax.Array]:
+    """Self-attention's output, the heads side by side, and entropy: the output projection is the
+    identity (heads * head_dim = width)."""
+    identity = jnp.eye(config.width).reshape(config.heads, config.head_dim, config.width)
+    return SelfAttention(config, entropy=True).apply(
+        {'params': {**params, 'output': identity}},
+        x_BTD,
+        multiples,
+        jnp.int32(0),
+        Sequence(Mask(), jnp.arange(T)[None], jnp.float32(T), None),
+    )
+
+
+def weights(config: ModelConfig = tiny.MODEL) -> Variables:
+    """Those of one attention layer."""
+    stacked = tiny.variables(config)['params']['layers']['attention']
+    return jax.tree.map(lambda leaf: leaf[0], stacked)
+
+
+def entropy_of(q_BTNH: np.ndarray, k_BTKH: np.ndarray, multiples: np.ndarray) -> np.ndarray:
+    """By its definition, in float64: logits have lambda / sqrt(8)."""
+    k_BTNH = k_BTKH.repeat(q_BTNH.shape[2] // k_BTKH.shape[2], axis=2)
+    logits_BNTS = np.einsum('BTNH,BSNH,N->BNTS', q_BTNH, k_BTNH, multiples / 8**0.5)
+    logits_BNTS[..., np.triu(np.ones((T, T), bool), 1)] = -np.inf
+    weights = np.exp(logits_BNTS - logits_BNTS.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    return -np.sum(weights * np.log(np.where(weights > 0, weights, 1)), axis=-1)
+
+
+def projected(params: Variables) -> tuple[np.ndarray, np.ndarray]:
+    """Queries and keys in float64."""
+    x_BTD = X_BTD.astype(np.float64)
+    return (
+        np.einsum('BTD,DNH->BTNH', x_BTD, np.asarray(params['query'], np.float64)),
+        np.einsum('BTD,DKH->BTKH', x_BTD, np.asarray(params['key'], np.float64)),
+    )
+
+
+# lambda
+
+
+def test_a_heads_lambda_changes_that_head_alone() -> None:
+    base, _ = attend(tiny.MODEL, weights(), X_BTD, ONES)
+    for head in range(4):
+        multiples = ONES.copy()
+        multiples[head] = 1.7
+        changed, _ = attend(tiny.MODEL, weights(), X_BTD, multiples)
+        difference = np.abs(changed - base).reshape(B, T, 4, 8).max(axis=(0, 1, 3))
+        assert difference[head] > 1e-3
+        np.testing.assert_array_equal(np.delete(difference, head), 0)
+
+
+@pytest.mark.parametrize('position', [NoPE(), Rotary()], ids=['none', 'rotary'])
+def test_lambda_folds_into_the_query_weights(position: Position) -> None:
+    config, params = tiny.model(position=position), weights()
+    folded = {**params, 'query': params['query'] * VARIED[:, None]}
+    with_lam = attend(config, params, X_BTD, VARIED)
+    without = attend(config, folded, X_BTD, ONES)
+    tiny.assert_close(with_lam, without, rtol=1e-6, atol=1e-6)
+
+
+def test_a_softmax_scale_takes_the_place_of_one_over_the_root_of_the_head_dim() -> None:
+    """Bit for bit with heads of 4, whose root no product rounds."""
+    shape = {'heads': 8, 'head_dim': 4}
+    multiples = np.linspace(0.5, 2, 8, dtype=np.float32)
+    plain, unscaled = tiny.model(**shape), tiny.model(**shape, softmax_scale=1.0)
+    params = weights(plain)
+    doubled = {**params, 'query': params['query'] * 2}
+    tiny.assert_same(
+        attend(unscaled, params, X_BTD, multiples), attend(plain, doubled, X_BTD, multiples)
+    )
+    tiny.assert_same(
+        attend(tiny.model(**shape, softmax_scale=0.5), params, X_BTD, multiples),
+        attend(plain, params, X_BTD, multiples),
+    )
+
+
+# Heads
+
+
+def test_a_query_group_reads_its_own_key_value_head() -> None:
+    """Grouped-query attention is full attention with every KV head repeated N / K times."""
+    params = weights()
+    repeated = {name: jnp.repeat(params[name], 2, axis=1) for name in ('key', 'value')}
+    grouped = attend(tiny.MODEL, params, X_BTD, ONES)
+    full = attend(tiny.model(kv_heads=4), {**params, **repeated}, X_BTD, ONES)
+    tiny.assert_close(grouped, full, rtol=1e-6, atol=1e-6)
+
+
+def test_entropy_is_that_of_the_attention_weights() -> None:
+    _, entropy_BNT = attend(tiny.MODEL, weights(), X_BTD, VARIED)
+    expected = entropy_of(*projected(weights()), VARIED.astype(np.float64))
+    np.testing.assert_allclose(entropy_BNT, expected, rtol=1e-5, atol=1e-6)
+
+
+# Normed queries and keys
+
+
+def test_every_head_of_queries_and_keys_is_normed() -> None:
+    config = tiny.model(qk_norm=True)
+    params = weights(config)
+
+    def normed(x_BTNH: np.ndarray, name: str) -> np.ndarray:
+        mean_square = np.mean(x_BTNH**2, axis=-1, keepdims=True)
+        return x_BTNH / np.sqrt(mean_square + 1e-5) * np.asarray(params[name]['scale'])
+
+    q_BTNH, k_BTKH = projected(params)
+    _, entropy_BNT = attend(config, params, X_BTD, VARIED)
+    expected = entropy_of(normed(q_BTNH, 'query_norm'), normed(k_BTKH, 'key_norm'), VARIED)
+    np.testing.assert_allclose(entropy_BNT, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize('position', [NoPE(), Rotary()], ids=['none', 'rotary'])
+def test_normed_queries_and_keys_forget_the_size_of_their_weights(position: Position) -> None:
+    config = tiny.model(qk_norm=True, norm_epsilon=1e-12, position=position)
+    params = weights(config)
+    scaled = {**params, 'query': params['query'] * 7, 'key': params['key'] * 0.2}
+    tiny.assert_close(
+        attend(config, scaled, X_BTD, VARIED),
+        attend(config, params, X_BTD, VARIED),
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+
+# Biases
+
+
+@pytest.mark.parametrize('position', [NoPE(), Rotary()], ids=['none', 'rotary'])
+def test_biases_are_added_to_the_projections(position: Position) -> None:
+    """Before positions. As a row of the weights does that meets a feature of constant 1."""
+    x_BTD = X_BTD.copy()
+    x_BTD[..., -1] = 1
+    biased = tiny.model(position=position, qkv_bias=True)
+    params = weights(biased)
+    rows = {
+        name: params[name].at[-1].add(params[f'{name}_bias']) for name in ('query', 'key', 'value')
+    }
+    unbiased = {name: params[name] for name in rows}
+    plain = tiny.model(position=position)
+    found = attend(biased, params, x_BTD, VARIED)
+    tiny.assert_close(found, attend(plain, rows, x_BTD, VARIED), rtol=1e-5, atol=1e-6)
+    assert np.abs(found[0] - attend(plain, unbiased, x_BTD, VARIED)[0]).max() > 1e-2
+
+
+def test_a_bias_of_the_output_is_added_to_it() -> None:
+    config = tiny.model(output_bias=True)
+    params = weights(config)
+    without = {name: leaf for name, leaf in params.items() if name != 'output_bias'}
+    found, _ = attend(config, params, X_BTD, ONES)
+    plain, _ = attend(tiny.MODEL, without, X_BTD, ONES)
+    np.testing.assert_allclose(found, plain + params['output_bias'], rtol=1e-6, atol=1e-7)

@@ -1,0 +1,190 @@
+"""Layers of several kinds in one model: their encodings, how far they see, where lambda acts."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope import losses
+from nope.attention import Mask
+from nope.model import LayerKind, ModelConfig, ModelOutput, apply
+from nope.model.attention import Sequence
+from nope.model.layers import Norm
+from nope.model.transformer import Block
+from nope.positions import Alibi, NoPE, Position, Rotary, T5Bias
+from nope.state import Variables, lam_of, with_lam
+from tests import tiny
+from tests.model.programs import QUICK, T, influence, loss_and_gradients, run
+
+ALTERNATING = (LayerKind(Rotary(), window=4), LayerKind(NoPE()))
+THREE = (LayerKind(T5Bias(8, 12)), LayerKind(Alibi(), window=5), LayerKind(Rotary(dims=4)))
+
+
+def composed(config: ModelConfig, variables: Variables, tokens: jax.Array) -> ModelOutput:
+    """The model written out: layer i is a block of a model that knows its kind alone."""
+    params = variables['params']
+    sequence = Sequence(
+        Mask(),
+        jnp.arange(tokens.shape[1])[None],
+        jnp.float32(tokens.shape[1]),
+        params.get('position'),
+    )
+    x_BTD, entropies = jnp.take(params['embedding'], tokens, axis=0), []
+    for layer in range(config.layers):
+        kind = config.pattern[layer % len(config.pattern)]
+        block = Block(tiny.model(position=kind.position, window=kind.window), entropy=True)
+        weights = jax.tree.map(lambda leaf, layer=layer: leaf[layer], params['layers'])
+        x_BTD, entropy_BNT = block.apply(
+            {'params': weights}, x_BTD, lam_of(variables)[layer], jnp.int32(0), sequence
+        )
+        entropies.append(entropy_BNT)
+    norm = Norm(config, centred=False, biased=False)
+    hidden_BTD = norm.apply({'params': params['final_norm']}, x_BTD)
+    return ModelOutput(hidden_BTD, params['head'], jnp.stack(entropies))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1), compiler_options=QUICK)
+def with_gradients(model: Any, config: ModelConfig, variables: Variables, blocks: Any) -> tuple:
+    """The model's output, and the gradients of its loss and entropy in all its variables."""
+
+    def objective(variables: Variables) -> tuple[jax.Array, ModelOutput]:
+        output = model(config, variables, blocks[:, :-1])
+        loss = losses.mean_loss(losses.token_loss(output.hidden, output.head, blocks[:, 1:]))
+        return loss + jnp.mean(output.entropy), output
+
+    return jax.value_and_grad(objective, has_aux=True)(variables)
+
+
+def modelled(config: ModelConfig, variables: Variables, tokens: jax.Array) -> ModelOutput:
+    return apply(config, variables, tokens, entropy=True)
+
+
+@functools.cache
+def expected(pattern: tuple[LayerKind, ...]) -> tuple:
+    config = tiny.model(layers=3, pattern=pattern)
+    return with_gradients(composed, config, tiny.varied_lam(config), tiny.tokens(2, T + 1))
+
+
+@pytest.mark.parametrize(
+    ('pattern', 'remat', 'unroll'),
+    [
+        (ALTERNATING, 'none', 1),
+        (ALTERNATING, 'none', 0),
+        (ALTERNATING, 'full', 1),
+        (ALTERNATING, 'dots', 0),
+        (THREE, 'none', 1),
+    ],
+    ids=lambda value: 'alternating' if value == ALTERNATING else 'three' if value == THREE else None,
+)
+def test_every_layer_is_of_its_own_kind(
+    pattern: tuple[LayerKind, ...], remat: str, unroll: int
+) -> None:
+    """Values and gradients, of the table and of lambda too, and entropies."""
+    config = tiny.model(layers=3, pattern=pattern, remat=remat, unroll=unroll)
+    found = with_gradients(modelled, config, tiny.varied_lam(config), tiny.tokens(2, T + 1))
+    tiny.assert_close(found, expected(pattern), rtol=1e-5, atol=1e-6)
+
+
+def test_the_order_of_the_pattern_matters() -> None:
+    """The comparison above would not see layers that are all alike."""
+    variables, tokens = tiny.variables(), tiny.tokens(2, T)
+    hidden = [
+        run(tiny.model(pattern=pattern), variables, tokens).hidden
+        for pattern in (ALTERNATING, ALTERNATING[::-1])
+    ]
+    assert np.abs(hidden[0] - hidden[1]).max() > 1e-3
+
+
+def test_a_pattern_of_one_kind_is_the_model_without_a_pattern() -> None:
+    """Bit for bit, and the gradients are the same operations."""
+    kind = LayerKind(Rotary(), window=4)
+    patterned = tiny.model(pattern=(kind,))
+    plain = tiny.model(position=kind.position, window=kind.window)
+    variables, blocks = tiny.varied_lam(), tiny.tokens(2, T + 1)
+    tiny.assert_same(*(run(c, variables, blocks[:, :-1]) for c in (patterned, plain)))
+    operations = [
+        str(loss_and_gradients.trace(c, variables, blocks).jaxpr) for c in (patterned, plain)
+    ]
+    assert operations[0] == operations[1]
+
+
+def test_a_pattern_repeats() -> None:
+    a, b = ALTERNATING
+    config = tiny.model(layers=5, pattern=(b, a, b))
+    assert config.kinds == (b, a)
+    np.testing.assert_array_equal(config.kind_indices, [0, 1, 0, 0, 1])
+    assert config.without_position == (True, False, True, True, False)
+    assert config.describe_position() == 'none + rotary, window 4'
+    assert tiny.model(pattern=(a,)).describe_position() == 'rotary, window 4'
+
+
+def test_another_encoding_takes_the_place_of_those_there_are() -> None:
+    """NoPE layers stay so, unless there are no others."""
+    rotary, nope = ALTERNATING
+    changed = tiny.model(pattern=ALTERNATING).with_position(Alibi())
+    assert changed == tiny.model(pattern=(LayerKind(Alibi(), window=4), nope))
+    assert tiny.model(position=Rotary()).with_position(Alibi()) == tiny.model(position=Alibi())
+    assert tiny.MODEL.with_position(Alibi()) == tiny.model(position=Alibi())
+    windows = (LayerKind(window=4), LayerKind())
+    everywhere = tiny.model(pattern=windows).with_position(Rotary())
+    assert everywhere == tiny.model(pattern=(rotary, LayerKind(Rotary())))
+
+
+# Windows
+
+
+@pytest.mark.parametrize('position', [NoPE(), Rotary(), Alibi(), T5Bias(8, 12)], ids=lambda p: p.describe())
+def test_a_layer_sees_its_window_alone(position: Position) -> None:
+    """Itself and the three tokens before it."""
+    change_ST = influence(tiny.model(layers=1, position=position, window=4))
+    s, t = np.meshgrid(np.arange(T), np.arange(T), indexing='ij')
+    visible_ST = (t - s >= 0) & (t - s < 4)
+    np.testing.assert_array_equal(change_ST[~visible_ST], 0)
+    assert np.all(change_ST[visible_ST] > 1e-4)
+
+
+def test_a_window_over_all_tokens_is_none() -> None:
+    variables, tokens = tiny.variables(), tiny.tokens(2, T)
+    wide, unlimited = (run(tiny.model(window=w), variables, tokens) for w in (T, 0))
+    tiny.assert_close(wide, unlimited, rtol=1e-6, atol=1e-6)
+
+
+# Where lambda acts
+
+
+def test_lambda_of_layers_with_positions_is_inert() -> None:
+    """Whatever its coefficients: outputs bit for bit, its gradient exactly 0. It is as if it were
+    1, and that of the other layers acts."""
+    config = tiny.model(pattern=ALTERNATING, lam_layers='nope')
+    variables, blocks = tiny.variables(), tiny.tokens(2, T + 1)
+    ones, varied = np.ones(4, np.float32), np.array([0.5, 1.3, 1.7, 2.0], np.float32)
+
+    def outputs(rotary: np.ndarray, nope: np.ndarray) -> tuple:
+        return loss_and_gradients(config, with_lam(variables, jnp.stack([rotary, nope])), blocks)
+
+    tiny.assert_same(outputs(3 * varied, varied), outputs(ones, varied))
+    _, gradients = outputs(varied, varied)
+    np.testing.assert_array_equal(lam_of(gradients)[0], 0)
+    assert np.all(np.abs(lam_of(gradients)[1]) > 1e-6)
+    assert abs(outputs(ones, varied)[0] - outputs(ones, ones)[0]) > 1e-4
+    everywhere = dataclasses.replace(config, lam_layers='all')
+    tiny.assert_same(
+        run(config, with_lam(variables, jnp.stack([varied, varied])), blocks[:, :-1]),
+        run(everywhere, with_lam(variables, jnp.stack([ones, varied])), blocks[:, :-1]),
+    )
+
+
+def test_multiples_are_one_where_lambda_does_not_act() -> None:
+    lam_LN = jnp.asarray(np.random.default_rng(0).uniform(0.5, 2, (2, 4)), jnp.float32)
+    config = tiny.model(pattern=ALTERNATING, lam_layers='nope')
+    np.testing.assert_array_equal(config.multiples(lam_LN, T), lam_LN.at[0].set(1))
+    everywhere = dataclasses.replace(config, lam_layers='all')
+    np.testing.assert_array_equal(everywhere.multiples(lam_LN, T), lam_LN)
+    without = tiny.model(lam_layers='nope')
+    np.testing.assert_array_equal(without.multiples(lam_LN, T), lam_LN)

@@ -1,0 +1,98 @@
+"""Every position encoding inside the model."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope.model import ModelConfig
+from nope.positions import Alibi, Learned, NoPE, Position, Rotary, Sinusoidal, T5Bias, TemperedNoPE
+from tests import tiny
+from tests.model.programs import T, influence, run
+from tests.positions import cases
+
+ENCODINGS = cases.ENCODINGS | {
+    'partly rotary': Rotary(dims=4, interleaved=True),
+    'dynamic YaRN': Rotary(scaling=cases.SCALINGS['dynamic_yarn']),
+    'LongRoPE': Rotary(scaling=cases.SCALINGS['longrope']),
+}
+
+
+def hidden(config: ModelConfig, tokens: np.ndarray) -> np.ndarray:
+    return np.asarray(run(config, tiny.variables(config), tokens).hidden)
+
+
+@pytest.mark.parametrize('position', ENCODINGS.values(), ids=ENCODINGS)
+def test_outputs_follow_earlier_tokens_and_no_later_one(position: Position) -> None:
+    change_ST = influence(tiny.model(position=position))
+    np.testing.assert_array_equal(np.tril(change_ST, -1), 0)
+    assert np.all(change_ST[np.triu_indices(T)] > 1e-4)
+
+
+@pytest.mark.parametrize('position', ENCODINGS.values(), ids=ENCODINGS)
+def test_one_layer_knows_the_order_of_tokens_from_the_encoding_alone(position: Position) -> None:
+    """Permuting earlier tokens leaves the last output of a NoPE layer, and of no other one."""
+    config = tiny.model(layers=1, position=position)
+    tokens = tiny.tokens(2, T)
+    permuted = np.random.default_rng(1).permutation(tokens[:, :-1], axis=1)
+    permuted = np.concatenate([permuted, tokens[:, -1:]], axis=1)
+    last, after = (hidden(config, t)[:, -1] for t in (tokens, permuted))
+    if isinstance(position, NoPE):
+        np.testing.assert_allclose(last, after, rtol=1e-5, atol=1e-6)
+    else:
+        assert np.abs(last - after).max() > 1e-4
+
+
+@pytest.mark.parametrize('position', [Sinusoidal(), Learned(size=T)], ids=['sinusoidal', 'learned'])
+def test_vectors_are_added_to_the_embeddings(position: Position) -> None:
+    """Before a norm of theirs. Token t stands at position t, so that its row is its position's."""
+    config = tiny.model(position=position, embedding_norm=True)
+    variables = tiny.variables(config)
+    params = dict(variables['params'])
+    row_TD = position.embed(
+        params['embedding'][None, :T], jnp.arange(T)[None], params.pop('position', None)
+    )
+    params['embedding'] = params['embedding'].at[:T].set(row_TD[0])
+    added = run(tiny.model(embedding_norm=True), {**variables, 'params': params}, np.arange(T)[None])
+    found = run(config, variables, np.arange(T)[None])
+    tiny.assert_close(found.hidden, added.hidden, rtol=1e-5, atol=1e-6)
+
+
+def test_a_tempered_model_is_nope_for_less_than_a_span() -> None:
+    """Bit for bit; and the next token feels it."""
+    tokens = tiny.tokens(2, T)
+    plain, tempered, shorter = (
+        hidden(tiny.model(position=position), tokens)
+        for position in (NoPE(), TemperedNoPE(span=T + 1), TemperedNoPE(span=T))
+    )
+    np.testing.assert_array_equal(plain, tempered)
+    np.testing.assert_array_equal(plain[:, :-1], shorter[:, :-1])
+    assert np.abs(plain - shorter)[:, -1].max() > 1e-4
+
+
+@pytest.mark.parametrize('position', [Rotary(), Alibi(), T5Bias(8, 12)], ids=lambda p: p.describe())
+def test_tokens_see_their_own_segment_alone(position: Position) -> None:
+    config = tiny.model(position=position)
+    variables, tokens = tiny.varied_lam(config), tiny.tokens(2, T)
+    segments = np.repeat([[3, 1]], [5, T - 5], axis=1).repeat(2, axis=0)
+    positions = np.concatenate([np.arange(5), np.arange(T - 5)])[None].astype(np.int32)
+    together = run(config, variables, tokens, segments, positions, length=float(T)).hidden
+    for part in (slice(0, 5), slice(5, T)):
+        alone = run(config, variables, tokens[:, part], length=float(T)).hidden
+        np.testing.assert_allclose(together[:, part], alone, rtol=1e-5, atol=1e-5)
+
+
+def test_a_longer_sequence_than_the_table_is_refused() -> None:
+    config = tiny.model(position=Learned(size=T - 1))
+    variables = tiny.variables(config)
+    with pytest.raises(ValueError, match='tokens_BT has 12 tokens; learned positions end at 11'):
+        run.eval_shape(config, variables, tiny.tokens(1, T))
+    assert run.eval_shape(config, variables, tiny.tokens(1, T - 1)).hidden.shape == (1, T - 1, 32)
+
+
+@pytest.mark.parametrize('position', ENCODINGS.values(), ids=ENCODINGS)
+def test_half_precision_stays_half_precision(position: Position) -> None:
+    config = tiny.model(position=position, dtype='bfloat16')
+    output = run.eval_shape(config, tiny.variables(config), tiny.tokens(1, T))
+    assert output.hidden.dtype == output.head.dtype == jnp.bfloat16

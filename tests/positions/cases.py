@@ -1,0 +1,69 @@
+"""Every encoding and every rule of scaling once, small, by its name in a config."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+
+from nope.positions import (
+    NTK,
+    Alibi,
+    ByParts,
+    DynamicNTK,
+    DynamicYarn,
+    Learned,
+    Linear,
+    Llama3,
+    LongRoPE,
+    NoPE,
+    Position,
+    Rotary,
+    Scaling,
+    Sinusoidal,
+    T5Bias,
+    TemperedNoPE,
+    Unscaled,
+    Yarn,
+)
+
+QUICK = {'xla_backend_optimization_level': 0}
+TRAIN_LENGTH = 16
+
+SCALINGS: dict[str, Scaling] = {
+    'none': Unscaled(),
+    'linear': Linear(2.0),
+    'ntk': NTK(2.0),
+    'dynamic_ntk': DynamicNTK(2.0, TRAIN_LENGTH),
+    'by_parts': ByParts(2.0, TRAIN_LENGTH),
+    'yarn': Yarn(2.0, TRAIN_LENGTH),
+    'dynamic_yarn': DynamicYarn(train_length=TRAIN_LENGTH),
+    'llama3': Llama3(2.0, TRAIN_LENGTH),
+    'longrope': LongRoPE((1.0, 1.0, 1.1, 1.2), (1.0, 1.5, 2.0, 4.0), TRAIN_LENGTH, 1.1),
+}
+ENCODINGS: dict[str, Position] = {
+    'none': NoPE(),
+    'tempered': TemperedNoPE(span=4),
+    'rotary': Rotary(),
+    'alibi': Alibi(),
+    't5': T5Bias(buckets=8, max_distance=12),
+    'sinusoidal': Sinusoidal(),
+    'learned': Learned(size=32),
+}
+
+
+@functools.partial(jax.jit, static_argnums=0, compiler_options=QUICK)
+def encode(
+    position: Position,
+    q_BTNH: Any,
+    k_BTKH: Any,
+    positions_BT: Any,
+    length: int,
+) -> tuple[jax.Array, jax.Array]:
+    return position.encode(q_BTNH, k_BTKH, positions_BT, length)
+
+
+def normal(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import Any
+
+import pytest
+
+from nope.positions import (
+    KINDS,
+    NTK,
+    SCALINGS,
+    Alibi,
+    ByParts,
+    DynamicNTK,
+    DynamicYarn,
+    Learned,
+    Linear,
+    Llama3,
+    LongRoPE,
+    NoPE,
+    Position,
+    Rotary,
+    Sinusoidal,
+    T5Bias,
+    TemperedNoPE,
+    Unscaled,
+    Yarn,
+    from_section,
+)
+from tests.positions import cases
+
+FIELD = 'runs.a.model.position'
+ALL = [*cases.ENCODINGS.values(), *cases.SCALINGS.values()]
+
+
+def made(train_length: int = 512, **section: Any) -> Position:
+    return from_section(section, train_length, FIELD)
+
+
+def scaled(kind: str, **fields: Any) -> Position:
+    return made(kind='rotary', scaling={'kind': kind, **fields})
+
+
+def test_the_tests_have_one_of_every_kind() -> None:
+    assert {name: type(value) for name, value in cases.ENCODINGS.items()} == KINDS
+    assert {name: type(value) for name, value in cases.SCALINGS.items()} == SCALINGS
+
+
+@pytest.mark.parametrize(
+    ('section', 'expected'),
+    [
+        ({'kind': 'none'}, NoPE()),
+        ({'kind': 'tempered'}, TemperedNoPE(0.1, 8192)),
+        ({'kind': 'tempered', 'rate': 1, 'span': 16}, TemperedNoPE(1.0, 16)),
+        ({'kind': 'rotary'}, Rotary(10_000.0)),
+        (
+            {'kind': 'rotary', 'base': 500, 'dims': 16, 'interleaved': True},
+            Rotary(500.0, dims=16, interleaved=True),
+        ),
+        ({'kind': 'alibi'}, Alibi(8.0)),
+        ({'kind': 'alibi', 'max_exponent': 4}, Alibi(4.0)),
+        ({'kind': 't5'}, T5Bias(32, 128)),
+        ({'kind': 't5', 'buckets': 8, 'max_distance': 20}, T5Bias(8, 20)),
+        ({'kind': 'sinusoidal'}, Sinusoidal(10_000.0, 'halves')),
+        ({'kind': 'sinusoidal', 'layout': 'interleaved'}, Sinusoidal(layout='interleaved')),
+        ({'kind': 'learned'}, Learned(2048)),
+        ({'kind': 'learned', 'size': 7}, Learned(7)),
+    ],
+)
+def test_encodings(section: dict[str, Any], expected: Position) -> None:
+    assert made(**section) == expected
+
+
+@pytest.mark.parametrize(
+    ('section', 'expected'),
+    [
+        ({'kind': 'none'}, Unscaled()),
+        ({'kind': 'linear', 'factor': 4}, Linear(4.0)),
+        ({'kind': 'ntk', 'factor': 4.0}, NTK(4.0)),
+        ({'kind': 'dynamic_ntk', 'factor': 2.0}, DynamicNTK(2.0, 512)),
+        ({'kind': 'dynamic_ntk', 'factor': 2.0, 'train_length': 64}, DynamicNTK(2.0, 64)),
+        ({'kind': 'by_parts', 'factor': 2.0}, ByParts(2.0, 512, 1.0, 32.0, 'dimensions', True)),
+        ({'kind': 'by_parts', 'factor': 2.0, 'ramp': 'turns'}, ByParts(2.0, 512, ramp='turns')),
+        ({'kind': 'yarn', 'factor': 4.0}, Yarn(4.0, 512)),
+        ({'kind': 'yarn', 'factor': 4.0, 'multiplier': None}, Yarn(4.0, 512)),
+        ({'kind': 'yarn', 'factor': 4.0, 'multiplier': 2}, Yarn(4.0, 512, multiplier=2.0)),
+        ({'kind': 'yarn', 'factor': 4.0, 'truncate': False}, Yarn(4.0, 512, truncate=False)),
+        ({'kind': 'dynamic_yarn'}, DynamicYarn(1.0, 512)),
+        ({'kind': 'llama3', 'factor': 8.0}, Llama3(8.0, 512, 1.0, 4.0)),
+        (
+            {'kind': 'longrope', 'short': [1, 1.5], 'long': (2.0, 4)},
+            LongRoPE((1.0, 1.5), (2.0, 4.0), 512),
+        ),
+    ],
+)
+def test_rules_of_scaling(section: dict[str, Any], expected: Any) -> None:
+    found = scaled(**section)
+    assert found == Rotary(scaling=expected)
+    assert hash(found) == hash(Rotary(scaling=expected))
+
+
+def test_a_whole_number_becomes_the_fields_float() -> None:
+    """It would make another identity of the same encoding."""
+    found = made(kind='rotary', base=500, scaling={'kind': 'linear', 'factor': 4})
+    assert isinstance(found, Rotary) and isinstance(found.scaling, Linear)
+    assert isinstance(found.base, float) and isinstance(found.scaling.factor, float)
+
+
+def test_the_section_is_left_as_it_was() -> None:
+    section = {'kind': 'rotary', 'scaling': {'kind': 'yarn', 'factor': 2.0}}
+    before = copy.deepcopy(section)
+    from_section(section, 512, FIELD)
+    assert section == before
+
+
+@pytest.mark.parametrize(
+    ('section', 'message'),
+    [
+        ({}, r'position\.kind is None; accepted: none, tempered, rotary, alibi, t5, sin.*, learn'),
+        ({'kind': 'rope'}, r"runs\.a\.model\.position\.kind is 'rope'; accepted: none, temp"),
+        ({'kind': ['none']}, r"position\.kind is \['none'\]; accepted: none, tempered"),
+        ({'kind': 'none', 'base': 1.0}, r'position\.base is unknown for NoPE; accepted: kind$'),
+        ({'kind': 'alibi', 'slope': 1}, r'position\.slope is unknown .*: kind, max_exponent'),
+        ({'kind': 't5', 'scaling': {'kind': 'none'}}, r'position\.scaling is unknown for T5Bias'),
+        ({'kind': 't5', 'buckets': True}, r'position\.buckets is True; accepted is int'),
+        ({'kind': 't5', 'buckets': 8.0}, r'position\.buckets is 8.0; accepted is int'),
+        ({'kind': 'learned', 'size': '8'}, r"position\.size is '8'; accepted is int"),
+        ({'kind': 'alibi', 'max_exponent': '8'}, r"max_exponent is '8'; accepted is float"),
+        ({'kind': 'alibi', 'max_exponent': True}, r'max_exponent is True; accepted is float'),
+        ({'kind': 'alibi', 'max_exponent': None}, r'max_exponent is None; accepted is float'),
+        ({'kind': 'sinusoidal', 'layout': 1}, r'position\.layout is 1; accepted is str'),
+        ({'kind': 'rotary', 'interleaved': 1}, r'position\.interleaved is 1; accepted is bool'),
+        ({'kind': 'rotary', 'base': -1}, r'position\.base is -1.0; it must be finite and above 0'),
+        ({'kind': 'rotary', 'dims': -2}, r'position\.dims is -2; it must be 0 or more'),
+        ({'kind': 'rotary', 'scaling': 'yarn'}, r"position\.scaling is 'yarn'; .*'kind': NAME"),
+    ],
+)
+def test_errors_name_the_field_and_what_is_accepted(section: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        made(**section)
+
+
+@pytest.mark.parametrize('section', ['rotary', None, [('kind', 'none')]])
+def test_a_section_is_a_mapping(section: Any) -> None:
+    with pytest.raises(ValueError, match=r"^runs\.a\.model\.position is .*; .* {'kind': NAME, "):
+        from_section(section, 512, FIELD)
+
+
+@pytest.mark.parametrize(
+    ('section', 'message'),
+    [
+        ({'kind': 'pi'}, r"model\.position\.scaling\.kind is 'pi'; accepted: none, linear, ntk"),
+        ({'kind': 'linear'}, r'position\.scaling\.factor is missing; Linear needs it'),
+        ({'kind': 'longrope', 'short': [1.0]}, r'scaling\.long is missing; LongRoPE needs it'),
+        ({'kind': 'longrope', 'short': None, 'long': [1.0]}, r'scaling\.short is None; accepted'),
+        ({'kind': 'longrope', 'short': 1.0, 'long': [1.0]}, r'scaling\.short is 1.0; accepted is'),
+        ({'kind': 'longrope', 'short': ['1'], 'long': [1.0]}, r"scaling\.short is '1'; .* float"),
+        ({'kind': 'none', 'factor': 2.0}, r'scaling\.factor is unknown for Unscaled; .*: kind$'),
+        ({'kind': 'linear', 'factor': True}, r'scaling\.factor is True; accepted is float'),
+        ({'kind': 'linear', 'factor': 0}, r'scaling\.factor is 0.0; it must be finite and above'),
+        ({'kind': 'ntk', 'factor': float('nan')}, r'scaling\.factor is nan; it must be finite'),
+        ({'kind': 'yarn', 'factor': 2.0, 'multiplier': '2'}, r"scaling\.multiplier is '2'; acc"),
+        ({'kind': 'yarn', 'factor': 2.0, 'multiplier': -1}, r'scaling\.multiplier is -1.0; it mu'),
+        ({'kind': 'yarn', 'factor': 2.0, 'truncate': 0}, r'scaling\.truncate is 0; accepted is b'),
+        ({'kind': 'dynamic_ntk', 'factor': 2.0, 'train_length': 1.5}, r'length is 1.5; .*int'),
+        ({'kind': 'dynamic_ntk', 'factor': 2.0, 'train_length': 0}, r'train_length is 0; it must'),
+    ],
+)
+def test_errors_of_scaling_name_the_field_too(section: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        scaled(**section)
+
+
+@pytest.mark.parametrize('value', ALL, ids=lambda value: type(value).__name__)
+def test_values_are_frozen_and_hashable(value: Any) -> None:
+    same = dataclasses.replace(value)
+    assert same == value and hash(same) == hash(value)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        value.kind = 1
+
+
+def test_descriptions_tell_them_apart() -> None:
+    """The kind comes first, then ', ': folders are named by it."""
+    rotary = [Rotary(scaling=scaling) for scaling in cases.SCALINGS.values()]
+    described = [p.describe() for p in [*cases.ENCODINGS.values(), *rotary[1:]]]
+    assert len(set(described)) == len(described)
+    assert {p.describe().split(',')[0] for p in rotary} == {'rotary'}
+    assert {p.describe().split(',')[0] for p in (NoPE(), TemperedNoPE())} == {'none'}

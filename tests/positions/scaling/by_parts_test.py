@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nope.positions import ByParts, Unscaled
+from tests import vectors
+
+PLAIN = vectors.VECTORS['rope']['inv_freq']
+
+
+def frequencies(scaling: ByParts) -> np.ndarray:
+    return np.asarray(scaling.inverse_frequencies(vectors.BASE, vectors.DIMS, 1))
+
+
+@pytest.mark.parametrize('expected', vectors.whole('ntk_by_parts_paper_gamma'))
+def test_a_ramp_over_turns_as_the_paper_writes_it(expected: dict[str, Any]) -> None:
+    for factor in (4, 8):
+        scaling = ByParts(
+            factor,
+            vectors.TRAIN_LENGTH,
+            slow=expected['alpha'],
+            fast=expected['beta'],
+            ramp='turns',
+        )
+        keep = scaling.keep(vectors.BASE, vectors.DIMS)
+        np.testing.assert_allclose(keep, expected['gamma'], rtol=1e-8)
+        found = frequencies(scaling)
+        np.testing.assert_allclose(found, expected[f's{factor}'], rtol=vectors.RTOL)
+
+
+@pytest.mark.parametrize('ramp', ['dimensions', 'turns'])
+@pytest.mark.parametrize('factor', [2.0, 16.0])
+def test_the_fastest_stay_and_the_slowest_are_interpolated_exactly(
+    factor: float, ramp: str
+) -> None:
+    """32 turns or more within the training length, and less than one; between them, in between."""
+    found = frequencies(ByParts(factor, vectors.TRAIN_LENGTH, ramp=ramp))
+    exact = vectors.BASE ** (-np.arange(0, vectors.DIMS, 2) / vectors.DIMS)
+    turns = vectors.TRAIN_LENGTH * exact / (2 * np.pi)
+    fast, slow = turns >= 32, turns < 1
+    assert fast.sum() == 9 and slow.sum() == 11
+    np.testing.assert_array_equal(found[fast], np.float32(exact[fast]))
+    np.testing.assert_array_equal(found[slow], np.float32(exact[slow] / factor))
+    between = ~(fast | slow)
+    assert np.all(found[between] < exact[between])
+    assert np.all(found[between] > exact[between] / factor)
+    assert np.all(np.diff(found) < 0)
+
+
+def test_a_factor_of_one_changes_nothing() -> None:
+    plain = Unscaled().inverse_frequencies(vectors.BASE, vectors.DIMS, 1)
+    np.testing.assert_allclose(frequencies(ByParts(1.0, 2048)), plain, rtol=vectors.RTOL)
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'ramp': 'steps'}, r"scaling\.ramp is 'steps'; accepted: dimensions, turns"),
+        ({'fast': 1.0}, r'scaling\.fast is 1.0; it must be above slow, 1.0'),
+        ({'slow': 0.0}, r'scaling\.slow is 0.0; it must be finite and above 0'),
+    ],
+)
+def test_errors_name_the_field_and_what_is_accepted(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ByParts(2.0, 2048, **changes)

@@ -1,0 +1,78 @@
+"""Reads a Hugging Face directory: checks every tensor, says what the model is, and saves it.
+
+    python tools/import_hf.py DIR                   # checks and describes
+    python tools/import_hf.py DIR --out=FOLDER      # and saves an Orbax checkpoint of it
+
+Any config reads such a directory itself, by init = 'hf:DIR'; the checkpoint is for everything else
+that reads Orbax, and for tools/export_hf.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import resource
+import sys
+import time
+
+import jax
+
+from nope import interop, progress
+from nope.interop.run_folder import write_run
+from nope.positions import NoPE
+from nope.sharding import MeshConfig, make_mesh
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = _parser().parse_args(arguments)
+    try:
+        _run(options)
+    except (ValueError, OSError) as error:
+        sys.exit(f'error: {error}')
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.out and options.out.exists():
+        raise ValueError(f'--out={options.out} is there already')
+    directory = interop.open_directory(options.directory)
+    described = interop.describe(directory, position=NoPE() if options.nope else None)
+    model = described.model
+    print(
+        f'{options.directory}: {model.describe_position()} positions, {model.layers} layers, '
+        f'width {model.width}, {model.heads} heads on {model.kv_heads}, vocabulary of '
+        f'{model.vocab_size:,}, {model.parameters:,} parameters in {described.dtype}, trained at '
+        f'{described.train_length or "an unknown length"}'
+    )
+    for name, reason in interop.ignored_tensors(directory, model).items():
+        print(f'  left out: {name} ({reason})')
+    mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
+    began = time.monotonic()
+    variables = interop.load(
+        directory, model, mesh, progress=lambda tensors: progress.bar(tensors, desc='import')
+    )
+    seconds = time.monotonic() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f'{len(directory.tensors)} tensors read in {seconds:.1f} s, peak memory {peak:.1f} GiB')
+    if options.out:
+        origin = {
+            'path': str(options.directory.resolve()),
+            'fingerprint': interop.fingerprint(directory),
+        }
+        write_run(options.out, described, variables, mesh, origin)
+        print(options.out)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('directory', type=pathlib.Path, help='config.json and safetensors')
+    parser.add_argument('--out', type=pathlib.Path, help='folder for the Orbax checkpoint')
+    parser.add_argument(
+        '--nope', action='store_true', help='the model was trained without rotation'
+    )
+    return parser
+
+
+if __name__ == '__main__':
+    main()
