@@ -1,0 +1,120 @@
+"""A checkpoint made longer by the command: what it leaves, read by stock `transformers` too."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from nope import data, records
+from nope.data import DataConfig, SourceConfig
+from nope.interop import Described, save
+from nope.model import LayerKind, ModelConfig
+from nope.positions import NoPE, Rotary
+from tests import tiny
+
+ROOT = pathlib.Path(__file__).parents[2]
+TRAINED_AT, TARGET, WINDOWS = 16, 48, 8
+# NoPE in every second layer: only those are scaled.
+MIXED = ModelConfig(
+    layers=2,
+    width=16,
+    heads=2,
+    kv_heads=1,
+    mlp_width=24,
+    vocab_size=258,
+    head_dim=8,
+    pattern=(LayerKind(Rotary()), LayerKind(NoPE())),
+)
+
+
+@pytest.fixture(scope='module')
+def text(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp('text')
+    rng = np.random.default_rng(0)
+    for number in range(60):
+        words = rng.choice(['the', 'cat', 'sat', 'on', 'a', 'mat', 'and', 'left'], 200)
+        (folder / f'{number}.txt').write_text(' '.join(words))
+    return folder
+
+
+@pytest.fixture(scope='module')
+def workdir(text: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A work folder in which a random checkpoint was extended."""
+    folder = tmp_path_factory.mktemp('work')
+    described = Described(MIXED, TRAINED_AT, bos=257, eos=256)
+    save(folder / 'checkpoint', tiny.variables(MIXED), described, tokenizer='bytes')
+    options = {
+        'init': f'hf:{folder / "checkpoint"}',
+        'length': TARGET,
+        'data.source': f'text:{text}',
+        'search.steps': 10,
+        'search.warmup_steps': 2,
+        'evaluation.windows': WINDOWS,
+        'grid.windows': 4,
+        'grid.increment': 0.5,
+        'grid.low': 1.0,
+    }
+    fields = [f'--config.{name}={value}' for name, value in options.items()]
+    command = [sys.executable, '-m', 'experiments.run', '--config=configs/extend.py', *fields]
+    done = subprocess.run(
+        [*command, f'--workdir={folder / "out"}'], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    printed = [pathlib.Path(line) for line in done.stdout.split()]
+    assert all(path.exists() for path in printed) and len(printed) == 2
+    return folder / 'out'
+
+
+def measured(workdir: pathlib.Path, scale: str) -> records.Records:
+    found = (records.load(path) for path in (workdir / 'records').glob('positions-*'))
+    return next(record for record in found if record.attributes['scale'].startswith(scale))
+
+
+def test_it_leaves_a_figure_and_a_summary(workdir: pathlib.Path) -> None:
+    summary = json.loads((workdir / 'figures' / 'extend' / 'summary.json').read_text())
+    assert 'imported from checkpoint (L = 16)' in summary['caption']
+    ranges = summary['claims'][0]['measured']['loss_nats']
+    assert list(ranges) == ['(0, L]', '(L, 2L]', '(2L, 3L]', 'all of (L, 3L]']
+
+
+def test_only_layers_without_positions_are_scaled(workdir: pathlib.Path) -> None:
+    scale_LN = measured(workdir, 'HeadScale')['scale']
+    np.testing.assert_array_equal(scale_LN[0], 1)
+    assert (scale_LN[1] != 1).any() and (scale_LN >= 1).all()
+
+
+def test_stock_transformers_gives_the_losses_of_the_figure(
+    workdir: pathlib.Path, text: pathlib.Path
+) -> None:
+    (export,) = (workdir / 'exports').glob('extended-*')
+    model, report = AutoModelForCausalLM.from_pretrained(
+        export, output_loading_info=True, attn_implementation='eager'
+    )
+    assert not any(report.values())
+    source = DataConfig((SourceConfig('text', str(text)),), str(export / 'tokenizer.json'))
+    blocks = data.eval_blocks(
+        source, split='test', length=TARGET, count=WINDOWS, seed=0, cache=workdir / 'data'
+    ).tokens
+    tokens = torch.tensor(blocks.astype(np.int64))
+    with torch.no_grad():
+        logits = model(tokens[:, :-1]).logits.float().transpose(1, 2)
+    losses = torch.nn.functional.cross_entropy(logits, tokens[:, 1:], reduction='none')
+    expected = losses.double().mean(0).numpy()
+    np.testing.assert_allclose(measured(workdir, 'HeadScale')['loss'], expected, atol=1e-5, rtol=0)
+    assert np.abs(measured(workdir, '1')['loss'] - expected).max() > 1e-4
+
+
+def test_the_export_says_where_it_is_from(workdir: pathlib.Path) -> None:
+    (export,) = (workdir / 'exports').glob('extended-*')
+    facts = json.loads((export / 'nope_export.json').read_text())
+    assert facts['lam'] == 'fold' and facts['length'] == TARGET
+    assert (workdir / 'runs' / facts['origin']['run'] / 'done.json').exists()
+    config = json.loads((export / 'config.json').read_text())
+    assert config['max_position_embeddings'] == TARGET
