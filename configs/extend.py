@@ -13,9 +13,11 @@ length, and exports it for `length`, half and a quarter of it.
 
 A model whose layers have no position encoding only in part is scaled in those layers
 (`--config.model.lam_layers=all` for all). `--config.nope=True` reads weights of the Llama shape
-that were trained without rotation, of which their files do not say so. The text should be of the
-kind the model was trained on. `--config.train.length` is the training length where config.json
-does not say it, `--config.model.dtype=bfloat16` the dtype of the computation on accelerators.
+that were trained without rotation, of which their files do not say so. Scales cannot be folded
+into a model with QK-norm: `--config.exports.extended.lam=scale_param` keeps them as tensors. The
+text should be of the kind the model was trained on. `--config.train.length` is the training length
+where config.json does not say it, `--config.model.dtype=bfloat16` the dtype of the computation on
+accelerators.
 """
 
 from ml_collections import ConfigDict
@@ -58,7 +60,7 @@ def get_config(form: str = 'constant') -> ConfigDict:
     if form == 'log_length':  # folding fixes the length
         exports |= {'extended_half': 0.5, 'extended_quarter': 0.25}
     config.exports = {
-        name: {'run': 'searched', 'target': length, 'share': share}
+        name: {'run': 'searched', 'target': length, 'share': share, 'lam': 'fold'}
         for name, share in exports.items()
     }
     config.figure = {

@@ -20,6 +20,7 @@ from experiments.spec import (
     Windows,
 )
 from nope.interop import Export, check_export
+from nope.interop.fold import check_foldable
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import Constant, Form
 from nope.positions import Position, from_section
@@ -302,6 +303,8 @@ class Builder:
         dtype = entry.get('dtype') or imports.dtype_of(run)
         export = Export(entry.get('lam', 'fold'), length, dtype)
         check_export(run.model, export)
+        if run.searches and export.lam == 'fold':  # not after the search, which takes hours
+            check_foldable(run.model, length)
         return ExportSpec(name, run, export)
 
     # Pieces

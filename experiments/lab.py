@@ -369,16 +369,14 @@ def _training(run: Source, step: int | None) -> dict[str, Any]:
         return {'train_tokens': run.train.batch_size * run.train.block * done, 'step': done}
     facts = _training(run.init, None) | {'step': done}
     if run.fine_tunes:
-        facts['tuning'] = (
-            f'fine-tuned for {done:,} steps of {run.train.batch_size} sequences of '
-            f'{run.train.block:,}'
-        )
+        steps = f'{done:,} steps of {run.train.batch_size} sequences of {run.train.block:,}'
+        facts['tuning'] = f'fine-tuned for {steps}'
     return facts
 
 
 def compute_for(spec: RunSpec, compute: Compute) -> Compute:
-    """A search's few sequences are not cut into micro-batches."""
-    return dataclasses.replace(compute, accumulate=1) if spec.searches else compute
+    """The few sequences of a search or of fine-tuning are not cut into micro-batches."""
+    return compute if spec.init is None else dataclasses.replace(compute, accumulate=1)
 
 
 def eval_batch(batch_tokens: int, length: int, mesh: jax.sharding.Mesh) -> int:

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
+import jax
 from absl import app, flags
 from ml_collections import config_flags
 
@@ -80,6 +81,9 @@ def main(argv: Sequence[str]) -> int:
     draw.write_inputs(figure, experiment.name, experiment.figure, sources)
     print(draw.draw(figure))
     for export in experiment.exports:
+        if jax.process_count() > 1:
+            log.info('%s: write it with tools/export_hf.py on one machine', export.slug())
+            continue
         print(lab.ensure_export(export))
     return 0
 

@@ -18,6 +18,7 @@ import dataclasses
 import importlib
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -157,6 +158,9 @@ def main() -> int:
         '--config', action='append', required=True, help='NAME:SIZE below configs/; may be repeated'
     )
     parser.add_argument('--topology', default='v5e:4x4', help='as nope.targets.devices takes it')
+    parser.add_argument(
+        '--only', default='', help='a regular expression for "PROGRAM POSITION", as printed'
+    )
     arguments = parser.parse_args()
     devices = targets.devices(arguments.topology)
     failed = False
@@ -165,7 +169,8 @@ def main() -> int:
         experiment = load(config)
         mesh = sharding.make_mesh(experiment.compute.mesh, devices)
         for program in programs(experiment, mesh):
-            if (program, mesh) in done:
+            title = f'{program.describe()} {program.model.describe_position()}'
+            if (program, mesh) in done or not re.search(arguments.only, title):
                 continue
             done.add((program, mesh))
             found: dict = {

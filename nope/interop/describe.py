@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 
 from nope.interop.directory import Directory
@@ -29,6 +31,8 @@ def describe(directory: Directory, *, position: Position | None = None) -> Descr
     """
     names = frozenset(directory.tensors)
     described = family_of(directory.config, names).read_config(directory.config, names)
+    if directory.train_length is not None:
+        described = described._replace(train_length=directory.train_length)
     if position is not None:
         described = described._replace(model=described.model.with_position(position))
     tensors_of(directory, described.model)
@@ -66,6 +70,7 @@ def ignored_tensors(directory: Directory, model: ModelConfig) -> dict[str, str]:
     return {name: reason for name, reason in reasons if reason is not None}
 
 
+@functools.lru_cache(maxsize=16)
 def parameters_of(model: ModelConfig) -> dict[tuple[str, ...], jax.ShapeDtypeStruct]:
     """Path under 'params' -> shape of every parameter."""
     # Shapes are the same on every mesh: one device is enough to ask.

@@ -5,7 +5,7 @@
                                     {"metadata": ..., "weight_map": {tensor: file name}}
     model.safetensors               or the only file, whatever its name ends in .safetensors
     nope_export.json                of a folder that this library wrote: {"checksums": {tensor:
-                                    64 hex digits of SHA-256}, ...}
+                                    64 hex digits of SHA-256}, "train_length": tokens, ...}
 
 What an index names is read only if the folder lists it. A file of the folder may be a link to
 elsewhere, as in the hub's cache, and is followed.
@@ -53,13 +53,15 @@ class Directory:
     """An opened folder: headers were read and checked, no tensor was.
 
     config: the config file's object. tensors: by name. checksums: `safetensors.digest` by name,
-    empty unless this library wrote the folder.
+    and train_length, which an extended model's config no longer says: empty and None unless this
+    library wrote the folder.
     """
 
     path: pathlib.Path
     config: Mapping[str, Any]
     tensors: Mapping[str, Located]
     checksums: Mapping[str, str]
+    train_length: int | None = None
 
     def read(self, name: str) -> np.ndarray:
         """The values of one tensor: float32, bfloat16 or float16, of its entry's shape.
@@ -92,8 +94,11 @@ def open_directory(path: pathlib.Path) -> Directory:
     names = _listing(path)
     config = _read_config(path, names)
     tensors = _indexed(path, names) if INDEX in names else _single(path, names)
-    checksums = _read_checksums(path, tensors) if EXPORT in names else {}
-    return Directory(path, config, tensors, checksums)
+    if EXPORT not in names:
+        return Directory(path, config, tensors, {})
+    export = _read_object(path / EXPORT, MAX_INDEX_BYTES)
+    checksums = _checksums(export, path / EXPORT, tensors)
+    return Directory(path, config, tensors, checksums, _train_length(export, path / EXPORT))
 
 
 def fingerprint(directory: Directory) -> str:
@@ -141,9 +146,10 @@ def _read_config(path: pathlib.Path, names: Collection[str]) -> dict[str, Any]:
     raise CheckpointFileError(f'{path}: no config in it; accepted is {" or ".join(CONFIGS)}')
 
 
-def _read_checksums(path: pathlib.Path, tensors: Collection[str]) -> dict[str, str]:
-    file = path / EXPORT
-    checksums = _read_object(file, MAX_INDEX_BYTES).get('checksums')
+def _checksums(
+    export: Mapping[str, Any], file: pathlib.Path, tensors: Collection[str]
+) -> dict[str, str]:
+    checksums = export.get('checksums')
     if not isinstance(checksums, dict):
         raise CheckpointFileError(
             f'{file}: checksums is {shown(checksums)}; accepted is an object of tensor: checksum'
@@ -159,6 +165,15 @@ def _read_checksums(path: pathlib.Path, tensors: Collection[str]) -> dict[str, s
                 f'{file}: it has a checksum of tensor {shown(name)}, which no file beside it holds'
             )
     return checksums
+
+
+def _train_length(export: Mapping[str, Any], file: pathlib.Path) -> int | None:
+    value = export.get('train_length')
+    if value is not None and (type(value) is not int or value < 1):
+        raise CheckpointFileError(
+            f'{file}: train_length is {shown(value)}; accepted is null or a number above 0'
+        )
+    return value
 
 
 def _single(path: pathlib.Path, names: Collection[str]) -> dict[str, Located]:

@@ -51,7 +51,7 @@ def fold(
 
 
 def is_neutral(model: ModelConfig, variables: Variables, length: int | None = None) -> bool:
-    """Whether lambda changes nothing (at that length)."""
+    """Whether lambda changes nothing (at that length, which only forms that follow it need)."""
     multiples_LN = model.multiples(lam_of(variables), 1 if length is None else length)
     return bool(np.all(np.asarray(jax.device_get(multiples_LN)) == 1))
 

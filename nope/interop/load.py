@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import flax.traverse_util
 import jax
@@ -93,9 +94,15 @@ def _placed(
 
 def _on_devices(piece: np.ndarray, sharding: NamedSharding) -> jax.Array:
     """Every device's share of the piece, in the piece's dtype. The copy keeps no view of it."""
-    return jax.make_array_from_callback(
-        piece.shape, sharding, lambda index: np.array(piece[index], order='C')
-    )
+    shares: dict[tuple, np.ndarray] = {}  # devices that have the same one share the copy
+
+    def share(index: Any) -> np.ndarray:
+        key = tuple((part.start, part.stop) for part in index)
+        if key not in shares:
+            shares[key] = np.array(piece[index], order='C')
+        return shares[key]
+
+    return jax.make_array_from_callback(piece.shape, sharding, share)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))

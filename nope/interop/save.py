@@ -13,7 +13,6 @@ from typing import Any
 import jax
 import ml_dtypes
 import numpy as np
-from jax.experimental import multihost_utils
 
 from nope.files import write_json
 from nope.interop import safetensors
@@ -21,7 +20,7 @@ from nope.interop.describe import LAM
 from nope.interop.directory import EXPORT, INDEX, SINGLE
 from nope.interop.families import writer_of
 from nope.interop.families.base import Described
-from nope.interop.fold import check_foldable, fold, is_neutral
+from nope.interop.fold import fold, is_neutral
 from nope.interop.mapping import SAME, Part, Tensor
 from nope.interop.tokenizer_files import write_tokenizer
 from nope.model import ModelConfig
@@ -66,15 +65,16 @@ class Export:
 
 def check_export(model: ModelConfig, export: Export) -> None:
     """Raises ValueError where a model cannot be written so; nothing is computed."""
-    writer_of(model)
-    if export.lam == 'fold' and not model.qk_norm:
-        check_foldable(model, export.length)
-    follows_length = not isinstance(model.lam, Constant)
-    if export.lam == 'scale_param' and follows_length and export.length is None:
+    family = writer_of(model)
+    if export.lam == 'none':
+        return
+    if not isinstance(model.lam, Constant) and export.length is None:
         raise ValueError(
-            f'lambda of the form {type(model.lam).__name__} follows the length of the '
-            "sequence; lam='scale_param' needs the one length it is for"
+            f'lambda of the form {type(model.lam).__name__} follows the length of the sequence; '
+            'writing it needs the one length it is for'
         )
+    if export.lam == 'scale_param':
+        _scale_params(model, [tensor.name for tensor in family.tensors(model, frozenset())])
 
 
 def save(
@@ -90,10 +90,15 @@ def save(
 
     described: the model and its facts. tokenizer: 'bytes', a directory or a tokenizer file to
     carry over; None for no tokenizer. origin: JSON-able facts on where the model is from.
-    Tensors leave the devices one at a time. ValueError as `check_export`, and where QK-norm meets
-    a lambda that is not neutral.
+    Tensors leave the devices one at a time, all of them to this process. ValueError as
+    `check_export`, and where QK-norm meets a lambda that is not neutral.
     """
     check_export(described.model, export)
+    if jax.process_count() > 1:
+        raise ValueError(
+            f'{jax.process_count()} processes hold the model together; tools/export_hf.py, run on '
+            'one machine, writes it from the run folder'
+        )
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ValueError(f'{path} is there already and not an empty folder; nothing was written')
     partial = path.with_name(f'{path.name}.partial-{os.getpid()}')
@@ -118,8 +123,8 @@ def _write(
 ) -> None:
     model, scaled = described.model, None
     if export.lam == 'scale_param':
-        length = export.length or described.train_length or 1
-        scaled = np.asarray(jax.device_get(model.multiples(lam_of(variables), length)))
+        multiples_LN = model.multiples(lam_of(variables), export.length or 1)
+        scaled = np.asarray(jax.device_get(multiples_LN))
     elif export.lam == 'fold' and not is_neutral(model, variables, export.length):
         model, variables = fold(model, variables, export.length)
     family = writer_of(model)
@@ -184,14 +189,8 @@ def _array(
         leaf: Any = variables['params']
         for key in part.path:
             leaf = leaf[key]
-        parts.append(_on_host(leaf if part.layer is None else leaf[part.layer]))
+        parts.append(np.asarray(leaf if part.layer is None else leaf[part.layer]))
     return np.ascontiguousarray(tensor.layout.join(parts)).astype(dtype)
-
-
-def _on_host(array: jax.Array) -> np.ndarray:
-    if array.is_fully_addressable:
-        return np.asarray(jax.device_get(array))
-    return np.asarray(multihost_utils.process_allgather(array, tiled=True))
 
 
 def _write_shards(
