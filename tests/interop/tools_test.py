@@ -1,0 +1,85 @@
+"""tools/import_hf.py and tools/export_hf.py, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from nope.interop import Described, open_directory
+from nope.interop.run_folder import write_run
+from nope.interop.safetensors import read_header
+from nope.model.lam import LogLength
+from tests import tiny
+
+ROOT = pathlib.Path(__file__).parents[2]
+CONFIG = tiny.model(attention='', vocab_size=258, lam=LogLength(16))
+
+
+def tool(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ROOT / 'tools' / f'{name}.py', *arguments]
+    return subprocess.run([str(part) for part in command], cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.fixture(scope='module')
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp('runs') / 'run'
+    variables = tiny.varied_lam(CONFIG)
+    write_run(folder, Described(CONFIG, 16), variables, tiny.mesh(), {'path': '/nowhere'})
+    return folder
+
+
+def test_a_run_is_exported_for_several_lengths_and_read_back(
+    run_folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    lengths = ('--length=16', '--length=64')
+    done = tool('export_hf', run_folder, tmp_path / 'out', *lengths, '--tokenizer=bytes')
+    assert done.returncode == 0, done.stderr
+    base, longer = (open_directory(tmp_path / 'out' / length) for length in ('16', '64'))
+    different = {
+        name for name in base.tensors if not np.array_equal(base.read(name), longer.read(name))
+    }
+    assert different and all(name.endswith('q_proj.weight') for name in different)
+    assert (base.config['eos_token_id'], longer.config['max_position_embeddings']) == (256, 64)
+
+    found = tool('import_hf', tmp_path / 'out' / '64', f'--out={tmp_path / "back"}')
+    assert found.returncode == 0, found.stderr
+    assert 'none positions, 2 layers' in found.stdout and 'trained at 16' in found.stdout
+    again = tool('export_hf', tmp_path / 'back', tmp_path / 'again')
+    assert again.returncode == 0, again.stderr
+    assert open_directory(tmp_path / 'again').checksums == longer.checksums
+    assert (tmp_path / 'again' / 'tokenizer.json').exists()  # of where it was imported from
+
+
+def test_what_cannot_be_done_is_said_in_one_line(
+    run_folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / 'pickled').mkdir()
+    (tmp_path / 'pickled' / 'config.json').write_text(json.dumps({'model_type': 'llama'}))
+    (tmp_path / 'pickled' / 'pytorch_model.bin').write_bytes(b'\x80\x02')
+    for call, message in (
+        (('export_hf', run_folder, tmp_path / 'out'), 'one length'),
+        (('export_hf', tmp_path, tmp_path / 'out'), 'no run folder'),
+        (('export_hf', run_folder, tmp_path / 'out', '--length=0'), 'export.length is 0'),
+        (('import_hf', tmp_path / 'nowhere'), 'nowhere'),
+        (('import_hf', tmp_path / 'pickled'), 'convert'),
+    ):
+        done = tool(*call)
+        assert done.returncode == 1 and message in done.stderr, done.stderr
+        assert done.stderr.startswith('error: ') and done.stderr.count('\n') == 1
+    assert not (tmp_path / 'out').exists()
+
+
+def test_scale_params_are_written_beside_untouched_weights(
+    run_folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    done = tool('export_hf', run_folder, tmp_path / 'out', '--lam=scale_param', '--length=64')
+    assert done.returncode == 0, done.stderr
+    names = read_header(tmp_path / 'out' / 'model.safetensors').entries
+    scales = [name for name in names if name.endswith('scale_param')]
+    assert len(scales) == CONFIG.layers
+    assert names[scales[0]].shape == (CONFIG.heads,)
