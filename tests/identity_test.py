@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 
-from nope.identity import digest, first_difference, plain
+from nope.identity import added_later, digest, first_difference, plain
+from nope.model import LayerKind, ModelConfig
+from nope.model.lam import LogLength
 from nope.positions import DynamicNTK, NoPE, Rotary
 from tests import tiny
 
@@ -33,8 +36,84 @@ def test_plain_form_is_json_and_leaves_out_execution() -> None:
 
 
 def test_a_special_type_stands_for_what_it_is_told() -> None:
-    special = {Source: lambda source: f'contents of {source.name}'}
+    special: dict[type, Any] = {Source: lambda source: f'contents of {source.name}'}
     assert plain(Mixture((Source('a'),)), special)['sources'] == ['contents of a']
+
+
+def shape_of(layers: int, **later: Any) -> Any:
+    """A value of a dataclass that got fields after its first ones, each with a default."""
+    fields: list[Any] = [('layers', int, dataclasses.field())]
+    fields += [(name, object, added_later(default)) for name, (default, _) in later.items()]
+    kind = dataclasses.make_dataclass('Shape', fields, frozen=True)
+    return kind(layers, **{name: value for name, (_, value) in later.items()})
+
+
+def test_fields_added_later_leave_values_what_they_were() -> None:
+    """At their defaults; another value is another identity."""
+    before = plain(shape_of(2))
+    assert before == {'type': 'Shape', 'layers': 2}
+    assert plain(shape_of(2, window=(0, 0), kinds=((), ()), norm=('rms', 'rms'))) == before
+    assert plain(shape_of(2, scale=(1.5, float('1.5')))) == before  # equal, not the same object
+    assert plain(shape_of(2, window=(0, 4), norm=('rms', 'rms'))) == before | {'window': 4}
+    nested = plain(shape_of(2, kinds=((), (Source('a', threads=7),))))
+    assert nested == before | {'kinds': [{'type': 'Source', 'name': 'a'}]}
+
+
+@pytest.mark.parametrize(
+    ('model', 'expected'),
+    [
+        (tiny.MODEL, 'e44f627ee3b0'),
+        (tiny.TINYLLAMA, '45c7886beb66'),
+        (tiny.model(position=Rotary()), 'fdfd24613828'),
+        (
+            tiny.model(
+                position=Rotary(scaling=DynamicNTK(2.0, 64)), lam=LogLength(64), tied_head=True
+            ),
+            '9c720307a123',
+        ),
+    ],
+    ids=['tiny', 'tinyllama', 'rotary', 'dynamic NTK'],
+)
+def test_the_digests_of_models_are_pinned(model: ModelConfig, expected: str) -> None:
+    """They were these when a model had no pattern, no window and no other blocks: folders of runs
+    are named by them."""
+    assert digest(plain(model)) == expected
+
+
+OTHERS: tuple[dict[str, Any], ...] = (
+    {'window': 4},
+    {'pattern': (LayerKind(Rotary()), LayerKind(window=4))},
+    {'lam_layers': 'nope'},
+    {'norm': 'layer'},
+    {'norm': 'layer', 'norm_bias': True},
+    {'embedding_norm': True},
+    {'qk_norm': True},
+    {'softmax_scale': 1.0},
+    {'qkv_bias': True},
+    {'output_bias': True},
+    {'mlp_bias': True},
+    {'mlp': 'plain'},
+    {'activation': 'relu'},
+    {'logit_multiplier': 0.5},
+    {'init': 't5'},
+)
+
+
+def test_every_later_field_of_a_model_is_part_of_its_identity() -> None:
+    later = {f.name for f in dataclasses.fields(ModelConfig) if 'added_later' in f.metadata}
+    assert later == set().union(*OTHERS)
+    found = [plain(tiny.model(**changes)) for changes in OTHERS]
+    for changes, value in zip(OTHERS, found, strict=True):
+        assert changes.keys() <= value.keys()
+    assert len({digest(plain(tiny.MODEL)), *map(digest, found)}) == len(OTHERS) + 1
+    assert plain(tiny.model(**OTHERS[1]))['pattern'] == [
+        {
+            'type': 'LayerKind',
+            'position': {'type': 'Rotary', 'base': 10_000.0, 'scaling': {'type': 'Unscaled'}},
+            'window': 0,
+        },
+        {'type': 'LayerKind', 'position': {'type': 'NoPE'}, 'window': 4},
+    ]
 
 
 def test_a_models_digest_follows_what_changes_its_results() -> None:
@@ -46,8 +125,10 @@ def test_a_models_digest_follows_what_changes_its_results() -> None:
         tiny.model(dtype='bfloat16'),
         tiny.model(position=Rotary()),
         tiny.model(position=Rotary(scaling=DynamicNTK(2.0, 64))),
+        tiny.model(position=Rotary(dims=4)),
+        tiny.model(position=Rotary(interleaved=True)),
     ]
-    assert len({base, *(digest(plain(other)) for other in others)}) == 5
+    assert len({base, *(digest(plain(other)) for other in others)}) == 7
 
 
 def test_a_type_without_fields_is_told_from_another() -> None:
@@ -77,8 +158,8 @@ def test_the_first_difference_is_named(wanted: object, found: object, expected: 
 
 
 def test_tuples_inside_lists_of_mappings_are_lists() -> None:
-    made = {'panels': ({'title': '', 'curves': ({'record': 'a'}, {'record': 'b'})},)}
-    read = {'panels': [{'title': '', 'curves': [{'record': 'a'}, {'record': 'b'}]}]}
+    made: Any = {'panels': ({'title': '', 'curves': ({'record': 'a'}, {'record': 'b'})},)}
+    read: Any = {'panels': [{'title': '', 'curves': [{'record': 'a'}, {'record': 'b'}]}]}
     assert first_difference(made, read) == ''
     read['panels'][0]['curves'][1]['record'] = 'c'
     assert 'panels is' in first_difference(made, read)

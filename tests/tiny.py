@@ -16,6 +16,9 @@ from nope.model.lam import neutral
 from nope.positions import T5Bias
 from nope.state import Variables, abstract_variables, with_lam
 
+# Compiler options of programs that run once: half the time to compile, the same operations.
+QUICK: dict[str, Any] = {'xla_backend_optimization_level': 0}
+
 # The reference attention compiles fastest and is what the other implementations are held to.
 MODEL = ModelConfig(
     layers=2,
@@ -134,13 +137,18 @@ def counting(batch: int, length: int, seed: int = 0) -> np.ndarray:
 
 def assert_same(actual: Any, expected: Any) -> None:
     """Equal trees, bit for bit."""
-    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    _assert_structure(actual, expected)
     for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b), strict=True)
 
 
 def assert_close(actual: Any, expected: Any, *, rtol: float, atol: float = 0.0) -> None:
     """Trees equal up to rounding."""
-    assert jax.tree.structure(actual) == jax.tree.structure(expected)
+    _assert_structure(actual, expected)
     for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=atol)
+
+
+def _assert_structure(actual: Any, expected: Any) -> None:
+    structure: Any = jax.tree.structure(actual)
+    assert structure == jax.tree.structure(expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,8 @@ class TemperedNoPE(NoPE):
     def __post_init__(self) -> None:
         if self.span < 1:
             raise ValueError(f'model.position.span is {self.span}; it must be at least 1')
+        if not math.isfinite(self.rate):
+            raise ValueError(f'model.position.rate is {self.rate}; it must be finite')
 
     def multiples(self, positions_BT: jax.Array) -> jax.Array:
         """The factor at every position, float32."""

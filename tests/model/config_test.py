@@ -48,7 +48,9 @@ def combinations(count: int) -> list[dict[str, Any]]:
     for _ in range(count):
         changes: dict[str, Any] = {'layers': 3}
         for option in draw.sample(OPTIONS, k=len(OPTIONS)):
-            if draw.random() < 0.5 and not ({'pattern', 'position'} & option.keys() & changes.keys()):
+            if draw.random() < 0.5 and not (
+                {'pattern', 'position'} & option.keys() & changes.keys()
+            ):
                 changes |= option
         if 'pattern' in changes:
             changes.pop('position', None)
@@ -120,7 +122,10 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
         ({'remat': 'some'}, r"model\.remat is 'some'; accepted: none, full, dots"),
         ({'norm': 'batch'}, r"model\.norm is 'batch'; accepted: rms, layer"),
         ({'mlp': 'swiglu'}, r"model\.mlp is 'swiglu'; accepted: gated, plain"),
-        ({'activation': 'tanh'}, r"model\.activation is 'tanh'; accepted: silu, gelu, gelu_tanh, r"),
+        (
+            {'activation': 'tanh'},
+            r"model\.activation is 'tanh'; accepted: silu, gelu, gelu_tanh, r",
+        ),
         ({'init': 'zeros'}, r"model\.init is 'zeros'; accepted: tinyllama, t5"),
         ({'lam_layers': 'some'}, r"model\.lam_layers is 'some'; accepted: all, nope"),
         ({'norm_bias': True}, r"model\.norm_bias is True; only model\.norm='layer' has a bias"),
@@ -149,7 +154,10 @@ ROTARY, NOPE = LayerKind(Rotary()), LayerKind()
         ),
         ({'pattern': (ROTARY,), 'position': TemperedNoPE()}, "'none, tempered', must be left out"),
         ({'pattern': (ROTARY, NOPE), 'window': 4}, "'none, window 4', must be left out"),
-        ({'pattern': (LayerKind(Sinusoidal()), NOPE)}, r"model\.pattern has 'sinusoidal', which is"),
+        (
+            {'pattern': (LayerKind(Sinusoidal()), NOPE)},
+            r"model\.pattern has 'sinusoidal', which is",
+        ),
         ({'pattern': (LayerKind(Learned(9)),)}, r"model\.pattern has 'learned', .* layers cannot"),
         (
             {'pattern': (LayerKind(T5Bias(8, 12)), LayerKind(T5Bias(8, 13)))},

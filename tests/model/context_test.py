@@ -1,6 +1,10 @@
-"""A model whose sequence is split over devices computes what it computes on one."""
+"""A model on a mesh, its sequence or its heads split over devices, computes what it computes on
+one device."""
 
 from __future__ import annotations
+
+import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,31 +12,44 @@ import numpy as np
 import pytest
 
 from nope import sharding
-from nope.model import ModelOutput, apply
-from nope.positions import DynamicNTK, Rotary
+from nope.model import LayerKind, ModelConfig, ModelOutput, apply
+from nope.positions import Alibi, DynamicNTK, Rotary, T5Bias
 from nope.sharding import MeshConfig
+from nope.state import Variables
+from nope.step import block_loss
 from tests import tiny
 
-QUICK = {'xla_backend_optimization_level': 0}
+ROTARY = tiny.model(attention='', position=Rotary(scaling=DynamicNTK(2.0, train_length=8)))
+T5 = tiny.model(attention='', position=T5Bias(buckets=8, max_distance=12))
+BIASES = (LayerKind(T5.position), LayerKind(Alibi(), window=9))
 
 
-def on(
-    mesh: jax.sharding.Mesh, length: int, kv_heads: int, attention: str = ''
-) -> tuple[str, ModelOutput]:
+def on(mesh: jax.sharding.Mesh, config: ModelConfig, length: int) -> tuple[str, ModelOutput]:
     """The model's operations and its output, under `mesh`."""
-    rotary = Rotary(scaling=DynamicNTK(factor=2.0, train_length=8))
-    config = tiny.model(attention=attention, position=rotary, kv_heads=kv_heads)
-    segments_BT = jnp.where(jnp.arange(length) < length // 3, 1, 2)[None].repeat(4, axis=0)
-    arguments = tiny.variables(config), tiny.tokens(4, length), segments_BT
-    whole = sharding.replicated(mesh)
-    arguments = jax.tree.map(lambda x: jax.device_put(np.asarray(x), whole), arguments)
+    segments_BT = np.where(np.arange(length) < length // 3, 1, 2)[None].repeat(4, axis=0)
 
-    def run(variables, tokens_BT, segments_BT) -> ModelOutput:
+    def run(variables: Variables, tokens_BT: jax.Array, segments_BT: jax.Array) -> ModelOutput:
         return apply(config, variables, tokens_BT, segments_BT=segments_BT, entropy=True)
 
+    return compiled(mesh, run, tiny.variables(config), tiny.tokens(4, length), segments_BT)
+
+
+def compiled(mesh: jax.sharding.Mesh, function: Any, *arguments: Any) -> tuple[str, Any]:
+    """The operations and the result of `function` under `mesh`."""
+    whole = sharding.replicated(mesh)
+    arguments = jax.tree.map(lambda x: jax.device_put(np.asarray(x), whole), arguments)
     with sharding.use(mesh):
-        traced = jax.jit(run).trace(*arguments)
-        return str(traced.jaxpr), traced.lower().compile(QUICK)(*arguments)
+        traced = jax.jit(function).trace(*arguments)
+        return str(traced.jaxpr), traced.lower().compile(tiny.QUICK)(*arguments)
+
+
+@functools.cache
+def on_one_device(config: ModelConfig, length: int) -> ModelOutput:
+    return on(tiny.mesh(), config, length)[1]
+
+
+def mesh_of(*shape: int) -> jax.sharding.Mesh:
+    return sharding.make_mesh(MeshConfig(*shape))
 
 
 @pytest.mark.parametrize(
@@ -47,25 +64,44 @@ def on(
 def test_a_split_sequence_goes_around_the_ring(
     shape: tuple[int, ...], length: int, kv_heads: int, rings: bool
 ) -> None:
-    operations, output = on(sharding.make_mesh(MeshConfig(*shape)), length, kv_heads)
-    _, expected = on(tiny.mesh(), length, kv_heads)
-    tiny.assert_close(output, expected, rtol=1e-5, atol=2e-5)
+    config = tiny.model(attention='', position=ROTARY.position, kv_heads=kv_heads)
+    operations, output = on(mesh_of(*shape), config, length)
+    tiny.assert_close(output, on_one_device(config, length), rtol=1e-5, atol=2e-5)
     assert ('ppermute' in operations) == rings
 
 
 @pytest.mark.parametrize('shape', [(2, 2, 2, 1), (8, 1, 1, 1)])
 def test_a_kernel_runs_on_a_mesh(shape: tuple[int, ...]) -> None:
     """Rows (four, also over eight devices) and heads: the compiler could not divide a kernel."""
-    mesh = sharding.make_mesh(MeshConfig(*shape))
-    operations, output = on(mesh, 32, 2, 'pallas_tpu_interpret')
-    _, expected = on(tiny.mesh(), 32, 2)
-    tiny.assert_close(output, expected, rtol=1e-5, atol=2e-5)
+    kernel = tiny.model(attention='pallas_tpu_interpret', position=ROTARY.position)
+    operations, output = on(mesh_of(*shape), kernel, 32)
+    tiny.assert_close(output, on_one_device(ROTARY, 32), rtol=1e-5, atol=2e-5)
     assert 'shard_map' in operations and 'ppermute' not in operations
+
+
+@pytest.mark.parametrize('shape', [(2, 1, 4, 1), (1, 1, 2, 4)], ids=['heads', 'heads, sequence'])
+def test_every_device_has_the_biases_of_its_heads_and_tokens(shape: tuple[int, ...]) -> None:
+    """Also where two devices have a key/value head's queries. Layers are of both kinds."""
+    config = tiny.model(attention='', pattern=BIASES)
+    operations, output = on(mesh_of(*shape), config, 32)
+    tiny.assert_close(output, on_one_device(config, 32), rtol=1e-5, atol=2e-5)
+    assert ('ppermute' in operations) == (shape[3] > 1)
+
+
+def test_the_table_of_biases_gets_its_gradient_from_all_devices() -> None:
+    """And all other parameters theirs."""
+    gradient = jax.value_and_grad(functools.partial(block_loss, T5))
+    variables, blocks = tiny.varied_lam(T5), tiny.tokens(4, 33)
+    _, (loss, found) = compiled(mesh_of(1, 1, 2, 4), gradient, variables, blocks)
+    _, (loss_expected, expected) = compiled(tiny.mesh(), gradient, variables, blocks)
+    np.testing.assert_allclose(loss, loss_expected, rtol=1e-6)
+    tiny.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    assert np.all(np.abs(expected['params']['position']) > 1e-5)
 
 
 def test_without_a_mesh_nothing_is_split() -> None:
     config = tiny.model(attention='')
-    arguments = tiny.variables(config), tiny.tokens(2, 9)
+    arguments = tiny.variables(config), jnp.asarray(tiny.tokens(2, 9))
     operations = jax.make_jaxpr(lambda v, t: apply(config, v, t).hidden)(*arguments)
     assert 'ppermute' not in str(operations)
     assert operations.out_avals[0].shape == (2, 9, config.width)

@@ -13,7 +13,6 @@ import pytest
 from nope.model import ModelConfig, layers
 from nope.state import Variables
 from tests import tiny
-from tests.model.programs import QUICK
 
 X_BTD = np.random.default_rng(0).normal(size=(2, 7, 32)).astype(np.float32)
 
@@ -25,8 +24,8 @@ ACTIVATIONS = {
 }
 
 
-@functools.partial(jax.jit, static_argnums=0, compiler_options=QUICK)
-def applied(module: nn.Module, params: Variables, x_BTD: Any) -> jax.Array:
+@functools.partial(jax.jit, static_argnums=0, compiler_options=tiny.QUICK)
+def applied(module: nn.Module, params: Variables, x_BTD: Any) -> Any:
     return module.apply({'params': params}, x_BTD)
 
 

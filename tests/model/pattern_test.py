@@ -20,7 +20,7 @@ from nope.model.transformer import Block
 from nope.positions import Alibi, NoPE, Position, Rotary, T5Bias
 from nope.state import Variables, lam_of, with_lam
 from tests import tiny
-from tests.model.programs import QUICK, T, influence, loss_and_gradients, run
+from tests.model.programs import T, influence, loss_and_gradients, run
 
 ALTERNATING = (LayerKind(Rotary(), window=4), LayerKind(NoPE()))
 THREE = (LayerKind(T5Bias(8, 12)), LayerKind(Alibi(), window=5), LayerKind(Rotary(dims=4)))
@@ -35,7 +35,8 @@ def composed(config: ModelConfig, variables: Variables, tokens: jax.Array) -> Mo
         jnp.float32(tokens.shape[1]),
         params.get('position'),
     )
-    x_BTD, entropies = jnp.take(params['embedding'], tokens, axis=0), []
+    x_BTD: Any = jnp.take(params['embedding'], tokens, axis=0)
+    entropies: list[Any] = []
     for layer in range(config.layers):
         kind = config.pattern[layer % len(config.pattern)]
         block = Block(tiny.model(position=kind.position, window=kind.window), entropy=True)
@@ -45,11 +46,11 @@ def composed(config: ModelConfig, variables: Variables, tokens: jax.Array) -> Mo
         )
         entropies.append(entropy_BNT)
     norm = Norm(config, centred=False, biased=False)
-    hidden_BTD = norm.apply({'params': params['final_norm']}, x_BTD)
+    hidden_BTD: Any = norm.apply({'params': params['final_norm']}, x_BTD)
     return ModelOutput(hidden_BTD, params['head'], jnp.stack(entropies))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1), compiler_options=QUICK)
+@functools.partial(jax.jit, static_argnums=(0, 1), compiler_options=tiny.QUICK)
 def with_gradients(model: Any, config: ModelConfig, variables: Variables, blocks: Any) -> tuple:
     """The model's output, and the gradients of its loss and entropy in all its variables."""
 
@@ -80,7 +81,9 @@ def expected(pattern: tuple[LayerKind, ...]) -> tuple:
         (ALTERNATING, 'dots', 0),
         (THREE, 'none', 1),
     ],
-    ids=lambda value: 'alternating' if value == ALTERNATING else 'three' if value == THREE else None,
+    ids=lambda value: (
+        'alternating' if value == ALTERNATING else 'three' if value == THREE else None
+    ),
 )
 def test_every_layer_is_of_its_own_kind(
     pattern: tuple[LayerKind, ...], remat: str, unroll: int
@@ -89,16 +92,6 @@ def test_every_layer_is_of_its_own_kind(
     config = tiny.model(layers=3, pattern=pattern, remat=remat, unroll=unroll)
     found = with_gradients(modelled, config, tiny.varied_lam(config), tiny.tokens(2, T + 1))
     tiny.assert_close(found, expected(pattern), rtol=1e-5, atol=1e-6)
-
-
-def test_the_order_of_the_pattern_matters() -> None:
-    """The comparison above would not see layers that are all alike."""
-    variables, tokens = tiny.variables(), tiny.tokens(2, T)
-    hidden = [
-        run(tiny.model(pattern=pattern), variables, tokens).hidden
-        for pattern in (ALTERNATING, ALTERNATING[::-1])
-    ]
-    assert np.abs(hidden[0] - hidden[1]).max() > 1e-3
 
 
 def test_a_pattern_of_one_kind_is_the_model_without_a_pattern() -> None:
@@ -139,10 +132,12 @@ def test_another_encoding_takes_the_place_of_those_there_are() -> None:
 # Windows
 
 
-@pytest.mark.parametrize('position', [NoPE(), Rotary(), Alibi(), T5Bias(8, 12)], ids=lambda p: p.describe())
+@pytest.mark.parametrize(
+    'position', [NoPE(), Rotary(), Alibi(), T5Bias(8, 12)], ids=lambda p: p.describe()
+)
 def test_a_layer_sees_its_window_alone(position: Position) -> None:
     """Itself and the three tokens before it."""
-    change_ST = influence(tiny.model(layers=1, position=position, window=4))
+    change_ST, _ = influence(tiny.model(layers=1, position=position, window=4))
     s, t = np.meshgrid(np.arange(T), np.arange(T), indexing='ij')
     visible_ST = (t - s >= 0) & (t - s < 4)
     np.testing.assert_array_equal(change_ST[~visible_ST], 0)
@@ -159,8 +154,8 @@ def test_a_window_over_all_tokens_is_none() -> None:
 
 
 def test_lambda_of_layers_with_positions_is_inert() -> None:
-    """Whatever its coefficients: outputs bit for bit, its gradient exactly 0. It is as if it were
-    1, and that of the other layers acts."""
+    """Whatever its coefficients: the loss and all gradients bit for bit, its own exactly 0. That of
+    the other layers acts."""
     config = tiny.model(pattern=ALTERNATING, lam_layers='nope')
     variables, blocks = tiny.variables(), tiny.tokens(2, T + 1)
     ones, varied = np.ones(4, np.float32), np.array([0.5, 1.3, 1.7, 2.0], np.float32)
@@ -173,11 +168,6 @@ def test_lambda_of_layers_with_positions_is_inert() -> None:
     np.testing.assert_array_equal(lam_of(gradients)[0], 0)
     assert np.all(np.abs(lam_of(gradients)[1]) > 1e-6)
     assert abs(outputs(ones, varied)[0] - outputs(ones, ones)[0]) > 1e-4
-    everywhere = dataclasses.replace(config, lam_layers='all')
-    tiny.assert_same(
-        run(config, with_lam(variables, jnp.stack([varied, varied])), blocks[:, :-1]),
-        run(everywhere, with_lam(variables, jnp.stack([ones, varied])), blocks[:, :-1]),
-    )
 
 
 def test_multiples_are_one_where_lambda_does_not_act() -> None:

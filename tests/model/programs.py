@@ -13,12 +13,10 @@ from nope.state import Variables
 from nope.step import block_loss
 from tests import tiny
 
-# Programs that run once: half the time to compile, the same operations.
-QUICK = {'xla_backend_optimization_level': 0}
 T = 12
 
 
-@functools.partial(jax.jit, static_argnames=('config', 'entropy'), compiler_options=QUICK)
+@functools.partial(jax.jit, static_argnames=('config', 'entropy'), compiler_options=tiny.QUICK)
 def run(
     config: ModelConfig,
     variables: Variables,
@@ -39,16 +37,19 @@ def run(
     )
 
 
-@functools.partial(jax.jit, static_argnums=0, compiler_options=QUICK)
+@functools.partial(jax.jit, static_argnums=0, compiler_options=tiny.QUICK)
 def loss_and_gradients(config: ModelConfig, variables: Variables, blocks: Any) -> tuple:
     return jax.value_and_grad(lambda v: block_loss(config, v, blocks))(variables)
 
 
-def influence(config: ModelConfig) -> np.ndarray:
-    """[S, T]: by how much the output at t changes when token s is another one."""
-    tokens = tiny.tokens(1, T).repeat(T + 1, axis=0)
-    changed = np.arange(T)
-    tokens[changed, changed] = (tokens[changed, changed] + 1) % config.vocab_size
-    hidden = run(config, tiny.variables(config), tokens, entropy=False).hidden
+def influence(config: ModelConfig) -> tuple[np.ndarray, np.ndarray]:
+    """By how much outputs change: [S, T], that at t when token s is another one, and [T], that at t
+    when the tokens but the last are permuted."""
+    tokens = tiny.tokens(1, T).repeat(T + 2, axis=0)
+    at = np.arange(T)
+    tokens[at, at] = (tokens[at, at] + 1) % config.vocab_size
+    tokens[T, :-1] = np.random.default_rng(1).permutation(tokens[T, :-1])
+    hidden = np.asarray(run(config, tiny.variables(config), tokens, entropy=False).hidden)
     assert np.all(np.isfinite(hidden))
-    return np.abs(np.asarray(hidden[:T] - hidden[T])).max(axis=-1)
+    change = np.abs(hidden[:-1] - hidden[-1]).max(axis=-1)
+    return change[:T], change[T]

@@ -28,8 +28,8 @@ from nope.positions import (
     Unscaled,
     Yarn,
 )
+from tests import tiny
 
-QUICK = {'xla_backend_optimization_level': 0}
 TRAIN_LENGTH = 16
 
 SCALINGS: dict[str, Scaling] = {
@@ -54,7 +54,7 @@ ENCODINGS: dict[str, Position] = {
 }
 
 
-@functools.partial(jax.jit, static_argnums=0, compiler_options=QUICK)
+@functools.partial(jax.jit, static_argnums=0, compiler_options=tiny.QUICK)
 def encode(
     position: Position,
     q_BTNH: Any,

@@ -58,6 +58,16 @@ def test_yarn(name: str, expected: dict[str, Any]) -> None:
     assert multiplier == pytest.approx(expected['logit_multiplier'], rel=vectors.RTOL)
 
 
+@pytest.mark.parametrize(
+    ('name', 'expected'), vectors.entries('uniform_fit', starting_with='yarn_like')
+)
+def test_logits_grow_with_the_square_of_the_logarithm(
+    name: str, expected: dict[str, float]
+) -> None:
+    found = [logits_over_plain(Yarn(float(times), L), L) for times in expected]
+    np.testing.assert_allclose(found, list(expected.values()), rtol=vectors.RTOL)
+
+
 @pytest.mark.parametrize('expected', vectors.whole('yarn_truncate_false_s4'))
 def test_a_ramp_that_ends_between_dimensions(expected: list[float]) -> None:
     scaling = Yarn(4.0, L, truncate=False)
