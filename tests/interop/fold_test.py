@@ -51,9 +51,7 @@ def test_a_lambda_that_follows_the_length_is_folded_for_one_length() -> None:
     coefficients = np.full((config.layers, config.heads), 0.7, np.float32)
     variables = with_lam(tiny.variables(config), jax.numpy.asarray(coefficients))
     plain, folded = fold(config, variables, 12)
-    np.testing.assert_allclose(
-        output(plain, folded), output(config, variables), rtol=0, atol=2e-5
-    )
+    np.testing.assert_allclose(output(plain, folded), output(config, variables), rtol=0, atol=2e-5)
     assert np.abs(output(plain, folded, 9) - output(config, variables, 9)).max() > 1e-3
     same, untouched = fold(config, variables, 6)  # the training length
     np.testing.assert_array_equal(
