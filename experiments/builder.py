@@ -90,7 +90,7 @@ class Builder:
     def _init(self, name: str, entry: dict[str, Any]) -> Source:
         """What a run starts from: another run, or a model of another library."""
         if imports.is_import(entry['init']):
-            return self._import(name, {'init': entry['init']})
+            return self._import(name, {k: entry[k] for k in ('init', 'nope') if k in entry})
         return self.run(entry['init'], f'runs.{name}.init')
 
     def _import(self, name: str, entry: dict[str, Any]) -> ImportSpec:

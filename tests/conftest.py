@@ -6,6 +6,7 @@ JAX_PLATFORMS chooses another platform.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pathlib
 from collections.abc import Iterator
@@ -20,6 +21,18 @@ if not os.environ.get('JAX_PLATFORMS'):
 # Where no dtype is promoted in silence. Not where optimizers run: the schedules of optax divide
 # an integer step by a Python float.
 STRICT_DTYPES = ('attention', 'evals', 'positions')
+
+# Comparisons with other libraries are left out where these are not installed. With NOPE_PARITY, as
+# tools/test sets it, that is an error when they are collected.
+PEERS = ('safetensors', 'torch', 'transformers')
+MISSING = [name for name in PEERS if importlib.util.find_spec(name) is None]
+COMPARISONS = ['interop/parity_test.py', 'experiments/extend_test.py']
+collect_ignore = COMPARISONS if MISSING and not os.environ.get('NOPE_PARITY') else []
+
+
+def pytest_report_header() -> list[str]:
+    left_out = ', '.join(collect_ignore)
+    return [f'without {", ".join(MISSING)}: {left_out} left out'] if left_out else []
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,6 @@ copies of numpy arrays, so a round trip is exact.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -100,8 +99,3 @@ def matrix(name: str, path: tuple[str, ...], layer: int | None, out: int, inputs
 def vector(name: str, path: tuple[str, ...], layer: int | None, size: int) -> Tensor:
     """A vector, such as a norm's weight."""
     return Tensor(name, (size,), (Part(path, layer),), SAME)
-
-
-def size(tensor: Tensor) -> int:
-    """Numbers in a tensor."""
-    return math.prod(tensor.shape)

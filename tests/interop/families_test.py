@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from nope.interop.families import FAMILIES, Described, Family, family_of, writer_of
-from nope.interop.mapping import Tensor, size
+from nope.interop.mapping import Tensor
 from nope.model import LayerKind, ModelConfig
 from nope.positions import (
     Alibi,
@@ -156,7 +156,7 @@ def test_tensors_hold_every_parameter_once(family: str, config: ModelConfig) -> 
         for layer in (range(config.layers) if path[0] == 'layers' else [None])
     ]
     assert sorted(found, key=str) == sorted(expected, key=str)
-    assert sum(size(tensor) for tensor in tensors) == config.parameters
+    assert sum(math.prod(tensor.shape) for tensor in tensors) == config.parameters
 
 
 @pytest.mark.parametrize('dtype', [np.float32, ml_dtypes.bfloat16], ids=['float32', 'bfloat16'])
@@ -412,7 +412,7 @@ def test_published_sizes(
     }
     tensors = family_of(config, names).tensors(model, names)
     assert by_name(tensors) == expected
-    assert model.parameters == sum(size(tensor) for tensor in tensors) == parameters
+    assert model.parameters == sum(math.prod(tensor.shape) for tensor in tensors) == parameters
 
 
 def test_published_models_are_what_they_are() -> None:
