@@ -61,7 +61,7 @@ def paths(config: dict[str, Any]) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize('family', MODELS)
 @settings(
-    max_examples=250,
+    max_examples=150,
     deadline=None,
     database=None,
     derandomize=True,
