@@ -1,7 +1,7 @@
 """Model shapes of the three sizes."""
 
 NOPE = {'kind': 'none'}
-ROTARY = {'kind': 'rotary', 'base': 10_000.0}
+ROTARY = {'kind': 'rotary'}  # base 10,000, or that of the model it is for
 ALIBI = {'kind': 'alibi'}
 DYNAMIC_NTK = {**ROTARY, 'scaling': {'kind': 'dynamic_ntk', 'factor': 2.0}}
 

@@ -18,6 +18,7 @@ from experiments.spec import (
     RunSpec,
     Source,
     Windows,
+    check_same_table,
 )
 from nope.interop import Export, check_export
 from nope.interop.fold import check_foldable
@@ -35,7 +36,7 @@ class Builder:
     def __init__(self, config: dict[str, Any], seed: int) -> None:
         self._config = config
         self._seed = seed
-        self._imported = imports.Imported(config['runs'])
+        self._imported = imports.Imported(config['runs'], shapeless='layers' not in config['model'])
         tokenizer = config['data']['tokenizer'] or self._imported.tokenizer()
         self._data = sections.data_config(config['data'] | {'tokenizer': tokenizer})
         length = config['train']['length'] or self._imported.train_length()
@@ -60,7 +61,7 @@ class Builder:
             raise ValueError(
                 f'runs.{name}.{later[0]} needs runs.{name}.init, the run or model it starts from'
             )
-        if entry.get('init') or 'nope' in entry:
+        if entry.get('init') or entry.get('nope'):
             return self._import(name, entry)
         return self._pretraining(name, entry)
 
@@ -122,7 +123,7 @@ class Builder:
         model = init.model
         if 'position' in changes:
             field = f'{where}.model.position'
-            model = model.with_position(from_section(changes['position'], self._length, field))
+            model = model.with_position(self._position(changes['position'], model, field))
         section = self._section('finetune', entry, where)
         steps = sections.at_least('finetune.steps', section['steps'], 1)
         return RunSpec(
@@ -226,7 +227,7 @@ class Builder:
             section = self._section('grid', entry, where)
             windows = self._windows(self._length_of(entry, where), section)
             return GridSpec(run, windows, sections.grid(section), step)
-        position = self._position_override(entry.get('position'), where)
+        position = self._position_override(entry, run, where)
         section = self._section('evaluation', entry, where)
         windows = self._windows(self._length_of(entry, where), section)
         self._check_reach(run, position, windows, where)
@@ -245,7 +246,7 @@ class Builder:
                 GridSpec(run, self._windows(n, section, max(lengths)), sections.grid(section))
                 for n in lengths
             )
-        position = self._position_override(entry.get('position'), where)
+        position = self._position_override(entry, run, where)
         self._check_reach(run, position, windows, where)
         return LengthsSpec(run, windows, lengths, scales, position)
 
@@ -254,6 +255,7 @@ class Builder:
     ) -> None:
         """ValueError where the windows are longer than the position encoding is defined for."""
         model = run.model if position is None else run.model.with_position(position)
+        check_same_table(model, run.model)
         if model.longest is not None and windows.length > model.longest:
             raise ValueError(
                 f'{where}: windows of {windows.length} tokens; {model.describe_position()} '
@@ -280,12 +282,14 @@ class Builder:
             raise ValueError(f'{field} is {name!r}, which is not an eval of kind "scale_grid"')
         return spec
 
-    def _position_override(self, position: dict[str, Any] | None, where: str) -> Position | None:
-        if position is None:
+    def _position_override(self, entry: dict[str, Any], run: Source, where: str) -> Position | None:
+        if 'position' not in entry:
             return None
-        own = self._config['model'].get('position', {'kind': 'none'})
-        merged = sections.changed_position(own, position)
-        return from_section(merged, self._length, f'{where}.position')
+        return self._position(entry['position'], run.model, f'{where}.position')
+
+    def _position(self, section: dict[str, Any], model: ModelConfig, field: str) -> Position:
+        """Another encoding for a model that has one; see `sections.position_for`."""
+        return sections.position_for(section, model, self._length, field)
 
     # Exports
 
@@ -300,10 +304,12 @@ class Builder:
         length = None
         if entry.get('target'):
             length = self._share(entry['target'], entry.get('share', 1.0), where)
+        elif isinstance(run, RunSpec) and run.fine_tunes:
+            length = run.train.block
         dtype = entry.get('dtype') or imports.dtype_of(run)
         export = Export(entry.get('lam', 'fold'), length, dtype)
         check_export(run.model, export)
-        if run.searches and export.lam == 'fold':  # not after the search, which takes hours
+        if run.searched and export.lam == 'fold':  # not after the search, which takes hours
             check_foldable(run.model, length)
         return ExportSpec(name, run, export)
 

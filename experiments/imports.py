@@ -14,7 +14,7 @@ from experiments.spec import ImportSpec, Source
 from nope import data, interop
 from nope.data import DataConfig
 from nope.interop import Described, Directory
-from nope.positions import from_section
+from nope.positions import NoPE, Position
 
 PREFIX = 'hf:'
 # What a config may say of an imported model; all else stands in its directory.
@@ -53,9 +53,12 @@ def _opened(path: str) -> Opened:
 class Imported:
     """The directories that the runs of a config name, and what they share."""
 
-    def __init__(self, runs: Mapping[str, Any]) -> None:
+    def __init__(self, runs: Mapping[str, Any], *, shapeless: bool) -> None:
+        """shapeless: the config has no shape to train a model of, so that every run that starts
+        from no other has to be imported."""
         for name, entry in runs.items():
-            if 'nope' in entry:  # says something of a checkpoint, so there has to be one
+            first = 'search' not in entry and 'finetune' not in entry
+            if (shapeless and first) or entry.get('nope'):
                 check_init(entry.get('init', ''), f'runs.{name}')
         inits = (str(entry.get('init', '')) for entry in runs.values())
         self._inits = sorted({init for init in inits if is_import(init)})
@@ -117,8 +120,13 @@ def import_spec(
             )
     directory, fingerprint, described = opened
     if 'position' in changes:
-        position = from_section(changes['position'], train_length, f'{where}.position')
+        position = sections.position_for(
+            changes['position'], described.model, train_length, f'{where}.position'
+        )
+        _check_position(position, described, f'{where}.position', directory)
         described = interop.describe(directory, position=position)
+    elif section.get('position') == {'kind': 'none'} and not any(described.model.without_position):
+        _say_position(described.model.describe_position(), where, str(directory.path))
     _check_tokenizer(data, described, directory)
     _warn_of_length(described, train_length, directory)
     free = sections.MODEL_DEFAULTS | dict(section) | dict(changes)
@@ -144,6 +152,28 @@ def dtype_of(run: Source) -> str:
             return source.dtype
         source = source.init
     return 'float32'
+
+
+def _check_position(
+    position: Position, described: Described, field: str, directory: Directory
+) -> None:
+    """ValueError for an encoding that the weights were not made for."""
+    kinds = {type(kind.position) for kind in described.model.kinds}
+    if not isinstance(position, NoPE) and type(position) not in kinds:
+        raise ValueError(
+            f'{field} is {position.describe()}; the model in {directory.path} has '
+            f'{described.model.describe_position()}'
+        )
+
+
+@functools.lru_cache(maxsize=8)
+def _say_position(found: str, where: str, path: str) -> None:
+    log.warning(
+        '%s: the model in %s has %s positions; where it was trained without them, set nope=True',
+        where.removesuffix('.model'),
+        path,
+        found,
+    )
 
 
 def _check_tokenizer(config: DataConfig, described: Described, directory: Directory) -> None:

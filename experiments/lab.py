@@ -34,6 +34,8 @@ from nope.checkpoint import Checkpoints
 from nope.evals import lengths, positions, scale_grid
 from nope.files import exclusive, read_json, write_json
 from nope.identity import first_difference
+from nope.interop import CheckpointFileError
+from nope.interop.fold import is_neutral
 from nope.model import ModelConfig
 from nope.model.lam import neutral
 from nope.records import Records
@@ -149,6 +151,8 @@ class Lab:
     def _variables(self, spec: Source, step: int | None) -> Variables:
         if isinstance(spec, ImportSpec):
             directory = interop.open_directory(pathlib.Path(spec.path))
+            if interop.fingerprint(directory) != spec.fingerprint:
+                raise CheckpointFileError(f'{spec.path} has changed since this command began')
             log.info('reading %d tensors from %s', len(directory.tensors), spec.path)
             return interop.load(directory, spec.model, self._mesh, progress=self._bar('import'))
         folder = self.ensure_run(spec)
@@ -159,7 +163,7 @@ class Lab:
             keep=self._compute.keep,
             permanent=spec.train.keep_steps,
         ) as checkpoints:
-            if spec.init is None or not spec.searches:
+            if spec.init is None or not spec.searches or not self.finished(spec.init):
                 return checkpoints.restore_variables(target, step)
             # The rest is what the search began from, and is in memory but once.
             found = checkpoints.restore_variables({'lam': target['lam']}, step)
@@ -292,17 +296,21 @@ class Lab:
     ) -> tuple[Records, dict[str, Any]]:
         blocks, facts = self.blocks(spec.run, spec.windows)
         model = spec.model
+        variables = self._scaled(spec.run, spec.step, scale)
+        own = '1' if is_neutral(model, variables, spec.windows.length) else 'HeadScale, as read'
+        if isinstance(spec.run, RunSpec) and spec.run.searches:
+            own = _searched(spec.run)
         found = positions.run(
             model,
-            self._scaled(spec.run, spec.step, scale),
+            variables,
             blocks,
             progress=self._bar('loss and entropy'),
             **self._execution(spec.windows),
         )
         facts |= {
             'position': model.describe_position(),
-            'scale_value': 1.0 if scale is None and not spec.run.searches else scale,
-            'scale': f'{scale:g}' if scale is not None else _searched(spec.run),
+            'scale_value': 1.0 if scale is None and own == '1' else scale,
+            'scale': f'{scale:g}' if scale is not None else own,
         }
         return found, facts
 
@@ -397,8 +405,6 @@ def describe_model(model: ModelConfig) -> str:
     )
 
 
-def _searched(run: Source) -> str:
-    if isinstance(run, ImportSpec) or not run.searches:
-        return '1'
+def _searched(run: RunSpec) -> str:
     name = {'Constant': 'HeadScale', 'LogLength': 'log-length'}[type(run.model.lam).__name__]
     return f'{name} at {run.train.block}'

@@ -26,8 +26,8 @@ class Plan:
         return '\n'.join([*lines, f'  {self.finished} finished pieces are used as they are'])
 
 
-def make_plan(lab: Lab, evals: Iterable[EvalSpec]) -> Plan:
-    """Walks what the evaluations need and asks the lab what of it is there."""
+def make_plan(lab: Lab, wanted: Iterable[Source | EvalSpec]) -> Plan:
+    """Walks what evaluations and exported runs need and asks the lab what of it is there."""
     there: dict[RunSpec | EvalSpec, bool] = {}
 
     def visit(spec: Source | EvalSpec) -> None:
@@ -38,7 +38,7 @@ def make_plan(lab: Lab, evals: Iterable[EvalSpec]) -> Plan:
             visit(part)
         there[spec] = done
 
-    for spec in evals:
+    for spec in wanted:
         visit(spec)
     missing = [spec for spec, done in there.items() if not done]
     return Plan(

@@ -34,6 +34,7 @@ from experiments.spec import eval_slug
 from experiments.workspace import Workspace, check_claim, claim
 from nope.checkpoint import CheckpointError
 from nope.identity import execution_fields
+from nope.interop import CheckpointFileError
 from nope.model import ModelConfig
 from nope.train import Interrupted, TrainingDiverged
 
@@ -61,30 +62,25 @@ def main(argv: Sequence[str]) -> int:
         figure, config = workspace.figure(experiment.name), scientific(CONFIG.value.to_dict())
         check_claim(figure, config)
         lab = Lab(workspace, experiment.compute, experiment.batch_tokens, stop.requested)
-        plan = make_plan(lab, experiment.evals.values())
+        unwritten = [e.run for e in experiment.exports if not lab.exported(e)]
+        plan = make_plan(lab, [*experiment.evals.values(), *unwritten])
         log.info('%s', plan.describe())
         prepare(lab, plan)
-        for export in experiment.exports:
-            lab.exported(export)
         claim(figure, config)  # only now: what cannot be made takes no name
     except (ValueError, FileNotFoundError, CheckpointError) as error:
         return _bad_input(error)
     try:
         make_records(lab, experiment)
+        sources = {n: workspace.records(eval_slug(spec)) for n, spec in experiment.evals.items()}
+        draw.write_inputs(figure, experiment.name, experiment.figure, sources)
+        print(draw.draw(figure))
+        write_exports(lab, experiment)
     except Interrupted as error:
         print(f'{error}. The same command goes on from here.', file=sys.stderr)
         return STOPPED
-    except (TrainingDiverged, CheckpointError) as error:
+    except (TrainingDiverged, CheckpointError, CheckpointFileError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 1
-    sources = {name: workspace.records(eval_slug(spec)) for name, spec in experiment.evals.items()}
-    draw.write_inputs(figure, experiment.name, experiment.figure, sources)
-    print(draw.draw(figure))
-    for export in experiment.exports:
-        if jax.process_count() > 1:
-            log.info('%s: write it with tools/export_hf.py on one machine', export.slug())
-            continue
-        print(lab.ensure_export(export))
     return 0
 
 
@@ -100,6 +96,15 @@ def make_records(lab: Lab, experiment: Experiment) -> None:
     """Every evaluation of the experiment, with the runs below it."""
     for spec in experiment.evals.values():
         lab.ensure_records(spec)
+
+
+def write_exports(lab: Lab, experiment: Experiment) -> None:
+    """Models for other libraries, by one process only: it has to have the whole of them."""
+    for export in experiment.exports:
+        if jax.process_count() > 1:
+            log.info('%s: write it with tools/export_hf.py on one machine', export.slug())
+        else:
+            print(lab.ensure_export(export))
 
 
 def scientific(config: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from nope.evals.scale_grid import Grid
 from nope.model import ModelConfig
 from nope.model.lam import FORMS, Constant, Form, LogLength
 from nope.optim import OptimizerConfig
+from nope.positions import Position, Rotary, from_section
 from nope.sharding import MeshConfig
 from nope.train import Compute
 
@@ -36,6 +37,20 @@ def model_config(fields: Mapping[str, Any]) -> ModelConfig:
     model = ModelConfig(**{**fields, 'lam_layers': 'all'})
     some = any(model.without_position) and not all(model.without_position)
     return dataclasses.replace(model, lam_layers='nope') if some else model
+
+
+def position_for(
+    section: Mapping[str, Any], model: ModelConfig, train_length: int, field: str
+) -> Position:
+    """Another position encoding for a trained model. Of a rotary one for a rotary model, fields
+    that the section leaves out stay the model's own: its base above all."""
+    rotary = (kind.position for kind in model.kinds if isinstance(kind.position, Rotary))
+    own = next(rotary, None)
+    if own is None or section.get('kind', 'rotary') != 'rotary':
+        return from_section(section, train_length, field)
+    made = from_section({'kind': 'rotary', **section}, train_length, field)
+    given = {name: getattr(made, name) for name in section if name != 'kind'}
+    return dataclasses.replace(own, **given)
 
 
 def form(name: str, train_length: int) -> Form:

@@ -17,7 +17,7 @@ from nope import data
 from nope.data import DataConfig
 from nope.evals.scale_grid import Grid
 from nope.identity import added_later, digest, execution_fields, plain
-from nope.interop import Described, Export
+from nope.interop import Described, Export, tokenizer_in
 from nope.model import ModelConfig
 from nope.model.lam import Constant
 from nope.positions import Position
@@ -61,7 +61,7 @@ class ImportSpec:
     seed: int
     train_length: int
     dtype: str
-    searches = False
+    searches = searched = False
     init = None
 
     @property
@@ -112,6 +112,11 @@ class RunSpec:
     @property
     def searches(self) -> bool:
         return self.train.optimizer.trains == 'lam'
+
+    @property
+    def searched(self) -> bool:
+        """Whether lambda was searched, here or in what it starts from."""
+        return self.searches or (self.init is not None and self.init.searched)
 
     @property
     def fine_tunes(self) -> bool:
@@ -213,7 +218,8 @@ class ExportSpec:
         source: Source | None = self.run
         while source is not None:
             if isinstance(source, ImportSpec):
-                return source.path
+                own = tokenizer_in(pathlib.Path(source.path))
+                return source.path if own == self.run.data.tokenizer else self.run.data.tokenizer
             source = source.init
         return self.run.data.tokenizer
 
@@ -276,8 +282,18 @@ def _slugged(model: ModelConfig) -> str:
     return '-'.join(dict.fromkeys(names)).lower().replace(' ', '-')
 
 
+def check_same_table(model: ModelConfig, init: ModelConfig) -> None:
+    """ValueError where a model would need another learned table of positions than it has."""
+    if model.table != init.table:
+        raise ValueError(
+            f'{model.describe_position()} positions and those it was trained with, '
+            f'{init.describe_position()}, differ in a learned table, which cannot be exchanged'
+        )
+
+
 def _check_same_model(model: ModelConfig, init: ModelConfig) -> None:
     """A later run may have another lambda and other position encodings, nothing else."""
+    check_same_table(model, init)
     free = {'position', 'pattern', 'window', 'lam', 'lam_layers', 'dtype', 'vocab_size'}
     for field in dataclasses.fields(ModelConfig):
         name = field.name

@@ -43,14 +43,22 @@ def _run(options: argparse.Namespace) -> None:
         )
         for length in lengths
     }
-    for export in wanted.values():
+    for path, export in wanted.items():
         check_export(found.described.model, export)
+        if path.exists():
+            raise ValueError(f'{path} is there already; nothing was written')
     tokenizer = options.tokenizer or _tokenizer(found)
+    if not tokenizer:
+        print('no tokenizer is written: name one with --tokenizer', file=sys.stderr)
     described = found.described
     if tokenizer == 'bytes' or pathlib.Path(tokenizer).is_file():
         marks = load_tokenizer(tokenizer)
         described = described._replace(bos=marks.bos_id, eos=marks.eos_id)
-    origin = {'run': options.run.resolve().name, 'spec': dict(found.spec)}
+    origin = {
+        'run': options.run.resolve().name,
+        'step': options.step,
+        'spec': dict(found.spec),
+    }
     for path, export in wanted.items():
         save(
             path,

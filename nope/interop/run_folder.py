@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -35,14 +36,19 @@ class SavedModel(NamedTuple):
 
 
 def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> SavedModel:
-    """The model of a finished run, at its last checkpoint or at `step`.
+    """The model of a finished run at its last checkpoint, or of any run at `step`.
 
-    ValueError where the folder holds no run, or one that this version cannot read;
+    ValueError where the folder holds no run, one that is not finished (without a step), or one
+    that this version cannot read;
     `nope.checkpoint.CheckpointError` where its checkpoint is damaged or missing.
     """
     spec = read_json(folder / 'spec.json')
     if spec is None or not (folder / 'checkpoints').is_dir():
         raise ValueError(f'{folder} is no run folder: it needs spec.json and checkpoints')
+    if step is None and not (folder / 'done.json').exists():
+        raise ValueError(
+            f'{folder} is not finished; start its command again, or name the step of a checkpoint'
+        )
     try:
         model = rebuild(spec['model'], _TYPES)
         train_length = int(spec['train_length'])
@@ -50,8 +56,17 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
         raise ValueError(f'{folder / "spec.json"} describes no model we know: {error}') from error
     with Checkpoints(folder / 'checkpoints', spec) as checkpoints:
         variables = checkpoints.restore_variables(abstract_variables(model, mesh), step)
-    dtype = str(spec.get('dtype', 'float32'))
-    return SavedModel(Described(model, train_length, dtype), variables, spec)
+    return SavedModel(Described(model, train_length, _dtype(spec)), variables, spec)
+
+
+def _dtype(spec: Mapping[str, Any]) -> str:
+    """The dtype that the weights came in, where they were imported; else float32."""
+    source: Mapping[str, Any] | None = spec
+    while source:
+        if 'dtype' in source:
+            return str(source['dtype'])
+        source = source.get('init')
+    return 'float32'
 
 
 def write_run(
@@ -74,9 +89,11 @@ def write_run(
         'dtype': described.dtype,
         'origin': dict(origin),
     }
-    write_json(folder / 'spec.json', spec)
+    partial = folder.absolute().with_name(f'{folder.name}.partial-{os.getpid()}')
+    write_json(partial / 'spec.json', spec)
     nothing = jax.device_put(jnp.zeros((), jnp.int32), replicated(mesh))
     state = TrainState(nothing, variables, opt_state={'none': nothing})
-    with Checkpoints(folder / 'checkpoints', spec) as checkpoints:
+    with Checkpoints(partial / 'checkpoints', spec) as checkpoints:
         checkpoints.save(state, {'consumed': 0})
-    write_json(folder / 'done.json', {'steps': 0, 'seconds': 0})
+    write_json(partial / 'done.json', {'steps': 0, 'seconds': 0})
+    partial.rename(folder)

@@ -93,6 +93,7 @@ def save(
     Tensors leave the devices one at a time, all of them to this process. ValueError as
     `check_export`, and where QK-norm meets a lambda that is not neutral.
     """
+    path = path.absolute()
     check_export(described.model, export)
     if jax.process_count() > 1:
         raise ValueError(
@@ -137,10 +138,11 @@ def _write(
             planned[tensor.name] = (np.dtype(np.float32), tensor.shape)
 
     def array(name: str) -> np.ndarray:
-        return _array(tensors[name], variables, scaled, planned[name][0])
+        return _array(folder, tensors[name], variables, scaled, planned[name][0])
 
     checksums = _write_shards(folder, planned, array, export.shard_bytes)
-    context = max(export.length or 0, described.train_length or 0) or None
+    longer = 0 if export.lam == 'none' else export.length or 0
+    context = max(longer, described.train_length or 0) or None
     facts = described._replace(model=model, train_length=context, dtype=export.dtype)
     write_json(folder / 'config.json', family.write_config(model, facts))
     if tokenizer is not None:
@@ -177,7 +179,11 @@ def _scale_params(model: ModelConfig, names: list[str]) -> list[Tensor]:
 
 
 def _array(
-    tensor: Tensor, variables: Variables, scaled: np.ndarray | None, dtype: np.dtype
+    folder: pathlib.Path,
+    tensor: Tensor,
+    variables: Variables,
+    scaled: np.ndarray | None,
+    dtype: np.dtype,
 ) -> np.ndarray:
     """The tensor's values, as a file holds them."""
     parts = []
@@ -190,7 +196,9 @@ def _array(
         for key in part.path:
             leaf = leaf[key]
         parts.append(np.asarray(leaf if part.layer is None else leaf[part.layer]))
-    return np.ascontiguousarray(tensor.layout.join(parts)).astype(dtype)
+    array = np.ascontiguousarray(tensor.layout.join(parts)).astype(dtype)
+    safetensors.check_finite(tensor.name, array, folder)  # float16 ends at 65,504
+    return array
 
 
 def _write_shards(

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from ml_collections import ConfigDict
 
-from configs import extend, fig4, finetuned
+from configs import extend, fig4, finetuned, zero_shot
 from experiments.build import build
 from experiments.spec import GridSpec, ImportSpec, RunSpec, identifier
 from nope.interop import Described, save
 from nope.model import LayerKind, ModelConfig
-from nope.positions import Linear, NoPE, Rotary
+from nope.positions import DynamicNTK, Linear, NoPE, Rotary
 from tests import tiny
 
 SMALL = ModelConfig(
@@ -99,6 +99,45 @@ def test_a_figure_takes_a_checkpoint_in_place_of_its_base(directories) -> None:
     assert isinstance(experiment.evals['uniform'].run, ImportSpec)
     searched = experiment.evals['headscale'].run
     assert isinstance(searched, RunSpec) and isinstance(searched.init, ImportSpec)
+
+
+def test_another_scaling_keeps_the_base_of_the_checkpoint(tmp_path: pathlib.Path) -> None:
+    own = Rotary(base=500_000.0)
+    model = dataclasses.replace(SMALL, position=own)
+    save(tmp_path / 'model', tiny.variables(model), Described(model, 32), tokenizer='bytes')
+    config = zero_shot.get_config('quick')
+    config.runs.rope.init = f'hf:{tmp_path / "model"}'
+    evals = build(config).evals
+    assert evals['rope/seed0'].run.model.position == own
+    scaled = evals['dynamic_ntk_2/seed0'].model.position
+    assert scaled == dataclasses.replace(own, scaling=DynamicNTK(2.0, 64))
+
+
+def test_weights_are_not_read_with_an_encoding_that_they_were_not_made_for(
+    directories, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = zero_shot.get_config('quick')
+    config.runs.alibi.init = f'hf:{directories["rotary"]}'
+    with pytest.raises(ValueError, match=r'runs\.alibi\.model\.position is ALiBi; .* has rotary'):
+        build(config)
+    config = fig4.get_config('quick')
+    config.runs.nope.init = f'hf:{directories["rotary"]}'
+    with caplog.at_level('WARNING'):
+        assert build(config).evals['uniform'].run.model.position == Rotary()
+    assert 'has rotary positions' in caplog.text
+    config.runs.nope.nope = True
+    assert build(config).evals['uniform'].run.model.position == NoPE()
+
+
+def test_a_learned_table_cannot_be_exchanged() -> None:
+    config = finetuned.get_config('quick')
+    config.runs.pi_fair_2x.model.position = {'kind': 't5'}
+    with pytest.raises(ValueError, match='differ in a learned table'):
+        build(config)
+    config = zero_shot.get_config('quick')
+    config.evals['yarn_2/'].position = {'kind': 'learned'}
+    with pytest.raises(ValueError, match='differ in a learned table'):
+        build(config)
 
 
 def test_fine_tuning_changes_the_encoding_and_all_weights() -> None:
