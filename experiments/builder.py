@@ -123,7 +123,9 @@ class Builder:
         model = init.model
         if 'position' in changes:
             field = f'{where}.model.position'
-            model = model.with_position(self._position(changes['position'], model, field))
+            model = model.with_position(
+                sections.position_for(changes['position'], model, self._length, field)
+            )
         section = self._section('finetune', entry, where)
         steps = sections.at_least('finetune.steps', section['steps'], 1)
         return RunSpec(
@@ -285,11 +287,9 @@ class Builder:
     def _position_override(self, entry: dict[str, Any], run: Source, where: str) -> Position | None:
         if 'position' not in entry:
             return None
-        return self._position(entry['position'], run.model, f'{where}.position')
-
-    def _position(self, section: dict[str, Any], model: ModelConfig, field: str) -> Position:
-        """Another encoding for a model that has one; see `sections.position_for`."""
-        return sections.position_for(section, model, self._length, field)
+        return sections.position_for(
+            entry['position'], run.model, self._length, f'{where}.position'
+        )
 
     # Exports
 
@@ -306,7 +306,8 @@ class Builder:
             length = self._share(entry['target'], entry.get('share', 1.0), where)
         elif isinstance(run, RunSpec) and run.fine_tunes:
             length = run.train.block
-        dtype = entry.get('dtype') or imports.dtype_of(run)
+        own = 'float32' if run.imported is None else run.imported.dtype
+        dtype = entry.get('dtype') or own
         export = Export(entry.get('lam', 'fold'), length, dtype)
         check_export(run.model, export)
         if run.searched and export.lam == 'fold':  # not after the search, which takes hours

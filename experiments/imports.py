@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from experiments import sections
-from experiments.spec import ImportSpec, Source
+from experiments.spec import ImportSpec
 from nope import data, interop
 from nope.data import DataConfig
 from nope.interop import Described, Directory
@@ -142,16 +142,6 @@ def import_spec(
         train_length=train_length,
         dtype=described.dtype,
     )
-
-
-def dtype_of(run: Source) -> str:
-    """The dtype that a model's weights came in; float32 for one trained here."""
-    source: Source | None = run
-    while source is not None:
-        if isinstance(source, ImportSpec):
-            return source.dtype
-        source = source.init
-    return 'float32'
 
 
 def _check_position(

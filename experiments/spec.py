@@ -65,6 +65,10 @@ class ImportSpec:
     init = None
 
     @property
+    def imported(self) -> ImportSpec:
+        return self
+
+    @property
     def origin(self) -> str:
         """The directory's name."""
         return pathlib.Path(self.path).resolve().name
@@ -117,6 +121,11 @@ class RunSpec:
     def searched(self) -> bool:
         """Whether lambda was searched, here or in what it starts from."""
         return self.searches or (self.init is not None and self.init.searched)
+
+    @property
+    def imported(self) -> ImportSpec | None:
+        """The imported model that it starts from, at any remove."""
+        return None if self.init is None else self.init.imported
 
     @property
     def fine_tunes(self) -> bool:
@@ -215,13 +224,11 @@ class ExportSpec:
     @property
     def tokenizer(self) -> str:
         """Whose files go with the weights: those of an imported model, else of the data."""
-        source: Source | None = self.run
-        while source is not None:
-            if isinstance(source, ImportSpec):
-                own = tokenizer_in(pathlib.Path(source.path))
-                return source.path if own == self.run.data.tokenizer else self.run.data.tokenizer
-            source = source.init
-        return self.run.data.tokenizer
+        imported = self.run.imported
+        used = self.run.data.tokenizer
+        if imported is not None and tokenizer_in(pathlib.Path(imported.path)) == used:
+            return imported.path
+        return used
 
     @property
     def described(self) -> Described:

@@ -9,14 +9,12 @@ import jax
 from nope.interop.directory import Directory
 from nope.interop.families import family_of
 from nope.interop.families.base import Described, Ignored
-from nope.interop.mapping import Tensor
+from nope.interop.mapping import LAM, Tensor
 from nope.interop.safetensors import CheckpointFileError, shown
 from nope.model import ModelConfig
 from nope.positions import Position
 from nope.sharding import MeshConfig, make_mesh
 from nope.state import abstract_variables
-
-LAM = ('lam',)
 
 
 def describe(directory: Directory, *, position: Position | None = None) -> Described:

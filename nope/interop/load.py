@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from nope.interop.describe import LAM, tensors_of
+from nope.interop.describe import tensors_of
 from nope.interop.directory import Directory
-from nope.interop.mapping import Part, Tensor
+from nope.interop.mapping import LAM, Part, Tensor
 from nope.interop.safetensors import CheckpointFileError, digest
 from nope.model import ModelConfig
 from nope.model.lam import neutral

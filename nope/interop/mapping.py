@@ -32,6 +32,9 @@ class Part:
     layer: int | None = None
 
 
+LAM = ('lam',)  # in place of a path under 'params': a layer's row of lambda
+
+
 @dataclasses.dataclass(frozen=True)
 class Tensor:
     """A tensor of a checkpoint file: its name and shape there, and what it holds."""

@@ -51,7 +51,7 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
         )
     try:
         model = rebuild(spec['model'], _TYPES)
-        train_length = int(spec['train_length'])
+        train_length = int(spec['train_length']) or None
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f'{folder / "spec.json"} describes no model we know: {error}') from error
     with Checkpoints(folder / 'checkpoints', spec) as checkpoints:

@@ -16,12 +16,11 @@ import numpy as np
 
 from nope.files import write_json
 from nope.interop import safetensors
-from nope.interop.describe import LAM
 from nope.interop.directory import EXPORT, INDEX, SINGLE
 from nope.interop.families import writer_of
 from nope.interop.families.base import Described
 from nope.interop.fold import fold, is_neutral
-from nope.interop.mapping import SAME, Part, Tensor
+from nope.interop.mapping import LAM, Tensor
 from nope.interop.tokenizer_files import write_tokenizer
 from nope.model import ModelConfig
 from nope.model.lam import Constant
@@ -65,7 +64,7 @@ class Export:
 
 def check_export(model: ModelConfig, export: Export) -> None:
     """Raises ValueError where a model cannot be written so; nothing is computed."""
-    family = writer_of(model)
+    _tensors(model, export.lam)
     if export.lam == 'none':
         return
     if not isinstance(model.lam, Constant) and export.length is None:
@@ -73,8 +72,6 @@ def check_export(model: ModelConfig, export: Export) -> None:
             f'lambda of the form {type(model.lam).__name__} follows the length of the sequence; '
             'writing it needs the one length it is for'
         )
-    if export.lam == 'scale_param':
-        _scale_params(model, [tensor.name for tensor in family.tensors(model, frozenset())])
 
 
 def save(
@@ -128,14 +125,11 @@ def _write(
         scaled = np.asarray(jax.device_get(multiples_LN))
     elif export.lam == 'fold' and not is_neutral(model, variables, export.length):
         model, variables = fold(model, variables, export.length)
-    family = writer_of(model)
-    dtype = DTYPES[export.dtype]
-    tensors = {tensor.name: tensor for tensor in family.tensors(model, frozenset())}
-    planned = {name: (dtype, tensor.shape) for name, tensor in tensors.items()}
-    if scaled is not None:
-        for tensor in _scale_params(model, list(tensors)):
-            tensors[tensor.name] = tensor
-            planned[tensor.name] = (np.dtype(np.float32), tensor.shape)
+    tensors = {tensor.name: tensor for tensor in _tensors(model, export.lam)}
+    planned = {
+        name: (DTYPES['float32' if _is_lam(tensor) else export.dtype], tensor.shape)
+        for name, tensor in tensors.items()
+    }
 
     def array(name: str) -> np.ndarray:
         return _array(folder, tensors[name], variables, scaled, planned[name][0])
@@ -144,7 +138,7 @@ def _write(
     longer = 0 if export.lam == 'none' else export.length or 0
     context = max(longer, described.train_length or 0) or None
     facts = described._replace(model=model, train_length=context, dtype=export.dtype)
-    write_json(folder / 'config.json', family.write_config(model, facts))
+    write_json(folder / 'config.json', writer_of(model).write_config(model, facts))
     if tokenizer is not None:
         write_tokenizer(tokenizer, folder)
     write_json(
@@ -160,22 +154,21 @@ def _write(
     )
 
 
-def _scale_params(model: ModelConfig, names: list[str]) -> list[Tensor]:
-    """One vector of multiples a layer, next to the layer's other attention tensors."""
-    if not any(name.startswith('model.layers.0.self_attn.') for name in names):
+def _tensors(model: ModelConfig, lam: str) -> list[Tensor]:
+    """What its family writes of a model; ValueError where it cannot write lambda so."""
+    # A family writes a lambda where it is told of a file that has one.
+    told = frozenset({'model.layers.0.self_attn.scale_param'} if lam == 'scale_param' else ())
+    tensors = writer_of(model).tensors(model, told)
+    if told and not any(_is_lam(tensor) for tensor in tensors):
         raise ValueError(
             "lam='scale_param' is a tensor of Llama-shaped checkpoints "
             "(model.layers.N.self_attn.scale_param); export this model with lam='fold'"
         )
-    return [
-        Tensor(
-            f'model.layers.{layer}.self_attn.scale_param',
-            (model.heads,),
-            (Part(LAM, layer),),
-            SAME,
-        )
-        for layer in range(model.layers)
-    ]
+    return tensors
+
+
+def _is_lam(tensor: Tensor) -> bool:
+    return tensor.parts[0].path == LAM
 
 
 def _array(

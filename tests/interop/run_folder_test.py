@@ -10,7 +10,7 @@ import pytest
 
 from nope.files import read_json, write_json
 from nope.identity import plain, rebuild
-from nope.interop import Described
+from nope.interop import Described, open_directory, save
 from nope.interop.run_folder import _TYPES, read_run, write_run
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import LogLength
@@ -51,6 +51,16 @@ def test_a_model_is_saved_as_a_run(tmp_path: pathlib.Path) -> None:
     write_json(tmp_path / 'run' / 'spec.json', spec | {'model': {'type': 'Mamba'}})
     with pytest.raises(ValueError, match=r"describes no model we know: type is 'Mamba'"):
         read_run(tmp_path / 'run', tiny.mesh())
+
+
+def test_an_unknown_training_length_stays_unknown(tmp_path: pathlib.Path) -> None:
+    config = tiny.model(attention='')
+    described = Described(config, None)
+    write_run(tmp_path / 'run', described, tiny.variables(config), tiny.mesh(), {})
+    found = read_run(tmp_path / 'run', tiny.mesh())
+    assert found.described == described
+    save(tmp_path / 'out', found.variables, found.described)
+    assert open_directory(tmp_path / 'out').train_length is None
 
 
 def test_a_folder_that_is_no_run(tmp_path: pathlib.Path) -> None:

@@ -28,10 +28,9 @@ from nope.interop.families.templates import (
     stacked,
     vector,
 )
-from nope.interop.mapping import SAME, Tensor
+from nope.interop.mapping import LAM, SAME, Tensor
 from nope.model import ModelConfig
 
-LAM = ('lam',)
 _EMBEDDING = 'embed_tokens.weight'
 
 
