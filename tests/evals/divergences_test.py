@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 import math
-import pathlib
 from collections.abc import Callable
 
 import numpy as np
@@ -14,10 +12,9 @@ from nope.evals.divergences import (
     swapped_jensen_shannon,
     symmetric_kl,
 )
+from tests.vectors import VECTORS
 
-VECTORS = json.loads((pathlib.Path(__file__).parent.parent / 'vectors.json').read_text())[
-    'divergences'
-]
+OWN = VECTORS['divergences']
 NAMES = {
     'jsd_nats': jensen_shannon,
     'released_code_reverse_jsd': swapped_jensen_shannon,
@@ -39,10 +36,10 @@ def causal(seed: int, *shape: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize('name', NAMES)
-@pytest.mark.parametrize('case', VECTORS)
+@pytest.mark.parametrize('case', OWN)
 def test_vector(case: str, name: str) -> None:
-    p, q = np.array(VECTORS[case]['p']), np.array(VECTORS[case]['q'])
-    np.testing.assert_allclose(NAMES[name](p, q), VECTORS[case][name], rtol=1e-6)
+    p, q = np.array(OWN[case]['p']), np.array(OWN[case]['q'])
+    np.testing.assert_allclose(NAMES[name](p, q), OWN[case][name], rtol=1e-6)
 
 
 @DIVERGENCES

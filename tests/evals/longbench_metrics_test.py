@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-import pathlib
 import string
 from collections.abc import Sequence
 
@@ -20,15 +18,14 @@ from nope.evals.longbench_metrics import (
     rouge_l,
     score,
 )
+from tests.vectors import VECTORS
 
-VECTORS = json.loads((pathlib.Path(__file__).parent.parent / 'vectors.json').read_text())[
-    'longbench_metric_cases'
-]
-CLASSES = tuple(VECTORS['classes_default'])
+OWN = VECTORS['longbench_metric_cases']
+CLASSES = tuple(OWN['classes_default'])
 CASES = [
     pytest.param(name, *case[:3], case[3] if len(case) > 3 else CLASSES, id=f'{name}-{index}')
     for name in METRICS
-    for index, case in enumerate(VECTORS[name])
+    for index, case in enumerate(OWN[name])
 ]
 WORDS = st.lists(st.sampled_from(['a', 'b', 'B', 'c.', '. ', '\n', '7', '`']), max_size=12)
 EXAMPLES = settings(max_examples=100, deadline=None, derandomize=True)
@@ -44,7 +41,7 @@ def test_vector(
 
 
 def test_every_metric_has_vectors() -> None:
-    assert METRICS.keys() == VECTORS.keys() - {'format', 'classes_default'}
+    assert METRICS.keys() == OWN.keys() - {'format', 'classes_default'}
 
 
 @pytest.mark.parametrize('name', METRICS)

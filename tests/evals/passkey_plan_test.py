@@ -2,15 +2,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import pathlib
 
 import numpy as np
 import pytest
 
 from nope.evals import passkey_plan
 from nope.evals.passkey_plan import Cell, PieceCounts, fillers, plan, prompt_tokens, repeats
+from tests.vectors import VECTORS
 
-VECTORS = json.loads((pathlib.Path(__file__).parent.parent / 'vectors.json').read_text())
 PLAN = VECTORS['passkey_plan_seed42_max4096']
 COUNTS = VECTORS['passkey_token_counts_llama_tokenizer']
 ALONE = PieceCounts(

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from nope.interop.families import common, uniform
-from nope.interop.families.base import Described, Ignored
+from nope.interop.families.base import Described
 from nope.interop.families.templates import (
     Template,
     embedding,
@@ -55,14 +55,12 @@ _FIXED: Mapping[str, Any] = {
 _EMBEDDING = 'word_embeddings.weight'
 
 
-class Bloom:
+class Bloom(uniform.Uniform):
     """A `nope.interop.families.base.Family`."""
 
     name = 'bloom'
     architecture = 'BloomForCausalLM'
-
-    def owns(self, config: Mapping[str, Any], names: frozenset[str]) -> bool:
-        return common.is_type(config, self.name, self.architecture)
+    fixed = _FIXED
 
     def read_config(self, config: Mapping[str, Any], names: frozenset[str]) -> Described:
         fields = Fields(config)
@@ -104,12 +102,6 @@ class Bloom:
             *outer_norm(f'{prefix}ln_f', 'final_norm', config),
             *head(config),
         ]
-
-    def ignored(self, config: ModelConfig) -> tuple[Ignored, ...]:
-        return common.tied_head(config)
-
-    def unwritable(self, config: ModelConfig) -> str | None:
-        return common.differs(config, _FIXED) or uniform.unwritable(config, Alibi())
 
     def write_config(self, config: ModelConfig, described: Described) -> dict[str, Any]:
         length = described.train_length

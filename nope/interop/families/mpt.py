@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from nope.interop.families import common, uniform
-from nope.interop.families.base import Described, Ignored
+from nope.interop.families.base import Described
 from nope.interop.families.templates import (
     embedding,
     fused_qkv,
@@ -73,14 +73,12 @@ _ATTENTION_OPTIONS: Mapping[str, tuple[Any, ...]] = {
 }
 
 
-class Mpt:
+class Mpt(uniform.Uniform):
     """A `nope.interop.families.base.Family`."""
 
     name = 'mpt'
     architecture = 'MptForCausalLM'
-
-    def owns(self, config: Mapping[str, Any], names: frozenset[str]) -> bool:
-        return common.is_type(config, self.name, self.architecture)
+    fixed = _FIXED
 
     def read_config(self, config: Mapping[str, Any], names: frozenset[str]) -> Described:
         fields = Fields(config)
@@ -122,12 +120,6 @@ class Mpt:
             *outer_norm(f'{prefix}norm_f', 'final_norm', config),
             *head(config),
         ]
-
-    def ignored(self, config: ModelConfig) -> tuple[Ignored, ...]:
-        return common.tied_head(config)
-
-    def unwritable(self, config: ModelConfig) -> str | None:
-        return common.differs(config, _FIXED) or uniform.unwritable(config, Alibi())
 
     def write_config(self, config: ModelConfig, described: Described) -> dict[str, Any]:
         length = described.train_length
