@@ -59,6 +59,32 @@ def token_loss(
     return _chunked_loss(chunk, hidden_BTD, head_DV, targets_BT)
 
 
+def token_choices(
+    hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Negative log-likelihood of every target in nats, float32, and the most likely token, int32.
+
+    Both [B, T]; arguments and errors as `token_loss`, forward only.
+    """
+    _check(hidden_BTD, head_DV, targets_BT, None)
+    B, T, _ = hidden_BTD.shape
+    chunk = default_chunk(B, T, head_DV.shape[1], jax.default_backend())
+
+    def one(operands: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        logits_BTV = logits(operands[0], head_DV)
+        return _nll(logits_BTV, operands[1])[0], jnp.argmax(logits_BTV, -1).astype(jnp.int32)
+
+    if chunk >= T:
+        return one((hidden_BTD, targets_BT))
+    nll_CBT, best_CBT = jax.lax.map(one, (_split(hidden_BTD, chunk), _split(targets_BT, chunk)))
+    return _join(nll_CBT, T), _join(best_CBT, T)
+
+
+def logits(hidden: jax.Array, head_DV: jax.Array) -> jax.Array:
+    """[..., V] float32 of hidden states [..., D]."""
+    return jnp.einsum('...D,DV->...V', hidden, head_DV, preferred_element_type=jnp.float32)
+
+
 def mean_loss(nll_BT: jax.Array, weights_BT: jax.Array | None = None) -> jax.Array:
     """Weighted mean over tokens, float32 scalar; 0 where all weights are 0."""
     if weights_BT is None:
@@ -102,10 +128,6 @@ def _check(
         raise ValueError(f'chunk={chunk}, expected None or a positive number of positions')
 
 
-def _logits(hidden_BTD: jax.Array, head_DV: jax.Array) -> jax.Array:
-    return jnp.einsum('BTD,DV->BTV', hidden_BTD, head_DV, preferred_element_type=jnp.float32)
-
-
 def _nll(logits_BTV: jax.Array, targets_BT: jax.Array) -> tuple[jax.Array, jax.Array]:
     """(nll, lse), both [B, T] float32."""
     lse_BT = jax.nn.logsumexp(logits_BTV, axis=-1)
@@ -133,11 +155,11 @@ def _d_head(hidden_BTD: jax.Array, d_logits_BTV: jax.Array) -> jax.Array:
 
 @jax.custom_vjp
 def _direct_loss(hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array) -> jax.Array:
-    return _nll(_logits(hidden_BTD, head_DV), targets_BT)[0]
+    return _nll(logits(hidden_BTD, head_DV), targets_BT)[0]
 
 
 def _direct_forward(hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array):
-    logits_BTV = _logits(hidden_BTD, head_DV)
+    logits_BTV = logits(hidden_BTD, head_DV)
     nll_BT, lse_BT = _nll(logits_BTV, targets_BT)
     return nll_BT, (hidden_BTD, head_DV, targets_BT, logits_BTV, lse_BT)
 
@@ -176,7 +198,7 @@ def _chunked_core(hidden_CBTD: jax.Array, head_DV: jax.Array, targets_CBT: jax.A
 def _chunked_forward(hidden_CBTD: jax.Array, head_DV: jax.Array, targets_CBT: jax.Array):
     def one(chunk):
         hidden_BTD, targets_BT = chunk
-        return _nll(_logits(hidden_BTD, head_DV), targets_BT)
+        return _nll(logits(hidden_BTD, head_DV), targets_BT)
 
     nll_CBT, lse_CBT = jax.lax.map(one, (hidden_CBTD, targets_CBT))
     return nll_CBT, (hidden_CBTD, head_DV, targets_CBT, lse_CBT)
@@ -187,7 +209,7 @@ def _chunked_backward(saved, d_nll_CBT: jax.Array):
 
     def one(d_head_DV, chunk):
         hidden_BTD, targets_BT, lse_BT, d_nll_BT = chunk
-        d_logits_BTV = _d_logits(_logits(hidden_BTD, head_DV), lse_BT, targets_BT, d_nll_BT)
+        d_logits_BTV = _d_logits(logits(hidden_BTD, head_DV), lse_BT, targets_BT, d_nll_BT)
         d_logits_BTV = d_logits_BTV.astype(hidden_BTD.dtype)
         # The carry feeds nothing but itself: unused, it and its product disappear under jit.
         return d_head_DV + _d_head(hidden_BTD, d_logits_BTV), _d_hidden(d_logits_BTV, head_DV)

@@ -17,7 +17,8 @@ AXES = ('data', 'fsdp', 'tensor', 'context')
 
 # Logical axis -> mesh axes. Activations shard over batch and sequence; parameters over
 # 'fsdp' along the model width and over 'tensor' along heads, MLP and vocabulary.
-RULES: tuple[tuple[str, str | tuple[str, ...] | None], ...] = (
+Rules = tuple[tuple[str, str | tuple[str, ...] | None], ...]
+RULES: Rules = (
     ('batch', ('data', 'fsdp')),
     ('sequence', 'context'),
     ('activation', None),
@@ -31,6 +32,12 @@ RULES: tuple[tuple[str, str | tuple[str, ...] | None], ...] = (
     ('positions', None),
     ('buckets', None),
     ('layers', None),
+)
+
+# Generation makes one token at a time: the batch takes the devices of the sequence too.
+GENERATION_RULES = tuple(
+    (name, {'batch': ('data', 'fsdp', 'context'), 'sequence': None}.get(name, axes))
+    for name, axes in RULES
 )
 
 
@@ -64,9 +71,9 @@ def make_mesh(config: MeshConfig, devices: list[jax.Device] | None = None) -> Me
 
 
 @contextlib.contextmanager
-def use(mesh: Mesh) -> Iterator[None]:
+def use(mesh: Mesh, rules: Rules = RULES) -> Iterator[None]:
     """Makes `mesh` and the rules current for tracing."""
-    with jax.set_mesh(mesh), nn.logical_axis_rules(RULES):
+    with jax.set_mesh(mesh), nn.logical_axis_rules(rules):
         yield
 
 
@@ -101,9 +108,9 @@ def micro_batches(mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, PartitionSpec(None, ('data', 'fsdp')))
 
 
-def rows(mesh: Mesh) -> NamedSharding:
+def rows(mesh: Mesh, rules: Rules = RULES) -> NamedSharding:
     """Sharding of evaluation blocks [B, T + 1]: the batch alone."""
-    return NamedSharding(mesh, PartitionSpec(('data', 'fsdp')))
+    return NamedSharding(mesh, PartitionSpec(dict(rules)['batch']))
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
@@ -115,9 +122,9 @@ def place(sharding: NamedSharding, local: np.ndarray) -> jax.Array:
     return jax.make_array_from_process_local_data(sharding, local)
 
 
-def batch_parts(mesh: Mesh) -> int:
+def batch_parts(mesh: Mesh, rules: Rules = RULES) -> int:
     """How many parts the batch is split into."""
-    return mesh.shape['data'] * mesh.shape['fsdp']
+    return math.prod(mesh.shape[axis] for axis in dict(rules)['batch'] or ())
 
 
 def _divisible(mesh: Mesh, spec: PartitionSpec, shape: tuple[int, ...]) -> PartitionSpec:

@@ -8,19 +8,23 @@ from typing import NamedTuple
 
 import flax.linen as nn
 import jax
+import jax.numpy as jnp
 
 from nope.attention import Mask
 from nope.model import context, lam
+from nope.model.cache import LayerCache
 from nope.model.config import LayerKind, ModelConfig
 from nope.model.init import initializer
 from nope.model.layers import Norm, bias, parameter, project
+from nope.positions import Position
 
 
 class Sequence(NamedTuple):
     """What all layers know of the tokens they work on.
 
-    mask: who sees whom. positions_BT: int32, 0-based. length: the n that lambda forms and dynamic
-    encodings follow. table: the position encoding's learned array, if it has one.
+    mask: who sees whom; its offset is the slot of the first token where there is a cache.
+    positions_BT: int32, 0-based. length: the n that lambda forms and dynamic encodings follow, one
+    for all rows or [B]. table: the position encoding's learned array, if it has one.
     """
 
     mask: Mask
@@ -37,11 +41,18 @@ class SelfAttention(nn.Module):
 
     @nn.compact
     def __call__(
-        self, x_BTD: jax.Array, multiples_N: jax.Array, kind: jax.Array, sequence: Sequence
-    ) -> tuple[jax.Array, jax.Array | None]:
-        """Returns the layer's output [B, T, D] and the entropy [B, N, T] in nats, or None.
+        self,
+        x_BTD: jax.Array,
+        multiples_N: jax.Array,
+        kind: int | jax.Array,
+        sequence: Sequence,
+        cached: LayerCache | None = None,
+    ) -> tuple[jax.Array, jax.Array | None, LayerCache | None]:
+        """Returns the layer's output [B, T, D], the entropy [B, N, T] in nats, or None, and the
+        cache with these tokens in it, or None.
 
-        kind: int32 scalar, which of the model's kinds of layers this one is.
+        multiples_N: p_h, [N], or [B, N] where rows differ. kind: which of the model's kinds of
+        layers this one is; an int where it is known. cached: what earlier tokens left.
         """
         c = self.config
         q_BTNH = self._project(x_BTD, 'query', c.heads, 'heads')
@@ -51,12 +62,13 @@ class SelfAttention(nn.Module):
             q_BTNH = Norm(c, centred=False, biased=False, name='query_norm')(q_BTNH)
             k_BTKH = Norm(c, centred=False, biased=False, name='key_norm')(k_BTKH)
         ways = [functools.partial(_attend, c, kind, self.entropy) for kind in c.kinds]
-        operands = (q_BTNH, k_BTKH, v_BTKH, multiples_N, sequence)
-        if len(ways) == 1:
-            seen_BTNH, entropy_BNT = ways[0](*operands)
+        operands = (q_BTNH, k_BTKH, v_BTKH, multiples_N, sequence, cached)
+        if len(ways) == 1 or isinstance(kind, int):
+            way = ways[kind if isinstance(kind, int) else 0]
+            seen_BTNH, entropy_BNT, cached = way(*operands)
         else:
-            seen_BTNH, entropy_BNT = jax.lax.switch(kind, ways, *operands)
-        return self._output(seen_BTNH), entropy_BNT
+            seen_BTNH, entropy_BNT, cached = jax.lax.switch(kind, ways, *operands)
+        return self._output(seen_BTNH), entropy_BNT, cached
 
     def _project(self, x_BTD: jax.Array, name: str, heads: int, axis: str) -> jax.Array:
         c = self.config
@@ -88,10 +100,15 @@ def _attend(
     v_BTKH: jax.Array,
     multiples_N: jax.Array,
     sequence: Sequence,
-) -> tuple[jax.Array, jax.Array | None]:
-    """Attention as layers of that kind do it: its output [B, T, N, H] and entropy."""
+    cached: LayerCache | None,
+) -> tuple[jax.Array, jax.Array | None, LayerCache | None]:
+    """Attention as layers of that kind do it: its output [B, T, N, H], entropy and cache."""
     position = kind.position
-    q_BTNH, k_BTKH = position.encode(q_BTNH, k_BTKH, sequence.positions_BT, sequence.length)
+    q_BTNH, k_BTKH = _encode(position, q_BTNH, k_BTKH, sequence)
+    if cached is not None:
+        assert sequence.mask.offset is not None
+        cached = cached.write(k_BTKH, v_BTKH, sequence.mask.offset)
+        k_BTKH, v_BTKH = cached
     seen = context.attend(
         lam.scale_queries(q_BTNH, multiples_N, config.softmax_scale),
         k_BTKH,
@@ -101,4 +118,20 @@ def _attend(
         entropy=entropy,
         implementation=config.attention or None,
     )
-    return seen.out, seen.entropy
+    return seen.out, seen.entropy, cached
+
+
+def _encode(
+    position: Position, q_BTNH: jax.Array, k_BTKH: jax.Array, sequence: Sequence
+) -> tuple[jax.Array, jax.Array]:
+    """Queries and keys with positions; row by row where rows differ in their length."""
+    positions_BT = sequence.positions_BT
+    if jnp.ndim(sequence.length) == 0:
+        return position.encode(q_BTNH, k_BTKH, positions_BT, sequence.length)
+
+    def row(q_TNH: jax.Array, k_TKH: jax.Array, positions_T: jax.Array, length: jax.Array):
+        q, k = position.encode(q_TNH[None], k_TKH[None], positions_T[None], length)
+        return q[0], k[0]
+
+    positions_BT = jnp.broadcast_to(positions_BT, q_BTNH.shape[:2])
+    return jax.vmap(row)(q_BTNH, k_BTKH, positions_BT, sequence.length)

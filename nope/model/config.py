@@ -181,6 +181,11 @@ class ModelConfig:
         return min((limit for limit in limits if limit is not None), default=None)
 
     @property
+    def follows_length(self) -> bool:
+        """Whether what it makes of a token depends on the length of the whole sequence."""
+        return self.lam.follows_length or any(k.position.follows_length for k in self.kinds)
+
+    @property
     def table(self) -> Table | None:
         """The learned array of its position encoding."""
         tables = [kind.position.table(self.width, self.heads) for kind in self.kinds]

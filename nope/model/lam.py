@@ -22,6 +22,7 @@ class Constant:
     """
 
     neutral = 1.0  # the coefficient that leaves the base model as it is
+    follows_length = False
 
     def multiples(self, coefficients_LN: jax.Array, length: int | jax.Array) -> jax.Array:
         del length
@@ -34,6 +35,7 @@ class LogLength:
 
     train_length: int
     neutral = 0.0
+    follows_length = True
 
     def multiples(self, coefficients_LN: jax.Array, length: int | jax.Array) -> jax.Array:
         relative = jnp.asarray(length, jnp.float32) / self.train_length
@@ -63,10 +65,10 @@ def scale_queries(
 ) -> jax.Array:
     """q * p_h / sqrt(H), in float32, cast back to q's dtype (kernels then run with scale 1).
 
-    softmax_scale: in place of 1 / sqrt(H), unless it is 0.
+    multiples_N: p_h, [N], or [B, N]. softmax_scale: in place of 1 / sqrt(H), unless it is 0.
     """
     if softmax_scale:
         factor_N = multiples_N * softmax_scale
     else:
         factor_N = multiples_N / jnp.sqrt(jnp.float32(q_BTNH.shape[-1]))
-    return (q_BTNH.astype(jnp.float32) * factor_N[:, None]).astype(q_BTNH.dtype)
+    return (q_BTNH.astype(jnp.float32) * factor_N[..., None, :, None]).astype(q_BTNH.dtype)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from nope.attention import Mask
 from nope.model import lam
 from nope.model.attention import SelfAttention, Sequence
+from nope.model.cache import Cache, LayerCache
 from nope.model.config import ModelConfig
 from nope.model.init import initializer
 from nope.model.layers import MLP, norm, parameter
@@ -25,11 +26,13 @@ ACTIVATIONS = ('batch', 'sequence', 'activation')
 
 
 class ModelOutput(NamedTuple):
-    """hidden [B, T, D] after the final norm; head [D, V]; entropy [L, B, N, T] nats or None."""
+    """hidden [B, T, D] after the final norm; head [D, V]; entropy [L, B, N, T] nats or None; the
+    cache with these tokens in it, or None."""
 
     hidden: jax.Array
     head: jax.Array
     entropy: jax.Array | None
+    cache: Cache | None = None
 
 
 def apply(
@@ -48,15 +51,20 @@ class Block(nn.Module):
 
     @nn.compact
     def __call__(
-        self, x_BTD: jax.Array, multiples_N: jax.Array, kind: jax.Array, sequence: Sequence
-    ) -> tuple[jax.Array, jax.Array | None]:
+        self,
+        x_BTD: jax.Array,
+        multiples_N: jax.Array,
+        kind: int | jax.Array,
+        sequence: Sequence,
+        cached: LayerCache | None = None,
+    ) -> tuple[jax.Array, tuple[jax.Array | None, LayerCache | None]]:
         c = self.config
-        attended, entropy_BNT = SelfAttention(c, self.entropy, name='attention')(
-            norm(c, 'attention_norm')(x_BTD), multiples_N, kind, sequence
+        attended, entropy_BNT, cached = SelfAttention(c, self.entropy, name='attention')(
+            norm(c, 'attention_norm')(x_BTD), multiples_N, kind, sequence, cached
         )
         x_BTD = x_BTD + attended
         x_BTD = x_BTD + MLP(c, name='mlp')(norm(c, 'mlp_norm')(x_BTD))
-        return nn.with_logical_constraint(x_BTD, ACTIVATIONS), entropy_BNT
+        return nn.with_logical_constraint(x_BTD, ACTIVATIONS), (entropy_BNT, cached)
 
 
 class Transformer(nn.Module):
@@ -73,46 +81,45 @@ class Transformer(nn.Module):
         positions_BT: jax.Array | None = None,
         length: int | jax.Array | None = None,
         entropy: bool = False,
+        cache: Cache | None = None,
     ) -> ModelOutput:
         """Runs the decoder.
 
         tokens_BT: int32. segments_BT: int32 document numbers; tokens see their own segment
         only (None: one document). positions_BT: int32, 0-based (None: 0 .. T-1). length: the
         n that lambda forms and dynamic position encodings follow (None: T). entropy: whether
-        to return the attention entropy of every layer and head. ValueError for more tokens
-        than the position encoding is defined for.
+        to return the attention entropy of every layer and head. cache: of the tokens before
+        these, which says all of segments, positions and length; the parameters' layers are then
+        apart (`nope.model.decoding.unstack`). ValueError for more tokens than the position
+        encoding is defined for, or than the cache has slots.
         """
         c = self.config
         T = tokens_BT.shape[1]
-        if c.longest is not None and c.longest < T:
-            raise ValueError(
-                f'tokens_BT has {T} tokens; {c.describe_position()} positions end at {c.longest}'
-            )
+        _check_tokens(c, T, cache)
         embedding_VD = self._matrix('embedding', (c.vocab_size, c.width), ('vocab', 'embed'))
         head_DV = self._head(embedding_VD)
         coefficients_LN = self.variable(
             'lam', 'head', lambda: lam.neutral(c.lam, c.layers, c.heads)
         ).value
         lam.check_shape(coefficients_LN, c.layers, c.heads)
-        n = jnp.asarray(T if length is None else length, jnp.float32)
-        if positions_BT is None:
-            positions_BT = jnp.arange(T, dtype=jnp.int32)[None]
-        sequence = Sequence(
-            Mask(q_segments_BT=segments_BT, kv_segments_BS=segments_BT),
-            positions_BT,
-            n,
-            self._table(),
-        )
-        x_BTD, entropy_LBNT = _layers(c, entropy)(
-            self._embed(embedding_VD, tokens_BT, sequence),
-            c.multiples(coefficients_LN, n),
-            jnp.asarray(c.kind_indices),
-            sequence,
-        )
+        if cache is None:
+            sequence = _sequence(T, segments_BT, positions_BT, length, self._table())
+        else:
+            sequence = _continued(T, cache, self._table())
+        x_BTD = self._embed(embedding_VD, tokens_BT, sequence)
+        multiples_LN = _multiples(c, coefficients_LN, sequence.length)
+        if cache is None:
+            kinds_L = jnp.asarray(c.kind_indices)
+            x_BTD, (entropy_LBNT, _) = _layers(c, entropy)(x_BTD, multiples_LN, kinds_L, sequence)
+        else:
+            layers: Mapping[str, Any] = self.get_variable('params', 'layers')
+            x_BTD, entropy_LBNT, cache = _cached_layers(
+                c, entropy, layers, x_BTD, multiples_LN, sequence, cache
+            )
         hidden_BTD = norm(c, 'final_norm')(x_BTD)
         if c.logit_multiplier != 1:
             hidden_BTD = (hidden_BTD * c.logit_multiplier).astype(hidden_BTD.dtype)
-        return ModelOutput(hidden_BTD, head_DV, entropy_LBNT)
+        return ModelOutput(hidden_BTD, head_DV, entropy_LBNT, cache)
 
     def _embed(
         self, embedding_VD: jax.Array, tokens_BT: jax.Array, sequence: Sequence
@@ -144,6 +151,68 @@ class Transformer(nn.Module):
         if table.stddev is not None:
             init = nn.initializers.normal(table.stddev)
         return parameter(self, 'position', init, table.shape, table.axes)
+
+
+def _check_tokens(config: ModelConfig, tokens: int, cache: Cache | None) -> None:
+    room, what = config.longest, f'{config.describe_position()} positions end at'
+    if cache is not None:
+        # What is filled may be traced: callers that know the whole length check it.
+        room, what = cache.slots, 'the slots of the cache are'
+    if room is not None and room < tokens:
+        raise ValueError(f'tokens_BT has {tokens} tokens; {what} {room}')
+
+
+def _sequence(
+    tokens: int,
+    segments_BT: jax.Array | None,
+    positions_BT: jax.Array | None,
+    length: int | jax.Array | None,
+    table: jax.Array | None,
+) -> Sequence:
+    if positions_BT is None:
+        positions_BT = jnp.arange(tokens, dtype=jnp.int32)[None]
+    mask = Mask(q_segments_BT=segments_BT, kv_segments_BS=segments_BT)
+    n = jnp.asarray(tokens if length is None else length, jnp.float32)
+    return Sequence(mask, positions_BT, n, table)
+
+
+def _continued(tokens: int, cache: Cache, table: jax.Array | None) -> Sequence:
+    """The next tokens after those of a cache."""
+    segments_BT, segments_BS = cache.segments(tokens)
+    mask = Mask(q_segments_BT=segments_BT, kv_segments_BS=segments_BS, offset=cache.filled)
+    return Sequence(mask, cache.positions(tokens), cache.length_B, table)
+
+
+def _multiples(config: ModelConfig, coefficients_LN: jax.Array, n: jax.Array) -> jax.Array:
+    """p_h of every layer, [L, N], or [L, B, N] for a length of every row."""
+    if n.ndim == 0:
+        return config.multiples(coefficients_LN, n)
+    return jax.vmap(config.multiples, in_axes=(None, 0), out_axes=1)(coefficients_LN, n)
+
+
+def _cached_layers(
+    config: ModelConfig,
+    entropy: bool,
+    layers: Mapping[str, Any],
+    x_BTD: jax.Array,
+    multiples_LBN: jax.Array,
+    sequence: Sequence,
+    cache: Cache,
+) -> tuple[jax.Array, jax.Array | None, Cache]:
+    """`Block` for one layer after the other: a loop over layers would copy weights and caches."""
+    block = Block(config, entropy, parent=None)  # type: ignore[call-arg]
+    entropies: list[jax.Array] = []
+    caches: list[LayerCache] = []
+    for i, kind in enumerate(config.kind_indices.tolist()):
+        out: Any = block.apply(
+            {'params': layers[str(i)]}, x_BTD, multiples_LBN[i], kind, sequence, cache.layers[i]
+        )
+        x_BTD, (entropy_BNT, cached) = out
+        entropies.append(entropy_BNT)
+        caches.append(cached)
+    filled = cache.filled + x_BTD.shape[1]
+    entropy_LBNT = jnp.stack(entropies) if entropy else None
+    return x_BTD, entropy_LBNT, cache._replace(layers=tuple(caches), filled=filled)
 
 
 def _layers(config: ModelConfig, entropy: bool) -> nn.Module:

@@ -37,6 +37,11 @@ class Position:
         """Whether it is added to the embeddings, so that layers cannot differ in it."""
         return False
 
+    @property
+    def follows_length(self) -> bool:
+        """Whether what a token sees depends on the length of the sequence it is in."""
+        return False
+
     def check(self, head_dim: int) -> None:
         """Raises ValueError where heads of this width cannot have it."""
 

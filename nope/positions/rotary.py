@@ -33,6 +33,10 @@ class Rotary(Position):
         if self.dims < 0:
             raise ValueError(f'model.position.dims is {self.dims}; it must be 0 or more')
 
+    @property
+    def follows_length(self) -> bool:
+        return self.scaling.follows_length
+
     def check(self, head_dim: int) -> None:
         dims = self.dims or head_dim
         if dims % 2 or dims < 4 or dims > head_dim:

@@ -26,13 +26,14 @@ def attend(config: ModelConfig, params: Variables, x_BTD: Any, multiples: Any) -
     """Self-attention's output, the heads side by side, and entropy: the output projection is the
     identity (heads * head_dim = width)."""
     identity = jnp.eye(config.width).reshape(config.heads, config.head_dim, config.width)
-    return SelfAttention(config, entropy=True).apply(
+    found: Any = SelfAttention(config, entropy=True).apply(
         {'params': {**params, 'output': identity}},
         x_BTD,
         multiples,
         jnp.int32(0),
         Sequence(Mask(), jnp.arange(T)[None], jnp.float32(T), None),
     )
+    return found[:2]
 
 
 def weights(config: ModelConfig = tiny.MODEL) -> Variables:

@@ -19,6 +19,11 @@ class Scaling:
     follows from n.
     """
 
+    @property
+    def follows_length(self) -> bool:
+        """Whether anything follows from n."""
+        return False
+
     def check(self, dims: int) -> None:
         """Raises ValueError where R = dims dimensions cannot have it."""
 

@@ -30,6 +30,10 @@ class LongRoPE(Scaling):
             for factor in getattr(self, name):
                 check_positive(**{name: factor})
 
+    @property
+    def follows_length(self) -> bool:
+        return True
+
     def check(self, dims: int) -> None:
         for name in ('short', 'long'):
             if len(getattr(self, name)) != dims // 2:

@@ -43,6 +43,10 @@ class DynamicNTK(Scaling):
     def __post_init__(self) -> None:
         check_positive(factor=self.factor, train_length=self.train_length)
 
+    @property
+    def follows_length(self) -> bool:
+        return True
+
     def base_at(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
         """b' for a sequence of `length` tokens, float32."""
         relative = jnp.asarray(length, jnp.float32) / self.train_length

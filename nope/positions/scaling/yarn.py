@@ -45,6 +45,10 @@ class DynamicYarn(Yarn):
     factor: float = 1.0
     train_length: int = 2048
 
+    @property
+    def follows_length(self) -> bool:
+        return True
+
     def _factor(self, length: int | jax.Array) -> jax.Array:
         relative = self.factor * jnp.asarray(length, jnp.float32) / self.train_length
         return jnp.maximum(relative, 1.0)

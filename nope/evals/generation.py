@@ -1,0 +1,262 @@
+"""A model on a mesh as text evaluations use it: prompts in, continuations or their scores out."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from nope import sharding
+from nope.evals import batching
+from nope.evals.scoring import Score, Scorer
+from nope.model import ModelConfig
+from nope.model.cache import empty
+from nope.model.decoding import BeamSearch, Sampling, Stops, beams, next_logits, steps, unstack
+from nope.state import Variables
+
+# Tokens between two looks at what was made, where something other than an id may end a row.
+LOOK_EVERY = 16
+Ended = Callable[[int, np.ndarray], bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How continuations are made.
+
+    new_tokens: at most so many. least: no stop id before so many. stop_ids: end a row, and are
+    not in its result. beams: 1 for greedy decoding or sampling, else beam search with
+    `length_penalty` and `early_stopping` as in `BeamSearch`. temperature, top_k, top_p: as in
+    `Sampling`; seed: of the samples.
+    """
+
+    new_tokens: int
+    least: int = 0
+    stop_ids: tuple[int, ...] = ()
+    beams: int = 1
+    length_penalty: float = 1.0
+    early_stopping: bool | str = False
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.new_tokens < 1:
+            raise ValueError(f'new_tokens is {self.new_tokens}; it must be at least 1')
+        if not 0 <= self.least <= self.new_tokens:
+            raise ValueError(f'least is {self.least}; it lies between 0 and new_tokens')
+        if self.beams > 1 and self.sampling.temperature:
+            raise ValueError(
+                f'beams is {self.beams} and temperature {self.temperature}: beams are not sampled'
+            )
+        self.search  # noqa: B018 (checks its fields)
+
+    @property
+    def sampling(self) -> Sampling:
+        return Sampling(self.temperature, self.top_k, self.top_p)
+
+    @property
+    def search(self) -> BeamSearch:
+        return BeamSearch(self.beams, self.length_penalty, self.early_stopping)
+
+    @property
+    def stops(self) -> Stops:
+        return Stops(jnp.asarray(self.stop_ids, jnp.int32), jnp.asarray(self.least, jnp.int32))
+
+
+class Generator:
+    """A model that continues and scores token sequences, in batches of its own choosing.
+
+    What a prompt gets does not depend on the others: rows are padded on the left, and each follows
+    its own length. batch_tokens: tokens of a batch on each part of the mesh that takes rows.
+    """
+
+    def __init__(
+        self, config: ModelConfig, variables: Variables, mesh: Mesh, *, batch_tokens: int
+    ) -> None:
+        self.config = config
+        self._mesh = mesh
+        self._parts = sharding.batch_parts(mesh, sharding.GENERATION_RULES)
+        self._batch_tokens = batch_tokens
+        with self._rules():
+            self._weights = unstack(config, variables)
+        self._scorer = Scorer(config, self._weights, mesh, batch_tokens)
+
+    def score(
+        self, prompts: Sequence[np.ndarray], continuations: Sequence[np.ndarray]
+    ) -> list[Score]:
+        """Log-probabilities of the tokens of continuations[i] after prompts[i], which is not
+        empty; see `Score`. Sequences that begin alike are read together up to there."""
+        for prompt, continuation in zip(prompts, continuations, strict=True):
+            self._check(prompt, len(continuation))
+        return self._scorer.score(prompts, continuations)
+
+    def generate(
+        self,
+        prompts: Sequence[np.ndarray],
+        options: Options,
+        ended: Ended | None = None,
+    ) -> list[np.ndarray]:
+        """The new ids of every prompt, int32, in the order of the prompts.
+
+        prompts: int32 ids, each at least one. ended: asked every few tokens, with a prompt's index
+        and its new ids so far, whether to end that row (not with beams). ValueError for a prompt
+        that leaves no room for the new tokens in the position encoding.
+        """
+        for prompt in prompts:
+            self._check(prompt, options.new_tokens)
+        if ended is not None and options.beams > 1:
+            raise ValueError('beam search looks at stop ids alone; `ended` needs beams=1')
+        made: list[np.ndarray] = [np.zeros(0, np.int32)] * len(prompts)
+        waiting = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
+        while waiting:
+            length = batching.padded_length(len(prompts[waiting[0]]))
+            row_tokens = (length + options.new_tokens) * options.beams
+            most = batching.most_rows(self._batch_tokens, row_tokens, self._parts)
+            batch, waiting = waiting[:most], waiting[most:]
+            rows = batching.padded_rows(len(batch), most, self._parts)
+            found = self._batch([prompts[i] for i in batch], batch, rows, length, options, ended)
+            for i, ids in zip(batch, found, strict=True):
+                made[i] = ids
+        return made
+
+    def _batch(
+        self,
+        prompts: Sequence[np.ndarray],
+        indices: Sequence[int],
+        rows: int,
+        length: int,
+        options: Options,
+        ended: Ended | None,
+    ) -> list[np.ndarray]:
+        tokens_BT = batching.left_padded(prompts, rows, length)
+        lengths = np.array([len(p) for p in prompts] + [len(prompts[0])] * (rows - len(prompts)))
+        numbers = np.array([*indices] + [0] * (rows - len(indices)), np.uint32)
+        idle_B = np.arange(rows) >= len(prompts)
+        with self._rules():
+            place = functools.partial(
+                jax.device_put, device=sharding.rows(self._mesh, sharding.GENERATION_RULES)
+            )
+            asked = _Asked(
+                place(tokens_BT),
+                place((length - lengths).astype(np.int32)) if np.any(lengths < length) else None,
+                place((lengths + options.new_tokens).astype(np.float32)),
+                place(idle_B),
+                place(numbers),
+            )
+            if options.beams > 1:
+                made_BM, lengths_B = _search(
+                    self.config,
+                    options.search,
+                    options.new_tokens,
+                    self._weights,
+                    asked,
+                    options.stops,
+                )
+            else:
+                made_BM, lengths_B = self._sample(asked, options, indices, ended)
+        return [made_BM[row, : lengths_B[row]] for row in range(len(prompts))]
+
+    def _sample(
+        self, asked: _Asked, options: Options, indices: Sequence[int], ended: Ended | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        sampling, stops, last = options.sampling, options.stops, options.new_tokens
+        key = jax.random.key(options.seed)
+        state = _begin(self.config, sampling, last, self._weights, asked, stops, key)
+        if ended is not None:
+            for upto in range(LOOK_EVERY, last, LOOK_EVERY):
+                state = _advance(self.config, sampling, self._weights, state, stops, upto)
+                state = _end(state, indices, ended)
+        state = _advance(self.config, sampling, self._weights, state, stops, last)
+        return jax.device_get((state.tokens_BM, state.lengths_B))
+
+    def _check(self, prompt: np.ndarray, more: int) -> None:
+        if not len(prompt):
+            raise ValueError('a prompt is empty; it needs at least one token')
+        longest = self.config.longest
+        if longest is not None and len(prompt) + more > longest:
+            raise ValueError(
+                f'a prompt of {len(prompt)} tokens and {more} new ones: '
+                f'{self.config.describe_position()} positions end at {longest}'
+            )
+
+    def _rules(self) -> Any:
+        return sharding.use(self._mesh, sharding.GENERATION_RULES)
+
+
+def _end(state: steps.State, indices: Sequence[int], ended: Ended) -> steps.State:
+    """The state with the rows done that `ended` says are."""
+    made_BM, lengths_B, done_B = jax.device_get((state.tokens_BM, state.lengths_B, state.done_B))
+    done_B = np.array(done_B)
+    for row, i in enumerate(indices):
+        done_B[row] = done_B[row] or ended(i, made_BM[row, : lengths_B[row]])
+    return state._replace(done_B=jax.device_put(done_B, state.done_B.sharding))
+
+
+class _Asked(NamedTuple):
+    """A batch of prompts: ids [B, T] padded on the left, padding [B] or None, final lengths [B],
+    rows that only fill the batch [B], and the number of each prompt [B]."""
+
+    tokens_BT: jax.Array
+    padding_B: jax.Array | None
+    length_B: jax.Array
+    idle_B: jax.Array
+    numbers_B: jax.Array
+
+
+def _read(
+    config: ModelConfig, new_tokens: int, weights: Mapping[str, Any], asked: _Asked
+) -> tuple[jax.Array, Any]:
+    slots = asked.tokens_BT.shape[1] + new_tokens
+    cache = empty(config, asked.length_B, slots, asked.padding_B)
+    return next_logits(config, weights, asked.tokens_BT, cache)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _begin(
+    config: ModelConfig,
+    sampling: Sampling,
+    new_tokens: int,
+    weights: Mapping[str, Any],
+    asked: _Asked,
+    stops: Stops,
+    key: jax.Array,
+) -> steps.State:
+    logits_BV, cache = _read(config, new_tokens, weights, asked)
+    keys_B = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, asked.numbers_B)
+    return steps.begin(sampling, cache, logits_BV, new_tokens, stops, asked.idle_B, keys_B)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=3)
+def _advance(
+    config: ModelConfig,
+    sampling: Sampling,
+    weights: Mapping[str, Any],
+    state: steps.State,
+    stops: Stops,
+    upto: jax.Array,
+) -> steps.State:
+    return steps.advance(config, sampling, weights, state, stops, upto)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _search(
+    config: ModelConfig,
+    search: BeamSearch,
+    new_tokens: int,
+    weights: Mapping[str, Any],
+    asked: _Asked,
+    stops: Stops,
+) -> tuple[jax.Array, jax.Array]:
+    logits_BV, cache = _read(config, new_tokens, weights, asked)
+    upto = jnp.asarray(new_tokens, jnp.int32)
+    tokens_BM, lengths_B, _ = beams.search(
+        config, search, weights, cache, logits_BV, new_tokens, stops, upto, asked.idle_B
+    )
+    return tokens_BM, lengths_B

@@ -1,0 +1,191 @@
+"""Log-probabilities of continuations after prompts, with what prompts share read once.
+
+Sequences are put in an order in which those that begin alike stand together. What all of a batch
+begin with comes from a trunk, which the next batch cuts back to where it leaves it and goes on
+from. The rest is read in pieces of one size, by one program.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from nope import losses, sharding
+from nope.evals import batching
+from nope.evals.trunk import Trunk
+from nope.model import ModelConfig
+from nope.model.cache import Cache
+from nope.model.decoding import read
+
+# Tokens read at a time: this share of the longest sequence, between these bounds.
+PIECE_SHARE, SMALLEST_PIECE, LARGEST_PIECE = 1 / 16, 64, 512
+
+
+class Score(NamedTuple):
+    """Of one continuation: the natural logarithm of every token's probability, float32 [n], and
+    whether each was the most likely token, bool [n]."""
+
+    log_probs: np.ndarray
+    greedy: np.ndarray
+
+
+class Scorer:
+    """See `nope.evals.generation.Generator.score`. weights: `unstack`ed."""
+
+    def __init__(
+        self, config: ModelConfig, weights: Mapping[str, Any], mesh: Mesh, batch_tokens: int
+    ) -> None:
+        self._config = config
+        self._weights = weights
+        self._mesh = mesh
+        self._batch_tokens = batch_tokens
+
+    def score(
+        self, prompts: Sequence[np.ndarray], continuations: Sequence[np.ndarray]
+    ) -> list[Score]:
+        found: dict[int, Score] = {}
+        sizes: dict[int, list[int]] = {}
+        for i, (prompt, continuation) in enumerate(zip(prompts, continuations, strict=True)):
+            if len(continuation):
+                read_tokens = len(prompt) + len(continuation) - 1
+                size = max(1 << (read_tokens - 1).bit_length(), SMALLEST_PIECE)
+                sizes.setdefault(size, []).append(i)
+            else:
+                found[i] = Score(np.zeros(0, np.float32), np.zeros(0, bool))
+        with sharding.use(self._mesh, sharding.GENERATION_RULES):
+            for size, indices in sorted(sizes.items()):
+                asked = [_Asked(prompts[i], continuations[i]) for i in indices]
+                found.update(zip(indices, self._scores(asked, size), strict=True))
+        return [found[i] for i in range(len(prompts))]
+
+    def _scores(self, asked: list[_Asked], size: int) -> list[Score]:
+        """Of sequences of at most `size` tokens."""
+        piece = min(max(round(size * PIECE_SHARE), SMALLEST_PIECE), LARGEST_PIECE)
+        parts = sharding.batch_parts(self._mesh, sharding.GENERATION_RULES)
+        most = batching.most_rows(self._batch_tokens, size, parts)
+        rows = batching.padded_rows(len(asked), most, parts)
+        longest = max(len(a.continuation) for a in asked)
+        width = min(1 << (longest - 1).bit_length(), piece)
+        trunk = Trunk(self._config, self._weights, self._mesh, size + piece, piece)
+        order = self._order(asked)
+        found: dict[int, Score] = {}
+        for batch in (order[i : i + rows] for i in range(0, len(order), rows)):
+            scores = self._batch([asked[i] for i in batch], rows, width, trunk)
+            found.update(zip(batch, scores, strict=True))
+        return [found[i] for i in range(len(asked))]
+
+    def _order(self, asked: list[_Asked]) -> list[int]:
+        order = batching.by_prefix([a.tokens for a in asked])
+        if self._config.follows_length:  # what was read for one length serves no other
+            order.sort(key=lambda i: asked[i].length)
+        return order
+
+    def _batch(self, asked: list[_Asked], rows: int, width: int, trunk: Trunk) -> list[Score]:
+        shared = self._shared(asked, trunk.piece)
+        lengths = [a.length for a in asked] + [asked[0].length] * (rows - len(asked))
+        cache = trunk.rows(asked[0].tokens[:shared], np.array(lengths, np.float32))
+        rest = [a.tokens[shared:] for a in asked]
+        pieces = -(-max(map(len, rest)) // trunk.piece)
+        tokens = batching.right_padded(rest, rows, pieces * trunk.piece)
+        place = functools.partial(
+            jax.device_put, device=sharding.rows(self._mesh, sharding.GENERATION_RULES)
+        )
+        looks, parts = [], []
+        for begin in range(0, tokens.shape[1], trunk.piece):
+            look = _look(asked, shared + begin, trunk.piece, rows, width)
+            part, cache = _piece(
+                self._config,
+                self._weights,
+                cache,
+                place(tokens[:, begin : begin + trunk.piece]),
+                place(look.at_BW),
+                place(look.targets_BW),
+            )
+            looks.append(look)
+            parts.append(part)
+        return _gather(asked, looks, jax.device_get(parts))
+
+    def _shared(self, asked: list[_Asked], least: int) -> int:
+        """How many tokens the batch's sequences, which are in order, take from the trunk: at least
+        `least`, and none where the trunk would have to be several."""
+        if self._config.follows_length and len({a.length for a in asked}) > 1:
+            return 0
+        shared = min(
+            batching.shared_prefix(asked[0].tokens, asked[-1].tokens),
+            min(len(a.prompt) for a in asked) - 1,
+        )
+        return shared if shared >= least else 0
+
+
+class _Asked(NamedTuple):
+    prompt: np.ndarray
+    continuation: np.ndarray
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """What the model reads: all but the last."""
+        return np.concatenate([self.prompt, self.continuation[:-1]]).astype(np.int32)
+
+    @property
+    def length(self) -> int:
+        return len(self.prompt) + len(self.continuation)
+
+
+class _Look(NamedTuple):
+    """What of a piece is looked at: positions in it and the tokens after these, int32 [B, W]; and
+    of every row the first and last + 1 of its continuation's tokens that are."""
+
+    at_BW: np.ndarray
+    targets_BW: np.ndarray
+    spans: list[tuple[int, int]]
+
+
+def _look(asked: list[_Asked], begin: int, piece: int, rows: int, width: int) -> _Look:
+    """Of the piece of tokens begin .. begin + piece - 1."""
+    at_BW, targets_BW = np.zeros((rows, width), np.int32), np.zeros((rows, width), np.int32)
+    spans = []
+    for row, a in enumerate(asked):
+        first = len(a.prompt) - 1 - begin  # where the continuation's first token is predicted
+        low = min(max(-first, 0), len(a.continuation))
+        high = min(max(piece - first, low), len(a.continuation))
+        at_BW[row, : high - low] = np.arange(first + low, first + high)
+        targets_BW[row, : high - low] = a.continuation[low:high]
+        spans.append((low, high))
+    return _Look(at_BW, targets_BW, spans)
+
+
+def _gather(
+    asked: list[_Asked], looks: list[_Look], parts: list[tuple[np.ndarray, np.ndarray]]
+) -> list[Score]:
+    scores = []
+    for row, a in enumerate(asked):
+        n = len(a.continuation)
+        score = Score(np.zeros(n, np.float32), np.zeros(n, bool))
+        for look, (nll_BW, best_BW) in zip(looks, parts, strict=True):
+            low, high = look.spans[row]
+            score.log_probs[low:high] = -nll_BW[row, : high - low]
+            score.greedy[low:high] = best_BW[row, : high - low] == a.continuation[low:high]
+        scores.append(score)
+    return scores
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
+def _piece(
+    config: ModelConfig,
+    weights: Mapping[str, Any],
+    cache: Cache,
+    tokens_BC: jax.Array,
+    at_BW: jax.Array,
+    targets_BW: jax.Array,
+) -> tuple[tuple[jax.Array, jax.Array], Cache]:
+    """Reads a piece. Negative log-likelihood of the targets after the tokens at `at_BW`, and the
+    most likely tokens there, [B, W]."""
+    output, cache = read(config, weights, tokens_BC, cache)
+    hidden_BWD = jnp.take_along_axis(output.hidden, at_BW[..., None], axis=1)
+    return losses.token_choices(hidden_BWD, output.head, targets_BW), cache

@@ -1,0 +1,90 @@
+"""What the sequences of a batch begin with, read once and kept for the batches after it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from nope import sharding
+from nope.evals import batching
+from nope.model import ModelConfig
+from nope.model.cache import Cache, empty
+from nope.model.decoding import read
+
+
+class Trunk:
+    """A cache of one row (one for each part of the mesh) that grows and is cut back.
+
+    piece: tokens read at a time. slots: of every cache; a multiple of the piece, and one piece
+    more than the longest sequence.
+    """
+
+    def __init__(
+        self, config: ModelConfig, weights: Mapping[str, Any], mesh: Mesh, slots: int, piece: int
+    ) -> None:
+        self.piece = piece
+        self._config = config
+        self._weights = weights
+        self._slots = slots
+        self._parts = sharding.batch_parts(mesh, sharding.GENERATION_RULES)
+        self._place = functools.partial(
+            jax.device_put, device=sharding.rows(mesh, sharding.GENERATION_RULES)
+        )
+        self._tokens = np.zeros(0, np.int32)
+        self._length = 0.0
+        self._cache: Cache | None = None
+
+    def rows(self, prefix: np.ndarray, length_B: np.ndarray) -> Cache:
+        """A cache of B rows that hold the prefix. length_B: float32, the final length of each,
+        one and the same where there is a prefix and the model follows it."""
+        lengths = self._place(length_B)
+        if not len(prefix):
+            return _empty(self._config, self._slots, lengths)
+        self._read(prefix, float(length_B[0]))
+        assert self._cache is not None
+        return _spread(self._cache, np.int32(len(prefix)), lengths)
+
+    def _read(self, prefix: np.ndarray, length: float) -> None:
+        if self._cache is None or (self._config.follows_length and length != self._length):
+            length_P = self._place(np.full(self._parts, length, np.float32))
+            self._cache = _empty(self._config, self._slots, length_P)
+            self._tokens, self._length = prefix[:0], length
+        known = batching.shared_prefix(self._tokens, prefix)
+        for begin in range(known, len(prefix), self.piece):
+            piece = prefix[begin : begin + self.piece]
+            tokens = batching.right_padded([piece] * self._parts, self._parts, self.piece)
+            self._cache = _fill(
+                self._config, self._weights, self._cache, np.int32(begin), self._place(tokens)
+            )
+        if known < len(prefix):
+            self._tokens = prefix
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _empty(config: ModelConfig, slots: int, length_B: jax.Array) -> Cache:
+    return empty(config, length_B, slots)._replace(filled=jnp.zeros((), jnp.int32))
+
+
+@jax.jit
+def _spread(trunk: Cache, filled: jax.Array, length_B: jax.Array) -> Cache:
+    """The trunk's first `filled` tokens in every row."""
+    rows_B = jnp.zeros(length_B.shape[0], jnp.int32)
+    return trunk.take(rows_B)._replace(filled=filled, length_B=length_B)
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
+def _fill(
+    config: ModelConfig,
+    weights: Mapping[str, Any],
+    cache: Cache,
+    filled: jax.Array,
+    tokens_BC: jax.Array,
+) -> Cache:
+    """The cache with these tokens after its first `filled` ones."""
+    return read(config, weights, tokens_BC, cache._replace(filled=filled))[1]

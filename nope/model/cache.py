@@ -1,0 +1,112 @@
+"""Keys and values of the tokens that a model has read, so that the next ones need not read them.
+
+A cache has a fixed number of slots, so that a program that adds tokens to it compiles once. All
+rows fill the same slots: a row with fewer tokens than others begins with padding (left padding),
+and its last token lies where theirs do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from nope.model.config import ModelConfig
+
+_AXES = ('batch', None, 'kv_heads', 'head_dim')
+
+
+class LayerCache(NamedTuple):
+    """Of one layer: keys (with positions) and values, [B, S, K, H] in the model's dtype."""
+
+    keys_BSKH: jax.Array
+    values_BSKH: jax.Array
+
+    def write(
+        self, keys_BTKH: jax.Array, values_BTKH: jax.Array, slot: int | jax.Array
+    ) -> LayerCache:
+        """The same with T tokens in the slots from `slot` on."""
+        return LayerCache(
+            *(
+                nn.with_logical_constraint(
+                    jax.lax.dynamic_update_slice_in_dim(old, new.astype(old.dtype), slot, axis=1),
+                    _AXES,
+                )
+                for old, new in zip(self, (keys_BTKH, values_BTKH), strict=True)
+            )
+        )
+
+
+class Cache(NamedTuple):
+    """Of a batch of sequences.
+
+    layers: one array a layer and kind, which are written in place and never gathered.
+    filled: slots in use, the same for every row: an int where it is known, else an int32 scalar.
+    padding_B: int32, slots at the start of each row that hold no token; None for none.
+    length_B: float32, the n of every row that lambda forms and dynamic position encodings follow:
+        in generation the final length, prompt plus what may be generated.
+    """
+
+    layers: tuple[LayerCache, ...]
+    filled: int | jax.Array
+    padding_B: jax.Array | None
+    length_B: jax.Array
+
+    @property
+    def slots(self) -> int:
+        return self.layers[0].keys_BSKH.shape[1]
+
+    def positions(self, tokens: int) -> jax.Array:
+        """int32 [B, T] (or [1, T] without padding): of the next tokens; 0 in padding."""
+        slots_T = self.filled + jnp.arange(tokens, dtype=jnp.int32)
+        if self.padding_B is None:
+            return slots_T[None]
+        return jnp.maximum(slots_T - self.padding_B[:, None], 0)
+
+    def segments(self, tokens: int) -> tuple[jax.Array, jax.Array] | tuple[None, None]:
+        """Segment ids of the next tokens [B, T] and of all slots [B, S]: 1, and 0 for padding."""
+        if self.padding_B is None:
+            return None, None
+        slots_S = jnp.arange(self.slots, dtype=jnp.int32)
+        slots_T = self.filled + jnp.arange(tokens, dtype=jnp.int32)
+        real_BT, real_BS = (
+            (slots >= self.padding_B[:, None]).astype(jnp.int32) for slots in (slots_T, slots_S)
+        )
+        return real_BT, real_BS
+
+    def take(self, rows_R: jax.Array) -> Cache:
+        """The rows of these indices, in that order."""
+
+        def taken(x: jax.Array) -> jax.Array:
+            return jnp.take(x, rows_R, axis=0)
+
+        layers = jax.tree.map(lambda x: nn.with_logical_constraint(taken(x), _AXES), self.layers)
+        padding_B = None if self.padding_B is None else taken(self.padding_B)
+        return Cache(layers, self.filled, padding_B, taken(self.length_B))
+
+    def reorder(self, rows_B: jax.Array, start: int) -> Cache:
+        """Row b takes over what row rows_B[b] has in the slots from `start` on; before it both
+        have the same."""
+
+        def reordered(x: jax.Array) -> jax.Array:
+            return x.at[:, start:].set(jnp.take(x[:, start:], rows_B, axis=0))
+
+        return self._replace(layers=jax.tree.map(reordered, self.layers))
+
+
+def empty(
+    config: ModelConfig,
+    length_B: jax.Array,
+    slots: int,
+    padding_B: jax.Array | None = None,
+) -> Cache:
+    """A cache of B rows that holds nothing. Arguments as the fields of `Cache`."""
+    shape = (length_B.shape[0], slots, config.kv_heads, config.head_dim)
+
+    def zeros() -> jax.Array:
+        return nn.with_logical_constraint(jnp.zeros(shape, config.dtype), _AXES)
+
+    layers = tuple(LayerCache(zeros(), zeros()) for _ in range(config.layers))
+    return Cache(layers, 0, padding_B, length_B)

@@ -1,0 +1,33 @@
+"""Parameters as decoding reads them: a layer at a time, in the dtype of the computation."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+from nope.model.config import ModelConfig
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def unstack(config: ModelConfig, variables: Mapping[str, Any]) -> dict[str, Any]:
+    """The variables with {'0': ..., '1': ...} in place of layers stacked on their first axis.
+
+    Decoding reads every weight for every token: once apart, none is copied again. Matrices come
+    in the dtype that the model reads them in anyway.
+    """
+
+    def read(weight: jax.Array) -> jax.Array:
+        return weight.astype(config.dtype) if weight.ndim > 1 else weight
+
+    stacked = variables['params']['layers']
+    layers = {
+        str(i): jax.tree.map(lambda leaf, i=i: read(leaf[i]), stacked) for i in range(config.layers)
+    }
+    params = {**variables['params'], 'layers': layers}
+    for name in ('embedding', 'head'):
+        if name in params:
+            params[name] = read(params[name])
+    return {**variables, 'params': params}
