@@ -1,0 +1,236 @@
+"""Perplexity in sliding windows, which begin anywhere in a document (arXiv 2404.12224, table 2).
+
+A window holds W tokens of one document; the last S of them are scored, so each sees between
+W - S and W - 1 tokens before it. The next window ends S tokens later.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from nope import losses, sharding
+from nope.data.documents import Documents
+from nope.evals import batching
+from nope.evals.forward import Progress
+from nope.evals.samples import SampleLog
+from nope.model import ModelConfig, apply
+from nope.records import Measure, Records
+from nope.state import Variables
+
+_log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Windows of `window` tokens: tokens ends[i] - window .. ends[i] - 1 of documents[i].
+
+    documents, ends: int64 [windows], in the order of the documents.
+    """
+
+    window: int
+    documents: np.ndarray
+    ends: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def documents_used(self) -> int:
+        return len(np.unique(self.documents))
+
+    @functools.cached_property
+    def keys(self) -> list[str]:
+        """Names of the windows in a `SampleLog`."""
+        places = zip(self.documents, self.ends, strict=True)
+        return [f'{self.window}/{document}/{end}' for document, end in places]
+
+
+def plan(counts: np.ndarray, window: int, *, stride: int, budget: int) -> Plan:
+    """The windows of documents of counts[i] tokens each.
+
+    They end at window, window + stride, ... below the document's length (never at it), so that
+    a document of T tokens has ceil((T - window) / stride) of them, and none unless it is longer
+    than the window. Documents come in order until budget // stride windows are found; where
+    there are fewer, all are taken.
+
+    counts: int [documents]; the others are tokens too. ValueError for a stride that leaves the
+    first scored token nothing to see (the window or more), a budget below one stride, no
+    documents, and documents of which none is longer than the window.
+    """
+    if not 1 <= stride < window:
+        raise ValueError(f'stride {stride}: must be at least 1 and below the window, {window}')
+    if budget < stride:
+        raise ValueError(f'budget {budget}: scores less than one stride, {stride} tokens')
+    if not len(counts):
+        raise ValueError('there are no documents')
+    windows = np.maximum(-((window - counts) // stride), 0)
+    if not windows.any():
+        raise ValueError(
+            f'window {window}: no document is longer; the longest of {len(counts)} has '
+            f'{int(np.max(counts))} tokens'
+        )
+    documents = np.repeat(np.arange(len(counts)), windows)
+    before = np.cumsum(windows) - windows
+    ends = window + stride * (np.arange(len(documents)) - before[documents])
+    taken = slice(budget // stride)
+    return Plan(window, documents[taken], ends[taken])
+
+
+def run(
+    config: ModelConfig,
+    variables: Variables | Sequence[Variables],
+    documents: Documents,
+    lengths: Sequence[int],
+    *,
+    stride: int = 256,
+    budget: int = 2**21,
+    mesh: Mesh,
+    batch_tokens: int,
+    log: SampleLog,
+    progress: Progress = iter,
+) -> Records:
+    """Measures a model in windows of each of `lengths` tokens (see `plan`).
+
+    Measures: `loss` [length], nats, the mean over windows, each the mean of its `stride` losses;
+    `perplexity` = exp(loss); `windows` and `documents` [length], how many were used. The
+    documents differ between lengths: shorter windows find more in each, and end sooner.
+
+    variables: of every length, or one for all of them.
+    budget: tokens scored at each length, at most.
+    batch_tokens: tokens of a batch on each part of the mesh's batch axes.
+    log: windows that are in it are not measured again; the others are added batch by batch.
+        It belongs to one model, its documents and its stride.
+    Raises ValueError as `plan`, before anything is computed; also for lengths that are repeated,
+    or longer than the position encoding is defined for, and for a loss that is not finite.
+    """
+    models = _of_every_length(config, variables, lengths)
+    plans = [plan(documents.lengths, w, stride=stride, budget=budget) for w in lengths]
+    for p in plans:
+        _describe(p, stride, budget, documents)
+    batches = [
+        (model, p, rows, size)
+        for model, p in zip(models, plans, strict=True)
+        for rows, size in _batches(p, stride, log, batch_tokens, mesh)
+    ]
+    pending: tuple[Plan, np.ndarray, jax.Array] | None = None
+    for model, p, rows, size in progress(batches):
+        tokens = documents.windows(p.documents[rows], p.ends[rows], p.window)
+        filled = np.concatenate([tokens, np.repeat(tokens[:1], size - len(rows), axis=0)])
+        with sharding.use(mesh):
+            sums_B = loss_sums(config, stride, model, jax.device_put(filled, sharding.rows(mesh)))
+        if pending is not None:
+            _finish(*pending, stride, log)
+        pending = p, rows, sums_B
+    if pending is not None:
+        _finish(*pending, stride, log)
+    return _records(plans, documents, stride, budget, log)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def loss_sums(
+    config: ModelConfig, stride: int, variables: Variables, tokens_BW: jax.Array
+) -> jax.Array:
+    """Sums of the losses of the last `stride` tokens of each window, [B] float32, nats.
+
+    The model reads whole windows, as n tokens of a length it may depend on (rotary scaling, a
+    lambda form), and so that a mesh that divides W divides the sequence; the last token
+    predicts nothing. Logits are made for the scored tokens alone.
+    """
+    output = apply(config, variables, tokens_BW)
+    hidden_BSD = output.hidden[:, -stride - 1 : -1]
+    return losses.token_loss(hidden_BSD, output.head, tokens_BW[:, -stride:]).sum(axis=1)
+
+
+def _of_every_length(
+    config: ModelConfig, variables: Variables | Sequence[Variables], lengths: Sequence[int]
+) -> Sequence[Variables]:
+    if not lengths or len(set(lengths)) != len(lengths):
+        raise ValueError(f'lengths {tuple(lengths)}: must be one or more, each of them once')
+    if config.longest is not None and max(lengths) > config.longest:
+        raise ValueError(
+            f'length {max(lengths)}: {config.describe_position()} positions end at {config.longest}'
+        )
+    if isinstance(variables, Mapping):
+        return [variables] * len(lengths)
+    if len(variables) != len(lengths):
+        raise ValueError(f'variables of {len(variables)} models for {len(lengths)} lengths')
+    return variables
+
+
+def _describe(plan: Plan, stride: int, budget: int, documents: Documents) -> None:
+    _log.info(
+        'window %d: %d tokens scored in %d windows of %d documents (%s)',
+        plan.window,
+        stride * len(plan),
+        len(plan),
+        plan.documents_used,
+        documents.description,
+    )
+    if len(plan) < budget // stride:
+        _log.warning(
+            'window %d: only %d of %d windows exist in %s',
+            plan.window,
+            len(plan),
+            budget // stride,
+            documents.description,
+        )
+
+
+def _batches(
+    plan: Plan, stride: int, log: SampleLog, batch_tokens: int, mesh: Mesh
+) -> Iterator[tuple[np.ndarray, int]]:
+    """Windows of the plan that are missing in the log, a batch at a time, and the size that a
+    batch is filled up to: one that the mesh divides, and the same however many are missing."""
+    for key in plan.keys:
+        if key in log and log[key]['tokens'] != stride:
+            raise ValueError(
+                f'stride {stride}: the log holds the window {key} with {log[key]["tokens"]} tokens '
+                'scored'
+            )
+    missing = np.asarray([i for i, key in enumerate(plan.keys) if key not in log], np.int64)
+    parts = sharding.batch_parts(mesh)
+    every = -(-len(plan) // parts) * parts
+    size = min(batching.most_rows(batch_tokens, plan.window, parts), every)
+    for start in range(0, len(missing), size):
+        yield missing[start : start + size], size
+
+
+def _finish(plan: Plan, rows: np.ndarray, sums_B: jax.Array, stride: int, log: SampleLog) -> None:
+    """Fetches a batch and puts its windows into the log."""
+    means = np.asarray(jax.device_get(sums_B), np.float64)[: len(rows)] / stride
+    found = dict(zip([plan.keys[i] for i in rows], means.tolist(), strict=True))
+    for key, loss in found.items():
+        if not np.isfinite(loss):
+            raise ValueError(f'the loss of the window {key} (length/document/end) is {loss}')
+    log.append({key: {'loss': loss, 'tokens': stride} for key, loss in found.items()})
+
+
+def _records(
+    plans: Sequence[Plan], documents: Documents, stride: int, budget: int, log: SampleLog
+) -> Records:
+    """From the log's rows alone."""
+    loss = np.asarray([np.mean([log[key]['loss'] for key in plan.keys]) for plan in plans])
+    axes = ('length',)
+    return Records(
+        attributes={
+            'evaluation': 'perplexity',
+            'stride': stride,
+            'scored': budget,
+            'bos': documents.bos_id is not None,
+            'corpus': documents.name,
+        },
+        measures={
+            'loss': Measure(loss, axes, 'nats'),
+            'perplexity': Measure(np.exp(loss), axes, ''),
+            'windows': Measure(np.array([len(plan) for plan in plans]), axes, ''),
+            'documents': Measure(np.array([plan.documents_used for plan in plans]), axes, ''),
+        },
+        coordinates={'length': np.array([plan.window for plan in plans])},
+    )

@@ -1,0 +1,142 @@
+"""Whole documents come as they are, in order, and windows are cut out of them."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nope.data import DataConfig, SourceConfig, prepare, shards
+from nope.data.documents import Documents, open_documents
+
+BOS, EOS = 257, 256
+DRAW = np.random.default_rng(0)
+# Not sorted in any way, and 'first' twice: order and copies are the data set's.
+TEXTS = [
+    'first',
+    'zeta eta theta',
+    'a',
+    *(DRAW.integers(32, 127, n).astype(np.uint8).tobytes().decode() for n in (400, 3, 90)),
+    'first',
+]
+
+
+def write(kind: str, folder: pathlib.Path) -> SourceConfig:
+    """TEXTS as the test split of a source, beside a train split."""
+    if kind == 'text':
+        for i, text in enumerate(TEXTS):
+            path = folder / 'test' / f'{i}.txt'
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        (folder / 'train').mkdir()
+        (folder / 'train' / 'a.txt').write_text('training')
+    elif kind == 'jsonl':
+        folder.mkdir()
+        for split, texts in (('train', ['training']), ('test', TEXTS)):
+            lines = [json.dumps({'text': text}) for text in texts]
+            (folder / f'{split}.jsonl').write_text('\n'.join(lines))
+    elif kind == 'parquet':
+        folder.mkdir()
+        for split, texts in (('train', ['training']), ('test', TEXTS)):
+            pq.write_table(pa.table({'text': texts}), folder / f'{split}.parquet')
+    else:  # a part and a shard for every document or two
+        source = write('text', folder / 'raw')
+        out = folder / 'shards'
+        prepare.prepare(source, 'bytes', out, cache=folder, part_bytes=8, progress=False)
+        return SourceConfig('shards', str(out))
+    return SourceConfig(kind, str(folder))
+
+
+@pytest.fixture(scope='module')
+def source(tmp_path_factory: pytest.TempPathFactory) -> SourceConfig:
+    return write('text', tmp_path_factory.mktemp('documents') / 'books')
+
+
+def opened(source: SourceConfig, cache: pathlib.Path, **options) -> Documents:
+    return open_documents(DataConfig((source,)), cache=cache, **({'split': 'test'} | options))
+
+
+@pytest.mark.parametrize('kind', ['text', 'jsonl', 'parquet', 'shards'])
+def test_documents_are_the_texts_in_the_order_of_the_data_set(kind, tmp_path, cache):
+    found = opened(write(kind, tmp_path / kind), cache)
+    assert [text.tolist() for text in found] == [[BOS, *text.encode()] for text in TEXTS]
+    assert all(tokens.dtype == np.int32 for tokens in found)
+    assert found.lengths.tolist() == [len(text) + 1 for text in TEXTS]
+
+
+def test_without_a_begin_mark_they_are_the_text_alone(source, cache):
+    found = opened(source, cache, bos=False)
+    assert [bytes(tokens.tolist()).decode() for tokens in found] == TEXTS
+    assert found.lengths.tolist() == [len(text) for text in TEXTS]
+    assert found.bos_id is None and opened(source, cache).bos_id == BOS
+
+
+def test_a_document_is_asked_for_like_an_item_of_a_list(source, cache):
+    found = opened(source, cache)
+    assert len(found) == len(TEXTS)
+    np.testing.assert_array_equal(found[-1], found[0])
+    assert [len(tokens) for tokens in found[1:3]] == [len(text) + 1 for text in TEXTS[1:3]]
+    with pytest.raises(IndexError):
+        found[len(TEXTS)]
+
+
+def test_the_description_names_corpus_split_and_number(source, cache):
+    found = opened(source, cache)
+    assert found.name == 'books'
+    assert found.description == f'{len(TEXTS)} documents of the test split of books'
+
+
+@pytest.mark.parametrize('resident', [True, False])
+@pytest.mark.parametrize('bos', [True, False])
+def test_a_window_is_a_part_of_its_document(source, cache, monkeypatch, resident, bos):
+    """At any place, from the first document's begin mark to the last one's last token."""
+    if not resident:
+        monkeypatch.setattr(shards, 'RESIDENT_BYTES', 0)
+    found = opened(source, cache, bos=bos)
+    for size in (1, 2, 5):
+        places = [(d, e) for d, n in enumerate(found.lengths) for e in range(size, n + 1)]
+        documents, ends = np.asarray(places).T
+        expected = np.stack([found[d][e - size : e] for d, e in places])
+        windows = found.windows(documents, ends, size)
+        assert windows.dtype == np.int32
+        np.testing.assert_array_equal(windows, expected)
+        assert EOS not in windows
+
+
+@pytest.mark.parametrize('end', [3, 7])
+def test_a_window_outside_its_document_is_refused(source, cache, end):
+    message = rf'tokens {end - 4} to {end} of document 0, which has 6'
+    with pytest.raises(IndexError, match=message):
+        opened(source, cache).windows(np.asarray([3, 0]), np.asarray([10, end]), 4)
+
+
+def test_documents_are_those_of_the_evaluation_source(source, corpus, cache):
+    both = DataConfig((SourceConfig('text', str(corpus)), source), eval_source=1)
+    assert open_documents(both, split='test', cache=cache).lengths[2] == 2
+    assert open_documents(both, split='train', cache=cache).name == 'books'
+
+
+def test_a_tokenizer_without_begin_mark_is_named_with_the_switch(source, cache, tmp_path):
+    import tokenizers
+
+    path = tmp_path / 'tokenizer.json'
+    vocabulary = {'</s>': 0, '?': 1}
+    tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token='?')).save(str(path))
+    config = DataConfig((source,), tokenizer=str(path))
+    with pytest.raises(ValueError, match=r"bos=True: data\.tokenizer='.*tokenizer\.json' has no"):
+        open_documents(config, split='test', cache=cache)
+    assert open_documents(config, split='test', cache=cache, bos=False).lengths.tolist() == [1] * 7
+
+
+def test_a_split_without_documents_is_named(source, cache):
+    with pytest.raises(ValueError, match=r'data\.sources\[0\]: its validation split has no'):
+        opened(source, cache, split='validation')
+
+
+def test_another_split_is_refused(source, cache):
+    with pytest.raises(ValueError, match="split 'dev': must be one of train, validation, test"):
+        opened(source, cache, split='dev')

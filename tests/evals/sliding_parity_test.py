@@ -1,0 +1,74 @@
+"""An imported model has the perplexity that stock `transformers` and PyTorch give it."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nope.data import DataConfig, SourceConfig
+from nope.data.documents import Documents, open_documents
+from nope.evals import sliding
+from nope.evals.samples import SampleLog
+from tests import tiny
+from tests.interop import stock
+
+VOCAB = 258  # of the byte tokenizer, with its marks
+# Each is one number of stock, and one compilation of ours.
+LENGTHS, STRIDE, BUDGET = (48, 96), 16, 16 * 12
+CASES: dict[str, dict[str, Any]] = {
+    'llama': {},
+    # The base follows the length of the window beyond the 64 of the config: 48 is plain.
+    'dynamic': {'rope_parameters': {'rope_type': 'dynamic', 'rope_theta': 500.0, 'factor': 2.0}},
+}
+
+
+@pytest.fixture(scope='module')
+def documents(tmp_path_factory: pytest.TempPathFactory) -> Documents:
+    folder = tmp_path_factory.mktemp('parity')
+    draw = np.random.default_rng(0)
+    for split in ('train', 'test'):
+        (folder / 'books' / split).mkdir(parents=True)
+        for i, size in enumerate((130, 40, 210, 170)):
+            text = draw.integers(32, 127, size).astype(np.uint8).tobytes()
+            (folder / 'books' / split / f'{i}.txt').write_bytes(text)
+    config = DataConfig((SourceConfig('text', str(folder / 'books')),))
+    return open_documents(config, split='test', cache=folder)
+
+
+def stock_perplexity(model: Any, documents: Documents, length: int) -> float:
+    """Every window by itself, in a loop over documents and ends."""
+    losses: list[torch.Tensor] = []
+    for document in documents:
+        for end in range(length, len(document), STRIDE):
+            window = torch.from_numpy(document[end - length : end].astype(np.int64))
+            labels = window.clone()
+            labels[:-STRIDE] = -100
+            with torch.no_grad():
+                losses.append(model(window[None], labels=labels[None]).loss)
+    return float(torch.stack(losses[: BUDGET // STRIDE]).double().mean().exp())
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_perplexity_is_that_of_stock(
+    case: str, documents: Documents, tmp_path: pathlib.Path
+) -> None:
+    model = stock.make('llama', vocab_size=VOCAB, **CASES[case])
+    described, variables = stock.ours(stock.save(model, tmp_path / 'model'))
+    found = sliding.run(
+        described.model,
+        variables,
+        documents,
+        LENGTHS,
+        stride=STRIDE,
+        budget=BUDGET,
+        mesh=tiny.mesh(),
+        batch_tokens=4 * LENGTHS[-1],
+        log=SampleLog(tmp_path / 'samples.jsonl'),
+    )
+    expected = [stock_perplexity(model, documents, length) for length in LENGTHS]
+    assert found['windows'].tolist() == [12, 12]
+    np.testing.assert_allclose(found['perplexity'], expected, rtol=1e-5)
