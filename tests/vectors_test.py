@@ -27,7 +27,7 @@ USED_BY = {
     'divergences': 'evals/divergences_test.py',
     'passkey_plan_seed42_max4096': 'evals/passkey_plan_test.py',
     'passkey_token_counts_llama_tokenizer': 'evals/passkey_plan_test.py',
-    'longbench_metric_cases': 'evals/longbench_metrics_test.py',
+    'longbench_metric_cases': 'evals/longbench/metrics_test.py',
 }
 
 

@@ -1,0 +1,75 @@
+"""From a sample to the ids a model reads: fill in, tokenise, cut out the middle."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+
+import numpy as np
+
+from nope.data.tokenizers import Tokenizer
+from nope.evals.longbench.datasets import DATASETS, MOST_NEW_TOKENS
+from nope.evals.longbench.reading import Sample
+
+log = logging.getLogger(__name__)
+
+# A cut prompt is tokenised again. Where both cuts meet it may grow by a few tokens: by eight, with
+# a tokenizer of bytes whose characters were cut.
+_LEAST_MARGIN = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Prompt:
+    """ids: [n] int32, with BOS where there is one. truncated: the middle was left out."""
+
+    ids: np.ndarray
+    truncated: bool
+
+
+def prompt_budget(window: int) -> int:
+    """The `max_length` of prompts for a model that reads `window` tokens; logged.
+
+    window - 512 - margin, with 512 tokens for the longest answers and a margin of 24 for every
+    1024 of the window, less 12 (at least 12). That is 1500, 3500, 7500, 15500, 17500 and 31500 for
+    2, 4, 8, 16, 18 and 32 x 1024: the published settings, and the two between them that
+    arXiv 2404.12224 needs. One rule for all data sets, also where answers are shorter.
+    ValueError for a window without room for two tokens.
+    """
+    margin = max(-(-24 * window // 1024) - 12, _LEAST_MARGIN)
+    budget = window - MOST_NEW_TOKENS - margin
+    if budget < 2:
+        raise ValueError(
+            f'window is {window}; it must be at least {MOST_NEW_TOKENS + _LEAST_MARGIN + 2}, '
+            f'{MOST_NEW_TOKENS} tokens for the longest answers and {_LEAST_MARGIN + 2} beside'
+        )
+    log.info('LongBench in a window of %d tokens: prompts of at most %d', window, budget)
+    return budget
+
+
+def check_settings(tokenizer: Tokenizer, max_length: int, bos: bool) -> None:
+    """ValueError for what `prompt` could not use."""
+    if max_length < 2:
+        raise ValueError(f'max_length is {max_length}; it must be at least 2')
+    if bos and tokenizer.bos_id is None:
+        raise ValueError('bos is True, but the tokenizer has no BOS; it must be False')
+
+
+def prompt(sample: Sample, tokenizer: Tokenizer, *, max_length: int, bos: bool) -> Prompt:
+    """The prompt of its data set around `sample`; a long one loses its middle.
+
+    bos: begins with BOS, which counts. Of more than max_length ids the first and the last
+    int(max_length / 2) are decoded, each half for itself and without marks, and the texts
+    tokenised again as one. The result is about as long, not exactly.
+    """
+    text = DATASETS[sample.dataset].prompt.format(context=sample.context, input=sample.input)
+    ids = _encode(text, tokenizer, bos)
+    if len(ids) <= max_length:
+        return Prompt(ids, truncated=False)
+    half = max_length // 2
+    cut = tokenizer.decode(ids[:half]) + tokenizer.decode(ids[-half:])
+    return Prompt(_encode(cut, tokenizer, bos), truncated=True)
+
+
+def _encode(text: str, tokenizer: Tokenizer, bos: bool) -> np.ndarray:
+    begin = [tokenizer.bos_id] if bos else []
+    return np.concatenate([np.array(begin, np.int32), tokenizer.encode(text)])

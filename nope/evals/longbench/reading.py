@@ -1,0 +1,151 @@
+"""The published files of LongBench: one NAME.jsonl for each data set, one sample in each line."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import logging
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from nope.evals.longbench import metrics
+from nope.evals.longbench.datasets import DATASETS, Dataset
+
+log = logging.getLogger(__name__)
+
+_LAYOUT = (
+    'it must hold one file NAME.jsonl for each data set, as the folder data/ of the published '
+    'archive, data.zip, does when it is unpacked'
+)
+_FIELDS = ('input', 'context', 'answers', 'all_classes', 'length')
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """One question: `dataset` is a key of DATASETS, `index` counts its samples from 0."""
+
+    dataset: str
+    index: int
+    input: str
+    context: str
+    answers: tuple[str, ...]
+    classes: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        return f'{self.dataset}/{self.index}'
+
+
+def check(folder: pathlib.Path, names: Sequence[str] = tuple(DATASETS)) -> None:
+    """Reads the data sets `names` from beginning to end, and refuses what `run` could not use.
+
+    FileNotFoundError where the folder or files are missing (all of them are named); ValueError
+    for unknown names, and for files without samples or with lines that are no samples (file and
+    line are named). Warns where a file has not as many samples as were published.
+    """
+    _check_files(folder, names)
+    for name in names:
+        count = sum(1 for _ in _samples(folder, DATASETS[name]))
+        if count != DATASETS[name].samples:
+            log.warning(
+                '%s has %d samples; %d were published',
+                _file(folder, name),
+                count,
+                DATASETS[name].samples,
+            )
+
+
+def read(
+    folder: pathlib.Path, names: Sequence[str] = tuple(DATASETS), limit: int | None = None
+) -> list[Sample]:
+    """The samples of the data sets `names`, in that order; of each the first `limit`.
+
+    Errors as `check`, in what is read; ValueError for a limit below 1.
+    """
+    if limit is not None and limit < 1:
+        raise ValueError(f'limit is {limit}; it must be at least 1, or None for all samples')
+    _check_files(folder, names)
+    each = (itertools.islice(_samples(folder, DATASETS[name]), limit) for name in names)
+    return list(itertools.chain.from_iterable(each))
+
+
+def _check_files(folder: pathlib.Path, names: Sequence[str]) -> None:
+    unknown = [name for name in names if name not in DATASETS]
+    if unknown or not names or len(set(names)) < len(names):
+        raise ValueError(
+            f'names is {", ".join(names) or "empty"}; it must be one or more of '
+            f'{", ".join(DATASETS)}, each once'
+        )
+    if not folder.is_dir():
+        raise FileNotFoundError(f"folder is '{folder}': there is no such folder; {_LAYOUT}")
+    missing = [f'{name}.jsonl' for name in names if not _file(folder, name).is_file()]
+    if missing:
+        raise FileNotFoundError(f"folder is '{folder}': {', '.join(missing)} missing; {_LAYOUT}")
+
+
+def _file(folder: pathlib.Path, name: str) -> pathlib.Path:
+    return folder / f'{name}.jsonl'
+
+
+def _samples(folder: pathlib.Path, dataset: Dataset) -> Iterator[Sample]:
+    """Lines of white space alone are no samples."""
+    path = _file(folder, dataset.name)
+    index = 0
+    with path.open('rb') as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                sample = _sample(dataset, index, line)
+            except ValueError as error:
+                raise ValueError(f'{path}, line {number}: {error}') from error
+            yield sample
+            index += 1
+    if not index:
+        raise ValueError(f'{path}: there is no sample in it')
+
+
+def _sample(dataset: Dataset, index: int, line: bytes) -> Sample:
+    """ValueError saying what is wrong with the line."""
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f'not a line of JSON ({error})') from error
+    if not isinstance(row, dict):
+        raise ValueError(f'a JSON {type(row).__name__}; it must be an object')
+    missing = [name for name in _FIELDS if name not in row]
+    if missing:
+        raise ValueError(f'no {", ".join(missing)}; a sample has {", ".join(_FIELDS)}')
+    _require(row, 'input', 'a text', isinstance(row['input'], str))
+    _require(row, 'context', 'a text', isinstance(row['context'], str))
+    _require(row, 'length', 'an integer', type(row['length']) is int)
+    answers, classes = row['answers'], row['all_classes']
+    _require(row, 'answers', 'a list of one or more texts', _are_texts(answers) and answers)
+    _require(row, 'all_classes', 'null or a list of texts', classes is None or _are_texts(classes))
+    sample = Sample(
+        dataset=dataset.name,
+        index=index,
+        input=row['input'],
+        context=row['context'],
+        answers=tuple(answers),
+        classes=tuple(classes or ()),
+    )
+    # Raises for answers and classes that the metric cannot compare a prediction with.
+    metrics.score(dataset.metric, '', sample.answers, sample.classes)
+    return sample
+
+
+def _require(row: dict[str, Any], field: str, kind: str, fulfilled: object) -> None:
+    if not fulfilled:
+        raise ValueError(f'{field} is {_short(row[field])}; it must be {kind}')
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _short(value: Any, most: int = 40) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= most else f'{text[:most]} ...'

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nope.data import load_tokenizer
+from nope.data.tokenizers import ByteTokenizer, Tokenizer
+from nope.evals.longbench import DATASETS, Sample, prompt_budget
+from nope.evals.longbench.prompts import check_settings, prompt
+
+BYTES = ByteTokenizer()
+WORDS = 'The quick brown fox jumps over the lazy dog, and naïve cats — seven — watch. '
+
+
+def sample(context: str = WORDS * 40, dataset: str = 'musique', asked: str = 'Who?') -> Sample:
+    return Sample(dataset, 0, asked, context, ('cats',), ())
+
+
+@pytest.fixture(scope='module')
+def sentencepiece_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    import sentencepiece
+
+    stream = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([WORDS] * 20),
+        model_writer=stream,
+        vocab_size=330,
+        model_type='bpe',
+        byte_fallback=True,
+        normalization_rule_name='identity',
+        minloglevel=2,
+    )
+    path = tmp_path_factory.mktemp('tokenizer') / 'small.model'
+    path.write_bytes(stream.getvalue())
+    return load_tokenizer(str(path))
+
+
+@pytest.mark.parametrize(
+    ('window', 'budget'),
+    [(2048, 1500), (4096, 3500), (8192, 7500), (16384, 15500), (18432, 17500), (32768, 31500)],
+)
+def test_budgets_are_the_published_ones(
+    window: int, budget: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        assert prompt_budget(window) == budget
+    assert caplog.messages == [
+        f'LongBench in a window of {window} tokens: prompts of at most {budget}'
+    ]
+
+
+def test_a_budget_grows_with_its_window_and_leaves_room() -> None:
+    budgets = np.array([prompt_budget(window) for window in range(526, 5000)])
+    assert budgets[0] == 2
+    assert np.all(np.diff(budgets) >= 0)
+    assert np.all(budgets + 512 + 12 <= np.arange(526, 5000))
+
+
+@pytest.mark.parametrize('window', [0, 512, 525])
+def test_a_window_without_room_is_refused(window: int) -> None:
+    with pytest.raises(ValueError, match=f'window is {window}; it must be at least 526'):
+        prompt_budget(window)
+
+
+@pytest.mark.parametrize('name', DATASETS)
+def test_a_prompt_is_its_template_filled_once(name: str) -> None:
+    asked = sample('<{input}>', name, '{context}{')
+    ids = prompt(asked, BYTES, max_length=2000, bos=True).ids
+    before, after = DATASETS[name].prompt.split('{context}')
+    assert BYTES.decode(ids) == before + '<{input}>' + after.replace('{input}', '{context}{')
+
+
+def test_a_prompt_begins_with_bos_where_asked() -> None:
+    with_bos = prompt(sample('x'), BYTES, max_length=2000, bos=True).ids
+    without = prompt(sample('x'), BYTES, max_length=2000, bos=False).ids
+    assert with_bos.dtype == without.dtype == np.int32
+    assert with_bos.tolist() == [BYTES.bos_id, *without.tolist()]
+    assert BYTES.bos_id not in without
+
+
+def test_bos_needs_a_tokenizer_that_has_one() -> None:
+    tokenizer = dataclasses.replace(BYTES, bos_id=None)
+    check_settings(tokenizer, 2, bos=False)
+    with pytest.raises(ValueError, match='bos is True, but the tokenizer has no BOS'):
+        check_settings(tokenizer, 2, bos=True)
+
+
+@pytest.mark.parametrize('max_length', [-4, 0, 1])
+def test_a_budget_without_two_halves_is_refused(max_length: int) -> None:
+    with pytest.raises(ValueError, match=f'max_length is {max_length}; it must be at least 2'):
+        check_settings(BYTES, max_length, bos=True)
+
+
+@pytest.mark.parametrize('bos', [False, True])
+def test_only_a_prompt_over_the_budget_is_cut(bos: bool) -> None:
+    whole = prompt(sample(), BYTES, max_length=10**6, bos=bos)
+    exact = prompt(sample(), BYTES, max_length=len(whole.ids), bos=bos)
+    assert not whole.truncated and not exact.truncated
+    np.testing.assert_array_equal(whole.ids, exact.ids)
+    assert prompt(sample(), BYTES, max_length=len(whole.ids) - 1, bos=bos).truncated
+
+
+@pytest.mark.parametrize('max_length', [2, 100, 101])
+def test_a_cut_prompt_of_bytes_is_its_two_ends(max_length: int) -> None:
+    """BOS is one of the first half, is dropped with the marks and put in front again."""
+    asked = sample('abcde ' * 99)
+    text = DATASETS['musique'].prompt.format(context=asked.context, input=asked.input)
+    half = max_length // 2
+    cut = prompt(asked, BYTES, max_length=max_length, bos=True)
+    assert cut.truncated
+    assert len(cut.ids) == 2 * half
+    assert BYTES.decode(cut.ids) == text[: half - 1] + text[-half:]
+
+
+@pytest.mark.parametrize('bos', [False, True])
+@pytest.mark.parametrize('max_length', [50, 97, 250, 251])
+def test_a_cut_prompt_follows_the_protocol(
+    sentencepiece_tokenizer: Any, max_length: int, bos: bool
+) -> None:
+    processor = sentencepiece_tokenizer.processor
+    mark = [processor.bos_id()] if bos else []
+    text = DATASETS['musique'].prompt.format(context=WORDS * 40, input='Who?')
+    ids = mark + processor.encode(text)
+    half = int(max_length / 2)
+    first = [i for i in ids[:half] if not processor.is_control(i)]
+    again = mark + processor.encode(processor.decode(first) + processor.decode(ids[-half:]))
+    found = prompt(sample(), sentencepiece_tokenizer, max_length=max_length, bos=bos)
+    assert found.truncated
+    assert found.ids.tolist() == again
+    assert found.ids.dtype == np.int32
+    assert abs(len(again) - 2 * half) <= 4
+
+
+def test_cut_characters_cost_less_than_the_least_margin() -> None:
+    """Each half is decoded alone: pieces of a character become U+FFFD, three bytes each."""
+    growth = set()
+    for shift in range(4):
+        for end in range(4):
+            asked = sample('x' * shift + '\U00010348' * 99 + 'y' * end, 'gov_report')
+            cut = prompt(asked, BYTES, max_length=300, bos=True)
+            growth.add(len(cut.ids) - 300)
+    assert max(growth) == 8
+    assert prompt_budget(1024) + 512 + max(growth) <= 1024
