@@ -17,11 +17,13 @@ from experiments.figures import (
     head_entropy,
     heads,
     length_curves,
+    passkey_maps,
     scale_entropy,
     tuned_lengths,
     uniform_fit,
 )
 from experiments.figures.base import Claim, FigureInput, FigureOutput, write
+from experiments.figures.tables import ablation, commonsense, longbench, perplexity
 
 __all__ = ['DRAW', 'REQUIRED', 'Claim', 'FigureInput', 'FigureOutput', 'write']
 
@@ -35,6 +37,11 @@ DRAW: Mapping[str, Callable[[FigureInput], FigureOutput]] = {
     'factor_grid': factor_grid.draw,
     'tuned_lengths': tuned_lengths.draw,
     'extension': extension.draw,
+    'perplexity_table': perplexity.draw,
+    'longbench_table': longbench.draw,
+    'commonsense_table': commonsense.draw,
+    'ablation_table': ablation.draw,
+    'passkey_maps': passkey_maps.draw,
 }
 
 # kind -> function from the figure's name and options to {record name: evaluation}. A name that
@@ -49,4 +56,9 @@ REQUIRED: Mapping[str, Callable[[str, Mapping[str, Any]], dict[str, str]]] = {
     'factor_grid': factor_grid.required,
     'tuned_lengths': tuned_lengths.required,
     'extension': extension.required,
+    'perplexity_table': perplexity.required,
+    'longbench_table': longbench.required,
+    'commonsense_table': commonsense.required,
+    'ablation_table': ablation.required,
+    'passkey_maps': passkey_maps.required,
 }

@@ -40,6 +40,16 @@ MEASURES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         'loss_tail': ('length',),
         'scale_mean': ('length',),
     },
+    'perplexity': {
+        'loss': ('length',),
+        'perplexity': ('length',),
+        'windows': ('length',),
+        'documents': ('length',),
+    },
+    'passkey': {'accuracy': ('length', 'depth'), 'tokens': ('length',)},
+    'needles': {'accuracy': ('length', 'depth'), 'tokens': ('length',)},
+    'longbench': {'score': ('dataset',), 'samples': ('dataset',)},
+    'harness': {'score': ('task',), 'samples': ('task',)},
 }
 
 
@@ -73,7 +83,8 @@ class Claim:
 @dataclasses.dataclass(frozen=True)
 class FigureOutput:
     """rows: the numbers behind the picture in tidy long form, all with the same keys.
-    runs: record name -> run_id of the run it came from."""
+    runs: record name -> run_id of the run it came from. markdown: the same as a text that is
+    read without the picture, as tables have; '' where there is none."""
 
     name: str
     figure: Figure
@@ -81,6 +92,7 @@ class FigureOutput:
     caption: str
     claims: list[Claim]
     runs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    markdown: str = ''
 
 
 def check_options(
@@ -111,6 +123,13 @@ def check_choice(figure: str, key: str, value: Any, accepted: Collection[Any]) -
         )
 
 
+def names_below(given: FigureInput, name: str) -> list[str]:
+    """The records that `name` stands for: those below it, in order, where it ends in '/'."""
+    if name.endswith('/'):
+        return sorted(k for k in given.records if k.startswith(name))
+    return [name] if name in given.records else []
+
+
 def check_records(given: FigureInput, needs: Mapping[str, str]) -> None:
     """Checks that each needed record is there and holds what its evaluation measures.
 
@@ -118,10 +137,7 @@ def check_records(given: FigureInput, needs: Mapping[str, str]) -> None:
     below it. Raises ValueError naming the figure, the record and what was found.
     """
     for name, evaluation in needs.items():
-        if name.endswith('/'):
-            found = [k for k in given.records if k.startswith(name)]
-        else:
-            found = [name] if name in given.records else []
+        found = names_below(given, name)
         if not found:
             raise ValueError(
                 f'figure {given.name!r} needs the run {name!r} (evaluation {evaluation!r}), which '
@@ -164,7 +180,8 @@ def runs_of(given: FigureInput, names: list[str]) -> dict[str, str]:
 
 
 def write(output: FigureOutput, folder: pathlib.Path) -> None:
-    """Writes <name>.png, <name>.pdf, <name>.csv, caption.txt and, last, summary.json.
+    """Writes <name>.png, <name>.pdf, <name>.csv, where there is a text <name>.md, caption.txt
+    and, last, summary.json.
 
     The same output gives the same bytes (no dates in the metadata), and each file appears
     whole or not at all.
@@ -175,6 +192,8 @@ def write(output: FigureOutput, folder: pathlib.Path) -> None:
         folder / f'{output.name}.pdf', _rendered(output.figure, 'pdf', {'CreationDate': None})
     )
     write_bytes(folder / f'{output.name}.csv', _csv(output.rows).encode())
+    if output.markdown:
+        write_bytes(folder / f'{output.name}.md', output.markdown.encode())
     write_bytes(folder / 'caption.txt', (output.caption + '\n').encode())
     write_bytes(folder / 'summary.json', _summary(output).encode())
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from nope.records import Records
+
+# Evaluations on windows of the training data's own validation or test split.
+OWN_TEXT = ('positions', 'scale_grid', 'lengths')
 
 
 def token_name(records: Records) -> str:
@@ -24,8 +27,8 @@ def amount(count: int) -> str:
 def sources(labelled: Mapping[str, Sequence[Records]]) -> str:
     """Model, training data, tokens and seeds of each label, then what they were measured on.
 
-    labelled: the records of each label; several differ in their seed alone. Labels that share
-    a fact share the sentence.
+    labelled: the records of each label, several by seed or by what they were measured on.
+    Labels that share a fact share the sentence.
     """
     trained: dict[str, list[str]] = {}
     measured: dict[str, list[str]] = {}
@@ -33,7 +36,7 @@ def sources(labelled: Mapping[str, Sequence[Records]]) -> str:
         scale = str(records[0].attributes.get('scale', '1'))
         noted = label if scale == '1' or scale in label else f'{label} (scale: {scale})'
         trained.setdefault(_training(records), []).append(noted)
-        measured.setdefault(windows(records[0]), []).append(label)
+        measured.setdefault(_measured_on(records), []).append(label)
     sentences = [f'{"; ".join(labels)}: {fact}.' for fact, labels in trained.items()]
     if len(measured) == 1:
         return ' '.join([*sentences, f'Measured on {next(iter(measured))}.'])
@@ -61,9 +64,11 @@ def _pretrained(records: Sequence[Records]) -> str:
     facts = records[0].attributes
     # Of a fine-tuned model the steps are those of its tuning.
     steps = '' if facts.get('tuning') else f'{facts["step"]:,} steps, '
+    # What was measured on the model's own text names it there.
+    text = '' if facts['evaluation'] in OWN_TEXT else f' of {facts["data"]}'
     return (
-        f'trained on {amount(facts["train_tokens"])} {token_name(records[0])}s in sequences of '
-        f'L = {facts["train_length"]:,} ({steps}{_seeds(records)})'
+        f'trained on {amount(facts["train_tokens"])} {token_name(records[0])}s{text} in sequences '
+        f'of L = {facts["train_length"]:,} ({steps}{_seeds(records)})'
     )
 
 
@@ -80,14 +85,70 @@ def _seeds(records: Sequence[Records]) -> str:
 
 
 def windows(records: Records) -> str:
-    """Number, length and source of the windows measured."""
+    """What was measured on: number, length and source of the windows, or the prompts of an
+    evaluation by text."""
+    return _measured_on([records])
+
+
+def _measured_on(records: Sequence[Records]) -> str:
+    """What was measured on in the same way shares the brackets that tell the way."""
+    found: dict[str, list[str]] = {}
+    for r in records:
+        what, how = MEASURED_ON[r.attributes['evaluation']](r)
+        found.setdefault(how, []).append(what)
+    return _join([f'{_join(list(dict.fromkeys(what)))} ({how})' for how, what in found.items()])
+
+
+def _own_windows(records: Records) -> tuple[str, str]:
     facts = records.attributes
     # An evaluation over several lengths cuts its windows from the longest.
     most = 'up to ' if facts['evaluation'] == 'lengths' else ''
-    return (
-        f'{facts["windows"]:,} windows of {most}{facts["length"]:,} {token_name(records)}s of '
-        f'{facts["data"]} ({facts["split"]} split)'
+    length = f'{most}{facts["length"]:,} {token_name(records)}s'
+    return f'{facts["windows"]:,} windows of {length} of {facts["data"]}', f'{facts["split"]} split'
+
+
+def _sliding(records: Records) -> tuple[str, str]:
+    facts, token = records.attributes, token_name(records)
+    longest = int(max(records.along('length', len(records['loss']))))
+    start = ', each document after a BOS' if facts['bos'] else ''
+    return str(facts['corpus']), (
+        f'windows of up to {longest:,} {token}s, {facts["stride"]:,} apart, '
+        f'{amount(facts["scored"])} {token}s scored for each length{start}'
     )
+
+
+def _prompts(records: Records) -> tuple[str, str]:
+    facts = records.attributes
+    task = f', {facts["task"]},' if 'task' in facts else ''
+    what = {'passkey': 'pass keys', 'needles': 'needles'}[facts['evaluation']]
+    length = f'{facts["max_length"]:,} {token_name(records)}s'
+    many = f'{facts["tests"]:,} for each length and depth'
+    return f'{what}{task} in prompts of up to {length}', many
+
+
+def _longbench(records: Records) -> tuple[str, str]:
+    facts, samples = records.attributes, int(records['samples'].sum())
+    beams = facts['beams']
+    search = f'{beams} beams' if beams > 1 else 'greedy'
+    length = f'{facts["max_length"]:,} {token_name(records)}s'
+    return 'LongBench', f'{samples:,} prompts of up to {length}, {search}'
+
+
+def _harness(records: Records) -> tuple[str, str]:
+    facts, samples = records.attributes, int(records['samples'].sum())
+    start = 'after a BOS' if facts['bos'] else 'without a BOS'
+    return f'{samples:,} questions of {len(facts["metrics"])} tasks', f'zero-shot, {start}'
+
+
+# evaluation -> what it was measured on, and how.
+MEASURED_ON: Mapping[str, Callable[[Records], tuple[str, str]]] = {
+    **dict.fromkeys(OWN_TEXT, _own_windows),
+    'perplexity': _sliding,
+    'passkey': _prompts,
+    'needles': _prompts,
+    'longbench': _longbench,
+    'harness': _harness,
+}
 
 
 def _join(labels: list[str]) -> str:

@@ -1,0 +1,110 @@
+"""What the caption of a figure of passkey retrieval says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from experiments.figures import captions
+from experiments.figures.base import FigureInput
+from experiments.figures.passkey_panel import Panel
+from nope.records import Records
+
+PAPER_TEMPLATE = 'paper'
+
+
+def caption(given: FigureInput, panels: Sequence[Panel], missing: Mapping[str, str]) -> str:
+    """missing: label -> why there is no panel."""
+    labelled = {p.label: [given.records[n] for n in p.names] for p in panels}
+    sentences = [
+        'Passkey retrieval: accuracy by nominal length of the prompt and by depth, the share of '
+        'the prompt in front of the key.',
+        _cells(panels),
+        _lengths(panels, token_name(given, panels)),
+        'Black line: the training or tuned length. Percent above a panel: the mean over all '
+        'cells of nominal lengths up to the one beside it.',
+        _seeds(panels),
+        _templates(panels),
+        *(f'{label} is not drawn: {reason.rstrip(".")}.' for label, reason in missing.items()),
+        captions.sources(labelled),
+        _retrieval(labelled),
+    ]
+    return ' '.join(sentence for sentence in sentences if sentence)
+
+
+def token_name(given: FigureInput, panels: Sequence[Panel]) -> str:
+    """'token' where panels differ, 'byte' where bytes are all that there is."""
+    found = {captions.token_name(given.records[p.names[0]]) for p in panels}
+    return found.pop() if len(found) == 1 else 'token'
+
+
+def _cells(panels: Sequence[Panel]) -> str:
+    found: dict[str, list[str]] = {}
+    for p in panels:
+        count = f'{p.tests:,} prompts' if p.tests > 1 else 'one prompt'
+        found.setdefault(count, []).append(p.label)
+    return f'A cell is the share of {_by_label(found)} answered with exactly the key.'
+
+
+def _lengths(panels: Sequence[Panel], token: str) -> str:
+    """How many tokens prompts really have: the protocol counts each piece alone."""
+    shares = [100 * share for p in panels for share in p.tokens / p.lengths]
+    longest: dict[int, set[int]] = {}
+    for p in panels:
+        longest.setdefault(int(p.lengths[-1]), set()).add(round(float(p.tokens[-1])))
+    examples = '; '.join(
+        f'nominal {length:,}: {" or ".join(f"{t:,}" for t in sorted(tokens))}'
+        for length, tokens in sorted(longest.items())
+    )
+    return (
+        'Nominal lengths leave room for the answer and count each piece of a prompt alone: true '
+        f'prompts have {min(shares):.1f} % to {max(shares):.1f} % as many {token}s ({examples}).'
+    )
+
+
+def _seeds(panels: Sequence[Panel]) -> str:
+    """Which panels are means over seeds, and how far the averages above them lie apart."""
+    spread = []
+    for p in panels:
+        if len(p.seeds) == 1:
+            continue
+        by_seed = p.inside_by_seed
+        apart = (
+            f', {100 * by_seed.min():.0f} % to {100 * by_seed.max():.0f} % inside'
+            if by_seed is not None
+            else ''
+        )
+        spread.append(f'{p.label} ({len(p.seeds)} seeds{apart})')
+    return f'Means over seeds: {"; ".join(spread)}.' if spread else ''
+
+
+def _templates(panels: Sequence[Panel]) -> str:
+    found: dict[str, list[str]] = {}
+    for p in panels:
+        form = "the paper's" if p.template == PAPER_TEMPLATE else "a brief form of the paper's"
+        found.setdefault(f'the template {p.template!r}, {form}', []).append(p.label)
+    return f'Prompts follow {_by_label(found)}.'
+
+
+def _by_label(found: Mapping[str, Sequence[str]]) -> str:
+    """The one fact, or every fact with the labels that it is true of."""
+    if len(found) == 1:
+        return next(iter(found))
+    return ', '.join(f'{fact} ({"; ".join(labels)})' for fact, labels in found.items())
+
+
+def _retrieval(labelled: Mapping[str, Sequence[Records]]) -> str:
+    """Who has seen documents of this kind before."""
+    seen = [
+        label
+        for label, records in labelled.items()
+        if _learnt(records[0]) and 'retrieval' in str(records[0].attributes['data']).lower()
+    ]
+    if not seen:
+        return ''
+    return f'Synthetic retrieval documents are part of the training data of: {"; ".join(seen)}.'
+
+
+def _learnt(records: Records) -> bool:
+    """Whether the model learnt anything from the records' data: one that is imported and used as
+    it comes did not."""
+    return not records.attributes.get('origin') or bool(records.attributes['step'])

@@ -1,0 +1,234 @@
+"""Passkey retrieval by length and depth, model by model (the paper's Figures 6, 8 and 9)."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+
+from experiments.figures import passkey_caption, passkey_claims, passkey_panel, style
+from experiments.figures.base import (
+    FigureInput,
+    FigureOutput,
+    check_choice,
+    check_options,
+    check_records,
+    runs_of,
+)
+from experiments.figures.passkey_panel import Panel
+
+OPTIONS = {'panels', 'columns', 'unit', 'roles'}
+PANEL_KEYS = {'record', 'label', 'line', 'paper', 'missing'}
+COLUMNS = 3
+UNITS = ('L', 'K')
+K = 1024
+
+# An odd number of colours has the yellow at exactly 0.5.
+COLORS = LinearSegmentedColormap.from_list('passkey', ['#F0496E', '#EBB839', '#0CD79F'], N=257)
+PANEL_WIDTH, PANEL_HEIGHT = 3.9, 2.85
+TITLE_WIDTH = 52  # characters
+# Labels of columns with more characters than that stand under every second one.
+TICK_CHARACTERS = 3
+
+
+def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Record name, or prefix of several seeds, -> evaluation. ValueError for options that figure
+    `name` of this kind does not have."""
+    check_options(name, options, OPTIONS, ('panels',))
+    for panel in options['panels']:
+        check_options(name, panel, PANEL_KEYS, ('label',), 'panels')
+        _check_panel(name, panel)
+    labels = [panel['label'] for panel in options['panels']]
+    if len(set(labels)) < len(labels):
+        raise ValueError(f'figure {name!r}: labels of panels must differ, got {labels}')
+    columns = options.get('columns', COLUMNS)
+    if not isinstance(columns, int) or columns < 1:
+        raise ValueError(f'figure {name!r}: columns must be an integer from 1, got {columns!r}')
+    check_choice(name, 'unit', options.get('unit', 'L'), UNITS)
+    _check_roles(name, options.get('roles') or {}, labels)
+    found = {panel['record']: 'passkey' for panel in options['panels'] if panel.get('record')}
+    if not found:
+        raise ValueError(f'figure {name!r}: all panels are missing; one must give record')
+    return found
+
+
+def _check_panel(name: str, panel: Mapping[str, Any]) -> None:
+    if bool(panel.get('record')) == bool(panel.get('missing')):
+        raise ValueError(
+            f'figure {name!r}: {panel["label"]!r} must give either record or missing, the reason '
+            'why there is none'
+        )
+    line, paper = panel.get('line'), panel.get('paper')
+    if line is not None and not (isinstance(line, int | float) and line > 0):
+        raise ValueError(
+            f'figure {name!r}: line of {panel["label"]!r} must be a multiple of L above 0, '
+            f'got {line!r}'
+        )
+    if paper is not None and not (isinstance(paper, int | float) and 0 <= paper <= 100):
+        raise ValueError(
+            f'figure {name!r}: paper of {panel["label"]!r} must be in percent, 0 to 100, '
+            f'got {paper!r}'
+        )
+
+
+def _check_roles(name: str, roles: Mapping[str, str], labels: Sequence[str]) -> None:
+    if not roles:
+        return
+    check_options(name, roles, passkey_claims.ROLES, (passkey_claims.FULL,), 'roles')
+    for role, label in roles.items():
+        check_choice(name, f'the role {role!r}', label, labels)
+    if len(set(roles.values())) < len(roles):
+        raise ValueError(f'figure {name!r}: roles must be of different panels, got {dict(roles)}')
+
+
+@style.styled
+def draw(given: FigureInput) -> FigureOutput:
+    """Options: panels, [{record, label, line, paper}], record a name or, of several seeds, a
+    prefix that ends in '/'; line a multiple of L (default: the record's window); paper the
+    percent that the paper prints; or {label, missing: why there is no record}. columns, panels
+    in a row. unit of the lengths, 'L' or 'K' (1,024 tokens). roles, {full, no_bound, no_init}:
+    labels of the panels that claim 8 compares."""
+    check_records(given, required(given.name, given.options))
+    chosen = given.options['panels']
+    panels = [passkey_panel.read(given, c) for c in chosen if c.get('record')]
+    missing = {c['label']: c['missing'] for c in chosen if c.get('missing')}
+    roles = passkey_panel.of_roles(given, panels)
+    names = list(dict.fromkeys(n for p in panels for n in p.names))
+    return FigureOutput(
+        given.name,
+        _picture(given, panels, missing),
+        [row for panel in panels for row in _rows(panel)],
+        passkey_caption.caption(given, panels, missing),
+        passkey_claims.from_panels(panels, roles),
+        runs_of(given, names),
+    )
+
+
+def _picture(given: FigureInput, panels: Sequence[Panel], missing: Mapping[str, str]) -> Figure:
+    chosen, unit = given.options['panels'], given.options.get('unit', 'L')
+    columns = min(given.options.get('columns', COLUMNS), len(chosen))
+    lines = -(-len(chosen) // columns)
+    figure = style.new_figure(PANEL_WIDTH * columns + 1.1, PANEL_HEIGHT * lines + 0.4)
+    grid = figure.subplots(lines, columns, squeeze=False, gridspec_kw={'hspace': 0.06})
+    by_label = {p.label: p for p in panels}
+    for ax, panel in zip(grid.flat, chosen, strict=False):
+        if panel['label'] in missing:
+            _draw_missing(ax, panel['label'], missing[panel['label']], panel.get('paper'))
+        else:
+            _draw_panel(ax, by_label[panel['label']], unit)
+    for ax in grid.flat[len(chosen) :]:
+        ax.remove()
+    bar = figure.colorbar(
+        ScalarMappable(Normalize(0, 1), COLORS), ax=figure.axes, aspect=30, pad=0.01
+    )
+    bar.set_label('accuracy')
+    bar.outline.set_visible(False)
+    token = passkey_caption.token_name(given, panels)
+    figure.supxlabel(_length_label(panels, unit, token), fontsize=9)
+    figure.supylabel('depth of the key', fontsize=9)
+    return figure
+
+
+def _length_label(panels: Sequence[Panel], unit: str, token: str) -> str:
+    if unit == 'K':
+        return f'nominal length of the prompt (K = {K:,} {token}s)'
+    lengths = {p.train_length for p in panels}
+    value = f' = {lengths.pop():,} {token}s' if len(lengths) == 1 else ', the training length'
+    return f'nominal length of the prompt (multiples of L{value})'
+
+
+def _draw_panel(axes: Axes, panel: Panel, unit: str) -> None:
+    axes.pcolormesh(panel.mean.T, cmap=COLORS, vmin=0, vmax=1, edgecolors='white', linewidth=0.5)
+    for (column, row), value in np.ndenumerate(panel.mean):
+        cell = axes.text(
+            column + 0.5, row + 0.5, f'{value:.1f}', ha='center', va='center', fontsize=7
+        )
+        # It lies inside the axes; the layout would measure it for nothing.
+        cell.set_in_layout(False)
+    axes.axvline(panel.columns_to_line, color=style.BLACK, linewidth=2.2, zorder=3, clip_on=False)
+    _set_axes(axes, panel, unit)
+    axes.set_title(_title(panel.label, _inside(panel, unit), panel.paper), fontsize=9.5)
+
+
+def _set_axes(axes: Axes, panel: Panel, unit: str) -> None:
+    """Columns under their lengths, rows from the shallowest down."""
+    _no_frame(axes)
+    labels = [f'{length / _size(panel, unit):.4g}' for length in panel.lengths]
+    wide = max(map(len, labels)) > TICK_CHARACTERS and len(labels) > 8
+    step = 2 if wide else 1
+    # From the longest on, so that the round ones stay.
+    kept = range((len(labels) - 1) % step, len(labels), step)
+    axes.set_xticks([i + 0.5 for i in kept], [labels[i] for i in kept])
+    axes.set_yticks(
+        np.arange(len(panel.depths)) + 0.5, [f'{100 * depth:.0f} %' for depth in panel.depths]
+    )
+    axes.invert_yaxis()
+
+
+def _draw_missing(axes: Axes, label: str, reason: str, paper: float | None) -> None:
+    _no_frame(axes)
+    axes.set_facecolor('#F4F4F4')
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.text(
+        *(0.5, 0.5, textwrap.fill(reason, 40)),
+        ha='center',
+        va='center',
+        color=style.GREY,
+        transform=axes.transAxes,
+    )
+    axes.set_title(_title(label, 'not measured', paper), fontsize=9.5)
+
+
+def _no_frame(axes: Axes) -> None:
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+
+
+def _inside(panel: Panel, unit: str) -> str:
+    window = f'inside {panel.window / _size(panel, unit):.3g} {unit}'
+    if panel.inside_mean is None:
+        return f'no length {window}'
+    return f'{100 * panel.inside_mean:.0f} % {window}'
+
+
+def _size(panel: Panel, unit: str) -> int:
+    """Tokens of a unit."""
+    return panel.train_length if unit == 'L' else K
+
+
+def _title(label: str, result: str, paper: float | None) -> str:
+    if paper is not None:
+        result += f' (paper: {paper:g} %)'
+    line = f'{label}: {result}'
+    return line if len(line) <= TITLE_WIDTH else f'{textwrap.fill(label, TITLE_WIDTH)}:\n{result}'
+
+
+def _rows(panel: Panel) -> list[dict[str, Any]]:
+    """One row a record, length and depth."""
+    return [
+        {
+            'panel': panel.label,
+            'record': name,
+            'seed': seed,
+            'length': int(length),
+            'length_over_L': float(length / panel.train_length),
+            'depth': float(depth),
+            'accuracy': float(panel.accuracy[s, i, j]),
+            'prompt_tokens': float(panel.tokens[i]),
+            'inside_window': bool(panel.inside[i]),
+            'average_inside_window': (
+                None if panel.inside_by_seed is None else float(panel.inside_by_seed[s])
+            ),
+        }
+        for s, (name, seed) in enumerate(zip(panel.names, panel.seeds, strict=True))
+        for i, length in enumerate(panel.lengths)
+        for j, depth in enumerate(panel.depths)
+    ]

@@ -1,0 +1,141 @@
+"""Passkey accuracy of one model, over seeds, as one panel of a figure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures.base import FigureInput, shared_attribute
+from nope.records import Records
+
+# What the seeds of a panel have in common.
+SHARED = ('position', 'train_length', 'window', 'tests', 'template', 'max_length')
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """names, seeds: the records and their seeds, S of them. lengths: nominal, in tokens,
+    ascending. tokens: true ones of the prompts, means. depths: shares. accuracy: shares, by seed.
+
+    train_length: L. window: tokens up to which the model's context reaches. tests: prompts of a
+    cell. line: multiple of L at which the context is marked. paper: percent that the paper
+    prints, None where it is not known.
+    """
+
+    label: str
+    names: tuple[str, ...]
+    seeds: tuple[str, ...]
+    lengths: np.ndarray  # [lengths]
+    tokens: np.ndarray  # [lengths]
+    depths: np.ndarray  # [depths]
+    accuracy: np.ndarray  # [S, lengths, depths]
+    encoding: str
+    train_length: int
+    window: int
+    tests: int
+    template: str
+    line: float
+    paper: float | None
+
+    @property
+    def mean(self) -> np.ndarray:
+        """[lengths, depths] over seeds."""
+        return self.accuracy.mean(axis=0)
+
+    @property
+    def inside(self) -> np.ndarray:
+        """[lengths] bool, whether a length is within the window."""
+        return self.lengths <= self.window
+
+    @property
+    def inside_by_seed(self) -> np.ndarray | None:
+        """[S] mean accuracy of the cells inside the window; None where no length is."""
+        if not self.inside.any():
+            return None
+        return self.accuracy[:, self.inside].mean(axis=(1, 2))
+
+    @property
+    def inside_mean(self) -> float | None:
+        """Over seeds as well."""
+        by_seed = self.inside_by_seed
+        return None if by_seed is None else float(by_seed.mean())
+
+    @property
+    def columns_to_line(self) -> int:
+        """Lengths up to the line."""
+        # A multiple of L such as 1.1 is not exact in binary.
+        return int(np.sum(self.lengths <= self.line * self.train_length + 1e-6))
+
+    def reach(self, least: float) -> int:
+        """The longest length up to which the mean over depths and seeds is `least` or more at
+        every length; 0 where it is less at the shortest."""
+        return _reach(self.lengths, self.mean, least)
+
+    def reach_by_seed(self, least: float) -> list[int]:
+        return [_reach(self.lengths, accuracy, least) for accuracy in self.accuracy]
+
+
+def _reach(lengths: np.ndarray, accuracy: np.ndarray, least: float) -> int:
+    """accuracy: [lengths, depths]."""
+    # The mean of ten times 0.5 or the like may fall short of it by a rounding error.
+    short = np.flatnonzero(accuracy.mean(axis=1) < least - 1e-9)
+    works = int(short[0]) if short.size else len(lengths)
+    return int(lengths[works - 1]) if works else 0
+
+
+def read(given: FigureInput, chosen: Mapping[str, Any]) -> Panel:
+    """The panel `chosen`, an entry of the figure's options that has records.
+
+    ValueError where its seeds were measured at different lengths or depths, or differ in
+    more than their seed.
+    """
+    name = chosen['record']
+    names = sorted(k for k in given.records if k.startswith(name)) if name.endswith('/') else [name]
+    records = [given.records[n] for n in names]
+    facts = {attribute: shared_attribute(given, names, attribute) for attribute in SHARED}
+    line = chosen.get('line')
+    return Panel(
+        label=chosen['label'],
+        names=tuple(names),
+        seeds=tuple(str(r.attributes['seed']) for r in records),
+        lengths=_alike(given, name, 'lengths', [_along(r, 'length', 0) for r in records]),
+        tokens=_alike(given, name, 'prompts', [r['tokens'] for r in records]),
+        depths=_alike(given, name, 'depths', [_along(r, 'depth', 1) for r in records]),
+        accuracy=np.stack([r['accuracy'] for r in records]).astype(np.float64),
+        encoding=str(facts['position']),
+        train_length=int(facts['train_length']),
+        window=int(facts['window']),
+        tests=int(facts['tests']),
+        template=str(facts['template']),
+        line=facts['window'] / facts['train_length'] if line is None else float(line),
+        paper=None if chosen.get('paper') is None else float(chosen['paper']),
+    )
+
+
+def of_roles(given: FigureInput, panels: Sequence[Panel]) -> dict[str, Panel]:
+    """Role -> its panel, of the roles in the figure's options that have records. ValueError
+    unless they were asked the same prompts and have the same window."""
+    by_label = {p.label: p for p in panels}
+    roles = given.options.get('roles') or {}
+    found = {role: by_label[label] for role, label in roles.items() if label in by_label}
+    names = [name for p in found.values() for name in p.names]
+    for attribute in ('window', 'max_length', 'template') if names else ():
+        shared_attribute(given, names, attribute)
+    return found
+
+
+def _along(records: Records, axis: str, index: int) -> np.ndarray:
+    return records.along(axis, records['accuracy'].shape[index])
+
+
+def _alike(given: FigureInput, name: str, what: str, found: Sequence[np.ndarray]) -> np.ndarray:
+    for other in found[1:]:
+        if not np.array_equal(other, found[0]):
+            raise ValueError(
+                f'figure {given.name!r}: the seeds of {name!r} were measured with different '
+                f'{what}: {found[0].tolist()} and {other.tolist()}'
+            )
+    return found[0]

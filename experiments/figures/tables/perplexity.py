@@ -1,0 +1,148 @@
+"""Perplexity in sliding windows of growing length: the paper's Table 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from experiments.figures import style
+from experiments.figures.base import (
+    FigureInput,
+    FigureOutput,
+    check_records,
+    names_below,
+    runs_of,
+    shared_attribute,
+)
+from experiments.figures.tables import (
+    markdown,
+    options,
+    paper,
+    perplexity_caption,
+    perplexity_claims,
+    perplexity_rows,
+    typeset,
+)
+from experiments.figures.tables.options import Options
+from experiments.figures.tables.perplexity_options import measured_corpora, required, windows_of
+from experiments.figures.tables.perplexity_rows import PerplexityRow, record_name
+from experiments.figures.tables.table import Cell, Column, Row, Table, grouped, measured, tidy
+
+__all__ = ['draw', 'required']
+
+NOT_MEASURED = 'the records hold no window of this length'
+
+
+@style.styled
+def draw(given: FigureInput) -> FigureOutput:
+    """Options: corpora, {key, label, paper, missing} with paper 'pg19', 'proof_pile' or '' and
+    missing the reason why none of the rows is measured there; windows, multiples of L; rows,
+    {group, label, paper, tuned, tokens} with tuned a multiple of L, and one of record, choices
+    ({factor, record} each) and missing (the reason); roles, the labels of the rows that
+    claims speak of (perplexity_claims.py). The record of a corpus is named 'record@key'."""
+    check_records(given, required(given.name, given.options))
+    corpora, windows = measured_corpora(given.options), windows_of(given.options)
+    _check_alike(given, corpora)
+    rows = perplexity_rows.read(given, corpora, windows)
+    table = _table(given, rows)
+    caption = perplexity_caption.caption(given, rows)
+    return FigureOutput(
+        given.name,
+        typeset.draw(table),
+        tidy(table),
+        caption,
+        perplexity_claims.from_rows(given, rows, corpora, windows),
+        runs_of(given, list(dict.fromkeys(name for row in rows for name in row.names))),
+        markdown.write(table, caption),
+    )
+
+
+def _check_alike(given: FigureInput, corpora: Sequence[str]) -> None:
+    """ValueError where records that share a column were not measured alike."""
+    everything = []
+    for corpus in corpora:
+        names = [
+            found
+            for row in given.options['rows']
+            for record in perplexity_rows.records_of(row)
+            for found in names_below(given, record_name(record, corpus))
+        ]
+        if names:
+            shared_attribute(given, names, 'corpus')
+        everything += names
+    for attribute in ('train_length', 'stride', 'scored') if everything else ():
+        shared_attribute(given, everything, attribute)
+
+
+def _table(given: FigureInput, rows: Sequence[PerplexityRow]) -> Table:
+    base = next((r for r in rows if r.name == given.options.get('roles', {}).get('base')), None)
+    keys = options.shown_keys(given.options['rows'])
+    made = [
+        (
+            row.option.get('group', ''),
+            Row(
+                row.label,
+                tuple(_cells(given, row, base)),
+                options.shown(row.option, keys),
+                _row_facts(row),
+            ),
+        )
+        for row in rows
+    ]
+    decimals = perplexity_caption.DECIMALS.get(perplexity_caption.token_name(given, rows), 1)
+    return Table(_columns(given, decimals), grouped(made), options.headings(keys))
+
+
+def _columns(given: FigureInput, decimals: int) -> tuple[Column, ...]:
+    return tuple(
+        Column(
+            f'{corpus["key"]} {window:g} L',
+            'L' if window == 1 else f'{window:g} L',
+            corpus.get('label') or corpus['key'],
+            decimals,
+            {'corpus': corpus['key'], 'window_over_L': window},
+        )
+        for corpus in given.options['corpora']
+        for window in windows_of(given.options)
+    )
+
+
+def _row_facts(row: PerplexityRow) -> dict[str, Any]:
+    return {
+        'factors': row.variant,
+        'tuned_over_L': row.option.get('tuned'),
+        'tokens': row.option.get('tokens'),
+        'paper_tokens': paper.tuning_tokens(row.paper),
+    }
+
+
+def _cells(given: FigureInput, row: PerplexityRow, base: PerplexityRow | None) -> list[Cell]:
+    return [
+        _cell(row, base, corpus, float(window))
+        for corpus in given.options['corpora']
+        for window in windows_of(given.options)
+    ]
+
+
+def _cell(row: PerplexityRow, base: PerplexityRow | None, corpus: Options, window: float) -> Cell:
+    printed = paper.perplexity(row.paper, corpus.get('paper', ''), window)
+    value = row.values.get((corpus['key'], window))
+    start = base.values.get((corpus['key'], 1.0)) if base else None
+    printed_start = paper.perplexity(base.paper, corpus.get('paper', ''), 1) if base else None
+    ours = None if value is None else float(value.perplexity.mean())
+    facts = {
+        'factor': value.factor if value else None,
+        'loss_nats': value.mean_loss if value else None,
+        'ratio': _ratio(ours, None if start is None else float(start.perplexity.mean())),
+        'paper_ratio': _ratio(printed, printed_start),
+    }
+    if value is None:
+        reason = row.option.get('missing') or corpus.get('missing') or NOT_MEASURED
+        return Cell(None, printed, reason, facts=facts)
+    return measured(value.perplexity, printed, facts)
+
+
+def _ratio(value: paper.Value, start: paper.Value) -> float | None:
+    if not isinstance(value, int | float) or not isinstance(start, int | float):
+        return None
+    return value / start

@@ -1,0 +1,76 @@
+"""Options of the table of perplexities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from experiments.figures.base import check_choice, check_options
+from experiments.figures.tables import options, paper, perplexity_claims, perplexity_rows
+from experiments.figures.tables.options import Options
+from experiments.figures.tables.perplexity_rows import record_name
+
+OPTIONS = ('windows', 'corpora', 'rows', 'roles')
+CORPUS = ('key', 'label', 'paper', 'missing')
+ROW = ('group', 'label', 'paper', *options.SHOWN)
+SOURCE = ('record', 'choices', 'missing')
+WINDOWS = (1, 2, 4, 8)
+
+
+def required(name: str, given: Options) -> dict[str, str]:
+    """Names of records -> evaluation. ValueError for options that figure `name` of this kind
+    does not have."""
+    check_options(name, given, OPTIONS, ('corpora', 'rows'))
+    check_corpora(name, given['corpora'])
+    _check_windows(name, windows_of(given))
+    options.check_rows(name, given['rows'], (*ROW, *SOURCE), 'table2')
+    for row in given['rows']:
+        _check_row(name, row)
+    options.check_roles(name, given, perplexity_claims.SINGLE, perplexity_claims.BY_MULTIPLE)
+    return {
+        record_name(record, corpus): 'perplexity'
+        for row in given['rows']
+        for record in perplexity_rows.records_of(row)
+        for corpus in measured_corpora(given)
+    }
+
+
+def _check_windows(name: str, multiples: Sequence[float]) -> None:
+    for multiple in multiples:
+        options.check_number(name, 'windows', multiple)
+    if sorted(set(multiples)) != list(multiples):
+        raise ValueError(f'figure {name!r}: windows must ascend, got {list(multiples)}')
+
+
+def check_corpora(name: str, corpora: Sequence[Options]) -> None:
+    """ValueError, naming the figure, unless each corpus has a key of its own and a known name of
+    the paper's."""
+    for corpus in corpora:
+        check_options(name, corpus, CORPUS, ('key',), 'corpora')
+        check_choice(name, 'paper of a corpus', corpus.get('paper', ''), ('', *paper.CORPORA))
+    keys = [corpus['key'] for corpus in corpora]
+    if len(set(keys)) < len(keys):
+        raise ValueError(f'figure {name!r}: keys of corpora must differ, got {keys}')
+
+
+def _check_row(name: str, row: Options) -> None:
+    options.check_one_of(name, row, SOURCE)
+    options.check_shown(name, row)
+    choices = row.get('choices', ())
+    for choice in choices:
+        check_options(name, choice, ('factor', 'record'), ('factor', 'record'), 'choices')
+        options.check_number(name, f'factor of row {row["label"]!r}', choice['factor'])
+    factors = [choice['factor'] for choice in choices]
+    if len(set(factors)) < len(factors):
+        raise ValueError(
+            f'figure {name!r}: choices of row {row["label"]!r} hold a factor twice, got {factors}'
+        )
+
+
+def windows_of(given: Options) -> tuple[float, ...]:
+    """Multiples of L."""
+    return tuple(given.get('windows', WINDOWS))
+
+
+def measured_corpora(given: Options) -> list[str]:
+    """Keys of the corpora that rows have records of."""
+    return [corpus['key'] for corpus in given['corpora'] if not corpus.get('missing')]

@@ -1,0 +1,148 @@
+"""Tables of one score for each of a fixed list of tasks, and their unweighted mean."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures import captions, style
+from experiments.figures.base import (
+    Claim,
+    FigureInput,
+    FigureOutput,
+    check_options,
+    check_records,
+    names_below,
+    runs_of,
+)
+from experiments.figures.tables import markdown, options, paper, typeset
+from experiments.figures.tables.options import Options
+from experiments.figures.tables.roles import ClaimTest, Roles, Undecided
+from experiments.figures.tables.table import Cell, Column, Row, Table, grouped, measured, tidy
+from nope.records import Records
+
+ROW = ('group', 'label', 'paper', *options.SHOWN)
+SOURCE = ('record', 'missing')
+AVERAGE = Column('avg', 'avg')
+NOT_SCORED = 'the records hold no score of this task'
+PARTIAL = 'a task of the mean is missing'
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoreRow:
+    """option: what the config says of it. scores: task -> [S], one a seed, percent; tasks that a
+    record lacks are left out. samples: task -> how many were scored."""
+
+    option: Options
+    names: tuple[str, ...]
+    scores: Mapping[str, np.ndarray]
+    samples: Mapping[str, int]
+
+    def mean(self, task: str) -> float:
+        """Over seeds; Undecided where it was not measured."""
+        if task not in self.scores:
+            raise Undecided(f'{self.option["label"]!r} has no score of {task!r}')
+        return float(self.scores[task].mean())
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoreTable:
+    """A kind of table. columns: the tasks. axis: of the records. paper: name of the paper's table.
+    about: what the caption says before the sources. roles, tests: of claims."""
+
+    evaluation: str
+    axis: str
+    paper: str
+    columns: tuple[Column, ...]
+    about: str
+    roles: Collection[str] = ()
+    tests: tuple[ClaimTest[ScoreRow], ...] = ()
+
+    def required(self, name: str, given: Options) -> dict[str, str]:
+        """Names of records -> evaluation. ValueError for options that figure `name` of this kind
+        does not have."""
+        accepted = ('rows', 'roles') if self.roles else ('rows',)
+        check_options(name, given, accepted, ('rows',))
+        options.check_rows(name, given['rows'], (*ROW, *SOURCE), self.paper)
+        for row in given['rows']:
+            options.check_one_of(name, row, SOURCE)
+            options.check_shown(name, row)
+        options.check_roles(name, given, self.roles, ())
+        return {row['record']: self.evaluation for row in given['rows'] if row.get('record')}
+
+    @property
+    def draw(self) -> Callable[[FigureInput], FigureOutput]:
+        return style.styled(self._draw)
+
+    def _draw(self, given: FigureInput) -> FigureOutput:
+        """Options: rows, {group, label, paper, tuned, tokens} and one of record and missing (the
+        reason); where there are claims roles, the labels of the rows that they speak of."""
+        check_records(given, self.required(given.name, given.options))
+        rows = [self._read(given, option) for option in given.options['rows']]
+        table, caption = self._table(rows), self._caption(given, rows)
+        return FigureOutput(
+            given.name,
+            typeset.draw(table),
+            tidy(table),
+            caption,
+            self._claims(given, rows),
+            runs_of(given, list(dict.fromkeys(name for row in rows for name in row.names))),
+            markdown.write(table, caption),
+        )
+
+    def _read(self, given: FigureInput, option: Options) -> ScoreRow:
+        names = tuple(names_below(given, option['record'])) if option.get('record') else ()
+        found = [by_task(given.records[name], self.axis) for name in names]
+        scores = {
+            column.key: np.array([f[column.key] for f in found])
+            for column in self.columns
+            if found and all(column.key in f for f in found)
+        }
+        if len(scores) == len(self.columns):
+            scores[AVERAGE.key] = np.mean(list(scores.values()), axis=0)
+        samples = by_task(given.records[names[0]], self.axis, 'samples') if names else {}
+        return ScoreRow(option, names, scores, {k: int(v) for k, v in samples.items()})
+
+    def _table(self, rows: Sequence[ScoreRow]) -> Table:
+        keys = options.shown_keys([row.option for row in rows])
+        columns = (AVERAGE, *self.columns)
+        made = [
+            (
+                row.option.get('group', ''),
+                Row(
+                    row.option['label'],
+                    tuple(self._cell(row, column) for column in columns),
+                    options.shown(row.option, keys),
+                    {'tuned_over_L': row.option.get('tuned'), 'tokens': row.option.get('tokens')},
+                ),
+            )
+            for row in rows
+        ]
+        return Table(columns, grouped(made), options.headings(keys))
+
+    def _cell(self, row: ScoreRow, column: Column) -> Cell:
+        printed = paper.value(self.paper, row.option.get('paper', ''), column.key)
+        facts = {'samples': row.samples.get(column.key)}
+        if column.key in row.scores:
+            return measured(row.scores[column.key], printed, facts)
+        lacking = PARTIAL if column is AVERAGE else NOT_SCORED
+        return Cell(None, printed, row.option.get('missing') or lacking, facts=facts)
+
+    def _claims(self, given: FigureInput, rows: Sequence[ScoreRow]) -> list[Claim]:
+        by_label = {row.option['label']: row for row in rows}
+        roles = Roles(given.name, given.options.get('roles', {}), by_label)
+        return [test.claim(roles) for test in self.tests]
+
+    def _caption(self, given: FigureInput, rows: Sequence[ScoreRow]) -> str:
+        labelled = {r.option['label']: [given.records[n] for n in r.names] for r in rows if r.names}
+        return f'{self.about} {captions.sources(labelled) if labelled else ""}'.rstrip()
+
+
+def by_task(records: Records, axis: str, measure: str = 'score') -> dict[str, Any]:
+    """Task -> value."""
+    values = records[measure]
+    tasks = records.along(axis, len(values))
+    return {str(task): value for task, value in zip(tasks, values.tolist(), strict=True)}

@@ -1,0 +1,157 @@
+"""Claims about passkey retrieval, where they hold and where they do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments.figures import DRAW, FigureInput, passkey_claims, passkey_panel
+from tests.experiments.figures import synthetic
+from tests.experiments.figures.synthetic import INPUTS, PASSKEY_PANELS
+
+
+def claims(runs, roles=None):
+    """By number. runs: label -> records."""
+    given = FigureInput('f', runs, {'roles': roles})
+    panels = [passkey_panel.read(given, {'record': name, 'label': name}) for name in runs]
+    found = passkey_claims.from_panels(panels, passkey_panel.of_roles(given, panels))
+    assert len({claim.number for claim in found}) == len(found)
+    return {claim.number: claim for claim in found}
+
+
+def by_length(values, **facts):
+    """Records of one accuracy at every depth: the first of `values` up to 1 L, or eight lengths;
+    then one value for each further length."""
+    inside, *beyond = values
+    lengths = np.array([inside] * 8 + beyond + [0.0] * (8 - len(beyond)))
+    return synthetic.passkey_records(accuracy=np.repeat(lengths[:, None], 10, axis=1), **facts)
+
+
+def ablations(full, no_bound, no_init):
+    shares = {'full': full, 'no_bound': no_bound, 'no_init': no_init}
+    runs = {k: by_length([share]) for k, share in shares.items() if share is not None}
+    return claims(runs, {role: role for role in runs})
+
+
+@pytest.mark.parametrize(
+    ('shares', 'holds'),
+    [
+        ((0.81, 0.53, 0.26), True),
+        ((0.81, 0.75, 0.26), False),
+        ((0.81, 0.53, 0.75), False),
+        ((0.5, 0.8, 0.8), False),
+        ((0.81, None, 0.26), True),
+        ((0.81, 0.9, None), False),
+    ],
+)
+def test_initialisation_and_bound_matter_where_the_method_is_better(shares, holds):
+    found = ablations(*shares)[8]
+    assert found.holds is holds
+    paper = {'full': 0.81, 'no_bound': 0.53, 'no_init': 0.26}
+    asked = {r: s for r, s in zip(paper, shares, strict=True) if s is not None}
+    for role, share in asked.items():
+        inside = found.measured['inside_window'][role]
+        assert inside['mean'] == pytest.approx(share)
+        assert inside['paper'] == paper[role]
+        if role != 'full':
+            difference = found.measured['full_minus_other'][role]
+            assert difference == pytest.approx(shares[0] - share)
+
+
+@pytest.mark.parametrize(
+    'roles', [None, {}, {'full': 'full'}, {'full': 'short', 'no_init': 'no_init'}]
+)
+def test_claim_8_needs_the_method_and_an_ablation_inside_their_windows(roles):
+    runs = {name: by_length([0.5]) for name in ('full', 'no_init')}
+    runs['short'] = by_length([0.5], window=128)
+    if roles and 'no_init' in roles:
+        runs['no_init'] = by_length([0.5], window=128)
+    assert 8 not in claims(runs, roles)
+
+
+def test_claim_8_is_left_out_where_the_ablations_are_missing():
+    panels = [
+        {'record': 'full', 'label': 'full'},
+        {'label': 'no_init', 'missing': 'not trained yet'},
+    ]
+    options = {'panels': panels, 'roles': {p['label']: p['label'] for p in panels}}
+    output = DRAW['passkey_maps'](FigureInput('f', {'full': by_length([1.0])}, options))
+    assert [claim.number for claim in output.claims] == [10, None]
+
+
+@pytest.mark.parametrize('attribute', ['window', 'max_length', 'template'])
+def test_panels_of_roles_were_asked_the_same_prompts(attribute):
+    runs = {name: by_length([0.5]) for name in ('full', 'no_init')}
+    runs['no_init'].attributes[attribute] = 'brief' if attribute == 'template' else 4095
+    with pytest.raises(ValueError, match=f"figure 'f': the runs differ in '{attribute}'"):
+        claims(runs, {role: role for role in runs})
+
+
+@pytest.mark.parametrize(
+    ('values', 'reach', 'holds'),
+    [
+        ((1.0, 1.0, 1.0, 1.0, 0.5), 1.5, True),
+        ((1.0, 1.0, 1.0, 1.0, 0.49), 1.375, False),
+        ((1.0, *[0.5] * 8), 2.0, True),
+        # What comes back after a gap does not count.
+        ((1.0, 0.4, *[1.0] * 7), 1.0, False),
+        ((0.4, *[1.0] * 8), 0.0, False),
+    ],
+)
+def test_passkey_reaches_beyond_the_window(values, reach, holds):
+    found = claims({'NoPE': by_length(values)})[10]
+    assert found.holds is holds
+    assert found.measured == {
+        'NoPE': {'reach_over_window': reach, 'by_seed': [reach], 'measured_up_to': 2.0}
+    }
+
+
+def test_every_model_without_position_encoding_must_reach_beyond_its_window():
+    good, bad = by_length([1.0] * 9), by_length([1.0])
+    rotary = by_length([1.0], **synthetic.ROTARY)
+    assert claims({'NoPE': good, 'RoPE': rotary})[10].holds is True
+    assert claims({'NoPE': good, 'HeadScale': bad})[10].holds is False
+    assert 10 not in claims({'RoPE': rotary})
+    # An ablation is not what the claim is about.
+    found = claims({'NoPE': good, 'cut': bad}, {'full': 'NoPE', 'no_init': 'cut'})[10]
+    assert found.holds is True
+    assert set(found.measured) == {'NoPE'}
+
+
+@pytest.mark.parametrize(
+    ('window', 'beyond', 'holds'), [(3072, 1.0, None), (3072, 0.0, False), (2730, 1.0, True)]
+)
+def test_prompts_that_end_before_the_claim_decide_nothing_unless_they_fail(window, beyond, holds):
+    records = by_length([1.0, *[beyond] * 8], window=window)
+    assert claims({'NoPE': records})[10].holds is holds
+
+
+@pytest.mark.parametrize(('share', 'holds'), [(0.95, True), (0.89, False)])
+def test_the_average_inside_the_window_is_a_reading(share, holds):
+    runs = {'NoPE': by_length([0.95]), 'RoPE': by_length([share], **synthetic.ROTARY)}
+    runs['no cell'] = by_length([0.0], window=128)
+    found = claims(runs)[None]
+    assert found.holds is holds
+    assert set(found.measured) == {'NoPE', 'RoPE'}
+    assert found.measured['RoPE']['mean'] == pytest.approx(share)
+
+
+def test_a_panel_without_cells_inside_its_window_has_no_reading():
+    assert None not in claims({'NoPE': by_length([1.0], window=128)})
+
+
+def test_seeds_are_given_one_by_one():
+    ablation, beyond, inside = DRAW['passkey_maps'](INPUTS['passkey_maps']).claims
+    assert [ablation.number, beyond.number, inside.number] == [8, 10, None]
+    assert [ablation.holds, beyond.holds, inside.holds] == [True, False, False]
+    full = ablation.measured['inside_window']['full']
+    assert full == {
+        'mean': pytest.approx(0.95),
+        'by_seed': pytest.approx([1, 0.9]),
+        'paper': 0.81,
+    }
+    # Accuracy falls from 1 (or 0.9) at the window to none at twice that; tenths are rounded.
+    assert beyond.measured['HeadScale at 2 L']['by_seed'] == [1.5, 1.375]
+    assert beyond.measured['HeadScale at 2 L']['reach_over_window'] == 1.375
+    assert inside.measured['HeadScale at 2 L']['paper'] == 0.81
+    assert set(inside.measured) == {panel['label'] for panel in PASSKEY_PANELS[:3]}
