@@ -22,17 +22,26 @@ if not os.environ.get('JAX_PLATFORMS'):
 # an integer step by a Python float.
 STRICT_DTYPES = ('attention', 'evals', 'positions')
 
-# Comparisons with other libraries are left out where these are not installed. With NOPE_PARITY, as
-# tools/test sets it, that is an error when they are collected.
+# What a test imports beyond the default installation. Where it is missing the test is left out, or
+# with NOPE_PARITY, as tools/test sets it, fails when it is collected.
 PEERS = ('safetensors', 'torch', 'transformers')
-MISSING = [name for name in PEERS if importlib.util.find_spec(name) is None]
-COMPARISONS = ['interop/parity_test.py', 'experiments/extend_test.py']
-collect_ignore = COMPARISONS if MISSING and not os.environ.get('NOPE_PARITY') else []
+NEEDED = {
+    'interop/parity_test.py': PEERS,
+    'experiments/extend_test.py': PEERS,
+    'evals/sliding_parity_test.py': PEERS,
+    'evals/harness': ('lm_eval',),
+}
+LACKING = {
+    path: ', '.join(name for name in names if importlib.util.find_spec(name) is None)
+    for path, names in NEEDED.items()
+}
+collect_ignore = [
+    path for path, names in LACKING.items() if names and not os.environ.get('NOPE_PARITY')
+]
 
 
 def pytest_report_header() -> list[str]:
-    left_out = ', '.join(collect_ignore)
-    return [f'without {", ".join(MISSING)}: {left_out} left out'] if left_out else []
+    return [f'without {LACKING[path]}: {path} left out' for path in collect_ignore]
 
 
 @pytest.fixture(autouse=True)

@@ -56,6 +56,10 @@ ONLY = {
     'nope.records': (*sys.stdlib_module_names, 'nope.files', 'numpy'),
 }
 
+# Whatever sits at or below the first name may import the second ones, which come with an extra, but
+# only inside functions: the default installation loads it.
+OPTIONAL = {'nope.evals.harness': ('lm_eval',)}
+
 
 @dataclasses.dataclass(frozen=True)
 class Import:
@@ -209,21 +213,49 @@ def test_tools_never_import_tests() -> None:
 
 
 def test_every_import_is_a_declared_dependency() -> None:
-    """What the default install leaves out (an extra) may be imported by tools alone."""
-    declared = _declared_distributions()
-    distributions = importlib.metadata.packages_distributions()
+    """What the default install leaves out (an extra) may be imported by tools, and where OPTIONAL
+    says so."""
+    project = tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']
+    declared = _distributions(project['dependencies'])
+    found = importlib.metadata.packages_distributions()
     own = {'nope', 'experiments', 'configs'}
-    undeclared = set()
-    for module, imports in project_imports(*sorted(own)).items():
-        for top in {i.name.split('.')[0] for i in imports} - own - sys.stdlib_module_names:
-            if not {_normal(d) for d in distributions.get(top, [])} & declared:
-                undeclared.add(f'{module} imports {top}')
+    undeclared = [
+        f'{module} imports {top}'
+        for module, imports in project_imports(*sorted(own)).items()
+        for top in sorted(third_party(module, imports) - own)
+        if not {_normal(d) for d in found.get(top, [])} & declared
+    ]
     assert not undeclared
 
 
-def _declared_distributions() -> set[str]:
+def third_party(module: str, imports: Iterable[Import]) -> set[str]:
+    """Top-level packages outside the standard library that `module` cannot do without."""
+    optional = {
+        name for below, names in OPTIONAL.items() if is_within(module, below) for name in names
+    }
+    tops = {top for i in imports if (top := i.name.split('.')[0]) not in optional or i.on_load}
+    return tops - sys.stdlib_module_names
+
+
+def test_what_is_optional_comes_with_an_extra() -> None:
     project = tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']
-    return {_normal(re.split(r'[\s\[<>=!~;]', line)[0]) for line in project['dependencies']}
+    extras = _distributions(
+        line for lines in project['optional-dependencies'].values() for line in lines
+    )
+    optional = {_normal(name) for names in OPTIONAL.values() for name in names}
+    assert optional <= extras - _distributions(project['dependencies'])
+
+
+def test_what_is_optional_may_wait_in_a_function_of_its_part() -> None:
+    waiting = imports_of('def f():\n    import lm_eval.api', 'nope.evals.harness.model')
+    loading = imports_of('import lm_eval.api', 'nope.evals.harness.model')
+    assert third_party('nope.evals.harness.model', waiting) == set()
+    assert third_party('nope.evals.harness.model', loading) == {'lm_eval'}
+    assert third_party('nope.evals.forward', waiting) == {'lm_eval'}
+
+
+def _distributions(requirements: Iterable[str]) -> set[str]:
+    return {_normal(re.split(r'[\s\[<>=!~;]', line)[0]) for line in requirements}
 
 
 def _normal(distribution: str) -> str:

@@ -9,6 +9,9 @@ A source is a collection of documents. Where its documents come from, per `kind`
     jsonl    `path` is a file or folder of JSON lines, plain, .gz or .zst: one document per line
     parquet  `path` is a file or folder of Parquet files: one document per row
     shards   `path` is a folder that tools/prepare_data.py wrote
+    retrieval
+             prompts that hide a key and ask for it, made on the spot (`nope.data.retrieval`);
+             `path` is the number of bytes of each document
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ from __future__ import annotations
 import dataclasses
 import math
 
-KINDS = ('stdlib', 'tfds', 'text', 'jsonl', 'parquet', 'shards')
+from nope.data import templates
+
+KINDS = ('stdlib', 'tfds', 'text', 'jsonl', 'parquet', 'shards', 'retrieval')
 SPLITS = ('train', 'validation', 'test')
 
 
@@ -25,7 +30,8 @@ class SourceConfig:
     """One source of documents.
 
     kind: one of `KINDS`.
-    path: file or folder; for `tfds` a data set's name or folder; empty for `stdlib`.
+    path: file or folder; for `tfds` a data set's name or folder; empty for `stdlib`; for
+        `retrieval` a number of bytes, as '128'.
     field: the column that holds the text (jsonl, parquet, tfds).
     weight: share of the training sequences, relative to the other sources' weights.
     """
@@ -76,7 +82,18 @@ def _check_source(name: str, source: SourceConfig) -> None:
         raise ValueError(f'{name}.path={source.path!r}: the kind stdlib takes no path')
     if source.kind != 'stdlib' and not source.path:
         raise ValueError(f'{name}.path is empty: the kind {source.kind} needs one')
+    if source.kind == 'retrieval':
+        _check_bytes(f'{name}.path', source.path)
     if source.kind in ('tfds', 'jsonl', 'parquet') and not source.field:
         raise ValueError(f'{name}.field is empty: name the column that holds the text')
     if not (math.isfinite(source.weight) and source.weight > 0):
         raise ValueError(f'{name}.weight={source.weight}: must be a finite number above 0')
+
+
+def _check_bytes(field: str, path: str) -> None:
+    least = templates.BRIEF.shortest
+    if not (path.isascii() and path.isdigit() and not path.startswith('0') and int(path) >= least):
+        raise ValueError(
+            f'{field}={path!r}: the kind retrieval takes the bytes of a document, a whole number '
+            f'of at least {least} (a prompt without filler and its answer)'
+        )

@@ -12,6 +12,7 @@ from nope.data import (
     folders,
     json_lines,
     parquet_files,
+    retrieval,
     shards,
     stdlib,
     text_files,
@@ -44,6 +45,8 @@ def list_parts(
 
         folder = stdlib_sources.build(cache)
         return catalogue.list_parts(name, folder, 'text', part_bytes)
+    if source.kind == 'retrieval':
+        return retrieval.list_parts(int(source.path), part_bytes)
     raise ValueError(f'{name}.kind={source.kind!r}: it is prepared already')
 
 
@@ -53,6 +56,8 @@ def source_identity(name: str, source: SourceConfig) -> dict[str, Any]:
     path = pathlib.Path(source.path)
     if source.kind == 'stdlib':
         return stdlib.identity()
+    if source.kind == 'retrieval':
+        return retrieval.identity(int(source.path))
     if source.kind == 'tfds':
         return catalogue.identity(catalogue.find(name, source.path), source.field)
     if source.kind == 'text':
@@ -88,6 +93,8 @@ def describe_source(source: SourceConfig) -> str:
     """A source's name for captions and messages."""
     if source.kind == 'stdlib':
         return 'Python standard library sources'
+    if source.kind == 'retrieval':
+        return f'synthetic retrieval documents of {source.path} bytes'
     if source.kind == 'tfds':
         parts = pathlib.PurePath(source.path).parts
         return f'{"/".join(parts[-2:])} (TFDS)' if parts[0] == '/' else source.path

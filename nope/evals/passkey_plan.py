@@ -11,19 +11,16 @@ import dataclasses
 
 import numpy as np
 
+from nope.data.templates import KEYS, PAPER
+
 LENGTHS = 16
 DEPTHS = 10
 TESTS = 10
 
-TASK = (
-    'There is an important info hidden inside a lot of irrelevant text. Find it and memorize '
-    'them. I will quiz you about the important information there.\n'
-)
-FILLER = (
-    ' The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.'
-)
-INFO = '\nThe pass key is {key}. Remember it. {key} is the pass key.\n'
-QUESTION = '\nWhat is the pass key? The pass key is'
+TASK = PAPER.task
+FILLER = PAPER.filler
+INFO = PAPER.info
+QUESTION = PAPER.question
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +56,7 @@ def plan(max_length: int, seed: int = 42) -> tuple[Cell, ...]:
         band = length // DEPTHS
         for depth in range(DEPTHS):
             positions = generator.randint(depth * band, (depth + 1) * band, TESTS)
-            keys = generator.randint(10_000, 100_000, TESTS)
+            keys = generator.randint(KEYS.start, KEYS.stop, TESTS)
             cells.append(
                 Cell(
                     length=length,
@@ -76,7 +73,7 @@ def prompt(key: str, before: int, after: int) -> str:
 
     A tokenizer puts a BOS in front; the answer is the next tokens.
     """
-    return TASK + before * FILLER + INFO.format(key=key) + after * FILLER + QUESTION
+    return PAPER.prompt(key, before, after)
 
 
 @dataclasses.dataclass(frozen=True)

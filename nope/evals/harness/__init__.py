@@ -1,0 +1,21 @@
+"""Our models under EleutherAI's evaluation harness, lm_eval, which comes with the extra `harness`.
+
+Nothing here imports lm_eval before it is called.
+"""
+
+from nope.evals.harness.commonsense import TASKS, run
+from nope.evals.harness.evaluate import evaluate
+from nope.evals.harness.extra import check_installed
+from nope.evals.harness.model import adapter
+from nope.evals.harness.tasks import Found, find, load
+
+__all__ = [
+    'TASKS',
+    'Found',
+    'adapter',
+    'check_installed',
+    'evaluate',
+    'find',
+    'load',
+    'run',
+]

@@ -1,0 +1,101 @@
+"""Zero-shot commonsense tasks, arXiv 2404.12224, Table 1."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nope.data import Tokenizer
+from nope.evals.forward import Progress
+from nope.evals.generation import Generator
+from nope.evals.harness.evaluate import evaluate
+from nope.evals.harness.published import PUBLISHED
+from nope.evals.harness.tasks import find, load
+from nope.evals.samples import SampleLog
+from nope.records import Measure, Records
+
+TASKS = tuple(PUBLISHED)
+METRICS = ('acc_norm', 'acc')  # the first that a task has is its score
+
+
+def run(
+    tasks: Sequence[str],
+    generator: Generator,
+    tokenizer: Tokenizer,
+    *,
+    window: int,
+    bos: bool = False,
+    limit: int | None = None,
+    include: pathlib.Path | None = None,
+    data: pathlib.Path | None = None,
+    log: SampleLog | None = None,
+    progress: Progress = iter,
+) -> Records:
+    """Measures, along `task`: score and acc in percent, samples.
+
+    score is acc_norm where the task has it (log-probability over the characters of the choice),
+    else acc, as for boolq and winogrande. Attribute `average`: the plain mean of the scores.
+
+    tasks: names of tasks with either metric, groups and tags included; `TASKS` are the paper's.
+    window, bos, log: see `nope.evals.harness.adapter`; the paper's harness added no begin mark.
+    include, data: see `nope.evals.harness.find`, which raises the errors before the model does
+    any work. limit: first documents of each task, for trials.
+    """
+    loaded = load(find(tasks, include=include, data=data))
+    for name in without_score(loaded['tasks']):
+        measured = ', '.join(loaded['tasks'][name].aggregation())
+        raise ValueError(f'task {name} measures {measured}; a score is one of {METRICS}')
+    results = evaluate(
+        loaded,
+        generator,
+        tokenizer,
+        window=window,
+        bos=bos,
+        limit=limit,
+        log=log,
+        progress=progress,
+    )
+    return records(results, list(loaded['tasks']), bos=bos, window=window, limit=limit)
+
+
+def without_score(tasks: Mapping[str, Any]) -> list[str]:
+    """Names of the tasks (lm_eval.api.task.Task) that measure no accuracy."""
+    return [name for name, task in tasks.items() if not set(METRICS) & set(task.aggregation())]
+
+
+def records(results: Mapping[str, Any], tasks: Sequence[str], **attributes: Any) -> Records:
+    """Records of `tasks`, from the results of `evaluate`."""
+    found = [_values(results['results'][task]) for task in tasks]
+    metrics = [next(metric for metric in METRICS if metric in values) for values in found]
+    score = np.array([100 * v[metric] for v, metric in zip(found, metrics, strict=True)])
+    acc = np.array([100 * values.get('acc', np.nan) for values in found])
+    samples = np.array([results['n-samples'][task]['effective'] for task in tasks])
+    return Records(
+        attributes={
+            'evaluation': 'harness',
+            'metrics': metrics,
+            'average': float(score.mean()),
+            'lm_eval': importlib.metadata.version('lm_eval'),
+            **attributes,
+        },
+        measures={
+            'score': Measure(score, ('task',), 'percent'),
+            'acc': Measure(acc, ('task',), 'percent'),
+            'samples': Measure(samples, ('task',), ''),
+        },
+        coordinates={'task': np.array(tasks)},
+    )
+
+
+def _values(result: Mapping[str, Any]) -> dict[str, float]:
+    """Metric -> value of the first filter that has it."""
+    values: dict[str, float] = {}
+    for key, value in result.items():
+        metric, _, filtered = key.partition(',')
+        if filtered:
+            values.setdefault(metric, value)
+    return values

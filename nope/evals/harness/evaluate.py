@@ -1,0 +1,46 @@
+"""Tasks of lm_eval on one of our models, with whatever these tasks measure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from nope.data import Tokenizer
+from nope.evals.forward import Progress
+from nope.evals.generation import Generator
+from nope.evals.harness.model import adapter
+from nope.evals.samples import SampleLog
+
+RESAMPLES = 1000  # for standard errors that have no closed form
+
+
+def evaluate(
+    tasks: Mapping[str, Any],
+    generator: Generator,
+    tokenizer: Tokenizer,
+    *,
+    window: int,
+    bos: bool = False,
+    limit: int | None = None,
+    seed: int = 0,
+    log: SampleLog | None = None,
+    progress: Progress = iter,
+) -> dict[str, Any]:
+    """lm_eval's results: 'results' (task -> 'metric,filter' -> value), 'versions', 'n-samples' ...
+
+    tasks: as `nope.evals.harness.load` returns them. limit: first documents of each task.
+    window, bos, seed, log: see `adapter`. ValueError for a limit below 1.
+    """
+    if limit is not None and limit < 1:
+        raise ValueError(f'limit is {limit}; it must be at least 1')
+    model = adapter(
+        generator, tokenizer, window=window, bos=bos, seed=seed, log=log, progress=progress
+    )
+    from lm_eval.evaluator import evaluate as harness_evaluate
+
+    # A pool of processes forked from one that runs JAX may hang.
+    os.environ.setdefault('DISABLE_MULTIPROC', '1')
+    return harness_evaluate(
+        lm=model, task_dict=tasks, limit=limit, bootstrap_iters=RESAMPLES, log_samples=False
+    )

@@ -1,0 +1,93 @@
+"""What a task of the harness says about generation, as `Options`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from nope.evals.generation import Options
+from nope.model.decoding import Sampling
+
+NEW_TOKENS = 256  # the harness's own default
+LIMITS = ('max_gen_toks', 'max_new_tokens', 'max_tokens', 'max_completion_tokens')
+SAMPLING = ('do_sample', 'temperature', 'top_k', 'top_p')
+SEARCH = ('num_beams', 'length_penalty', 'early_stopping')
+ACCEPTED = ('until', *LIMITS, *SAMPLING, *SEARCH)
+
+
+def options_of(
+    arguments: Mapping[str, Any], *, eos_id: int, seed: int
+) -> tuple[Options, tuple[str, ...]]:
+    """How to generate, and the strings before whose first occurrence a text ends.
+
+    arguments: a task's `generation_kwargs`. EOS ends a text too. Texts are sampled where do_sample
+    is true, at temperature 1 unless one is given, or where it is not given and temperature is above
+    0. What is not given is off. ValueError for another key and for a value that is not accepted.
+    """
+    unknown = sorted(set(arguments) - set(ACCEPTED))
+    if unknown:
+        raise ValueError(
+            f'generation_kwargs.{unknown[0]} is not known; accepted: {", ".join(ACCEPTED)}'
+        )
+    options = Options(
+        new_tokens=_new_tokens(arguments),
+        stop_ids=(eos_id,),
+        beams=_number(arguments, 'num_beams', 1),
+        length_penalty=_number(arguments, 'length_penalty', 1.0),
+        early_stopping=arguments.get('early_stopping', False),
+        seed=seed,
+        **_sampling(arguments),
+    )
+    return options, _until(arguments.get('until'))
+
+
+def cut(text: str, until: tuple[str, ...]) -> str:
+    """The text before the first occurrence of any of `until`."""
+    return text[: min((text.find(stop) for stop in until if stop in text), default=len(text))]
+
+
+def _new_tokens(arguments: Mapping[str, Any]) -> int:
+    given = [name for name in LIMITS if arguments.get(name) is not None]
+    if len(given) > 1:
+        raise ValueError(f'generation_kwargs has {" and ".join(given)}; one of them is accepted')
+    return _number(arguments, given[0], NEW_TOKENS) if given else NEW_TOKENS
+
+
+def _sampling(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    samples = arguments.get('do_sample')
+    if samples is None:
+        samples = _number(arguments, 'temperature', 0.0) != 0
+    if not isinstance(samples, bool):
+        raise ValueError(f'generation_kwargs.do_sample is {samples!r}; accepted: true or false')
+    if not samples:
+        return {}
+    temperature = _number(arguments, 'temperature', 1.0)
+    if temperature == 0:
+        raise ValueError(
+            'generation_kwargs.temperature is 0 with do_sample; it must be above 0, or do_sample '
+            'false'
+        )
+    sampling = Sampling(
+        temperature, _number(arguments, 'top_k', 0), _number(arguments, 'top_p', 1.0)
+    )
+    return dataclasses.asdict(sampling)
+
+
+def _number(arguments: Mapping[str, Any], name: str, default: float) -> Any:
+    """A number of the default's type; the default where none is given."""
+    value = arguments.get(name)
+    if value is None:
+        return default
+    accepted = (int, float) if isinstance(default, float) else (int,)
+    if isinstance(value, bool) or not isinstance(value, accepted):
+        kind = 'a number' if isinstance(default, float) else 'a whole number'
+        raise ValueError(f'generation_kwargs.{name} is {value!r}; it must be {kind}')
+    return type(default)(value)
+
+
+def _until(value: Any) -> tuple[str, ...]:
+    stops = [value] if isinstance(value, str) else value or []
+    if not all(isinstance(stop, str) for stop in stops):
+        raise ValueError(f'generation_kwargs.until is {value!r}; accepted: a string or a list')
+    return tuple(stop for stop in stops if stop)

@@ -1,0 +1,136 @@
+"""Which tasks of lm_eval are meant, and where their data come from."""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from nope.evals.harness.extra import check_installed
+from nope.evals.harness.published import PUBLISHED, local_tasks
+
+log = logging.getLogger(__name__)
+
+GROUP = 'local files'  # in which built-in tasks are redirected; no name of the user's
+
+
+class Found(NamedTuple):
+    """Tasks that were found, of which no data are read yet. manager: the
+    lm_eval.tasks.TaskManager that knows them; specs: what its `load` takes."""
+
+    names: tuple[str, ...]
+    manager: Any
+    specs: tuple[Any, ...]
+
+
+def find(
+    names: Sequence[str],
+    *,
+    include: pathlib.Path | None = None,
+    data: pathlib.Path | None = None,
+    built_in: bool = True,
+) -> Found:
+    """Looks tasks, groups and tags up by name.
+
+    include: folder of task YAML files, which come before lm_eval's own. data: folder of files for
+    the tasks of Table 1 (`nope.evals.harness.published` has the layout), which then need no
+    network. built_in: look for other names among all tasks of lm_eval, which takes half a minute
+    once.
+
+    Raises ValueError for a name that is in none of these places or given twice, and for `data`
+    where no task reads them; FileNotFoundError for missing files, all at once;
+    ModuleNotFoundError without lm_eval.
+    """
+    check_installed()
+    _check_names(names, include)
+    manager = _manager(names, include, everything=False)
+    unknown = [name for name in names if name not in manager.all_tasks]
+    if unknown and built_in:
+        log.info('looking for %s among all tasks of lm_eval', ', '.join(unknown))
+        manager = _manager(names, include, everything=True)
+        unknown = [name for name in names if name not in manager.all_tasks]
+    if unknown:
+        raise ValueError(_unknown(unknown, include, built_in))
+    if data is None:
+        return Found(tuple(names), manager, tuple(names))
+    redirected = [name for name in names if name in PUBLISHED and _is_ours(name, manager)]
+    if not redirected:
+        raise ValueError(
+            f'data is {data}, but none of {", ".join(names)} reads it; the tasks that do are '
+            f'{", ".join(PUBLISHED)}'
+        )
+    group = {'group': GROUP, 'task': local_tasks(data, redirected)}
+    others = [name for name in names if name not in redirected]
+    return Found(tuple(names), manager, (group, *others))
+
+
+def load(found: Found) -> dict[str, Any]:
+    """Reads the tasks' data: what lm_eval's `evaluate` takes.
+
+    'tasks' holds name -> lm_eval.api.task.Task in the order of `found.names`. Tasks that do not
+    say how many examples stand before a question have none. OSError, saying what to do, where
+    data cannot be had.
+    """
+    from lm_eval.defaults import DEFAULT_OTHER_SEED
+
+    try:
+        loaded = found.manager.load(list(found.specs))
+    except OSError as error:
+        raise OSError(
+            f'the data of {", ".join(found.names)} cannot be had: {error}. Tasks without a '
+            'network read local files: those of Table 1 from the folder that `data` names, others '
+            'as their YAML says'
+        ) from error
+    order = {name: place for place, name in enumerate(found.names)}
+    tasks = sorted(loaded['tasks'].items(), key=lambda item: order.get(item[0], len(order)))
+    for _, task in tasks:
+        if task.get_config('num_fewshot') is None:
+            task.set_config(key='num_fewshot', value=0)
+        task.set_fewshot_seed(seed=DEFAULT_OTHER_SEED)
+    groups = {name: group for name, group in loaded.get('groups', {}).items() if name != GROUP}
+    return {
+        'tasks': dict(tasks),
+        'groups': groups,
+        'group_map': {name: group.child_names for name, group in groups.items()},
+    }
+
+
+def _check_names(names: Sequence[str], include: pathlib.Path | None) -> None:
+    if not names:
+        raise ValueError('tasks is empty; name at least one')
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f'tasks names {twice[0]!r} twice')
+    if include is not None and not include.is_dir():
+        raise FileNotFoundError(f'include is {include}; it must be a folder of task YAML files')
+
+
+def _manager(names: Sequence[str], include: pathlib.Path | None, everything: bool) -> Any:
+    """An index of `include`, and of all of lm_eval or of the tasks of Table 1 alone."""
+    from lm_eval.tasks import TaskManager
+
+    folders = [] if everything else [_root() / PUBLISHED[n].folder for n in names if n in PUBLISHED]
+    paths = [*dict.fromkeys(folders), *([] if include is None else [include])]
+    return TaskManager(include_path=paths, include_defaults=everything)
+
+
+def _root() -> pathlib.Path:
+    """The folder of lm_eval's own tasks."""
+    import lm_eval.tasks
+
+    return pathlib.Path(lm_eval.tasks.__file__).parent
+
+
+def _is_ours(name: str, manager: Any) -> bool:
+    """Whether it is lm_eval's task, not one of `include` that has its name."""
+    return pathlib.Path(manager.task_index[name].yaml_path).is_relative_to(_root())
+
+
+def _unknown(names: list[str], include: pathlib.Path | None, built_in: bool) -> str:
+    places = [f'Table 1 ({", ".join(PUBLISHED)})']
+    if include is not None:
+        places.append(f'the YAML files in {include} (one that cannot be read is not looked at)')
+    if built_in:
+        places.append('the tasks, groups and tags that lm_eval has')
+    return f'task {", ".join(map(repr, names))} is unknown; looked up in: {"; ".join(places)}'

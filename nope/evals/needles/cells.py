@@ -1,0 +1,125 @@
+"""Lengths by depths: which questions are asked, in what portions, and their mean scores."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nope.evals import passkey_plan
+from nope.evals.forward import Progress
+from nope.evals.samples import SampleLog
+from nope.records import Measure
+
+# Nominal tokens that are asked, at most, between two writes to the log.
+CHUNK_TOKENS = 2**20
+
+Row = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """One test of one cell.
+
+    length: nominal tokens of prompt and answer. depth: the cell's, 0.0 .. 0.9. position: where
+    the needle is to lie, in tokens from the start. key: five digits.
+    """
+
+    length: int
+    depth: float
+    test: int
+    position: int
+    key: str
+
+    @property
+    def name(self) -> str:
+        """Its key in a log: 'length/depth/test'."""
+        return f'{self.length}/{self.depth}/{self.test}'
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """What every row of a log says of its question."""
+        return {'length': self.length, 'depth': self.depth, 'test': self.test}
+
+
+def questions(max_length: int, seed: int, tests: int) -> tuple[Question, ...]:
+    """Those of `passkey_plan.plan`, longest first: the first `tests` of each cell.
+
+    The plan is drawn in full whatever `tests` is, so that fewer tests are a part of more.
+    ValueError as in the plan, for `tests` outside 1 .. 10 and for a seed outside 32 bits.
+    """
+    if not 1 <= tests <= passkey_plan.TESTS:
+        raise ValueError(f'tests is {tests}; it must be in 1 .. {passkey_plan.TESTS}')
+    if not 0 <= seed < 2**32:
+        raise ValueError(f'seed is {seed}; it must be in 0 .. 2**32 - 1')
+    return tuple(
+        Question(cell.length, cell.depth, test, cell.positions[test], cell.keys[test])
+        for cell in passkey_plan.plan(max_length, seed)
+        for test in range(tests)
+    )
+
+
+def keep_fitting(
+    asked: Sequence[Question], fits: Callable[[Question], bool], max_length: int
+) -> tuple[Question, ...]:
+    """The questions of those lengths at which every question fits, in the same order.
+
+    ValueError, naming max_length, where there is no such length.
+    """
+    short = {question.length for question in asked if not fits(question)}
+    kept = tuple(question for question in asked if question.length not in short)
+    if not kept:
+        raise ValueError(
+            f'max_length is {max_length}; no length up to it has room for a prompt and its answer'
+        )
+    return kept
+
+
+def answer_missing(
+    asked: Sequence[Question],
+    log: SampleLog,
+    answer: Callable[[Sequence[Question]], Sequence[Row]],
+    progress: Progress,
+) -> None:
+    """Has `answer` make the rows that the log lacks, of one length at a time, and logs them."""
+    missing = [question for question in asked if question.name not in log]
+    for chunk in progress(_chunks(missing)):
+        rows = answer(chunk)
+        log.append({question.name: row for question, row in zip(chunk, rows, strict=True)})
+
+
+def _chunks(missing: Sequence[Question]) -> list[list[Question]]:
+    chunks: list[list[Question]] = []
+    for question in missing:
+        fitting = max(CHUNK_TOKENS // question.length, 1)
+        if chunks and chunks[-1][0].length == question.length and len(chunks[-1]) < fitting:
+            chunks[-1].append(question)
+        else:
+            chunks.append([question])
+    return chunks
+
+
+def tabulate(
+    asked: Sequence[Question], log: SampleLog, score: str
+) -> tuple[dict[str, Measure], dict[str, np.ndarray]]:
+    """Measures and coordinates of the records that the log's rows make.
+
+    accuracy [length, depth]: the mean over a cell of the rows' field `score`; tokens [length]:
+    the mean of the prompts' real tokens. Lengths ascend.
+    """
+    lengths = sorted({question.length for question in asked})
+    depths = sorted({question.depth for question in asked})
+    cells: dict[tuple[int, float], list[float]] = {}
+    tokens: dict[int, list[int]] = {}
+    for question in asked:
+        row = log[question.name]
+        cells.setdefault((question.length, question.depth), []).append(float(row[score]))
+        tokens.setdefault(question.length, []).append(row['tokens'])
+    accuracy = [[np.mean(cells[length, depth]) for depth in depths] for length in lengths]
+    measures = {
+        'accuracy': Measure(np.array(accuracy), ('length', 'depth'), ''),
+        'tokens': Measure(np.array([np.mean(tokens[n]) for n in lengths]), ('length',), ''),
+    }
+    return measures, {'length': np.array(lengths), 'depth': np.array(depths)}

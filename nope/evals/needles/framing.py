@@ -1,0 +1,23 @@
+"""Text to the token ids that a model is given."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nope.data import Tokenizer
+
+
+def encode(tokenizer: Tokenizer, text: str, bos: bool) -> np.ndarray:
+    """Ids [n] int32 of `text`, behind a begin mark where `bos` is on.
+
+    ValueError where `bos` is on and the tokenizer has no begin mark.
+    """
+    ids = tokenizer.encode(text)
+    if not bos:
+        return ids
+    if tokenizer.bos_id is None:
+        raise ValueError(
+            f'bos=True, but the tokenizer ({type(tokenizer).__name__}, fingerprint '
+            f'{tokenizer.fingerprint}) has no begin mark; use bos=False'
+        )
+    return np.concatenate([np.array([tokenizer.bos_id], np.int32), ids])

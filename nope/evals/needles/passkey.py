@@ -1,0 +1,173 @@
+"""Passkey retrieval: the prompts as token ids, and the share of keys a model repeats.
+
+The protocol is that of arXiv 2404.12224; `nope.evals.passkey_plan` has its arithmetic.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nope.data import Tokenizer
+from nope.data.templates import Template
+from nope.evals import passkey_plan
+from nope.evals.forward import Progress
+from nope.evals.generation import Generator
+from nope.evals.needles import cells
+from nope.evals.needles.cells import Question
+from nope.evals.needles.framing import encode
+from nope.evals.passkey_plan import PieceCounts
+from nope.evals.samples import SampleLog
+from nope.records import Records
+
+
+class Prompt(NamedTuple):
+    """Ids, int32: of a prompt, with its begin mark if it has one, and of its answer."""
+
+    ids: np.ndarray
+    answer: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The questions that have room, longest first, and what turns them into ids."""
+
+    template: Template
+    tokenizer: Tokenizer
+    max_length: int
+    seed: int
+    bos: bool
+    tests: int
+    questions: tuple[Question, ...]
+
+    def prompt(self, question: Question) -> Prompt:
+        """The ids of one question. ValueError where the prompt exceeds its room, which takes a
+        tokenizer that cuts a piece into more tokens inside a text than alone."""
+        counts = piece_counts(self.template, self.tokenizer, question.key, self.bos)
+        before, after = passkey_plan.fillers(question.length, question.position, counts)
+        text = self.template.prompt(question.key, before, after)
+        ids = encode(self.tokenizer, text, self.bos)
+        room = question.length - counts.answer
+        if len(ids) > room:
+            raise ValueError(
+                f'the prompt {question.name} has {len(ids)} tokens, more than the {room} that '
+                f'length {question.length} leaves beside the answer: this tokenizer needs more '
+                'tokens for a piece of the prompt inside it than alone'
+            )
+        return Prompt(ids, answer_ids(self.template, self.tokenizer, question.key))
+
+
+def plan(
+    template: Template,
+    tokenizer: Tokenizer,
+    max_length: int,
+    seed: int = 42,
+    *,
+    bos: bool,
+    tests: int = passkey_plan.TESTS,
+) -> Plan:
+    """The protocol's questions for one tokenizer: 16 lengths by 10 depths.
+
+    max_length: in tokens, as in `passkey_plan.plan`. tests: how many of a cell's ten are asked,
+    the first ones. Lengths without room for a prompt and its answer are left out; the others
+    keep their positions and keys. ValueError where none has room, where bos is on and the
+    tokenizer has no begin mark, and where a prompt would exceed its length.
+    """
+
+    def fits(question: Question) -> bool:
+        counts = piece_counts(template, tokenizer, question.key, bos)
+        return sum(dataclasses.astuple(counts)) - counts.filler <= question.length
+
+    asked = cells.keep_fitting(cells.questions(max_length, seed, tests), fits, max_length)
+    made = Plan(template, tokenizer, max_length, seed, bos, tests, asked)
+    for question in {question.length: question for question in asked}.values():
+        made.prompt(question)  # one of each length, to fail early
+    return made
+
+
+def piece_counts(template: Template, tokenizer: Tokenizer, key: str, bos: bool) -> PieceCounts:
+    """Tokens of each piece measured alone, as the protocol does: `task` and `info` with the
+    begin mark of the prompt, the others without."""
+    return PieceCounts(
+        task=len(encode(tokenizer, template.task, bos)),
+        filler=len(tokenizer.encode(template.filler)),
+        info=len(encode(tokenizer, template.info.format(key=key), bos)),
+        question=len(tokenizer.encode(template.question)),
+        answer=len(answer_ids(template, tokenizer, key)),
+    )
+
+
+def answer_ids(template: Template, tokenizer: Tokenizer, key: str) -> np.ndarray:
+    """The ids that follow a prompt for `key` when its answer is written behind it, int32.
+
+    That is what encoding prompt and answer together adds to the prompt alone. With Llama's
+    tokenizer it is what the protocol compares, the key encoded alone, whose first token is the
+    space that such tokenizers put in front of any text; bytes and byte-level pieces put none
+    there, and have it from the answer. ValueError where the end of the question and the answer
+    share a token, so that no ids follow the prompt.
+    """
+    prompt = template.prompt(key, 0, 0)
+    before = tokenizer.encode(prompt)
+    whole = tokenizer.encode(prompt + template.answer(key))
+    if not np.array_equal(whole[: len(before)], before):
+        raise ValueError(
+            f'the tokenizer ({type(tokenizer).__name__}, fingerprint {tokenizer.fingerprint}) '
+            f'joins the end of the question {template.question!r} with the answer '
+            f'{template.answer(key)!r}: the answer has no tokens of its own'
+        )
+    return whole[len(before) :]
+
+
+def run(
+    generator: Generator,
+    plan: Plan,
+    log: SampleLog,
+    *,
+    window: int,
+    progress: Progress = iter,
+) -> Records:
+    """The share of keys repeated, accuracy [length, depth], and real tokens of prompts [length].
+
+    An answer is right when all its tokens are. Greedy decoding of as many tokens as the answer
+    has gives the answer exactly when each of its tokens is the most likely one after the prompt
+    and the answer's earlier tokens: as long as those hold, decoding has written them itself. So
+    one pass over prompt and answer decides, and nothing is generated.
+
+    Rows of the log, by 'length/depth/test': correct; matched, the answer's leading tokens that
+    are right; tokens of the prompt; length, depth, test. Questions that it has are not asked
+    again. window: tokens up to which the model's context reaches, for the records' attributes.
+    """
+
+    def answer(chunk: Sequence[Question]) -> list[dict[str, Any]]:
+        prompts = [plan.prompt(question) for question in chunk]
+        scores = generator.score([p.ids for p in prompts], [p.answer for p in prompts])
+        return [
+            _row(question, prompt, score.greedy)
+            for question, prompt, score in zip(chunk, prompts, scores, strict=True)
+        ]
+
+    cells.answer_missing(plan.questions, log, answer, progress)
+    measures, coordinates = cells.tabulate(plan.questions, log, 'correct')
+    attributes = {
+        'evaluation': 'passkey',
+        'max_length': plan.max_length,
+        'seed': plan.seed,
+        'template': plan.template.name,
+        'tests': plan.tests,
+        'bos': plan.bos,
+        'window': window,
+    }
+    return Records(attributes, measures, coordinates)
+
+
+def _row(question: Question, prompt: Prompt, greedy: np.ndarray) -> dict[str, Any]:
+    matched = int(np.logical_and.accumulate(greedy).sum())
+    return {
+        **question.place,
+        'correct': matched == len(prompt.answer),
+        'matched': matched,
+        'tokens': len(prompt.ids),
+    }

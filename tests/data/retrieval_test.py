@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import collections
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from nope.data import DataConfig, SourceConfig, describe, identity, retrieval, training_batches
+from nope.data.config import SPLITS
+from nope.data.retrieval import DOCUMENTS, document
+from nope.data.sources import list_parts, source_identity
+from nope.data.templates import BRIEF, KEYS
+
+SIZE = 128
+SOURCE = SourceConfig('retrieval', str(SIZE))
+EOS = 256
+
+
+@pytest.fixture
+def few(monkeypatch) -> dict[str, int]:
+    """Fewer documents than there are, for what reads them all."""
+    counts = {'train': 64, 'validation': 5, 'test': 5}
+    monkeypatch.setattr(retrieval, 'DOCUMENTS', counts)
+    return counts
+
+
+def keys_of(text: str) -> list[str]:
+    """The keys that info and answers name whole, in order."""
+    return re.findall(r'(?<!\d)\d{5}(?!\d)', text)
+
+
+def key_of(text: str) -> str:
+    return keys_of(text)[0]
+
+
+def first_fillers(text: str) -> tuple[int, int]:
+    """Fillers before the info and between the info and the first question."""
+    head, info, _ = re.split(r'(\nKey: \d+\. \d+\.\n)', text)
+    tail = text.split(info)[1]
+    return head.count(BRIEF.filler), tail.split(BRIEF.question)[0].count(BRIEF.filler)
+
+
+@pytest.mark.parametrize('size', [BRIEF.shortest, BRIEF.shortest + 1, 128, 257])
+@pytest.mark.parametrize('split', SPLITS)
+def test_a_document_has_exactly_its_bytes(size, split):
+    assert {len(document(split, index, size)) for index in range(50)} == {size}
+
+
+def test_a_document_is_the_same_on_every_call():
+    # Pinned: other documents under the same version would pass for the same data.
+    assert document('train', 0, SIZE) == document('train', 0, SIZE)
+    assert document('train', 0, SIZE).decode().startswith(BRIEF.task)
+    assert key_of(document('train', 0, SIZE).decode()) == '38391'
+    assert document('train', 0, SIZE) != document('train', 1, SIZE)
+
+
+@pytest.mark.parametrize('size', [64, 128, 256])
+def test_a_document_begins_with_a_whole_prompt_and_its_answer(size):
+    for index in range(100):
+        text = document('train', index, size).decode()
+        key = key_of(text)
+        assert text.startswith(BRIEF.prompt(key, *first_fillers(text)) + BRIEF.answer(key))
+
+
+@pytest.mark.parametrize('size', [64, 128, 256])
+def test_every_question_is_answered_with_the_key_of_its_document(size):
+    questions = 0
+    for index in range(100):
+        text = document('train', index, size).decode()
+        assert len(set(keys_of(text))) == 1
+        key = key_of(text)
+        _, *answers = text.split(BRIEF.question)
+        assert answers[0].startswith(f' {key}. {key}.')
+        for answer in answers[1:]:
+            assert answer[:6] == BRIEF.answer(key)[: len(answer)]  # the last may be cut
+        questions += len(answers) - 1
+    assert questions > 100
+
+
+def test_prompts_of_all_lengths_and_depths_are_common():
+    room = (SIZE - BRIEF.shortest) // len(BRIEF.filler)
+    found = collections.Counter(
+        first_fillers(document('train', index, SIZE).decode()) for index in range(3000)
+    )
+    totals = collections.Counter()
+    for (before, after), count in found.items():
+        totals[before + after] += count
+    assert set(totals) == set(range(room + 1))
+    for total, count in totals.items():
+        assert count == pytest.approx(3000 / (room + 1), rel=0.2)
+        for before in range(total + 1):
+            assert found[before, total - before] == pytest.approx(count / (total + 1), rel=0.4)
+
+
+def test_keys_are_drawn_from_all_five_digit_numbers():
+    keys = [int(key_of(document('train', index, SIZE).decode())) for index in range(2000)]
+    assert min(keys) >= KEYS.start and max(keys) < KEYS.stop
+    counts = np.bincount(np.array(keys) // 10_000, minlength=10)[1:]
+    assert np.all(np.abs(counts - 2000 / 9) < 60)
+    assert len(set(keys)) > 1900
+
+
+def test_splits_share_no_key_and_no_document():
+    texts = {
+        split: [document(split, index, SIZE).decode() for index in range(min(count, 2000))]
+        for split, count in DOCUMENTS.items()
+    }
+    keys = {split: {key_of(text) for text in found} for split, found in texts.items()}
+    for one, other in itertools.combinations(SPLITS, 2):
+        assert not keys[one] & keys[other]
+        assert not set(texts[one]) & set(texts[other])
+
+
+@pytest.mark.parametrize('part_bytes', [1, 1000, 1 << 26])
+def test_parts_hold_every_document_once_in_order(few, tmp_path, part_bytes):
+    parts = list_parts('data.sources[0]', SOURCE, tmp_path, part_bytes)
+    found = [each for part in parts for each in part.documents()]
+    assert found == [
+        (split, document(split, index, SIZE)) for split in SPLITS for index in range(few[split])
+    ]
+    assert sum(part.size for part in parts) == sum(len(text) for _, text in found)
+
+
+def test_every_training_block_is_one_document_and_its_eos(few, tmp_path):
+    batches = training_batches(
+        DataConfig((SOURCE,)),
+        length=SIZE,
+        batch_size=few['train'],
+        seed=3,
+        start=0,
+        cache=tmp_path,
+        threads=0,
+    )
+    blocks = next(iter(batches))
+    assert blocks.shape == (few['train'], SIZE + 1)
+    assert set(blocks[:, -1].tolist()) == {EOS}
+    found = {row[:-1].astype(np.uint8).tobytes() for row in blocks}
+    assert found == {document('train', index, SIZE) for index in range(few['train'])}
+
+
+def test_identity_names_what_the_documents_follow_from():
+    found = source_identity('data.sources[0]', SOURCE)
+    assert found['kind'] == 'retrieval'
+    assert found['bytes'] == SIZE
+    assert found['documents'] == DOCUMENTS
+    assert found['template']['filler'] == BRIEF.filler
+    other = SourceConfig('retrieval', '256')
+    assert source_identity('data.sources[0]', other) != found
+    assert identity(DataConfig((SOURCE,)))['sources'] == [{**found, 'weight': 1.0}]
+
+
+def test_description_is_in_words():
+    mixed = DataConfig((SourceConfig(weight=0.75), SourceConfig('retrieval', '128', weight=0.25)))
+    assert describe(mixed) == (
+        'Python standard library sources (75.0%) + synthetic retrieval documents of 128 bytes '
+        '(25.0%), bytes'
+    )
+
+
+@pytest.mark.parametrize(
+    'path', ['', 'long', '-128', '128.0', '0128', '²', str(BRIEF.shortest - 1)]
+)
+def test_an_impossible_size_is_refused_by_field(path):
+    with pytest.raises(ValueError, match=r'data\.sources\[1\]\.path'):
+        DataConfig((SourceConfig(), SourceConfig('retrieval', path)))

@@ -1,0 +1,250 @@
+"""The harness's three requests, answered as its own description of them says."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+from lm_eval.api.instance import Instance
+
+from nope.evals.harness import adapter, model
+from nope.evals.samples import SampleLog
+from tests.evals.harness.fakes import BEGIN, END, TABLE, TOKENIZER, FakeGenerator, direct
+
+PAIRS = [('The sky is', ' blue'), ('', 'Rain'), ('A bird', ' can fly'), ('Snow ', 'is white')]
+
+
+def instances(kind: str, arguments: list[tuple]) -> list[Instance]:
+    return [
+        Instance(kind, {}, argument, 0, metadata=('mine', i, 1))  # type: ignore[arg-type]
+        for i, argument in enumerate(arguments)
+    ]
+
+
+def adapted(generator: FakeGenerator, **options: Any) -> Any:
+    return adapter(generator, TOKENIZER, **{'window': 64, **options})  # type: ignore[arg-type]
+
+
+def test_log_likelihoods_are_those_of_a_direct_computation() -> None:
+    found = adapted(FakeGenerator()).loglikelihood(instances('loglikelihood', PAIRS))
+    wanted = [direct(*pair) for pair in PAIRS]
+    # The space that ends a context is scored with what follows it.
+    wanted[3] = direct('Snow', ' is white')
+    np.testing.assert_allclose([value for value, _ in found], wanted, rtol=1e-6)
+    assert [greedy for _, greedy in found] == [False] * len(PAIRS)
+
+
+def test_a_continuation_is_greedy_where_every_token_is_the_most_likely() -> None:
+    best = TABLE.argmax(axis=-1)
+    texts = [
+        bytes([a, best[a], best[best[a]]]) for a in range(128) if max(best[a], best[best[a]]) < 128
+    ]
+    text = texts[0].decode()
+    pairs = [(text[0], text[1:]), (text[0], text[1] + chr(ord(text[2]) ^ 1))]
+    answers = adapted(FakeGenerator()).loglikelihood(instances('loglikelihood', pairs))
+    assert [greedy for _, greedy in answers] == [True, False]
+
+
+def test_a_context_loses_its_beginning_to_the_window() -> None:
+    generator = FakeGenerator()
+    adapted(generator, window=6).loglikelihood(instances('loglikelihood', [('abcdefgh', 'xyz')]))
+    # Seven ids, of which the model reads six and predicts the last.
+    assert generator.asked == [[([*b'efgh'], [*b'xyz'])]]
+
+
+def test_bos_begins_every_text_and_stands_for_nothing() -> None:
+    generator = FakeGenerator()
+    adapted(generator, bos=True).loglikelihood(instances('loglikelihood', [('ab', 'c'), ('', 'd')]))
+    assert generator.asked == [[([BEGIN, *b'ab'], [*b'c']), ([BEGIN], [*b'd'])]]
+    assert adapted(generator).tok_encode('a') == [*b'a']
+    assert adapted(generator, bos=True).tok_encode('a') == [BEGIN, *b'a']
+    assert adapted(generator, bos=True).tok_encode('a', add_special_tokens=False) == [*b'a']
+    assert adapted(generator).tok_encode('a', add_special_tokens=True) == [BEGIN, *b'a']
+
+
+@pytest.mark.parametrize(
+    ('pair', 'said'),
+    [
+        (('abc', ''), "the continuation '' of 'abc' has no token"),
+        (('abc', 'x' * 65), '65 tokens; it must not be longer than the window, 64'),
+    ],
+)
+def test_a_continuation_that_cannot_be_scored_is_named(pair: tuple[str, str], said: str) -> None:
+    generator = FakeGenerator()
+    with pytest.raises(ValueError, match=said):
+        adapted(generator).loglikelihood(instances('loglikelihood', [PAIRS[0], pair]))
+    assert not generator.asked
+
+
+def test_settings_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ValueError, match='window is 0; it must be at least 1'):
+        adapted(FakeGenerator(), window=0)
+    unmarked = dataclasses.replace(TOKENIZER, bos_id=None)
+    with pytest.raises(ValueError, match='has no begin mark; use bos=False'):
+        adapter(FakeGenerator(), unmarked, window=8, bos=True)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize('bos', [False, True])
+@pytest.mark.parametrize('length', [0, 1, 7, 8, 9, 16, 20])
+def test_a_rolling_text_is_scored_token_by_token_once(length: int, bos: bool) -> None:
+    generator = FakeGenerator()
+    text = 'The rain in Spain stays'[:length]
+    found = adapted(generator, window=8, bos=bos).loglikelihood_rolling(
+        instances('loglikelihood_rolling', [(text,)])
+    )
+    first = BEGIN if bos else END
+    wanted = direct('', text, first) if text else 0.0
+    np.testing.assert_allclose(found, [wanted], rtol=1e-6)
+    windows = [window for call in generator.asked for window in call]
+    assert [t for _, ids in windows for t in ids] == [*text.encode()]
+    assert all(len(context) + len(ids) <= 9 for context, ids in windows)
+    # All but the first read as much as fits.
+    assert all(len(context) + len(ids) == 9 for context, ids in windows[1:])
+
+
+def test_rolling_texts_keep_their_windows_apart() -> None:
+    texts = ['one and two', 'three', '', 'four and five and six']
+    requests = instances('loglikelihood_rolling', [(text,) for text in texts])
+    found = adapted(FakeGenerator(), window=4).loglikelihood_rolling(requests)
+    wanted = [direct('', text) if text else 0.0 for text in texts]
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_a_text_ends_before_the_first_of_its_stops() -> None:
+    generator = FakeGenerator(lambda i, prompt: f'{prompt} one\nand two. Three\n\nfour')
+    requests = instances(
+        'generate_until',
+        [
+            ('a', {'until': ['\n\n', '. ']}),
+            ('b', {'until': '\n'}),
+            ('c', {'until': []}),
+            ('d', {'until': ['Three', ''], 'max_gen_toks': 5}),
+        ],
+    )
+    found = adapted(generator, window=400).generate_until(requests)
+    assert found == ['a one\nand two', 'b one', 'c one\nand two. Three\n\nfour', 'd one']
+    assert [options.new_tokens for options in generator.options] == [256, 5]
+    assert all(options.stop_ids == (END,) for options in generator.options)
+    assert generator.made[1] == 8  # looked at after four tokens and eight
+    assert generator.made[2] == len(found[2])
+
+
+def test_beams_go_on_to_their_end_and_are_cut_there() -> None:
+    generator = FakeGenerator(lambda i, prompt: 'yes\nno')
+    arguments = {'until': '\n', 'num_beams': 3, 'max_gen_toks': 20}
+    requests = instances('generate_until', [('a', arguments)])
+    assert adapted(generator).generate_until(requests) == ['yes']
+    assert generator.options[0].beams == 3 and generator.made == [6]
+
+
+def test_a_prompt_leaves_room_for_the_new_tokens() -> None:
+    generator = FakeGenerator()
+    requests = instances('generate_until', [('abcdefgh', {'max_gen_toks': 5}), ('', {})])
+    with pytest.raises(ValueError, match=r'task mine: .*max_gen_toks is 256; it must leave room'):
+        adapted(generator, window=8).generate_until(requests)
+    assert not generator.options
+    adapted(generator, window=8).generate_until(requests[:1])
+    assert generator.prompts == [[[*b'fgh']]]
+    adapted(generator, window=257).generate_until(requests[1:])
+    assert generator.prompts[1] == [[END]]
+
+
+def test_sampled_texts_that_are_alike_are_drawn_one_by_one() -> None:
+    generator = FakeGenerator(lambda i, prompt: f'{prompt}{i}')
+    sampled = {'do_sample': True, 'temperature': 0.5, 'max_gen_toks': 9}
+    greedy = {'max_gen_toks': 9}
+    requests = instances('generate_until', [('a', sampled), ('a', sampled), ('a', greedy)] * 2)
+    found = adapted(generator, seed=3).generate_until(requests)
+    assert found == ['a0', 'a1', 'a0', 'a2', 'a3', 'a0']
+    assert [(o.temperature, o.seed) for o in generator.options] == [(0.5, 3), (0.0, 3)]
+    assert [len(prompts) for prompts in generator.prompts] == [4, 1]
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model.jax, 'device_count', lambda: 1)
+    monkeypatch.setattr(model, 'SCORES_AT_ONCE', 2)
+    monkeypatch.setattr(model, 'TEXTS_AT_ONCE', 2)
+
+
+class Killed(Exception):
+    pass
+
+
+def killed_after(chunks: int) -> Any:
+    def progress(items: Any) -> Any:
+        for i, item in enumerate(items):
+            if i == chunks:
+                raise Killed
+            yield item
+
+    return progress
+
+
+@pytest.mark.usefixtures('small_chunks')
+def test_a_killed_evaluation_goes_on_where_it_was(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / 'samples.jsonl'
+    pairs = [(f'context {i}', f' answer {i}') for i in range(5)]
+    texts = [(f'prompt {i}', {'until': '.', 'max_gen_toks': 9}) for i in range(3)]
+    scored, written = instances('loglikelihood', pairs), instances('generate_until', texts)
+    wanted = adapted(FakeGenerator()).loglikelihood(scored)
+    first = adapted(FakeGenerator(), log=SampleLog(path), progress=killed_after(1))
+    with pytest.raises(Killed):
+        first.loglikelihood(scored)
+    assert len(SampleLog(path)) == 2
+
+    generator = FakeGenerator()
+    again = adapted(generator, log=SampleLog(path))
+    assert again.loglikelihood(scored) == wanted
+    assert [len(call) for call in generator.asked] == [2, 1]
+    assert again.generate_until(written) == [f'prompt {i}' for i in range(3)]
+
+    silent = FakeGenerator()
+    finished = adapted(silent, log=SampleLog(path))
+    assert finished.loglikelihood(scored) == wanted
+    assert finished.generate_until(written) == [f'prompt {i}' for i in range(3)]
+    assert not silent.asked and not silent.options
+
+
+@pytest.mark.usefixtures('small_chunks')
+def test_a_chunk_that_was_half_written_is_drawn_as_before(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / 'samples.jsonl'
+    sampled = ('a', {'do_sample': True, 'max_gen_toks': 9})
+    requests = instances('generate_until', [sampled] * 3)
+
+    def written(i: int, prompt: str) -> str:
+        return f'{prompt}{i}'
+
+    wanted = adapted(FakeGenerator(written), log=SampleLog(path)).generate_until(requests)
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    found = adapted(FakeGenerator(written), log=SampleLog(path)).generate_until(requests)
+    assert found == wanted == ['a0', 'a1', 'a0']
+
+
+def test_requests_that_are_alike_are_asked_once_and_another_window_anew(
+    tmp_path: pathlib.Path,
+) -> None:
+    generator, log = FakeGenerator(), SampleLog(tmp_path / 'samples.jsonl')
+    requests = instances('loglikelihood', [('ab', 'c'), ('de', 'f'), ('ab', 'c')])
+    found = adapted(generator, log=log).loglikelihood(requests)
+    assert found[0] == found[2] != found[1]
+    assert [len(call) for call in generator.asked] == [2]
+    adapted(generator, log=log, window=2).loglikelihood(requests)
+    assert len(generator.asked) == 1  # the window holds them: the model is given the same
+    adapted(generator, log=log, window=1).loglikelihood(requests)
+    assert generator.asked[1] == [([ord('b')], [ord('c')]), ([ord('e')], [ord('f')])]
+
+
+def test_sums_do_not_lose_small_terms() -> None:
+    class Uniform(FakeGenerator):
+        def _scored(self, prompt: list[int], continuation: list[int]) -> Any:
+            values = np.full(len(continuation), -0.1, np.float32)
+            return super()._scored(prompt, continuation)._replace(log_probs=values)
+
+    requests = instances('loglikelihood_rolling', [('x' * 4096,)])
+    (found,) = adapted(Uniform(), window=8192).loglikelihood_rolling(requests)
+    assert math.isclose(found, 4096 * float(np.float32(-0.1)), rel_tol=1e-12)

@@ -1,0 +1,93 @@
+"""Local files of the published tasks: their layout, and what is said where they do not keep it."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nope.evals.harness.published import PUBLISHED, local_tasks
+from tests.evals.harness.documents import DOCUMENTS, write_all, write_jsonl
+
+
+def test_a_task_reads_its_file_wherever_it_is_run_from(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_all(tmp_path)
+    rows = [dict(row) for row in DOCUMENTS['piqa']]
+    (tmp_path / 'piqa.jsonl').unlink()
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / 'piqa.parquet')
+    monkeypatch.chdir(tmp_path)
+    tasks = local_tasks(pathlib.Path(), PUBLISHED)
+    assert [task['task'] for task in tasks] == list(PUBLISHED)
+    for task in tasks:
+        parquet = task['task'] == 'piqa'
+        path = tmp_path / f'{task["task"]}.{"parquet" if parquet else "jsonl"}'
+        assert task['dataset_path'] == ('parquet' if parquet else 'json')
+        assert task['dataset_kwargs'] == {'data_files': {'test': str(path)}}
+        assert task['num_fewshot'] == 0
+
+
+def test_all_missing_files_are_named_with_their_columns(tmp_path: pathlib.Path) -> None:
+    write_jsonl(tmp_path / 'boolq.jsonl', DOCUMENTS['boolq'])
+    with pytest.raises(FileNotFoundError) as error:
+        local_tasks(tmp_path, ['boolq', 'piqa', 'winogrande'])
+    lines = str(error.value).splitlines()
+    assert 'lacks the data of 2 tasks' in lines[0]
+    assert [line.strip() for line in lines[1:]] == [
+        'piqa.jsonl or piqa.parquet: goal, sol1, sol2, label',
+        'winogrande.jsonl or winogrande.parquet: sentence, option1, option2, answer',
+    ]
+
+
+@pytest.mark.parametrize(
+    ('name', 'change', 'said'),
+    [
+        ('boolq', {'label': 'yes'}, "label is 'yes' in the first row; it must be a whole number"),
+        ('winogrande', {'answer': 2}, 'answer is 2 in the first row; it must be a string'),
+        ('hellaswag', {'endings': 'a b'}, "endings is 'a b' .*must be a list of strings"),
+        ('hellaswag', {'label': ''}, "label is '' in the first row"),
+        ('arc_easy', {'choices': ['a', 'b']}, r'choices is .*; it must be \{"text"'),
+    ],
+)
+def test_a_column_of_another_kind_is_named(
+    tmp_path: pathlib.Path, name: str, change: dict[str, Any], said: str
+) -> None:
+    write_jsonl(tmp_path / f'{name}.jsonl', [{**DOCUMENTS[name][0], **change}])
+    with pytest.raises(ValueError, match=said):
+        local_tasks(tmp_path, [name])
+
+
+@pytest.mark.parametrize(
+    ('content', 'said'),
+    [
+        ('', "has no column 'goal'; it has no rows"),
+        ('\n{"text": 1}\n', "has no column 'goal'; it has text, and the task needs goal, sol1"),
+        ('goal,sol1', 'its first line is not JSON'),
+        ('[1]', 'its first line is not a JSON object'),
+    ],
+)
+def test_a_file_of_something_else_is_named(tmp_path: pathlib.Path, content: str, said: str) -> None:
+    (tmp_path / 'piqa.jsonl').write_text(content)
+    with pytest.raises(ValueError, match=f'piqa.jsonl.*{said}'):
+        local_tasks(tmp_path, ['piqa'])
+
+
+def test_a_damaged_or_empty_parquet_file_is_named(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / 'piqa.parquet'
+    path.write_bytes(b'PAR1')
+    with pytest.raises(ValueError, match=r'piqa.parquet: not a Parquet file'):
+        local_tasks(tmp_path, ['piqa'])
+    pq.write_table(pa.table({'goal': pa.array([], pa.string())}), path)
+    with pytest.raises(ValueError, match='it has no rows'):
+        local_tasks(tmp_path, ['piqa'])
+
+
+def test_two_files_of_a_task_are_refused(tmp_path: pathlib.Path) -> None:
+    write_jsonl(tmp_path / 'piqa.jsonl', DOCUMENTS['piqa'])
+    (tmp_path / 'piqa.parquet').touch()
+    with pytest.raises(ValueError, match=r'task piqa has two files, .*jsonl and .*parquet'):
+        local_tasks(tmp_path, ['piqa'])

@@ -1,0 +1,145 @@
+"""tools/run_harness.py on a small model that is a run folder or a Hugging Face directory."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import pathlib
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from nope.interop import Described, Export, save
+from nope.interop.run_folder import write_run
+from tests import tiny
+from tests.evals.harness.documents import DOCUMENTS, write_jsonl
+from tests.model import programs
+
+CONFIG = tiny.model(attention='', vocab_size=258)
+WINDOW = 20  # shorter than some questions with their answers
+HEAD = """
+task: {name}
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: {path}}}}}
+test_split: test
+doc_to_text: "{{{{goal}}}}"
+"""
+TASKS = {
+    'choices': 'output_type: multiple_choice\ndoc_to_choice: "{{[sol1, sol2]}}"\n'
+    'doc_to_target: label\nmetric_list: [{metric: acc}, {metric: acc_norm}]\n',
+    'answers': 'output_type: loglikelihood\ndoc_to_target: " {{sol1}}"\n'
+    'metric_list: [{metric: perplexity}, {metric: acc}]\n',
+}
+
+
+@pytest.fixture(scope='module')
+def tool() -> ModuleType:
+    path = pathlib.Path(__file__).parents[3] / 'tools' / 'run_harness.py'
+    spec = importlib.util.spec_from_file_location('run_harness', path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope='module')
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp('runs') / 'run'
+    described = Described(CONFIG, WINDOW)
+    write_run(folder, described, tiny.variables(CONFIG), tiny.mesh(), {'path': '/nowhere'})
+    return folder
+
+
+@pytest.fixture
+def include(tmp_path: pathlib.Path) -> pathlib.Path:
+    write_jsonl(tmp_path / 'rows.jsonl', DOCUMENTS['piqa'])
+    for name, text in TASKS.items():
+        head = HEAD.format(name=name, path=tmp_path / 'rows.jsonl')
+        (tmp_path / f'{name}.yaml').write_text(head + text)
+    return tmp_path
+
+
+def log_probability(context: str, continuation: str) -> float:
+    """Of the continuation, by one plain forward pass over what the window holds."""
+    ids = [*context.encode(), *continuation.encode()][-(WINDOW + 1) :]
+    first = len(ids) - len(continuation.encode())
+    padded = np.array([ids + [0] * (WINDOW + 1 - len(ids))], np.int32)  # one program for all
+    output = programs.run(CONFIG, tiny.variables(CONFIG), padded[:, :-1], entropy=False)
+    logits_TV = np.asarray(output.hidden[0] @ output.head, np.float64)
+    log_probs_TV = logits_TV - np.log(np.exp(logits_TV).sum(-1, keepdims=True))
+    return float(sum(log_probs_TV[t - 1, ids[t]] for t in range(first, len(ids))))
+
+
+def test_a_model_is_measured_as_by_plain_forward_passes(
+    tool: ModuleType,
+    run_folder: pathlib.Path,
+    include: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output = include / 'out.json'
+    chosen = [f'--tasks={",".join(TASKS)}', f'--include={include}', '--tokenizer=bytes']
+    tool.main([f'--model={run_folder}', *chosen, f'--output={output}'])
+    found = json.loads(output.read_text())
+
+    rows = DOCUMENTS['piqa']
+    scores = [[log_probability(r['goal'], f' {r[c]}') for c in ('sol1', 'sol2')] for r in rows]
+    norms = [
+        [score / len(row[c]) for score, c in zip(pair, ('sol1', 'sol2'), strict=True)]
+        for pair, row in zip(scores, rows, strict=True)
+    ]
+    for metric, values in (('acc', scores), ('acc_norm', norms)):
+        hits = [np.argmax(pair) == row['label'] for pair, row in zip(values, rows, strict=True)]
+        assert found['results']['choices'][f'{metric},none'] == np.mean(hits)
+    wanted = np.exp(-np.mean([first for first, _ in scores]))
+    assert found['results']['answers']['perplexity,none'] == pytest.approx(wanted, rel=1e-5)
+
+    score = {name: 100 * found['results'][name]['acc,none'] for name in TASKS}
+    score['choices'] = 100 * found['results']['choices']['acc_norm,none']
+    assert found['score'] == score and found['average'] == np.mean([*score.values()])
+    assert (found['window'], found['bos'], found['limit']) == (WINDOW, False, None)
+    printed = capsys.readouterr().out
+    assert 'acc_norm' in printed and 'average of 2 tasks' in printed and str(output) in printed
+
+
+def test_the_scores_of_a_directory_are_those_of_the_run_it_was_written_from(
+    tool: ModuleType,
+    run_folder: pathlib.Path,
+    include: pathlib.Path,
+) -> None:
+    directory = include / 'hf'
+    described = Described(CONFIG, WINDOW, 'float32', bos=257, eos=256)
+    export = Export('fold', None, 'float32')
+    save(directory, tiny.variables(CONFIG), described, export=export, tokenizer='bytes', origin={})
+    chosen = ['--tasks=choices', f'--include={include}', '--bos', '--limit=1']
+    tool.main([f'--model=hf:{directory}', *chosen, f'--output={include / "a.json"}'])
+    tool.main(
+        [f'--model={run_folder}', *chosen, '--tokenizer=bytes', f'--output={include / "b.json"}']
+    )
+    a, b = (json.loads((include / name).read_text()) for name in ('a.json', 'b.json'))
+    assert a['results'] == b['results']
+    assert a['n-samples'] == {'choices': {'original': 2, 'effective': 1}} and a['bos'] is True
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'),
+    [
+        (['--tasks=choices', '--tokenizer=bytes', '--output=.'], '--output=. is there already'),
+        (['--tasks=choices'], 'the model says no tokenizer; name one'),
+        (['--tasks=choices', '--tokenizer=bytes', '--nope'], '--nope is for hf:DIR'),
+        (['--tasks=piqa', '--data=.'], 'lacks the data of 1 tasks'),
+        (['--tasks=choices', '--tokenizer=bytes', '--limit=0'], 'limit is 0'),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(
+    tool: ModuleType,
+    run_folder: pathlib.Path,
+    include: pathlib.Path,
+    arguments: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(include)
+    with pytest.raises(SystemExit) as error:
+        tool.main([f'--model={run_folder}', f'--include={include}', *arguments])
+    assert said in str(error.value)

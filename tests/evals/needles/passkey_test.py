@@ -1,0 +1,256 @@
+"""The paper's prompts token for token, and a model's answers to them."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+from nope.data import Tokenizer
+from nope.data.templates import BRIEF, PAPER, Template
+from nope.evals import passkey_plan
+from nope.evals.needles import passkey
+from nope.evals.needles.passkey import answer_ids, piece_counts, plan
+from nope.evals.passkey_plan import PieceCounts, prompt_tokens
+from nope.evals.samples import SampleLog
+from tests.evals.needles import fakes
+from tests.evals.needles.fakes import BYTES, Model, Pieces
+from tests.vectors import VECTORS
+
+PLAN = VECTORS['passkey_plan_seed42_max4096']
+COUNTS = VECTORS['passkey_token_counts_llama_tokenizer']
+LLAMA = Pieces(fakes.llama_pieces)
+
+
+@pytest.fixture(scope='module', params=['bytes', 'sentencepiece', 'byte-level'])
+def tokenizer(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Tokenizer:
+    folder = tmp_path_factory.mktemp('tokenizer')
+    makers = {
+        'bytes': lambda folder: BYTES,
+        'sentencepiece': fakes.sentencepiece_tokenizer,
+        'byte-level': fakes.byte_level_tokenizer,
+    }
+    return makers[request.param](folder)
+
+
+def test_vector_questions_of_the_first_and_last_cells() -> None:
+    asked = plan(PAPER, LLAMA, 4096, bos=True).questions
+    assert len(asked) == 10 * PLAN['n_cells']
+    for cell, expected in [*enumerate(PLAN['first3']), (PLAN['n_cells'] - 1, PLAN['last'])]:
+        tests = asked[10 * cell : 10 * cell + 10]
+        assert {(q.length, q.depth) for q in tests} == {(expected['seq_len'], expected['depth'])}
+        assert [q.position for q in tests] == expected['info_positions']
+        assert [q.key for q in tests] == expected['pass_keys']
+
+
+def test_vector_pieces_measured_alone() -> None:
+    assert piece_counts(PAPER, LLAMA, '47194', bos=True) == PieceCounts(
+        task=COUNTS['task_with_bos'],
+        filler=COUNTS['garbage_measured_alone'],
+        info=COUNTS['info_measured_with_bos'],
+        question=COUNTS['question_measured_alone'],
+        answer=COUNTS['key'],
+    )
+
+
+@pytest.mark.parametrize('max_length', [4096, 32768])
+def test_vector_real_tokens_of_a_length(max_length: int) -> None:
+    made = plan(PAPER, LLAMA, max_length, bos=True, tests=1)
+    known = COUNTS['prompt_tokens_for_nominal_length']
+    checked = 0
+    for question in {q.length: q for q in made.questions}.values():
+        expected = known.get(str(question.length))
+        if expected is not None:
+            assert len(made.prompt(question).ids) == expected
+            checked += 1
+    assert checked == 5  # max_length and its half, quarter, eighth and sixteenth
+
+
+@pytest.mark.parametrize('bos', [True, False])
+@pytest.mark.parametrize('template', [PAPER, BRIEF], ids=lambda template: template.name)
+@pytest.mark.parametrize('tokenizer', [LLAMA, BYTES], ids=['llama', 'bytes'])
+def test_every_prompt_of_a_length_has_the_tokens_of_its_pieces(
+    tokenizer: Tokenizer, template: Template, bos: bool
+) -> None:
+    made = plan(template, tokenizer, 1600, bos=bos, tests=2)
+    alone = piece_counts(template, tokenizer, '12345', bos)
+    assert alone.task - piece_counts(template, tokenizer, '12345', False).task == bos
+    texts = [template.prompt('12345', repeats, 0) for repeats in (0, 1)]
+    none, one = (len(tokenizer.encode(text)) + bos for text in texts)
+    # Of the pieces that every prompt has once, only the sum counts.
+    inside = PieceCounts(task=none - 2, info=1, question=1, filler=one - none, answer=6)
+    for question in made.questions:
+        expected = prompt_tokens(question.length, alone, inside)
+        assert len(made.prompt(question).ids) == expected
+
+
+def test_a_prompt_hides_its_key_at_its_position(tokenizer: Tokenizer) -> None:
+    made = plan(PAPER, tokenizer, 4800, bos=tokenizer.bos_id is not None, tests=1)
+    for question in made.questions:
+        ids = made.prompt(question).ids
+        text = tokenizer.decode(ids)
+        assert text.endswith(PAPER.question)
+        counts = piece_counts(PAPER, tokenizer, question.key, made.bos)
+        before, after = passkey_plan.fillers(question.length, question.position, counts)
+        assert text == PAPER.prompt(question.key, before, after)
+        assert ids.dtype == np.int32
+        assert len(ids) + counts.answer <= question.length
+        if made.bos:
+            assert ids[0] == tokenizer.bos_id
+            assert tokenizer.bos_id not in ids[1:]
+
+
+def test_the_answer_is_what_follows_the_prompt(tokenizer: Tokenizer) -> None:
+    made = plan(PAPER, tokenizer, 4800, bos=False, tests=2)
+    for question in made.questions[-40:]:
+        ids, answer = made.prompt(question)
+        text = tokenizer.decode(ids) + ' ' + question.key
+        assert np.concatenate([ids, answer]).tolist() == tokenizer.encode(text).tolist()
+        assert answer.dtype == np.int32
+
+
+def test_the_answer_of_a_tokenizer_with_a_space_in_front_is_the_key_alone(
+    tmp_path: pathlib.Path,
+) -> None:
+    trained = fakes.sentencepiece_tokenizer(tmp_path)
+    for tokenizer in (LLAMA, trained):
+        answer = answer_ids(PAPER, tokenizer, '47194')
+        assert answer.tolist() == tokenizer.encode('47194').tolist()
+        assert len(answer) == COUNTS['key']
+
+
+def test_the_answer_of_bytes_has_the_space() -> None:
+    assert answer_ids(PAPER, BYTES, '47194').tolist() == list(b' 47194')
+
+
+def test_an_answer_that_shares_a_token_with_the_question_is_refused() -> None:
+    tokenizer = Pieces(lambda text: re.findall(r'is \d|.|\n', text), fingerprint='greedy')
+    with pytest.raises(ValueError, match=r"fingerprint greedy.*pass key is' with .*' 47194'"):
+        answer_ids(PAPER, tokenizer, '47194')
+
+
+def test_lengths_without_room_are_left_out_and_the_rest_is_as_planned() -> None:
+    asked = plan(PAPER, BYTES, 3200, bos=True).questions
+    assert sorted({q.length for q in asked}) == list(range(400, 3201, 200))
+    planned = {(c.length, c.depth): c for c in passkey_plan.plan(3200)}
+    for question in asked:
+        cell = planned[question.length, question.depth]
+        assert question.key == cell.keys[question.test]
+        assert question.position == cell.positions[question.test]
+
+
+def test_a_length_with_room_for_no_filler_is_kept() -> None:
+    counts = piece_counts(PAPER, BYTES, '12345', True)
+    least = counts.task + counts.info + counts.question + counts.answer
+    (shortest,) = {q.length for q in plan(PAPER, BYTES, 16 * least, bos=True).questions[-10:]}
+    assert shortest == least
+    lengths = {q.length for q in plan(PAPER, BYTES, 16 * (least - 1), bos=True).questions}
+    assert min(lengths) == 2 * (least - 1)
+
+
+def test_a_plan_without_any_room_names_the_field() -> None:
+    with pytest.raises(ValueError, match='max_length is 160; no length'):
+        plan(PAPER, BYTES, 160, bos=True)
+
+
+def test_a_tokenizer_without_begin_mark_is_refused_with_the_switch() -> None:
+    with pytest.raises(ValueError, match=r'bos=True.*Pieces'):
+        plan(PAPER, Pieces(list, bos_id=None), 4096, bos=True)
+
+
+def test_a_prompt_longer_than_its_room_is_refused_before_anything_runs() -> None:
+    def cut(text: str) -> list[str]:  # double from the second filler on
+        once, sign, rest = text.partition(PAPER.filler)
+        return [*once, *sign, *rest, *rest]
+
+    with pytest.raises(ValueError, match=r'prompt 8192/0\.\d/0 has \d+ tokens, more than the \d+'):
+        plan(PAPER, Pieces(cut), 8192, bos=True, tests=1)
+
+
+def keys_read(text: str) -> str:
+    return ' ' + re.findall(r'Key: (\d+)', text)[0]
+
+
+def short_plan(tests: int = 2) -> passkey.Plan:
+    return plan(BRIEF, BYTES, 1600, seed=3, bos=True, tests=tests)
+
+
+def test_records_of_a_model_that_reads_the_first_half(tmp_path: pathlib.Path) -> None:
+    def first_half(text: str) -> str:
+        return keys_read(text) if text.index('Key: ') < len(text) / 2 else ' 99999'
+
+    made, log = short_plan(), SampleLog(tmp_path / 'samples.jsonl')
+    records = passkey.run(Model(BYTES, first_half), made, log, window=400)
+    assert records.attributes == {
+        'evaluation': 'passkey',
+        'max_length': 1600,
+        'seed': 3,
+        'template': 'brief',
+        'tests': 2,
+        'bos': True,
+        'window': 400,
+    }
+    assert records['accuracy'].shape == (16, 10)
+    np.testing.assert_array_equal(records['accuracy'][-1], [1] * 5 + [0] * 5)
+    assert records.coordinates['length'].tolist() == list(range(100, 1601, 100))
+    tokens = {q.length: len(made.prompt(q).ids) for q in made.questions}
+    assert records['tokens'].tolist() == [tokens[n] for n in range(100, 1601, 100)]
+    row = log['1600/0.9/1']
+    assert {k: row[k] for k in ('correct', 'length', 'depth', 'test', 'tokens')} == {
+        'correct': False,
+        'length': 1600,
+        'depth': 0.9,
+        'test': 1,
+        'tokens': tokens[1600],
+    }
+    json.dumps(dict(records.attributes))
+
+
+@pytest.mark.parametrize(
+    ('change', 'matched'),
+    [(lambda key: key, 6), (lambda key: ' ' + key[1:4] + '--', 4), (lambda key: '-' + key[1:], 0)],
+    ids=['right', 'wrong digits', 'wrong from the start'],
+)
+def test_an_answer_is_right_when_all_of_it_is(tmp_path: pathlib.Path, change, matched: int) -> None:
+    made, log = short_plan(tests=1), SampleLog(tmp_path / 'samples.jsonl')
+    model = Model(BYTES, lambda text: change(keys_read(text)))
+    records = passkey.run(model, made, log, window=400)
+    assert {log[q.name]['matched'] for q in made.questions} == {matched}
+    assert np.unique(records['accuracy']).tolist() == [float(matched == 6)]
+
+
+def test_matched_tokens_are_the_leading_ones(tmp_path: pathlib.Path) -> None:
+    made, log = short_plan(tests=1), SampleLog(tmp_path / 'samples.jsonl')
+    model = Model(BYTES, lambda text: keys_read(text)[:3] + 'x' + keys_read(text)[4:])
+    passkey.run(model, made, log, window=400)
+    assert {log[q.name]['matched'] for q in made.questions} == {3}
+
+
+def test_the_model_is_asked_the_plan_longest_first_and_once(tmp_path: pathlib.Path) -> None:
+    made = short_plan()
+    model = Model(BYTES, keys_read)
+    first = passkey.run(model, made, SampleLog(tmp_path / 'samples.jsonl'), window=400)
+    expected = [made.prompt(q).ids.tolist() for q in made.questions]
+    assert [ids.tolist() for ids in model.asked] == expected
+    assert [len(ids) for ids in expected] == sorted(map(len, expected), reverse=True)
+
+    again = Model(BYTES, keys_read)
+    second = passkey.run(again, made, SampleLog(tmp_path / 'samples.jsonl'), window=400)
+    assert again.calls == 0
+    np.testing.assert_array_equal(first['accuracy'], second['accuracy'])
+
+
+def test_more_tests_ask_only_for_those_that_are_new(tmp_path: pathlib.Path) -> None:
+    passkey.run(
+        Model(BYTES, keys_read), short_plan(1), SampleLog(tmp_path / 'samples.jsonl'), window=400
+    )
+    more = Model(BYTES, keys_read)
+    passkey.run(more, short_plan(2), SampleLog(tmp_path / 'samples.jsonl'), window=400)
+    made = short_plan(2)
+    expected = [made.prompt(q).ids.tolist() for q in made.questions if q.test == 1]
+    assert [ids.tolist() for ids in more.asked] == expected
