@@ -29,7 +29,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
             {'group': name, 'label': f'{METHODS[method][0]} at {times:g} L', 'tuned': times}
             for method in METHODS
             for times in TUNED
-            for name in (_add(config, method, budget, times),)
+            for name in (add(config, method, budget, times),)
         ]
         panels.append({'title': f'{budget}: {steps:,} steps', 'curves': tuple(curves)})
     for run in config.runs:
@@ -39,7 +39,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     return config
 
 
-def _add(config: ConfigDict, method: str, budget: str, times: float) -> str:
+def add(config: ConfigDict, method: str, budget: str, times: float) -> str:
     """Adds the run of a method, tuned at `times` L; returns its name."""
     _, scaling, warmup = METHODS[method]
     name = f'{method}_{budget}_{times:g}x'

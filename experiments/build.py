@@ -14,7 +14,8 @@ from typing import Any
 
 from experiments import figures, sections
 from experiments.builder import Builder
-from experiments.spec import EvalSpec, ExportSpec
+from experiments.evaluations import EvalSpec
+from experiments.spec import ExportSpec
 from nope.train import Compute
 
 

@@ -87,7 +87,11 @@ class Imported:
                 "data.tokenizer is ''; accepted: 'bytes', a tokenizer file, or nothing where "
                 f'exactly one model is imported (here: {", ".join(self._inits) or "none"})'
             )
-        directory = self.opened(self._inits[0]).directory.path
+        return self.tokenizer_of(self._inits[0])
+
+    def tokenizer_of(self, init: str) -> str:
+        """The tokenizer in a model's directory. ValueError where it holds none."""
+        directory = self.opened(init).directory.path
         found = interop.tokenizer_in(directory)
         if found is None:
             raise ValueError(

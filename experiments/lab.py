@@ -14,29 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.spec import (
-    EvalSpec,
-    ExportSpec,
-    GridSpec,
-    ImportSpec,
-    LengthsSpec,
-    PositionsSpec,
-    RunSpec,
-    Source,
-    Windows,
-    eval_slug,
-    identifier,
-    identity,
-)
+from experiments import facts, measures
+from experiments.evaluations import EvalSpec, eval_slug
+from experiments.spec import ExportSpec, GridSpec, ImportSpec, RunSpec, Source, Windows, identity
 from experiments.workspace import Workspace, check_claim, claim
 from nope import data, interop, progress, records, sharding
 from nope.checkpoint import Checkpoints
-from nope.evals import lengths, positions, scale_grid
 from nope.files import exclusive, read_json, write_json
 from nope.identity import first_difference
 from nope.interop import CheckpointFileError
-from nope.interop.fold import is_neutral
-from nope.model import ModelConfig
 from nope.model.lam import neutral
 from nope.records import Records
 from nope.state import Variables, abstract_variables, fresh_variables, lam_of, with_lam
@@ -60,11 +46,11 @@ class Lab:
     ) -> None:
         self.workspace = workspace
         self._compute = compute
-        self._batch_tokens = batch_tokens
+        self.batch_tokens = batch_tokens
         self._should_stop = should_stop
 
     @functools.cached_property
-    def _mesh(self) -> jax.sharding.Mesh:
+    def mesh(self) -> jax.sharding.Mesh:
         return sharding.make_mesh(self._compute.mesh)
 
     # Runs
@@ -118,7 +104,7 @@ class Lab:
 
         def initial() -> Variables:
             if spec.init is None:
-                variables = fresh_variables(spec.model, self._mesh, spec.seed)
+                variables = fresh_variables(spec.model, self.mesh, spec.seed)
             else:
                 variables = self.variables(spec.init)
             if coefficient is None:
@@ -134,7 +120,7 @@ class Lab:
             spec.model,
             spec.train,
             compute_for(spec, self._compute),
-            mesh=self._mesh,
+            mesh=self.mesh,
             initial=initial,
             batches=functools.partial(self._batches, spec),
             folder=folder,
@@ -154,9 +140,9 @@ class Lab:
             if interop.fingerprint(directory) != spec.fingerprint:
                 raise CheckpointFileError(f'{spec.path} has changed since this command began')
             log.info('reading %d tensors from %s', len(directory.tensors), spec.path)
-            return interop.load(directory, spec.model, self._mesh, progress=self._bar('import'))
+            return interop.load(directory, spec.model, self.mesh, progress=self.bar('import'))
         folder = self.ensure_run(spec)
-        target = abstract_variables(spec.model, self._mesh)
+        target = abstract_variables(spec.model, self.mesh)
         with Checkpoints(
             folder / 'checkpoints',
             identity(spec),
@@ -187,7 +173,7 @@ class Lab:
 
     def check_training_data(self, spec: RunSpec) -> None:
         """Raises what training would raise about its data, its batch and the mesh."""
-        check_divisible(spec.train, compute_for(spec, self._compute), self._mesh)
+        check_divisible(spec.train, compute_for(spec, self._compute), self.mesh)
         next(self._batches(spec, 0))
 
     def blocks(self, run: Source, windows: Windows) -> tuple[np.ndarray, dict[str, Any]]:
@@ -251,84 +237,32 @@ class Lab:
             check_claim(folder, identity(spec))
         return (folder / 'records.json').exists()
 
+    def check_evaluation(self, spec: EvalSpec) -> None:
+        """Raises what the evaluation would raise about the text and the files it reads."""
+        measures.check(self, spec)
+
     def ensure_records(self, spec: EvalSpec) -> Records:
         """The evaluation's records, measured first where they are missing."""
         folder = self.workspace.records(eval_slug(spec))
         if not self.measured(spec):
             self.ensure_run(spec.run)
-            measure = self._measurement(spec)
+            measure = measures.measurement(self, spec)
             with exclusive(folder / '.lock'):
                 if not self.measured(spec):
                     claim(folder, identity(spec))
                     log.info('measuring %s', folder.name)
-                    found, more = measure()
-                    attributes = {**self._attributes(spec), **found.attributes, **more}
+                    found, more = measure(folder)
+                    attributes = {**facts.of_evaluation(spec), **found.attributes, **more}
                     records.save(dataclasses.replace(found, attributes=attributes), folder)
         return records.load(folder)
 
-    def _measurement(self, spec: EvalSpec) -> Callable[[], tuple[Records, dict[str, Any]]]:
-        """The measurement to make (what it depends on is made now, before any lock)."""
-        if isinstance(spec, GridSpec):
-            return functools.partial(self._grid, spec)
-        if isinstance(spec, PositionsSpec):
-            scale = spec.scale
-            if isinstance(scale, GridSpec):
-                scale = self.ensure_records(scale).attributes['best_scale_window']
-            return functools.partial(self._positions, spec, scale)
-        best = [self.ensure_records(g).attributes['best_scale_window'] for g in spec.scales]
-        return functools.partial(self._lengths, spec, best)
+    def best_scale(self, scale: float | GridSpec | None) -> float | None:
+        """The number that a uniform scale stands for; a grid is measured first."""
+        if isinstance(scale, GridSpec):
+            return self.ensure_records(scale).attributes['best_scale_window']
+        return scale
 
-    def _grid(self, spec: GridSpec) -> tuple[Records, dict[str, Any]]:
-        blocks, facts = self.blocks(spec.run, spec.windows)
-        found = scale_grid.run(
-            spec.model,
-            self.variables(spec.run, spec.step),
-            blocks,
-            spec.grid,
-            train_length=spec.run.train_length,
-            progress=self._bar('scale grid'),
-            **self._execution(spec.windows),
-        )
-        return found, facts
-
-    def _positions(
-        self, spec: PositionsSpec, scale: float | None
-    ) -> tuple[Records, dict[str, Any]]:
-        blocks, facts = self.blocks(spec.run, spec.windows)
-        model = spec.model
-        variables = self._scaled(spec.run, spec.step, scale)
-        own = '1' if is_neutral(model, variables, spec.windows.length) else 'HeadScale, as read'
-        if isinstance(spec.run, RunSpec) and spec.run.searches:
-            own = _searched(spec.run)
-        found = positions.run(
-            model,
-            variables,
-            blocks,
-            progress=self._bar('loss and entropy'),
-            **self._execution(spec.windows),
-        )
-        facts |= {
-            'position': model.describe_position(),
-            'scale_value': 1.0 if scale is None and own == '1' else scale,
-            'scale': f'{scale:g}' if scale is not None else own,
-        }
-        return found, facts
-
-    def _lengths(self, spec: LengthsSpec, best: list[float]) -> tuple[Records, dict[str, Any]]:
-        blocks, facts = self.blocks(spec.run, spec.windows)
-        scales: list[float | None] = [*best] or [None] * len(spec.lengths)
-        found = lengths.run(
-            spec.model,
-            [self._scaled(spec.run, None, scale) for scale in scales],
-            blocks,
-            spec.lengths,
-            train_length=spec.run.train_length,
-            progress=self._bar('loss by length'),
-            **self._execution(spec.windows),
-        )
-        return found, facts | {'position': spec.model.describe_position()}
-
-    def _scaled(self, run: Source, step: int | None, scale: float | None) -> Variables:
+    def scaled(self, run: Source, step: int | None, scale: float | None) -> Variables:
         """The run's variables, with a uniform scale in place of its lambda if given."""
         variables = self.variables(run, step)
         if scale is None:
@@ -337,13 +271,9 @@ class Lab:
         uniform = jax.device_put(jnp.full_like(lam_LN, scale), lam_LN.sharding)
         return with_lam(variables, uniform)
 
-    def _execution(self, windows: Windows) -> dict[str, Any]:
-        return {
-            'mesh': self._mesh,
-            'batch_size': eval_batch(self._batch_tokens, windows.length, self._mesh),
-        }
+    def bar(self, title: str) -> Callable[[Iterable], Iterable]:
+        """A progress bar that ends where the command is asked to stop."""
 
-    def _bar(self, title: str) -> Callable[[Iterable], Iterable]:
         def watched(items: Iterable) -> Iterable:
             for item in progress.bar(items, desc=title, leave=False):
                 if self._should_stop():
@@ -352,59 +282,7 @@ class Lab:
 
         return watched
 
-    def _attributes(self, spec: EvalSpec) -> dict[str, Any]:
-        """Facts for captions and claims."""
-        run = spec.run
-        return {
-            'run_id': identifier(run),
-            **_training(run, getattr(spec, 'step', None)),
-            'model': describe_model(run.model),
-            'position': run.model.describe_position(),
-            'data': data.describe(run.data),
-            'token': 'byte' if run.data.tokenizer == 'bytes' else 'token',
-            'split': spec.windows.split,
-            'train_length': run.train_length,
-            'seed': run.seed,
-        }
-
-
-def _training(run: Source, step: int | None) -> dict[str, Any]:
-    """How a model was trained: tokens and steps of the pre-training, and what came after it."""
-    if isinstance(run, ImportSpec):
-        return {'origin': run.origin, 'train_tokens': None, 'step': 0}
-    done = step or run.train.steps
-    if run.init is None:
-        return {'train_tokens': run.train.batch_size * run.train.block * done, 'step': done}
-    facts = _training(run.init, None) | {'step': done}
-    if run.fine_tunes:
-        steps = f'{done:,} steps of {run.train.batch_size} sequences of {run.train.block:,}'
-        facts['tuning'] = f'fine-tuned for {steps}'
-    return facts
-
 
 def compute_for(spec: RunSpec, compute: Compute) -> Compute:
     """The few sequences of a search or of fine-tuning are not cut into micro-batches."""
     return compute if spec.init is None else dataclasses.replace(compute, accumulate=1)
-
-
-def eval_batch(batch_tokens: int, length: int, mesh: jax.sharding.Mesh) -> int:
-    """Windows of an evaluation batch: `batch_tokens` on each part of the mesh's batch axes."""
-    return max(batch_tokens // length, 1) * sharding.batch_parts(mesh)
-
-
-def describe_model(model: ModelConfig) -> str:
-    """'NoPE, 4 layers, width 64, 4 heads, 222k parameters'."""
-    position = model.describe_position()
-    size = model.parameters
-    count = f'{size / 1e6:.3g}M' if size >= 1e6 else f'{round(size / 1e3)}k'
-    if size >= 1e9:
-        count = f'{size / 1e9:.2f}B'
-    return (
-        f'{"NoPE" if position == "none" else position}, {model.layers} layers, '
-        f'width {model.width}, {model.heads} heads, {count} parameters'
-    )
-
-
-def _searched(run: RunSpec) -> str:
-    name = {'Constant': 'HeadScale', 'LogLength': 'log-length'}[type(run.model.lam).__name__]
-    return f'{name} at {run.train.block}'

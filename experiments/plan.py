@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
+from experiments.evaluations import EvalSpec, eval_slug
 from experiments.lab import Lab
-from experiments.spec import EvalSpec, ImportSpec, RunSpec, Source, eval_slug, needs
+from experiments.spec import ImportSpec, RunSpec, Source, needs
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,9 +28,9 @@ from ml_collections import config_flags
 
 from experiments import draw
 from experiments.build import Experiment, build
+from experiments.evaluations import eval_slug
 from experiments.lab import Lab
 from experiments.plan import Plan, make_plan
-from experiments.spec import eval_slug
 from experiments.workspace import Workspace, check_claim, claim
 from nope.checkpoint import CheckpointError
 from nope.identity import execution_fields
@@ -89,7 +89,7 @@ def prepare(lab: Lab, plan: Plan) -> None:
     for run in plan.runs:
         lab.check_training_data(run)
     for spec in plan.evals:
-        lab.blocks(spec.run, spec.windows)
+        lab.check_evaluation(spec)
 
 
 def make_records(lab: Lab, experiment: Experiment) -> None:

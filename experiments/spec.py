@@ -1,7 +1,8 @@
-"""What an experiment is: frozen values for runs and evaluations, and their identity.
+"""What an experiment is: frozen values for runs and what they need, and their identity.
 
 A run is whatever ends in a checkpoint: pre-training, or fine-tuning or a search of lambda on top
-of another run or of an imported model. An evaluation turns a model into records. All are
+of another run or of an imported model. An evaluation turns a model into records
+(`experiments.evaluations`; the grid of scales, which a search may begin from, is here). All are
 identified by a hash of what determines their result, so that figures share them and nothing is
 done twice.
 """
@@ -16,11 +17,10 @@ from typing import Any
 from nope import data
 from nope.data import DataConfig
 from nope.evals.scale_grid import Grid
-from nope.identity import added_later, digest, execution_fields, plain
+from nope.identity import digest, execution_fields, plain
 from nope.interop import Described, Export, tokenizer_in
 from nope.model import ModelConfig
 from nope.model.lam import Constant
-from nope.positions import Position
 from nope.train import TrainConfig
 
 # Raise when code changes what a run or an evaluation computes from the same spec.
@@ -157,57 +157,12 @@ class GridSpec:
     kind = 'scale_grid'
 
     @property
-    def model(self) -> ModelConfig:
-        return _uniform(self.run.model)
-
-
-@dataclasses.dataclass(frozen=True)
-class PositionsSpec:
-    """Loss and entropy by position.
-
-    scale: None for the run's own lambda; a number or a grid's best for a uniform one.
-    position: another position encoding than the run was trained with.
-    """
-
-    run: Source
-    windows: Windows
-    scale: float | GridSpec | None = None
-    position: Position | None = None
-    step: int | None = None
-    kind = 'positions'
+    def extent(self) -> int:
+        return self.windows.length
 
     @property
     def model(self) -> ModelConfig:
-        """The run's, with the scale and the position encoding it is measured with."""
-        model = self.run.model if self.scale is None else _uniform(self.run.model)
-        if self.position is not None:
-            model = model.with_position(self.position)
-        return model
-
-
-@dataclasses.dataclass(frozen=True)
-class LengthsSpec:
-    """Loss against window length.
-
-    scales: a grid for every length, or none for the run's own lambda. position: another position
-    encoding than the run was trained with.
-    """
-
-    run: Source
-    windows: Windows
-    lengths: tuple[int, ...]
-    scales: tuple[GridSpec, ...] = ()
-    position: Position | None = added_later(None)
-    kind = 'lengths'
-
-    @property
-    def model(self) -> ModelConfig:
-        """The run's, with the scales and the position encoding it is measured with."""
-        model = _uniform(self.run.model) if self.scales else self.run.model
-        return model if self.position is None else model.with_position(self.position)
-
-
-EvalSpec = GridSpec | PositionsSpec | LengthsSpec
+        return uniform_form(self.run.model)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,38 +201,27 @@ class ExportSpec:
         return f'{self.name}-{identifier(self)}'
 
 
-def needs(spec: Source | EvalSpec) -> tuple[Source | EvalSpec, ...]:
-    """What has to be there before `spec` can be made, without what that needs in turn."""
-    wanted: tuple[Source | EvalSpec | float | None, ...]
-    if isinstance(spec, ImportSpec):
-        return ()
-    if isinstance(spec, RunSpec):
-        wanted = (spec.init, spec.lam_start)
-    elif isinstance(spec, GridSpec):
-        wanted = (spec.run,)
-    elif isinstance(spec, PositionsSpec):
-        wanted = (spec.run, spec.scale)
-    else:
-        wanted = (spec.run, *spec.scales)
-    return tuple(part for part in wanted if part is not None and not isinstance(part, float))
+def needs(spec: Any) -> tuple[Any, ...]:
+    """What has to be there before a run or an evaluation can be made, without what that needs in
+    turn: the runs, imported models and grids among its fields."""
+    values = (getattr(spec, field.name) for field in dataclasses.fields(spec))
+    parts = (part for v in values for part in (v if isinstance(v, tuple) else (v,)))
+    return tuple(part for part in parts if isinstance(part, RunSpec | ImportSpec | GridSpec))
 
 
-def eval_slug(spec: EvalSpec) -> str:
-    return f'{spec.kind}-{spec.windows.length}-{identifier(spec)}'
-
-
-def identifier(spec: Source | EvalSpec | ExportSpec) -> str:
+def identifier(spec: Any) -> str:
     """Twelve hex digits of the hash of `identity(spec)`."""
     return digest(identity(spec))
 
 
 @functools.lru_cache(maxsize=1024)
-def identity(spec: Source | EvalSpec | ExportSpec) -> dict[str, Any]:
-    """JSON-able content of a spec: what determines its result and nothing else."""
+def identity(spec: Any) -> dict[str, Any]:
+    """JSON-able content of a run, an evaluation or an export: what determines its result and
+    nothing else."""
     return {'version': VERSION, **plain(spec, {DataConfig: data.identity})}
 
 
-def _uniform(model: ModelConfig) -> ModelConfig:
+def uniform_form(model: ModelConfig) -> ModelConfig:
     """The same model with constant lambda, for uniform scales."""
     return dataclasses.replace(model, lam=Constant())
 

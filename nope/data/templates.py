@@ -67,3 +67,5 @@ BRIEF = Template(
     info='\nKey: {key}. {key}.\n',
     question='\nKey:',
 )
+
+TEMPLATES = {template.name: template for template in (PAPER, BRIEF)}

@@ -51,7 +51,9 @@ class Options:
             raise ValueError(f'new_tokens is {self.new_tokens}; it must be at least 1')
         if not 0 <= self.least <= self.new_tokens:
             raise ValueError(f'least is {self.least}; it lies between 0 and new_tokens')
-        if self.beams > 1 and self.sampling.temperature:
+        if any(stop < 0 for stop in self.stop_ids):
+            raise ValueError(f'stop_ids are {self.stop_ids}; ids are 0 or more')
+        if self.sampling.temperature and self.beams > 1:
             raise ValueError(
                 f'beams is {self.beams} and temperature {self.temperature}: beams are not sampled'
             )
@@ -80,6 +82,8 @@ class Generator:
     def __init__(
         self, config: ModelConfig, variables: Variables, mesh: Mesh, *, batch_tokens: int
     ) -> None:
+        if batch_tokens < 1:
+            raise ValueError(f'batch_tokens is {batch_tokens}; it must be at least 1')
         self.config = config
         self._mesh = mesh
         self._parts = sharding.batch_parts(mesh, sharding.GENERATION_RULES)
@@ -94,7 +98,8 @@ class Generator:
         """Log-probabilities of the tokens of continuations[i] after prompts[i], which is not
         empty; see `Score`. Sequences that begin alike are read together up to there."""
         for prompt, continuation in zip(prompts, continuations, strict=True):
-            self._check(prompt, len(continuation))
+            self._check(prompt, len(continuation) - 1)
+            self._check_ids(continuation)
         return self._scorer.score(prompts, continuations)
 
     def generate(
@@ -151,13 +156,15 @@ class Generator:
                 place(numbers),
             )
             if options.beams > 1:
-                made_BM, lengths_B = _search(
-                    self.config,
-                    options.search,
-                    options.new_tokens,
-                    self._weights,
-                    asked,
-                    options.stops,
+                made_BM, lengths_B = jax.device_get(
+                    _search(
+                        self.config,
+                        options.search,
+                        options.new_tokens,
+                        self._weights,
+                        asked,
+                        options.stops,
+                    )
                 )
             else:
                 made_BM, lengths_B = self._sample(asked, options, indices, ended)
@@ -173,17 +180,27 @@ class Generator:
             for upto in range(LOOK_EVERY, last, LOOK_EVERY):
                 state = _advance(self.config, sampling, self._weights, state, stops, upto)
                 state = _end(state, indices, ended)
-        state = _advance(self.config, sampling, self._weights, state, stops, last)
+        if last > 1:
+            state = _advance(self.config, sampling, self._weights, state, stops, last)
         return jax.device_get((state.tokens_BM, state.lengths_B))
 
     def _check(self, prompt: np.ndarray, more: int) -> None:
         if not len(prompt):
             raise ValueError('a prompt is empty; it needs at least one token')
+        self._check_ids(prompt)
         longest = self.config.longest
         if longest is not None and len(prompt) + more > longest:
             raise ValueError(
                 f'a prompt of {len(prompt)} tokens and {more} new ones: '
                 f'{self.config.describe_position()} positions end at {longest}'
+            )
+
+    def _check_ids(self, ids: np.ndarray) -> None:
+        size = self.config.vocab_size
+        if len(ids) and not 0 <= np.min(ids) <= np.max(ids) < size:
+            raise ValueError(
+                f'there are ids from {np.min(ids)} to {np.max(ids)}; '
+                f'those of the model are 0 to {size - 1}'
             )
 
     def _rules(self) -> Any:

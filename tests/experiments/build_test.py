@@ -9,7 +9,8 @@ import jax
 import pytest
 
 from experiments.build import build
-from experiments.spec import LengthsSpec, RunSpec, identifier, needs
+from experiments.evaluations import LengthsSpec
+from experiments.spec import RunSpec, identifier, needs
 from nope import sharding
 from nope.state import abstract_variables
 

@@ -119,7 +119,7 @@ def run(
         'evaluation': 'needles',
         'task': plan.task.name,
         'max_length': plan.max_length,
-        'seed': plan.seed,
+        'plan_seed': plan.seed,
         'template': plan.template.name,
         'tests': plan.tests,
         'bos': plan.bos,

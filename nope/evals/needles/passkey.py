@@ -154,7 +154,7 @@ def run(
     attributes = {
         'evaluation': 'passkey',
         'max_length': plan.max_length,
-        'seed': plan.seed,
+        'plan_seed': plan.seed,
         'template': plan.template.name,
         'tests': plan.tests,
         'bos': plan.bos,

@@ -47,7 +47,7 @@ def test_a_model_that_reads_is_right_everywhere(task: Task, tmp_path: pathlib.Pa
         'evaluation': 'needles',
         'task': task.name,
         'max_length': MAX_LENGTH,
-        'seed': 5,
+        'plan_seed': 5,
         'template': 'brief',
         'tests': 1,
         'bos': True,

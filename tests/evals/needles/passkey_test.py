@@ -189,7 +189,7 @@ def test_records_of_a_model_that_reads_the_first_half(tmp_path: pathlib.Path) ->
     assert records.attributes == {
         'evaluation': 'passkey',
         'max_length': 1600,
-        'seed': 3,
+        'plan_seed': 3,
         'template': 'brief',
         'tests': 2,
         'bos': True,

@@ -1,0 +1,40 @@
+"""The ablations of the search at 9 L: without its bound, and from the neutral scale.
+
+The paper has one search of each, in another order of examples each time, so that its contrasts
+may be those of the orders. Here each variant is searched in the same several orders.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import retrieval
+
+SEARCHED, SHOWN = 9.0, 8.0  # the paper's 18K and 16K, in multiples of L
+ORDERS = (314, 271828, 1001)  # seeds of the searches' examples
+VARIANTS = {
+    'full': {},
+    'no_bound': {'bound': 0.0},
+    'no_init': {'start': 1.0, 'start_from': ''},
+}
+LABELS = {
+    'full': 'HeadScale at 9 L',
+    'no_bound': 'without the bound',
+    'no_init': 'from scale 1',
+}
+
+
+def add(config: ConfigDict) -> None:
+    """Adds the runs VARIANT_ORDER on top of the run `nope`."""
+    template = config.runs[retrieval.search(config, SEARCHED)].to_dict()
+    for variant, changes in VARIANTS.items():
+        for order in ORDERS:
+            search = {**template['search'], **changes, 'data_seed': order}
+            config.runs[f'{variant}_{order}'] = {**template, 'search': search}
+
+
+def records(config: ConfigDict, name: str, evaluation: dict) -> str:
+    """Evaluates every order of a variant: `name` is VARIANT or VARIANT@CORPUS. Returns the prefix
+    of the records."""
+    variant = name.partition('@')[0].partition('_passkey')[0]
+    for order in ORDERS:
+        config.evals[f'{name}/{order}'] = {'run': f'{variant}_{order}', **evaluation}
+    return f'{name}/'

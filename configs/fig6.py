@@ -1,0 +1,32 @@
+"""Figure 6: passkey retrieval by length and depth, rotary and NoPE, as trained and made longer.
+
+    python -m experiments.run --config=configs/fig6.py:quick --workdir=work/quick
+
+Rotary models are made longer by fine-tuning under YaRN, NoPE by one scale per head. Quick and
+small: models trained to retrieve, brief prompts (configs/retrieval.py).
+"""
+
+from ml_collections import ConfigDict
+
+from configs import models, pieces, retrieval
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = retrieval.experiment('fig6', size)
+    config.runs = {'rope': pieces.base(models.ROTARY), 'nope': pieces.base()}
+    # Run, label, longest prompts and the context that they are averaged over, in multiples of L.
+    rows = (
+        ('rope', 'rotary', 2.0, 1.0),
+        (retrieval.yarn(config, 4.0), 'rotary, YaRN at 4 L', 8.0, 4.0),
+        (retrieval.yarn(config, 8.0), 'rotary, YaRN at 8 L', 16.0, 8.0),
+        ('nope', 'NoPE', 2.0, 1.0),
+        (retrieval.search(config, 4.0), 'NoPE, HeadScale at 4 L', 8.0, 4.0),
+        (retrieval.search(config, 9.0), 'NoPE, HeadScale at 9 L', 16.0, 8.0),
+    )
+    panels = []
+    for run, label, times, window in rows:
+        record = retrieval.passkey(config, run, times, window)
+        panels.append({'record': record, 'label': label})
+    panels[-1]['paper'] = 81
+    config.figure = {'kind': 'passkey_maps', 'panels': tuple(panels), 'columns': 3}
+    return config

@@ -1,0 +1,28 @@
+"""Figure 8: passkey retrieval of models with ALiBi.
+
+    python -m experiments.run --config=configs/fig8.py:quick --workdir=work/quick
+
+The paper shows BLOOM 1.1B and MPT 7B: `configs/fig8.py:paper,bloom=DIR,mpt=DIR`. Beside them, and
+alone at the smaller sizes, a model with ALiBi that was trained like the others here.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import models, pieces, published, retrieval
+
+TIMES = 2.0
+
+
+def get_config(argument: str = 'quick') -> ConfigDict:
+    size, directories = published.parse(argument)
+    config = retrieval.experiment('fig8', size)
+    config.runs = {'alibi': pieces.base(models.ALIBI)}
+    published.add(config, directories)
+    panels = [{'record': retrieval.passkey(config, 'alibi', TIMES), 'label': 'ALiBi'}]
+    for name, (label, _) in published.LABELS.items():
+        if name in directories:
+            panels.append({'record': retrieval.passkey(config, name, TIMES), 'label': label})
+        else:
+            panels.append({'missing': published.missing(name), 'label': label})
+    config.figure = {'kind': 'passkey_maps', 'panels': tuple(panels), 'columns': 3}
+    return config

@@ -1,0 +1,30 @@
+"""Figure 9: passkey retrieval after the two ablated searches, beside the full one.
+
+    python -m experiments.run --config=configs/fig9.py:quick --workdir=work/quick
+
+Means over several orders of the searches' examples. Quick and small: configs/retrieval.py.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import ablations, pieces, retrieval
+
+PASSKEY = {'kind': 'passkey', 'times': ablations.SHOWN, 'window': ablations.SHOWN}
+PAPER = {'full': 81, 'no_bound': 53, 'no_init': 26}
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = retrieval.experiment('fig9', size)
+    config.runs = {'nope': pieces.base()}
+    ablations.add(config)
+    panels = []
+    for variant, label in ablations.LABELS.items():
+        record = ablations.records(config, f'{variant}_passkey', PASSKEY)
+        panels.append({'record': record, 'label': label, 'paper': PAPER[variant]})
+    config.figure = {
+        'kind': 'passkey_maps',
+        'panels': tuple(panels),
+        'columns': 3,
+        'roles': dict(ablations.LABELS),
+    }
+    return config

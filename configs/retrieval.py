@@ -1,0 +1,55 @@
+"""Models that can retrieve: what the passkey figures and the ablations share.
+
+Paper size: the models of all other figures. The smaller sizes train models of their own, on equal
+parts of the standard library and of synthetic documents that hide a key and ask for it, since a
+small model that saw program text alone repeats no key at all. Searches read the standard library
+alone: documents of L bytes would put several keys into one longer window.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, models, pieces, text
+
+LENGTHS = {'quick': 128, 'small': 256}
+
+
+def experiment(name: str, size: str) -> ConfigDict:
+    config = text.add(base.experiment(name, size), size)
+    if size != 'paper':
+        length = LENGTHS[size]
+        config.train.length = length
+        config.train.steps = {'quick': 1200, 'small': 2400}[size]
+        config.data.mixture = (('stdlib', 0.5), (f'retrieval:{length}', 0.5))
+        config.evaluation.batch_tokens = 8192
+    return config
+
+
+def search(config: ConfigDict, times: float) -> str:
+    """The run that searches one scale per head at `times` L; returns its name."""
+    name = pieces.add_headscale(config, times)
+    if not pieces.is_paper(config):
+        config.runs[name]['data'] = {'mixture': ()}
+    return name
+
+
+def yarn(config: ConfigDict, times: float) -> str:
+    """The rotary model fine-tuned under YaRN at `times` L, 200 steps; returns its name."""
+    name = f'yarn_fair_{times:g}x'
+    config.runs[name] = {
+        'init': 'rope',
+        'model': {'position': models.rotary('yarn', times)},
+        'finetune': {'times': (times,), 'warmup_share': 0.02},
+    }
+    if not pieces.is_paper(config):
+        config.finetune.learning_rate = config.train.learning_rate / 4
+        config.runs[name]['data'] = {'mixture': ()}
+    return name
+
+
+def passkey(config: ConfigDict, run: str, times: float, window: float | None = None) -> str:
+    """Measures `run` on prompts up to `times` L; returns the evaluation's name."""
+    name = f'{run}_passkey'
+    config.evals[name] = {'kind': 'passkey', 'run': run, 'times': times}
+    if window is not None:
+        config.evals[name]['window'] = window
+    return name

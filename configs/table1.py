@@ -1,0 +1,30 @@
+"""Table 1: commonsense tasks, zero-shot, rotary and NoPE.
+
+    pip install -e '.[harness]'
+    python -m experiments.run --config=configs/table1.py:paper --workdir=work/paper \\
+        --config.harness.files=FOLDER
+
+The seven tasks run in EleutherAI's harness. Their data cannot come with this code: FOLDER holds
+them (nope/evals/harness/published.py says how), or `hub` downloads them. Prompts begin without a
+begin mark; `--config.harness.bos=True` adds one, for a second row under another `--config.name`.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, models, pieces, text
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = text.add(base.experiment('table1', size), size)
+    config.runs = {'rope': pieces.base(models.ROTARY), 'nope': pieces.base()}
+    rows = []
+    for run, label, paper in (('rope', 'rotary', 'RoPE'), ('nope', 'NoPE', 'NoPE')):
+        name = f'{run}_tasks/'
+        config.evals[name] = {'kind': 'harness', 'run': run}
+        rows.append({'label': label, 'paper': paper, 'record': name})
+    config.figure = {
+        'kind': 'commonsense_table',
+        'rows': tuple(rows),
+        'roles': {'base': 'NoPE', 'rotary': 'rotary'},
+    }
+    return config

@@ -1,0 +1,147 @@
+"""Table 2: perplexity in sliding windows of L, 2 L, 4 L and 8 L.
+
+    python -m experiments.run --config=configs/table2.py:quick --workdir=work/quick
+
+Models as trained; rotary made longer without training (the best factor of a grid) and by
+fine-tuning; NoPE with one scale for all heads and with one per head. BLOOM and MPT take part
+where directories are given: configs/table2.py:paper,bloom=DIR,mpt=DIR. Paper size reads PG19
+through TensorFlow Datasets and proof-pile from a folder of JSON lines (`corpora`); the smaller
+sizes read held-out files of the standard library.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, finetuned, models, pieces, published, text, zero_shot
+
+WINDOWS = (1.0, 2.0, 4.0, 8.0)
+LABELS = {'dynamic_ntk': 'dynamic NTK', 'yarn': 'YaRN'}
+ZERO = {'dynamic_ntk': 'NTK_zero', 'yarn': 'YaRN_zero'}
+UNIFORM = {2.0: 1.2, 4.0: 1.5, 8.0: 1.8}  # the paper's, by the length they are for
+SEARCHED = {2.0: '4K', 4.0: '8K', 9.0: '18K'}
+TUNED = {2.0: '4K', 4.0: '8K', 8.0: '16K'}
+BASE, ROTARY, LONGER = 'As trained', 'Rotary, made longer', 'NoPE, made longer'
+
+
+def get_config(argument: str = 'quick') -> ConfigDict:
+    size, directories = published.parse(argument)
+    config = text.add(base.experiment('table2', size), size)
+    if size != 'paper':
+        config.finetune.learning_rate = config.train.learning_rate / 4
+    config.runs = {'rope': pieces.base(models.ROTARY), 'nope': pieces.base()}
+    published.add(config, directories)
+    config.figure = {
+        'kind': 'perplexity_table',
+        'windows': tuple(int(w) for w in WINDOWS),
+        'corpora': text.corpora(config),
+        'rows': (
+            *_trained(config, directories),
+            *_zero_shot(config),
+            *_fine_tuned(config),
+            *_uniform(config),
+            *_headscale(config),
+        ),
+        'roles': {
+            'base': 'NoPE',
+            'rotary': 'rotary',
+            'ntk': 'dynamic NTK',
+            'yarn': 'YaRN',
+            'uniform': {int(times): _uniform_label(times) for times in UNIFORM},
+            'headscale': {int(times): f'HeadScale at {times:g} L' for times in SEARCHED},
+        },
+    }
+    return config
+
+
+def _measure(config: ConfigDict, name: str, entry: dict) -> str:
+    """Evaluates on every corpus; returns the prefix of the records."""
+    for corpus in config.corpora:
+        found = {'kind': 'perplexity', 'corpus': corpus, 'times': WINDOWS, **entry}
+        config.evals[f'{name}@{corpus}/'] = found
+    return f'{name}/'
+
+
+def _trained(config: ConfigDict, directories: dict[str, str]) -> list[dict]:
+    rows = [
+        {'label': label, 'paper': paper, 'record': _measure(config, run, {'run': run})}
+        for run, label, paper in (('rope', 'rotary', 'RoPE'), ('nope', 'NoPE', 'NoPE'))
+    ]
+    if not pieces.is_paper(config):
+        config.runs['alibi'] = pieces.base(models.ALIBI)
+        record = _measure(config, 'alibi', {'run': 'alibi'})
+        rows.append({'label': 'ALiBi', 'paper': '', 'record': record})
+    for name, (label, paper) in published.LABELS.items():
+        row = {'label': label, 'paper': paper}
+        if name in directories:
+            rows.append(row | {'record': _measure(config, name, {'run': name})})
+        else:
+            rows.append(row | {'missing': published.missing(name)})
+    return [{'group': BASE, **row} for row in rows]
+
+
+def _zero_shot(config: ConfigDict) -> list[dict]:
+    rows = []
+    for scaling, factors in zero_shot.FACTORS.items():
+        choices = []
+        for factor in factors:
+            position = {'position': models.rotary(scaling, factor)}
+            record = _measure(config, f'{scaling}_{factor:g}', {'run': 'rope', **position})
+            choices.append({'factor': factor, 'record': record})
+        row = {'label': LABELS[scaling], 'paper': ZERO[scaling], 'choices': tuple(choices)}
+        rows.append({'group': ROTARY, **row})
+    return rows
+
+
+def _fine_tuned(config: ConfigDict) -> list[dict]:
+    rows = []
+    for budget, steps in finetuned.BUDGETS.items():
+        for method, (title, _, _) in finetuned.METHODS.items():
+            for times, paper in TUNED.items():
+                run = finetuned.add(config, method, budget, times)
+                rows.append(
+                    {
+                        'group': ROTARY,
+                        'label': f'{title} at {times:g} L, {budget}',
+                        'paper': f'{title}_{budget}_{paper}',
+                        'record': _measure(config, run, {'run': run}),
+                        'tuned': int(times),
+                        'tokens': _tokens(config, times, config.finetune.batch_size * steps),
+                    }
+                )
+    return rows
+
+
+def _uniform(config: ConfigDict) -> list[dict]:
+    rows = []
+    for times, scale in UNIFORM.items():
+        chosen: dict = {'scale': scale}
+        if not pieces.is_paper(config):
+            chosen = {'scale_from': pieces.add_grid(config, times)}
+        record = _measure(config, f'uniform_{times:g}x', {'run': 'nope', **chosen})
+        row = {'label': _uniform_label(times), 'paper': f'uniform_{scale:g}', 'record': record}
+        rows.append({'group': LONGER, **row})
+    return rows
+
+
+def _headscale(config: ConfigDict) -> list[dict]:
+    rows = []
+    for times, paper in SEARCHED.items():
+        run = pieces.add_headscale(config, times)
+        rows.append(
+            {
+                'group': LONGER,
+                'label': f'HeadScale at {times:g} L',
+                'paper': f'headscale_{paper}',
+                'record': _measure(config, run, {'run': run}),
+                'tuned': int(times),
+                'tokens': _tokens(config, times, config.search.batch_size * config.search.steps),
+            }
+        )
+    return rows
+
+
+def _uniform_label(times: float) -> str:
+    return f'one scale, best at {times:g} L'
+
+
+def _tokens(config: ConfigDict, times: float, sequences: int) -> int:
+    return round(times * config.train.length) * sequences

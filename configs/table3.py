@@ -1,0 +1,47 @@
+"""Table 3: LongBench, sixteen data sets, answers by beam search.
+
+    python -m experiments.run --config=configs/table3.py:paper --workdir=work/paper \\
+        --config.longbench.folder=FOLDER
+
+FOLDER holds the benchmark's files, NAME.jsonl for each data set; they cannot come with this code.
+Every model reads prompts up to the window it was trained or made for. Quick and small take the
+same way with small byte models, whose windows are too short for the rule of prompt lengths: prompts
+are cut to half of the window there.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, finetuned, models, pieces, text
+
+TUNED = {2.0: '4K', 4.0: '8K', 8.0: '16K'}
+SEARCHED = {2.0: '4K', 4.0: '8K', 9.0: '18K'}
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = text.add(base.experiment('table3', size), size)
+    config.runs = {'rope': pieces.base(models.ROTARY), 'nope': pieces.base()}
+    if size != 'paper':
+        config.finetune.learning_rate = config.train.learning_rate / 4
+    rows = [_row(config, 'rope', 'rotary', 'RoPE', 1.0), _row(config, 'nope', 'NoPE', 'NoPE', 1.0)]
+    for method, (title, _, _) in finetuned.METHODS.items():
+        for times, paper in TUNED.items():
+            run = finetuned.add(config, method, 'raw', times)
+            label = f'{title} at {times:g} L, raw'
+            rows.append(_row(config, run, label, f'{title}_raw_{paper}', times))
+    for times, paper in SEARCHED.items():
+        run = pieces.add_headscale(config, times)
+        label = f'HeadScale at {times:g} L'
+        rows.append(_row(config, run, label, f'headscale_{paper}', times))
+    config.figure = {'kind': 'longbench_table', 'rows': tuple(rows)}
+    return config
+
+
+def _row(config: ConfigDict, run: str, label: str, paper: str, window: float) -> dict:
+    name = f'{run}_longbench/'
+    config.evals[name] = {'kind': 'longbench', 'run': run, 'window': window}
+    if not pieces.is_paper(config):
+        # Answers of up to 512 tokens do not fit such windows: a prompt has half of it.
+        half = round(window * config.train.length / 2)
+        config.evals[name]['longbench'] = {'max_length': half, 'limit': 4}
+    row = {'group': 'As trained' if window == 1 else 'Made longer', 'label': label, 'paper': paper}
+    return row | {'record': name} | ({'tuned': int(window)} if window > 1 else {})

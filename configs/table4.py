@@ -1,0 +1,61 @@
+"""Table 4: what the bound and the start of the search are for.
+
+    python -m experiments.run --config=configs/table4.py:quick --workdir=work/quick
+
+Perplexity in windows of 8 L, mean passkey accuracy up to 8 L and LongBench after searches at 9 L,
+with the spread over several orders of examples. LongBench takes part where its files are given:
+configs/table4.py:paper,longbench. Quick and small: configs/retrieval.py.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import ablations, pieces, retrieval, text
+
+PASSKEY = {'kind': 'passkey', 'times': ablations.SHOWN, 'window': ablations.SHOWN}
+PAPER = {
+    'full': 'headscale_18K',
+    'no_bound': 'without_focus_constraint',
+    'no_init': 'without_initialization',
+}
+ROLES = {
+    'headscale': 'full',
+    'without_constraint': 'no_bound',
+    'without_initialization': 'no_init',
+}
+
+
+def get_config(argument: str = 'quick') -> ConfigDict:
+    size, _, more = argument.partition(',')
+    if more not in ('', 'longbench'):
+        raise ValueError(f'table4: {more!r} is unknown; accepted after the size: longbench')
+    config = retrieval.experiment('table4', size)
+    config.runs = {'nope': pieces.base()}
+    ablations.add(config)
+    shown = ablations.SHOWN
+    rows = []
+    for variant, label in ablations.LABELS.items():
+        row = {
+            'label': label,
+            'paper': PAPER[variant],
+            'passkey': ablations.records(config, f'{variant}_passkey', PASSKEY),
+            'perplexity': f'{variant}/',
+        }
+        for corpus in config.corpora:
+            perplexity = {'kind': 'perplexity', 'corpus': corpus, 'times': (shown,)}
+            ablations.records(config, f'{variant}@{corpus}', perplexity)
+        if more:
+            longbench = {'kind': 'longbench', 'window': ablations.SEARCHED}
+            row['longbench'] = ablations.records(config, f'{variant}_longbench', longbench)
+        rows.append(row)
+    config.figure = {
+        'kind': 'ablation_table',
+        'corpora': text.corpora(config),
+        'window': int(shown),
+        'passkey_within': int(shown),
+        'rows': tuple(rows),
+        'roles': {role: ablations.LABELS[variant] for role, variant in ROLES.items()},
+    }
+    if not more:
+        reason = 'not asked for: configs/table4.py:SIZE,longbench with --config.longbench.folder'
+        config.figure.missing = {'longbench': reason}
+    return config

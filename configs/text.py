@@ -1,0 +1,60 @@
+"""What evaluations of text read and ask: corpora, needles, LongBench, tasks.
+
+`corpora` are documents for perplexity: name -> source (as in configs/data.py), field and split.
+"""
+
+from ml_collections import ConfigDict
+
+
+def add(config: ConfigDict, size: str) -> ConfigDict:
+    """Adds the sections at a size; returns the config.
+
+    bos: whether documents and prompts begin with the tokenizer's begin mark. The paper's do; byte
+    models have never seen one.
+    """
+    paper = size == 'paper'
+    config.corpora = _corpora(size)
+    # stride: tokens scored in a window, 0 for L / 8 (256 of 2,048). budget: at each length.
+    budget = {'quick': 8192, 'small': 16_384, 'paper': 2**21}[size]
+    config.perplexity = {'stride': 0, 'budget': budget, 'bos': paper}
+    config.needles = {
+        'template': 'paper' if paper else 'brief',
+        'seed': 42,
+        'tests': 10,
+        'bos': paper,
+    }
+    config.longbench = {
+        'folder': '',
+        'datasets': (),  # all sixteen
+        'limit': 0,  # samples of each
+        'max_length': 0,  # tokens of a prompt; 0 for the rule of the window
+        'beams': 5,
+        'bos': paper,
+    }
+    config.harness = {
+        'files': '',  # a folder, or 'hub'
+        'include': '',
+        'tasks': (),  # those of Table 1
+        'bos': False,
+        'limit': 0,
+    }
+    return config
+
+
+def corpora(config: ConfigDict) -> tuple[dict, ...]:
+    """The corpora as tables show them."""
+    papers = {'pg19': ('PG19', 'pg19'), 'proof_pile': ('proof-pile', 'proof_pile')}
+    shown = []
+    for key in config.corpora:
+        label, paper = papers.get(key, ('standard library', 'pg19'))
+        shown.append({'key': key, 'label': label, 'paper': paper})
+    return tuple(shown)
+
+
+def _corpora(size: str) -> dict:
+    if size != 'paper':
+        return {'stdlib': {'source': 'stdlib', 'field': 'text', 'split': 'test'}}
+    return {
+        'pg19': {'source': 'tfds:pg19', 'field': 'book_text', 'split': 'test'},
+        'proof_pile': {'source': 'jsonl:proof-pile', 'field': 'text', 'split': 'test'},
+    }

@@ -1,0 +1,75 @@
+"""What captions and claims say of a model and its training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from experiments.evaluations import EvalSpec
+from experiments.spec import ImportSpec, RunSpec, Source, identifier
+from nope import data
+from nope.model import ModelConfig
+
+
+def of_evaluation(spec: EvalSpec) -> dict[str, Any]:
+    """Attributes of all records, whatever was measured."""
+    run = spec.run
+    return {
+        'run_id': identifier(run),
+        **_training(run, getattr(spec, 'step', None)),
+        'model': describe_model(run.model),
+        'position': spec.model.describe_position(),
+        'data': data.describe(run.data),
+        'token': 'byte' if run.data.tokenizer == 'bytes' else 'token',
+        'split': _split(spec),
+        'train_length': run.train_length,
+        'seed': run.seed,
+    }
+
+
+def _split(spec: EvalSpec) -> str | None:
+    """The split that it reads, where it reads one."""
+    windows = getattr(spec, 'windows', None)
+    return getattr(spec, 'split', None) if windows is None else windows.split
+
+
+def describe_scale(run: Source, scale: float | None, neutral: bool) -> dict[str, Any]:
+    """Attributes that say what lambda was. neutral: whether the run's own changes nothing."""
+    own = '1' if neutral else 'HeadScale, as read'
+    if isinstance(run, RunSpec) and run.searches:
+        own = _searched(run)
+    return {
+        'scale_value': 1.0 if scale is None and own == '1' else scale,
+        'scale': f'{scale:g}' if scale is not None else own,
+    }
+
+
+def _training(run: Source, step: int | None) -> dict[str, Any]:
+    """How a model was trained: tokens and steps of the pre-training, and what came after it."""
+    if isinstance(run, ImportSpec):
+        return {'origin': run.origin, 'train_tokens': None, 'step': 0}
+    done = step or run.train.steps
+    if run.init is None:
+        return {'train_tokens': run.train.batch_size * run.train.block * done, 'step': done}
+    facts = _training(run.init, None) | {'step': done}
+    if run.fine_tunes:
+        steps = f'{done:,} steps of {run.train.batch_size} sequences of {run.train.block:,}'
+        facts['tuning'] = f'fine-tuned for {steps}'
+    return facts
+
+
+def describe_model(model: ModelConfig) -> str:
+    """'NoPE, 4 layers, width 64, 4 heads, 222k parameters'."""
+    position = model.describe_position()
+    size = model.parameters
+    count = f'{size / 1e6:.3g}M' if size >= 1e6 else f'{round(size / 1e3)}k'
+    if size >= 1e9:
+        count = f'{size / 1e9:.2f}B'
+    return (
+        f'{"NoPE" if position == "none" else position}, {model.layers} layers, '
+        f'width {model.width}, {model.heads} heads, {count} parameters'
+    )
+
+
+def _searched(run: RunSpec) -> str:
+    name = {'Constant': 'HeadScale', 'LogLength': 'log-length'}[type(run.model.lam).__name__]
+    return f'{name} at {run.train.block}'
