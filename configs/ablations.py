@@ -10,7 +10,7 @@ from configs import retrieval
 
 SEARCHED, SHOWN = 9.0, 8.0  # the paper's 18K and 16K, in multiples of L
 ORDERS = (314, 271828, 1001)  # seeds of the searches' examples
-VARIANTS = {
+VARIANTS: dict[str, dict] = {
     'full': {},
     'no_bound': {'bound': 0.0},
     'no_init': {'start': 1.0, 'start_from': ''},

@@ -23,7 +23,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         (retrieval.search(config, 4.0), 'NoPE, HeadScale at 4 L', 8.0, 4.0),
         (retrieval.search(config, 9.0), 'NoPE, HeadScale at 9 L', 16.0, 8.0),
     )
-    panels = []
+    panels: list[dict] = []
     for run, label, times, window in rows:
         record = retrieval.passkey(config, run, times, window)
         panels.append({'record': record, 'label': label})

@@ -148,7 +148,7 @@ class Generator:
             place = functools.partial(
                 jax.device_put, device=sharding.rows(self._mesh, sharding.GENERATION_RULES)
             )
-            asked = _Asked(
+            asked = Asked(
                 place(tokens_BT),
                 place((length - lengths).astype(np.int32)) if np.any(lengths < length) else None,
                 place((lengths + options.new_tokens).astype(np.float32)),
@@ -157,7 +157,7 @@ class Generator:
             )
             if options.beams > 1:
                 made_BM, lengths_B = jax.device_get(
-                    _search(
+                    search_batch(
                         self.config,
                         options.search,
                         options.new_tokens,
@@ -171,17 +171,17 @@ class Generator:
         return [made_BM[row, : lengths_B[row]] for row in range(len(prompts))]
 
     def _sample(
-        self, asked: _Asked, options: Options, indices: Sequence[int], ended: Ended | None
+        self, asked: Asked, options: Options, indices: Sequence[int], ended: Ended | None
     ) -> tuple[np.ndarray, np.ndarray]:
         sampling, stops, last = options.sampling, options.stops, options.new_tokens
         key = jax.random.key(options.seed)
-        state = _begin(self.config, sampling, last, self._weights, asked, stops, key)
+        state = begin_batch(self.config, sampling, last, self._weights, asked, stops, key)
         if ended is not None:
             for upto in range(LOOK_EVERY, last, LOOK_EVERY):
-                state = _advance(self.config, sampling, self._weights, state, stops, upto)
+                state = advance_batch(self.config, sampling, self._weights, state, stops, upto)
                 state = _end(state, indices, ended)
         if last > 1:
-            state = _advance(self.config, sampling, self._weights, state, stops, last)
+            state = advance_batch(self.config, sampling, self._weights, state, stops, last)
         return jax.device_get((state.tokens_BM, state.lengths_B))
 
     def _check(self, prompt: np.ndarray, more: int) -> None:
@@ -216,7 +216,7 @@ def _end(state: steps.State, indices: Sequence[int], ended: Ended) -> steps.Stat
     return state._replace(done_B=jax.device_put(done_B, state.done_B.sharding))
 
 
-class _Asked(NamedTuple):
+class Asked(NamedTuple):
     """A batch of prompts: ids [B, T] padded on the left, padding [B] or None, final lengths [B],
     rows that only fill the batch [B], and the number of each prompt [B]."""
 
@@ -228,7 +228,7 @@ class _Asked(NamedTuple):
 
 
 def _read(
-    config: ModelConfig, new_tokens: int, weights: Mapping[str, Any], asked: _Asked
+    config: ModelConfig, new_tokens: int, weights: Mapping[str, Any], asked: Asked
 ) -> tuple[jax.Array, Any]:
     slots = asked.tokens_BT.shape[1] + new_tokens
     cache = empty(config, asked.length_B, slots, asked.padding_B)
@@ -236,12 +236,12 @@ def _read(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _begin(
+def begin_batch(
     config: ModelConfig,
     sampling: Sampling,
     new_tokens: int,
     weights: Mapping[str, Any],
-    asked: _Asked,
+    asked: Asked,
     stops: Stops,
     key: jax.Array,
 ) -> steps.State:
@@ -251,7 +251,7 @@ def _begin(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1), donate_argnums=3)
-def _advance(
+def advance_batch(
     config: ModelConfig,
     sampling: Sampling,
     weights: Mapping[str, Any],
@@ -263,12 +263,12 @@ def _advance(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _search(
+def search_batch(
     config: ModelConfig,
     search: BeamSearch,
     new_tokens: int,
     weights: Mapping[str, Any],
-    asked: _Asked,
+    asked: Asked,
     stops: Stops,
 ) -> tuple[jax.Array, jax.Array]:
     logits_BV, cache = _read(config, new_tokens, weights, asked)

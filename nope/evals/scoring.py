@@ -50,23 +50,22 @@ class Scorer:
         self, prompts: Sequence[np.ndarray], continuations: Sequence[np.ndarray]
     ) -> list[Score]:
         found: dict[int, Score] = {}
-        sizes: dict[int, list[int]] = {}
+        groups: dict[int, list[int]] = {}
         for i, (prompt, continuation) in enumerate(zip(prompts, continuations, strict=True)):
             if len(continuation):
-                read_tokens = len(prompt) + len(continuation) - 1
-                size = max(1 << (read_tokens - 1).bit_length(), SMALLEST_PIECE)
-                sizes.setdefault(size, []).append(i)
+                size, _ = sizes(len(prompt) + len(continuation) - 1)
+                groups.setdefault(size, []).append(i)
             else:
                 found[i] = Score(np.zeros(0, np.float32), np.zeros(0, bool))
         with sharding.use(self._mesh, sharding.GENERATION_RULES):
-            for size, indices in sorted(sizes.items()):
+            for size, indices in sorted(groups.items()):
                 asked = [_Asked(prompts[i], continuations[i]) for i in indices]
                 found.update(zip(indices, self._scores(asked, size), strict=True))
         return [found[i] for i in range(len(prompts))]
 
     def _scores(self, asked: list[_Asked], size: int) -> list[Score]:
         """Of sequences of at most `size` tokens."""
-        piece = min(max(round(size * PIECE_SHARE), SMALLEST_PIECE), LARGEST_PIECE)
+        _, piece = sizes(size)
         parts = sharding.batch_parts(self._mesh, sharding.GENERATION_RULES)
         most = batching.most_rows(self._batch_tokens, size, parts)
         rows = batching.padded_rows(len(asked), most, parts)
@@ -99,7 +98,7 @@ class Scorer:
         looks, parts = [], []
         for begin in range(0, tokens.shape[1], trunk.piece):
             look = _look(asked, shared + begin, trunk.piece, rows, width)
-            part, cache = _piece(
+            part, cache = read_piece(
                 self._config,
                 self._weights,
                 cache,
@@ -121,6 +120,12 @@ class Scorer:
             min(len(a.prompt) for a in asked) - 1,
         )
         return shared if shared >= least else 0
+
+
+def sizes(tokens: int) -> tuple[int, int]:
+    """The length of the caches for sequences of so many tokens, and how many are read at a time."""
+    size = max(1 << (tokens - 1).bit_length(), SMALLEST_PIECE)
+    return size, min(max(round(size * PIECE_SHARE), SMALLEST_PIECE), LARGEST_PIECE)
 
 
 class _Asked(NamedTuple):
@@ -176,7 +181,7 @@ def _gather(
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
-def _piece(
+def read_piece(
     config: ModelConfig,
     weights: Mapping[str, Any],
     cache: Cache,

@@ -1,0 +1,238 @@
+"""What an experiment runs on its devices, as programs that can be compiled without them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding
+
+from experiments.build import Experiment
+from experiments.evaluations import (
+    EvalSpec,
+    HarnessSpec,
+    LengthsSpec,
+    LongbenchSpec,
+    NeedlesSpec,
+    PerplexitySpec,
+    PositionsSpec,
+)
+from experiments.lab import compute_for
+from experiments.spec import ImportSpec, RunSpec, Source, needs
+from nope import optim, sharding
+from nope.evals import batching, forward, generation, scoring, sliding
+from nope.evals.generation import Options
+from nope.evals.longbench.datasets import MOST_NEW_TOKENS
+from nope.model import ModelConfig
+from nope.model.cache import empty
+from nope.model.decoding import unstack
+from nope.state import TrainState, abstract_variables
+from nope.step import make_step
+
+ANSWER = 8  # tokens of a passkey's answer, filled up
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A training or search step: `batch` blocks of length + 1 tokens in `accumulate` parts."""
+
+    model: ModelConfig
+    optimizer: optim.OptimizerConfig
+    length: int
+    batch: int
+    accumulate: int
+    rules = sharding.RULES
+
+    def describe(self) -> str:
+        return f'{"search" if self.optimizer.trains == "lam" else "train"} {self.length}'
+
+    def lower(self, mesh: Mesh) -> jax.stages.Lowered:
+        shape = (self.accumulate, self.batch // self.accumulate, self.length + 1)
+        blocks = _array(shape, jnp.int32, sharding.micro_batches(mesh))
+        step = jax.jit(make_step(self.model, self.optimizer), donate_argnums=0)
+        return step.lower(_abstract_state(self.model, self.optimizer, mesh), blocks)
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """An evaluation pass over one batch of windows."""
+
+    model: ModelConfig
+    entropy: bool
+    length: int
+    batch: int
+    rules = sharding.RULES
+
+    def describe(self) -> str:
+        return f'evaluate {self.length}{" with entropy" if self.entropy else ""}'
+
+    def lower(self, mesh: Mesh) -> jax.stages.Lowered:
+        rows = sharding.rows(mesh)
+        return forward.batch_sums.lower(
+            self.model,
+            self.entropy,
+            abstract_variables(self.model, mesh),
+            _array((self.batch, self.length + 1), jnp.int32, rows),
+            _array((self.batch,), jnp.float32, rows),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class SlidingWindows:
+    """A batch of windows whose last `stride` tokens are scored."""
+
+    model: ModelConfig
+    stride: int
+    length: int
+    batch: int
+    rules = sharding.RULES
+
+    def describe(self) -> str:
+        return f'sliding windows {self.length}'
+
+    def lower(self, mesh: Mesh) -> jax.stages.Lowered:
+        tokens = _array((self.batch, self.length), jnp.int32, sharding.rows(mesh))
+        variables = abstract_variables(self.model, mesh)
+        return sliding.loss_sums.lower(self.model, self.stride, variables, tokens)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scoring:
+    """A piece of a batch of prompts, read into caches of `length` tokens, with its scores."""
+
+    model: ModelConfig
+    length: int
+    batch: int
+    rules = sharding.GENERATION_RULES
+
+    def describe(self) -> str:
+        return f'score {self.length}'
+
+    def lower(self, mesh: Mesh) -> jax.stages.Lowered:
+        size, piece = scoring.sizes(self.length)
+
+        def read(variables: Any, filled: Any, length_B: Any, tokens: Any, at: Any, targets: Any):
+            cache = empty(self.model, length_B, size + piece)._replace(filled=filled)
+            weights = unstack(self.model, variables)
+            return scoring.read_piece(self.model, weights, cache, tokens, at, targets)
+
+        rows = sharding.rows(mesh, self.rules)
+        look = _array((self.batch, ANSWER), jnp.int32, rows)
+        return jax.jit(read).lower(
+            abstract_variables(self.model, mesh),
+            _array((), jnp.int32, sharding.replicated(mesh)),
+            _array((self.batch,), jnp.float32, rows),
+            _array((self.batch, piece), jnp.int32, rows),
+            look,
+            look,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Continuing:
+    """A batch of prompts of `length` tokens to the last token of their continuations."""
+
+    model: ModelConfig
+    options: Options
+    length: int
+    batch: int
+    rules = sharding.GENERATION_RULES
+
+    def describe(self) -> str:
+        beams = f' by {self.options.beams} beams' if self.options.beams > 1 else ''
+        return f'continue {self.length} with {self.options.new_tokens}{beams}'
+
+    def lower(self, mesh: Mesh) -> jax.stages.Lowered:
+        o = self.options
+
+        def proceed(variables: Any, asked: generation.Asked) -> Any:
+            weights = unstack(self.model, variables)
+            if o.beams > 1:
+                return generation.search_batch(
+                    self.model, o.search, o.new_tokens, weights, asked, o.stops
+                )
+            key = jax.random.key(o.seed)
+            state = generation.begin_batch(
+                self.model, o.sampling, o.new_tokens, weights, asked, o.stops, key
+            )
+            last = jnp.int32(o.new_tokens)
+            return generation.advance_batch(
+                self.model, o.sampling, weights, state, o.stops, last
+            ).tokens_BM
+
+        rows = sharding.rows(mesh, self.rules)
+        by_row = {
+            name: _array((self.batch,), dtype, rows)
+            for name, dtype in (
+                ('padding_B', jnp.int32),
+                ('length_B', jnp.float32),
+                ('idle_B', jnp.bool_),
+                ('numbers_B', jnp.uint32),
+            )
+        }
+        tokens = _array((self.batch, self.length), jnp.int32, rows)
+        asked = generation.Asked(tokens, **by_row)
+        return jax.jit(proceed).lower(abstract_variables(self.model, mesh), asked)
+
+
+Program = Step | Evaluation | SlidingWindows | Scoring | Continuing
+
+
+def programs(experiment: Experiment, mesh: Mesh) -> Iterator[Program]:
+    """What the experiment runs on the devices, in any order, with repetitions."""
+
+    def of(spec: Source | EvalSpec) -> Iterator[Program]:
+        if isinstance(spec, RunSpec):
+            train, micro = spec.train, compute_for(spec, experiment.compute).accumulate
+            yield Step(spec.model, train.optimizer, train.block, train.batch_size, micro)
+        elif not isinstance(spec, ImportSpec):
+            yield from _evaluations(spec, experiment.batch_tokens, mesh)
+        for part in needs(spec):
+            yield from of(part)
+
+    for spec in experiment.evals.values():
+        yield from of(spec)
+
+
+def _evaluations(spec: EvalSpec, batch_tokens: int, mesh: Mesh) -> Iterator[Program]:
+    def rows(length: int, rules: sharding.Rules) -> int:
+        return batching.most_rows(batch_tokens, length, sharding.batch_parts(mesh, rules))
+
+    if isinstance(spec, PerplexitySpec):
+        for length in spec.lengths:
+            batch = rows(length, SlidingWindows.rules)
+            yield SlidingWindows(spec.model, spec.stride, length, batch)
+    elif isinstance(spec, LongbenchSpec):
+        options = Options(new_tokens=MOST_NEW_TOKENS, beams=spec.beams)
+        length = batching.padded_length(spec.max_length)
+        tokens = (length + options.new_tokens) * options.beams
+        yield Continuing(spec.model, options, length, rows(tokens, Continuing.rules))
+    elif isinstance(spec, NeedlesSpec | HarnessSpec):
+        yield Scoring(spec.model, spec.extent, rows(spec.extent, Scoring.rules))
+    else:
+        lengths = spec.lengths if isinstance(spec, LengthsSpec) else (spec.windows.length,)
+        for length in lengths:
+            batch = rows(length, Evaluation.rules)
+            yield Evaluation(spec.model, isinstance(spec, PositionsSpec), length, batch)
+
+
+def _abstract_state(model: ModelConfig, optimizer: optim.OptimizerConfig, mesh: Mesh) -> TrainState:
+    """The training state as shapes and shardings: moments lie where their variables do."""
+    variables = abstract_variables(model, mesh)
+    moments = jax.eval_shape(optim.make_optimizer(optimizer).init, variables)
+    places = {(leaf.shape, leaf.dtype): leaf.sharding for leaf in jax.tree.leaves(variables)}
+    everywhere = sharding.replicated(mesh)
+    placed = jax.tree.map(
+        lambda leaf: _array(
+            leaf.shape, leaf.dtype, places.get((leaf.shape, leaf.dtype), everywhere)
+        ),
+        moments,
+    )
+    return TrainState(_array((), jnp.int32, everywhere), variables, placed)
+
+
+def _array(shape: tuple[int, ...], dtype: Any, place: NamedSharding) -> Any:
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=place)
