@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pathlib
+import tempfile
 
 import jax
 import pytest
@@ -12,20 +14,39 @@ from experiments.build import build
 from experiments.evaluations import LengthsSpec
 from experiments.spec import RunSpec, identifier, needs
 from nope import sharding
+from nope.evals.longbench import DATASETS
 from nope.state import abstract_variables
+from tests.evals.longbench import files
 
-CONFIGS = sorted(
-    path.stem for path in (pathlib.Path(__file__).parents[2] / 'configs').glob('fig*.py')
-)
+FOLDER = pathlib.Path(__file__).parents[2] / 'configs'
+CONFIGS = sorted(path.stem for kind in ('fig*.py', 'table*.py') for path in FOLDER.glob(kind))
+# Whose models are trained to retrieve at the smaller sizes.
+RETRIEVAL = {'fig6', 'fig8', 'fig9', 'table4'}
 SIZES = ('quick', 'small', 'paper')
 
 
 def config_of(name: str, size: str = 'quick'):
     config = importlib.import_module(f'configs.{name}').get_config(size)
-    if size == 'paper':  # the paper's shards and tokenizer are not part of the project
+    if size == 'paper':  # the paper's data and tokenizer are not part of the project
         config.data.mixture = ()
         config.data.tokenizer = 'bytes'
+        for corpus in config.get('corpora', {}):
+            config.corpora[corpus] = {'source': 'stdlib'}
+    if name == 'table1':
+        pytest.importorskip('lm_eval')
+        config.harness.files = 'hub'
+    if name == 'table3':
+        config.longbench.folder = str(longbench_files())
     return config
+
+
+@functools.cache
+def longbench_files() -> pathlib.Path:
+    """One sample of every data set."""
+    folder = pathlib.Path(tempfile.mkdtemp())
+    for name, dataset in DATASETS.items():
+        files.write(folder, name, [files.row(dataset.metric)])
+    return folder
 
 
 def runs_below(spec) -> set[RunSpec]:
@@ -34,7 +55,8 @@ def runs_below(spec) -> set[RunSpec]:
 
 
 def test_there_is_a_config_for_every_figure():
-    wanted = {'fig1', 'fig2', 'fig3', 'fig4', 'fig5', 'fig7', 'fig10', 'fig_dynamic'}
+    wanted = {*(f'fig{number}' for number in range(1, 11)), 'fig_dynamic'}
+    wanted |= {f'table{number}' for number in range(1, 5)}
     assert wanted <= set(CONFIGS)
 
 
@@ -53,10 +75,11 @@ def test_config_builds_and_its_models_have_shapes(name, size):
             assert count == 1_100_048_384
 
 
-def test_figures_share_their_base_model():
+@pytest.mark.parametrize('shared', [RETRIEVAL, set(CONFIGS) - RETRIEVAL - {'table1'}])
+def test_figures_share_their_base_model(shared):
     base = {
         run
-        for name in CONFIGS
+        for name in shared
         for spec in build(config_of(name)).evals.values()
         for run in runs_below(spec)
         if run.seed == 0 and not run.searches and run.model.position.describe() == 'none'

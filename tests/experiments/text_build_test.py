@@ -1,0 +1,132 @@
+"""Evaluations of text from configs: what they are, and what is refused by name."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pytest
+
+from experiments.build import build
+from experiments.evaluations import NeedlesSpec, PerplexitySpec
+from experiments.spec import GridSpec, RunSpec, identifier
+from nope.interop import CheckpointFileError
+from tests.experiments.build_test import config_of
+
+
+def test_table_2_measures_windows_of_l_to_8_l_with_an_eighth_as_stride():
+    specs = build(config_of('table2')).evals
+    assert len(specs) == 29 + 4  # rows and factors, and the grids that scales come from
+    measured = [spec for spec in specs.values() if isinstance(spec, PerplexitySpec)]
+    assert {spec.lengths for spec in measured} == {(64, 128, 256, 512)}
+    assert {spec.stride for spec in measured} == {8}
+    uniform = specs['uniform_4x@stdlib/seed0']
+    assert isinstance(uniform.scale, GridSpec) and uniform.scale.windows.length == 256
+
+
+def test_paper_protocols_are_those_of_the_paper():
+    perplexity = build(config_of('table2', 'paper')).evals['nope@pg19/seed0']
+    assert (perplexity.lengths, perplexity.stride) == ((2048, 4096, 8192, 16_384), 256)
+    assert (perplexity.budget, perplexity.bos) == (16_384 * 128, True)
+    passkey = build(config_of('fig6', 'paper')).evals
+    assert {(s.max_length, s.window) for s in passkey.values() if isinstance(s, NeedlesSpec)} == {
+        (4096, 2048),
+        (16_384, 8192),
+        (32_768, 16_384),
+    }
+    spec = passkey['nope_passkey']
+    assert (spec.template, spec.plan_seed, spec.tests, spec.bos) == ('paper', 42, 10, True)
+
+
+def test_ablations_are_searched_in_the_same_orders():
+    runs = {name: spec.run for name, spec in build(config_of('fig9')).evals.items() if '/' in name}
+    runs.pop('grid_9x/seed0')
+    orders = {}
+    for name, run in runs.items():
+        orders.setdefault(name.partition('/')[0], set()).add(run.data_seed)
+    assert set(orders) == {'full_passkey', 'no_bound_passkey', 'no_init_passkey'}
+    assert set(map(frozenset, orders.values())) == {frozenset({314, 271828, 1001})}
+    full, free = runs['full_passkey/314'], runs['no_bound_passkey/314']
+    assert (full.train.optimizer.bound, free.train.optimizer.bound) == (1.0, 0.0)
+    assert runs['no_init_passkey/1001'].lam_start == 1.0
+
+
+def test_searches_of_retrieving_models_read_program_text_alone():
+    run = build(config_of('table4')).evals['full_passkey/314'].run
+    assert isinstance(run, RunSpec) and isinstance(run.init, RunSpec)
+    assert [source.kind for source in run.data.sources] == ['stdlib']
+    assert [source.kind for source in run.init.data.sources] == ['stdlib', 'retrieval']
+
+
+def test_where_files_lie_changes_no_identity(tmp_path: pathlib.Path):
+    config = config_of('table3')
+    first = build(config).evals['nope_longbench/seed0']
+    copy = tmp_path / 'elsewhere'
+    copy.mkdir()
+    for path in pathlib.Path(config.longbench.folder).iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    config.longbench.folder = str(copy)
+    assert identifier(build(config).evals['nope_longbench/seed0']) == identifier(first)
+    with (copy / 'trec.jsonl').open('a') as stream:
+        row = json.loads((copy / 'trec.jsonl').read_text().splitlines()[0])
+        stream.write(json.dumps(row | {'input': 'Who?'}) + '\n')
+    assert identifier(build(config).evals['nope_longbench/seed0']) != identifier(first)
+
+
+def test_a_checkpoint_of_another_library_takes_part_where_its_directory_is_named():
+    rows = {row['label']: row for row in config_of('table2').figure.rows}
+    assert 'mpt=DIR' in rows['MPT 7B']['missing']
+    with pytest.raises(CheckpointFileError, match='nowhere'):
+        build(config_of('table2', 'quick,bloom=nowhere'))
+    with pytest.raises(ValueError, match="'llama=x' is unknown"):
+        config_of('table2', 'quick,llama=x')
+
+
+def test_missing_files_are_named_before_any_work(tmp_path: pathlib.Path):
+    config = config_of('table3')
+    config.longbench.folder = ''
+    with pytest.raises(ValueError, match=r'longbench\.folder is empty.*NAME\.jsonl'):
+        build(config)
+    config.longbench.folder = str(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r'narrativeqa\.jsonl.*repobench-p\.jsonl'):
+        build(config)
+    config = config_of('table1')
+    config.harness.files = ''
+    with pytest.raises(ValueError, match=r'harness\.files is empty'):
+        build(config)
+    config.harness.files = str(tmp_path)
+    with pytest.raises(FileNotFoundError, match='arc_challenge'):
+        build(config)
+
+
+def test_a_task_that_lm_eval_does_not_know_is_named(tmp_path: pathlib.Path):
+    config = config_of('table1')
+    config.harness.tasks = ('mine',)
+    config.harness.include = str(tmp_path / 'nowhere')
+    with pytest.raises(FileNotFoundError, match='include is .*nowhere'):
+        build(config)
+
+
+@pytest.mark.parametrize(
+    ('name', 'field', 'value', 'message'),
+    [
+        ('table2', 'perplexity.budget', 1, r'perplexity\.budget'),
+        ('table2', 'corpora.stdlib.split', 'dev', r"corpora\.stdlib\.split is 'dev'"),
+        ('table2', 'evals.nope@stdlib/.corpus', 'c4', r"corpus is 'c4'; .*stdlib"),
+        ('table2', 'evals.nope@stdlib/.times', (), r'times is \(\)'),
+        ('fig8', 'needles.template', 'long', r"needles\.template is 'long'; accepted: paper"),
+        ('fig8', 'needles.tests', 11, r'needles\.tests is 11; accepted: 1 to 10'),
+        ('fig8', 'evals.alibi_passkey.times', 0.0, r'times is 0'),
+        ('table3', 'longbench.beams', 0, r'longbench\.beams'),
+    ],
+)
+def test_bad_fields_are_named(name, field, value, message):
+    config = config_of(name)
+    *sections, last = field.split('.')
+    section = config
+    for part in sections:
+        section = section[part]
+    with config.ignore_type():
+        section[last] = value
+    with pytest.raises(ValueError, match=message):
+        build(config)
