@@ -9,7 +9,8 @@ from ml_collections import ConfigDict
 from configs import retrieval
 
 SEARCHED, SHOWN = 9.0, 8.0  # the paper's 18K and 16K, in multiples of L
-ORDERS = (314, 271828, 1001)  # seeds of the searches' examples
+# Seeds of the searches' examples; quick takes two, for its time.
+ORDERS = {'quick': (314, 1001), 'small': (314, 271828, 1001), 'paper': (314, 271828, 1001)}
 VARIANTS: dict[str, dict] = {
     'full': {},
     'no_bound': {'bound': 0.0},
@@ -22,19 +23,19 @@ LABELS = {
 }
 
 
-def add(config: ConfigDict) -> None:
+def add(config: ConfigDict, size: str) -> None:
     """Adds the runs VARIANT_ORDER on top of the run `nope`."""
     template = config.runs[retrieval.search(config, SEARCHED)].to_dict()
     for variant, changes in VARIANTS.items():
-        for order in ORDERS:
+        for order in ORDERS[size]:
             search = {**template['search'], **changes, 'data_seed': order}
             config.runs[f'{variant}_{order}'] = {**template, 'search': search}
 
 
-def records(config: ConfigDict, name: str, evaluation: dict) -> str:
+def records(config: ConfigDict, size: str, name: str, evaluation: dict) -> str:
     """Evaluates every order of a variant: `name` is VARIANT or VARIANT@CORPUS. Returns the prefix
     of the records."""
     variant = name.partition('@')[0].partition('_passkey')[0]
-    for order in ORDERS:
+    for order in ORDERS[size]:
         config.evals[f'{name}/{order}'] = {'run': f'{variant}_{order}', **evaluation}
     return f'{name}/'

@@ -16,10 +16,10 @@ PAPER = {'full': 81, 'no_bound': 53, 'no_init': 26}
 def get_config(size: str = 'quick') -> ConfigDict:
     config = retrieval.experiment('fig9', size)
     config.runs = {'nope': pieces.base()}
-    ablations.add(config)
+    ablations.add(config, size)
     panels = []
     for variant, label in ablations.LABELS.items():
-        record = ablations.records(config, f'{variant}_passkey', PASSKEY)
+        record = ablations.records(config, size, f'{variant}_passkey', PASSKEY)
         panels.append({'record': record, 'label': label, 'paper': PAPER[variant]})
     config.figure = {
         'kind': 'passkey_maps',

@@ -21,6 +21,7 @@ def experiment(name: str, size: str) -> ConfigDict:
         config.train.steps = {'quick': 1200, 'small': 2400}[size]
         config.data.mixture = (('stdlib', 0.5), (f'retrieval:{length}', 0.5))
         config.evaluation.batch_tokens = 8192
+        config.grid.windows = 64
     return config
 
 

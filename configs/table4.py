@@ -30,22 +30,22 @@ def get_config(argument: str = 'quick') -> ConfigDict:
         raise ValueError(f'table4: {more!r} is unknown; accepted after the size: longbench')
     config = retrieval.experiment('table4', size)
     config.runs = {'nope': pieces.base()}
-    ablations.add(config)
+    ablations.add(config, size)
     shown = ablations.SHOWN
     rows = []
     for variant, label in ablations.LABELS.items():
         row = {
             'label': label,
             'paper': PAPER[variant],
-            'passkey': ablations.records(config, f'{variant}_passkey', PASSKEY),
+            'passkey': ablations.records(config, size, f'{variant}_passkey', PASSKEY),
             'perplexity': f'{variant}/',
         }
         for corpus in config.corpora:
             perplexity = {'kind': 'perplexity', 'corpus': corpus, 'times': (shown,)}
-            ablations.records(config, f'{variant}@{corpus}', perplexity)
+            ablations.records(config, size, f'{variant}@{corpus}', perplexity)
         if more:
             longbench = {'kind': 'longbench', 'window': ablations.SEARCHED}
-            row['longbench'] = ablations.records(config, f'{variant}_longbench', longbench)
+            row['longbench'] = ablations.records(config, size, f'{variant}_longbench', longbench)
         rows.append(row)
     config.figure = {
         'kind': 'ablation_table',

@@ -45,7 +45,7 @@ def test_ablations_are_searched_in_the_same_orders():
     for name, run in runs.items():
         orders.setdefault(name.partition('/')[0], set()).add(run.data_seed)
     assert set(orders) == {'full_passkey', 'no_bound_passkey', 'no_init_passkey'}
-    assert set(map(frozenset, orders.values())) == {frozenset({314, 271828, 1001})}
+    assert set(map(frozenset, orders.values())) == {frozenset({314, 1001})}
     full, free = runs['full_passkey/314'], runs['no_bound_passkey/314']
     assert (full.train.optimizer.bound, free.train.optimizer.bound) == (1.0, 0.0)
     assert runs['no_init_passkey/1001'].lam_start == 1.0
@@ -103,7 +103,7 @@ def test_a_task_that_lm_eval_does_not_know_is_named(tmp_path: pathlib.Path):
     config = config_of('table1')
     config.harness.tasks = ('mine',)
     config.harness.include = str(tmp_path / 'nowhere')
-    with pytest.raises(FileNotFoundError, match='include is .*nowhere'):
+    with pytest.raises(FileNotFoundError, match=r'include is .*nowhere'):
         build(config)
 
 
