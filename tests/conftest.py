@@ -28,9 +28,23 @@ PEERS = ('safetensors', 'torch', 'transformers')
 NEEDED = {
     'interop/parity_test.py': PEERS,
     'experiments/extend_test.py': PEERS,
+    'evals/generation_parity_test.py': PEERS,
     'evals/sliding_parity_test.py': PEERS,
     'evals/harness': ('lm_eval',),
 }
+# Long, and the same on every Python: `tools/test --brief` leaves them out.
+ONCE = (
+    'attention/library_test.py',
+    'attention/mosaic_gpu_test.py',
+    'attention/pallas_gpu_test.py',
+    'attention/pallas_tpu_schedule_test.py',
+    'attention/pallas_tpu_test.py',
+    'attention/random_test.py',
+    'interop/config_fuzz_test.py',
+    'interop/families_test.py',
+    'interop/fuzz_test.py',
+    *NEEDED,
+)
 LACKING = {
     path: ', '.join(name for name in names if importlib.util.find_spec(name) is None)
     for path, names in NEEDED.items()
@@ -42,6 +56,14 @@ collect_ignore = [
 
 def pytest_report_header() -> list[str]:
     return [f'without {LACKING[path]}: {path} left out' for path in collect_ignore]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = pathlib.Path(__file__).parent
+    for item in items:
+        path = item.path.relative_to(here)
+        if any(path.is_relative_to(once) for once in ONCE):
+            item.add_marker(pytest.mark.once)
 
 
 @pytest.fixture(autouse=True)
