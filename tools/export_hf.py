@@ -15,12 +15,13 @@ import argparse
 import pathlib
 import sys
 
+import _models
 import jax
 
 from nope.checkpoint import CheckpointError
 from nope.data import load_tokenizer
 from nope.interop import Export, check_export, save
-from nope.interop.run_folder import SavedModel, read_run
+from nope.interop.run_folder import read_run
 from nope.interop.save import DTYPES, LAM_WAYS
 from nope.sharding import MeshConfig, make_mesh
 
@@ -47,7 +48,7 @@ def _run(options: argparse.Namespace) -> None:
         check_export(found.described.model, export)
         if path.exists():
             raise ValueError(f'{path} is there already; nothing was written')
-    tokenizer = options.tokenizer or _tokenizer(found)
+    tokenizer = options.tokenizer or _models.tokenizer_source(found.spec)
     if not tokenizer:
         print('no tokenizer is written: name one with --tokenizer', file=sys.stderr)
     described = found.described
@@ -69,15 +70,6 @@ def _run(options: argparse.Namespace) -> None:
             origin=origin,
         )
         print(path)
-
-
-def _tokenizer(found: SavedModel) -> str:
-    """The tokenizer that the run says it has, where that can be told: bytes, or that of the
-    directory it was imported from."""
-    if found.spec.get('data', {}).get('tokenizer') == load_tokenizer('bytes').fingerprint:
-        return 'bytes'
-    path = found.spec.get('origin', {}).get('path', '')
-    return path if pathlib.Path(path).is_dir() else ''
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -15,32 +15,25 @@ a begin mark, as in the paper; --bos adds one.
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import pathlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
+import _models
 import jax
-from jax.sharding import Mesh
 
-from nope import interop, progress
+from nope import progress
 from nope.checkpoint import CheckpointError
-from nope.data import Tokenizer, load_tokenizer
 from nope.evals import harness
 from nope.evals.generation import Generator
 from nope.evals.harness import commonsense
 from nope.files import write_json
 from nope.interop import Described
-from nope.interop.run_folder import read_run
-from nope.model import ModelConfig
-from nope.positions import NoPE
 from nope.sharding import MeshConfig, make_mesh
-from nope.state import Variables
 
-IMPORT = 'hf:'
 # Of lm_eval's results, what is a number or says what a number is of.
 KEPT = ('results', 'groups', 'versions', 'n-shot', 'n-samples', 'higher_is_better')
 
@@ -59,8 +52,8 @@ def _run(options: argparse.Namespace) -> None:
     names = options.tasks.split(',')
     tasks = harness.load(harness.find(names, include=options.include, data=options.data))
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
-    found = _model(options, mesh)
-    tokenizer = _tokenizer(options.tokenizer or found.tokenizer, found.described.model)
+    found = _models.open_model(options, mesh)
+    tokenizer = _models.tokenizer_of(found, options.tokenizer)
     window = _window(options.window, found.described)
     generator = Generator(
         found.described.model, found.variables(), mesh, batch_tokens=options.batch_tokens
@@ -76,42 +69,6 @@ def _run(options: argparse.Namespace) -> None:
         progress=lambda chunks: progress.bar(chunks, desc='requests'),
     )
     _report(results, tasks['tasks'], options, window)
-
-
-class _Model(NamedTuple):
-    """variables: reads the weights. tokenizer: what the model comes with, '' where unknown."""
-
-    described: Described
-    variables: Callable[[], Variables]
-    tokenizer: str
-
-
-def _model(options: argparse.Namespace, mesh: Mesh) -> _Model:
-    if options.model.startswith(IMPORT):
-        directory = interop.open_directory(pathlib.Path(options.model.removeprefix(IMPORT)))
-        described = interop.describe(directory, position=NoPE() if options.nope else None)
-        load = functools.partial(interop.load, directory, described.model, mesh)
-        return _Model(described, load, interop.tokenizer_in(directory.path) or '')
-    if options.nope:
-        raise ValueError(f'--nope is for {IMPORT}DIR; the run {options.model} says what it is')
-    run = read_run(pathlib.Path(options.model), mesh, options.step)
-    origin = run.spec.get('origin', {}).get('path')
-    name = (origin and interop.tokenizer_in(pathlib.Path(origin))) or ''
-    if run.spec.get('data', {}).get('tokenizer') == load_tokenizer('bytes').fingerprint:
-        name = 'bytes'
-    return _Model(run.described, lambda: run.variables, name)
-
-
-def _tokenizer(name: str, model: ModelConfig) -> Tokenizer:
-    if not name:
-        raise ValueError('the model says no tokenizer; name one: --tokenizer=bytes, or a file')
-    tokenizer = load_tokenizer(name)
-    if tokenizer.vocab_size > model.vocab_size:
-        raise ValueError(
-            f'--tokenizer={name} has {tokenizer.vocab_size} tokens; the model has '
-            f'{model.vocab_size}'
-        )
-    return tokenizer
 
 
 def _window(wanted: int | None, described: Described) -> int:
@@ -152,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--model', required=True, help='hf:DIR, or a folder of WORKDIR/runs')
+    _models.add_arguments(parser)
     parser.add_argument('--tasks', default=','.join(harness.TASKS), help='names, with commas')
     parser.add_argument('--include', type=pathlib.Path, help='folder of task YAML files')
     parser.add_argument('--data', type=pathlib.Path, help='folder of files for the seven tasks')
@@ -160,11 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--bos', action='store_true', help='texts begin with a begin mark')
     parser.add_argument('--limit', type=int, help='only so many documents of each task')
     parser.add_argument('--output', type=pathlib.Path, help='JSON file for the results')
-    parser.add_argument('--tokenizer', default='', help="'bytes' or a tokenizer file")
-    parser.add_argument('--step', type=int, help='a kept checkpoint before the last, of a run')
-    parser.add_argument('--nope', action='store_true', help='hf: it was trained without rotation')
     parser.add_argument('--seed', type=int, default=0, help='of sampled texts')
-    parser.add_argument('--batch-tokens', type=int, default=16384, help='a batch, per device')
     return parser
 
 

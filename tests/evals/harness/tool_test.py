@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import pathlib
 from types import ModuleType
@@ -15,6 +14,7 @@ from nope.interop.run_folder import write_run
 from tests import tiny
 from tests.evals.harness.documents import DOCUMENTS, write_jsonl
 from tests.model import programs
+from tests.tools.loading import load
 
 CONFIG = tiny.model(attention='', vocab_size=258)
 WINDOW = 20  # shorter than some questions with their answers
@@ -35,12 +35,7 @@ TASKS = {
 
 @pytest.fixture(scope='module')
 def tool() -> ModuleType:
-    path = pathlib.Path(__file__).parents[3] / 'tools' / 'run_harness.py'
-    spec = importlib.util.spec_from_file_location('run_harness', path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load('run_harness')
 
 
 @pytest.fixture(scope='module')

@@ -1,0 +1,231 @@
+"""tools/generate.py on a small model of letters, as a run folder and a Hugging Face directory."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import re
+import string
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from nope.data import load_tokenizer
+from nope.evals.generation import Generator, Options
+from nope.interop import Described, Export, save
+from nope.interop.run_folder import read_run, write_run
+from nope.positions import Learned
+from nope.sharding import MeshConfig, make_mesh
+from nope.state import Variables
+from tests import tiny
+from tests.tools.loading import load
+
+tool = load('generate')
+CONFIG = tiny.model(attention='', vocab_size=258)
+EOS, BOS = 256, 257
+NEW = 18  # more than the tokens between two looks for a stop text
+PROMPTS = ('Once upon', 'A')
+
+
+@pytest.fixture(scope='module')
+def variables() -> Variables:
+    """Of a model that says letters alone, and so never ends."""
+    letters = np.frombuffer(string.ascii_lowercase.encode(), np.uint8)
+    params = tiny.variables(CONFIG)['params']
+    said_V = np.isin(np.arange(CONFIG.vocab_size), letters)
+    head_DV = jax.device_put(params['head'] * said_V, params['head'].sharding)
+    return {**tiny.variables(CONFIG), 'params': {**params, 'head': head_DV}}
+
+
+@pytest.fixture(scope='module')
+def directory(variables: Variables, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp('models') / 'hf'
+    described = Described(CONFIG, 16, 'float32', bos=BOS, eos=EOS)
+    save(folder, variables, described, export=Export(), tokenizer='bytes', origin={})
+    return folder
+
+
+@pytest.fixture(scope='module')
+def run_folder(
+    variables: Variables, directory: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp('runs') / 'run'
+    write_run(folder, Described(CONFIG, 16), variables, tiny.mesh(), {'path': str(directory)})
+    return folder
+
+
+@pytest.fixture(scope='module')
+def generator(run_folder: pathlib.Path) -> Generator:
+    mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
+    return Generator(CONFIG, read_run(run_folder, mesh).variables, mesh, batch_tokens=512)
+
+
+def made(model: object, path: pathlib.Path, *options: object) -> list[dict[str, Any]]:
+    """What the tool writes for `PROMPTS`."""
+    prompts = [f'--prompt={prompt}' for prompt in PROMPTS]
+    same = [f'--new-tokens={NEW}', '--batch-tokens=512', f'--output={path}']
+    tool.main([f'--model={model}', *prompts, *same, *map(str, options)])
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def wanted(generator: Generator, *begin: int) -> list[list[int]]:
+    """The new ids of `PROMPTS` behind those of `begin`."""
+    ids = [np.array([*begin, *prompt.encode()], np.int32) for prompt in PROMPTS]
+    found = generator.generate(ids, Options(NEW, stop_ids=(EOS,)))
+    return [row.tolist() for row in found]
+
+
+def test_prompts_are_continued_greedily(
+    directory: pathlib.Path,
+    run_folder: pathlib.Path,
+    generator: Generator,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = made(f'hf:{directory}', tmp_path / 'a.jsonl')
+    assert [row['tokens'] for row in rows] == wanted(generator)
+    assert [row['prompt'] for row in rows] == [*PROMPTS]
+    assert [row['continuation'].encode() for row in rows] == [bytes(row['tokens']) for row in rows]
+    assert {len(row['continuation']) for row in rows} == {NEW}
+    out, err = capsys.readouterr()
+    assert out == ''.join(
+        f'--- --prompt {i}\n{row["prompt"]}{row["continuation"]}\n' for i, row in enumerate(rows, 1)
+    )
+    line = r'36 new tokens for 2 prompts in [\d.]+ s: [\d.,]+ tokens per second, after [\d.]+ s to '
+    assert re.search(line + 'compile\n$', err)
+    assert made(run_folder, tmp_path / 'b.jsonl') == rows  # with the tokenizer of its origin
+
+
+def test_a_begin_mark_stands_in_front_where_it_is_asked_for(
+    directory: pathlib.Path, generator: Generator, tmp_path: pathlib.Path
+) -> None:
+    rows = made(f'hf:{directory}', tmp_path / 'a.jsonl', '--bos')
+    assert [row['tokens'] for row in rows] == wanted(generator, BOS)
+    assert [row['tokens'] for row in rows] != wanted(generator)
+
+
+def test_a_stop_text_ends_its_row_before_it(
+    directory: pathlib.Path, generator: Generator, tmp_path: pathlib.Path
+) -> None:
+    whole = [bytes(row).decode() for row in wanted(generator)]
+    stop = whole[0][4:7]
+    rows = made(f'hf:{directory}', tmp_path / 'a.jsonl', f'--stop={stop}', '--stop=Z')
+    assert [row['continuation'] for row in rows] == [text.split(stop)[0] for text in whole]
+    assert [bytes(row['tokens']).decode() for row in rows] == [row['continuation'] for row in rows]
+    assert len(rows[0]['tokens']) <= 4
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'expected'),
+    [
+        ([], Options(64)),
+        (
+            ['--beams=2', '--length-penalty=0.5', '--early-stopping=never', '--new-tokens=5'],
+            Options(5, beams=2, length_penalty=0.5, early_stopping='never'),
+        ),
+        (['--beams=3', '--early-stopping=true'], Options(64, beams=3, early_stopping=True)),
+        (
+            ['--temperature=0.9', '--top-k=8', '--top-p=0.8', '--seed=3', '--stop=b'],
+            Options(64, temperature=0.9, top_k=8, top_p=0.8, seed=3),
+        ),
+    ],
+)
+def test_what_is_asked_for_reaches_the_generator(
+    directory: pathlib.Path,
+    arguments: list[str],
+    expected: Options,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked: list[Any] = []
+
+    class Fake:
+        def __init__(self, config: object, variables: object, mesh: object, **sizes: int) -> None:
+            asked.append((config, sizes))
+
+        def generate(self, prompts: list[np.ndarray], options: Options, ended: Any) -> list:
+            ids = np.array([*b'abc'], np.int32)
+            asked.extend([[bytes(row.tolist()) for row in prompts], options])
+            asked.append(ended and [ended(0, ids), ended(0, ids[:1])])
+            return [ids]
+
+    monkeypatch.setattr(tool, 'Generator', Fake)
+    tool.main([f'--model=hf:{directory}', '--prompt=x y', '--batch-tokens=7', *arguments])
+    stops = '--stop=b' in arguments
+    options = dataclasses.replace(expected, stop_ids=(EOS,))
+    (model, sizes), prompts, *rest = asked
+    assert model.vocab_size == 258 and (sizes, prompts) == ({'batch_tokens': 7}, [b'x y'])
+    assert rest == [options, [True, False] if stops else None]
+    assert capsys.readouterr().out == ('x ya\n' if stops else 'x yabc\n')
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'),
+    [
+        (['--prompt='], '--prompt 1: the prompt is empty'),
+        (['--prompt=a', '--prompt=\udc80'], '--prompt 2: the prompt is no text'),
+        (['--prompts=nowhere.txt'], '--prompts=nowhere.txt: there is no such file'),
+        (['--prompt=a', '--new-tokens=0'], 'new_tokens is 0'),
+        (['--prompt=a', '--stop=x', '--beams=2'], "--stop='x' needs --beams=1, not 2"),
+        (['--prompt=a', '--stop='], "--stop is ''"),
+        (['--prompt=a', '--top-k=4'], 'need a --temperature'),
+        (['--prompt=a', '--length-penalty=2'], '2 --beams or more'),
+        (['--prompt=a', '--beams=2', '--temperature=1'], 'beams are not sampled'),
+        (['--prompt=a', '--seed=-1'], '--seed=-1; accepted are 0 to'),
+        (['--prompt=a', '--output=.'], '--output=. is there already'),
+        (['--prompt=a', '--step=1'], '--step is for a run'),
+        (['--prompt=a', '--tokenizer=nowhere.json'], 'there is no such file'),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(
+    directory: pathlib.Path,
+    arguments: list[str],
+    said: str,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tool, 'Generator', None)  # nothing is computed
+    with pytest.raises(SystemExit) as error:
+        tool.main([f'--model=hf:{directory}', *arguments])
+    assert said in str(error.value) and '\n' not in str(error.value)
+
+
+def test_prompts_end_where_the_positions_do(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny.model(vocab_size=258, position=Learned(20))
+    run = tmp_path / 'run'
+    write_run(run, Described(model, 16), tiny.variables(model), tiny.mesh(), {'path': '/nowhere'})
+    (tmp_path / 'prompts.txt').write_text('two\n\nthree\n')
+    monkeypatch.setattr(tool, 'Generator', None)
+    asked = [f'--model={run}', f'--prompts={tmp_path / "prompts.txt"}', '--new-tokens=16']
+    with pytest.raises(SystemExit, match=r'txt, line 3 has 5 tokens; .* they are 21, .* at 20'):
+        tool.main([*asked, '--tokenizer=bytes'])
+    with pytest.raises(SystemExit, match='the model says no tokenizer; name one'):
+        tool.main(asked)
+    with pytest.raises(SystemExit, match='--nope is for hf:DIR'):
+        tool.main([*asked, '--nope'])
+
+
+def test_only_the_time_of_compilation_counts_and_once() -> None:
+    event = '/jax/core/compile/test'
+    with tool.compilation() as spans:
+        assert spans.seconds == 0
+        jax.monitoring.record_event_duration_secs('/jax/checkpoint/test', 50.0)
+        assert spans.seconds == 0
+        jax.monitoring.record_event_duration_secs(event, 2.0)
+        jax.monitoring.record_event_duration_secs(event, 5.0)  # holds the first
+    jax.monitoring.record_event_duration_secs(event, 70.0)
+    assert spans.seconds == pytest.approx(5.0, abs=0.5)
+
+
+def test_the_tokenizer_of_a_run_is_found_where_it_says_so(tmp_path: pathlib.Path) -> None:
+    source = load('_models').tokenizer_source
+    assert source({'data': {'tokenizer': load_tokenizer('bytes').fingerprint}}) == 'bytes'
+    assert source({'origin': {'path': str(tmp_path)}}) == str(tmp_path)
+    assert source({'origin': {'path': str(tmp_path / 'gone')}}) == ''
+    assert source({'data': {'tokenizer': 'another'}}) == source({'origin': {}}) == ''

@@ -1,0 +1,19 @@
+"""Tools as modules, so that tests call their `main` without another process."""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import sys
+from types import ModuleType
+
+TOOLS = pathlib.Path(__file__).parents[2] / 'tools'
+
+
+def load(name: str) -> ModuleType:
+    """tools/NAME.py, with what it imports from its own folder."""
+    sys.path.insert(0, str(TOOLS))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(TOOLS))

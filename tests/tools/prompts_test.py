@@ -1,0 +1,103 @@
+"""tools/_prompts.py: prompts as they are read, begin, and end."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+import tokenizers
+
+from nope.data import Tokenizer, load_tokenizer
+from nope.interop.tokenizer_files import write_tokenizer
+from tests.tools.loading import load
+
+prompts = load('_prompts')
+
+
+def pieces(folder: pathlib.Path, *names: str) -> Tokenizer:
+    """A tokenizer of words and marks, which begins what it decodes without a blank."""
+    model = tokenizers.models.WordLevel({name: i for i, name in enumerate(names)}, names[0])
+    made = tokenizers.Tokenizer(model)
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    made.decoder = tokenizers.decoders.Metaspace()
+    made.add_special_tokens([name for name in names if name.startswith('<')])
+    made.save(str(folder / 'tokenizer.json'))
+    return load_tokenizer(str(folder / 'tokenizer.json'))
+
+
+def test_a_file_holds_objects_or_lines_as_its_suffix_says(tmp_path: pathlib.Path) -> None:
+    text = '{"prompt": "two\\nlines"}\n\n {"prompt": ""}\n'
+    for name, expected in (
+        ('a.jsonl', ['two\nlines', '']),
+        ('a.txt', [line for line in text.split('\n') if line]),
+    ):
+        (tmp_path / name).write_text(text)
+        found = prompts.read(None, tmp_path / name)
+        assert [prompt.text for prompt in found] == expected
+        assert [prompt.where for prompt in found] == [
+            f'{tmp_path / name}, line {n}' for n in (1, 3)
+        ]
+    assert [prompt.text for prompt in prompts.read(['b', ' a '], None)] == ['b', ' a ']
+
+
+@pytest.mark.parametrize(
+    ('line', 'said'),
+    [
+        (b'{"prompt": "a"', 'line 2: not a line of JSON'),
+        (b'["a"]', "line 2: there is no text 'prompt'"),
+        (b'{"text": "a"}', "line 2: there is no text 'prompt'"),
+        (b'{"prompt": 1}', "line 2: there is no text 'prompt'"),
+        (b'{"prompt": "a", "seed": 1}', "line 2: the field 'seed' is not known; accepted is"),
+        (b'{"prompt": "\\ud800"}', 'line 2: the prompt is no text'),
+        (b'\xff', 'a.jsonl: not text in UTF-8'),
+    ],
+)
+def test_lines_without_a_prompt_are_named(line: bytes, said: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'a.jsonl').write_bytes(b'{"prompt": "a"}\n' + line)
+    with pytest.raises(ValueError) as error:
+        prompts.read(None, tmp_path / 'a.jsonl')
+    assert said in str(error.value)
+
+
+def test_a_file_without_prompts_is_refused(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'a.txt').write_text('\n \n')
+    with pytest.raises(ValueError, match=r'a\.txt: there is no prompt in it'):
+        prompts.read(None, tmp_path / 'a.txt')
+
+
+def test_prompts_begin_with_a_mark_unless_tokens_are_bytes(tmp_path: pathlib.Path) -> None:
+    write_tokenizer('bytes', tmp_path)
+    written = load_tokenizer(str(tmp_path / 'tokenizer.json'))
+    assert written.bos_id is not None
+    for tokenizer in (load_tokenizer('bytes'), written):
+        assert not prompts.begins(tokenizer, None)
+        assert prompts.begins(tokenizer, True)
+    marked = pieces(tmp_path, '▁a', '<s>', '</s>')
+    assert prompts.begins(marked, None) and not prompts.begins(marked, False)
+    unmarked = pieces(tmp_path, '▁a', '</s>')
+    assert not prompts.begins(unmarked, None)
+    with pytest.raises(ValueError, match='--bos: the tokenizer has no begin mark'):
+        prompts.begins(unmarked, True)
+
+
+def test_a_blank_that_decoding_drops_stays_between_prompt_and_continuation(
+    tmp_path: pathlib.Path,
+) -> None:
+    tokenizer = pieces(tmp_path, '▁the', '▁cat', '▁sat', '▁on', '<s>', '</s>')
+    ids = tokenizer.encode('the cat sat on the cat')
+    assert tokenizer.decode(ids[2:]) == 'sat on the cat'
+    text = prompts.Text(tokenizer, np.concatenate([[4], ids[:2]]).astype(np.int32), (' the',))
+    assert text.added(ids[2:]) == ' sat on the cat'
+    assert text.stopped(ids[2:]) and not text.stopped(ids[2:4])
+    kept, tokens = text.upto_stop(ids[2:])
+    assert kept == ' sat on' and tokens.tolist() == ids[2:4].tolist()
+    unknown = np.array([2, tokenizer.vocab_size + 3, 3], np.int32)
+    assert text.upto_stop(unknown)[0] == ' sat on'
+
+
+def test_a_stop_inside_a_token_keeps_the_token(tmp_path: pathlib.Path) -> None:
+    tokenizer = pieces(tmp_path, '▁the', '▁cat', '</s>')
+    text = prompts.Text(tokenizer, np.array([0], np.int32), ('at',))
+    kept, tokens = text.upto_stop(np.array([0, 1, 0], np.int32))
+    assert (kept, tokens.tolist()) == (' the c', [0, 1])

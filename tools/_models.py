@@ -1,0 +1,82 @@
+"""The model that a tool is told of, in a Hugging Face directory or a run folder; its tokenizer."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from jax.sharding import Mesh
+
+from nope import interop
+from nope.data import Tokenizer, load_tokenizer
+from nope.interop import Described
+from nope.interop.run_folder import read_run
+from nope.positions import NoPE
+from nope.state import Variables
+
+IMPORT = 'hf:'
+BYTES = 'bytes'
+
+
+class Model(NamedTuple):
+    """variables: reads the weights. tokenizer: 'bytes' or a file, what the model comes with; ''
+    where that is not known."""
+
+    described: Described
+    variables: Callable[[], Variables]
+    tokenizer: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds what says which model it is, and how much of it is computed at once."""
+    parser.add_argument('--model', required=True, help='hf:DIR, or a folder of WORKDIR/runs')
+    parser.add_argument('--tokenizer', default='', help="'bytes' or a tokenizer file")
+    parser.add_argument('--step', type=int, help='a kept checkpoint before the last, of a run')
+    parser.add_argument('--nope', action='store_true', help='hf: it was trained without rotation')
+    parser.add_argument('--batch-tokens', type=int, default=16384, help='a batch, per device')
+
+
+def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
+    """The model that `options` name. ValueError and `nope.checkpoint.CheckpointError` as `interop`
+    and `read_run`, and for an option that is for the other kind of folder."""
+    if options.model.startswith(IMPORT):
+        if options.step is not None:
+            raise ValueError(f'--step is for a run; {options.model} holds one model')
+        directory = interop.open_directory(pathlib.Path(options.model.removeprefix(IMPORT)))
+        described = interop.describe(directory, position=NoPE() if options.nope else None)
+        load = functools.partial(interop.load, directory, described.model, mesh)
+        return Model(described, load, interop.tokenizer_in(directory.path) or '')
+    if options.nope:
+        raise ValueError(f'--nope is for {IMPORT}DIR; the run {options.model} says what it is')
+    run = read_run(pathlib.Path(options.model), mesh, options.step)
+    source = tokenizer_source(run.spec)
+    if source and source != BYTES:
+        source = interop.tokenizer_in(pathlib.Path(source)) or ''
+    return Model(run.described, lambda: run.variables, source)
+
+
+def tokenizer_source(spec: Mapping[str, Any]) -> str:
+    """Where the tokenizer of a run is, as far as its spec.json says: 'bytes', or the directory that
+    the model was imported from; else ''."""
+    if spec.get('data', {}).get('tokenizer') == load_tokenizer(BYTES).fingerprint:
+        return BYTES
+    path = spec.get('origin', {}).get('path', '')
+    return path if pathlib.Path(path).is_dir() else ''
+
+
+def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
+    """The tokenizer `named`, or else the model's. ValueError where it is not known, or has more
+    tokens than the model."""
+    name = named or model.tokenizer
+    if not name:
+        raise ValueError('the model says no tokenizer; name one: --tokenizer=bytes, or a file')
+    tokenizer = load_tokenizer(name)
+    size = model.described.model.vocab_size
+    if tokenizer.vocab_size > size:
+        raise ValueError(
+            f'--tokenizer={name} has {tokenizer.vocab_size} tokens; the model has {size}'
+        )
+    return tokenizer

@@ -1,0 +1,116 @@
+"""Prompts for a model: read from the command line or a file, encoded, and what was made of them."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import json
+import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import _models
+import numpy as np
+
+from nope.data import Tokenizer, load_tokenizer
+from nope.evals.harness.options import cut
+
+FIELD = 'prompt'
+OBJECTS = ('.jsonl', '.ndjson', '.json')
+
+
+class Prompt(NamedTuple):
+    """where: what it is called in errors."""
+
+    where: str
+    text: str
+
+
+def read(given: Sequence[str] | None, file: pathlib.Path | None) -> list[Prompt]:
+    """The prompts of the command line, or else of the file. FileNotFoundError where there is no
+    such file; ValueError naming the line that holds no prompt, or the file where none does."""
+    if given or file is None:
+        numbered = enumerate(given or (), 1)
+        return [_checked(Prompt(f'--prompt {number}', text)) for number, text in numbered]
+    if not file.is_file():
+        raise FileNotFoundError(f'--prompts={file}: there is no such file')
+    try:
+        lines = file.read_text('utf-8').split('\n')
+    except UnicodeDecodeError as error:
+        raise ValueError(f'--prompts={file}: not text in UTF-8 ({error})') from error
+    prompts = []
+    for number, line in enumerate(lines, 1):
+        where = f'{file}, line {number}'
+        if line.strip():
+            text = _field(where, line) if file.suffix in OBJECTS else line
+            prompts.append(_checked(Prompt(where, text)))
+    if not prompts:
+        raise ValueError(f'--prompts={file}: there is no prompt in it')
+    return prompts
+
+
+def _field(where: str, line: str) -> str:
+    accepted = f'accepted is an object like {{"{FIELD}": "Once"}}'
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f'{where}: not a line of JSON ({error}); {accepted}') from error
+    if not isinstance(row, dict) or not isinstance(row.get(FIELD), str):
+        raise ValueError(f'{where}: there is no text {FIELD!r} in it; {accepted}')
+    unknown = sorted(row.keys() - {FIELD})
+    if unknown:
+        raise ValueError(f'{where}: the field {unknown[0]!r} is not known; {accepted}')
+    return row[FIELD]
+
+
+def _checked(prompt: Prompt) -> Prompt:
+    try:
+        prompt.text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f'{prompt.where}: the prompt is no text ({error})') from error
+    return prompt
+
+
+def begins(tokenizer: Tokenizer, wanted: bool | None) -> bool:
+    """Whether prompts begin with a begin mark: as `wanted`; where that is None, if the tokenizer
+    has one and its tokens are more than single bytes. ValueError for one that it has not."""
+    if wanted and tokenizer.bos_id is None:
+        raise ValueError('--bos: the tokenizer has no begin mark; accepted is --no-bos')
+    if wanted is not None:
+        return wanted
+    probe = 'The é'  # the same ids as of bytes, though the tokenizer may be a file
+    bytewise = np.array_equal(tokenizer.encode(probe), load_tokenizer(_models.BYTES).encode(probe))
+    return tokenizer.bos_id is not None and not bytewise
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """A prompt as ids [T] int32, and what new ids add to its text. stops: texts that end it."""
+
+    tokenizer: Tokenizer
+    prompt: np.ndarray
+    stops: tuple[str, ...]
+
+    def added(self, ids: np.ndarray) -> str:
+        """The text of `ids` after the prompt. Some tokenizers drop a blank from the beginning of
+        what they decode: the prompt is decoded with it."""
+        ids = ids[ids < self.tokenizer.vocab_size]  # a model may have more, which no text has
+        before = self.tokenizer.decode(self.prompt)
+        whole = self.tokenizer.decode(np.concatenate([self.prompt, ids]))
+        return whole[len(before) :] if whole.startswith(before) else self.tokenizer.decode(ids)
+
+    def stopped(self, ids: np.ndarray) -> bool:
+        """Whether there is a stop in the text of `ids`."""
+        made = self.added(ids)
+        return cut(made, self.stops) != made
+
+    def upto_stop(self, ids: np.ndarray) -> tuple[str, np.ndarray]:
+        """The text before the first stop, and the fewest of the ids that hold it."""
+        made = self.added(ids)
+        kept = cut(made, self.stops)
+        if kept == made:
+            return made, ids
+        count = bisect.bisect_left(
+            range(len(ids)), True, key=lambda n: self.added(ids[:n]).startswith(kept)
+        )
+        return kept, ids[:count]
