@@ -10,7 +10,7 @@ from ml_collections import ConfigDict
 
 from configs import models, pieces, published, retrieval
 
-TIMES = 2.0
+TIMES = {'quick': 4.0, 'small': 4.0, 'paper': 2.0}
 
 
 def get_config(argument: str = 'quick') -> ConfigDict:
@@ -18,10 +18,10 @@ def get_config(argument: str = 'quick') -> ConfigDict:
     config = retrieval.experiment('fig8', size)
     config.runs = {'alibi': pieces.base(models.ALIBI)}
     published.add(config, directories)
-    panels = [{'record': retrieval.passkey(config, 'alibi', TIMES), 'label': 'ALiBi'}]
+    panels = [{'record': retrieval.passkey(config, 'alibi', TIMES[size]), 'label': 'ALiBi'}]
     for name, (label, _) in published.LABELS.items():
         if name in directories:
-            panels.append({'record': retrieval.passkey(config, name, TIMES), 'label': label})
+            panels.append({'record': retrieval.passkey(config, name, TIMES[size]), 'label': label})
         else:
             panels.append({'missing': published.missing(name), 'label': label})
     config.figure = {'kind': 'passkey_maps', 'panels': tuple(panels), 'columns': 3}

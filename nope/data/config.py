@@ -11,7 +11,7 @@ A source is a collection of documents. Where its documents come from, per `kind`
     shards   `path` is a folder that tools/prepare_data.py wrote
     retrieval
              prompts that hide a key and ask for it, made on the spot (`nope.data.retrieval`);
-             `path` is the number of bytes of each document
+             `path` is a training length in bytes, and each training block is one prompt
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SourceConfig:
 
     kind: one of `KINDS`.
     path: file or folder; for `tfds` a data set's name or folder; empty for `stdlib`; for
-        `retrieval` a number of bytes, as '128'.
+        `retrieval` a training length in bytes, as '128'.
     field: the column that holds the text (jsonl, parquet, tfds).
     weight: share of the training sequences, relative to the other sources' weights.
     """
@@ -94,6 +94,6 @@ def _check_bytes(field: str, path: str) -> None:
     least = templates.BRIEF.shortest
     if not (path.isascii() and path.isdigit() and not path.startswith('0') and int(path) >= least):
         raise ValueError(
-            f'{field}={path!r}: the kind retrieval takes the bytes of a document, a whole number '
-            f'of at least {least} (a prompt without filler and its answer)'
+            f'{field}={path!r}: the kind retrieval takes a training length in bytes, a whole '
+            f'number of at least {least} (a prompt without filler and its answer)'
         )

@@ -94,7 +94,7 @@ def describe_source(source: SourceConfig) -> str:
     if source.kind == 'stdlib':
         return 'Python standard library sources'
     if source.kind == 'retrieval':
-        return f'synthetic retrieval documents of {source.path} bytes'
+        return f'synthetic retrieval prompts within {source.path} bytes'
     if source.kind == 'tfds':
         parts = pathlib.PurePath(source.path).parts
         return f'{"/".join(parts[-2:])} (TFDS)' if parts[0] == '/' else source.path

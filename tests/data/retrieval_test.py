@@ -9,7 +9,7 @@ import pytest
 
 from nope.data import DataConfig, SourceConfig, describe, identity, retrieval, training_batches
 from nope.data.config import SPLITS
-from nope.data.retrieval import DOCUMENTS, document
+from nope.data.retrieval import DOCUMENTS, RECORDS, document, record
 from nope.data.sources import list_parts, source_identity
 from nope.data.templates import BRIEF, KEYS
 
@@ -21,7 +21,7 @@ EOS = 256
 @pytest.fixture
 def few(monkeypatch) -> dict[str, int]:
     """Fewer documents than there are, for what reads them all."""
-    counts = {'train': 64, 'validation': 5, 'test': 5}
+    counts = {'train': 3, 'validation': 1, 'test': 2}
     monkeypatch.setattr(retrieval, 'DOCUMENTS', counts)
     return counts
 
@@ -44,45 +44,60 @@ def first_fillers(text: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize('size', [BRIEF.shortest, BRIEF.shortest + 1, 128, 257])
 @pytest.mark.parametrize('split', SPLITS)
-def test_a_document_has_exactly_its_bytes(size, split):
-    assert {len(document(split, index, size)) for index in range(50)} == {size}
+def test_a_document_is_its_records_but_for_the_last_byte_which_eos_replaces(size, split):
+    for index in range(3):
+        text = document(split, index, size)
+        assert len(text) == RECORDS * (size + 1) - 1
+        whole = text.decode() + record(split, (index + 1) * RECORDS - 1, size)[-1]
+        for k in range(RECORDS):
+            part = whole[k * (size + 1) : (k + 1) * (size + 1)]
+            assert part == record(split, index * RECORDS + k, size)
 
 
-def test_a_document_is_the_same_on_every_call():
+def test_a_record_is_the_same_on_every_call():
     # Pinned: other documents under the same version would pass for the same data.
-    assert document('train', 0, SIZE) == document('train', 0, SIZE)
-    assert document('train', 0, SIZE).decode().startswith(BRIEF.task)
-    assert key_of(document('train', 0, SIZE).decode()) == '38391'
-    assert document('train', 0, SIZE) != document('train', 1, SIZE)
+    filler = ' The sky is blue.'
+    expected = 'Find the key.\n\nKey: 38391. 38391.\n' + 4 * filler + '\nKey: 38391' + filler[:-1]
+    assert record('train', 0, SIZE) == record('train', 0, SIZE) == expected
+    assert record('train', 1, SIZE) != expected
 
 
-@pytest.mark.parametrize('size', [64, 128, 256])
-def test_a_document_begins_with_a_whole_prompt_and_its_answer(size):
+@pytest.mark.parametrize('size', [BRIEF.shortest, 64, 128, 256])
+def test_a_record_begins_with_a_whole_prompt_and_its_answer(size):
     for index in range(100):
-        text = document('train', index, size).decode()
+        text = record('train', index, size)
         key = key_of(text)
-        assert text.startswith(BRIEF.prompt(key, *first_fillers(text)) + BRIEF.answer(key))
+        prompt = BRIEF.prompt(key, *first_fillers(text)) + BRIEF.answer(key)
+        assert text.startswith(prompt)
+        assert len(prompt) <= size
 
 
 @pytest.mark.parametrize('size', [64, 128, 256])
-def test_every_question_is_answered_with_the_key_of_its_document(size):
+def test_every_question_is_answered_with_the_key_of_its_record(size):
     questions = 0
     for index in range(100):
-        text = document('train', index, size).decode()
+        text = record('train', index, size)
         assert len(set(keys_of(text))) == 1
         key = key_of(text)
-        _, *answers = text.split(BRIEF.question)
-        assert answers[0].startswith(f' {key}. {key}.')
-        for answer in answers[1:]:
+        _, info, *answers = text.split(BRIEF.question)
+        assert info.startswith(f' {key}. {key}.')
+        for answer in answers:
             assert answer[:6] == BRIEF.answer(key)[: len(answer)]  # the last may be cut
-        questions += len(answers) - 1
+        questions += len(answers)
     assert questions > 100
+
+
+def test_records_end_anywhere():
+    """What always stood at the end would be learned from the position."""
+    ends = collections.Counter(record('train', index, SIZE)[-1] for index in range(1000))
+    assert len(ends) > 15
+    assert max(ends.values()) < 300
 
 
 def test_prompts_of_all_lengths_and_depths_are_common():
     room = (SIZE - BRIEF.shortest) // len(BRIEF.filler)
     found = collections.Counter(
-        first_fillers(document('train', index, SIZE).decode()) for index in range(3000)
+        first_fillers(record('train', index, SIZE)) for index in range(3000)
     )
     totals = collections.Counter()
     for (before, after), count in found.items():
@@ -95,17 +110,18 @@ def test_prompts_of_all_lengths_and_depths_are_common():
 
 
 def test_keys_are_drawn_from_all_five_digit_numbers():
-    keys = [int(key_of(document('train', index, SIZE).decode())) for index in range(2000)]
+    keys = [int(key_of(record('train', index, SIZE))) for index in range(2000)]
     assert min(keys) >= KEYS.start and max(keys) < KEYS.stop
     counts = np.bincount(np.array(keys) // 10_000, minlength=10)[1:]
     assert np.all(np.abs(counts - 2000 / 9) < 60)
     assert len(set(keys)) > 1900
 
 
-def test_splits_share_no_key_and_no_document():
+def test_splits_share_no_key_and_no_record():
+    counts = {'train': 2000, 'validation': 200, 'test': 200}
     texts = {
-        split: [document(split, index, SIZE).decode() for index in range(min(count, 2000))]
-        for split, count in DOCUMENTS.items()
+        split: [record(split, index, SIZE) for index in range(count)]
+        for split, count in counts.items()
     }
     keys = {split: {key_of(text) for text in found} for split, found in texts.items()}
     for one, other in itertools.combinations(SPLITS, 2):
@@ -123,28 +139,30 @@ def test_parts_hold_every_document_once_in_order(few, tmp_path, part_bytes):
     assert sum(part.size for part in parts) == sum(len(text) for _, text in found)
 
 
-def test_every_training_block_is_one_document_and_its_eos(few, tmp_path):
+def test_every_training_block_is_one_record(few, tmp_path):
+    count = few['train'] * RECORDS
     batches = training_batches(
         DataConfig((SOURCE,)),
         length=SIZE,
-        batch_size=few['train'],
+        batch_size=count,
         seed=3,
         start=0,
         cache=tmp_path,
         threads=0,
     )
     blocks = next(iter(batches))
-    assert blocks.shape == (few['train'], SIZE + 1)
-    assert set(blocks[:, -1].tolist()) == {EOS}
-    found = {row[:-1].astype(np.uint8).tobytes() for row in blocks}
-    assert found == {document('train', index, SIZE) for index in range(few['train'])}
+    assert blocks.shape == (count, SIZE + 1)
+    assert np.all(blocks[:, :-1] < EOS)
+    assert np.sum(blocks[:, -1] == EOS) == few['train']
+    found = {bytes(row[:-1].astype(np.uint8)).decode() for row in blocks}
+    assert found == {record('train', index, SIZE)[:-1] for index in range(count)}
 
 
 def test_identity_names_what_the_documents_follow_from():
     found = source_identity('data.sources[0]', SOURCE)
     assert found['kind'] == 'retrieval'
     assert found['bytes'] == SIZE
-    assert found['documents'] == DOCUMENTS
+    assert (found['documents'], found['records']) == (DOCUMENTS, RECORDS)
     assert found['template']['filler'] == BRIEF.filler
     other = SourceConfig('retrieval', '256')
     assert source_identity('data.sources[0]', other) != found
@@ -154,7 +172,7 @@ def test_identity_names_what_the_documents_follow_from():
 def test_description_is_in_words():
     mixed = DataConfig((SourceConfig(weight=0.75), SourceConfig('retrieval', '128', weight=0.25)))
     assert describe(mixed) == (
-        'Python standard library sources (75.0%) + synthetic retrieval documents of 128 bytes '
+        'Python standard library sources (75.0%) + synthetic retrieval prompts within 128 bytes '
         '(25.0%), bytes'
     )
 
