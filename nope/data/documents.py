@@ -89,6 +89,6 @@ def open_documents(
             f'bos=True: data.tokenizer={config.tokenizer!r} has no begin-of-document token; '
             'take bos=False'
         )
-    store = stores.open_store(config, config.eval_source, split, cache)
+    store = stores.open_store(config, config.eval_source, split, cache, alone=True)
     name = sources.describe_source(config.sources[config.eval_source])
     return Documents(store, name=name, split=split, bos_id=bos_id)

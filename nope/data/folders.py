@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from nope.data import digest
@@ -38,6 +39,26 @@ class Part(Protocol):
     def documents(self) -> Iterable[tuple[str, bytes]]:
         """(split, text) of each document, in a fixed order."""
         ...
+
+
+@dataclasses.dataclass(frozen=True)
+class _OfSplit:
+    """The documents of a part that belong to one split."""
+
+    part: Part
+    split: str
+
+    @property
+    def size(self) -> int:
+        return self.part.size
+
+    def documents(self) -> Iterator[tuple[str, bytes]]:
+        return (found for found in self.part.documents() if found[0] == self.split)
+
+
+def of_split(parts: Sequence[Part], split: str) -> list[Part]:
+    """One split of a corpus; parts that say they belong to another one are left out."""
+    return [_OfSplit(part, split) for part in parts if getattr(part, 'split', split) == split]
 
 
 def list_files(name: str, path: pathlib.Path, keep: Callable[[pathlib.Path], bool]) -> list[str]:

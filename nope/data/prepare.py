@@ -38,6 +38,7 @@ def prepare(
     *,
     cache: pathlib.Path,
     name: str = 'data.sources[0]',
+    split: str | None = None,
     workers: int = 1,
     part_bytes: int = folders.PART_BYTES,
     progress: bool = True,
@@ -51,12 +52,15 @@ def prepare(
 
     tokenizer: as `data.tokenizer`.
     name: what error messages call the source.
+    split: tokenises that split alone.
     part_bytes: about how much text makes a part, which is what a worker takes and what a restart
         may have to do again.
     Raises as `sources.list_parts` and `load_tokenizer`; ValueError when `out` holds, or was
     begun for, something else.
     """
     parts = sources.list_parts(name, source, cache, part_bytes)
+    if split is not None:
+        parts = folders.of_split(parts, split)
     loaded = load_tokenizer(tokenizer)
     plan = {
         'format': shards.FORMAT,
@@ -70,6 +74,7 @@ def prepare(
         'page': shards.PAGE,
         'part_bytes': part_bytes,
         'parts': len(parts),
+        **({} if split is None else {'split': split}),
     }
     out.mkdir(parents=True, exist_ok=True)
     with files.exclusive(out.with_name(f'.{out.name}.lock')) as locked:
@@ -111,7 +116,7 @@ def _write_metadata(name: str, out: pathlib.Path, plan: dict[str, Any]) -> None:
         split: [{'part': i, **unit[split]} for i, unit in enumerate(units) if split in unit]
         for split in SPLITS
     }
-    if not any(splits.values()):
+    if not any(splits.values()) and 'split' not in plan:  # of one split its reader says so
         raise ValueError(f'{name}.path: there is no text in {plan["description"]}')
     metadata = json.loads((out / 'plan.json').read_text()) | {'splits': splits}
     files.write_json(out / 'metadata.json', metadata)

@@ -13,13 +13,14 @@ _log = logging.getLogger(__name__)
 
 
 def open_store(
-    config: DataConfig, index: int, split: str, cache: pathlib.Path
+    config: DataConfig, index: int, split: str, cache: pathlib.Path, *, alone: bool = False
 ) -> shards.TokenStore:
     """The tokens of one split of `config.sources[index]`.
 
     A raw source is tokenised into `cache` by the first process that asks, in that process, under
     a name that is a digest of its content and of the tokenizer, and read from there ever after.
-    tools/prepare_data.py does the same for a large corpus with many processes.
+    tools/prepare_data.py does the same for a large corpus with many processes. alone: nothing but
+    this split is tokenised, where not all of them are there already.
     Raises ValueError or FileNotFoundError naming the field at fault, also for a split without
     documents and for shards of another tokenizer.
     """
@@ -40,6 +41,9 @@ def open_store(
     else:
         content = [sources.source_identity(name, source), tokenizer.fingerprint, shards.VERSION]
         folder = cache / 'tokens' / f'{source.kind}-{digest.of_json(content)}'
+        alone = alone and not (folder / 'metadata.json').is_file()
+        if alone:
+            folder = folder.with_name(f'{folder.name}-{split}')
         if not (folder / 'metadata.json').is_file():
             _log.info('tokenising %s into %s', sources.describe_source(source), folder)
             prepare.prepare(
@@ -48,6 +52,7 @@ def open_store(
                 folder,
                 cache=cache,
                 name=name,
+                split=split if alone else None,
             )
         metadata = shards.read_metadata(name, folder)
     store = shards.TokenStore(folder, split, metadata)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nope.data import DataConfig, SourceConfig, prepare, shards
+from nope.data import DataConfig, SourceConfig, prepare, shards, stores
 from nope.data.documents import Documents, open_documents
 
 BOS, EOS = 257, 256
@@ -140,3 +140,18 @@ def test_a_split_without_documents_is_named(source, cache):
 def test_another_split_is_refused(source, cache):
     with pytest.raises(ValueError, match="split 'dev': must be one of train, validation, test"):
         opened(source, cache, split='dev')
+
+
+def test_only_the_split_that_is_read_is_tokenised(tmp_path: pathlib.Path) -> None:
+    for split in ('train', 'test'):
+        (tmp_path / 'corpus' / split).mkdir(parents=True)
+        (tmp_path / 'corpus' / split / 'a.txt').write_text(f'the {split} text')
+    config = DataConfig(sources=(SourceConfig('text', str(tmp_path / 'corpus')),))
+    cache = tmp_path / 'cache'
+    alone = open_documents(config, split='test', cache=cache, bos=False)
+    (folder,) = (p for p in (cache / 'tokens').iterdir() if p.is_dir())
+    assert not list(folder.glob('train*'))
+    stores.open_store(config, 0, 'train', cache)
+    whole = open_documents(config, split='test', cache=cache, bos=False)
+    assert [d.tolist() for d in alone] == [d.tolist() for d in whole]
+    assert bytes(alone[0].tolist()) == b'the test text'
