@@ -32,10 +32,8 @@ def add(config: ConfigDict, size: str) -> None:
             config.runs[f'{variant}_{order}'] = {**template, 'search': search}
 
 
-def records(config: ConfigDict, size: str, name: str, evaluation: dict) -> str:
-    """Evaluates every order of a variant: `name` is VARIANT or VARIANT@CORPUS. Returns the prefix
-    of the records."""
-    variant = name.partition('@')[0].partition('_passkey')[0]
+def records(config: ConfigDict, size: str, variant: str, name: str, evaluation: dict) -> str:
+    """Evaluates every order of a variant; returns the prefix of the records, `name`/."""
     for order in ORDERS[size]:
-        config.evals[f'{name}/{order}'] = {'run': f'{variant}_{order}', **evaluation}
+        config.evals[f'{name}/{order}/'] = {'run': f'{variant}_{order}', **evaluation}
     return f'{name}/'

@@ -8,6 +8,8 @@ from ml_collections import ConfigDict
 
 LABELS = {'bloom': ('BLOOM 1.1B', 'BLOOM-1.1B'), 'mpt': ('MPT 7B', 'MPT-7B')}
 
+TEXT = {'bos': False}  # their tokenizers put no begin mark in front of text
+
 
 def parse(argument: str) -> tuple[str, dict[str, str]]:
     """'paper,mpt=DIR' -> 'paper', {'mpt': 'DIR'}. ValueError for another name."""

@@ -6,7 +6,8 @@
 
 The seven tasks run in EleutherAI's harness. Their data cannot come with this code: FOLDER holds
 them (nope/evals/harness/published.py says how), or `hub` downloads them. Prompts begin without a
-begin mark; `--config.harness.bos=True` adds one, for a second row under another `--config.name`.
+begin mark, as in the paper; unlike there, the computation is in `model.dtype`, bfloat16 at paper
+size. `--config.harness.bos=True` adds one, for a second row under another `--config.name`.
 """
 
 from ml_collections import ConfigDict

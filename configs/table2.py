@@ -6,7 +6,8 @@ Models as trained; rotary made longer without training (the best factor of a gri
 fine-tuning; NoPE with one scale for all heads and with one per head. BLOOM and MPT take part
 where directories are given: configs/table2.py:paper,bloom=DIR,mpt=DIR. Paper size reads PG19
 through TensorFlow Datasets and proof-pile from a folder of JSON lines (`corpora`); the smaller
-sizes read held-out files of the standard library.
+sizes read held-out files of the standard library. Documents come in the order of the data set as
+it was prepared, which decides which of them the budget reaches.
 """
 
 from ml_collections import ConfigDict
@@ -46,7 +47,7 @@ def get_config(argument: str = 'quick') -> ConfigDict:
             'rotary': 'rotary',
             'ntk': 'dynamic NTK',
             'yarn': 'YaRN',
-            'uniform': {int(times): _uniform_label(times) for times in UNIFORM},
+            'uniform': {int(times): _uniform_label(config, times) for times in UNIFORM},
             'headscale': {int(times): f'HeadScale at {times:g} L' for times in SEARCHED},
         },
     }
@@ -73,7 +74,8 @@ def _trained(config: ConfigDict, directories: dict[str, str]) -> list[dict]:
     for name, (label, paper) in published.LABELS.items():
         row = {'label': label, 'paper': paper}
         if name in directories:
-            rows.append(row | {'record': _measure(config, name, {'run': name})})
+            entry = {'run': name, 'perplexity': published.TEXT}
+            rows.append(row | {'record': _measure(config, name, entry)})
         else:
             rows.append(row | {'missing': published.missing(name)})
     return [{'group': BASE, **row} for row in rows]
@@ -118,7 +120,11 @@ def _uniform(config: ConfigDict) -> list[dict]:
         if not pieces.is_paper(config):
             chosen = {'scale_from': pieces.add_grid(config, times)}
         record = _measure(config, f'uniform_{times:g}x', {'run': 'nope', **chosen})
-        row = {'label': _uniform_label(times), 'paper': f'uniform_{scale:g}', 'record': record}
+        row = {
+            'label': _uniform_label(config, times),
+            'paper': f'uniform_{scale:g}',
+            'record': record,
+        }
         rows.append({'group': LONGER, **row})
     return rows
 
@@ -140,7 +146,9 @@ def _headscale(config: ConfigDict) -> list[dict]:
     return rows
 
 
-def _uniform_label(times: float) -> str:
+def _uniform_label(config: ConfigDict, times: float) -> str:
+    if pieces.is_paper(config):
+        return f'one scale, {UNIFORM[times]:g}'
     return f'one scale, best at {times:g} L'
 
 

@@ -38,10 +38,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
 
 def _row(config: ConfigDict, run: str, label: str, paper: str, window: float) -> dict:
     name = f'{run}_longbench/'
-    config.evals[name] = {'kind': 'longbench', 'run': run, 'window': window}
-    if not pieces.is_paper(config):
-        # Answers of up to 512 tokens do not fit such windows: a prompt has half of it.
-        half = round(window * config.train.length / 2)
-        config.evals[name]['longbench'] = {'max_length': half, 'limit': 4}
+    size = 'paper' if pieces.is_paper(config) else 'quick'
+    config.evals[name] = {'run': run, **text.longbench(config, size, window)}
     row = {'group': 'As trained' if window == 1 else 'Made longer', 'label': label, 'paper': paper}
     return row | {'record': name} | ({'tuned': int(window)} if window > 1 else {})

@@ -37,15 +37,16 @@ def get_config(argument: str = 'quick') -> ConfigDict:
         row = {
             'label': label,
             'paper': PAPER[variant],
-            'passkey': ablations.records(config, size, f'{variant}_passkey', PASSKEY),
+            'passkey': ablations.records(config, size, variant, f'{variant}_passkey', PASSKEY),
             'perplexity': f'{variant}/',
         }
         for corpus in config.corpora:
             perplexity = {'kind': 'perplexity', 'corpus': corpus, 'times': (shown,)}
-            ablations.records(config, size, f'{variant}@{corpus}', perplexity)
+            ablations.records(config, size, variant, f'{variant}@{corpus}', perplexity)
         if more:
-            longbench = {'kind': 'longbench', 'window': ablations.SEARCHED}
-            row['longbench'] = ablations.records(config, size, f'{variant}_longbench', longbench)
+            longbench = text.longbench(config, size, ablations.SEARCHED)
+            name = f'{variant}_longbench'
+            row['longbench'] = ablations.records(config, size, variant, name, longbench)
         rows.append(row)
     config.figure = {
         'kind': 'ablation_table',

@@ -30,6 +30,7 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
         'max_length': 0,  # tokens of a prompt; 0 for the rule of the window
         'beams': 5,
         'bos': paper,
+        'beyond': False,  # whether a prompt with its answer may be longer than the window
     }
     config.harness = {
         'files': '',  # a folder, or 'hub'
@@ -39,6 +40,16 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
         'limit': 0,
     }
     return config
+
+
+def longbench(config: ConfigDict, size: str, window: float) -> dict:
+    """The evaluation of a model whose window is `window` L. Answers of up to 512 tokens do not fit
+    small windows: there a prompt has half of it, and few samples are asked."""
+    entry: dict = {'kind': 'longbench', 'window': window}
+    if size != 'paper':
+        half = round(window * config.train.length / 2)
+        entry['longbench'] = {'max_length': half, 'limit': 4, 'beyond': True}
+    return entry
 
 
 def corpora(config: ConfigDict) -> tuple[dict, ...]:

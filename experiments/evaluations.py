@@ -142,7 +142,8 @@ class LongbenchSpec(_OfText):
     """LongBench (see `nope.evals.longbench`).
 
     folder: of its files. fingerprint: of their content. limit: samples of each data set at most, 0
-    for all. max_length: tokens of a prompt. window: of a prompt and its answer.
+    for all. max_length: tokens of a prompt. window: of a prompt and its answer,
+    unless they may go beyond it.
     """
 
     folder: str = dataclasses.field(metadata={'identity': False})
@@ -152,6 +153,7 @@ class LongbenchSpec(_OfText):
     max_length: int
     window: int
     beams: int
+    beyond: bool
     kind = 'longbench'
 
     @property

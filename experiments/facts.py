@@ -23,6 +23,7 @@ def of_evaluation(spec: EvalSpec) -> dict[str, Any]:
         'split': _split(spec),
         'train_length': run.train_length,
         'seed': run.seed,
+        **({'order': run.data_seed} if isinstance(run, RunSpec) and run.searches else {}),
     }
 
 

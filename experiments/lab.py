@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments import facts, measures
-from experiments.evaluations import EvalSpec, eval_slug
+from experiments.evaluations import EvalSpec, TextSpec, eval_slug
 from experiments.spec import ExportSpec, GridSpec, ImportSpec, RunSpec, Source, Windows, identity
 from experiments.workspace import Workspace, check_claim, claim
 from nope import data, interop, progress, records, sharding
@@ -239,6 +239,11 @@ class Lab:
 
     def check_evaluation(self, spec: EvalSpec) -> None:
         """Raises what the evaluation would raise about the text and the files it reads."""
+        if isinstance(spec, TextSpec) and jax.process_count() > 1:
+            raise ValueError(
+                f'{spec.kind}: evaluations of text run in one process; there are '
+                f'{jax.process_count()}'
+            )
         measures.check(self, spec)
 
     def ensure_records(self, spec: EvalSpec) -> Records:

@@ -45,6 +45,8 @@ WORKDIR = flags.DEFINE_string(
 flags.mark_flag_as_required('config')
 
 STOPPED = 128 + signal.SIGTERM
+# Fields that say where files lie; what is in them counts.
+PLACES = {'longbench': ('folder',), 'harness': ('files', 'include')}
 
 log = logging.getLogger('experiments')
 
@@ -67,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
         log.info('%s', plan.describe())
         prepare(lab, plan)
         claim(figure, config)  # only now: what cannot be made takes no name
-    except (ValueError, FileNotFoundError, CheckpointError) as error:
+    except (ValueError, OSError, ImportError, CheckpointError) as error:
         return _bad_input(error)
     try:
         make_records(lab, experiment)
@@ -78,7 +80,7 @@ def main(argv: Sequence[str]) -> int:
     except Interrupted as error:
         print(f'{error}. The same command goes on from here.', file=sys.stderr)
         return STOPPED
-    except (TrainingDiverged, CheckpointError, CheckpointFileError) as error:
+    except (TrainingDiverged, CheckpointError, CheckpointFileError, ValueError, OSError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 1
     return 0
@@ -114,6 +116,9 @@ def scientific(config: dict[str, Any]) -> dict[str, Any]:
     model = {k: v for k, v in config['model'].items() if k not in execution}
     evaluation = {k: v for k, v in config['evaluation'].items() if k != 'batch_tokens'}
     kept = {k: v for k, v in config.items() if k != 'compute'}
+    for section, places in PLACES.items():
+        if section in kept:
+            kept[section] = {k: v for k, v in kept[section].items() if k not in places}
     return kept | {'model': model, 'evaluation': evaluation}
 
 

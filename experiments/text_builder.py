@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from experiments import sections
@@ -67,6 +68,9 @@ def _perplexity(
     times = entry.get('times', (1.0,))
     if not isinstance(times, list | tuple) or not times:
         raise ValueError(f'{where}.times is {times!r}; kind "perplexity" takes several multiples')
+    lengths = tuple(builder.times(t, f'{where}.times') for t in times)
+    if len(set(lengths)) < len(lengths):
+        raise ValueError(f'{where}.times is {times!r}; every length is measured once')
     corpora = builder.config['corpora']
     name = entry.get('corpus', '')
     if name not in corpora:
@@ -89,7 +93,7 @@ def _perplexity(
             }
         ),
         split=corpus['split'],
-        lengths=tuple(builder.times(t, f'{where}.times') for t in times),
+        lengths=lengths,
         stride=stride,
         budget=sections.at_least('perplexity.budget', section['budget'], stride),
         **common,
@@ -132,13 +136,21 @@ def _longbench(
     longbench.check(folder, names)
     window = _window(builder, entry, where, common['run'])
     files = [f'{name}.jsonl' for name in names]
+    max_length = section['max_length'] or longbench.prompt_budget(window)
+    longest = max_length + max(longbench.DATASETS[name].new_tokens for name in names)
+    if longest > window and not section['beyond']:
+        raise ValueError(
+            f'longbench.max_length is {max_length}: with an answer {longest} tokens, more than '
+            f'the window, {window}; accepted with longbench.beyond=True'
+        )
     return LongbenchSpec(
         folder=section['folder'],
         fingerprint=digest.of_json(folders.identity('longbench', folder, files)),
         datasets=names,
         limit=sections.at_least('longbench.limit', section['limit'], 0),
-        max_length=section['max_length'] or longbench.prompt_budget(window),
+        max_length=max_length,
         window=window,
+        beyond=section['beyond'],
         beams=sections.at_least('longbench.beams', section['beams'], 1),
         **common,
     )
@@ -158,7 +170,13 @@ def _harness(builder: Builder, entry: dict, section: dict, where: str, common: d
         tasks=names,
         files=local,
         include=section['include'],
-        fingerprint=digest.of_json([_content(section['include']), _content(local)]),
+        fingerprint=digest.of_json(
+            [
+                version('lm_eval'),
+                _content(section['include'], ('*.yaml', '*.yml', '*.py')),
+                _content(local, tuple(f'{name}.*' for name in names)),
+            ]
+        ),
         window=_window(builder, entry, where, common['run']),
         limit=sections.at_least('harness.limit', section['limit'], 0),
         **common,
@@ -169,12 +187,13 @@ def _folder(path: str) -> pathlib.Path | None:
     return pathlib.Path(path) if path else None
 
 
-def _content(path: str) -> Any:
-    """Identity of all files in a folder; None for no folder."""
+def _content(path: str, patterns: tuple[str, ...]) -> Any:
+    """Identity of the files in a folder that match; None for no folder."""
     folder = _folder(path)
     if folder is None:
         return None
-    names = sorted(p.relative_to(folder).as_posix() for p in folder.rglob('*') if p.is_file())
+    found = {p for pattern in patterns for p in folder.rglob(pattern) if p.is_file()}
+    names = sorted(p.relative_to(folder).as_posix() for p in found)
     return folders.identity('files', folder, names)
 
 

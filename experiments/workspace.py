@@ -1,7 +1,7 @@
 """Where things lie in a work folder, and who may write to them.
 
 runs/<slug>/       one training: spec.json, checkpoints, metrics, done.json at the end
-records/<slug>/    one evaluation: records.npz, records.json, CSV
+records/<slug>/    one evaluation: records.npz, records.json, CSV; of text its samples.jsonl
 figures/<name>/    one figure: PNG, PDF, CSV, summary.json, inputs.json
 exports/<slug>/    one model as a Hugging Face directory
 data/              token shards and TFDS builds shared by all of it

@@ -79,6 +79,12 @@ def _imported(records: Sequence[Records]) -> str:
     return f'imported from {facts["origin"]} (L = {facts["train_length"]:,}{seeds})'
 
 
+def run_label(records: Records) -> str:
+    """What tells a run from those like it: its seed, and of a search the order of its examples."""
+    seed, order = records.attributes['seed'], records.attributes.get('order')
+    return str(seed) if order is None else f'{seed}, order {order}'
+
+
 def _seeds(records: Sequence[Records]) -> str:
     seeds = sorted({str(r.attributes['seed']) for r in records})
     return f'seed{"s" if len(seeds) > 1 else ""} {_join(seeds)}'

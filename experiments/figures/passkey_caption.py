@@ -73,8 +73,8 @@ def _seeds(panels: Sequence[Panel]) -> str:
             if by_seed is not None
             else ''
         )
-        spread.append(f'{p.label} ({len(p.seeds)} seeds{apart})')
-    return f'Means over seeds: {"; ".join(spread)}.' if spread else ''
+        spread.append(f'{p.label} ({len(p.seeds)}: seeds {"; ".join(p.seeds)}{apart})')
+    return f'Means over several runs: {"; ".join(spread)}.' if spread else ''
 
 
 def _templates(panels: Sequence[Panel]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.figures import captions
 from experiments.figures.base import FigureInput, shared_attribute
 from nope.records import Records
 
@@ -100,7 +101,7 @@ def read(given: FigureInput, chosen: Mapping[str, Any]) -> Panel:
     return Panel(
         label=chosen['label'],
         names=tuple(names),
-        seeds=tuple(str(r.attributes['seed']) for r in records),
+        seeds=tuple(captions.run_label(r) for r in records),
         lengths=_alike(given, name, 'lengths', [_along(r, 'length', 0) for r in records]),
         tokens=_alike(given, name, 'prompts', [r['tokens'] for r in records]),
         depths=_alike(given, name, 'depths', [_along(r, 'depth', 1) for r in records]),

@@ -9,7 +9,6 @@ from experiments.evaluations import LongbenchSpec
 from experiments.measures.base import Measurement, generator, model_of, open_log
 from nope.data import load_tokenizer
 from nope.evals import longbench
-from nope.evals.longbench.datasets import MOST_NEW_TOKENS
 from nope.evals.longbench.prompts import check_settings
 from nope.records import Records
 
@@ -19,17 +18,14 @@ if TYPE_CHECKING:
 
 def check(lab: Lab, spec: LongbenchSpec) -> None:
     del lab
-    longbench.check(pathlib.Path(spec.folder), spec.datasets)
     check_settings(load_tokenizer(spec.run.data.tokenizer), spec.max_length, spec.bos)
 
 
 def measurement(lab: Lab, spec: LongbenchSpec) -> Measurement:
-    lab.best_scale(spec.scale)
+    lab.best_scale(spec.scale)  # a grid is measured before the folder is locked
 
     def measure(folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         variables, more = model_of(lab, spec)
-        # A window that no prompt could share with the longest answer bounds the prompt alone.
-        fits = spec.max_length + MOST_NEW_TOKENS <= spec.window
         samples = longbench.read(pathlib.Path(spec.folder), spec.datasets, spec.limit or None)
         found = longbench.run(
             generator(lab, spec, variables),
@@ -39,7 +35,7 @@ def measurement(lab: Lab, spec: LongbenchSpec) -> Measurement:
             beams=spec.beams,
             log=open_log(folder),
             bos=spec.bos,
-            window=spec.window if fits else None,
+            window=None if spec.beyond else spec.window,
             progress=lab.bar('LongBench'),
         )
         return found, more

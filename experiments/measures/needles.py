@@ -22,7 +22,7 @@ def check(lab: Lab, spec: NeedlesSpec) -> None:
 
 
 def measurement(lab: Lab, spec: NeedlesSpec) -> Measurement:
-    lab.best_scale(spec.scale)
+    lab.best_scale(spec.scale)  # a grid is measured before the folder is locked
     evaluation: Any = passkey if spec.task == PASSKEY else grid
 
     def measure(folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:

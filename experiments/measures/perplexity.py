@@ -22,7 +22,7 @@ def check(lab: Lab, spec: PerplexitySpec) -> None:
 
 
 def measurement(lab: Lab, spec: PerplexitySpec) -> Measurement:
-    lab.best_scale(spec.scale)
+    lab.best_scale(spec.scale)  # a grid is measured before the folder is locked
 
     def measure(folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         variables, more = model_of(lab, spec)

@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
 def check(lab: Lab, spec: HarnessSpec) -> None:
     del lab
-    harness.find(spec.tasks, include=_folder(spec.include), data=_folder(spec.files))
+    harness.check(
+        spec.tasks,
+        load_tokenizer(spec.run.data.tokenizer),
+        bos=spec.bos,
+        include=_folder(spec.include),
+        data=_folder(spec.files),
+    )
 
 
 def measurement(lab: Lab, spec: HarnessSpec) -> Measurement:
-    lab.best_scale(spec.scale)
+    lab.best_scale(spec.scale)  # a grid is measured before the folder is locked
 
     def measure(folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         variables, more = model_of(lab, spec)

@@ -58,7 +58,9 @@ class _OfSplit:
 
 def of_split(parts: Sequence[Part], split: str) -> list[Part]:
     """One split of a corpus; parts that say they belong to another one are left out."""
-    return [_OfSplit(part, split) for part in parts if getattr(part, 'split', split) == split]
+    return [
+        _OfSplit(part, split) for part in parts if getattr(part, 'split', None) in (None, split)
+    ]
 
 
 def list_files(name: str, path: pathlib.Path, keep: Callable[[pathlib.Path], bool]) -> list[str]:
@@ -105,7 +107,8 @@ def named_splits(names: Sequence[str]) -> dict[str, str]:
     A name declares a split by its top-level folder (`validation/...`) or, at the top level,
     by how it begins (`validation.jsonl`, `train-00000-of-00010.parquet`); valid, val and dev
     stand for validation too. It counts where train and at least one other split are declared;
-    files outside of the declared splits are then not part of the corpus.
+    files outside of the declared splits are then not part of the corpus. It counts too where every
+    file declares a split and none is train: a corpus to measure on.
     """
     splits = {}
     for name in names:
@@ -114,7 +117,8 @@ def named_splits(names: Sequence[str]) -> dict[str, str]:
         if (slash and head in _SPLIT_NAMES) or (not slash and match):
             splits[name] = _SPLIT_NAMES[head if slash else match[1]]  # type: ignore[index]
     declared = set(splits.values())
-    return splits if 'train' in declared and len(declared) > 1 else {}
+    only_measured = len(splits) == len(names) and 'train' not in declared
+    return splits if only_measured or ('train' in declared and len(declared) > 1) else {}
 
 
 def split_of(identity: bytes) -> str:

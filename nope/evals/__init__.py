@@ -1,1 +1,1 @@
-"""Evaluations: one file each; `run(config, variables, blocks, ...)` returns `Records`."""
+"""Evaluations: each takes a model, or a `Generator` of one, and returns `Records`."""

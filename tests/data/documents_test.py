@@ -155,3 +155,20 @@ def test_only_the_split_that_is_read_is_tokenised(tmp_path: pathlib.Path) -> Non
     whole = open_documents(config, split='test', cache=cache, bos=False)
     assert [d.tolist() for d in alone] == [d.tolist() for d in whole]
     assert bytes(alone[0].tolist()) == b'the test text'
+
+
+def test_a_corpus_of_one_test_file_is_read_whole(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'corpus').mkdir()
+    rows = [json.dumps({'text': f'document {i}'}) for i in range(40)]
+    (tmp_path / 'corpus' / 'test.jsonl').write_text('\n'.join(rows))
+    config = DataConfig(sources=(SourceConfig('jsonl', str(tmp_path / 'corpus')),))
+    found = open_documents(config, split='test', cache=tmp_path / 'cache', bos=False)
+    assert [bytes(d.tolist()).decode() for d in found] == [f'document {i}' for i in range(40)]
+
+
+def test_a_corpus_without_named_splits_has_documents_by_hash(tmp_path: pathlib.Path) -> None:
+    rows = [json.dumps({'text': f'document {i}'}) for i in range(400)]
+    (tmp_path / 'corpus.jsonl').write_text('\n'.join(rows))
+    config = DataConfig(sources=(SourceConfig('jsonl', str(tmp_path / 'corpus.jsonl')),))
+    found = open_documents(config, split='test', cache=tmp_path / 'cache', bos=False)
+    assert 5 < len(found) < 60

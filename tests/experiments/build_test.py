@@ -35,7 +35,7 @@ def config_of(name: str, size: str = 'quick'):
     if name == 'table1':
         pytest.importorskip('lm_eval')
         config.harness.files = 'hub'
-    if name == 'table3':
+    if name == 'table3' or size.endswith(',longbench'):
         config.longbench.folder = str(longbench_files())
     return config
 

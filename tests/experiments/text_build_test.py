@@ -34,7 +34,7 @@ def test_paper_protocols_are_those_of_the_paper():
         (16_384, 8192),
         (32_768, 16_384),
     }
-    spec = passkey['nope_passkey']
+    spec = passkey['nope_passkey/seed0']
     assert (spec.template, spec.plan_seed, spec.tests, spec.bos) == ('paper', 42, 10, True)
 
 
@@ -46,16 +46,22 @@ def test_ablations_are_searched_in_the_same_orders():
         orders.setdefault(name.partition('/')[0], set()).add(run.data_seed)
     assert set(orders) == {'full_passkey', 'no_bound_passkey', 'no_init_passkey'}
     assert set(map(frozenset, orders.values())) == {frozenset({314, 1001})}
-    full, free = runs['full_passkey/314'], runs['no_bound_passkey/314']
+    full, free = runs['full_passkey/314/seed0'], runs['no_bound_passkey/314/seed0']
     assert (full.train.optimizer.bound, free.train.optimizer.bound) == (1.0, 0.0)
-    assert runs['no_init_passkey/1001'].lam_start == 1.0
+    assert runs['no_init_passkey/1001/seed0'].lam_start == 1.0
 
 
-def test_searches_of_retrieving_models_read_program_text_alone():
-    run = build(config_of('table4')).evals['full_passkey/314'].run
+def test_searches_of_retrieving_models_read_records_as_long_as_their_windows():
+    run = build(config_of('table4')).evals['full_passkey/314/seed0'].run
     assert isinstance(run, RunSpec) and isinstance(run.init, RunSpec)
-    assert [source.kind for source in run.data.sources] == ['stdlib']
-    assert [source.kind for source in run.init.data.sources] == ['stdlib', 'retrieval']
+    assert [source.path for source in run.data.sources] == ['', '1152']
+    assert [source.path for source in run.init.data.sources] == ['', '128']
+
+
+def test_the_ablations_take_longbench_along():
+    specs = build(config_of('table4', 'quick,longbench')).evals
+    spec = specs['no_init_longbench/1001/seed0']
+    assert (spec.kind, spec.run.lam_start, spec.window) == ('longbench', 1.0, 9 * 128)
 
 
 def test_where_files_lie_changes_no_identity(tmp_path: pathlib.Path):
@@ -116,8 +122,10 @@ def test_a_task_that_lm_eval_does_not_know_is_named(tmp_path: pathlib.Path):
         ('table2', 'evals.nope@stdlib/.times', (), r'times is \(\)'),
         ('fig8', 'needles.template', 'long', r"needles\.template is 'long'; accepted: paper"),
         ('fig8', 'needles.tests', 11, r'needles\.tests is 11; accepted: 1 to 10'),
-        ('fig8', 'evals.alibi_passkey.times', 0.0, r'times is 0'),
+        ('fig8', 'evals.alibi_passkey/.times', 0.0, r'times is 0'),
         ('table3', 'longbench.beams', 0, r'longbench\.beams'),
+        ('table3', 'evals.nope_longbench/.longbench.beyond', False, r'more than the window, 64'),
+        ('table2', 'evals.nope@stdlib/.times', (2.0, 2.0), r'every length is measured once'),
     ],
 )
 def test_bad_fields_are_named(name, field, value, message):

@@ -209,8 +209,8 @@ def _caption(given: FigureInput, rows: Sequence[AblationRow]) -> str:
         'HeadScale and what it is without its parts: perplexity in sliding windows of '
         f'{given.options.get("window", WINDOW):g} L, passkey accuracy over all lengths up to '
         f'{within:g} L that the context of the model reaches and all depths, unweighted mean of '
-        "LongBench's 16 scores; means over seeds, next to the paper's Table 4 "
-        f'({paper.SOURCE}), which has one seed for each row, and another for each.',
+        "LongBench's 16 scores; means over searches of several orders of examples, next to the "
+        f"paper's Table 4 ({paper.SOURCE}), which has one search a row, each of another order.",
         perplexity_caption.units(_token(given, rows)),
         captions.sources(labelled) if labelled else '',
     ]

@@ -20,7 +20,7 @@ def write(table: Table, caption: str) -> str:
 
 def _legend(table: Table) -> str:
     several = any(cell.spread is not None for cell in table.cells)
-    spread = ' ± standard deviation over seeds' if several else ''
+    spread = ' ± standard deviation over runs' if several else ''
     return f"Ours{spread} / the paper's (ours less the paper's)."
 
 

@@ -3,7 +3,7 @@
 Nothing here imports lm_eval before it is called.
 """
 
-from nope.evals.harness.commonsense import TASKS, run
+from nope.evals.harness.commonsense import TASKS, check, run
 from nope.evals.harness.evaluate import evaluate
 from nope.evals.harness.extra import check_installed
 from nope.evals.harness.model import adapter
@@ -13,6 +13,7 @@ __all__ = [
     'TASKS',
     'Found',
     'adapter',
+    'check',
     'check_installed',
     'evaluate',
     'find',

@@ -15,6 +15,7 @@ from nope.evals.generation import Generator
 from nope.evals.harness.evaluate import evaluate
 from nope.evals.harness.published import PUBLISHED
 from nope.evals.harness.tasks import find, load
+from nope.evals.needles.framing import encode
 from nope.evals.samples import SampleLog
 from nope.records import Measure, Records
 
@@ -45,10 +46,7 @@ def run(
     include, data: see `nope.evals.harness.find`, which raises the errors before the model does
     any work. limit: first documents of each task, for trials.
     """
-    loaded = load(find(tasks, include=include, data=data))
-    for name in without_score(loaded['tasks']):
-        measured = ', '.join(loaded['tasks'][name].aggregation())
-        raise ValueError(f'task {name} measures {measured}; a score is one of {METRICS}')
+    loaded = check(tasks, tokenizer, bos=bos, include=include, data=data)
     results = evaluate(
         loaded,
         generator,
@@ -60,6 +58,24 @@ def run(
         progress=progress,
     )
     return records(results, list(loaded['tasks']), bos=bos, window=window, limit=limit)
+
+
+def check(
+    tasks: Sequence[str],
+    tokenizer: Tokenizer,
+    *,
+    bos: bool = False,
+    include: pathlib.Path | None = None,
+    data: pathlib.Path | None = None,
+) -> dict[str, Any]:
+    """Reads the tasks' data, which it returns as `load` does. Raises what `run` would raise about
+    them, their metrics and the tokenizer."""
+    loaded = load(find(tasks, include=include, data=data))
+    for name in without_score(loaded['tasks']):
+        measured = ', '.join(loaded['tasks'][name].aggregation())
+        raise ValueError(f'task {name} measures {measured}; a score is one of {METRICS}')
+    encode(tokenizer, '', bos)
+    return loaded
 
 
 def without_score(tasks: Mapping[str, Any]) -> list[str]:
