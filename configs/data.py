@@ -1,7 +1,8 @@
 """Where text comes from: the default corpus, or anything else by one field.
 
-`source` is 'stdlib' or KIND:PATH with KIND one of tfds, text, jsonl, parquet, shards;
-`mixture` is a tuple of (source, weight) that takes its place when given.
+`source` is 'stdlib', retrieval:BYTES (synthetic records of so many bytes), or KIND:PATH with KIND
+one of tfds, text, jsonl, parquet, shards; `mixture` is a tuple of (source, weight) that takes its
+place when given.
 """
 
 

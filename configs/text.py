@@ -1,6 +1,8 @@
 """What evaluations of text read and ask: corpora, needles, LongBench, tasks.
 
 `corpora` are documents for perplexity: name -> source (as in configs/data.py), field and split.
+Paper size: PG19 as TensorFlow Datasets prepares it, and a folder proof-pile with a file
+test.jsonl (or test.jsonl.zst).
 """
 
 from ml_collections import ConfigDict
