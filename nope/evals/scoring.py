@@ -88,7 +88,9 @@ class Scorer:
     def _batch(self, asked: list[_Asked], rows: int, width: int, trunk: Trunk) -> list[Score]:
         shared = self._shared(asked, trunk.piece)
         lengths = [a.length for a in asked] + [asked[0].length] * (rows - len(asked))
-        cache = trunk.rows(asked[0].tokens[:shared], np.array(lengths, np.float32))
+        # The last token is not read: it may lie beyond the last position.
+        length_B = np.minimum(np.array(lengths, np.float32), self._config.longest or np.inf)
+        cache = trunk.rows(asked[0].tokens[:shared], length_B)
         rest = [a.tokens[shared:] for a in asked]
         pieces = -(-max(map(len, rest)) // trunk.piece)
         tokens = batching.right_padded(rest, rows, pieces * trunk.piece)

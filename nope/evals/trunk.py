@@ -51,16 +51,20 @@ class Trunk:
         return _spread(self._cache, np.int32(len(prefix)), lengths)
 
     def _read(self, prefix: np.ndarray, length: float) -> None:
+        length_P = self._place(np.full(self._parts, length, np.float32))
         if self._cache is None or (self._config.follows_length and length != self._length):
-            length_P = self._place(np.full(self._parts, length, np.float32))
             self._cache = _empty(self._config, self._slots, length_P)
             self._tokens, self._length = prefix[:0], length
+        self._cache = self._cache._replace(length_B=length_P)
         known = batching.shared_prefix(self._tokens, prefix)
         for begin in range(known, len(prefix), self.piece):
             piece = prefix[begin : begin + self.piece]
             tokens = batching.right_padded([piece] * self._parts, self._parts, self.piece)
             self._cache = _fill(
-                self._config, self._weights, self._cache, np.int32(begin), self._place(tokens)
+                self._config,
+                self._weights,
+                self._cache._replace(filled=jnp.asarray(begin, jnp.int32)),
+                self._place(tokens),
             )
         if known < len(prefix):
             self._tokens = prefix
@@ -83,8 +87,6 @@ def _fill(
     config: ModelConfig,
     weights: Mapping[str, Any],
     cache: Cache,
-    filled: jax.Array,
     tokens_BC: jax.Array,
 ) -> Cache:
-    """The cache with these tokens after its first `filled` ones."""
-    return read(config, weights, tokens_BC, cache._replace(filled=filled))[1]
+    return read(config, weights, tokens_BC, cache)[1]

@@ -30,13 +30,33 @@ class LayerCache(NamedTuple):
         """The same with T tokens in the slots from `slot` on."""
         return LayerCache(
             *(
-                nn.with_logical_constraint(
-                    jax.lax.dynamic_update_slice_in_dim(old, new.astype(old.dtype), slot, axis=1),
-                    _AXES,
-                )
+                nn.with_logical_constraint(_written(old, new, slot), _AXES)
                 for old, new in zip(self, (keys_BTKH, values_BTKH), strict=True)
             )
         )
+
+
+def merged(x_BSKH: jax.Array) -> jax.Array:
+    """[B, S, K H], and [S, K H] of a single row: a token is one run of numbers, and no axis is left
+    that the compiler would drop."""
+    B, S = x_BSKH.shape[:2]
+    return x_BSKH.reshape(S, -1) if B == 1 else x_BSKH.reshape(B, S, -1)
+
+
+def _written(old_BSKH: jax.Array, new_BTKH: jax.Array, slot: int | jax.Array) -> jax.Array:
+    """In place wherever the old array is not needed any more.
+
+    XLA's CPU compiler merges a slice's update with what reads the result, and then copies the array
+    for it, several times. It does not do so with a scatter, nor in a loop that carries the array
+    `merged` (one token is a slice for it in any case).
+    """
+    new_BTKH = new_BTKH.astype(old_BSKH.dtype)
+    T = new_BTKH.shape[1]
+    if T == 1 or isinstance(slot, int):
+        old, new = merged(old_BSKH), merged(new_BTKH)
+        return jax.lax.dynamic_update_slice_in_dim(old, new, slot, axis=-2).reshape(old_BSKH.shape)
+    slots_T = slot + jnp.arange(T)
+    return old_BSKH.at[:, slots_T].set(new_BTKH, indices_are_sorted=True, unique_indices=True)
 
 
 class Cache(NamedTuple):
@@ -46,7 +66,8 @@ class Cache(NamedTuple):
     filled: slots in use, the same for every row: an int where it is known, else an int32 scalar.
     padding_B: int32, slots at the start of each row that hold no token; None for none.
     length_B: float32, the n of every row that lambda forms and dynamic position encodings follow:
-        in generation the final length, prompt plus what may be generated.
+        in generation the final length, prompt plus what may be generated. A row has no position
+        beyond it.
     """
 
     layers: tuple[LayerCache, ...]
@@ -59,11 +80,12 @@ class Cache(NamedTuple):
         return self.layers[0].keys_BSKH.shape[1]
 
     def positions(self, tokens: int) -> jax.Array:
-        """int32 [B, T] (or [1, T] without padding): of the next tokens; 0 in padding."""
-        slots_T = self.filled + jnp.arange(tokens, dtype=jnp.int32)
-        if self.padding_B is None:
-            return slots_T[None]
-        return jnp.maximum(slots_T - self.padding_B[:, None], 0)
+        """int32 [B, T]: of the next tokens; 0 in padding before a row, length - 1 in what fills up
+        a piece behind its end."""
+        slots_BT = (self.filled + jnp.arange(tokens, dtype=jnp.int32))[None]
+        if self.padding_B is not None:
+            slots_BT = slots_BT - self.padding_B[:, None]
+        return jnp.clip(slots_BT, 0, self.length_B.astype(jnp.int32)[:, None] - 1)
 
     def segments(self, tokens: int) -> tuple[jax.Array, jax.Array] | tuple[None, None]:
         """Segment ids of the next tokens [B, T] and of all slots [B, S]: 1, and 0 for padding."""
@@ -86,12 +108,28 @@ class Cache(NamedTuple):
         padding_B = None if self.padding_B is None else taken(self.padding_B)
         return Cache(layers, self.filled, padding_B, taken(self.length_B))
 
-    def reorder(self, rows_B: jax.Array, start: int) -> Cache:
+    def reorder(self, rows_B: jax.Array, start: int, groups: int = 1) -> Cache:
         """Row b takes over what row rows_B[b] has in the slots from `start` on; before it both
-        have the same."""
+        have the same. groups: into how many equal parts the rows fall that take over from their
+        own alone."""
+        rows_GR = rows_B.reshape(groups, -1)
+        R = rows_GR.shape[1]
+        if R == 1:
+            return self
+        # Products instead of a gather, which the compiler would merge with the write: reading and
+        # writing the same slots, it would copy the cache to do so.
+        source_GRR = rows_GR[..., None] == jnp.arange(rows_B.size).reshape(groups, 1, R)
 
-        def reordered(x: jax.Array) -> jax.Array:
-            return x.at[:, start:].set(jnp.take(x[:, start:], rows_B, axis=0))
+        def reordered(x_BSKH: jax.Array) -> jax.Array:
+            x_BSC = merged(x_BSKH)
+            moved = jnp.einsum(
+                'gij,gjn->gin',
+                source_GRR.astype(x_BSC.dtype),
+                x_BSC[:, start:].reshape(groups, R, -1),
+                precision='highest',
+            ).reshape(x_BSC.shape[0], -1, x_BSC.shape[2])
+            x_BSC = jax.lax.dynamic_update_slice_in_dim(x_BSC, moved, start, axis=1)
+            return x_BSC.reshape(x_BSKH.shape)
 
         return self._replace(layers=jax.tree.map(reordered, self.layers))
 

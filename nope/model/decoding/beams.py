@@ -9,6 +9,7 @@ running beam can still be better than the worst of them, as `early_stopping` est
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ import jax.numpy as jnp
 
 from nope.model.cache import Cache
 from nope.model.config import ModelConfig
+from nope.model.decoding import loop
 from nope.model.decoding.prompt import next_logits
 from nope.model.decoding.steps import Stops
 
@@ -39,7 +41,9 @@ class BeamSearch:
     def __post_init__(self) -> None:
         if self.width < 1:
             raise ValueError(f'beams is {self.width}; it must be at least 1')
-        if self.early_stopping not in (False, True, 'never'):
+        if not math.isfinite(self.length_penalty):
+            raise ValueError(f'length_penalty is {self.length_penalty}; it must be finite')
+        if not isinstance(self.early_stopping, bool) and self.early_stopping != 'never':
             raise ValueError(
                 f"early_stopping is {self.early_stopping!r}; accepted: False, True, 'never'"
             )
@@ -111,7 +115,7 @@ def search(
         logits_BkV = logits_RV.reshape(B, k, -1)
         return _extend(beams, state._replace(cache=cache), logits_BkV, stops, upto, prompt)
 
-    state = jax.lax.while_loop(unfinished, step, state)
+    state = loop.repeat(unfinished, step, state)
     best = jax.tree.map(lambda x: x[:, 0], state.best)
     return best.tokens, best.lengths, best.scores
 
@@ -139,7 +143,7 @@ def _extend(
     found = Beams(
         jax.lax.dynamic_update_slice_in_dim(found.tokens, tokens_BC[..., None], state.made, axis=2),
         scores_BC,
-        found.lengths + ~stopped_BC,
+        found.lengths + (~stopped_BC).astype(jnp.int32),
     )
     best, finished_Bk = _finish(beams, state, found, ended_BC, made)
     next_Bk = jax.lax.top_k(jnp.where(ended_BC, scores_BC + _NEVER, scores_BC), k)[1]
@@ -147,7 +151,7 @@ def _extend(
     parents_Bk = _take(parents_BC, next_Bk)
     rows_R = (jnp.arange(B)[:, None] * k + parents_Bk).reshape(-1)
     return _State(
-        state.cache.reorder(rows_R, prompt),
+        state.cache.reorder(rows_R, prompt, groups=B),
         running,
         best,
         finished_Bk,

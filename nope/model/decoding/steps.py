@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from nope.model.cache import Cache
 from nope.model.config import ModelConfig
+from nope.model.decoding import loop
 from nope.model.decoding.choose import Sampling, choose
 from nope.model.decoding.prompt import next_logits
 
@@ -87,7 +88,7 @@ def advance(
         logits_BV, cache = next_logits(config, weights, last_B1, state.cache)
         return _add(sampling, state._replace(cache=cache), logits_BV, stops)
 
-    return jax.lax.while_loop(unfinished, step, state)
+    return loop.repeat(unfinished, step, state)
 
 
 def _add(sampling: Sampling, state: State, logits_BV: jax.Array, stops: Stops) -> State:
@@ -100,6 +101,6 @@ def _add(sampling: Sampling, state: State, logits_BV: jax.Array, stops: Stops) -
     return state._replace(
         tokens_BM=tokens_BM,
         made=state.made + 1,
-        lengths_B=state.lengths_B + ~done_B,
+        lengths_B=state.lengths_B + (~done_B).astype(jnp.int32),
         done_B=done_B,
     )

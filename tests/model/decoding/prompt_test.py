@@ -1,0 +1,153 @@
+"""What a model computes with a cache is what it computes without one."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope.model import LayerKind, ModelConfig, ModelOutput
+from nope.model.cache import Cache, empty
+from nope.model.decoding import unstack
+from nope.model.lam import LogLength
+from nope.positions import DynamicNTK, Position, Rotary
+from tests import tiny
+from tests.model.decoding.programs import in_pieces, piece, whole
+from tests.model.pattern_test import THREE
+from tests.model.positions_test import ENCODINGS
+
+T = 12
+TOKENS = tiny.tokens(2, T)
+# Of both rows: slots before the first token, and the length that lambda and encodings follow.
+PADDING, LENGTH = np.array([0, 4], np.int32), np.array([20, 10], np.float32)
+MIXED = tiny.model(layers=3, pattern=THREE, lam=LogLength(train_length=4), attention='')
+
+
+def of_kinds(*positions: Position) -> ModelConfig:
+    """A layer of each, without windows; lambda follows the length too."""
+    pattern = tuple(LayerKind(position) for position in positions)
+    return tiny.model(layers=len(pattern), pattern=pattern, lam=LogLength(train_length=4))
+
+
+# With those of `MIXED`, every encoding: of several kinds in one model, fewer programs.
+MODELS = {
+    'rotary, none, tempered': of_kinds(*(ENCODINGS[n] for n in ('rotary', 'none', 'tempered'))),
+    'following the length': of_kinds(
+        ENCODINGS['dynamic YaRN'], ENCODINGS['LongRoPE'], Rotary(scaling=DynamicNTK(2.0, 8))
+    ),
+    'sinusoidal': tiny.model(layers=1, position=ENCODINGS['sinusoidal']),
+    'learned': tiny.model(layers=1, position=ENCODINGS['learned']),
+    'every option': dataclasses.replace(tiny.EVERY_OPTION, layers=1),
+}
+
+
+def alone(config: ModelConfig, row: int) -> tuple[np.ndarray, np.ndarray]:
+    """Hidden states [T, D] and entropies [L, N, T] of a row's tokens without padding, and zeros
+    behind them, which no earlier token sees."""
+    tokens = np.zeros((1, T), np.int32)
+    tokens[0, : T - PADDING[row]] = TOKENS[row, PADDING[row] :]
+    output = whole(config, tiny.varied_lam(config), tokens, LENGTH[row])
+    return np.asarray(output.hidden[0]), np.asarray(output.entropy[:, 0])
+
+
+def assert_alone(config: ModelConfig, hidden_BTD: jax.Array, entropy_LBNT: jax.Array) -> None:
+    """Every row is what it is alone, up to rounding."""
+    for row, padding in enumerate(PADDING):
+        hidden_TD, entropy_LNT = alone(config, row)
+        close = {'rtol': 1e-5, 'atol': 1e-5}
+        np.testing.assert_allclose(hidden_BTD[row, padding:], hidden_TD[: T - padding], **close)
+        expected = entropy_LNT[..., : T - padding]
+        np.testing.assert_allclose(entropy_LBNT[:, row, :, padding:], expected, **close)
+
+
+@pytest.mark.parametrize('config', MODELS.values(), ids=MODELS)
+def test_every_token_is_read_as_without_a_cache(config: ModelConfig) -> None:
+    """In a batch where one row has fewer tokens and another length. Entropies too."""
+    variables = tiny.varied_lam(config)
+    assert_alone(config, *in_pieces(config, 6, variables, TOKENS, PADDING, LENGTH))
+
+
+def read(size: int, tokens: np.ndarray, cache: Cache) -> tuple[ModelOutput, Cache]:
+    """The mixed model's outputs, read in pieces of that size, and the cache."""
+    weights = unstack(MIXED, tiny.varied_lam(MIXED))
+    outputs = []
+    for begin in range(0, tokens.shape[1], size):
+        output = piece(MIXED, weights, tokens[:, begin : begin + size], cache)
+        assert output.cache is not None
+        outputs.append(output)
+        cache = output.cache
+    hidden = np.concatenate([output.hidden for output in outputs], axis=1)
+    entropy = np.concatenate([output.entropy for output in outputs], axis=-1)
+    return ModelOutput(hidden, outputs[0].head, entropy), cache
+
+
+def unfilled() -> Cache:
+    return empty(MIXED, LENGTH, T, PADDING)._replace(filled=jnp.int32(0))
+
+
+def test_there_is_no_other_encoding() -> None:
+    """What the tests here read covers every kind that there is."""
+    models = (MIXED, *MODELS.values())
+    kinds = {type(kind.position) for config in models for kind in config.kinds}
+    assert kinds == {type(position) for position in ENCODINGS.values()}
+
+
+@pytest.mark.parametrize('size', [1, 4])
+def test_pieces_of_any_size_are_the_same(size: int) -> None:
+    """Layers of three kinds with windows, and the attention that is used. The last piece fills the
+    last slot."""
+    output, cache = read(size, TOKENS, unfilled())
+    assert cache.filled == cache.slots == T
+    reference = dataclasses.replace(MIXED, attention='reference')
+    assert_alone(reference, output.hidden, output.entropy)
+
+
+def test_what_slots_hold_beyond_those_filled_plays_no_part() -> None:
+    """Bit for bit: a cache that is cut back to fewer tokens is one that never had more."""
+    _, longer = read(4, TOKENS[::-1], unfilled())
+    found, _ = read(4, TOKENS[:, :8], longer._replace(filled=jnp.int32(0)))
+    expected, _ = read(4, TOKENS[:, :8], unfilled())
+    tiny.assert_same(found, expected)
+
+
+def test_half_precision_is_as_exact_as_without_a_cache() -> None:
+    single = MODELS['sinusoidal']
+    config = dataclasses.replace(single, dtype='bfloat16')
+    variables = tiny.varied_lam(config)
+    arguments = variables, TOKENS[:1], LENGTH[0]
+    exact, uncached = (whole(c, *arguments).hidden for c in (single, config))
+    cached, _ = in_pieces(config, 6, variables, TOKENS[:1], None, LENGTH[:1])
+    assert cached.dtype == jnp.bfloat16
+    errors = [np.abs(np.asarray(h, np.float32) - exact).mean() for h in (cached, uncached)]
+    assert 0 < errors[0] < 1.1 * errors[1] < 2**-6
+
+
+def test_more_tokens_than_slots_are_refused() -> None:
+    cache = empty(MIXED, LENGTH, T - 1)
+    with pytest.raises(ValueError, match='tokens_BT has 12 tokens; the slots of the cache are 11'):
+        piece.eval_shape(MIXED, unstack(MIXED, tiny.variables(MIXED)), TOKENS, cache)
+
+
+@pytest.mark.parametrize(
+    ('config', 'dtype'),
+    [(MIXED, 'float32'), (tiny.EVERY_OPTION, 'bfloat16')],
+    ids=['mixed', 'every option'],
+)
+def test_layers_come_apart(config: ModelConfig, dtype: str) -> None:
+    """Matrices in the dtype of the computation, norms and lambda as they are; bit for bit."""
+    config = dataclasses.replace(config, dtype=dtype)
+    variables = jax.tree.map(np.asarray, tiny.varied_lam(config))
+    expected = {**variables['params']}
+    stacked = expected.pop('layers')
+    for name in {'embedding', 'head'} & expected.keys():
+        expected[name] = expected[name].astype(dtype)
+    expected['layers'] = {
+        str(i): jax.tree.map(
+            lambda leaf, i=i: leaf[i].astype(dtype if leaf.ndim > 2 else leaf.dtype), stacked
+        )
+        for i in range(config.layers)
+    }
+    tiny.assert_same(unstack(config, variables), {**variables, 'params': expected})
