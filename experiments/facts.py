@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.evaluations import EvalSpec
+from experiments.evaluations import EvalSpec, TextSpec
 from experiments.spec import ImportSpec, RunSpec, Source, identifier
 from nope import data
+from nope.data import DataConfig
 from nope.model import ModelConfig
 
 
@@ -18,13 +19,21 @@ def of_evaluation(spec: EvalSpec) -> dict[str, Any]:
         **_training(run, getattr(spec, 'step', None)),
         'model': describe_model(run.model),
         'position': spec.model.describe_position(),
-        'data': data.describe(run.data),
+        'data': data.describe(_read(spec)),
         'token': 'byte' if run.data.tokenizer == 'bytes' else 'token',
         'split': _split(spec),
         'train_length': run.train_length,
         'seed': run.seed,
         **({'order': run.data_seed} if isinstance(run, RunSpec) and run.searches else {}),
     }
+
+
+def _read(spec: EvalSpec) -> DataConfig:
+    """What windows are cut from; of an evaluation of text, what the model was first trained on."""
+    run = spec.run
+    while isinstance(spec, TextSpec) and run.init is not None:
+        run = run.init
+    return run.data
 
 
 def _split(spec: EvalSpec) -> str | None:
@@ -38,6 +47,8 @@ def describe_scale(run: Source, scale: float | None, neutral: bool) -> dict[str,
     own = '1' if neutral else 'HeadScale, as read'
     if isinstance(run, RunSpec) and run.searches:
         own = _searched(run)
+        if run.init is not None and run.data != run.init.data:
+            own += f', on {data.describe(run.data)}'
     return {
         'scale_value': 1.0 if scale is None and own == '1' else scale,
         'scale': f'{scale:g}' if scale is not None else own,
