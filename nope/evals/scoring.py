@@ -23,8 +23,11 @@ from nope.model import ModelConfig
 from nope.model.cache import Cache
 from nope.model.decoding import read
 
-# Tokens read at a time: this share of the longest sequence, between these bounds.
-PIECE_SHARE, SMALLEST_PIECE, LARGEST_PIECE = 1 / 16, 64, 512
+# Tokens read at a time: this share of the longest sequence, between these bounds. What fills up the
+# last piece is read in vain. Measured with 8 layers of width 512 in float32, pieces of 64, 128, 256
+# and 512 tokens take 0.56, 0.52, 0.47, 0.53 ms of a core a token in 8 rows of 1,024 tokens, and
+# 1.59, 1.04, 0.93, 0.84 ms in 2 rows of 4,096: every piece rearranges all keys once.
+PIECE_SHARE, SMALLEST_PIECE, LARGEST_PIECE = 1 / 8, 64, 512
 
 
 class Score(NamedTuple):

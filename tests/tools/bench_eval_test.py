@@ -20,7 +20,7 @@ from tests.model.decoding.programs import whole
 from tests.tools.loading import load
 
 tool, parts = load('bench_eval'), load('_eval_cases')
-CONFIG = tiny.model(vocab_size=258, position=Rotary())
+CONFIG = tiny.model(layers=1, vocab_size=258, position=Rotary())
 SIZES = parts.Sizes(
     window=16,
     stride=4,
@@ -141,7 +141,7 @@ def test_a_step_reads_matrices_once_and_every_cache(cases: Mapping[str, Any]) ->
     layer = 32 * 8 * (2 * 4 + 2 * 2) + 3 * 32 * 48
     cached = 2 * (12 + 1) * 2 * 8  # keys and values of a row of a layer
     for name, rows in (('greedy_1', 1), ('greedy_2', 2), ('beams_2', 2)):
-        assert cases[name].bytes_per_step == 4 * (2 * (layer + rows * cached) + 258 * 32)
+        assert cases[name].bytes_per_step == 4 * (layer + rows * cached + 258 * 32)
     assert cases['perplexity'].bytes_per_step is None
 
 
