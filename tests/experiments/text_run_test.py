@@ -27,9 +27,7 @@ OPTIONS = (
     '--config.train.steps=4',
     '--config.train.warmup_steps=1',
     "--config.data.mixture=(('retrieval:64', 1.0),)",
-    '--config.evals.alibi_passkey/.times=16.0',
-    '--config.needles.tests=4',
-    '--config.evaluation.batch_tokens=1024',
+    '--config.evaluation.batch_tokens=512',
 )
 
 
@@ -76,7 +74,7 @@ def test_no_sample_is_lost_or_evaluated_twice(killed) -> None:
     (folder,) = workdir.glob('records/passkey-*')
     found = records.load(folder)
     assert before and after[: len(before)] == before
-    assert len(after) == len(set(after)) == found['accuracy'].size * 4 > len(before)
+    assert len(after) == len(set(after)) == found['accuracy'].size * 10 > len(before)
     assert np.all((found['accuracy'] >= 0) & (found['accuracy'] <= 1))
     summary = json.loads((workdir / 'figures' / 'fig8' / 'summary.json').read_text())
     assert summary['runs'].keys() == {'alibi_passkey/seed0'}
