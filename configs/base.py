@@ -53,6 +53,8 @@ def _train(size: str) -> dict:
         'weight_decay': 0.1,
         'decayed': 'all',
         'clip': 1.0,
+        'on_bad': 'stop',
+        'spike': 0.0,
         'tail_share': 0.25,
         'data_seed': 3407,
         'keep': (0.2,),  # shares of the steps whose checkpoint stays: fig7 measures there
@@ -110,6 +112,8 @@ def _search(size: str) -> dict:
         'b2': 0.95,
         'epsilon': 1e-8,
         'clip': 1.0,
+        'on_bad': 'stop',
+        'spike': 0.0,
         'bound': 1.0,
         'straight_through': False,
         'start': 1.0,
@@ -139,6 +143,8 @@ def _finetune(size: str) -> dict:
         'weight_decay': 0.0,
         'decayed': 'all',
         'clip': 1.0,
+        'on_bad': 'stop',
+        'spike': 0.0,
         'data_seed': 42,
     }
 
@@ -166,13 +172,22 @@ def _grid(size: str) -> dict:
 def _compute(size: str) -> dict:
     every = {'quick': 400, 'small': 400, 'paper': 1000}[size]
     paper = size == 'paper'
-    # data * fsdp has to divide the search's 8 sequences; the context axis takes other devices.
-    mesh = {'fsdp': 8, 'context': 2} if paper else {'fsdp': 1, 'context': 1}
+    # Sizes of 0 take the devices that are left. After pre-training data * fsdp has to divide the
+    # search's 8 sequences, which are long: the context axis takes the others. All 0: as `mesh`.
+    mesh, later = (0, 1, 1, 1), (0, 0, 0, 0)
+    if paper:
+        mesh, later = (1, 0, 1, 1), (1, 8, 1, 0)
+    axes = ('data', 'fsdp', 'tensor', 'context')
     return {
-        'mesh': {'data': 0, 'tensor': 1, **mesh},
-        'accumulate': 16 if paper else 1,
+        'mesh': dict(zip(axes, mesh, strict=True)),
+        'later_mesh': dict(zip(axes, later, strict=True)),
+        'accumulate': 0 if paper else 1,
+        'shard_sequences': 4,
         'checkpoint_every': every,
         'log_every': 10,
         'keep': 2,
         'threads': 8 if paper else 1,
+        'slow_step': 5.0,
+        'hang_seconds': 600.0,
+        'profile': 0,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import logging
@@ -11,22 +12,19 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from experiments import facts, measures
-from experiments.evaluations import EvalSpec, TextSpec, eval_slug
+from experiments.evaluations import EvalSpec, eval_slug
 from experiments.spec import ExportSpec, GridSpec, ImportSpec, RunSpec, Source, Windows, identity
 from experiments.workspace import Workspace, check_claim, claim
-from nope import data, interop, progress, records, sharding
+from nope import data, interop, processes, progress, records, sharding
 from nope.checkpoint import Checkpoints
 from nope.files import exclusive, read_json, write_json
 from nope.identity import first_difference
 from nope.interop import CheckpointFileError
-from nope.model.lam import neutral
-from nope.records import Records
 from nope.state import Variables, abstract_variables, fresh_variables, lam_of, with_lam
-from nope.train import Compute, Interrupted, check_divisible, train
+from nope.train import Compute, Interrupted, check_mesh, train
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +49,12 @@ class Lab:
 
     @functools.cached_property
     def mesh(self) -> jax.sharding.Mesh:
-        return sharding.make_mesh(self._compute.mesh)
+        """Of all that comes after pre-training."""
+        return sharding.make_mesh(self._compute.later_mesh or self._compute.mesh)
+
+    def mesh_of(self, spec: RunSpec) -> jax.sharding.Mesh:
+        """The mesh that a run is trained on."""
+        return self.mesh if spec.init else sharding.make_mesh(self._compute.mesh)
 
     # Runs
 
@@ -60,9 +63,12 @@ class Lab:
         if isinstance(spec, ImportSpec):
             return True
         folder = self.workspace.run(spec.slug())
-        if folder.exists():
+
+        def look() -> bool:
             check_claim(folder, identity(spec))
-        return read_json(folder / 'done.json') is not None
+            return read_json(folder / 'done.json') is not None
+
+        return processes.from_first(look)
 
     def ensure_run(self, spec: Source) -> pathlib.Path:
         """The run's folder, trained first where it is not; what it needs is made before it. Of an
@@ -73,15 +79,13 @@ class Lab:
         if self.finished(spec):
             return folder
         start = self._start(spec)
-        with exclusive(folder / '.lock'):
+        with first_alone(folder / '.lock'):
             if not self.finished(spec):
-                claim(folder, identity(spec))
+                processes.from_first(lambda: claim(folder, identity(spec)))
                 began = time.monotonic()
                 self._train(spec, start, folder)
-                write_json(
-                    folder / 'done.json',
-                    {'steps': spec.train.steps, 'seconds': round(time.monotonic() - began, 1)},
-                )
+                done = {'steps': spec.train.steps, 'seconds': round(time.monotonic() - began, 1)}
+                processes.from_first(lambda: write_json(folder / 'done.json', done))
         return folder
 
     def _start(self, spec: RunSpec) -> Callable[[], Variables]:
@@ -90,7 +94,8 @@ class Lab:
             self.ensure_run(spec.init)
         coefficient: float | None
         if isinstance(spec.lam_start, GridSpec):
-            coefficient = self.ensure_records(spec.lam_start).attributes['best_scale_window']
+            coefficient = self.best_scale(spec.lam_start)
+            assert coefficient is not None
             bound = spec.train.optimizer.bound
             if bound is not None and coefficient < bound:
                 log.warning(
@@ -104,14 +109,12 @@ class Lab:
 
         def initial() -> Variables:
             if spec.init is None:
-                variables = fresh_variables(spec.model, self.mesh, spec.seed)
+                variables = fresh_variables(spec.model, self.mesh_of(spec), spec.seed)
             else:
                 variables = self.variables(spec.init)
             if coefficient is None:
                 return variables
-            neutral_LN = neutral(spec.model.lam, spec.model.layers, spec.model.heads)
-            lam_LN = jnp.full_like(neutral_LN, coefficient)
-            return with_lam(variables, jax.device_put(lam_LN, lam_of(variables).sharding))
+            return uniform(variables, coefficient)
 
         return initial
 
@@ -120,7 +123,7 @@ class Lab:
             spec.model,
             spec.train,
             compute_for(spec, self._compute),
-            mesh=self.mesh,
+            mesh=self.mesh_of(spec),
             initial=initial,
             batches=functools.partial(self._batches, spec),
             folder=folder,
@@ -159,6 +162,7 @@ class Lab:
 
     def _batches(self, spec: RunSpec, consumed: int) -> Iterator[np.ndarray]:
         """This process's blocks [B', T + 1] from batch `consumed` on."""
+        mesh, compute = self.mesh_of(spec), compute_for(spec, self._compute)
         return data.training_batches(
             spec.data,
             length=spec.train.block,
@@ -166,14 +170,16 @@ class Lab:
             seed=spec.data_seed,
             start=consumed,
             cache=self.workspace.data,
-            host=jax.process_index(),
-            hosts=jax.process_count(),
+            rows=sharding.rows_here(
+                mesh, compute.micro_batches(spec.train.batch_size, mesh), spec.train.batch_size
+            ),
             threads=self._compute.threads,
         )
 
     def check_training_data(self, spec: RunSpec) -> None:
         """Raises what training would raise about its data, its batch and the mesh."""
-        check_divisible(spec.train, compute_for(spec, self._compute), self.mesh)
+        compute = compute_for(spec, self._compute)
+        check_mesh(spec.model, spec.train, compute, self.mesh_of(spec))
         next(self._batches(spec, 0))
 
     def blocks(self, run: Source, windows: Windows) -> tuple[np.ndarray, dict[str, Any]]:
@@ -233,48 +239,46 @@ class Lab:
 
     def measured(self, spec: EvalSpec) -> bool:
         folder = self.workspace.records(eval_slug(spec))
-        if folder.exists():
+
+        def look() -> bool:
             check_claim(folder, identity(spec))
-        return (folder / 'records.json').exists()
+            return (folder / 'records.json').exists()
+
+        return processes.from_first(look)
 
     def check_evaluation(self, spec: EvalSpec) -> None:
         """Raises what the evaluation would raise about the text and the files it reads."""
-        if isinstance(spec, TextSpec) and jax.process_count() > 1:
-            raise ValueError(
-                f'{spec.kind}: evaluations of text run in one process; there are '
-                f'{jax.process_count()}'
-            )
         measures.check(self, spec)
 
-    def ensure_records(self, spec: EvalSpec) -> Records:
-        """The evaluation's records, measured first where they are missing."""
+    def ensure_records(self, spec: EvalSpec) -> pathlib.Path:
+        """The folder of the evaluation's records, measured first where they are missing."""
         folder = self.workspace.records(eval_slug(spec))
         if not self.measured(spec):
             self.ensure_run(spec.run)
             measure = measures.measurement(self, spec)
-            with exclusive(folder / '.lock'):
+            with first_alone(folder / '.lock'):
                 if not self.measured(spec):
-                    claim(folder, identity(spec))
+                    processes.from_first(lambda: claim(folder, identity(spec)))
                     log.info('measuring %s', folder.name)
                     found, more = measure(folder)
                     attributes = {**facts.of_evaluation(spec), **found.attributes, **more}
-                    records.save(dataclasses.replace(found, attributes=attributes), folder)
-        return records.load(folder)
+                    found = dataclasses.replace(found, attributes=attributes)
+                    processes.from_first(lambda: records.save(found, folder))
+        return folder
 
     def best_scale(self, scale: float | GridSpec | None) -> float | None:
         """The number that a uniform scale stands for; a grid is measured first."""
-        if isinstance(scale, GridSpec):
-            return self.ensure_records(scale).attributes['best_scale_window']
-        return scale
+        if not isinstance(scale, GridSpec):
+            return scale
+        folder = self.ensure_records(scale)
+        return processes.from_first(lambda: records.load(folder).attributes['best_scale_window'])
 
     def scaled(self, run: Source, step: int | None, scale: float | None) -> Variables:
         """The run's variables, with a uniform scale in place of its lambda if given."""
         variables = self.variables(run, step)
         if scale is None:
             return variables
-        lam_LN = lam_of(variables)
-        uniform = jax.device_put(jnp.full_like(lam_LN, scale), lam_LN.sharding)
-        return with_lam(variables, uniform)
+        return uniform(variables, scale)
 
     def bar(self, title: str) -> Callable[[Iterable], Iterable]:
         """A progress bar that ends where the command is asked to stop."""
@@ -286,6 +290,20 @@ class Lab:
                 yield item
 
         return watched
+
+
+@contextlib.contextmanager
+def first_alone(path: pathlib.Path) -> Iterator[None]:
+    """Holds the lock file in the first process, for all of them."""
+    with exclusive(path) if processes.is_first() else contextlib.nullcontext():
+        yield
+
+
+def uniform(variables: Variables, coefficient: float) -> Variables:
+    """`variables` with the same lambda coefficient in every head."""
+    lam_LN = lam_of(variables)
+    same_LN = np.full(lam_LN.shape, coefficient, lam_LN.dtype)
+    return with_lam(variables, sharding.put(same_LN, lam_LN.sharding))
 
 
 def compute_for(spec: RunSpec, compute: Compute) -> Compute:

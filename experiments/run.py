@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-import jax
 from absl import app, flags
 from ml_collections import config_flags
 
@@ -32,19 +31,29 @@ from experiments.evaluations import eval_slug
 from experiments.lab import Lab
 from experiments.plan import Plan, make_plan
 from experiments.workspace import Workspace, check_claim, claim
+from nope import processes
 from nope.checkpoint import CheckpointError
 from nope.identity import execution_fields
 from nope.interop import CheckpointFileError
 from nope.model import ModelConfig
-from nope.train import Interrupted, TrainingDiverged
+from nope.reporting import TrainingDiverged
+from nope.train import Interrupted
 
 CONFIG = config_flags.DEFINE_config_file('config', None, 'Config file, as FILE.py:SIZE.')
 WORKDIR = flags.DEFINE_string(
     'workdir', None, 'Folder for runs, records and figures.', required=True
 )
+DISTRIBUTED = flags.DEFINE_enum(
+    'distributed',
+    processes.AUTO,
+    [processes.AUTO, processes.ON, processes.OFF],
+    'Whether other processes belong to this command: as the environment says, or as JAX finds out.',
+)
 flags.mark_flag_as_required('config')
 
+FAR_ERRORS = (processes.MissingProcessError, processes.OtherProcessError)
 STOPPED = 128 + signal.SIGTERM
+BAD_INPUT = 2
 # Fields that say where files lie; what is in them counts.
 PLACES = {'longbench': ('folder',), 'harness': ('files', 'include')}
 
@@ -57,41 +66,55 @@ def main(argv: Sequence[str]) -> int:
             f'stray arguments {argv[1:]}; options are --config, --workdir and --config.FIELD=VALUE'
         )
     quiet_logging()
-    stop = StopRequest()
     try:
+        processes.start(DISTRIBUTED.value)
+        should_stop = processes.StopTogether(StopRequest().requested)
         experiment = build(CONFIG.value)
         workspace = Workspace(pathlib.Path(WORKDIR.value))
+        workspace.check_shared()
         figure, config = workspace.figure(experiment.name), scientific(CONFIG.value.to_dict())
-        check_claim(figure, config)
-        lab = Lab(workspace, experiment.compute, experiment.batch_tokens, stop.requested)
+        processes.from_first(lambda: check_claim(figure, config))
+        lab = Lab(workspace, experiment.compute, experiment.batch_tokens, should_stop)
         unwritten = [e.run for e in experiment.exports if not lab.exported(e)]
         plan = make_plan(lab, [*experiment.evals.values(), *unwritten])
         log.info('%s', plan.describe())
         prepare(lab, plan)
-        claim(figure, config)  # only now: what cannot be made takes no name
-    except (ValueError, OSError, ImportError, CheckpointError) as error:
+        # Only now: what cannot be made takes no name.
+        processes.from_first(lambda: claim(figure, config))
+    except (ValueError, OSError, ImportError, CheckpointError, *FAR_ERRORS) as error:
         return _bad_input(error)
     try:
         make_records(lab, experiment)
         sources = {n: workspace.records(eval_slug(spec)) for n, spec in experiment.evals.items()}
-        draw.write_inputs(figure, experiment.name, experiment.figure, sources)
-        print(draw.draw(figure))
+        if processes.is_first():
+            draw.write_inputs(figure, experiment.name, experiment.figure, sources)
+            print(draw.draw(figure))
         write_exports(lab, experiment)
+        processes.meet('the end of the command')
     except Interrupted as error:
         print(f'{error}. The same command goes on from here.', file=sys.stderr)
         return STOPPED
-    except (TrainingDiverged, CheckpointError, CheckpointFileError, ValueError, OSError) as error:
+    except (
+        *(TrainingDiverged, CheckpointError, CheckpointFileError, ValueError, OSError),
+        *FAR_ERRORS,
+    ) as error:
         print(f'error: {error}', file=sys.stderr)
         return 1
     return 0
 
 
 def prepare(lab: Lab, plan: Plan) -> None:
-    """Reads what every missing piece needs, so that bad input ends the command here."""
-    for run in plan.runs:
-        lab.check_training_data(run)
-    for spec in plan.evals:
-        lab.check_evaluation(spec)
+    """Reads what every missing piece needs, so that bad input ends the command here. The first
+    process does it before the others, which then find texts tokenised."""
+
+    def read() -> None:
+        for run in plan.runs:
+            lab.check_training_data(run)
+        for spec in plan.evals:
+            lab.check_evaluation(spec)
+
+    processes.from_first(read)
+    processes.together(read, 'reading the data')
 
 
 def make_records(lab: Lab, experiment: Experiment) -> None:
@@ -103,7 +126,7 @@ def make_records(lab: Lab, experiment: Experiment) -> None:
 def write_exports(lab: Lab, experiment: Experiment) -> None:
     """Models for other libraries, by one process only: it has to have the whole of them."""
     for export in experiment.exports:
-        if jax.process_count() > 1:
+        if processes.count() > 1:
             log.info('%s: write it with tools/export_hf.py on one machine', export.slug())
         else:
             print(lab.ensure_export(export))
@@ -165,7 +188,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
 
 def _bad_input(error: object) -> int:
     print(f'error: {error}', file=sys.stderr)
-    return 2
+    return BAD_INPUT
 
 
 if __name__ == '__main__':

@@ -17,6 +17,7 @@ from nope.positions import Position, Rotary, from_section
 from nope.sharding import MeshConfig
 from nope.train import Compute
 
+DEFAULT_SOURCE = 'stdlib'  # what `data.source` is where nobody chose it
 # Of the model's fields that a config may leave out.
 MODEL_DEFAULTS: dict[str, Any] = {
     f.name: f.default
@@ -65,7 +66,14 @@ def optimizer(section: dict[str, Any], **more: Any) -> OptimizerConfig:
 
 
 def data_config(section: dict[str, Any]) -> DataConfig:
-    mixture = section['mixture'] or ((section['source'], 1.0),)
+    """ValueError where the section has both a source and a mixture, which would hide it."""
+    mixture, source = section['mixture'], section['source']
+    if mixture and source != DEFAULT_SOURCE:
+        raise ValueError(
+            f'data.source is {source!r}, but data.mixture = {mixture} takes its place; give '
+            'data.mixture=() with it, or put it into the mixture'
+        )
+    mixture = mixture or ((source, 1.0),)
     sources = tuple(_source(spec, section['field'], float(weight)) for spec, weight in mixture)
     return DataConfig(
         sources=sources, tokenizer=section['tokenizer'], eval_source=section['eval_source']
@@ -91,11 +99,11 @@ def grid(section: dict[str, Any]) -> Grid:
 
 
 def compute(section: dict[str, Any]) -> Compute:
-    return Compute(mesh=MeshConfig(**section['mesh']), **_without(section, 'mesh'))
-
-
-def _without(mapping: dict[str, Any], key: str) -> dict[str, Any]:
-    return {k: v for k, v in mapping.items() if k != key}
+    """All sizes of `later_mesh` 0: it is `mesh`."""
+    meshes = {name: MeshConfig(**section[name]) for name in ('mesh', 'later_mesh')}
+    if not any(section['later_mesh'].values()):
+        meshes['later_mesh'] = meshes['mesh']
+    return Compute(**(section | meshes))
 
 
 def merge(section: dict[str, Any], changes: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import os
 import pathlib
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from nope import processes
 from nope.files import read_json, write_json
 from nope.identity import first_difference
 
@@ -29,6 +31,22 @@ class Workspace:
             raise ValueError(f'--workdir={root} cannot be made: {error}') from error
         if not os.access(self.root, os.W_OK):
             raise ValueError(f'--workdir={root} cannot be written to')
+
+    def check_shared(self) -> None:
+        """ValueError unless all processes of the command see this folder."""
+        name = processes.from_first(self._leave_mark)
+        seen = processes.exchange((self.root / name).exists())
+        processes.from_first(lambda: (self.root / name).unlink())
+        if not all(seen):
+            raise ValueError(
+                f'--workdir={self.root}: process {seen.index(False)} does not see what the first '
+                'process wrote there; all of them need one folder, on a file system they share'
+            )
+
+    def _leave_mark(self) -> str:
+        name = f'.seen-by-all-{uuid.uuid4().hex}'
+        (self.root / name).touch()
+        return name
 
     def run(self, slug: str) -> pathlib.Path:
         return self.root / 'runs' / slug

@@ -1,20 +1,24 @@
 """Orbax checkpoints: what is saved, that it is whole, and getting it back.
 
 A checkpoint has separate items: `params`, `lam`, `opt_state`, and three JSON documents:
-`data` (examples consumed), `config` (what the run is) and `checksums`. Orbax notices an
-interrupted save; it does not notice bytes that change afterwards. The checksums do.
+`data` (examples consumed), `config` (what the run is) and `checksums`, of every array, of the
+other two documents and of itself. Orbax notices an interrupted save; it does not notice bytes that
+change afterwards. The checksums do.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import logging
 import pathlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import (
     AnyPreservationPolicy,
@@ -22,17 +26,23 @@ from orbax.checkpoint.checkpoint_managers import (
     LatestN,
 )
 
-from nope.identity import first_difference
+from nope import processes, sharding
+from nope.identity import digest, first_difference
 from nope.state import COLLECTIONS, TrainState, Variables
 
 log = logging.getLogger(__name__)
 
 ARRAY_ITEMS = (*COLLECTIONS, 'opt_state')
 JSON_ITEMS = ('data', 'config', 'checksums')
+SEAL = 'of_these'
 
 
 class CheckpointError(RuntimeError):
     """A checkpoint that is damaged, or that belongs to something else."""
+
+
+class UnwritableError(CheckpointError):
+    """A checkpoint could not be written; those before it are as they were."""
 
 
 class OtherRunError(CheckpointError):
@@ -69,25 +79,46 @@ class Checkpoints:
     def __enter__(self) -> Checkpoints:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._manager.wait_until_finished()
-        self._manager.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Waits for what is being saved. UnwritableError where that fails, unless another error
+        is on its way."""
+        try:
+            self.wait()
+        except UnwritableError:
+            if kind is None:
+                raise
+            log.exception('while another error ended the run')
+        finally:
+            with contextlib.suppress(Exception):  # raises what waiting has raised already
+                self._manager.close()
+
+    def wait(self) -> None:
+        """Until what is being saved is on disk. UnwritableError where it cannot be."""
+        with self._writing('the last one'):
+            self._manager.wait_until_finished()
 
     def steps(self) -> list[int]:
         """Steps with a committed checkpoint, oldest first."""
-        return sorted(self._manager.all_steps())
+        return processes.from_first(lambda: sorted(map(int, self._manager.all_steps())))
 
     def save(self, state: TrainState, data: Mapping[str, Any]) -> None:
-        """Starts saving `state` and the data position; returns before it is on disk."""
+        """Starts saving `state` and the data position; returns before it is on disk.
+
+        UnwritableError where it, or the save before it, cannot be written.
+        """
         step = int(state.step)
         if step in self._manager.all_steps():
             return
         arrays = _items(state)
         items: dict[str, Any] = {k: ocp.args.StandardSave(v) for k, v in arrays.items()}
-        items['data'] = ocp.args.JsonSave(dict(data))
-        items['config'] = ocp.args.JsonSave(self._config)
-        items['checksums'] = ocp.args.JsonSave({k: checksums(v) for k, v in arrays.items()})
-        self._manager.save(step, args=ocp.args.Composite(**items))
+        documents = {'data': dict(data), 'config': self._config}
+        documents['checksums'] = _sealed(
+            {k: checksums(v) for k, v in arrays.items()}
+            | {k: digest(document) for k, document in documents.items()}
+        )
+        items |= {k: ocp.args.JsonSave(document) for k, document in documents.items()}
+        with self._writing(f'that of step {step}'):
+            self._manager.save(step, args=ocp.args.Composite(**items))
 
     def restore(self, target: TrainState) -> tuple[TrainState, dict[str, Any]] | None:
         """The newest whole checkpoint, onto the shardings of `target`, with its data position.
@@ -99,16 +130,16 @@ class Checkpoints:
         steps = self.steps()
         for step in reversed(steps):
             try:
-                self._check_config(step)
-                arrays = self._restore_arrays(step, _items(target))
-                data = self._json(step, 'data')
+                arrays, data = processes.together(
+                    functools.partial(self._read, step, _items(target)), 'restoring'
+                )
             except OtherRunError:
                 raise
             except Exception as error:  # whatever the damage raises: report it, go one back
                 self._set_aside(step, error)
                 continue
             variables = {name: arrays[name] for name in COLLECTIONS}
-            restored_step = jax.device_put(jnp.asarray(step, jnp.int32), target.step.sharding)
+            restored_step = sharding.put(np.asarray(step, np.int32), target.step.sharding)
             return TrainState(restored_step, variables, arrays['opt_state']), data
         if steps:
             raise CheckpointError(
@@ -127,8 +158,7 @@ class Checkpoints:
             )
         chosen = steps[-1] if step is None else step
         try:
-            self._check_config(chosen)
-            return self._restore_arrays(chosen, target)
+            return self._read(chosen, target)[0]
         except CheckpointError:
             raise
         except Exception as error:
@@ -136,38 +166,71 @@ class Checkpoints:
                 f'checkpoint of step {chosen} in {self.folder} cannot be read: {error}'
             ) from error
 
-    def _restore_arrays(self, step: int, targets: Mapping[str, Any]) -> dict[str, Any]:
+    def _read(self, step: int, targets: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The items of `targets` and the data position, each as it was saved."""
+        found = self._documents(step)
+        different = first_difference(self._config, found['config'])
+        if different:
+            raise OtherRunError(
+                f'the checkpoint of step {step} in {self.folder} is of another run: {different}'
+            )
         args = {name: ocp.args.StandardRestore(tree) for name, tree in targets.items()}
         restored = self._manager.restore(step, args=ocp.args.Composite(**args))
-        expected = self._json(step, 'checksums')
         for name in targets:
-            found = checksums(restored[name])
-            wrong = sorted(k for k in found if expected[name].get(k) != found[k])
+            expected, sums = found['checksums'][name], checksums(restored[name])
+            wrong = sorted(k for k in sums if expected.get(k) != sums[k])
             if wrong:
                 raise CheckpointError(
                     f'checkpoint of step {step} in {self.folder}: {name} differs from what was '
                     f'saved in {", ".join(wrong[:3])}{" ..." if len(wrong) > 3 else ""}'
                 )
-        return {name: restored[name] for name in targets}
+        return {name: restored[name] for name in targets}, found['data']
 
-    def _json(self, step: int, item: str) -> dict[str, Any]:
-        args = ocp.args.Composite(**{item: ocp.args.JsonRestore()})
-        return self._manager.restore(step, args=args)[item]
-
-    def _check_config(self, step: int) -> None:
-        different = first_difference(self._config, self._json(step, 'config'))
-        if different:
-            raise OtherRunError(
-                f'the checkpoint of step {step} in {self.folder} is of another run: {different}'
+    def _documents(self, step: int) -> dict[str, dict[str, Any]]:
+        """The JSON documents of a checkpoint, as they were saved."""
+        args = {name: ocp.args.JsonRestore() for name in JSON_ITEMS}
+        found = self._manager.restore(step, args=ocp.args.Composite(**args))
+        sums = found['checksums']
+        wrong = [name for name in ('data', 'config') if sums.get(name) != digest(found[name])]
+        if sums != _sealed({k: v for k, v in sums.items() if k != SEAL}):
+            wrong.append('checksums')
+        if wrong:
+            raise CheckpointError(
+                f'checkpoint of step {step} in {self.folder}: the documents {", ".join(wrong)} '
+                'differ from what was saved'
             )
+        return {name: found[name] for name in JSON_ITEMS}
+
+    @contextlib.contextmanager
+    def _writing(self, which: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # Orbax's, TensorStore's or the system's
+            raise UnwritableError(
+                f'a checkpoint, {which} or the one before it, could not be written to '
+                f'{self.folder}: {error}. Those of steps {self._kept()} are as they were'
+            ) from error
+
+    def _kept(self) -> list[int]:
+        """Committed steps as the folder has them: after an error nothing else is asked."""
+        names = [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
+        return sorted(int(name) for name in names if name.isdigit())
 
     def _set_aside(self, step: int, error: Exception) -> None:
         aside = self.folder.parent / 'damaged'
-        aside.mkdir(exist_ok=True)
         log.warning('checkpoint of step %d is damaged and set aside in %s: %s', step, aside, error)
+        processes.from_first(lambda: self._move(step, aside))
+        self._manager.reload()
+
+    def _move(self, step: int, aside: pathlib.Path) -> None:
+        aside.mkdir(exist_ok=True)
         shutil.rmtree(aside / str(step), ignore_errors=True)
         shutil.move(self.folder / str(step), aside / str(step))
-        self._manager.reload()
+
+
+def _sealed(sums: dict[str, Any]) -> dict[str, Any]:
+    """Checksums with one of their own."""
+    return sums | {SEAL: digest(sums)}
 
 
 def checksums(tree: Any) -> dict[str, int]:

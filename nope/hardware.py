@@ -1,37 +1,57 @@
-"""Peak matrix-product rate of the device at hand, the denominator of MFU."""
+"""What devices can do: data sheets, and the peak rate that MFU is a share of."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import time
 
 import jax
 import jax.numpy as jnp
 
-# Dense peak FLOP/s per device for bfloat16 inputs, by a part of `device_kind`.
-_BF16_PEAKS = {
-    'H200': 989e12,
-    'H100': 989e12,
-    'A100': 312e12,
-    'TPU v4': 275e12,
-    'TPU v5 lite': 197e12,
-    'TPU v5e': 197e12,
-    'TPU v5p': 459e12,
-    'TPU v5': 459e12,
-    'TPU v6': 918e12,
-    'TPU7x': 2307e12,
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """A device's data sheet.
+
+    flops: dense, per second, for bfloat16 inputs. memory: bytes. bandwidth: of that memory, bytes
+    per second. links: bytes per second that it can receive from its neighbours, all links together
+    (between GPUs of one machine; `network` is what each has between machines).
+    """
+
+    flops: float
+    memory: float
+    bandwidth: float
+    links: float
+    network: float = 0.0
+
+
+# By a part of `device_kind`; of two that fit, the first.
+DEVICES = {
+    'H200': Device(989e12, 141e9, 4.8e12, 450e9, 50e9),
+    'H100': Device(989e12, 80e9, 3.35e12, 450e9, 50e9),
+    'A100': Device(312e12, 80e9, 2.04e12, 300e9, 25e9),
+    'TPU v4': Device(275e12, 32 * 2**30, 1.23e12, 270e9),
+    'TPU v5 lite': Device(197e12, 16 * 2**30, 0.82e12, 180e9),
+    'TPU v5e': Device(197e12, 16 * 2**30, 0.82e12, 180e9),
+    'TPU v5': Device(459e12, 95 * 2**30, 2.77e12, 540e9),
+    'TPU v6': Device(918e12, 32 * 2**30, 1.64e12, 360e9),
+    'TPU7x': Device(2307e12, 192 * 2**30, 7.37e12, 600e9),
 }
+
+
+def known(kind: str) -> Device | None:
+    """The data sheet of a `device_kind`, where there is one."""
+    matching = (found for name, found in DEVICES.items() if name.lower() in kind.lower())
+    return next(matching, None)
 
 
 @functools.cache
 def peak_flops() -> float:
     """FLOP/s per device: the data sheet's where it is known, else measured in half a second
     (float32, the largest of a few products)."""
-    kind = jax.local_devices()[0].device_kind
-    for name, peak in _BF16_PEAKS.items():
-        if name.lower() in kind.lower():
-            return peak
-    return measured_matmul_flops() / jax.local_device_count()
+    device = known(jax.local_devices()[0].device_kind)
+    return measured_matmul_flops() / jax.local_device_count() if device is None else device.flops
 
 
 def measured_matmul_flops(size: int = 1536, repeats: int = 5) -> float:

@@ -11,10 +11,13 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from nope.guard import guarded
+from nope.identity import added_later
 from nope.state import COLLECTIONS, Variables
 
 SCHEDULES = ('cosine', 'linear_tail')
 DECAYED = ('all', 'matrices')
+STOP, SKIP = 'stop', 'skip'
 
 Schedule = Callable[[Any], jax.Array]
 
@@ -30,6 +33,9 @@ class OptimizerConfig:
     bound: smallest lambda coefficient, or None; only where lam trains.
     straight_through: clamp lambda in the forward pass instead of projecting it after the
         update: the gradient passes the clamp unchanged and the trained copy is free.
+    on_bad: what a bad step does: 'stop' the run, or 'skip' its update (`nope.guard`).
+    spike: besides what is not finite, a loss so many standard deviations above its running mean
+        is bad; 0 for none.
     """
 
     learning_rate: float
@@ -47,12 +53,15 @@ class OptimizerConfig:
     clip: float = 1.0
     bound: float | None = None
     straight_through: bool = False
+    on_bad: str = added_later(STOP)
+    spike: float = added_later(0.0)
 
     def __post_init__(self) -> None:
         for name, value, accepted in (
             ('trains', self.trains, COLLECTIONS),
             ('schedule', self.schedule, SCHEDULES),
             ('decayed', self.decayed, DECAYED),
+            ('on_bad', self.on_bad, (STOP, SKIP)),
         ):
             if value not in accepted:
                 raise ValueError(f'optimizer.{name} is {value!r}; accepted: {", ".join(accepted)}')
@@ -62,8 +71,9 @@ class OptimizerConfig:
         for name in ('b1', 'b2', 'end_share', 'tail_share'):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f'{name} is {getattr(self, name)}; accepted is 0 to 1')
-        if not 0 <= self.weight_decay < math.inf:
-            raise ValueError(f'weight_decay is {self.weight_decay}; it must be finite, 0 or more')
+        for name in ('weight_decay', 'spike'):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f'{name} is {getattr(self, name)}; it must be finite, 0 or more')
         if not 0 <= self.warmup_steps < max(self.decay_steps, 1):
             raise ValueError(
                 f'warmup_steps is {self.warmup_steps}; accepted is 0 to {self.decay_steps - 1}, '
@@ -76,6 +86,11 @@ class OptimizerConfig:
             )
         if self.straight_through and self.bound is None:
             raise ValueError('optimizer.straight_through is True, which needs a bound to clamp at')
+
+    @property
+    def guarded(self) -> bool:
+        """Whether its state follows the loss (a run that stops at what is not finite needs not)."""
+        return self.on_bad == SKIP or self.spike > 0
 
 
 def learning_rate(config: OptimizerConfig) -> Schedule:
@@ -104,8 +119,9 @@ def learning_rate(config: OptimizerConfig) -> Schedule:
 def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
     """Optimizer over {'params', 'lam'}: one collection trains, the other is set to zero.
 
-    The frozen collection's gradients are touched by nothing (the clipping norm is taken
-    inside the partition), so under jit they are never computed, and it has no moments.
+    The frozen collection's gradients are touched by nothing (the clipping norm is taken inside the
+    partition), so under jit they are never computed, and it has no moments. Where the config is
+    `guarded`, updating takes `loss` and `grad_norm` too.
     """
     decay_mask = _matrices if config.decayed == 'matrices' else None
     links = [
@@ -122,10 +138,11 @@ def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
     if config.bound is not None and not config.straight_through:
         links.append(keep_at_least(config.bound))
     frozen = {'params': 'lam', 'lam': 'params'}[config.trains]
-    return optax.multi_transform(
+    transform = optax.multi_transform(
         {config.trains: optax.chain(*links), frozen: optax.set_to_zero()},
         {name: name for name in COLLECTIONS},
     )
+    return guarded(transform, config.spike) if config.guarded else transform
 
 
 def apply_updates(variables: Variables, updates: Variables, trains: str) -> Variables:

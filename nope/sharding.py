@@ -11,6 +11,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import numpy as np
+from jax.experimental import mesh_utils, multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 AXES = ('data', 'fsdp', 'tensor', 'context')
@@ -43,7 +44,7 @@ GENERATION_RULES = tuple(
 
 @dataclasses.dataclass(frozen=True)
 class MeshConfig:
-    """Devices along each axis; `data = 0` takes all that the others leave."""
+    """Devices along each axis; the one that is 0 takes all that the others leave."""
 
     data: int = 0
     fsdp: int = 1
@@ -52,22 +53,41 @@ class MeshConfig:
 
     def sizes(self, devices: int) -> tuple[int, ...]:
         """The mesh's shape over `devices` devices; ValueError where it does not fit."""
-        rest = self.fsdp * self.tensor * self.context
-        if min(self.fsdp, self.tensor, self.context) < 1 or self.data < 0:
-            raise ValueError(f'compute.mesh is {self}; sizes must be at least 1 (data: 0 or more)')
-        data = self.data or devices // rest
-        if data * rest != devices:
+        asked = (self.data, self.fsdp, self.tensor, self.context)
+        if min(asked) < 0 or asked.count(0) > 1:
             raise ValueError(
-                f'compute.mesh {self} takes {max(data, 1) * rest} devices; there are {devices}'
+                f'compute.mesh is {self}; sizes must be at least 1, and one of them may be 0 for '
+                'all devices that are left'
             )
-        return (data, self.fsdp, self.tensor, self.context)
+        known = math.prod(size for size in asked if size)
+        sizes = tuple(size or devices // known for size in asked)
+        if math.prod(sizes) != devices:
+            raise ValueError(
+                f'compute.mesh {self} takes {max(math.prod(sizes), known)} devices; '
+                f'there are {devices}'
+            )
+        return sizes
 
 
 def make_mesh(config: MeshConfig, devices: list[jax.Device] | None = None) -> Mesh:
-    """A mesh over `devices` (default: all) whose axes GSPMD is free to use."""
+    """A mesh over `devices` (default: all) whose axes GSPMD is free to use.
+
+    Of several TPU slices, which a slower network joins, each holds a part of the data axis and
+    all of the others. ValueError where the sizes do not fit the devices or the slices.
+    """
     devices = jax.devices() if devices is None else devices
     sizes = config.sizes(len(devices))
-    return jax.make_mesh(sizes, AXES, axis_types=(AxisType.Auto,) * len(AXES), devices=devices)
+    slices = len({getattr(device, 'slice_index', 0) for device in devices})
+    auto = (AxisType.Auto,) * len(AXES)
+    if slices == 1:
+        return jax.make_mesh(sizes, AXES, axis_types=auto, devices=devices)
+    if sizes[0] % slices:
+        raise ValueError(
+            f'compute.mesh.data is {sizes[0]} over {slices} slices; it must be a multiple of them'
+        )
+    inside = (sizes[0] // slices, *sizes[1:])
+    placed = mesh_utils.create_hybrid_device_mesh(inside, (slices, 1, 1, 1), devices)
+    return Mesh(placed, AXES, axis_types=auto)
 
 
 @contextlib.contextmanager
@@ -117,9 +137,54 @@ def replicated(mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, PartitionSpec())
 
 
-def place(sharding: NamedSharding, local: np.ndarray) -> jax.Array:
-    """A global array from this process's rows."""
-    return jax.make_array_from_process_local_data(sharding, local)
+def rows_here(mesh: Mesh, accumulate: int, batch_size: int) -> np.ndarray:
+    """Numbers of a batch's examples that this process's devices take, in the order in which
+    `place_micro_batches` wants them: all of them, where this process takes part in every one."""
+    examples = np.arange(batch_size).reshape(accumulate, -1)
+    return examples[:, _columns_here(mesh, examples.shape)].ravel()
+
+
+def place_micro_batches(mesh: Mesh, accumulate: int, batch_size: int, local: Any) -> jax.Array:
+    """Blocks [A, B / A, T + 1] on all devices, of which `local` [rows, T + 1] are the examples
+    `rows_here`."""
+    sharding, size = micro_batches(mesh), local.shape[-1]
+    local = local.reshape(accumulate, -1, size)
+    if sharding.is_fully_addressable:
+        return jax.device_put(local, sharding)
+    shape = (accumulate, batch_size // accumulate)
+    where = np.cumsum(_columns_here(mesh, shape)) - 1
+
+    def part(index: Any) -> np.ndarray:
+        return local[index[0], where[index[1]]]
+
+    return jax.make_array_from_callback((*shape, size), sharding, part)
+
+
+def _columns_here(mesh: Mesh, shape: tuple[int, int]) -> np.ndarray:
+    """Of the rows of micro-batches [A, B / A], which lie on a device of this process: bool."""
+    here = np.zeros(shape[1], bool)
+    for index in micro_batches(mesh).addressable_devices_indices_map(shape).values():
+        assert index is not None
+        here[index[1]] = True
+    return here
+
+
+def put(array: np.ndarray, sharding: jax.sharding.Sharding) -> jax.Array:
+    """An array that every process has, on the devices of all."""
+    if sharding.is_fully_addressable:
+        return jax.device_put(array, sharding)
+    return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+
+
+def fetch(tree: Any) -> Any:
+    """Arrays as NumPy arrays, whole on every process. All processes call it."""
+
+    def whole(leaf: Any) -> Any:
+        if not isinstance(leaf, jax.Array) or leaf.is_fully_addressable:
+            return leaf
+        return leaf if leaf.is_fully_replicated else multihost_utils.process_allgather(leaf, True)
+
+    return jax.device_get(jax.tree.map(whole, tree))
 
 
 def batch_parts(mesh: Mesh, rules: Rules = RULES) -> int:

@@ -60,7 +60,7 @@ def fresh_state(
     everywhere = sharding.replicated(mesh)
     return jax.tree.map(
         lambda leaf: (
-            leaf if isinstance(leaf.sharding, NamedSharding) else jax.device_put(leaf, everywhere)
+            leaf if isinstance(leaf.sharding, NamedSharding) else sharding.put(leaf, everywhere)
         ),
         state,
     )

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from nope import losses, optim
+from nope.guard import is_bad
 from nope.model import ModelConfig, apply
 from nope.state import TrainState, Variables, lam_of, with_lam
 
@@ -31,9 +32,9 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
 
     A > 1 accumulates gradients over A micro-batches. Gradients are taken for the collection
     that trains and for nothing else. metrics: loss (nats per token), grad_norm (before
-    clipping), learning_rate; all float32 scalars.
+    clipping), learning_rate, float32 scalars; bad, whether the step is one (`nope.guard`).
     """
-    transform = optim.make_optimizer(optimizer)
+    transform = optax.with_extra_args_support(optim.make_optimizer(optimizer))
     schedule = optim.learning_rate(optimizer)
     trains = optimizer.trains
 
@@ -50,11 +51,13 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
             lambda micro: jax.value_and_grad(loss_of)(variables[trains], variables, micro), blocks
         )
         gradients = {**jax.tree.map(jnp.zeros_like, variables), trains: gradient}
-        updates, opt_state = transform.update(gradients, state.opt_state, variables)
+        measured = {'loss': loss, 'grad_norm': optax.tree.norm(gradient)}
+        more = measured if optimizer.guarded else {}
+        updates, opt_state = transform.update(gradients, state.opt_state, variables, **more)
         metrics = {
-            'loss': loss,
-            'grad_norm': optax.tree.norm(gradient),
+            **measured,
             'learning_rate': schedule(state.step),
+            'bad': is_bad(state.opt_state, **measured, spike=optimizer.spike),
         }
         new_variables = optim.apply_updates(variables, updates, trains)
         return TrainState(state.step + 1, new_variables, opt_state), metrics

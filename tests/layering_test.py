@@ -4,7 +4,7 @@
         -> {step, train, evals} -> experiments
 
 Lower never imports higher. Leaves stand beside the layers and import no part of `nope` but the
-ground (files, identity, progress), which imports none.
+ground (files, identity, processes, progress), which imports none.
 """
 
 from __future__ import annotations
@@ -23,13 +23,18 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 
-GROUND = frozenset({'files', 'identity', 'progress'})
-LEAVES = frozenset({'data', 'hardware', 'huge_pages', 'losses', 'metrics', 'records', 'targets'})
+GROUND = frozenset({'files', 'identity', 'processes', 'progress'})
+LEAVES = frozenset(
+    {
+        *('data', 'goodput', 'guard', 'hardware', 'huge_pages', 'losses', 'metrics', 'profile'),
+        *('records', 'targets', 'watch'),
+    }
+)
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({'attention', 'positions'}),
     frozenset({'model'}),
     frozenset({'checkpoint', 'interop', 'optim', 'sharding', 'state'}),
-    frozenset({'evals', 'step', 'train'}),
+    frozenset({'evals', 'reporting', 'step', 'train'}),
 )
 LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 

@@ -31,7 +31,7 @@ def stepped(mesh: jax.sharding.Mesh) -> tuple[TrainState, Metrics]:
         state = fresh_state(variables, make_optimizer(OPTIMIZER), mesh)
         placed = jax.tree.map(lambda leaf: leaf.sharding, state)
         step = jax.jit(make_step(MODEL, OPTIMIZER), out_shardings=(placed, None))
-        return step(state, sharding.place(sharding.micro_batches(mesh), blocks))
+        return step(state, sharding.place_micro_batches(mesh, 1, 8, blocks[0]))
 
 
 @functools.cache
@@ -98,6 +98,7 @@ def test_data_takes_the_devices_that_are_left() -> None:
     assert MeshConfig().sizes(8) == (8, 1, 1, 1)
     assert MeshConfig(fsdp=2, context=2).sizes(8) == (2, 2, 1, 2)
     assert MeshConfig(data=2, tensor=4).sizes(8) == (2, 1, 4, 1)
+    assert MeshConfig(data=1, fsdp=2, context=0).sizes(8) == (1, 2, 1, 4)
     mesh = mesh_of(0, 2, 2, 1)
     assert dict(mesh.shape) == dict(zip(AXES, (2, 2, 2, 1), strict=True))
     assert sharding.batch_parts(mesh) == 4
@@ -109,7 +110,7 @@ def test_data_takes_the_devices_that_are_left() -> None:
         (MeshConfig(tensor=3), r'tensor=3.* takes 6 devices; there are 8'),
         (MeshConfig(data=4), r'data=4.* takes 4 devices; there are 8'),
         (MeshConfig(fsdp=16), r'fsdp=16.* takes 16 devices; there are 8'),
-        (MeshConfig(fsdp=0), r'fsdp=0.* sizes must be at least 1'),
+        (MeshConfig(data=0, fsdp=0), r'fsdp=0.* sizes must be at least 1, and one of them may'),
         (MeshConfig(data=-1), r'data=-1.* sizes must be at least 1'),
     ],
 )
@@ -121,8 +122,8 @@ def test_a_mesh_that_does_not_fit_is_refused(config: MeshConfig, message: str) -
 def test_placed_blocks_are_split_by_row() -> None:
     mesh = mesh_of(2, 2, 2, 1)
     blocks = tiny.tokens(8, 17)
-    rows = sharding.place(sharding.rows(mesh), blocks)
+    rows = sharding.put(blocks, sharding.rows(mesh))
     np.testing.assert_array_equal(rows, blocks)
     assert rows.addressable_shards[0].data.shape == (2, 17)
-    micro = sharding.place(sharding.micro_batches(mesh), blocks.reshape(2, 4, 17))
+    micro = sharding.place_micro_batches(mesh, 2, 8, blocks)
     assert micro.addressable_shards[0].data.shape == (2, 1, 17)

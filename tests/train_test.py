@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import pathlib
 import signal
 import subprocess
@@ -13,20 +14,14 @@ import jax
 import numpy as np
 import pytest
 
-from nope import metrics
+from nope import metrics, reporting
 from nope.checkpoint import CheckpointError, Checkpoints
 from nope.model.lam import LogLength
 from nope.optim import OptimizerConfig, make_optimizer
+from nope.reporting import TrainingDiverged
 from nope.sharding import MeshConfig, make_mesh
 from nope.state import fresh_state
-from nope.train import (
-    Compute,
-    Interrupted,
-    TrainConfig,
-    TrainingDiverged,
-    check_divisible,
-    train,
-)
+from nope.train import Compute, Interrupted, TrainConfig, check_mesh, train
 from tests import tiny
 
 MODEL = tiny.model(layers=1, lam=LogLength(train_length=8))
@@ -68,7 +63,8 @@ def run(folder: pathlib.Path, config: TrainConfig, stop_after: int | None = None
         'title': 'test',
         'should_stop': lambda: next(asked) == stop_after,
     }
-    return train(MODEL, config, COMPUTE, **{**arguments, **other})
+    arguments |= other
+    return train(MODEL, config, arguments.pop('compute', COMPUTE), **arguments)
 
 
 def final(folder: pathlib.Path, config: TrainConfig) -> Any:
@@ -167,11 +163,62 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
 ) -> None:
     """Step 4 meets NaN, and is a step that would be saved."""
     poison = batches_of(PRETRAIN, poisoned=3)
-    with pytest.raises(TrainingDiverged, match=r'loss nan .* at step 4; .* learning_rate'):
+    with pytest.raises(
+        TrainingDiverged, match=r'loss nan .* at step 4, of examples 12 to 15; .* learning_rate'
+    ):
         run(tmp_path, PRETRAIN, batches=poison)
     state, _ = final(tmp_path, PRETRAIN)
     assert state.step == 2
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(state))
+
+
+SKIPPING = dataclasses.replace(
+    PRETRAIN, optimizer=dataclasses.replace(PRETRAIN.optimizer, on_bad='skip')
+)
+
+
+def test_a_bad_step_is_skipped_and_noted(tmp_path: pathlib.Path) -> None:
+    """Step 4 meets NaN: what it would have done is left out, and the rest goes on."""
+    variables = run(tmp_path, SKIPPING, batches=batches_of(SKIPPING, poisoned=3))
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(variables))
+    assert reporting.read_bad_steps(tmp_path) == [
+        {'step': 4, 'examples': [12, 15], 'loss': 'nan', 'grad_norm': 'nan', 'action': 'skipped'}
+    ]
+    rows = {row['step']: row for row in logged(tmp_path)}
+    assert np.isnan(rows[4]['loss']) and np.isfinite(rows[6]['loss'])
+
+
+def test_a_skipping_run_without_bad_steps_is_the_other_one(
+    whole: dict[str, pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    run(tmp_path, SKIPPING)
+    assert logged(tmp_path) == logged(whole['params'])
+
+
+def test_too_many_bad_steps_in_a_row_end_the_run(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporting, 'MOST_SKIPPED', 2)
+
+    def all_bad(start: int) -> Iterator[np.ndarray]:
+        return (block + 1000 for block in batches_of(PRETRAIN)(start))
+
+    with pytest.raises(TrainingDiverged, match='at step 2, the last of 2 bad ones, of examples 4 '):
+        run(tmp_path, SKIPPING, batches=all_bad)
+    assert [row['action'] for row in reporting.read_bad_steps(tmp_path)] == ['skipped', 'stopped']
+
+
+def test_the_run_says_where_its_time_went(whole: dict[str, pathlib.Path]) -> None:
+    found = json.loads((whole['lam'] / 'goodput.json').read_text())
+    assert found['attempts'] == 1 and found['steps'] == SEARCH.steps
+    assert {'start', 'compile', 'data', 'step', 'checkpoint', 'other'} == found['seconds'].keys()
+    assert 0 < found['goodput'] < 1
+
+
+def test_a_trace_of_some_steps_is_left(tmp_path: pathlib.Path) -> None:
+    run(tmp_path, PRETRAIN, compute=dataclasses.replace(COMPUTE, profile=2))
+    assert list((tmp_path / 'profile').rglob('*.xplane.pb'))
+    assert list((tmp_path / 'profile').rglob('perfetto_trace.json.gz'))
 
 
 def test_another_runs_folder_is_refused(whole: dict[str, pathlib.Path]) -> None:
@@ -188,8 +235,16 @@ def test_a_batch_that_does_not_split_is_refused() -> None:
     mesh = make_mesh(MeshConfig(data=2, fsdp=2, tensor=2))
     message = r'train\.batch_size is 4; .* multiple of 8 \(compute\.accumulate 2 x 4 batch shards\)'
     with pytest.raises(ValueError, match=message):
-        check_divisible(PRETRAIN, Compute(accumulate=2), mesh)
-    check_divisible(PRETRAIN, Compute(), mesh)
+        check_mesh(MODEL, PRETRAIN, Compute(accumulate=2), mesh)
+    check_mesh(MODEL, PRETRAIN, Compute(), mesh)
+
+
+def test_a_mesh_that_does_not_divide_heads_or_the_sequence_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'mesh\.tensor is 8; it must divide model\.heads'):
+        check_mesh(MODEL, PRETRAIN, Compute(), make_mesh(MeshConfig(tensor=8)))
+    odd = dataclasses.replace(PRETRAIN, lengths=(8, 12))
+    with pytest.raises(ValueError, match=r'mesh\.context is 8; .* the training length, 12'):
+        check_mesh(MODEL, odd, Compute(), make_mesh(MeshConfig(context=8)))
 
 
 @pytest.mark.parametrize(
@@ -199,10 +254,14 @@ def test_a_batch_that_does_not_split_is_refused() -> None:
         (lambda: dataclasses.replace(PRETRAIN, batch_size=0), r'train\.batch_size is 0'),
         (lambda: dataclasses.replace(PRETRAIN, lengths=()), r'train\.length is \(\)'),
         (lambda: dataclasses.replace(PRETRAIN, lengths=(8, 0)), r'train\.length is \(8, 0\)'),
-        (lambda: Compute(accumulate=0), r'compute\.accumulate is 0'),
+        (lambda: Compute(accumulate=-1), r'compute\.accumulate is -1'),
+        (lambda: Compute(shard_sequences=0), r'compute\.shard_sequences is 0'),
         (lambda: Compute(checkpoint_every=0), r'compute\.checkpoint_every is 0'),
         (lambda: Compute(log_every=0), r'compute\.log_every is 0'),
         (lambda: Compute(keep=0), r'compute\.keep is 0'),
+        (lambda: Compute(slow_step=1.0), r'compute\.slow_step is 1\.0'),
+        (lambda: Compute(hang_seconds=0.0), r'hang_seconds 0\.0'),
+        (lambda: Compute(profile=-1), r'profile -1'),
     ],
 )
 def test_errors_name_the_field(make: Callable[[], Any], message: str) -> None:

@@ -46,18 +46,51 @@ class Step:
     accumulate: int
     rules = sharding.RULES
 
-    def describe(self) -> str:
-        return f'{"search" if self.optimizer.trains == "lam" else "train"} {self.length}'
+    @property
+    def kind(self) -> str:
+        return 'search' if self.optimizer.trains == 'lam' else 'train'
 
-    def lower(self, mesh: Mesh) -> jax.stages.Lowered:
+    @property
+    def model_flops(self) -> float:
+        """Frozen weights need no gradients of their own: a third less."""
+        share = 2 / 3 if self.kind == 'search' else 1.0
+        return share * _training_flops(self)
+
+    def state(self, mesh: Mesh) -> dict[str, Any]:
+        """What lies on the devices before and after, by its kind."""
+        state = _abstract_state(self.model, self.optimizer, mesh)
+        return {'parameters': state.variables, 'optimizer': state.opt_state}
+
+    def describe(self) -> str:
+        return f'{self.kind} {self.length}'
+
+    def trace(self, mesh: Mesh) -> jax.stages.Traced:
         shape = (self.accumulate, self.batch // self.accumulate, self.length + 1)
         blocks = _array(shape, jnp.int32, sharding.micro_batches(mesh))
         step = jax.jit(make_step(self.model, self.optimizer), donate_argnums=0)
-        return step.lower(_abstract_state(self.model, self.optimizer, mesh), blocks)
+        return step.trace(_abstract_state(self.model, self.optimizer, mesh), blocks)
+
+
+class _Measuring:
+    """What programs that train nothing share."""
+
+    kind = 'eval'
+    model: ModelConfig
+    length: int
+    batch: int
+
+    @property
+    def model_flops(self) -> float:
+        """Of reading so many tokens; making more is left out."""
+        return _training_flops(self) / 3
+
+    def state(self, mesh: Mesh) -> dict[str, Any]:
+        """What lies on the devices before and after, by its kind."""
+        return {'parameters': abstract_variables(self.model, mesh)}
 
 
 @dataclasses.dataclass(frozen=True)
-class Evaluation:
+class Evaluation(_Measuring):
     """An evaluation pass over one batch of windows."""
 
     model: ModelConfig
@@ -69,9 +102,9 @@ class Evaluation:
     def describe(self) -> str:
         return f'evaluate {self.length}{" with entropy" if self.entropy else ""}'
 
-    def lower(self, mesh: Mesh) -> jax.stages.Lowered:
+    def trace(self, mesh: Mesh) -> jax.stages.Traced:
         rows = sharding.rows(mesh)
-        return forward.batch_sums.lower(
+        return forward.batch_sums.trace(
             self.model,
             self.entropy,
             abstract_variables(self.model, mesh),
@@ -81,7 +114,7 @@ class Evaluation:
 
 
 @dataclasses.dataclass(frozen=True)
-class SlidingWindows:
+class SlidingWindows(_Measuring):
     """A batch of windows whose last `stride` tokens are scored."""
 
     model: ModelConfig
@@ -93,14 +126,14 @@ class SlidingWindows:
     def describe(self) -> str:
         return f'sliding windows {self.length}'
 
-    def lower(self, mesh: Mesh) -> jax.stages.Lowered:
+    def trace(self, mesh: Mesh) -> jax.stages.Traced:
         tokens = _array((self.batch, self.length), jnp.int32, sharding.rows(mesh))
         variables = abstract_variables(self.model, mesh)
-        return sliding.loss_sums.lower(self.model, self.stride, variables, tokens)
+        return sliding.loss_sums.trace(self.model, self.stride, variables, tokens)
 
 
 @dataclasses.dataclass(frozen=True)
-class Scoring:
+class Scoring(_Measuring):
     """A piece of a batch of prompts, read into caches of `length` tokens, with its scores."""
 
     model: ModelConfig
@@ -111,7 +144,7 @@ class Scoring:
     def describe(self) -> str:
         return f'score {self.length}'
 
-    def lower(self, mesh: Mesh) -> jax.stages.Lowered:
+    def trace(self, mesh: Mesh) -> jax.stages.Traced:
         size, piece = scoring.sizes(self.length)
 
         def read(variables: Any, filled: Any, length_B: Any, tokens: Any, at: Any, targets: Any):
@@ -121,7 +154,7 @@ class Scoring:
 
         rows = sharding.rows(mesh, self.rules)
         look = _array((self.batch, ANSWER), jnp.int32, rows)
-        return jax.jit(read).lower(
+        return jax.jit(read).trace(
             abstract_variables(self.model, mesh),
             _array((), jnp.int32, sharding.replicated(mesh)),
             _array((self.batch,), jnp.float32, rows),
@@ -132,7 +165,7 @@ class Scoring:
 
 
 @dataclasses.dataclass(frozen=True)
-class Continuing:
+class Continuing(_Measuring):
     """A batch of prompts of `length` tokens to the last token of their continuations."""
 
     model: ModelConfig
@@ -145,7 +178,7 @@ class Continuing:
         beams = f' by {self.options.beams} beams' if self.options.beams > 1 else ''
         return f'continue {self.length} with {self.options.new_tokens}{beams}'
 
-    def lower(self, mesh: Mesh) -> jax.stages.Lowered:
+    def trace(self, mesh: Mesh) -> jax.stages.Traced:
         o = self.options
 
         def proceed(variables: Any, asked: generation.Asked) -> Any:
@@ -175,21 +208,26 @@ class Continuing:
         }
         tokens = _array((self.batch, self.length), jnp.int32, rows)
         asked = generation.Asked(tokens, **by_row)
-        return jax.jit(proceed).lower(abstract_variables(self.model, mesh), asked)
+        return jax.jit(proceed).trace(abstract_variables(self.model, mesh), asked)
 
 
 Program = Step | Evaluation | SlidingWindows | Scoring | Continuing
 
 
-def programs(experiment: Experiment, mesh: Mesh) -> Iterator[Program]:
-    """What the experiment runs on the devices, in any order, with repetitions."""
+def programs(experiment: Experiment, devices: list[jax.Device]) -> Iterator[tuple[Program, Mesh]]:
+    """What the experiment runs on the devices, each on its mesh, with repetitions."""
+    compute = experiment.compute
+    first = sharding.make_mesh(compute.mesh, devices)
+    later = sharding.make_mesh(compute.later_mesh or compute.mesh, devices)
 
-    def of(spec: Source | EvalSpec) -> Iterator[Program]:
+    def of(spec: Source | EvalSpec) -> Iterator[tuple[Program, Mesh]]:
         if isinstance(spec, RunSpec):
-            train, micro = spec.train, compute_for(spec, experiment.compute).accumulate
-            yield Step(spec.model, train.optimizer, train.block, train.batch_size, micro)
+            train, mesh = spec.train, later if spec.init else first
+            micro = compute_for(spec, compute).micro_batches(train.batch_size, mesh)
+            yield Step(spec.model, train.optimizer, train.block, train.batch_size, micro), mesh
         elif not isinstance(spec, ImportSpec):
-            yield from _evaluations(spec, experiment.batch_tokens, mesh)
+            for program in _evaluations(spec, experiment.batch_tokens, later):
+                yield program, later
         for part in needs(spec):
             yield from of(part)
 
@@ -217,6 +255,12 @@ def _evaluations(spec: EvalSpec, batch_tokens: int, mesh: Mesh) -> Iterator[Prog
         for length in lengths:
             batch = rows(length, Evaluation.rules)
             yield Evaluation(spec.model, isinstance(spec, PositionsSpec), length, batch)
+
+
+def _training_flops(program: Any) -> float:
+    """Of a step on these tokens, forward and backward."""
+    tokens = program.batch * program.length
+    return tokens * program.model.training_flops_per_token(program.length)
 
 
 def _abstract_state(model: ModelConfig, optimizer: optim.OptimizerConfig, mesh: Mesh) -> TrainState:

@@ -1,9 +1,7 @@
 """The other side of bench_train.py: the same steps in PyTorch and Hugging Face's Llama.
 
-Runs in an interpreter of its own, so that JAX and PyTorch never share a process. The case
-comes as a JSON argument; every line on stdin asks for one timed run and is answered by a JSON
-line with `seconds`. The first answer comes unasked and tells versions, the time of the first
-run and the memory it needed.
+Runs in an interpreter of its own and is asked as `_peer.py` says; the case comes as a JSON
+argument.
 
     kind: 'pretrain' (AdamW, clipping), 'head_scale' (frozen model, one trained scalar per head
         multiplied into q), 'evaluate' (loss by position, and with `entropy` the entropy of
@@ -14,10 +12,9 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable
 
-import _bench
+import _peer
 import torch
 import transformers
 from torch import nn
@@ -124,19 +121,7 @@ def main() -> None:
     step = {'pretrain': pretrain, 'head_scale': head_scale, 'evaluate': evaluate}[case['kind']](
         case, blocks
     )
-    start = time.perf_counter()
-    memory = _bench.peak_above_base(step)
-    answer = {
-        'versions': f'torch {torch.__version__}, transformers {transformers.__version__}',
-        'first_seconds': time.perf_counter() - start,
-        'memory_mib': memory,
-    }
-    print(json.dumps(answer), flush=True)
-    for _ in sys.stdin:
-        cpu = time.process_time()
-        taken = _bench.seconds(step)
-        answer = {'seconds': taken, 'cpu_seconds': time.process_time() - cpu}
-        print(json.dumps(answer), flush=True)
+    _peer.serve(step, f'torch {torch.__version__}, transformers {transformers.__version__}')
 
 
 if __name__ == '__main__':

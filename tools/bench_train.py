@@ -19,9 +19,6 @@ import contextlib
 import dataclasses
 import functools
 import importlib.util
-import json
-import pathlib
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +28,7 @@ import _bench
 import jax
 import jax.numpy as jnp
 import numpy as np
+from _peer import Peer
 
 from nope import huge_pages, optim, sharding
 from nope.evals import forward
@@ -119,13 +117,13 @@ class Program:
         with sharding.use(mesh):
             if kind == 'evaluate':
                 weights = np.ones(case.batch, np.float32)
-                place = functools.partial(jax.device_put, device=sharding.rows(mesh))
+                place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
                 arguments = variables, place(blocks), place(weights)
                 lowered = forward.batch_sums.lower(model, work.entropy, *arguments)
             else:
                 optimizer = _optimizer(kind)
                 state = fresh_state(variables, optim.make_optimizer(optimizer), mesh)
-                arguments = state, sharding.place(sharding.micro_batches(mesh), blocks[None])
+                arguments = state, sharding.place_micro_batches(mesh, 1, case.batch, blocks)
                 lowered = jax.jit(make_step(model, optimizer), donate_argnums=0).lower(*arguments)
             start = time.perf_counter()
             self._compiled = lowered.compile()
@@ -154,49 +152,20 @@ def _flops_per_token(model: ModelConfig, length: int, kind: str) -> float:
     return {'pretrain': total, 'head_scale': total - weights / 3, 'evaluate': total / 3}[kind]
 
 
-class Peer:
-    """`bench_peer.py` at one case, in its own interpreter; `seconds()` asks for one run."""
-
-    def __init__(self, python: str, case: Case, work: Work) -> None:
-        shape = {
-            name: getattr(case.model, name)
-            for name in ('layers', 'width', 'heads', 'kv_heads', 'mlp_width', 'vocab_size')
-        }
-        asked = {
-            'kind': work.kind,
-            'entropy': work.entropy,
-            'shape': shape,
-            'length': case.length,
-            'batch': case.batch,
-        }
-        script = pathlib.Path(__file__).with_name('bench_peer.py')
-        self._process = subprocess.Popen(
-            [python, str(script), json.dumps(asked)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            bufsize=1,
-        )
-        self.cpu_seconds = 0.0
-        first = self._answer()
-        self.versions, self.memory_mib = first['versions'], first['memory_mib']
-
-    def seconds(self) -> float:
-        assert self._process.stdin is not None
-        self._process.stdin.write('\n')
-        answer = self._answer()
-        self.cpu_seconds += answer['cpu_seconds']
-        return answer['seconds']
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f'the peer ended with status {self._process.wait()}')
-        return json.loads(line)
-
-    def close(self) -> None:
-        self._process.communicate()
+def start_peer(python: str, case: Case, work: Work) -> Peer:
+    """`bench_peer.py` at one case, in its own interpreter."""
+    shape = {
+        name: getattr(case.model, name)
+        for name in ('layers', 'width', 'heads', 'kv_heads', 'mlp_width', 'vocab_size')
+    }
+    asked = {
+        'kind': work.kind,
+        'entropy': work.entropy,
+        'shape': shape,
+        'length': case.length,
+        'batch': case.batch,
+    }
+    return Peer(python, 'bench_peer.py', asked)
 
 
 def measure(case: Case, python: str | None, budget: float) -> None:
@@ -208,7 +177,7 @@ def measure(case: Case, python: str | None, budget: float) -> None:
     with contextlib.ExitStack() as stack:
         peers: dict[Work, Peer] = {}
         for work in case.peers if python else ():
-            peers[work] = Peer(str(python), case, work)
+            peers[work] = start_peer(str(python), case, work)
             stack.callback(peers[work].close)
         timers |= {f'peer {w.name}': peer.seconds for w, peer in peers.items()}
         load = _bench.Load()

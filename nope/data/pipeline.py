@@ -1,4 +1,4 @@
-"""Training batches: shuffled, mixed, sliced over hosts, exactly resumable."""
+"""Training batches: shuffled, mixed, sliced over processes, exactly resumable."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def training_batches(
     seed: int,
     start: int,
     cache: pathlib.Path,
-    host: int = 0,
-    hosts: int = 1,
+    rows: np.ndarray | None = None,
     threads: int = DEFAULT_THREADS,
 ) -> Iterator[np.ndarray]:
-    """Endless global batches `start`, `start + 1`, ...: int32 [batch_size / hosts, length + 1].
+    """Endless global batches `start`, `start + 1`, ...: int32 [batch_size, length + 1].
 
     The train split of each source is cut into contiguous blocks of length + 1 tokens and read
     in an order shuffled anew in each epoch; with several sources, example i comes from the one
     that `mixture.SourceDraws` gives. Global example i is a pure function of (config, length,
-    seed, i): batch k holds the examples k * batch_size + 0, 1, ..., of which host h has every
-    hosts-th one from the h-th on. So `start`, the number of batches consumed, is the whole state
-    of the data, on any number of hosts; finding it costs nothing.
+    seed, i): batch k holds the examples k * batch_size + 0, 1, ... in this order, however many
+    processes take part. So `start`, the number of batches consumed, is the whole state of the
+    data; finding it costs nothing.
 
+    rows: which of a batch's examples are read, for a process that needs but some; None for all.
     threads: threads that read ahead; 0 reads when asked. The batches do not depend on it.
     Raises ValueError or FileNotFoundError before the first batch, naming the field: as
     `stores.open_store`, and for a length above every document of the training split.
     """
-    _check_numbers(length, batch_size, seed, start, host, hosts)
+    _check_numbers(length, batch_size, seed, start)
     read = [stores.open_store(config, i, 'train', cache) for i in range(len(config.sources))]
     longest = max(store.longest for store in read)
     if length > longest:
@@ -55,7 +55,8 @@ def training_batches(
                 f'train.length={length}: the training split of data.sources[{i}] holds '
                 f'{store.tokens} tokens in all, less than one block of {length + 1}'
             )
-    return _iterate(config, read, length, batch_size, seed, start, host, hosts, threads)
+    rows = np.arange(batch_size) if rows is None else rows
+    return _iterate(config, read, length, batch_size, seed, start, rows, threads)
 
 
 def _iterate(
@@ -65,8 +66,7 @@ def _iterate(
     batch_size: int,
     seed: int,
     start: int,
-    host: int,
-    hosts: int,
+    rows: np.ndarray,
     threads: int,
 ) -> Iterator[np.ndarray]:
     import grain  # takes a moment to import
@@ -87,8 +87,8 @@ def _iterate(
         draws = mixture.SourceDraws(seed, [source.weight for source in config.sources])
         examples = grain.MapDataset.select_from_datasets(orders, draws)
     batches = (
-        examples[host::hosts]
-        .batch(batch_size // hosts, drop_remainder=True)[start:]
+        examples.batch(batch_size, drop_remainder=True)[start:]
+        .map(lambda blocks: blocks[rows])
         .map(functools.partial(_read_blocks, read, firsts, length + 1))
     )
     options = grain.ReadOptions(
@@ -117,18 +117,11 @@ def _derived_seed(seed: int, index: int) -> int:
     return int(np.random.SeedSequence((seed, index)).generate_state(1)[0])
 
 
-def _check_numbers(
-    length: int, batch_size: int, seed: int, start: int, host: int, hosts: int
-) -> None:
+def _check_numbers(length: int, batch_size: int, seed: int, start: int) -> None:
     if length < 1:
         raise ValueError(f'train.length={length}: must be at least 1')
-    if hosts < 1 or not 0 <= host < hosts:
-        raise ValueError(f'host {host} of {hosts} hosts: must be one of 0..{hosts - 1}')
-    if batch_size < 1 or batch_size % hosts:
-        raise ValueError(
-            f'train.batch_size={batch_size}: must be a positive multiple of the number of hosts, '
-            f'which is {hosts}'
-        )
+    if batch_size < 1:
+        raise ValueError(f'train.batch_size={batch_size}: must be at least 1')
     if seed < 0:
         raise ValueError(f'data seed {seed}: must not be negative')
     if start < 0:

@@ -60,7 +60,7 @@ def means(
     pending: Sums | None = None
     for batch, weights in progress(list(_batches(blocks, batch_size, mesh))):
         with sharding.use(mesh):
-            place = functools.partial(jax.device_put, device=sharding.rows(mesh))
+            place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
             sums = batch_sums(config, entropy, variables, place(batch), place(weights))
         if pending is not None:
             total = _add(total, pending)
@@ -106,5 +106,5 @@ def _batches(
 
 
 def _add(total: Sums | None, sums: Sums) -> Sums:
-    fetched = jax.tree.map(lambda x: np.asarray(x, np.float64), jax.device_get(sums))
+    fetched = jax.tree.map(lambda x: np.asarray(x, np.float64), sharding.fetch(sums))
     return fetched if total is None else jax.tree.map(np.add, total, fetched)

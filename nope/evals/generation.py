@@ -150,7 +150,7 @@ class Generator:
         idle_B = np.arange(rows) >= len(prompts)
         with self._rules():
             place = functools.partial(
-                jax.device_put, device=sharding.rows(self._mesh, sharding.GENERATION_RULES)
+                sharding.put, sharding=sharding.rows(self._mesh, sharding.GENERATION_RULES)
             )
             asked = Asked(
                 place(tokens_BT),
@@ -160,7 +160,7 @@ class Generator:
                 place(numbers),
             )
             if options.beams > 1:
-                made_BM, lengths_B = jax.device_get(
+                made_BM, lengths_B = sharding.fetch(
                     search_batch(
                         self.config,
                         options.search,
@@ -186,7 +186,7 @@ class Generator:
                 state = _end(state, indices, ended)
         if last > 1:
             state = advance_batch(self.config, sampling, self._weights, state, stops, last)
-        return jax.device_get((state.tokens_BM, state.lengths_B))
+        return sharding.fetch((state.tokens_BM, state.lengths_B))
 
     def _check(self, prompt: np.ndarray, more: int) -> None:
         if not len(prompt):
@@ -213,11 +213,11 @@ class Generator:
 
 def _end(state: steps.State, indices: Sequence[int], ended: Ended) -> steps.State:
     """The state with the rows done that `ended` says are."""
-    made_BM, lengths_B, done_B = jax.device_get((state.tokens_BM, state.lengths_B, state.done_B))
+    made_BM, lengths_B, done_B = sharding.fetch((state.tokens_BM, state.lengths_B, state.done_B))
     done_B = np.array(done_B)
     for row, i in enumerate(indices):
         done_B[row] = done_B[row] or ended(i, made_BM[row, : lengths_B[row]])
-    return state._replace(done_B=jax.device_put(done_B, state.done_B.sharding))
+    return state._replace(done_B=sharding.put(done_B, state.done_B.sharding))
 
 
 class Asked(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jax
 import numpy as np
 from jax.sharding import Mesh
 
+from nope import sharding
 from nope.evals.forward import Progress, means
 from nope.model import ModelConfig
 from nope.records import Measure, Records
@@ -47,7 +47,7 @@ def run(
         )
         window.append(found.loss.mean())
         tail.append(found.loss[-max(train_length // 2, 1) :].mean())
-        scale.append(float(jax.device_get(config.multiples(lam_of(model), length)).mean()))
+        scale.append(float(sharding.fetch(config.multiples(lam_of(model), length)).mean()))
     axes = ('length',)
     return Records(
         attributes={

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 from jax.sharding import Mesh
 
+from nope import sharding
 from nope.evals.forward import Progress, means
 from nope.model import ModelConfig
 from nope.records import Measure, Records
@@ -37,7 +37,7 @@ def run(
         entropy=True,
         progress=progress,
     )
-    scale_LN = np.asarray(jax.device_get(config.multiples(lam_of(variables), length)))
+    scale_LN = np.asarray(sharding.fetch(config.multiples(lam_of(variables), length)))
     assert found.entropy is not None
     return Records(
         attributes={

@@ -8,6 +8,8 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+from nope import processes
+
 NAME = 'samples.jsonl'
 
 
@@ -15,15 +17,23 @@ class SampleLog:
     """An append-only file of JSON lines, one a sample: {"key": ..., the sample's own fields}.
 
     What is in the file when the log is opened counts as finished. A line that a kill cut short
-    is removed: its sample is not finished.
+    is removed: its sample is not finished. Of several processes, which all read the file and
+    append the same samples, the first one writes.
     """
 
     def __init__(self, path: pathlib.Path) -> None:
-        """ValueError, naming the line, for a file that holds something else."""
+        """ValueError, naming the line, for a file that holds something else, and where processes
+        do not find the same samples."""
         self._path = path
         self._rows: dict[str, dict[str, Any]] = {}
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if processes.is_first():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _drop_cut_line(path)
+        processes.meet('opening the samples')
         self._read()
+        found = processes.exchange(len(self._rows), 'reading the samples')
+        if len(set(found)) > 1:
+            raise ValueError(f'{path}: the processes find {found} samples; is the folder shared?')
 
     def __contains__(self, key: str) -> bool:
         return key in self._rows
@@ -42,24 +52,28 @@ class SampleLog:
         again = [key for key in rows if key in self._rows]
         if again:
             raise ValueError(f'{self._path}: the sample {again[0]!r} is finished already')
+        self._rows.update({key: dict(row) for key, row in rows.items()})
+        if not processes.is_first():
+            return
         lines = [json.dumps({'key': key, **row}, allow_nan=False) for key, row in rows.items()]
         with self._path.open('a', encoding='utf-8') as stream:
             stream.write(''.join(f'{line}\n' for line in lines))
             stream.flush()
             os.fsync(stream.fileno())
-        self._rows.update({key: dict(row) for key, row in rows.items()})
 
     def _read(self) -> None:
-        if not self._path.exists():
-            return
-        content = self._path.read_bytes()
-        whole = content.rfind(b'\n') + 1
-        if whole < len(content):
-            with self._path.open('r+b') as stream:
-                stream.truncate(whole)
-        for number, line in enumerate(content[:whole].splitlines(), 1):
+        content = self._path.read_bytes() if self._path.exists() else b''
+        for number, line in enumerate(content.splitlines(), 1):
             try:
                 row = json.loads(line)
                 self._rows[row.pop('key')] = row
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ValueError(f'{self._path}, line {number}: not a finished sample') from error
+
+
+def _drop_cut_line(path: pathlib.Path) -> None:
+    content = path.read_bytes() if path.exists() else b''
+    whole = content.rfind(b'\n') + 1
+    if whole < len(content):
+        with path.open('r+b') as stream:
+            stream.truncate(whole)

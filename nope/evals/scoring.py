@@ -98,7 +98,7 @@ class Scorer:
         pieces = -(-max(map(len, rest)) // trunk.piece)
         tokens = batching.right_padded(rest, rows, pieces * trunk.piece)
         place = functools.partial(
-            jax.device_put, device=sharding.rows(self._mesh, sharding.GENERATION_RULES)
+            sharding.put, sharding=sharding.rows(self._mesh, sharding.GENERATION_RULES)
         )
         looks, parts = [], []
         for begin in range(0, tokens.shape[1], trunk.piece):
@@ -113,7 +113,7 @@ class Scorer:
             )
             looks.append(look)
             parts.append(part)
-        return _gather(asked, looks, jax.device_get(parts))
+        return _gather(asked, looks, sharding.fetch(parts))
 
     def _shared(self, asked: list[_Asked], least: int) -> int:
         """How many tokens the batch's sequences, which are in order, take from the trunk: at least

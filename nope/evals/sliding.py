@@ -124,7 +124,7 @@ def run(
         tokens = documents.windows(p.documents[rows], p.ends[rows], p.window)
         filled = np.concatenate([tokens, np.repeat(tokens[:1], size - len(rows), axis=0)])
         with sharding.use(mesh):
-            sums_B = loss_sums(config, stride, model, jax.device_put(filled, sharding.rows(mesh)))
+            sums_B = loss_sums(config, stride, model, sharding.put(filled, sharding.rows(mesh)))
         if pending is not None:
             _finish(*pending, stride, log)
         pending = p, rows, sums_B
@@ -204,7 +204,7 @@ def _batches(
 
 def _finish(plan: Plan, rows: np.ndarray, sums_B: jax.Array, stride: int, log: SampleLog) -> None:
     """Fetches a batch and puts its windows into the log."""
-    means = np.asarray(jax.device_get(sums_B), np.float64)[: len(rows)] / stride
+    means = np.asarray(sharding.fetch(sums_B), np.float64)[: len(rows)] / stride
     found = dict(zip([plan.keys[i] for i in rows], means.tolist(), strict=True))
     for key, loss in found.items():
         if not np.isfinite(loss):

@@ -34,7 +34,7 @@ class Trunk:
         self._slots = slots
         self._parts = sharding.batch_parts(mesh, sharding.GENERATION_RULES)
         self._place = functools.partial(
-            jax.device_put, device=sharding.rows(mesh, sharding.GENERATION_RULES)
+            sharding.put, sharding=sharding.rows(mesh, sharding.GENERATION_RULES)
         )
         self._tokens = np.zeros(0, np.int32)
         self._length = 0.0

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nope import sharding
 from nope.model import ModelConfig
 from nope.model.lam import Constant, neutral
 from nope.state import Variables, lam_of
@@ -45,7 +46,7 @@ def fold(
     layers = {**variables['params']['layers'], 'attention': attention}
     plain = dataclasses.replace(model, lam=Constant(), lam_layers='all')
     ones_LN = neutral(plain.lam, model.layers, model.heads)
-    lam_LN = jax.device_put(ones_LN, lam_of(variables).sharding)
+    lam_LN = sharding.put(np.asarray(ones_LN), lam_of(variables).sharding)
     params = {**variables['params'], 'layers': layers}
     return plain, {**variables, 'params': params, 'lam': {'head': lam_LN}}
 
@@ -53,7 +54,7 @@ def fold(
 def is_neutral(model: ModelConfig, variables: Variables, length: int | None = None) -> bool:
     """Whether lambda changes nothing (at that length, which only forms that follow it need)."""
     multiples_LN = model.multiples(lam_of(variables), 1 if length is None else length)
-    return bool(np.all(np.asarray(jax.device_get(multiples_LN)) == 1))
+    return bool(np.all(np.asarray(sharding.fetch(multiples_LN)) == 1))
 
 
 @jax.jit

@@ -139,7 +139,7 @@ def test_compute_does_not_change_identity():
         ('grid.low', 0.0, 'grid.low'),
         ('grid.high', float('inf'), 'grid.high'),
         ('evaluation.windows', 0, 'evaluation.windows'),
-        ('compute.accumulate', 0, 'compute.accumulate'),
+        ('compute.accumulate', -1, 'compute.accumulate'),
         ('data.source', 'nosuch:thing', 'nosuch'),
         ('data.tokenizer', 'nosuch.model', 'data.tokenizer'),
         ('seeds', (), 'seeds'),

@@ -1,0 +1,73 @@
+"""Steps that would harm the model: their loss or gradient is not finite, or the loss jumps."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+DECAY = 0.98  # of the running mean and deviation of the loss: some fifty steps
+LEARNING = 50  # good steps before a loss is held against those before it
+
+
+class GuardState(NamedTuple):
+    """inner: of the optimizer. mean, variance: running, of the loss of good steps; good: how many
+    these were."""
+
+    inner: optax.OptState
+    mean: jax.Array
+    variance: jax.Array
+    good: jax.Array
+
+
+def is_bad(state: Any, loss: jax.Array, grad_norm: jax.Array, spike: float) -> jax.Array:
+    """bool: whether a step is not finite, or lies `spike` standard deviations above the running
+    mean (0: no such bound; `state` is a `GuardState` where there is one)."""
+    bad = ~(jnp.isfinite(loss) & jnp.isfinite(grad_norm))
+    if not spike:
+        return bad
+    bound = state.mean + spike * jnp.sqrt(state.variance)
+    return bad | ((state.good >= LEARNING) & (loss > bound))
+
+
+def guarded(
+    inner: optax.GradientTransformation, spike: float
+) -> optax.GradientTransformationExtraArgs:
+    """`inner`, which a bad step leaves as it is and whose update is then zero.
+
+    update takes `loss` and `grad_norm`, float32 scalars.
+    """
+
+    def init(params: optax.Params) -> GuardState:
+        # An array each: a training step donates them.
+        mean, variance = jnp.zeros((), jnp.float32), jnp.zeros((), jnp.float32)
+        return GuardState(inner.init(params), mean, variance, jnp.zeros((), jnp.int32))
+
+    def update(
+        updates: optax.Updates,
+        state: GuardState,
+        params: optax.Params | None = None,
+        *,
+        loss: jax.Array,
+        grad_norm: jax.Array,
+        **_: Any,
+    ) -> tuple[optax.Updates, GuardState]:
+        bad = is_bad(state, loss, grad_norm, spike)
+        found, inner_state = inner.update(updates, state.inner, params)
+        followed = GuardState(inner_state, *_follow(state, loss), state.good + 1)
+        kept = jax.tree.map(lambda old, new: jnp.where(bad, old, new), state, followed)
+        return jax.tree.map(lambda u: jnp.where(bad, jnp.zeros_like(u), u), found), kept
+
+    return optax.GradientTransformationExtraArgs(init, update)
+
+
+def _follow(state: GuardState, loss: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The running mean and variance with one more loss; the first ones weigh equally."""
+    weight = jnp.maximum(1 - DECAY, 1 / (state.good + 1))
+    step = loss - state.mean
+    return (
+        state.mean + weight * step,
+        (1 - weight) * (state.variance + weight * jnp.square(step)),
+    )

@@ -1,0 +1,257 @@
+"""The processes of one command: one on a laptop, one for every host of a pod or a cluster.
+
+All of them run the same program in the same order. The first one writes files and decides what is
+to be done; the others learn it from here, over the channel that JAX's coordination service keeps
+between them. Every function below but `start`, `index` and `count` is called by all of them, in
+the same order, and does next to nothing where there is but one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+
+log = logging.getLogger(__name__)
+
+START_SECONDS = 300  # for all processes to be there
+MEETING_SECONDS = 600  # for the last process to reach what all of them have to reach
+DECIDING_SECONDS = 7 * 24 * 3600  # the first process may train a tokenizer's worth of text first
+
+# What a process that is started by hand, or by a launcher that JAX does not know, is told.
+BY_HAND = ('JAX_COORDINATOR_ADDRESS', 'JAX_NUM_PROCESSES', 'JAX_PROCESS_ID')
+# Launchers that JAX finds by itself, by a variable that holds their number of processes.
+LAUNCHERS = {'SLURM_STEP_NUM_TASKS': 'slurm', 'OMPI_COMM_WORLD_SIZE': 'ompi'}
+ON, OFF, AUTO = 'on', 'off', 'auto'
+
+_serial = itertools.count()  # of meetings: the same in all processes, which hold the same ones
+
+
+class MissingProcessError(RuntimeError):
+    """A process did not come to where all have to be."""
+
+
+class OtherProcessError(RuntimeError):
+    """Another process failed at what all had to do."""
+
+
+def start(mode: str = AUTO, environ: Mapping[str, str] = os.environ) -> None:
+    """Joins the other processes, before JAX computes anything.
+
+    mode: 'off' for a command of its own; 'on' for one that JAX's own detection has to place (Cloud
+    TPU, SLURM, Open MPI, Kubernetes); 'auto' joins where the environment says that there are more
+    processes: `BY_HAND` or a launcher's variables.
+
+    Raises ValueError for settings that make no sense, MissingProcessError where the others cannot
+    be reached in `START_SECONDS`.
+    """
+    asked = settings(mode, environ)
+    if asked is None:
+        return
+    try:
+        jax.distributed.initialize(**asked, initialization_timeout=START_SECONDS)
+    except ValueError as error:
+        raise ValueError(f'the processes of this command cannot be found: {error}') from error
+    except RuntimeError as error:
+        raise MissingProcessError(
+            f'no meeting of all processes at {asked.get("coordinator_address", "the coordinator")} '
+            f'within {START_SECONDS} s: {error}. The first process listens at that address, whose '
+            'port has to be free there; all are given the same address and number of processes, '
+            'each another index'
+        ) from error
+    places = exchange({'host': socket.gethostname(), 'devices': jax.local_device_count()})
+    devices = [place['devices'] for place in places]
+    if len(set(devices)) > 1:
+        raise ValueError(f'the processes have {devices} devices; all need the same number')
+    log.info('process %d of %d, %d devices in all', index(), count(), jax.device_count())
+
+
+def settings(mode: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
+    """Arguments of `jax.distributed.initialize`; None for a command of one process."""
+    if mode not in (ON, OFF, AUTO):
+        raise ValueError(f'--distributed is {mode!r}; accepted: {AUTO}, {ON}, {OFF}')
+    if mode == OFF:
+        return None
+    given = [name for name in BY_HAND if environ.get(name)]
+    if given:
+        return _by_hand(environ, given)
+    for name, method in LAUNCHERS.items():
+        if int(environ.get(name, 1)) > 1:
+            return {'cluster_detection_method': method}
+    return {} if mode == ON else None
+
+
+def _by_hand(environ: Mapping[str, str], given: list[str]) -> dict[str, Any]:
+    missing = [name for name in BY_HAND if name not in given]
+    if missing:
+        raise ValueError(f'{", ".join(given)} is set, but not {", ".join(missing)}')
+    address, *numbers = (environ[name] for name in BY_HAND)
+    host, _, port = address.rpartition(':')
+    if not host or not port.isdigit():
+        raise ValueError(f'{BY_HAND[0]} is {address!r}; accepted: HOST:PORT')
+    if not all(number.isdigit() for number in numbers):
+        raise ValueError(f'{BY_HAND[1]} and {BY_HAND[2]} are {numbers}; accepted: whole numbers')
+    processes, process = map(int, numbers)
+    if process >= processes:
+        raise ValueError(
+            f'{BY_HAND[2]} is {process}; of {processes} it lies in 0 to {processes - 1}'
+        )
+    return {
+        'coordinator_address': address,
+        'num_processes': processes,
+        'process_id': process,
+    }
+
+
+def index() -> int:
+    """Of this process, from 0."""
+    return jax.process_index()
+
+
+def count() -> int:
+    return jax.process_count()
+
+
+def is_first() -> bool:
+    """Whether this process writes the files."""
+    return index() == 0
+
+
+def exchange(value: Any, name: str = '', seconds: float = MEETING_SECONDS) -> list[Any]:
+    """What every process gave, in their order: JSON-able values, small ones.
+
+    Raises MissingProcessError, naming them and their hosts, where not all came in time.
+    """
+    if count() == 1:
+        return [value]
+    folder = f'nope/{next(_serial)}/'
+    client = _client()
+    client.key_value_set(f'{folder}{index()}', json.dumps([socket.gethostname(), value]))
+    try:
+        client.wait_at_barrier(folder, int(seconds * 1000))
+    except Exception as error:  # the client's own kind, which has no public name
+        here = {int(key.rsplit('/', 1)[1]) for key, _ in client.key_value_dir_get(folder)}
+        missing = sorted(set(range(count())) - here)
+        if not missing:
+            raise
+        raise MissingProcessError(
+            f'{name or "a meeting of all processes"}: after {seconds:g} s '
+            f'{", ".join(_describe(process) for process in missing)} had not come'
+        ) from error
+    found = {
+        int(key.rsplit('/', 1)[1]): json.loads(text)
+        for key, text in client.key_value_dir_get(folder)
+    }
+    _hosts.update({process: host for process, (host, _) in found.items()})
+    return [found[process][1] for process in range(count())]
+
+
+def meet(name: str, seconds: float = MEETING_SECONDS) -> None:
+    """Waits for all processes; MissingProcessError as `exchange`."""
+    exchange(None, name, seconds)
+
+
+def from_first(make: Callable[[], Any]) -> Any:
+    """On all processes what `make` returns on the first, JSON-able; where it raises, all raise."""
+    if count() == 1:
+        return make()
+    key = f'nope/{next(_serial)}'
+    if not is_first():
+        return _taken(json.loads(_client().blocking_key_value_get(key, DECIDING_SECONDS * 1000)))
+    try:
+        value = make()
+    except Exception as error:
+        _client().key_value_set(key, json.dumps(_failure(error)))
+        raise
+    _client().key_value_set(key, json.dumps({'value': value}))
+    return value
+
+
+def together(make: Callable[[], Any], name: str = '') -> Any:
+    """What `make` returns here, once it has succeeded everywhere.
+
+    Where it raised in another process but not here, OtherProcessError says in which and what (a
+    ValueError or OSError stays one).
+    """
+    if count() == 1:
+        return make()
+    value, failed = None, None
+    try:
+        value = make()
+    except Exception as error:
+        failed = error
+    outcomes = exchange({} if failed is None else _failure(failed), name, DECIDING_SECONDS)
+    if failed is not None:
+        raise failed
+    for outcome in outcomes:
+        _taken(outcome)
+    return value
+
+
+class StopTogether:
+    """`asked`, for all processes at the same call: that one of them was asked to stop is known to
+    all two calls later.
+
+    Between two calls all processes take part in one computation at least, and each waits for that
+    of the call before; so none is more than one call ahead of another.
+    """
+
+    def __init__(self, asked: Callable[[], bool]) -> None:
+        self._asked = asked
+        self._calls = 0
+        self._key = f'nope/stop/{next(_serial)}'
+
+    def __call__(self) -> bool:
+        if count() == 1:
+            return self._asked()
+        self._calls += 1
+        last = self._agreed()
+        if last is None and self._asked():
+            try:
+                _client().key_value_set(self._key, str(self._calls + 2))
+            except Exception:  # another process was first
+                log.debug('another process has asked to stop', exc_info=True)
+            last = self._agreed()
+        return last is not None and self._calls >= last
+
+    def _agreed(self) -> int | None:
+        try:
+            return int(_client().key_value_try_get(self._key))
+        except Exception:  # there is no such key
+            return None
+
+
+_hosts: dict[int, str] = {}
+
+
+def _describe(process: int) -> str:
+    host = _hosts.get(process)
+    return f'process {process}' + (f' ({host})' if host else '')
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    kind = next((k for k in (ValueError, OSError) if isinstance(error, k)), OtherProcessError)
+    return {'kind': kind.__name__, 'message': str(error), 'process': index()}
+
+
+def _taken(outcome: Mapping[str, Any]) -> Any:
+    """The value of an outcome; raises its failure."""
+    if 'kind' not in outcome:
+        return outcome.get('value')
+    kinds: dict[str, type[Exception]] = {'ValueError': ValueError, 'OSError': OSError}
+    raise kinds.get(outcome['kind'], OtherProcessError)(
+        f'{_describe(outcome["process"])}: {outcome["message"]}'
+    )
+
+
+def _client() -> Any:
+    """JAX's channel between processes, of which there is no public name for so small things."""
+    from jax._src import distributed
+
+    return distributed.global_state.client

@@ -1,0 +1,41 @@
+"""A trace of some steps, for TensorBoard's profiler and for Perfetto."""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+
+import jax
+
+log = logging.getLogger(__name__)
+
+WARM_UP = 3  # steps before the traced ones: the first compiles
+
+
+class Profile:
+    """Traces `steps` steps of a run that begins at step `start`; none where `steps` is 0."""
+
+    def __init__(self, folder: pathlib.Path, start: int, steps: int) -> None:
+        self._folder = folder
+        self._first, self._last = start + WARM_UP, start + WARM_UP + steps
+        self._running = False
+
+    def __enter__(self) -> Profile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def step(self, done: int) -> None:
+        """After every step."""
+        if self._first <= done < self._last and not self._running:
+            self._running = True
+            jax.profiler.start_trace(self._folder, create_perfetto_trace=True)
+        elif done >= self._last:
+            self._stop()
+
+    def _stop(self) -> None:
+        if self._running:
+            self._running = False
+            jax.profiler.stop_trace()
+            log.info('trace of steps %d to %d: %s', self._first + 1, self._last, self._folder)

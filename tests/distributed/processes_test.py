@@ -1,0 +1,160 @@
+"""Agreement between processes: values, failures, a process that does not come, a stop."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+
+import pytest
+
+from nope import processes
+from tests.distributed import launching
+
+WHOLE = {
+    'JAX_COORDINATOR_ADDRESS': 'host:1234',
+    'JAX_NUM_PROCESSES': '4',
+    'JAX_PROCESS_ID': '2',
+}
+
+
+def run(body: str, count: int = 2) -> list[tuple[int, str, str]]:
+    script = (
+        'import json, time\nfrom nope import processes\nprocesses.start()\nme = processes.index()\n'
+    )
+    return launching.finish(launching.start(['-c', script + textwrap.dedent(body)], count, 1), 120)
+
+
+def test_values_are_exchanged_decided_and_waited_for() -> None:
+    ended = run(
+        """
+        given = processes.exchange({'process': me})
+        first = processes.from_first(lambda: ['only here', me])
+        everywhere = processes.together(lambda: me + 10)
+        processes.meet('the end')
+        print(json.dumps([given, first, everywhere, processes.is_first()]))
+        """,
+        count=3,
+    )
+    assert [status for status, _, _ in ended] == [0, 0, 0], ended
+    for process, (_, out, _) in enumerate(ended):
+        given, first, everywhere, is_first = json.loads(out.strip().splitlines()[-1])
+        assert given == [{'process': 0}, {'process': 1}, {'process': 2}]
+        assert first == ['only here', 0]
+        assert everywhere == process + 10
+        assert is_first == (process == 0)
+
+
+def test_a_failure_in_one_process_ends_all_and_says_where() -> None:
+    ended = run(
+        """
+        import pathlib
+        kinds = []
+        try:
+            processes.from_first(lambda: pathlib.Path('/nowhere/at/all').read_text())
+        except OSError as error:
+            kinds.append(str(error))
+        def fail():
+            if me == 1:
+                raise ValueError('field x is 3')
+        try:
+            processes.together(fail)
+        except ValueError as error:
+            kinds.append(str(error))
+        print(json.dumps(kinds))
+        """
+    )
+    assert [status for status, _, _ in ended] == [0, 0], ended
+    (here, far), (far_file, own) = (json.loads(out.strip().splitlines()[-1]) for _, out, _ in ended)
+    assert '/nowhere/at/all' in here and '/nowhere/at/all' in far_file
+    assert far_file.startswith('process 0 (') or far_file.startswith('process 0:')
+    assert own == 'field x is 3'
+    assert far.startswith('process 1 (') and far.endswith('): field x is 3')
+
+
+def test_a_process_that_does_not_come_is_named() -> None:
+    ended = run(
+        """
+        if me == 1:
+            time.sleep(4)
+        else:
+            try:
+                processes.meet('before saving', seconds=1)
+            except processes.MissingProcessError as error:
+                print(error)
+        import os, sys
+        sys.stdout.flush()
+        os._exit(0)
+        """
+    )
+    message = ended[0][1].strip().splitlines()[-1]
+    assert message.startswith('before saving: after 1 s process 1 (')
+    assert message.endswith(') had not come')
+
+
+def test_all_stop_at_the_same_call() -> None:
+    """Process 1 is asked between two steps in which all take part; none stops alone."""
+    ended = run(
+        """
+        import jax, numpy as np
+        from jax.experimental import multihost_utils
+        calls = 0
+        stop = processes.StopTogether(lambda: me == 1 and calls >= 5)
+        for calls in range(1, 50):
+            multihost_utils.process_allgather(np.ones(1))
+            if stop():
+                break
+        print(calls)
+        """
+    )
+    assert [out.strip().splitlines()[-1] for _, out, _ in ended] == ['7', '7'], ended
+
+
+def test_alone_everything_is_decided_here() -> None:
+    assert processes.exchange(3) == [3]
+    assert processes.from_first(lambda: 4) == processes.together(lambda: 4) == 4
+    processes.meet('nobody')
+    assert processes.StopTogether(lambda: True)()
+
+
+@pytest.mark.parametrize(
+    ('mode', 'environ', 'expected'),
+    [
+        ('off', WHOLE, None),
+        ('auto', {}, None),
+        ('on', {}, {}),
+        ('auto', {'SLURM_STEP_NUM_TASKS': '1'}, None),
+        ('auto', {'SLURM_STEP_NUM_TASKS': '8'}, {'cluster_detection_method': 'slurm'}),
+        ('auto', {'OMPI_COMM_WORLD_SIZE': '2'}, {'cluster_detection_method': 'ompi'}),
+        (
+            'auto',
+            WHOLE,
+            {'coordinator_address': 'host:1234', 'num_processes': 4, 'process_id': 2},
+        ),
+    ],
+)
+def test_the_environment_says_who_takes_part(mode, environ, expected) -> None:
+    assert processes.settings(mode, environ) == expected
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'JAX_PROCESS_ID': ''}, 'JAX_NUM_PROCESSES is set, but not JAX_PROCESS_ID'),
+        ({'JAX_PROCESS_ID': '4'}, 'JAX_PROCESS_ID is 4; of 4 it lies in 0 to 3'),
+        ({'JAX_PROCESS_ID': '-1'}, 'whole numbers'),
+        ({'JAX_COORDINATOR_ADDRESS': 'host'}, "is 'host'; accepted: HOST:PORT"),
+    ],
+)
+def test_settings_that_make_no_sense_are_named(changes, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        processes.settings('auto', WHOLE | changes)
+    with pytest.raises(ValueError, match="--distributed is 'maybe'; accepted: auto, on, off"):
+        processes.settings('maybe', {})
+
+
+def test_processes_of_different_numbers_of_devices_are_refused() -> None:
+    """And all of them end."""
+    script = 'from nope import processes; processes.start()'
+    for status, _, errors in launching.finish(launching.start(['-c', script], 2, [1, 2]), 120):
+        assert status != 0
+        assert 'the processes have [1, 2] devices' in errors

@@ -1,0 +1,274 @@
+"""Kills, damage, full and vanished disks, other meshes: nothing wrong is ever restored silently.
+
+Every case ends with the state of a run that nothing happened to: bitwise on the same devices, to
+rounding on others, with the same examples at every step. Fifteen minutes on two cores:
+
+    tools/test -m faults
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tests.faults import harness, worker
+
+pytestmark = pytest.mark.faults
+
+KILLS = 48  # half of them while a checkpoint is being written
+DAMAGES = 24
+
+
+@pytest.fixture(scope='module')
+def whole(tmp_path_factory) -> pathlib.Path:
+    """A run that nothing happened to."""
+    folder = tmp_path_factory.mktemp('whole')
+    ended = harness.run(folder)
+    assert ended.status == 0, ended.errors
+    assert ended.start == 0
+    return folder
+
+
+def assert_as_if_nothing_happened(folder: pathlib.Path, whole: pathlib.Path) -> None:
+    found, expected = harness.final(folder), harness.final(whole)
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+    assert harness.examples(folder) == harness.examples(whole)
+
+
+def test_kills_at_any_moment(whole: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Each attempt goes on from the newest whole checkpoint, or a later one."""
+    draw = random.Random(0)
+    kills, saves_hit, lost = 0, 0, []
+    while kills < KILLS:
+        folder = tmp_path / f'run{kills}'
+        while True:
+            before = harness.committed(folder)
+            process = harness.start(folder)
+            during_a_save = draw.random() < 0.5
+            ready = (
+                harness.while_saving(folder, draw.uniform(0.0, 0.03))
+                if during_a_save
+                else harness.after(draw.uniform(0.0, 9.0))
+            )
+            ended = harness.kill_when(process, ready)
+            saves_hit += harness.saving(folder)
+            if ended.start is not None:
+                assert ended.start >= (before[-1] if before else 0)
+            if ended.status == 0:
+                break
+            assert ended.status == -signal.SIGKILL, ended.errors
+            kills += 1
+            newest = harness.committed(folder)
+            made = max(harness.examples(folder), default=0) if newest else 0
+            lost.append(made - newest[-1] if newest else made)
+            if kills >= KILLS:
+                ended = harness.run(folder)
+                assert ended.status == 0, ended.errors
+                break
+        assert_as_if_nothing_happened(folder, whole)
+    print(
+        f'{kills} kills, {saves_hit} with a checkpoint half written, at most {max(lost)} steps lost'
+    )
+    assert saves_hit >= 5
+    # A checkpoint every 2 steps; steps go on while one is being written.
+    assert max(lost) <= worker.STEPS
+
+
+def damage(path: pathlib.Path, kind: str, draw: random.Random) -> None:
+    content = bytearray(path.read_bytes())
+    if kind == 'delete':
+        path.unlink()
+    elif kind == 'truncate':
+        path.write_bytes(content[: draw.randrange(len(content))] if content else b'')
+    else:
+        for _ in range(8):
+            if content:
+                content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+        path.write_bytes(content)
+
+
+@pytest.fixture(scope='module')
+def stopped(tmp_path_factory) -> pathlib.Path:
+    """A run that was told to stop halfway."""
+    folder = tmp_path_factory.mktemp('stopped') / 'run'
+    process = harness.start(folder)
+    while len(harness.committed(folder)) < 3 and process.poll() is None:
+        time.sleep(0.001)
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    ended = harness.finish(process)
+    assert ended.status == 143, ended.errors
+    assert time.monotonic() - began < 20
+    return folder
+
+
+@pytest.mark.parametrize('kind', ['truncate', 'flip', 'delete'])
+@pytest.mark.parametrize('number', range(DAMAGES // 3))
+def test_damage_to_the_newest_checkpoint(
+    kind: str, number: int, stopped: pathlib.Path, whole: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """Either it makes no difference to what is restored, or the checkpoint before is taken."""
+    draw = random.Random(f'{kind} {number}')
+    folder = tmp_path / 'run'
+    shutil.copytree(stopped, folder)
+    steps = harness.committed(folder)
+    files = harness.files_of(folder / 'checkpoints' / str(steps[-1]))
+    damaged = draw.choice(files)
+    damage(damaged, kind, draw)
+    ended = harness.run(folder)
+    print(f'{kind} {damaged.relative_to(folder)}: from step {ended.start} of {steps}')
+    assert ended.status == 0, ended.errors
+    assert ended.start in steps[-2:]
+    if ended.start != steps[-1]:
+        assert f'checkpoint of step {steps[-1]} is damaged and set aside' in ended.errors
+    assert_as_if_nothing_happened(folder, whole)
+
+
+def test_all_checkpoints_damaged_is_an_error_that_keeps_them(
+    stopped: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    folder = tmp_path / 'run'
+    shutil.copytree(stopped, folder)
+    steps = harness.committed(folder)
+    for step in steps:
+        for path in harness.files_of(folder / 'checkpoints' / str(step) / 'params'):
+            damage(path, 'truncate', random.Random(step))
+    ended = harness.run(folder)
+    assert ended.status == 3
+    assert 'all checkpoints in' in ended.errors and 'are damaged' in ended.errors
+    assert sorted(int(p.name) for p in (folder / 'damaged').iterdir()) == steps
+
+
+@pytest.mark.parametrize('meshes', [('', 'fsdp=8', 'data=2,tensor=4'), ('fsdp=2,context=4', '')])
+def test_another_mesh_after_each_stop(
+    meshes: tuple[str, ...], whole: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    for mesh in meshes[:-1]:
+        process = harness.start(tmp_path, mesh, devices=8 if mesh else 1)
+        known = len(harness.committed(tmp_path))
+        while len(harness.committed(tmp_path)) <= known and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGTERM)
+        ended = harness.finish(process)
+        assert ended.status == 143, ended.errors
+    ended = harness.run(tmp_path, meshes[-1], devices=8 if meshes[-1] else 1)
+    assert ended.status == 0, ended.errors
+    assert ended.start > 0
+    found, expected = harness.final(tmp_path), harness.final(whole)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=0, atol=1e-5, err_msg=name)
+    assert harness.examples(tmp_path) == harness.examples(whole)
+
+
+@contextlib.contextmanager
+def small_disk(folder: pathlib.Path, mebibytes: int) -> Iterator[None]:
+    """A file system of its own, in memory. Skips where it cannot be made."""
+    folder.mkdir()
+    options = f'size={mebibytes}m'
+    made = subprocess.run(
+        ['mount', '-t', 'tmpfs', '-o', options, 'tmpfs', str(folder)], check=False
+    )
+    if made.returncode:
+        pytest.skip('no file system can be mounted here')
+    try:
+        yield
+    finally:
+        subprocess.run(['umount', '-l', str(folder)], check=False)
+
+
+def remount(folder: pathlib.Path, options: str) -> None:
+    subprocess.run(['mount', '-o', f'remount,{options}', str(folder)], check=True)
+
+
+def test_a_full_disk_ends_the_run_and_keeps_what_was_there(
+    whole: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    disk = tmp_path / 'disk'
+    with small_disk(disk, 14):
+        ended = harness.run(disk / 'run')
+        kept = harness.committed(disk / 'run')
+        print(ended.errors[-500:])
+        assert ended.status == 3
+        assert 'could not be written' in ended.errors or 'No space left' in ended.errors
+        assert kept
+        remount(disk, 'size=200m')
+        ended = harness.run(disk / 'run')
+        assert ended.status == 0, ended.errors
+        assert ended.start == kept[-1]
+        assert_as_if_nothing_happened(disk / 'run', whole)
+
+
+def test_a_disk_that_becomes_read_only(whole: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    disk = tmp_path / 'disk'
+    with small_disk(disk, 200):
+        process = harness.start(disk / 'run')
+        while len(harness.committed(disk / 'run')) < 2 and process.poll() is None:
+            time.sleep(0.001)
+        while subprocess.run(
+            ['mount', '-o', 'remount,ro', str(disk)], capture_output=True, check=False
+        ).returncode:
+            if process.poll() is not None:  # the files it writes keep the disk writable
+                pytest.skip('the disk cannot be made read-only while it is written to')
+            time.sleep(0.001)
+        ended = harness.finish(process)
+        assert ended.status == 3, ended.errors
+        assert 'Read-only' in ended.errors or 'could not be written' in ended.errors
+        remount(disk, 'rw')
+        kept = harness.committed(disk / 'run')
+        ended = harness.run(disk / 'run')
+        assert ended.status == 0, ended.errors
+        assert kept and ended.start >= kept[-1]
+        assert_as_if_nothing_happened(disk / 'run', whole)
+
+
+def test_a_folder_that_vanishes(whole: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """And is there again at the next start, as a network's disk would be."""
+    folder, away = tmp_path / 'run', tmp_path / 'away'
+    process = harness.start(folder)
+    while len(harness.committed(folder)) < 2 and process.poll() is None:
+        time.sleep(0.001)
+    os.rename(folder, away)
+    ended = harness.finish(process)
+    assert ended.status == 3, ended.errors
+    shutil.rmtree(folder, ignore_errors=True)
+    os.rename(away, folder)
+    kept = harness.committed(folder)
+    ended = harness.run(folder)
+    assert ended.status == 0, ended.errors
+    assert kept and ended.start == kept[-1]
+    assert_as_if_nothing_happened(folder, whole)
+
+
+def test_another_runs_folder_is_refused(stopped: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Whole checkpoints of something else are not damaged ones: they stay where they are."""
+    folder = tmp_path / 'run'
+    shutil.copytree(stopped, folder)
+    steps = harness.committed(folder)
+    code = (
+        f'import sys; from tests.faults import worker; sys.argv[1:] = [{str(folder)!r}]\n'
+        'train = worker.train\n'
+        "worker.train = lambda *a, **k: train(*a, **(k | {'identity': {'model': 'other'}}))\n"
+        'sys.exit(worker.main())'
+    )
+    ended = subprocess.run(
+        ['python', '-c', code],
+        executable=harness.sys.executable,
+        cwd=harness.ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 3
+    assert "is of another run: model is 'other' here and 'faults' there" in ended.stderr
+    assert harness.committed(folder) == steps

@@ -1,0 +1,111 @@
+"""Runs `worker.py` and breaks things in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+class Ended(NamedTuple):
+    """start: the step it went on from, None where it did not come so far."""
+
+    status: int
+    start: int | None
+    errors: str
+
+
+def start(folder: pathlib.Path, mesh: str = '', devices: int = 1) -> subprocess.Popen:
+    environment = {
+        **os.environ,
+        'JAX_PLATFORMS': 'cpu',
+        'XLA_FLAGS': f'--xla_force_host_platform_device_count={devices}',
+    }
+    return subprocess.Popen(
+        [sys.executable, '-m', 'tests.faults.worker', str(folder), *([mesh] if mesh else [])],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen, seconds: float = 300) -> Ended:
+    try:
+        out, errors = process.communicate(timeout=seconds)
+    finally:
+        process.kill()
+    starts = [json.loads(line)['start'] for line in out.splitlines() if line.startswith('{')]
+    return Ended(process.returncode, starts[0] if starts else None, errors)
+
+
+def run(folder: pathlib.Path, mesh: str = '', devices: int = 1) -> Ended:
+    return finish(start(folder, mesh, devices))
+
+
+def kill_when(process: subprocess.Popen, ready: Callable[[], bool], seconds: float = 120) -> Ended:
+    """SIGKILL once `ready()`; None of it where the process is faster."""
+    deadline = time.monotonic() + seconds
+    while process.poll() is None and not ready() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    return finish(process)
+
+
+def after(seconds: float) -> Callable[[], bool]:
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() >= end
+
+
+def while_saving(folder: pathlib.Path, seconds: float) -> Callable[[], bool]:
+    """So long after a checkpoint began to be written."""
+    begun: list[float] = []
+
+    def ready() -> bool:
+        if not begun and saving(folder):
+            begun.append(time.monotonic())
+        return bool(begun) and time.monotonic() - begun[0] >= seconds
+
+    return ready
+
+
+def committed(folder: pathlib.Path) -> list[int]:
+    """Steps of whole checkpoints, as the folder's names say."""
+    checkpoints = folder / 'checkpoints'
+    names = [path.name for path in checkpoints.iterdir()] if checkpoints.exists() else []
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def saving(folder: pathlib.Path) -> bool:
+    """Whether a checkpoint is being written."""
+    checkpoints = folder / 'checkpoints'
+    return checkpoints.exists() and any('tmp' in path.name for path in checkpoints.iterdir())
+
+
+def files_of(checkpoint: pathlib.Path) -> list[pathlib.Path]:
+    return sorted(path for path in checkpoint.rglob('*') if path.is_file())
+
+
+def final(folder: pathlib.Path) -> dict[str, np.ndarray]:
+    with np.load(folder / 'final.npz') as arrays:
+        return dict(arrays)
+
+
+def examples(folder: pathlib.Path) -> dict[int, set[str]]:
+    """Digests of the examples by step: one each, however often the step was made."""
+    found: dict[int, set[str]] = {}
+    for line in (folder / 'examples.jsonl').read_text().splitlines():
+        row = json.loads(line)
+        found.setdefault(row['step'], set()).add(row['examples'])
+    return found

@@ -1,0 +1,89 @@
+"""A real training that faults are made in.
+
+    python -m tests.faults.worker FOLDER [MESH]    MESH as 'fsdp=4,tensor=2'
+
+Prints where it goes on from. Leaves `examples.jsonl`, a digest of the examples of every step it
+made, and at the end `final.npz`, the state. Exit status 3, with the message, for what a command
+reports as an error; 143 for a stop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pathlib
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from nope import checkpoint, sharding
+from nope.model import ModelConfig
+from nope.optim import OptimizerConfig
+from nope.state import fresh_variables
+from nope.train import Compute, Interrupted, TrainConfig, train
+
+STEPS, BATCH, LENGTH = 60, 8, 16
+# Four megabytes of weights and moments: saving takes as long as some steps.
+MODEL = ModelConfig(
+    layers=2, width=96, heads=4, kv_heads=4, mlp_width=256, vocab_size=512, head_dim=24
+)
+CONFIG = TrainConfig(
+    lengths=(LENGTH,),
+    batch_size=BATCH,
+    steps=STEPS,
+    optimizer=OptimizerConfig(learning_rate=1e-3, warmup_steps=5, decay_steps=STEPS),
+)
+
+
+def main() -> int:
+    folder = pathlib.Path(sys.argv[1])
+    mesh_text = sys.argv[2] if len(sys.argv) > 2 else ''
+    sizes = {k: int(v) for k, _, v in (p.partition('=') for p in mesh_text.split(',')) if k}
+    mesh = sharding.make_mesh(sharding.MeshConfig(**sizes))
+    asked: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
+
+    def batches(start: int) -> Iterator[np.ndarray]:
+        print(json.dumps({'start': start}), flush=True)
+        for step in range(start, STEPS):
+            draw = np.random.default_rng(step)
+            blocks = draw.integers(MODEL.vocab_size, size=(BATCH, LENGTH + 1)).astype(np.int32)
+            digest = hashlib.sha256(blocks.tobytes()).hexdigest()[:16]
+            with (folder / 'examples.jsonl').open('a') as file:
+                file.write(json.dumps({'step': step + 1, 'examples': digest}) + '\n')
+            yield blocks
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        variables = train(
+            MODEL,
+            CONFIG,
+            Compute(checkpoint_every=2, log_every=5, keep=3),
+            mesh=mesh,
+            initial=lambda: fresh_variables(MODEL, mesh, 0),
+            batches=batches,
+            folder=folder,
+            identity={'model': 'faults'},
+            title='faults',
+            should_stop=lambda: bool(asked),
+        )
+    except Interrupted as error:
+        print(error, file=sys.stderr)
+        return 143
+    except (checkpoint.CheckpointError, OSError, ValueError) as error:
+        print(f'error: {error}', file=sys.stderr)
+        return 3
+    leaves: Any = jax.tree_util.tree_leaves_with_path(variables)
+    np.savez(
+        folder / 'final.npz',
+        **{jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves},
+    )
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

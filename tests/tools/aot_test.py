@@ -1,0 +1,141 @@
+"""What is counted of a program: products, and what its collectives bring."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding, PartitionSpec
+
+from nope import optim, sharding
+from nope.sharding import MeshConfig, make_mesh
+from tests import tiny
+from tests.tools.loading import load
+
+_flops, _hlo, _programs, aot = map(load, ('_flops', '_hlo', '_programs', 'aot'))
+
+
+def traced(function, *arguments):
+    return jax.jit(function).trace(*arguments).jaxpr
+
+
+def test_products_are_counted_as_often_as_they_run() -> None:
+    x, w = jnp.ones((8, 16)), jnp.ones((5, 16, 16))
+
+    def scanned(x, w):
+        return jax.lax.scan(lambda x, w: (jax.checkpoint(lambda x: jnp.sin(x @ w))(x), None), x, w)
+
+    one = 2 * 8 * 16 * 16
+    assert _flops.count(traced(scanned, x, w)) == 5 * one
+    # Backward: both products of every layer, and the forward one again.
+    gradient = jax.grad(lambda w: scanned(x, w)[0].sum())
+    assert _flops.count(traced(gradient, w)) == 5 * one * (1 + 1 + 2)
+
+
+def test_a_branch_counts_as_its_dearest_and_a_shard_on_all_devices() -> None:
+    x = jnp.ones((8, 8))
+    branches = traced(lambda x: jax.lax.cond(x[0, 0] > 0, lambda x: x @ x, lambda x: x, x), x)
+    assert _flops.count(branches) == 2 * 8**3
+    mesh = make_mesh(MeshConfig(data=4, fsdp=2))
+    spec = PartitionSpec('data')
+    with jax.set_mesh(mesh):
+        mapped = jax.shard_map(lambda x: x @ x.T, in_specs=spec, out_specs=spec, check_vma=False)
+        assert _flops.count(traced(mapped, x)) == 8 * 2 * 2 * 8 * 2
+
+
+def test_the_flops_of_a_step_are_the_models_and_the_whole_square_of_attention() -> None:
+    """The reference computes masked products too, so attention counts twice."""
+    model = tiny.model(remat='none')
+    program = _programs.Step(model, optim.OptimizerConfig(1e-3), 16, 4, 1)
+    mesh = tiny.mesh()
+    with sharding.use(mesh):
+        counted = _flops.count(program.trace(mesh).jaxpr)
+    tokens = 4 * 16
+    attention = 6.0 * model.layers * 16 * model.heads * model.head_dim * tokens
+    assert program.model_flops == tokens * model.training_flops_per_token(16)
+    # The head's product is recomputed in the backward pass of the loss.
+    head = 2.0 * model.vocab_size * model.width * tokens
+    expected = program.model_flops + attention
+    assert counted in (expected, expected + head)
+
+
+def compiled(function, mesh, *shaped):
+    arguments = [
+        jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(mesh, PartitionSpec(*spec)))
+        for shape, spec in shaped
+    ]
+    out = NamedSharding(mesh, PartitionSpec())
+    with jax.set_mesh(mesh):
+        return jax.jit(function, out_shardings=out).lower(*arguments).compile()
+
+
+def test_collectives_bring_what_the_other_devices_have() -> None:
+    mesh = make_mesh(MeshConfig(data=8))
+    gathered = compiled(lambda x: x * 2, mesh, ((64, 128), ('data',)))
+    assert _hlo.Program(gathered.as_text()).collective_bytes() == {
+        'all-gather': 64 * 128 * 4 * 7 / 8
+    }
+    summed = compiled(lambda x: x.sum(0), mesh, ((64, 128), ('data',)))
+    assert _hlo.Program(summed.as_text()).collective_bytes() == {'all-reduce': 2 * 128 * 4 * 7 / 8}
+
+
+def test_collectives_in_a_loop_count_as_often_as_it_runs() -> None:
+    mesh = make_mesh(MeshConfig(data=8))
+
+    def scanned(x, w):
+        return jax.lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, w)[0]
+
+    found = compiled(scanned, mesh, ((4, 64), ()), ((6, 64, 64), (None, 'data')))
+    moved = _hlo.Program(found.as_text()).collective_bytes()
+    whole = 4 * 64 * 4 * 7 / 8
+    assert moved == {'all-reduce': 6 * 2 * whole, 'all-gather': whole}
+
+
+def test_a_line_says_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = _programs.Step(tiny.model(), optim.OptimizerConfig(1e-3), 16, 8, 1)
+    mesh = make_mesh(MeshConfig(fsdp=8))
+    found = aot.analyse(program, mesh)
+    state = program.state(mesh)
+    held = sum(
+        math.prod(leaf.sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize
+        for leaf in jax.tree.leaves(state)
+    )
+    assert found['tflops'] >= 0 and found['compile_seconds'] > 0
+    assert 'fits' not in found  # a CPU has no data sheet
+    sheet = dataclasses.replace(aot.hardware.DEVICES['H100'], memory=float(held))
+    monkeypatch.setattr(aot.hardware, 'known', lambda kind: sheet)
+    found = aot.analyse(program, mesh)
+    assert not found['fits'] and '[' in found['largest']
+    assert found['bound_seconds'].keys() == {'compute', 'memory', 'network'}
+    assert 0 <= found['mfu_bound'] <= 1
+
+
+def test_meshes_are_read_and_bad_ones_named() -> None:
+    assert aot._sizes('fsdp=8,context=2') == {'fsdp': 8, 'context': 2}
+    for bad in ('model=2', 'fsdp', 'fsdp=x'):
+        with pytest.raises(SystemExit, match='data, fsdp, tensor, context'):
+            aot._sizes(bad)
+
+
+@pytest.mark.parametrize(
+    ('text', 'size'),
+    [
+        ("replica_groups=mesh['a'=2,'b'=8] {'b'}, dimensions={0}", 8),
+        ("replica_groups=mesh['a'=2,'b'=8] {'a','b'}", 16),
+        ('replica_groups=[4,2]<=[8]', 2),
+        ('replica_groups={{0,1,2},{3,4,5}}', 3),
+        ('channel_id=1', 0),
+    ],
+)
+def test_the_size_of_a_group_is_read(text: str, size: int) -> None:
+    assert _hlo._group_size(text) == size
+
+
+def test_sizes_of_shapes() -> None:
+    assert _hlo._bytes('(s32[], bf16[8,4]{1,0:T(8,128)})') == 4 + 64
+    assert _hlo._bytes('pred[3]') == 3 and _hlo._bytes('f8e4m3fn[2,2]') == 4
+    assert np.isclose(_hlo._bytes('u4[6]'), 3)

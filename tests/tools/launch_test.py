@@ -1,0 +1,107 @@
+"""The launchers say what the program accepts: their variables, arguments and exit statuses."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from experiments import run
+from nope import processes
+
+FOLDER = pathlib.Path(__file__).parents[2] / 'tools' / 'launch'
+JOBSETS = sorted(FOLDER.glob('*.yaml'))
+SCRIPTS = sorted({*FOLDER.glob('*.sh'), *FOLDER.glob('*.sbatch')})
+
+
+def pods(path: pathlib.Path):
+    jobset = yaml.safe_load(path.read_text())
+    (job,) = jobset['spec']['replicatedJobs']
+    return jobset, job, job['template']['spec']
+
+
+@pytest.mark.parametrize('path', JOBSETS, ids=lambda path: path.stem)
+def test_a_jobset_starts_the_command_that_there_is(path: pathlib.Path) -> None:
+    jobset, _, spec = pods(path)
+    assert jobset['kind'] == 'JobSet' and spec['parallelism'] == spec['completions']
+    (container,) = spec['template']['spec']['containers']
+    assert container['command'] == ['python', '-m', 'experiments.run']
+    config, *options = container['args']
+    file, _, size = config.removeprefix('--config=').partition(':')
+    assert (FOLDER.parents[1] / file).is_file() and size == 'paper'
+    for option in options:
+        name = option.removeprefix('--').partition('=')[0]
+        assert name.startswith('config.compute.') or name in run.flags.FLAGS
+    mounts = {mount['name'] for mount in container['volumeMounts']}
+    assert mounts == {volume['name'] for volume in spec['template']['spec']['volumes']}
+    (rule,) = spec['podFailurePolicy']['rules']
+    assert rule['onExitCodes']['values'] == [run.BAD_INPUT]
+
+
+def test_a_gpu_pod_is_told_who_takes_part() -> None:
+    jobset, job, spec = pods(FOLDER / 'jobset_gpu.yaml')
+    (container,) = spec['template']['spec']['containers']
+    given = {entry['name']: entry.get('value', '0') for entry in container['env']}
+    assert given.keys() == set(processes.BY_HAND)
+    found = processes.settings(processes.AUTO, given)
+    assert found is not None and found['num_processes'] == spec['completions']
+    host, port = found['coordinator_address'].split(':')
+    assert host == f'{jobset["metadata"]["name"]}-{job["name"]}-0-0.{jobset["metadata"]["name"]}'
+    assert [port] == [str(entry['containerPort']) for entry in container['ports']]
+
+
+@pytest.mark.parametrize('path', SCRIPTS, ids=lambda path: path.name)
+def test_scripts_are_well_formed_and_say_what_is_missing(path: pathlib.Path) -> None:
+    subprocess.run(['bash', '-n', str(path)], check=True)
+    if shutil.which('shellcheck'):
+        subprocess.run(['shellcheck', str(path)], check=True)
+    ended = subprocess.run(
+        ['bash', str(path)], capture_output=True, text=True, env={'PATH': '/bin'}
+    )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f'{path.name}: ')
+
+
+def called(path: pathlib.Path) -> list[list[str]]:
+    """The commands that stand-ins wrote down."""
+    commands = path.read_text().split('\x1e')[:-1]
+    return [command.split('\x1f')[:-1] for command in commands]
+
+
+def test_the_scripts_run_the_command(tmp_path: pathlib.Path) -> None:
+    """With stand-ins for the cluster's own commands, which write down how they were called."""
+    calls = tmp_path / 'calls'
+    write = r"""printf '%s\x1f' "${0##*/}" "$@" >> CALLS; printf '\x1e' >> CALLS"""
+    stand_in = f'#!/bin/bash\n{write.replace("CALLS", str(calls))}\necho ACTIVE\n'
+    for name in ('gcloud', 'srun', 'scontrol'):
+        (tmp_path / name).write_text(stand_in)
+        (tmp_path / name).chmod(0o755)
+    path = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'HOME': str(tmp_path)}
+    asked = ['--config=configs/fig4.py:paper', "--config.data.mixture=(('text:a b', 1.0),)"]
+    tpu = {
+        **{'PROJECT': 'p', 'ZONE': 'z', 'NAME': 'n', 'TYPE': 't', 'VERSION': 'v'},
+        **{'WORKDIR': '/shared/a b', 'NODES': '2'},
+    }
+    script = str(FOLDER / 'tpu_pod.sh')
+    subprocess.run(['bash', script, *asked], check=True, env=path | tpu, stdout=subprocess.DEVNULL)
+    lines = called(calls)
+    ssh = [line for line in lines if 'ssh' in line]
+    assert sorted(line[line.index('ssh') + 1] for line in ssh) == ['n-0', 'n-1']
+    remote = next(a for a in ssh[0] if a.startswith('--command='))
+    command = shlex.split(re.search(r'exec (.*)\n', remote)[1])
+    assert command[1:4] == ['-m', 'experiments.run', '--distributed=on']
+    assert command[4:] == ['--workdir=/shared/a b', *asked]
+
+    calls.write_text('')
+    slurm = {'PYTHON': '/bin/true', 'SLURM_JOB_ID': '1'}
+    script = str(FOLDER / 'slurm.sbatch')
+    subprocess.run(
+        ['bash', script, *asked], check=True, env=path | slurm, stdout=subprocess.DEVNULL
+    )
+    (line,) = called(calls)
+    assert line == ['srun', '--kill-on-bad-exit=1', '/bin/true', '-m', 'experiments.run', *asked]

@@ -1,0 +1,121 @@
+"""What a compiled program moves, read from its text: loops count as often as they run."""
+
+from __future__ import annotations
+
+import collections
+import math
+import re
+from collections.abc import Iterator
+
+COLLECTIVES = (
+    *('all-gather', 'all-reduce', 'reduce-scatter', 'all-to-all', 'ragged-all-to-all'),
+    *('collective-permute', 'collective-broadcast'),
+)
+_BITS = {'pred': 8, 's4': 4, 'u4': 4, 'bf16': 16, 'token': 0, 'opaque': 0}
+
+_COMPUTATION = re.compile(r'^(ENTRY )?%?([\w.\-]+) (?:\([^\n]*\) -> [^\n]*)?\{\s*$')
+_INSTRUCTION = re.compile(r'^\s+(?:ROOT )?%?([\w.\-]+) = (.*?) ([a-z][\w\-]*)\((.*)$')
+_SHAPE = re.compile(r'\b([a-z]\w*)\[([\d,]*)\]')
+_CALLED = re.compile(r'(?:calls|to_apply|body|branch_computations)=\{?([%\w.\-, ]+)\}?')
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+
+
+class Program:
+    """A compiled program's text (`compiled.as_text()`), one device's part of it."""
+
+    def __init__(self, text: str) -> None:
+        self._computations: dict[str, list[tuple[str, str, str]]] = {}
+        self._entry = ''
+        self._read(text)
+
+    def collective_bytes(self) -> dict[str, float]:
+        """Bytes that a device gets from others in a run, by kind of collective."""
+        total: collections.defaultdict[str, float] = collections.defaultdict(float)
+        for times, kind, shape, rest in self._executed():
+            name = kind.removesuffix('-start')
+            if name in COLLECTIVES:
+                total[name] += times * _received(name, shape, rest)
+        return dict(total)
+
+    def largest(self) -> str:
+        """The largest array that an instruction makes: 'bf16[8,2048,32000] fusion.12'."""
+        made = [
+            (_bytes(shape), f'{shape.split("{")[0]} {name}')
+            for name, shape in self._shapes.items()
+            if not shape.startswith('(')
+        ]
+        return max(made, default=(0.0, ''))[1]
+
+    def _executed(self) -> Iterator[tuple[float, str, str, str]]:
+        """(how often, kind, shape, what follows) of every instruction that is run."""
+        waiting = [(self._entry, 1.0)]
+        while waiting:
+            name, times = waiting.pop()
+            for kind, shape, rest in self._computations.get(name, ()):
+                yield times, kind, shape, rest
+                if kind in ('while', 'conditional', 'call'):
+                    trips = _TRIPS.search(rest)
+                    often = times * (int(trips[1]) if kind == 'while' and trips else 1)
+                    for called in _CALLED.findall(rest):
+                        waiting += [(n.strip().lstrip('%'), often) for n in called.split(',')]
+
+    def _read(self, text: str) -> None:
+        here: list[tuple[str, str, str]] = []
+        self._shapes: dict[str, str] = {}
+        for line in text.splitlines():
+            head = _COMPUTATION.match(line)
+            if head:
+                here = self._computations.setdefault(head[2], [])
+                self._entry = head[2] if head[1] else self._entry
+                continue
+            found = _INSTRUCTION.match(line)
+            if found:
+                name, shape, kind, rest = found.groups()
+                here.append((kind, shape, rest))
+                self._shapes[name] = shape
+
+
+def _received(name: str, shape: str, rest: str) -> float:
+    """Bytes that come from other devices. In a ring of n a gather brings (n - 1) / n of its result,
+    a scatter of what it reduces as much, a reduction both."""
+    parts = _group_size(rest)
+    # An asynchronous start has the operand in its shape as well: the largest part is the whole.
+    whole = max((_bytes(piece) for piece in _SHAPE_TEXT.findall(shape)), default=0.0)
+    if name in ('collective-permute', 'collective-broadcast'):
+        return whole
+    share = (parts - 1) / parts if parts else 1.0
+    if name == 'reduce-scatter':
+        return whole * (parts - 1 if parts else 1)
+    return whole * share * (2 if name == 'all-reduce' else 1)
+
+
+_SHAPE_TEXT = re.compile(r'[a-z]\w*\[[\d,]*\]')
+
+
+def _group_size(rest: str) -> int:
+    """Devices in a group of a collective; 0 where the text does not say."""
+    named = re.search(r'replica_groups=mesh\[([^\]]*)\](?:\([^)]*\))? ?\{([^}]*)\}', rest)
+    if named:
+        sizes = dict(re.findall(r"'(\w+)'=(\d+)", named[1]))
+        return math.prod(int(sizes[axis]) for axis in re.findall(r"'(\w+)'", named[2]))
+    iota = re.search(r'replica_groups=\[(\d+),(\d+)\]', rest)
+    if iota:
+        return int(iota[2])
+    listed = re.search(r'replica_groups=\{\{([\d,]*)\}', rest)
+    return len(listed[1].split(',')) if listed and listed[1] else 0
+
+
+def _bytes(shape: str) -> float:
+    """Of a shape's text, tuples included: 'f32[2,3]{1,0}', '(s32[], bf16[8])'."""
+    total = 0.0
+    for dtype, sizes in _SHAPE.findall(shape):
+        elements = 1
+        for size in sizes.split(',') if sizes else ():
+            elements *= int(size)
+        total += elements * _bits(dtype) / 8
+    return total
+
+
+def _bits(dtype: str) -> int:
+    found = re.search(r'\d+', dtype)
+    return _BITS[dtype] if dtype in _BITS else int(found[0]) if found else 0

@@ -1,0 +1,217 @@
+"""Compiles all that configs run on the devices for TPUs or GPUs that are not there.
+
+    pip install libtpu
+    python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:16x16 [--kind=train]
+    pip install --no-deps jax-cuda13-plugin jax-cuda13-pjrt  # of JAX's version; Python 3.12
+    python tools/aot.py --config=configs/fig4.py:paper --topology=h200:16
+    python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:4x4 --kind=search \\
+        --length=131072 --mesh=fsdp=1,context=16 --batch=1    # another shape
+
+A real compilation of every training step, search step and evaluation pass, with the shardings of
+a real mesh. One JSON line a program:
+
+    parameters_gib, optimizer_gib   per device, as are all sizes
+    temporary_gib, total_gib        what the program needs besides its arguments, and in all
+    fits                            whether `total_gib` is below what the device has
+    largest                         where it does not: the largest array that the program makes
+    tflops                          matrix products a device computes, recomputed ones again
+    model_tflops                    without those, attention's causal half (the convention of MFU)
+    received_gib                    what collectives bring to a device, by their kind
+    bound_seconds                   least time for computing, for reading the arguments and for the
+                                    network, each at the data sheet's rate, as if all overlapped
+    mfu_bound                       the MFU of a step that takes the longest of these
+
+Exits with 1 where one does not compile or fit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+os.environ.setdefault('JAX_PLATFORMS', 'cpu')
+
+import _flops
+import _hlo
+import jax
+from _programs import Program, programs
+from jax.sharding import Mesh
+
+from experiments.build import Experiment, build
+from nope import hardware, sharding, targets
+
+GIB = 2.0**30
+MACHINE = 8  # GPUs that are joined by fast links
+
+
+def analyse(program: Program, mesh: Mesh) -> dict[str, Any]:
+    """Compiles a program; what it needs and at least takes on a device."""
+    device = hardware.known(mesh.devices.flat[0].device_kind)
+    start = time.perf_counter()
+    with sharding.use(mesh, program.rules):
+        traced = program.trace(mesh)
+        flops = _flops.count(traced.jaxpr) / mesh.size
+        compiled = traced.lower().compile()
+    seconds = time.perf_counter() - start
+    memory: Any = compiled.memory_analysis()
+    text = _hlo.Program(compiled.as_text())
+    received = text.collective_bytes()
+    total = (
+        memory.argument_size_in_bytes
+        + memory.temp_size_in_bytes
+        + memory.output_size_in_bytes
+        - memory.alias_size_in_bytes
+    )
+    found: dict[str, Any] = {
+        **{f'{name}_gib': _gib(_held(tree)) for name, tree in program.state(mesh).items()},
+        'arguments_gib': _gib(memory.argument_size_in_bytes),
+        'temporary_gib': _gib(memory.temp_size_in_bytes),
+        'total_gib': _gib(total),
+        'tflops': round(flops / 1e12, 3),
+        'model_tflops': round(program.model_flops / mesh.size / 1e12, 3),
+        'received_gib': {kind: _gib(size) for kind, size in sorted(received.items())},
+        'compile_seconds': round(seconds, 1),
+    }
+    if device is None:
+        return found
+    links = device.network if mesh.size > MACHINE and device.network else device.links
+    bound = {
+        'compute': flops / device.flops,
+        'memory': (memory.argument_size_in_bytes + memory.output_size_in_bytes) / device.bandwidth,
+        'network': sum(received.values()) / links,
+    }
+    fits = total <= device.memory
+    found |= {
+        'capacity_gib': _gib(device.memory),
+        'fits': fits,
+        'bound_seconds': {name: round(value, 4) for name, value in bound.items()},
+        'mfu_bound': round(
+            program.model_flops / mesh.size / device.flops / max(*bound.values(), 1e-12), 3
+        ),
+    }
+    return found if fits else found | {'largest': text.largest()}
+
+
+def load(config: str) -> Experiment:
+    """The experiment of configs/NAME.py:SIZE, or NAME:SIZE. Shapes alone matter: no shards and no
+    tokenizer are read."""
+    path, _, size = config.partition(':')
+    name = path.removeprefix('configs/').removesuffix('.py')
+    found = importlib.import_module(f'configs.{name}').get_config(size or 'paper')
+    found.data.mixture = ()
+    found.data.tokenizer = 'bytes'
+    for corpus in found.get('corpora', {}):
+        found.corpora[corpus] = {'source': 'stdlib'}
+    return build(found)
+
+
+def chosen(
+    experiment: Experiment, devices: list[jax.Device], options: argparse.Namespace
+) -> Iterator[tuple[Program, Mesh]]:
+    """The experiment's programs that were asked for, at another shape where one was given."""
+    if options.mesh:
+        shape = dataclasses.replace(experiment.compute.mesh, **_sizes(options.mesh))
+        compute = dataclasses.replace(experiment.compute, mesh=shape, later_mesh=shape)
+        experiment = dataclasses.replace(experiment, compute=compute)
+    for program, mesh in programs(experiment, devices):
+        if options.kind and program.kind != options.kind:
+            continue
+        changes = {k: getattr(options, k) for k in ('length', 'batch') if getattr(options, k)}
+        program = dataclasses.replace(program, **changes)
+        title = f'{program.describe()} {program.model.describe_position()}'
+        if re.search(options.only, title):
+            yield program, mesh
+
+
+def main() -> int:
+    options = _parser().parse_args()
+    devices = targets.devices(options.topology)
+    failed = False
+    done: set[tuple[Program, Mesh]] = set()
+    for config in options.config:
+        experiment = load(config)
+        for program, mesh in chosen(experiment, devices, options):
+            if (program, mesh) in done:
+                continue
+            done.add((program, mesh))
+            found = {
+                'config': config,
+                'program': program.describe(),
+                'position': program.model.describe_position(),
+                'batch': program.batch,
+                'topology': options.topology,
+                'mesh': {axis: size for axis, size in mesh.shape.items() if size > 1},
+            }
+            try:
+                found |= analyse(program, mesh)
+            except Exception as error:  # the compiler's own message is the result
+                found |= {'fits': False, 'error': _shortened(str(error))}
+            failed |= not found.get('fits', True)
+            print(json.dumps(found), flush=True)
+    if not done:
+        raise SystemExit(f'--kind={options.kind} --only={options.only}: there is no such program')
+    return int(failed)
+
+
+def _held(tree: Any) -> float:
+    """Bytes of a tree of placed shapes on each device."""
+    leaves = jax.tree.leaves(tree)
+    return sum(
+        float(leaf.dtype.itemsize) * _size(leaf.sharding.shard_shape(leaf.shape)) for leaf in leaves
+    )
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    total = 1
+    for side in shape:
+        total *= side
+    return total
+
+
+def _gib(size: float) -> float:
+    return round(size / GIB, 3)
+
+
+def _shortened(message: str) -> str:
+    """The beginning of a compiler's message, and from a TPU's the largest allocations."""
+    largest = re.search(r'Largest program allocations.*', message, re.DOTALL)
+    return message[:500] + (f' ... {largest[0][:800]}' if largest else '')
+
+
+def _sizes(mesh: str) -> dict[str, int]:
+    """'fsdp=8,context=2' -> its axes."""
+    pairs = [part.partition('=') for part in mesh.split(',') if part]
+    for axis, _, size in pairs:
+        if axis not in sharding.AXES or not size.isdigit():
+            raise SystemExit(
+                f'--mesh={mesh}: accepted is AXIS=SIZE,... with {", ".join(sharding.AXES)}'
+            )
+    return {axis: int(size) for axis, _, size in pairs}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n')[0])
+    parser.add_argument(
+        '--config', action='append', required=True, help='configs/NAME.py:SIZE; may be repeated'
+    )
+    parser.add_argument('--topology', default='v5e:4x4', help='as nope.targets.devices takes it')
+    parser.add_argument('--kind', choices=('train', 'search', 'eval'), help='default: all')
+    parser.add_argument(
+        '--only', default='', help='a regular expression for "PROGRAM POSITION", as printed'
+    )
+    parser.add_argument('--mesh', default='', help="AXIS=SIZE,... in place of the config's")
+    parser.add_argument('--length', type=int, help='tokens, in place of every length')
+    parser.add_argument('--batch', type=int, help='sequences, in place of every batch')
+    return parser
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""Trains, saves, measures and goes on, over and over in one process, and watches its memory.
+
+    python tools/soak.py --minutes=60 --workdir=work/soak
+
+A round: so many training steps with checkpoints, restored from the one before; loss and entropy by
+position; perplexity; scores of prompts. Every few seconds the resident memory is noted. Leaves
+memory.jsonl and memory.png in the work folder, prints one JSON line, and exits with 1 where the
+memory of the last fifth lies more than 2 percent above that of the fifth after the warm-up (a
+quarter of the time).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import logging
+import pathlib
+import sys
+import threading
+import time
+from typing import Any
+
+import jax
+import matplotlib
+import numpy as np
+from bench_train import MIDDLE, SMALL
+
+from nope import data, huge_pages, sharding
+from nope.checkpoint import Checkpoints
+from nope.data import DataConfig
+from nope.data.documents import open_documents
+from nope.evals import positions, sliding
+from nope.evals.generation import Generator
+from nope.evals.samples import SampleLog
+from nope.optim import OptimizerConfig
+from nope.state import abstract_variables, fresh_variables
+from nope.train import Compute, Interrupted, TrainConfig, train
+
+matplotlib.use('agg')
+MODELS = {'small': SMALL, 'middle': MIDDLE}
+LENGTH, BATCH, ROUND = 64, 32, 200  # tokens, sequences, steps
+WARM_UP, PART = 0.25, 0.2  # shares of the time
+MOST_DRIFT = 0.02
+IDENTITY = {'tool': 'soak'}
+
+
+class Memory:
+    """Resident memory of this process over time."""
+
+    def __init__(self, path: pathlib.Path, every: float) -> None:
+        self.rows: list[dict[str, float]] = []
+        self._path, self._every = path, every
+        self._began = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        with self._path.open('w', buffering=1) as file:
+            while not self._over.wait(self._every):
+                row = {'seconds': time.monotonic() - self._began, 'mib': resident_mib()}
+                self.rows.append(row)
+                file.write(json.dumps(row) + '\n')
+
+
+def resident_mib() -> float:
+    for line in pathlib.Path('/proc/self/status').read_text().splitlines():
+        if line.startswith('VmRSS:'):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError('/proc/self/status has no VmRSS: this tool needs Linux')
+
+
+def drift(rows: list[dict[str, float]]) -> dict[str, float]:
+    """Medians of the fifth after the warm-up and of the last fifth, MiB, and their relation."""
+    seconds = np.array([row['seconds'] for row in rows])
+    mib = np.array([row['mib'] for row in rows])
+    end = seconds[-1]
+    early = mib[(seconds >= WARM_UP * end) & (seconds < (WARM_UP + PART) * end)]
+    late = mib[seconds >= (1 - PART) * end]
+    first, last = float(np.median(early)), float(np.median(late))
+    return {
+        'early_mib': first,
+        'late_mib': last,
+        'most_mib': float(mib.max()),
+        'drift': last / first - 1,
+    }
+
+
+def one_round(
+    number: int, model: Any, mesh: jax.sharding.Mesh, folder: pathlib.Path, cache: pathlib.Path
+) -> None:
+    """Trains ROUND steps on, then measures what came out."""
+    corpus = DataConfig()
+    asked = iter(range(1, ROUND + 1))
+    config = TrainConfig(
+        lengths=(LENGTH,),
+        batch_size=BATCH,
+        steps=10**6,
+        optimizer=OptimizerConfig(learning_rate=1e-3, warmup_steps=100, decay_steps=10**6),
+    )
+    with contextlib.suppress(Interrupted):
+        train(
+            model,
+            config,
+            Compute(checkpoint_every=50, log_every=50),
+            mesh=mesh,
+            initial=lambda: fresh_variables(model, mesh, 0),
+            batches=lambda start: data.training_batches(
+                corpus, length=LENGTH, batch_size=BATCH, seed=0, start=start, cache=cache
+            ),
+            folder=folder / 'run',
+            identity=IDENTITY,
+            title=f'round {number}',
+            should_stop=lambda: next(asked) == ROUND,
+        )
+    with Checkpoints(folder / 'run' / 'checkpoints', IDENTITY) as checkpoints:
+        variables = checkpoints.restore_variables(abstract_variables(model, mesh))
+    blocks = data.eval_blocks(
+        corpus, split='validation', length=2 * LENGTH, count=64, seed=0, cache=cache
+    ).tokens
+    positions.run(model, variables, blocks, mesh=mesh, batch_size=32)
+    sliding.run(
+        model,
+        variables,
+        open_documents(corpus, split='test', cache=cache),
+        (2 * LENGTH,),
+        stride=16,
+        budget=16 * 64,
+        mesh=mesh,
+        batch_tokens=8192,
+        log=SampleLog(folder / 'samples' / f'{number}.jsonl'),
+    )
+    prompts = [block[:LENGTH] for block in blocks[:16]]
+    Generator(model, variables, mesh, batch_tokens=8192).score(
+        prompts, [b[-8:] for b in blocks[:16]]
+    )
+
+
+def draw(rows: list[dict[str, float]], found: dict[str, float], path: pathlib.Path) -> None:
+    from matplotlib import pyplot
+
+    minutes = np.array([row['seconds'] for row in rows]) / 60
+    figure, axes = pyplot.subplots(figsize=(7, 3.2), layout='constrained')
+    axes.plot(minutes, [row['mib'] for row in rows], color='#2a6f97', linewidth=1)
+    for begin, end in ((WARM_UP, WARM_UP + PART), (1 - PART, 1)):
+        axes.axvspan(begin * minutes[-1], end * minutes[-1], color='#2a6f97', alpha=0.12)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel('minutes')
+    axes.set_ylabel('resident memory (MiB)')
+    axes.set_title(
+        f'training, checkpoints and evaluations in turn: {100 * found["drift"]:+.2f} % between '
+        'the shaded parts',
+        fontsize=9,
+    )
+    figure.savefig(path, dpi=150)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n')[0])
+    parser.add_argument('--minutes', type=float, default=60)
+    parser.add_argument('--workdir', type=pathlib.Path, required=True)
+    parser.add_argument('--model', choices=sorted(MODELS), default='small')
+    options = parser.parse_args()
+    options.workdir.mkdir(parents=True, exist_ok=True)
+    logging.basicConfig(level=logging.WARNING)
+    mesh = sharding.make_mesh(sharding.MeshConfig())
+    end = time.monotonic() + 60 * options.minutes
+    rounds = 0
+    with Memory(options.workdir / 'memory.jsonl', every=min(5.0, options.minutes)) as memory:
+        while time.monotonic() < end:
+            one_round(
+                rounds, MODELS[options.model], mesh, options.workdir, options.workdir / 'data'
+            )
+            rounds += 1
+    found = drift(memory.rows)
+    draw(memory.rows, found, options.workdir / 'memory.png')
+    print(
+        json.dumps({'minutes': options.minutes, 'rounds': rounds, 'steps': rounds * ROUND, **found})
+    )
+    return int(found['drift'] > MOST_DRIFT)
+
+
+if __name__ == '__main__':
+    huge_pages.restart_with_huge_pages()
+    sys.exit(main())
