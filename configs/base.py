@@ -181,6 +181,7 @@ def _compute(size: str) -> dict:
     return {
         'mesh': dict(zip(axes, mesh, strict=True)),
         'later_mesh': dict(zip(axes, later, strict=True)),
+        'checkpoints': '',
         'accumulate': 0 if paper else 1,
         'shard_sequences': 4,
         'checkpoint_every': every,

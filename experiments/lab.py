@@ -19,7 +19,7 @@ from experiments.evaluations import EvalSpec, eval_slug
 from experiments.spec import ExportSpec, GridSpec, ImportSpec, RunSpec, Source, Windows, identity
 from experiments.workspace import Workspace, check_claim, claim
 from nope import data, interop, processes, progress, records, sharding
-from nope.checkpoint import Checkpoints
+from nope.checkpoint import Checkpoints, in_full
 from nope.files import exclusive, read_json, write_json
 from nope.identity import first_difference
 from nope.interop import CheckpointFileError
@@ -84,7 +84,11 @@ class Lab:
                 processes.from_first(lambda: claim(folder, identity(spec)))
                 began = time.monotonic()
                 self._train(spec, start, folder)
-                done = {'steps': spec.train.steps, 'seconds': round(time.monotonic() - began, 1)}
+                done = {
+                    'steps': spec.train.steps,
+                    'seconds': round(time.monotonic() - began, 1),
+                    'checkpoints': self._checkpoints_of(spec),
+                }
                 processes.from_first(lambda: write_json(folder / 'done.json', done))
         return folder
 
@@ -130,7 +134,13 @@ class Lab:
             identity=identity(spec),
             title=spec.slug().rsplit('-', 1)[0],
             should_stop=self._should_stop,
+            checkpoints_in=self._checkpoints_of(spec),
         )
+
+    def _checkpoints_of(self, spec: RunSpec) -> str | None:
+        """Where a run puts its checkpoints, if not into its own folder."""
+        place = self._compute.checkpoints
+        return str(in_full(place) / spec.slug()) if place else None
 
     def variables(self, spec: Source, step: int | None = None) -> Variables:
         """Parameters and lambda of a finished run or an imported model."""
@@ -147,7 +157,7 @@ class Lab:
         folder = self.ensure_run(spec)
         target = abstract_variables(spec.model, self.mesh)
         with Checkpoints(
-            folder / 'checkpoints',
+            (read_json(folder / 'done.json') or {}).get('checkpoints') or folder / 'checkpoints',
             identity(spec),
             keep=self._compute.keep,
             permanent=spec.train.keep_steps,

@@ -12,7 +12,6 @@ import contextlib
 import functools
 import logging
 import pathlib
-import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
+from etils import epath
 from orbax.checkpoint.checkpoint_managers import (
     AnyPreservationPolicy,
     CustomSteps,
@@ -50,7 +50,7 @@ class OtherRunError(CheckpointError):
 
 
 class Checkpoints:
-    """The checkpoints of one run, in one folder.
+    """The checkpoints of one run, in one folder: here, or a bucket's as gs://BUCKET/FOLDER.
 
     keep: how many of the newest stay. permanent: steps that stay whatever comes later.
     config: JSON-able description of the run; a checkpoint with another one is refused.
@@ -58,13 +58,13 @@ class Checkpoints:
 
     def __init__(
         self,
-        folder: pathlib.Path,
+        folder: pathlib.Path | str,
         config: Mapping[str, Any],
         *,
         keep: int = 2,
         permanent: tuple[int, ...] = (),
     ) -> None:
-        self.folder = folder.absolute()
+        self.folder = in_full(folder)
         self._config = dict(config)
         policy = AnyPreservationPolicy([LatestN(keep), CustomSteps(list(permanent))])
         options = ocp.CheckpointManagerOptions(
@@ -128,6 +128,7 @@ class Checkpoints:
         belongs to another run.
         """
         steps = self.steps()
+        self._check_kind(steps)
         for step in reversed(steps):
             try:
                 arrays, data = processes.together(
@@ -165,6 +166,19 @@ class Checkpoints:
             raise CheckpointError(
                 f'checkpoint of step {chosen} in {self.folder} cannot be read: {error}'
             ) from error
+
+    def _check_kind(self, steps: list[int]) -> None:
+        """CheckpointError where the folder has checkpoints of something else than this project:
+        these are not damaged ones, to be set aside."""
+        folders = [self.folder / str(step) for step in steps]
+        ours = processes.from_first(
+            lambda: any((folder / item).exists() for folder in folders for item in JSON_ITEMS)
+        )
+        if folders and not ours:
+            raise CheckpointError(
+                f'{folders[-1]} is no checkpoint of this project: it has none of '
+                f'{", ".join(JSON_ITEMS)}; nothing was changed'
+            )
 
     def _read(self, step: int, targets: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The items of `targets` and the data position, each as it was saved."""
@@ -222,10 +236,17 @@ class Checkpoints:
         processes.from_first(lambda: self._move(step, aside))
         self._manager.reload()
 
-    def _move(self, step: int, aside: pathlib.Path) -> None:
+    def _move(self, step: int, aside: epath.Path) -> None:
         aside.mkdir(exist_ok=True)
-        shutil.rmtree(aside / str(step), ignore_errors=True)
-        shutil.move(self.folder / str(step), aside / str(step))
+        if (aside / str(step)).exists():
+            (aside / str(step)).rmtree()
+        (self.folder / str(step)).rename(aside / str(step))
+
+
+def in_full(folder: pathlib.Path | str) -> epath.Path:
+    """The path of a folder, or of one in a bucket, whatever the current folder is."""
+    path = epath.Path(folder)
+    return path if '://' in str(folder) else path.absolute()
 
 
 def _sealed(sums: dict[str, Any]) -> dict[str, Any]:

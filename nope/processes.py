@@ -41,7 +41,9 @@ class OtherProcessError(RuntimeError):
     """Another process failed at what all had to do."""
 
 
-def start(mode: str = AUTO, environ: Mapping[str, str] = os.environ) -> None:
+def start(
+    mode: str = AUTO, environ: Mapping[str, str] = os.environ, seconds: int = START_SECONDS
+) -> None:
     """Joins the other processes, before JAX computes anything.
 
     mode: 'off' for a command of its own; 'on' for one that JAX's own detection has to place (Cloud
@@ -49,24 +51,30 @@ def start(mode: str = AUTO, environ: Mapping[str, str] = os.environ) -> None:
     processes: `BY_HAND` or a launcher's variables.
 
     Raises ValueError for settings that make no sense, MissingProcessError where the others cannot
-    be reached in `START_SECONDS`.
+    be reached in so many seconds.
     """
     asked = settings(mode, environ)
     if asked is None:
         return
+    if asked.get('process_id') == 0:
+        _check_port(asked['coordinator_address'])
     try:
-        jax.distributed.initialize(**asked, initialization_timeout=START_SECONDS)
+        jax.distributed.initialize(**asked, initialization_timeout=seconds)
     except ValueError as error:
         raise ValueError(f'the processes of this command cannot be found: {error}') from error
     except RuntimeError as error:
         raise MissingProcessError(
             f'no meeting of all processes at {asked.get("coordinator_address", "the coordinator")} '
-            f'within {START_SECONDS} s: {error}. The first process listens at that address, whose '
+            f'within {seconds} s: {error}. The first process listens at that address, whose '
             'port has to be free there; all are given the same address and number of processes, '
             'each another index'
         ) from error
-    places = exchange({'host': socket.gethostname(), 'devices': jax.local_device_count()})
-    devices = [place['devices'] for place in places]
+    mine = {'told': asked.get('num_processes', count()), 'devices': jax.local_device_count()}
+    told, devices = ([place[name] for place in exchange(mine)] for name in mine)
+    if set(told) != {count()}:
+        raise ValueError(
+            f'the processes were told that there are {told} of them; all need the same number'
+        )
     if len(set(devices)) > 1:
         raise ValueError(f'the processes have {devices} devices; all need the same number')
     log.info('process %d of %d, %d devices in all', index(), count(), jax.device_count())
@@ -107,6 +115,19 @@ def _by_hand(environ: Mapping[str, str], given: list[str]) -> dict[str, Any]:
         'num_processes': processes,
         'process_id': process,
     }
+
+
+def _check_port(address: str) -> None:
+    """ValueError where the first process cannot listen: JAX would end without a word."""
+    port = int(address.rpartition(':')[2])
+    try:
+        with socket.create_server(('', port)):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f'{BY_HAND[0]} is {address}, but the first process cannot listen at port {port} of '
+            f'{socket.gethostname()}: {error}'
+        ) from error
 
 
 def index() -> int:

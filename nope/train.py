@@ -71,8 +71,10 @@ class Compute:
 
     mesh: of the devices. later_mesh: another one for what comes after pre-training: searches,
     fine-tuning and evaluations have few long sequences; None for the same.
-    accumulate: micro-batches per step of pre-training; 0 for as many as leave each batch shard
-    `shard_sequences` sequences at a time. checkpoint_every, log_every: in steps.
+    checkpoints: a folder or gs://BUCKET/FOLDER for the checkpoints of all runs, each in a folder of
+    its own there; '' for the run's folder. accumulate: micro-batches per step of pre-training; 0
+    for as many as leave each batch shard `shard_sequences` sequences at a time. checkpoint_every,
+    log_every: in steps.
     keep: newest checkpoints kept. threads: of the data loader. slow_step: a step that takes so
     many times the median is logged. hang_seconds: after so long without a step the stacks of all
     threads are written down. profile: so many steps of each attempt are traced.
@@ -80,6 +82,7 @@ class Compute:
 
     mesh: sharding.MeshConfig = sharding.MeshConfig()
     later_mesh: sharding.MeshConfig | None = None
+    checkpoints: str = ''
     accumulate: int = 1
     shard_sequences: int = 4
     checkpoint_every: int = 500
@@ -124,12 +127,14 @@ def train(
     identity: Mapping[str, Any],
     title: str,
     should_stop: Callable[[], bool] = lambda: False,
+    checkpoints_in: pathlib.Path | str | None = None,
 ) -> Variables:
     """Trains from `initial()`, or from the newest checkpoint in `folder`, to the last step.
 
-    Leaves in `folder`: checkpoints/, metrics.jsonl, tensorboard/, parameters.txt, goodput.json;
-    bad_steps.jsonl and stacks-PROCESS.txt where there was cause; profile/ where asked for. A run
-    that was stopped and started again is bitwise the uninterrupted one on the same devices.
+    Leaves in `folder`: checkpoints/ (unless they go to `checkpoints_in`), metrics.jsonl,
+    tensorboard/, parameters.txt, goodput.json; bad_steps.jsonl and stacks-PROCESS.txt where there
+    was cause; profile/ where asked for. A run that was stopped and started again is bitwise the
+    uninterrupted one on the same devices.
 
     Raises TrainingDiverged (the last good checkpoint stays), Interrupted (state saved), or
     CheckpointError (the folder holds another run, or cannot be written to).
@@ -142,7 +147,10 @@ def train(
     with (
         sharding.use(mesh),
         Checkpoints(
-            folder / 'checkpoints', identity, keep=compute.keep, permanent=config.keep_steps
+            checkpoints_in or folder / 'checkpoints',
+            identity,
+            keep=compute.keep,
+            permanent=config.keep_steps,
         ) as checkpoints,
     ):
         with goodput.time('start'):

@@ -6,10 +6,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 
 from nope import sharding
-from nope.checkpoint import CheckpointError, Checkpoints, checksums
+from nope.checkpoint import CheckpointError, Checkpoints, UnwritableError, checksums
 from nope.optim import OptimizerConfig, make_optimizer
 from nope.state import TrainState, fresh_state
 from tests import tiny
@@ -109,6 +110,60 @@ def test_a_truncated_document_is_noticed(tmp_path: pathlib.Path, item: str) -> N
     found = read(tmp_path)
     assert found is not None
     tiny.assert_same(found[0], state_at(1))
+
+
+@pytest.mark.parametrize(
+    ('item', 'old', 'new'),
+    [
+        ('data', b'"examples": 20', b'"examples": 21'),
+        ('config', b'"seed": 0', b'"seed": 4'),
+        ('checksums', b'"of_these": "', b'"of_these": "0'),
+    ],
+)
+def test_a_changed_document_is_damage(
+    tmp_path: pathlib.Path, item: str, old: bytes, new: bytes
+) -> None:
+    """It is still a document, and not that of another run."""
+    write(tmp_path, 1, 2)
+    path = tmp_path / 'checkpoints' / '2' / item / 'metadata'
+    content = path.read_bytes()
+    assert content.count(old) == 1
+    path.write_bytes(content.replace(old, new))
+    with (
+        open_in(tmp_path) as checkpoints,
+        pytest.raises(CheckpointError, match=f'documents {item}'),
+    ):
+        checkpoints.restore_variables(tiny.variables())
+    found = read(tmp_path)
+    assert found is not None
+    tiny.assert_same(found[0], state_at(1))
+
+
+def test_checkpoints_of_something_else_stay_where_they_are(tmp_path: pathlib.Path) -> None:
+    theirs = tmp_path / 'checkpoints' / '7'
+    with ocp.StandardCheckpointer() as checkpointer:
+        checkpointer.save(theirs / 'default', {'weights': np.ones(3)})
+    (theirs / '_CHECKPOINT_METADATA').write_text('{}')
+    with pytest.raises(CheckpointError, match='7 is no checkpoint of this project'):
+        read(tmp_path)
+    assert (theirs / 'default').is_dir()
+
+
+def test_what_cannot_be_written_is_said_and_costs_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, 1)
+    message = r'that of step 2 .* could not be written .* no room\. Those of steps \[1\] are as'
+    with pytest.raises(UnwritableError, match=message), open_in(tmp_path) as checkpoints:
+
+        def fail(*_: object, **__: object) -> None:
+            raise OSError('no room')
+
+        monkeypatch.setattr(checkpoints._manager, 'save', fail)
+        checkpoints.save(state_at(2), {})
+    found = read(tmp_path)
+    assert found is not None
+    assert found[0].step == 1
 
 
 def test_a_silently_changed_array_is_noticed(tmp_path: pathlib.Path) -> None:

@@ -22,6 +22,15 @@ def padded_rows(rows: int, most: int, parts: int) -> int:
     return min((1 << (wanted - 1).bit_length()) * parts, most)
 
 
+def even_rows(rows: int, most: int, parts: int) -> int:
+    """Rows of the batches for that many sequences, as few batches as can be, of one size: 4 for 8
+    where 7 fit. One batch is filled up as `padded_rows` does."""
+    if rows <= most:
+        return padded_rows(rows, most, parts)
+    each = -(-rows // -(-rows // most))
+    return -(-each // parts) * parts
+
+
 def most_rows(batch_tokens: int, length: int, parts: int) -> int:
     """Rows of `length` tokens in a batch of `batch_tokens` on each part of the batch."""
     return max(batch_tokens // length, 1) * parts

@@ -120,16 +120,18 @@ class Generator:
             raise ValueError('beam search looks at stop ids alone; `ended` needs beams=1')
         made: list[np.ndarray] = [np.zeros(0, np.int32)] * len(prompts)
         waiting = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
-        compiled = 0  # the length of the batch before
+        compiled = rows = 0  # the length of the batch before, and its rows
         while waiting:
             length = batching.padded_length(len(prompts[waiting[0]]))
             row_tokens = (length + options.new_tokens) * options.beams
             most = batching.most_rows(self._batch_tokens, row_tokens, self._parts)
-            batch, waiting = waiting[:most], waiting[most:]
+            if length != compiled:
+                alike = sum(batching.padded_length(len(prompts[i])) == length for i in waiting)
+                share = alike if alike > most else len(waiting)
+                rows = batching.even_rows(share, most, self._parts)
+                compiled = length
             # Rather idle rows in the last batch than a program of its own.
-            full = length == compiled
-            rows = most if full else batching.padded_rows(len(batch), most, self._parts)
-            compiled = length
+            batch, waiting = waiting[:rows], waiting[rows:]
             found = self._batch([prompts[i] for i in batch], batch, rows, length, options, ended)
             for i, ids in zip(batch, found, strict=True):
                 made[i] = ids

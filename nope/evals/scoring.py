@@ -38,6 +38,11 @@ class Score(NamedTuple):
     greedy: np.ndarray
 
 
+# In tokens: what a call costs besides its own, since it reads all weights; and what a program that
+# is new has to save before it is worth compiling.
+CALL_COST, PROGRAM_COST = 128, 4096
+
+
 class Scorer:
     """See `nope.evals.generation.Generator.score`. weights: `unstack`ed."""
 
@@ -48,6 +53,7 @@ class Scorer:
         self._weights = weights
         self._mesh = mesh
         self._batch_tokens = batch_tokens
+        self._used: set[tuple[int, int]] = set()  # sizes and rows that there are programs for
 
     def score(
         self, prompts: Sequence[np.ndarray], continuations: Sequence[np.ndarray]
@@ -71,11 +77,11 @@ class Scorer:
         _, piece = sizes(size)
         parts = sharding.batch_parts(self._mesh, sharding.GENERATION_RULES)
         most = batching.most_rows(self._batch_tokens, size, parts)
-        rows = batching.padded_rows(len(asked), most, parts)
         longest = max(len(a.continuation) for a in asked)
         width = min(1 << (longest - 1).bit_length(), piece)
         trunk = Trunk(self._config, self._weights, self._mesh, size + piece, piece)
         order = self._order(asked)
+        rows = self._rows([asked[i] for i in order], size, most, parts)
         found: dict[int, Score] = {}
         for batch in (order[i : i + rows] for i in range(0, len(order), rows)):
             scores = self._batch([asked[i] for i in batch], rows, width, trunk)
@@ -87,6 +93,37 @@ class Scorer:
         if self._config.follows_length:  # what was read for one length serves no other
             order.sort(key=lambda i: asked[i].length)
         return order
+
+    def _rows(self, ordered: list[_Asked], size: int, most: int, parts: int) -> int:
+        """How many rows batches have: fewer share more of what they begin with, and fill up less;
+        more need fewer calls."""
+        _, piece = sizes(size)
+        largest = batching.padded_rows(len(ordered), most, parts)
+        choices = [largest]
+        while choices[-1] > parts and len(choices) < 3:
+            choices.append(-(-choices[-1] // (2 * parts)) * parts)
+
+        def cost(rows: int) -> int:
+            new = (size, rows) not in self._used
+            return self._cost(ordered, rows, piece) + PROGRAM_COST * new
+
+        rows = min(choices, key=cost)
+        self._used.add((size, rows))
+        return rows
+
+    def _cost(self, ordered: list[_Asked], rows: int, piece: int) -> int:
+        """Tokens that batches of so many rows read, and what their calls cost."""
+        tokens, calls, trunk = 0, 0, np.zeros(0, np.int32)
+        for start in range(0, len(ordered), rows):
+            batch = ordered[start : start + rows]
+            shared = self._shared(batch, piece)
+            prefix = batch[0].tokens[:shared]
+            more = -(-(shared - batching.shared_prefix(trunk, prefix)) // piece)
+            trunk = prefix if more else trunk
+            rest = -(-(max(a.length - 1 for a in batch) - shared) // piece)
+            tokens += (more + rows * rest) * piece
+            calls += more + rest
+        return tokens + CALL_COST * calls
 
     def _batch(self, asked: list[_Asked], rows: int, width: int, trunk: Trunk) -> list[Score]:
         shared = self._shared(asked, trunk.piece)

@@ -14,7 +14,7 @@ from nope.model import lam
 from nope.positions import NoPE, Position, Table
 
 DTYPES = ('float32', 'bfloat16')
-REMAT = ('none', 'full', 'dots')
+REMAT = ('none', 'full', 'dots', 'offload')
 NORMS = ('rms', 'layer')
 MLPS = ('gated', 'plain')
 ACTIVATIONS = ('silu', 'gelu', 'gelu_tanh', 'relu')
@@ -67,7 +67,8 @@ class ModelConfig:
     init: the rule fresh parameters are drawn by (`nope.model.init`).
     dtype: of the computation; parameters are float32 always.
     remat: what the backward pass recomputes: nothing, everything but the matrix products
-        ('dots'), or whole layers ('full').
+        ('dots'), whole layers ('full'), or whole layers with what goes into each kept in the
+        host's memory ('offload').
     attention: name of the attention implementation; '' lets `nope.attention` choose.
     unroll: layers per iteration of the scan over layers (0: all of them, no loop).
     """

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 
 from nope.attention import Mask
 from nope.model import lam
@@ -23,6 +24,7 @@ from nope.model.init import initializer
 from nope.model.layers import MLP, norm, parameter
 
 ACTIVATIONS = ('batch', 'sequence', 'activation')
+BLOCK_INPUT = 'block_input'  # the name under which rematerialisation knows what goes into a layer
 
 
 class ModelOutput(NamedTuple):
@@ -43,6 +45,21 @@ def apply(
     return cast(ModelOutput, output)
 
 
+def _kept(remat: str) -> Any:
+    """What a rematerialised layer keeps for its backward pass besides its arguments."""
+    policies = jax.checkpoint_policies
+    if remat == 'dots':
+        return policies.dots_with_no_batch_dims_saveable
+    if remat == 'offload':
+        return policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=[],
+            names_which_can_be_offloaded=[BLOCK_INPUT],
+            offload_src='device',
+            offload_dst='pinned_host',
+        )
+    return None
+
+
 class Block(nn.Module):
     """x + Attention(norm(x)), then x + MLP(norm(x)); shaped for `nn.scan` over layers."""
 
@@ -59,6 +76,7 @@ class Block(nn.Module):
         cached: LayerCache | None = None,
     ) -> tuple[jax.Array, tuple[jax.Array | None, LayerCache | None]]:
         c = self.config
+        x_BTD = checkpoint_name(x_BTD, BLOCK_INPUT)
         attended, entropy_BNT, cached = SelfAttention(c, self.entropy, name='attention')(
             norm(c, 'attention_norm')(x_BTD), multiples_N, kind, sequence, cached
         )
@@ -219,10 +237,7 @@ def _layers(config: ModelConfig, entropy: bool) -> nn.Module:
     """`Block` scanned over layers and rematerialised as the config says."""
     block: type[nn.Module] = Block
     if config.remat != 'none':
-        policy = jax.checkpoint_policies.dots_with_no_batch_dims_saveable
-        block = nn.remat(
-            Block, prevent_cse=False, policy=policy if config.remat == 'dots' else None
-        )
+        block = nn.remat(Block, prevent_cse=False, policy=_kept(config.remat))
     scanned = nn.scan(
         block,
         variable_axes={'params': 0},

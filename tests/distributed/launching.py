@@ -19,13 +19,19 @@ def free_address() -> str:
 
 
 def start(
-    arguments: Sequence[str], processes: int, devices: int | Sequence[int]
+    arguments: Sequence[str],
+    processes: int,
+    devices: int | Sequence[int],
+    *,
+    only: Sequence[int] | None = None,
+    address: str = '',
 ) -> list[subprocess.Popen]:
-    """`python ARGUMENTS` in so many processes of so many CPU devices each."""
-    address = free_address()
+    """`python ARGUMENTS` in so many processes of so many CPU devices each; `only`: some of them.
+    They meet at `address`, or at one that is free."""
+    address = address or free_address()
     each = [devices] * processes if isinstance(devices, int) else devices
     started = []
-    for process in range(processes):
+    for process in range(processes) if only is None else only:
         environment = {
             **os.environ,
             'JAX_PLATFORMS': 'cpu',

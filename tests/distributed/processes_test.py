@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import textwrap
 
 import pytest
@@ -158,3 +159,24 @@ def test_processes_of_different_numbers_of_devices_are_refused() -> None:
     for status, _, errors in launching.finish(launching.start(['-c', script], 2, [1, 2]), 120):
         assert status != 0
         assert 'the processes have [1, 2] devices' in errors
+
+
+def test_a_port_that_is_taken_and_counts_that_disagree_are_told_of() -> None:
+    script = 'import os\nfrom nope import processes\nprocesses.start(seconds=5)\n'
+    with socket.socket() as listener:
+        listener.bind(('localhost', 0))
+        listener.listen()
+        address = f'localhost:{listener.getsockname()[1]}'
+        (first,) = launching.start(['-c', script], 2, 1, only=[0], address=address)
+        ((status, _, errors),) = launching.finish([first], 120)
+    assert status == 1
+    assert f'JAX_COORDINATOR_ADDRESS is {address}, but the first process cannot listen' in errors
+
+    address = launching.free_address()
+    started = [
+        launching.start(['-c', script], count, 1, only=[process], address=address)[0]
+        for process, count in ((0, 2), (1, 3))
+    ]
+    for status, _, errors in launching.finish(started, 120):
+        assert status == 1
+        assert 'the processes were told that there are [2, 3] of them' in errors

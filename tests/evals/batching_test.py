@@ -56,3 +56,24 @@ def test_sequences_that_begin_alike_stand_together() -> None:
 )
 def test_what_two_begin_with(first: int, second: int, expected: int) -> None:
     assert batching.shared_prefix(SEQUENCES[first], SEQUENCES[second]) == expected
+
+
+@pytest.mark.parametrize(
+    ('rows', 'most', 'parts', 'expected'),
+    [
+        (8, 7, 1, 4),
+        (7, 7, 1, 7),
+        (5, 7, 1, 7),
+        (3, 16, 1, 4),
+        (15, 7, 1, 5),
+        (8, 4, 2, 4),
+        (9, 8, 2, 6),
+    ],
+)
+def test_batches_are_as_few_as_can_be_and_even(
+    rows: int, most: int, parts: int, expected: int
+) -> None:
+    each = batching.even_rows(rows, most, parts)
+    assert each == expected
+    assert each % parts == 0 and each <= most
+    assert -(-rows // each) == -(-rows // most)
