@@ -21,6 +21,7 @@ from experiments.workspace import Workspace, check_claim, claim
 from nope import data, interop, processes, progress, records, sharding
 from nope.checkpoint import Checkpoints, in_full
 from nope.files import exclusive, read_json, write_json
+from nope.goodput import Goodput
 from nope.identity import first_difference
 from nope.interop import CheckpointFileError
 from nope.state import Variables, abstract_variables, fresh_variables, lam_of, with_lam
@@ -153,7 +154,8 @@ class Lab:
             if interop.fingerprint(directory) != spec.fingerprint:
                 raise CheckpointFileError(f'{spec.path} has changed since this command began')
             log.info('reading %d tensors from %s', len(directory.tensors), spec.path)
-            return interop.load(directory, spec.model, self.mesh, progress=self.bar('import'))
+            bar = self.bar('import', stops=processes.count() == 1)
+            return interop.load(directory, spec.model, self.mesh, progress=bar)
         folder = self.ensure_run(spec)
         target = abstract_variables(spec.model, self.mesh)
         with Checkpoints(
@@ -270,7 +272,10 @@ class Lab:
                 if not self.measured(spec):
                     processes.from_first(lambda: claim(folder, identity(spec)))
                     log.info('measuring %s', folder.name)
-                    found, more = measure(folder)
+                    goodput = Goodput(folder)
+                    with goodput.time('evaluation'):
+                        found, more = measure(folder)
+                    goodput.write()
                     attributes = {**facts.of_evaluation(spec), **found.attributes, **more}
                     found = dataclasses.replace(found, attributes=attributes)
                     processes.from_first(lambda: records.save(found, folder))
@@ -290,12 +295,14 @@ class Lab:
             return variables
         return uniform(variables, scale)
 
-    def bar(self, title: str) -> Callable[[Iterable], Iterable]:
-        """A progress bar that ends where the command is asked to stop."""
+    def bar(self, title: str, *, stops: bool = True) -> Callable[[Iterable], Iterable]:
+        """A progress bar that ends where the command is asked to stop. stops: whether it does;
+        not where processes go through the items at their own pace (`processes.StopTogether`)."""
 
         def watched(items: Iterable) -> Iterable:
-            for item in progress.bar(items, desc=title, leave=False):
-                if self._should_stop():
+            quiet = not processes.is_first()
+            for item in progress.bar(items, desc=title, leave=False, disable=quiet):
+                if stops and self._should_stop():
                     raise Interrupted(f'{title}: stopped; what was finished before it is kept')
                 yield item
 

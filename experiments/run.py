@@ -68,6 +68,8 @@ def main(argv: Sequence[str]) -> int:
     quiet_logging()
     try:
         processes.start(DISTRIBUTED.value)
+        if not processes.is_first():
+            only_warnings()
         should_stop = processes.StopTogether(StopRequest().requested)
         experiment = build(CONFIG.value)
         workspace = Workspace(pathlib.Path(WORKDIR.value))
@@ -173,6 +175,12 @@ def quiet_logging() -> None:
         logger.setLevel(logging.INFO)
         logger.addHandler(handler)
         logger.propagate = False
+
+
+def only_warnings() -> None:
+    """Of a process whose news another one tells."""
+    for name in ('nope', 'experiments'):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def parse_flags(argv: Sequence[str]) -> list[str]:

@@ -14,12 +14,13 @@ NAME = 'goodput.json'
 
 
 class Goodput:
-    """Seconds by what they went into, over all attempts at a run: `goodput.json` in its folder.
+    """Seconds by what they went into, over all attempts at a run or an evaluation: `goodput.json`
+    in its folder.
 
     start: restoring and whatever else comes before the first step; compile: the first step of
     each length; data: waiting for examples; step; checkpoint: what a save holds up the steps for;
-    and `other`, the rest. Steps that were lost with an attempt and made again count twice, in
-    `steps` too.
+    evaluation; and `other`, the rest. Steps that an attempt makes again count again; what a kill
+    cut off behind the last checkpoint does not.
     """
 
     def __init__(self, folder: pathlib.Path) -> None:

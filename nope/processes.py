@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,7 +23,8 @@ log = logging.getLogger(__name__)
 
 START_SECONDS = 300  # for all processes to be there
 MEETING_SECONDS = 600  # for the last process to reach what all of them have to reach
-DECIDING_SECONDS = 7 * 24 * 3600  # the first process may train a tokenizer's worth of text first
+CLOCK_SECONDS = 30  # by which clocks may differ before it is said
+DECIDING_SECONDS = 7 * 24 * 3600  # the first process may have to tokenise a corpus
 
 # What a process that is started by hand, or by a launcher that JAX does not know, is told.
 BY_HAND = ('JAX_COORDINATOR_ADDRESS', 'JAX_NUM_PROCESSES', 'JAX_PROCESS_ID')
@@ -77,6 +79,13 @@ def start(
         )
     if len(set(devices)) > 1:
         raise ValueError(f'the processes have {devices} devices; all need the same number')
+    clocks = exchange(time.time())
+    if max(clocks) - min(clocks) > CLOCK_SECONDS:
+        late, early = clocks.index(min(clocks)), clocks.index(max(clocks))
+        log.warning(
+            'the clock of %s is %.0f s behind that of %s: times in logs and files will not agree',
+            *(_describe(late), max(clocks) - min(clocks), _describe(early)),
+        )
     log.info('process %d of %d, %d devices in all', index(), count(), jax.device_count())
 
 

@@ -71,13 +71,14 @@ class Compute:
 
     mesh: of the devices. later_mesh: another one for what comes after pre-training: searches,
     fine-tuning and evaluations have few long sequences; None for the same.
-    checkpoints: a folder or gs://BUCKET/FOLDER for the checkpoints of all runs, each in a folder of
-    its own there; '' for the run's folder. accumulate: micro-batches per step of pre-training; 0
-    for as many as leave each batch shard `shard_sequences` sequences at a time. checkpoint_every,
-    log_every: in steps.
-    keep: newest checkpoints kept. threads: of the data loader. slow_step: a step that takes so
-    many times the median is logged. hang_seconds: after so long without a step the stacks of all
-    threads are written down. profile: so many steps of each attempt are traced.
+    checkpoints: a folder or gs://BUCKET/FOLDER for the checkpoints of all runs, each in a folder
+    of its own there; '' for the run's folder.
+    accumulate: micro-batches per step of pre-training; 0 for as many as leave each batch shard
+    `shard_sequences` sequences at a time.
+    checkpoint_every, log_every: in steps. keep: newest checkpoints kept. threads: of the loader.
+    slow_step: a step that takes so many times the median is logged. hang_seconds: after so long
+    without a step the stacks of all threads are written down. profile: so many steps of each
+    attempt are traced.
     """
 
     mesh: sharding.MeshConfig = sharding.MeshConfig()
@@ -140,8 +141,6 @@ def train(
     CheckpointError (the folder holds another run, or cannot be written to).
     """
     check_mesh(model, config, compute, mesh)
-    optimizer = optim.make_optimizer(config.optimizer)
-
     accumulate = compute.micro_batches(config.batch_size, mesh)
     goodput = Goodput(folder)
     with (
@@ -154,18 +153,16 @@ def train(
         ) as checkpoints,
     ):
         with goodput.time('start'):
-            state = fresh_state(initial(), optimizer, mesh)
-            placed = jax.tree.map(lambda leaf: leaf.sharding, state)
-            restored = checkpoints.restore(state)
-            if restored is not None:
-                state, _ = restored
-                log.info('%s: going on from step %d', title, int(state.step))
+            state = begin(initial, config, mesh, checkpoints)
             start = int(state.step)
+            if start:
+                log.info('%s: going on from step %d', title, start)
             describe_parameters(state, folder)
             stream = batches(start)
-        step_fn = jax.jit(
-            make_step(model, config.optimizer), donate_argnums=0, out_shardings=(placed, None)
-        )
+            placed = jax.tree.map(lambda leaf: leaf.sharding, state)
+            step_fn = jax.jit(
+                make_step(model, config.optimizer), donate_argnums=0, out_shardings=(placed, None)
+            )
         saved_at = {config.steps, *config.keep_steps}
         compiled: set[int] = set()
         with (
@@ -203,6 +200,15 @@ def train(
             checkpoints.wait()
     goodput.write()
     return state.variables
+
+
+def begin(
+    initial: Callable[[], Variables], config: TrainConfig, mesh: Mesh, checkpoints: Checkpoints
+) -> TrainState:
+    """The state of the newest checkpoint, else that before the first step."""
+    state = fresh_state(initial(), optim.make_optimizer(config.optimizer), mesh)
+    restored = checkpoints.restore(state)
+    return state if restored is None else restored[0]
 
 
 def make_reporter(

@@ -71,9 +71,11 @@ def test_one_step(loss_and_gradients: tuple) -> None:
     assert norm > 1
     state, metrics = once(PRETRAIN, BLOCKS[None])
     assert state.step == 1
-    assert {name: (m.shape, m.dtype.name) for name, m in metrics.items()} == dict.fromkeys(
-        ('loss', 'grad_norm', 'learning_rate'), ((), 'float32')
-    )
+    measured = dict.fromkeys(('loss', 'grad_norm', 'learning_rate'), ((), 'float32'))
+    assert {name: (m.shape, m.dtype.name) for name, m in metrics.items()} == measured | {
+        'bad': ((), 'bool')
+    }
+    assert not metrics['bad']
     np.testing.assert_allclose(metrics['loss'], loss, rtol=1e-6)
     np.testing.assert_allclose(metrics['grad_norm'], norm, rtol=1e-5)
     np.testing.assert_allclose(metrics['learning_rate'], 1e-2, rtol=1e-6)

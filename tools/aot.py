@@ -34,7 +34,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
@@ -100,9 +100,11 @@ def analyse(program: Program, mesh: Mesh) -> dict[str, Any]:
     return found if fits else found | {'largest': text.largest()}
 
 
-def load(config: str) -> Experiment:
-    """The experiment of configs/NAME.py:SIZE, or NAME:SIZE. Shapes alone matter: no shards and no
-    tokenizer are read."""
+def load(config: str, changes: Sequence[str] = ()) -> Experiment:
+    """The experiment of configs/NAME.py:SIZE, or NAME:SIZE, with SECTION.FIELD=VALUE changes.
+
+    Shapes alone matter: no shards and no tokenizer are read.
+    """
     path, _, size = config.partition(':')
     name = path.removeprefix('configs/').removesuffix('.py')
     found = importlib.import_module(f'configs.{name}').get_config(size or 'paper')
@@ -110,6 +112,9 @@ def load(config: str) -> Experiment:
     found.data.tokenizer = 'bytes'
     for corpus in found.get('corpora', {}):
         found.corpora[corpus] = {'source': 'stdlib'}
+    for change in changes:
+        field, _, value = change.partition('=')
+        found.update_from_flattened_dict({field: value})
     return build(found)
 
 
@@ -137,7 +142,7 @@ def main() -> int:
     failed = False
     done: set[tuple[Program, Mesh]] = set()
     for config in options.config:
-        experiment = load(config)
+        experiment = load(config, options.set)
         for program, mesh in chosen(experiment, devices, options):
             if (program, mesh) in done:
                 continue
@@ -206,6 +211,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--kind', choices=('train', 'search', 'eval'), help='default: all')
     parser.add_argument(
         '--only', default='', help='a regular expression for "PROGRAM POSITION", as printed'
+    )
+    parser.add_argument(
+        '--set',
+        action='append',
+        default=[],
+        help='SECTION.FIELD=TEXT of the config: longbench.folder and harness.files for tables 3, 1',
     )
     parser.add_argument('--mesh', default='', help="AXIS=SIZE,... in place of the config's")
     parser.add_argument('--length', type=int, help='tokens, in place of every length')

@@ -39,12 +39,16 @@ TINY = (
 def text(tmp_path_factory) -> pathlib.Path:
     """A folder of small text files, one of them not UTF-8."""
     folder = tmp_path_factory.mktemp('text')
+    write_texts(folder)
+    return folder
+
+
+def write_texts(folder: pathlib.Path) -> None:
     rng = np.random.default_rng(0)
     for number in range(60):
         words = rng.choice(['the', 'cat', 'sat', 'on', 'a', 'mat', 'and', 'left'], 200)
         (folder / f'{number}.txt').write_text(' '.join(words))
     (folder / 'latin.txt').write_bytes(b'caf\xe9 ' * 200)
-    return folder
 
 
 def command(config: str, workdir: pathlib.Path, text: pathlib.Path, *more: str) -> list[str]:

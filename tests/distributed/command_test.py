@@ -1,0 +1,101 @@
+"""The command by several processes: the figure of one, one stop for all, one work folder."""
+
+from __future__ import annotations
+
+import pathlib
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from nope import records
+from tests.distributed import launching
+from tests.experiments import run_test
+
+
+def arguments(workdir: pathlib.Path, text: pathlib.Path, *more: str) -> list[str]:
+    return run_test.command('fig4.py:quick', workdir, text, *more)[1:]
+
+
+@pytest.fixture(scope='module')
+def text(tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp('text')
+    run_test.write_texts(folder)
+    return folder
+
+
+@pytest.fixture(scope='module')
+def alone(tmp_path_factory, text) -> pathlib.Path:
+    workdir = tmp_path_factory.mktemp('alone')
+    ((status, _, errors),) = launching.finish(launching.start(arguments(workdir, text), 1, 1))
+    assert status == 0, errors[-3000:]
+    return workdir
+
+
+def said(out: str) -> list[str]:
+    """Lines on stdout but for those of the library that CPUs talk to each other by."""
+    return [line for line in out.splitlines() if not line.startswith('[Gloo]')]
+
+
+def assert_same_results(found: pathlib.Path, expected: pathlib.Path) -> None:
+    ours, theirs = run_test.losses(found), run_test.losses(expected)
+    assert ours.keys() == theirs.keys()
+    for name, rows in theirs.items():
+        np.testing.assert_allclose(ours[name], rows, rtol=0, atol=1e-5)
+    folders = sorted(path.name for path in (expected / 'records').iterdir())
+    assert folders == sorted(path.name for path in (found / 'records').iterdir())
+    for name in folders:
+        here, there = (records.load(work / 'records' / name) for work in (found, expected))
+        for measure in there.measures:
+            np.testing.assert_allclose(here[measure], there[measure], rtol=0, atol=1e-3)
+
+
+def test_two_processes_draw_the_figure_of_one(alone, text, tmp_path) -> None:
+    asked = arguments(tmp_path, text, '--config.compute.mesh.fsdp=2')
+    first, second = launching.finish(launching.start(asked, 2, 1))
+    assert first[0] == second[0] == 0, first[2][-2000:] + second[2][-2000:]
+    (drawn,) = said(first[1])
+    assert drawn.endswith('fig4.png') and pathlib.Path(drawn).is_file()
+    assert said(second[1]) == []
+    assert 'step/s' in first[2] and 'step/s' not in second[2]
+    assert_same_results(tmp_path, alone)
+
+
+@pytest.mark.slow
+def test_a_stop_of_one_process_stops_all_and_loses_nothing(alone, text, tmp_path) -> None:
+    asked = arguments(tmp_path, text)
+    started = launching.start(asked, 2, 1)
+    while not any(tmp_path.glob('runs/*/checkpoints/10')):
+        assert all(process.poll() is None for process in started)
+        time.sleep(0.01)
+    began = time.monotonic()
+    started[1].send_signal(signal.SIGTERM)
+    ended = launching.finish(started)
+    assert [status for status, _, _ in ended] == [143, 143], [e[2][-1000:] for e in ended]
+    assert time.monotonic() - began < 30
+    ended = launching.finish(launching.start(asked, 2, 1))
+    assert [status for status, _, _ in ended] == [0, 0], [e[2][-1000:] for e in ended]
+    assert_same_results(tmp_path, alone)
+
+
+def test_processes_with_work_folders_of_their_own_are_refused(text, tmp_path) -> None:
+    address = launching.free_address()
+    started = [
+        launching.start(
+            arguments(tmp_path / str(process), text), 2, 1, only=[process], address=address
+        )[0]
+        for process in range(2)
+    ]
+    for status, _, errors in launching.finish(started, 120):
+        assert status == 2
+        assert 'process 1 does not see what the first process wrote there' in errors
+    assert not list(tmp_path.glob('*/figures')) and not list(tmp_path.glob('*/runs'))
+
+
+def test_bad_input_ends_all_processes_with_the_same_message(text, tmp_path) -> None:
+    asked = arguments(tmp_path, text, '--config.train.batch_size=7')
+    for status, _, errors in launching.finish(launching.start(asked, 2, 1), 120):
+        assert status == 2
+        assert 'train.batch_size is 7; it must be a multiple of 2' in errors
+    assert not list(tmp_path.glob('runs'))
