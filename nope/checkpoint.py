@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -237,16 +238,34 @@ class Checkpoints:
         self._manager.reload()
 
     def _move(self, step: int, aside: epath.Path) -> None:
-        aside.mkdir(exist_ok=True)
-        if (aside / str(step)).exists():
-            (aside / str(step)).rmtree()
-        (self.folder / str(step)).rename(aside / str(step))
+        source, target = self.folder / str(step), aside / str(step)
+        if target.exists():
+            target.rmtree()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if _in_bucket(self.folder):
+            _copy(source, target)
+            source.rmtree()
+        else:
+            source.rename(target)
 
 
 def in_full(folder: pathlib.Path | str) -> epath.Path:
     """The path of a folder, or of one in a bucket, whatever the current folder is."""
     path = epath.Path(folder)
-    return path if '://' in str(folder) else path.absolute()
+    return path if _in_bucket(path) else path.absolute()
+
+
+def _in_bucket(path: epath.Path) -> bool:
+    return '://' in os.fspath(path)
+
+
+def _copy(source: epath.Path, target: epath.Path) -> None:
+    """A folder's files one by one: a bucket has no folders that could be renamed."""
+    for path in source.iterdir():
+        if path.is_dir():
+            _copy(path, target / path.name)
+        else:
+            path.copy(target / path.name)
 
 
 def _sealed(sums: dict[str, Any]) -> dict[str, Any]:
@@ -262,7 +281,7 @@ def checksums(tree: Any) -> dict[str, int]:
     hide, since an odd factor is invertible.
     """
     leaves = jax.tree_util.tree_leaves_with_path(tree)
-    sums = jax.device_get([_checksum(leaf) for _, leaf in leaves])
+    sums = jax.device_get(_checksums([leaf for _, leaf in leaves]))
     return {
         jax.tree_util.keystr(path): int(value)
         for (path, _), value in zip(leaves, sums, strict=True)
@@ -270,6 +289,10 @@ def checksums(tree: Any) -> dict[str, int]:
 
 
 @jax.jit
+def _checksums(leaves: list[jax.Array]) -> list[jax.Array]:
+    return [_checksum(leaf) for leaf in leaves]
+
+
 def _checksum(leaf: jax.Array) -> jax.Array:
     unsigned = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32}[leaf.dtype.itemsize]
     bits = jax.lax.bitcast_convert_type(leaf, unsigned).astype(jnp.uint32)

@@ -191,8 +191,10 @@ def test_a_bad_step_is_skipped_and_noted(tmp_path: pathlib.Path) -> None:
 def test_a_skipping_run_without_bad_steps_is_the_other_one(
     whole: dict[str, pathlib.Path], tmp_path: pathlib.Path
 ) -> None:
+    """To rounding: it is another program."""
     run(tmp_path, SKIPPING)
-    assert logged(tmp_path) == logged(whole['params'])
+    for found, expected in zip(logged(tmp_path), logged(whole['params']), strict=True):
+        assert found == pytest.approx(expected, rel=1e-5)
 
 
 def test_too_many_bad_steps_in_a_row_end_the_run(

@@ -42,7 +42,7 @@ os.environ.setdefault('JAX_PLATFORMS', 'cpu')
 import _flops
 import _hlo
 import jax
-from _programs import Program, programs
+from _programs import Program, Step, programs
 from jax.sharding import Mesh
 
 from experiments.build import Experiment, build
@@ -130,6 +130,9 @@ def chosen(
         if options.kind and program.kind != options.kind:
             continue
         changes = {k: getattr(options, k) for k in ('length', 'batch') if getattr(options, k)}
+        if isinstance(program, Step) and options.batch:
+            micro = program.accumulate * options.batch // program.batch
+            changes['accumulate'] = max(micro, 1)
         program = dataclasses.replace(program, **changes)
         title = f'{program.describe()} {program.model.describe_position()}'
         if re.search(options.only, title):
