@@ -20,10 +20,11 @@ class Layout(NamedTuple):
     accumulate: int = 1
 
 
-# Over two processes: each with its own examples; both with all of them, and parts of the weights
-# or of the sequence.
-QUICK = (Layout(2, 1, 'data=2', 2), Layout(2, 2, 'fsdp=2,tensor=2'))
+# Two processes with examples and parts of the weights of their own, two devices each with parts of
+# the heads.
+QUICK = (Layout(2, 2, 'fsdp=2,tensor=2', 2),)
 SLOW = (
+    Layout(2, 1, 'data=2', 2),
     Layout(1, 8, 'data=8'),
     Layout(1, 8, 'fsdp=8'),
     Layout(1, 8, 'data=2,tensor=4', 2),

@@ -48,40 +48,46 @@ def assert_as_if_nothing_happened(folder: pathlib.Path, whole: pathlib.Path) -> 
 
 
 def test_kills_at_any_moment(whole: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """Each attempt goes on from the newest whole checkpoint, or a later one."""
+    """Half of them while a checkpoint is being written, a third between steps, the rest from the
+    start of the process on. Each attempt goes on from the newest whole checkpoint, or a later one.
+    """
     draw = random.Random(0)
-    kills, saves_hit, lost = 0, 0, []
+    kills, hit, trained, lost = 0, 0, 0, [0]
     while kills < KILLS:
         folder = tmp_path / f'run{kills}'
-        while True:
-            before = harness.committed(folder)
+        status = None
+        while status != 0:
+            before, half = harness.committed(folder), harness.partial(folder)
             process = harness.start(folder)
-            during_a_save = draw.random() < 0.5
-            ready = (
-                harness.while_saving(folder, draw.uniform(0.0, 0.03))
-                if during_a_save
-                else harness.after(draw.uniform(0.0, 9.0))
-            )
-            ended = harness.kill_when(process, ready)
-            saves_hit += harness.saving(folder)
+            if kills >= KILLS:
+                ended = harness.finish(process)
+            else:
+                how = draw.random()
+                if how < 1 / 2:
+                    ready = harness.while_saving(folder, draw.uniform(0.0, 0.05))
+                elif how < 5 / 6:
+                    ready = harness.while_training(folder, process, draw.uniform(0.0, 1.0))
+                else:
+                    ready = harness.after(draw.uniform(0.0, 9.0))
+                ended = harness.kill_when(process, ready)
+            status = ended.status
             if ended.start is not None:
                 assert ended.start >= (before[-1] if before else 0)
-            if ended.status == 0:
+            if status == 0:
                 break
-            assert ended.status == -signal.SIGKILL, ended.errors
+            assert status == -signal.SIGKILL, ended.errors
             kills += 1
+            hit += bool(harness.partial(folder) - half)
             newest = harness.committed(folder)
-            made = max(harness.examples(folder), default=0) if newest else 0
-            lost.append(made - newest[-1] if newest else made)
-            if kills >= KILLS:
-                ended = harness.run(folder)
-                assert ended.status == 0, ended.errors
-                break
+            if harness.begun(folder, process):
+                trained += 1
+                lost.append(harness.last_step(folder) - (newest[-1] if newest else 0))
         assert_as_if_nothing_happened(folder, whole)
     print(
-        f'{kills} kills, {saves_hit} with a checkpoint half written, at most {max(lost)} steps lost'
+        f'{kills} kills, {trained} after the first step of an attempt, {hit} with a checkpoint '
+        f'half written; made again at most {max(lost)} steps'
     )
-    assert saves_hit >= 5
+    assert hit >= KILLS / 4 and trained >= KILLS / 2
 
 
 def damage(path: pathlib.Path, kind: str, draw: random.Random) -> None:

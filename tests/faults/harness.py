@@ -55,7 +55,7 @@ def run(folder: pathlib.Path, mesh: str = '', devices: int = 1) -> Ended:
 
 
 def kill_when(process: subprocess.Popen, ready: Callable[[], bool], seconds: float = 120) -> Ended:
-    """SIGKILL once `ready()`; None of it where the process is faster."""
+    """SIGKILL once `ready()`; it ends by itself where it is faster."""
     deadline = time.monotonic() + seconds
     while process.poll() is None and not ready() and time.monotonic() < deadline:
         time.sleep(0.001)
@@ -64,20 +64,44 @@ def kill_when(process: subprocess.Popen, ready: Callable[[], bool], seconds: flo
 
 
 def after(seconds: float) -> Callable[[], bool]:
+    """So long after now."""
     end = time.monotonic() + seconds
     return lambda: time.monotonic() >= end
 
 
+def while_training(folder: pathlib.Path, process: subprocess.Popen, seconds: float):
+    """So long after its first step."""
+    return _so_long_after(lambda: begun(folder, process), seconds)
+
+
 def while_saving(folder: pathlib.Path, seconds: float) -> Callable[[], bool]:
-    """So long after a checkpoint began to be written."""
-    begun: list[float] = []
+    """So long after a checkpoint began to be written, from now on."""
+    before = partial(folder)
+    return _so_long_after(lambda: bool(partial(folder) - before), seconds)
+
+
+def _so_long_after(event: Callable[[], bool], seconds: float) -> Callable[[], bool]:
+    seen: list[float] = []
 
     def ready() -> bool:
-        if not begun and saving(folder):
-            begun.append(time.monotonic())
-        return bool(begun) and time.monotonic() - begun[0] >= seconds
+        if not seen and event():
+            seen.append(time.monotonic())
+        return bool(seen) and time.monotonic() - seen[0] >= seconds
 
     return ready
+
+
+def begun(folder: pathlib.Path, process: subprocess.Popen) -> bool:
+    path = folder / 'begun'
+    return path.exists() and str(process.pid) in path.read_text().split()
+
+
+def partial(folder: pathlib.Path) -> set[str]:
+    """Names of checkpoints that are not whole."""
+    checkpoints = folder / 'checkpoints'
+    if not checkpoints.exists():
+        return set()
+    return {path.name for path in checkpoints.iterdir() if 'tmp' in path.name}
 
 
 def committed(folder: pathlib.Path) -> list[int]:
@@ -87,12 +111,6 @@ def committed(folder: pathlib.Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
-def saving(folder: pathlib.Path) -> bool:
-    """Whether a checkpoint is being written."""
-    checkpoints = folder / 'checkpoints'
-    return checkpoints.exists() and any('tmp' in path.name for path in checkpoints.iterdir())
-
-
 def files_of(checkpoint: pathlib.Path) -> list[pathlib.Path]:
     return sorted(path for path in checkpoint.rglob('*') if path.is_file())
 
@@ -100,6 +118,12 @@ def files_of(checkpoint: pathlib.Path) -> list[pathlib.Path]:
 def final(folder: pathlib.Path) -> dict[str, np.ndarray]:
     with np.load(folder / 'final.npz') as arrays:
         return dict(arrays)
+
+
+def last_step(folder: pathlib.Path) -> int:
+    """The newest step that an attempt made or was about to make."""
+    lines = (folder / 'examples.jsonl').read_text().splitlines()
+    return json.loads(lines[-1])['step']
 
 
 def examples(folder: pathlib.Path) -> dict[int, set[str]]:
