@@ -132,9 +132,7 @@ class Checkpoints:
         self._check_kind(steps)
         for step in reversed(steps):
             try:
-                arrays, data = processes.together(
-                    functools.partial(self._read, step, _items(target)), 'restoring'
-                )
+                arrays, data = self._read(step, _items(target))
             except OtherRunError:
                 raise
             except Exception as error:  # whatever the damage raises: report it, go one back
@@ -182,15 +180,14 @@ class Checkpoints:
             )
 
     def _read(self, step: int, targets: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The items of `targets` and the data position, each as it was saved."""
-        found = self._documents(step)
-        different = first_difference(self._config, found['config'])
-        if different:
-            raise OtherRunError(
-                f'the checkpoint of step {step} in {self.folder} is of another run: {different}'
-            )
-        args = {name: ocp.args.StandardRestore(tree) for name, tree in targets.items()}
-        restored = self._manager.restore(step, args=ocp.args.Composite(**args))
+        """The items of `targets` and the data position, each as it was saved.
+
+        What each process reads by itself is read by all of them, or an error everywhere, before
+        they compute the checksums together.
+        """
+        restored, found = processes.together(
+            functools.partial(self._read_here, step, targets), f'reading step {step}'
+        )
         for name in targets:
             expected, sums = found['checksums'][name], checksums(restored[name])
             wrong = sorted(k for k in sums if expected.get(k) != sums[k])
@@ -201,10 +198,20 @@ class Checkpoints:
                 )
         return {name: restored[name] for name in targets}, found['data']
 
+    def _read_here(self, step: int, targets: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """This process's parts of the items, not verified, and the documents, which are."""
+        found = self._documents(step)
+        different = first_difference(self._config, found['config'])
+        if different:
+            raise OtherRunError(
+                f'the checkpoint of step {step} in {self.folder} is of another run: {different}'
+            )
+        args = {name: ocp.args.StandardRestore(tree) for name, tree in targets.items()}
+        return self._load(step, args), found
+
     def _documents(self, step: int) -> dict[str, dict[str, Any]]:
         """The JSON documents of a checkpoint, as they were saved."""
-        args = {name: ocp.args.JsonRestore() for name in JSON_ITEMS}
-        found = self._manager.restore(step, args=ocp.args.Composite(**args))
+        found = self._load(step, {name: ocp.args.JsonRestore() for name in JSON_ITEMS})
         sums = found['checksums']
         wrong = [name for name in ('data', 'config') if sums.get(name) != digest(found[name])]
         if sums != _sealed({k: v for k, v in sums.items() if k != SEAL}):
@@ -215,6 +222,18 @@ class Checkpoints:
                 'differ from what was saved'
             )
         return {name: found[name] for name in JSON_ITEMS}
+
+    def _load(self, step: int, asked: Mapping[str, Any]) -> Any:
+        """Items of a checkpoint. Each process reads what its devices need and waits for no other,
+        so that what one of them cannot read does not leave the rest waiting."""
+        alone = ocp.options.MultiprocessingOptions(
+            primary_host=None,
+            active_processes={processes.index()},
+            barrier_sync_key_prefix=f'process{processes.index()}',
+        )
+        handler = ocp.CompositeCheckpointHandler()
+        with ocp.Checkpointer(handler, multiprocessing_options=alone) as checkpointer:
+            return checkpointer.restore(self.folder / str(step), args=ocp.args.Composite(**asked))
 
     @contextlib.contextmanager
     def _writing(self, which: str) -> Iterator[None]:

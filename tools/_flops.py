@@ -4,46 +4,64 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 
-def count(jaxpr: Any) -> float:
-    """FLOPs of all matrix products in a jaxpr, over all devices: 2 m n k each, a loop's body as
-    often as it runs, of branches the dearest one.
+class Flops(NamedTuple):
+    """Of products with weights, and of products of activations (with batch axes): attention's."""
 
-    What is recomputed counts again. A kernel counts for every point of its grid, so a kernel that
-    passes over masked blocks inside its body counts them too. Elementwise work is not counted.
-    ValueError for a loop whose length is not known.
+    weights: float = 0.0
+    attention: float = 0.0
+
+    def __add__(self, other: Any) -> Flops:
+        return Flops(self.weights + other.weights, self.attention + other.attention)
+
+    def times(self, factor: float) -> Flops:
+        return Flops(factor * self.weights, factor * self.attention)
+
+
+def count(jaxpr: Any) -> Flops:
+    """FLOPs of all matrix products in a jaxpr: 2 m n k each, a loop's body as often as it runs, of
+    branches the dearest one.
+
+    What is recomputed counts again; elementwise work does not count. ValueError for a loop whose
+    length is not known.
     """
     jaxpr = getattr(jaxpr, 'jaxpr', jaxpr)
-    return sum(_of_equation(equation) for equation in jaxpr.eqns)
+    total = Flops()
+    for equation in jaxpr.eqns:
+        total += _of_equation(equation)
+    return total
 
 
-def _of_equation(equation: Any) -> float:
+def _of_equation(equation: Any) -> Flops:
     name, params = equation.primitive.name, equation.params
     if name == 'dot_general':
         return _of_product(equation)
     if name == 'scan':
-        return params['length'] * count(params['jaxpr'])
+        return count(params['jaxpr']).times(params['length'])
     if name == 'cond':
-        return max(count(branch) for branch in params['branches'])
+        return max((count(branch) for branch in params['branches']), key=sum)
     if name == 'while':
         body = count(params['body_jaxpr'])
-        if body:
+        if sum(body):
             raise ValueError('a while loop holds matrix products: how often it runs is not known')
-        return 0.0
+        return body
     if name == 'pallas_call':
-        return math.prod(params['grid_mapping'].grid) * count(params['jaxpr'])
-    inner = sum(count(jaxpr) for jaxpr in _inner(params))
+        return count(params['jaxpr']).times(math.prod(params['grid_mapping'].grid))
+    total = Flops()
+    for jaxpr in _inner(params):
+        total += count(jaxpr)
     # The body of a shard_map is what one device does.
-    return inner * (params['mesh'].size if name == 'shard_map' else 1)
+    return total.times(params['mesh'].size if name == 'shard_map' else 1)
 
 
-def _of_product(equation: Any) -> float:
+def _of_product(equation: Any) -> Flops:
     left = equation.invars[0].aval
-    (contracted, _), _ = equation.params['dimension_numbers']
+    (contracted, _), (batched, _) = equation.params['dimension_numbers']
     terms = math.prod(left.shape[axis] for axis in contracted)
-    return 2.0 * math.prod(equation.outvars[0].aval.shape) * terms
+    flops = 2.0 * math.prod(equation.outvars[0].aval.shape) * terms
+    return Flops(attention=flops) if batched else Flops(weights=flops)
 
 
 def _inner(params: dict[str, Any]) -> Iterator[Any]:

@@ -17,6 +17,9 @@ _COMPUTATION = re.compile(r'^(ENTRY )?%?([\w.\-]+) (?:\([^\n]*\) -> [^\n]*)?\{\s
 _INSTRUCTION = re.compile(r'^\s+(?:ROOT )?%?([\w.\-]+) = (.*?) ([a-z][\w\-]*)\((.*)$')
 _SHAPE = re.compile(r'\b([a-z]\w*)\[([\d,]*)\]')
 _CALLED = re.compile(r'(?:calls|to_apply|body|branch_computations)=\{?([%\w.\-, ]+)\}?')
+_CONDITION = re.compile(r'condition=%?([\w.\-]+)')
+_CONSTANT = re.compile(r'(\d+)\)')
+_CHANNEL = re.compile(r'channel_id=(\d+)')
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 
 
@@ -29,12 +32,24 @@ class Program:
         self._read(text)
 
     def collective_bytes(self) -> dict[str, float]:
-        """Bytes that a device gets from others in a run, by kind of collective."""
-        total: collections.defaultdict[str, float] = collections.defaultdict(float)
-        for times, kind, shape, rest in self._executed():
+        """Bytes that a device gets from others in a run, by kind of collective.
+
+        A TPU's compiler spreads one collective over several fusions, so each channel counts once.
+        """
+        found: dict[str, tuple[str, float]] = {}
+        for times, inside, kind, shape, rest in self._executed():
             name = kind.removesuffix('-start')
-            if name in COLLECTIVES:
-                total[name] += times * _received(name, shape, rest)
+            if name not in COLLECTIVES:
+                continue
+            if name == 'all-reduce' and inside.startswith('all-reduce-scatter'):
+                name = 'reduce-scatter of a whole'
+            channel = _CHANNEL.search(rest)
+            key = channel[1] if channel else f'without channel {len(found)}'
+            size = times * _received(name, shape, rest)
+            found[key] = max(found.get(key, (name, 0.0)), (name, size), key=lambda pair: pair[1])
+        total: collections.defaultdict[str, float] = collections.defaultdict(float)
+        for name, size in found.values():
+            total[name.removesuffix(' of a whole')] += size
         return dict(total)
 
     def largest(self) -> str:
@@ -46,18 +61,29 @@ class Program:
         ]
         return max(made, default=(0.0, ''))[1]
 
-    def _executed(self) -> Iterator[tuple[float, str, str, str]]:
-        """(how often, kind, shape, what follows) of every instruction that is run."""
+    def _executed(self) -> Iterator[tuple[float, str, str, str, str]]:
+        """(how often, in which computation, kind, shape, what follows) of every instruction."""
         waiting = [(self._entry, 1.0)]
         while waiting:
             name, times = waiting.pop()
             for kind, shape, rest in self._computations.get(name, ()):
-                yield times, kind, shape, rest
-                if kind in ('while', 'conditional', 'call'):
-                    trips = _TRIPS.search(rest)
-                    often = times * (int(trips[1]) if kind == 'while' and trips else 1)
-                    for called in _CALLED.findall(rest):
-                        waiting += [(n.strip().lstrip('%'), often) for n in called.split(',')]
+                yield times, name, kind, shape, rest
+                often = times * (self._trips(rest) if kind == 'while' else 1)
+                for called in _CALLED.findall(rest):
+                    waiting += [(n.strip().lstrip('%'), often) for n in called.split(',')]
+
+    def _trips(self, rest: str) -> int:
+        """Of a loop that counts from 0 by 1, as those of a scan do: as the compiler says, or the
+        number that its condition compares with. ValueError where neither is there."""
+        known = _TRIPS.search(rest)
+        if known:
+            return int(known[1])
+        condition = _CONDITION.search(rest)
+        made = self._computations.get(condition[1], []) if condition else []
+        numbers = [_CONSTANT.match(rest) for kind, _, rest in made if kind == 'constant']
+        if len(numbers) != 1 or numbers[0] is None:
+            raise ValueError(f'how often a loop runs is not known: {rest[:200]}')
+        return int(numbers[0][1])
 
     def _read(self, text: str) -> None:
         here: list[tuple[str, str, str]] = []
@@ -72,20 +98,21 @@ class Program:
             if found:
                 name, shape, kind, rest = found.groups()
                 here.append((kind, shape, rest))
-                self._shapes[name] = shape
+                if kind not in ('parameter', 'get-tuple-element'):
+                    self._shapes[name] = shape
 
 
 def _received(name: str, shape: str, rest: str) -> float:
     """Bytes that come from other devices. In a ring of n a gather brings (n - 1) / n of its result,
-    a scatter of what it reduces as much, a reduction both."""
+    a scatter as much of what it reduces, a reduction both."""
     parts = _group_size(rest)
     # An asynchronous start has the operand in its shape as well: the largest part is the whole.
     whole = max((_bytes(piece) for piece in _SHAPE_TEXT.findall(shape)), default=0.0)
     if name in ('collective-permute', 'collective-broadcast'):
         return whole
+    if name == 'reduce-scatter':  # its shape is a part
+        whole *= parts or 1
     share = (parts - 1) / parts if parts else 1.0
-    if name == 'reduce-scatter':
-        return whole * (parts - 1 if parts else 1)
     return whole * share * (2 if name == 'all-reduce' else 1)
 
 

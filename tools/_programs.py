@@ -45,6 +45,7 @@ class Step:
     batch: int
     accumulate: int
     rules = sharding.RULES
+    visible = 0.5  # of the keys a query has slots for, those it sees: the causal half
 
     @property
     def kind(self) -> str:
@@ -75,6 +76,7 @@ class _Measuring:
     """What programs that train nothing share."""
 
     kind = 'eval'
+    visible = 0.5
     model: ModelConfig
     length: int
     batch: int
@@ -140,6 +142,7 @@ class Scoring(_Measuring):
     length: int
     batch: int
     rules = sharding.GENERATION_RULES
+    visible = 1.0  # of a few queries all cached keys are read
 
     def describe(self) -> str:
         return f'score {self.length}'
@@ -173,6 +176,7 @@ class Continuing(_Measuring):
     length: int
     batch: int
     rules = sharding.GENERATION_RULES
+    visible = 1.0  # of a few queries all cached keys are read
 
     def describe(self) -> str:
         beams = f' by {self.options.beams} beams' if self.options.beams > 1 else ''

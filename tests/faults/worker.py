@@ -21,7 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from nope import checkpoint, sharding
+from nope import checkpoint, processes, sharding
 from nope.model import ModelConfig
 from nope.optim import OptimizerConfig
 from nope.state import fresh_variables
@@ -44,7 +44,9 @@ def main() -> int:
     folder = pathlib.Path(sys.argv[1])
     mesh_text = sys.argv[2] if len(sys.argv) > 2 else ''
     sizes = {k: int(v) for k, _, v in (p.partition('=') for p in mesh_text.split(',')) if k}
+    processes.start()
     mesh = sharding.make_mesh(sharding.MeshConfig(**sizes))
+    rows = sharding.rows_here(mesh, 1, BATCH)
     asked: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
 
@@ -56,9 +58,10 @@ def main() -> int:
             draw = np.random.default_rng(step)
             blocks = draw.integers(MODEL.vocab_size, size=(BATCH, LENGTH + 1)).astype(np.int32)
             digest = hashlib.sha256(blocks.tobytes()).hexdigest()[:16]
-            with (folder / 'examples.jsonl').open('a') as file:
-                file.write(json.dumps({'step': step + 1, 'examples': digest}) + '\n')
-            yield blocks
+            if processes.is_first():
+                with (folder / 'examples.jsonl').open('a') as file:
+                    file.write(json.dumps({'step': step + 1, 'examples': digest}) + '\n')
+            yield blocks[rows]
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +75,7 @@ def main() -> int:
             folder=folder,
             identity={'model': 'faults'},
             title='faults',
-            should_stop=lambda: bool(asked),
+            should_stop=processes.StopTogether(lambda: bool(asked)),
         )
     except Interrupted as error:
         print(error, file=sys.stderr)
@@ -80,11 +83,11 @@ def main() -> int:
     except (checkpoint.CheckpointError, OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 3
-    leaves: Any = jax.tree_util.tree_leaves_with_path(variables)
-    np.savez(
-        folder / 'final.npz',
-        **{jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves},
-    )
+    leaves: Any = jax.tree_util.tree_leaves_with_path(sharding.fetch(variables))
+    if processes.is_first():
+        arrays = {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
+        np.savez(folder / 'final.npz', **arrays)
+    processes.meet('the end')
     return 0
 
 

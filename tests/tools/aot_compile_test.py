@@ -36,9 +36,8 @@ def test_pretraining_fits_a_pod_slice(monkeypatch, capsys) -> None:
     assert 0.23 < line['parameters_gib'] < 0.26
     assert 1.9 < line['optimizer_gib'] / line['parameters_gib'] < 2.1
     assert line['total_gib'] < line['capacity_gib'] == 16
-    # Layers are recomputed in the backward pass, 8 FLOPs a weight and token instead of 6, and the
-    # kernel fills up heads of 64 to 128 and works on whole blocks.
-    assert 1.3 < line['tflops'] / line['model_tflops'] < 1.7
+    # Layers are recomputed in the backward pass: 8 FLOPs a weight and token instead of 6.
+    assert 1.25 < line['tflops'] / line['model_tflops'] < 1.4
     # Weights are gathered and gradients scattered once a micro-batch at least.
     assert sum(line['received_gib'].values()) > 16 * 3 * 15 / 16 * 2 * 1.03e9 / 2**30
     assert 0 < line['mfu_bound'] < 1
