@@ -16,21 +16,20 @@ class Device:
 
     flops: dense, per second, for bfloat16 inputs. memory: bytes. bandwidth: of that memory, bytes
     per second. links: bytes per second that it can receive from its neighbours, all links together
-    (between GPUs of one machine; `network` is what each has between machines).
+    (of GPUs, those of one machine).
     """
 
     flops: float
     memory: float
     bandwidth: float
     links: float
-    network: float = 0.0
 
 
 # By a part of `device_kind`; of two that fit, the first.
 DEVICES = {
-    'H200': Device(989e12, 141e9, 4.8e12, 450e9, 50e9),
-    'H100': Device(989e12, 80e9, 3.35e12, 450e9, 50e9),
-    'A100': Device(312e12, 80e9, 2.04e12, 300e9, 25e9),
+    'H200': Device(989e12, 141e9, 4.8e12, 450e9),
+    'H100': Device(989e12, 80e9, 3.35e12, 450e9),
+    'A100': Device(312e12, 80e9, 2.04e12, 300e9),
     'TPU v4': Device(275e12, 32 * 2**30, 1.23e12, 270e9),
     'TPU v5 lite': Device(197e12, 16 * 2**30, 0.82e12, 180e9),
     'TPU v5e': Device(197e12, 16 * 2**30, 0.82e12, 180e9),

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from nope.platform import target_device
+
 
 class _Limits(NamedTuple):
     """float32 logits per device: used whole up to `direct`, else in chunks of about `chunk`."""
@@ -53,7 +55,7 @@ def token_loss(
     _check(hidden_BTD, head_DV, targets_BT, chunk)
     B, T, _ = hidden_BTD.shape
     if chunk is None:
-        chunk = default_chunk(B, T, head_DV.shape[1], jax.default_backend())
+        chunk = default_chunk(B, T, head_DV.shape[1], target_device()[0])
     if chunk >= T:
         return _direct_loss(hidden_BTD, head_DV, targets_BT)
     return _chunked_loss(chunk, hidden_BTD, head_DV, targets_BT)
@@ -68,7 +70,7 @@ def token_choices(
     """
     _check(hidden_BTD, head_DV, targets_BT, None)
     B, T, _ = hidden_BTD.shape
-    chunk = default_chunk(B, T, head_DV.shape[1], jax.default_backend())
+    chunk = default_chunk(B, T, head_DV.shape[1], target_device()[0])
 
     def one(operands: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         logits_BTV = logits(operands[0], head_DV)
@@ -98,9 +100,9 @@ def mean_loss(nll_BT: jax.Array, weights_BT: jax.Array | None = None) -> jax.Arr
     return jnp.sum(weighted_BT) / jnp.where(total == 0, 1.0, total)
 
 
-def default_chunk(batch: int, length: int, vocab: int, backend: str) -> int:
+def default_chunk(batch: int, length: int, vocab: int, platform: str) -> int:
     """Positions per chunk: all of them where their logits are few."""
-    limits = _CPU if backend == 'cpu' else _ACCELERATOR
+    limits = _CPU if platform == 'cpu' else _ACCELERATOR
     # Under a mesh the batch is spread over its devices, and so are the logits.
     devices = max(jax.sharding.get_abstract_mesh().size, 1)
     if batch * length * vocab <= limits.direct * devices:

@@ -4,7 +4,7 @@
         -> {step, train, evals} -> experiments
 
 Lower never imports higher. Leaves stand beside the layers and import no part of `nope` but the
-ground (files, identity, processes, progress), which imports none.
+ground (files, identity, platform, processes, progress), which imports none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 
-GROUND = frozenset({'files', 'identity', 'processes', 'progress'})
+GROUND = frozenset({'files', 'identity', 'platform', 'processes', 'progress'})
 LEAVES = frozenset(
     {
         *('data', 'goodput', 'guard', 'hardware', 'huge_pages', 'losses', 'metrics', 'profile'),

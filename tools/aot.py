@@ -19,6 +19,7 @@ a real mesh. One JSON line a program:
     received_gib                    what collectives bring to a device, by their kind
     bound_seconds                   least time for computing, for reading the arguments and for the
                                     network, each at the data sheet's rate, as if all overlapped
+                                    and GPUs were those of one machine
     mfu_bound                       the MFU of a step that takes the longest of these
 
 Exits with 1 where one does not compile or fit.
@@ -49,7 +50,6 @@ from experiments.build import Experiment, build
 from nope import hardware, sharding, targets
 
 GIB = 2.0**30
-MACHINE = 8  # GPUs that are joined by fast links
 
 
 def analyse(program: Program, mesh: Mesh) -> dict[str, Any]:
@@ -81,11 +81,10 @@ def analyse(program: Program, mesh: Mesh) -> dict[str, Any]:
     }
     if device is None:
         return found
-    links = device.network if mesh.size > MACHINE and device.network else device.links
     bound = {
         'compute': flops / device.flops,
         'memory': (memory.argument_size_in_bytes + memory.output_size_in_bytes) / device.bandwidth,
-        'network': sum(received.values()) / links,
+        'network': sum(received.values()) / device.links,
     }
     fits = total <= device.memory
     found |= {

@@ -137,6 +137,9 @@ class Transformer(nn.Module):
         hidden_BTD = norm(c, 'final_norm')(x_BTD)
         if c.logit_multiplier != 1:
             hidden_BTD = (hidden_BTD * c.logit_multiplier).astype(hidden_BTD.dtype)
+        if cache is None:
+            # Whole from every device before the loss, which uses it a chunk of tokens at a time.
+            head_DV = nn.with_logical_constraint(head_DV, ('activation', 'vocab'))
         return ModelOutput(hidden_BTD, head_DV, entropy_LBNT, cache)
 
     def _embed(

@@ -18,7 +18,6 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from nope.attention.backend import target_device
 from nope.attention.bias import Bias
 from nope.attention.chunked import decode, layout, passes
 from nope.attention.flash import (
@@ -31,6 +30,7 @@ from nope.attention.flash import (
 )
 from nope.attention.plan import Plan
 from nope.attention.structure import AttentionOutput, Mask
+from nope.platform import target_device
 
 
 def chunked_attention(
