@@ -41,7 +41,6 @@ ONCE = (
     'attention/pallas_tpu_test.py',
     'attention/random_test.py',
     'distributed/command_test.py',
-    'distributed/mesh_test.py',
     'interop/config_fuzz_test.py',
     'interop/families_test.py',
     'interop/fuzz_test.py',

@@ -20,10 +20,10 @@ class Layout(NamedTuple):
     accumulate: int = 1
 
 
-# Two processes with examples and parts of the weights of their own, two devices each with parts of
-# the heads.
-QUICK = (Layout(2, 2, 'fsdp=2,tensor=2', 2),)
-SLOW = (
+pytestmark = pytest.mark.slow
+
+LAYOUTS = (
+    Layout(2, 2, 'fsdp=2,tensor=2', 2),
     Layout(2, 1, 'data=2', 2),
     Layout(1, 8, 'data=8'),
     Layout(1, 8, 'fsdp=8'),
@@ -63,7 +63,7 @@ def alone(tmp_path_factory) -> pathlib.Path:
 
 @pytest.mark.parametrize(
     'layout',
-    [*QUICK, *(pytest.param(layout, marks=pytest.mark.slow) for layout in SLOW)],
+    LAYOUTS,
     ids=lambda layout: f'{layout.processes}x{layout.devices}-{layout.mesh}',
 )
 def test_layout_changes_nothing_but_rounding(
