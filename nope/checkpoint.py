@@ -76,6 +76,7 @@ class Checkpoints:
             options=options,
             item_names=ARRAY_ITEMS + JSON_ITEMS,
         )
+        self._place = _place(self.folder)
 
     def __enter__(self) -> Checkpoints:
         return self
@@ -119,6 +120,8 @@ class Checkpoints:
         )
         items |= {k: ocp.args.JsonSave(document) for k, document in documents.items()}
         with self._writing(f'that of step {step}'):
+            if _place(self.folder) != self._place:  # Orbax would make another one in its place
+                raise OSError('the folder has vanished, or is another one than at the start')
             self._manager.save(step, args=ocp.args.Composite(**items))
 
     def restore(self, target: TrainState) -> tuple[TrainState, dict[str, Any]] | None:
@@ -276,6 +279,14 @@ def in_full(folder: pathlib.Path | str) -> epath.Path:
 
 def _in_bucket(path: epath.Path) -> bool:
     return '://' in os.fspath(path)
+
+
+def _place(folder: epath.Path) -> tuple[int, int] | None:
+    """What tells a folder from another one under the same name; None in a bucket, or for none."""
+    if _in_bucket(folder) or not folder.exists():
+        return None
+    found = os.stat(folder)
+    return found.st_dev, found.st_ino
 
 
 def _copy(source: epath.Path, target: epath.Path) -> None:

@@ -230,3 +230,17 @@ def test_checksums_see_every_element_and_no_sharding() -> None:
     assert checksums({'a': leaf[::-1]})["['a']"] != expected
     for dtype in (jnp.bfloat16, jnp.int32, jnp.uint8):
         assert checksums({'a': leaf.astype(dtype)})
+
+
+def test_a_folder_that_vanished_is_not_made_anew(tmp_path: pathlib.Path) -> None:
+    message = 'the folder has vanished, or is another one than at the start'
+    with pytest.raises(UnwritableError, match=message), open_in(tmp_path) as checkpoints:
+        checkpoints.save(state_at(1), {})
+        checkpoints.wait()
+        (tmp_path / 'checkpoints').rename(tmp_path / 'away')
+        checkpoints.save(state_at(2), {})
+    assert not (tmp_path / 'checkpoints').exists()
+    (tmp_path / 'away').rename(tmp_path / 'checkpoints')
+    found = read(tmp_path)
+    assert found is not None
+    assert found[0].step == 1

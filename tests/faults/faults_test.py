@@ -15,6 +15,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -300,11 +301,7 @@ def test_another_runs_folder_is_refused(stopped: pathlib.Path, tmp_path: pathlib
         'sys.exit(worker.main())'
     )
     ended = subprocess.run(
-        ['python', '-c', code],
-        executable=harness.sys.executable,
-        cwd=harness.ROOT,
-        capture_output=True,
-        text=True,
+        [sys.executable, '-c', code], cwd=harness.ROOT, capture_output=True, text=True
     )
     assert ended.returncode == 3
     assert "is of another run: model is 'other' here and 'faults' there" in ended.stderr
