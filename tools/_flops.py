@@ -20,38 +20,38 @@ class Flops(NamedTuple):
         return Flops(factor * self.weights, factor * self.attention)
 
 
-def count(jaxpr: Any) -> Flops:
+def count(jaxpr: Any, rounds: int = 0) -> Flops:
     """FLOPs of all matrix products in a jaxpr: 2 m n k each, a loop's body as often as it runs, of
     branches the dearest one.
 
-    What is recomputed counts again; elementwise work does not count. ValueError for a loop whose
-    length is not known.
+    What is recomputed counts again; elementwise work does not count. rounds: of a loop that ends
+    when something holds, at most; ValueError for one where it is 0.
     """
     jaxpr = getattr(jaxpr, 'jaxpr', jaxpr)
     total = Flops()
     for equation in jaxpr.eqns:
-        total += _of_equation(equation)
+        total += _of_equation(equation, rounds)
     return total
 
 
-def _of_equation(equation: Any) -> Flops:
+def _of_equation(equation: Any, rounds: int) -> Flops:
     name, params = equation.primitive.name, equation.params
     if name == 'dot_general':
         return _of_product(equation)
     if name == 'scan':
-        return count(params['jaxpr']).times(params['length'])
+        return count(params['jaxpr'], rounds).times(params['length'])
     if name == 'cond':
-        return max((count(branch) for branch in params['branches']), key=sum)
+        return max((count(branch, rounds) for branch in params['branches']), key=sum)
     if name == 'while':
-        body = count(params['body_jaxpr'])
-        if sum(body):
+        body = count(params['body_jaxpr'], rounds)
+        if sum(body) and not rounds:
             raise ValueError('a while loop holds matrix products: how often it runs is not known')
-        return body
+        return body.times(rounds)
     if name == 'pallas_call':
-        return count(params['jaxpr']).times(math.prod(params['grid_mapping'].grid))
+        return count(params['jaxpr'], rounds).times(math.prod(params['grid_mapping'].grid))
     total = Flops()
     for jaxpr in _inner(params):
-        total += count(jaxpr)
+        total += count(jaxpr, rounds)
     # The body of a shard_map is what one device does.
     return total.times(params['mesh'].size if name == 'shard_map' else 1)
 

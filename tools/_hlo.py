@@ -24,9 +24,13 @@ _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 
 
 class Program:
-    """A compiled program's text (`compiled.as_text()`), one device's part of it."""
+    """A compiled program's text (`compiled.as_text()`), one device's part of it.
 
-    def __init__(self, text: str) -> None:
+    rounds: of a loop that ends when something holds, at most.
+    """
+
+    def __init__(self, text: str, rounds: int = 0) -> None:
+        self._rounds = rounds
         self._computations: dict[str, list[tuple[str, str, str]]] = {}
         self._entry = ''
         self._read(text)
@@ -82,6 +86,8 @@ class Program:
         made = self._computations.get(condition[1], []) if condition else []
         numbers = [_CONSTANT.match(rest) for kind, _, rest in made if kind == 'constant']
         if len(numbers) != 1 or numbers[0] is None:
+            if self._rounds:
+                return self._rounds
             raise ValueError(f'how often a loop runs is not known: {rest[:200]}')
         return int(numbers[0][1])
 

@@ -46,6 +46,7 @@ class Step:
     accumulate: int
     rules = sharding.RULES
     visible = 0.5  # of the keys a query has slots for, those it sees: the causal half
+    rounds = 0  # of loops that end when something holds, at most
 
     @property
     def kind(self) -> str:
@@ -80,6 +81,10 @@ class _Measuring:
     model: ModelConfig
     length: int
     batch: int
+
+    @property
+    def rounds(self) -> int:
+        return 0
 
     @property
     def model_flops(self) -> float:
@@ -177,6 +182,10 @@ class Continuing(_Measuring):
     batch: int
     rules = sharding.GENERATION_RULES
     visible = 1.0  # of a few queries all cached keys are read
+
+    @property
+    def rounds(self) -> int:
+        return self.options.new_tokens
 
     def describe(self) -> str:
         beams = f' by {self.options.beams} beams' if self.options.beams > 1 else ''

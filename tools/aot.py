@@ -61,7 +61,7 @@ def analyse(program: Program, mesh: Mesh) -> dict[str, Any]:
         compiled = program.trace(mesh).lower().compile()
     seconds = time.perf_counter() - start
     memory: Any = compiled.memory_analysis()
-    text = _hlo.Program(compiled.as_text())
+    text = _hlo.Program(compiled.as_text(), program.rounds)
     received = text.collective_bytes()
     total = (
         memory.argument_size_in_bytes
@@ -107,7 +107,9 @@ def computed(program: Program) -> float:
     model = dataclasses.replace(program.model, attention='reference')
     mesh = sharding.make_mesh(sharding.MeshConfig(), jax.devices()[:1])
     with sharding.use(mesh, program.rules):
-        found = _flops.count(dataclasses.replace(program, model=model).trace(mesh).jaxpr)
+        found = _flops.count(
+            dataclasses.replace(program, model=model).trace(mesh).jaxpr, program.rounds
+        )
     return found.weights + found.attention * program.visible
 
 

@@ -59,6 +59,14 @@ def test_the_flops_of_a_step_are_those_of_the_convention() -> None:
     assert aot.computed(program) < aot.computed(again) < 8 / 6 * aot.computed(program)
 
 
+def test_a_loop_that_ends_when_something_holds_runs_its_rounds_at_most() -> None:
+    x = jnp.ones((8, 8))
+    loop = traced(lambda x: jax.lax.while_loop(lambda x: x[0, 0] < 9, lambda x: x @ x, x), x)
+    assert _flops.count(loop, rounds=5) == (5 * 2 * 8**3, 0)
+    with pytest.raises(ValueError, match='how often it runs is not known'):
+        _flops.count(loop)
+
+
 def test_products_of_activations_are_attentions() -> None:
     x = jnp.ones((3, 8, 4))
     products = traced(lambda x: jnp.einsum('bij,bkj->bik', x, x), x)
