@@ -13,7 +13,8 @@ a real mesh. One JSON line a program:
     parameters_gib, optimizer_gib   per device, as are all sizes
     temporary_gib, total_gib        what the program needs besides its arguments, and in all
     fits                            whether `total_gib` is below what the device has
-    largest                         where it does not: the largest array that the program makes
+    largest                         where it does not: the largest array that the program makes, or
+                                    where it does not compile of what stays on the device
     tflops                          matrix products a device computes, recomputed ones again
     model_tflops                    without those, attention's causal half (the convention of MFU)
     received_gib                    what collectives bring to a device, by their kind
@@ -70,7 +71,6 @@ def analyse(program: Program, mesh: Mesh) -> dict[str, Any]:
         - memory.alias_size_in_bytes
     )
     found: dict[str, Any] = {
-        **{f'{name}_gib': _gib(_held(tree)) for name, tree in program.state(mesh).items()},
         'arguments_gib': _gib(memory.argument_size_in_bytes),
         'temporary_gib': _gib(memory.temp_size_in_bytes),
         'total_gib': _gib(total),
@@ -171,10 +171,13 @@ def main() -> int:
                 'topology': options.topology,
                 'mesh': {axis: size for axis, size in mesh.shape.items() if size > 1},
             }
+            held = {name: _gib(_held(tree)) for name, tree in program.state(mesh).items()}
+            found |= {f'{name}_gib': size for name, size in held.items()}
             try:
                 found |= analyse(program, mesh)
             except Exception as error:  # the compiler's own message is the result
-                found |= {'fits': False, 'error': _shortened(str(error))}
+                found |= {'fits': False, 'error': str(error)[:500]}
+                found['largest'] = max(held, key=lambda name: held[name])
             failed |= not found.get('fits', True)
             print(json.dumps(found), flush=True)
     if not done:
@@ -199,12 +202,6 @@ def _size(shape: tuple[int, ...]) -> int:
 
 def _gib(size: float) -> float:
     return round(size / GIB, 3)
-
-
-def _shortened(message: str) -> str:
-    """The beginning of a compiler's message, and from a TPU's the largest allocations."""
-    largest = re.search(r'Largest program allocations.*', message, re.DOTALL)
-    return message[:500] + (f' ... {largest[0][:800]}' if largest else '')
 
 
 def _sizes(mesh: str) -> dict[str, int]:

@@ -52,4 +52,5 @@ def test_what_does_not_fit_names_the_largest(monkeypatch, capsys) -> None:
     ]
     status, (line,) = run(monkeypatch, capsys, *asked, '--batch=4', '--only=none')
     assert status == 1 and not line['fits']
-    assert 'hbm' in line['error'].lower() and 'Largest program allocations' in line['error']
+    assert 'HBM' in line['error'] and line['largest'] == 'optimizer'
+    assert line['optimizer_gib'] > 7
