@@ -25,7 +25,8 @@ from nope.goodput import Goodput
 from nope.identity import first_difference
 from nope.interop import CheckpointFileError
 from nope.state import Variables, abstract_variables, fresh_variables, lam_of, with_lam
-from nope.train import Compute, Interrupted, check_mesh, train
+from nope.train import Interrupted, train
+from nope.train_config import Compute, check_mesh
 
 log = logging.getLogger(__name__)
 

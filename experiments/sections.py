@@ -15,7 +15,7 @@ from nope.model.lam import FORMS, Constant, Form, LogLength
 from nope.optim import OptimizerConfig
 from nope.positions import Position, Rotary, from_section
 from nope.sharding import MeshConfig
-from nope.train import Compute
+from nope.train_config import Compute
 
 DEFAULT_SOURCE = 'stdlib'  # what `data.source` is where nobody chose it
 # Of the model's fields that a config may leave out.

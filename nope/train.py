@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import logging
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,8 @@ from nope.model import ModelConfig
 from nope.profile import Profile
 from nope.reporting import Reporter, Throughput
 from nope.state import TrainState, Variables, fresh_state
-from nope.step import make_step
+from nope.step import Metrics, make_step
+from nope.train_config import Compute, TrainConfig, check_mesh
 from nope.watch import Watch
 
 log = logging.getLogger(__name__)
@@ -28,88 +29,6 @@ log = logging.getLogger(__name__)
 
 class Interrupted(RuntimeError):
     """A stop was asked for; everything up to the last step is saved."""
-
-
-@dataclasses.dataclass(frozen=True)
-class TrainConfig:
-    """How long and on what shapes to train.
-
-    lengths: training lengths in tokens, taken in turn: step k trains on sequences of
-        lengths[k % len(lengths)] tokens, the first ones of blocks of the longest.
-    keep_steps: steps whose checkpoint is never removed.
-    """
-
-    lengths: tuple[int, ...]
-    batch_size: int
-    steps: int
-    optimizer: optim.OptimizerConfig
-    keep_steps: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name, value in (('batch_size', self.batch_size), ('steps', self.steps)):
-            if value < 1:
-                raise ValueError(f'train.{name} is {value}; it must be at least 1')
-        if not self.lengths or min(self.lengths) < 1:
-            raise ValueError(f'train.length is {self.lengths}; it must be at least 1 token')
-
-    @property
-    def block(self) -> int:
-        """The longest training length."""
-        return max(self.lengths)
-
-    @property
-    def tokens(self) -> int:
-        """Tokens trained on in all."""
-        cycle = len(self.lengths)
-        whole, rest = divmod(self.steps, cycle)
-        return self.batch_size * (whole * sum(self.lengths) + sum(self.lengths[:rest]))
-
-
-@dataclasses.dataclass(frozen=True)
-class Compute:
-    """How a run is carried out; nothing here changes what it computes but for rounding.
-
-    mesh: of the devices. later_mesh: another one for what comes after pre-training: searches,
-    fine-tuning and evaluations have few long sequences; None for the same.
-    checkpoints: a folder or gs://BUCKET/FOLDER for the checkpoints of all runs, each in a folder
-    of its own there; '' for the run's folder.
-    accumulate: micro-batches per step of pre-training; 0 for as many as leave each batch shard
-    `shard_sequences` sequences at a time.
-    checkpoint_every, log_every: in steps. keep: newest checkpoints kept. threads: of the loader.
-    slow_step: a step that takes so many times the median is logged. hang_seconds: after so long
-    without a step the stacks of all threads are written down. profile: so many steps of each
-    attempt are traced.
-    """
-
-    mesh: sharding.MeshConfig = sharding.MeshConfig()
-    later_mesh: sharding.MeshConfig | None = None
-    checkpoints: str = ''
-    accumulate: int = 1
-    shard_sequences: int = 4
-    checkpoint_every: int = 500
-    log_every: int = 10
-    keep: int = 2
-    threads: int = 1
-    slow_step: float = 5.0
-    hang_seconds: float = 600.0
-    profile: int = 0
-
-    def __post_init__(self) -> None:
-        if self.accumulate < 0:
-            raise ValueError(f'compute.accumulate is {self.accumulate}; it must be 0 or more')
-        for name in ('shard_sequences', 'checkpoint_every', 'log_every', 'keep', 'threads'):
-            if getattr(self, name) < 1:
-                raise ValueError(f'compute.{name} is {getattr(self, name)}; it must be at least 1')
-        if self.slow_step <= 1 or self.hang_seconds <= 0 or self.profile < 0:
-            raise ValueError(
-                f'compute.slow_step is {self.slow_step}, hang_seconds {self.hang_seconds}, profile '
-                f'{self.profile}; accepted: above 1, above 0, and 0 or more'
-            )
-
-    def micro_batches(self, batch_size: int, mesh: Mesh) -> int:
-        """How many micro-batches a step's batch is made of."""
-        shard = batch_size // sharding.batch_parts(mesh)
-        return self.accumulate or max(shard // self.shard_sequences, 1)
 
 
 # Batches consumed -> from there on this process's examples (`sharding.rows_here`), [B', T + 1].
@@ -141,7 +60,6 @@ def train(
     CheckpointError (the folder holds another run, or cannot be written to).
     """
     check_mesh(model, config, compute, mesh)
-    accumulate = compute.micro_batches(config.batch_size, mesh)
     goodput = Goodput(folder)
     with (
         sharding.use(mesh),
@@ -158,27 +76,21 @@ def train(
             if start:
                 log.info('%s: going on from step %d', title, start)
             describe_parameters(state, folder)
-            stream = batches(start)
-            placed = jax.tree.map(lambda leaf: leaf.sharding, state)
-            step_fn = jax.jit(
-                make_step(model, config.optimizer), donate_argnums=0, out_shardings=(placed, None)
-            )
-        saved_at = {config.steps, *config.keep_steps}
-        compiled: set[int] = set()
+            stream = started(batches(start)) if start < config.steps else iter(())
         with (
             make_reporter(model, config, compute, folder, start, title) as reporter,
             Watch(folder, slow=compute.slow_step, hang_seconds=compute.hang_seconds) as watch,
             Profile(folder / 'profile', start, compute.profile) as profile,
         ):
+            take_step = step_on(model, config, compute, mesh, state)
+            saved_at = {config.steps, *config.keep_steps}
+            compiled: set[int] = set()
             for step in range(start, config.steps):
                 length = config.lengths[step % len(config.lengths)]
                 with goodput.time('data') as waited:
-                    local = next(stream)[:, : length + 1]
+                    blocks = next(stream)[:, : length + 1]
                 with goodput.time('step' if length in compiled else 'compile'):
-                    blocks = sharding.place_micro_batches(
-                        mesh, accumulate, config.batch_size, local
-                    )
-                    state, metrics = step_fn(state, blocks)
+                    state, metrics = take_step(state, blocks)
                     reporter.add(step + 1, metrics)
 
                 done, stop = step + 1, should_stop()
@@ -211,6 +123,28 @@ def begin(
     return state if restored is None else restored[0]
 
 
+def started(stream: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    """`stream`, whose first batch is there: its threads run."""
+    return itertools.chain([next(stream)], stream)
+
+
+def step_on(
+    model: ModelConfig, config: TrainConfig, compute: Compute, mesh: Mesh, state: TrainState
+) -> Callable[[TrainState, np.ndarray], tuple[TrainState, Metrics]]:
+    """One step, from this process's rows of its batch; the state that it is given is used up."""
+    micro_batches = compute.micro_batches(config.batch_size, mesh)
+    placed = jax.tree.map(lambda leaf: leaf.sharding, state)
+    jitted = jax.jit(
+        make_step(model, config.optimizer), donate_argnums=0, out_shardings=(placed, None)
+    )
+
+    def take_step(state: TrainState, blocks: np.ndarray) -> tuple[TrainState, Metrics]:
+        placed_blocks = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, blocks)
+        return jitted(state, placed_blocks)
+
+    return take_step
+
+
 def make_reporter(
     model: ModelConfig,
     config: TrainConfig,
@@ -235,28 +169,6 @@ def make_reporter(
         skips=config.optimizer.on_bad == optim.SKIP,
         throughput=throughput,
     )
-
-
-def check_mesh(model: ModelConfig, config: TrainConfig, compute: Compute, mesh: Mesh) -> None:
-    """ValueError unless the batch splits over micro-batches and devices, and the heads and the
-    sequence over the devices of their axes."""
-    tensor, context = mesh.shape['tensor'], mesh.shape['context']
-    if model.heads % tensor:
-        raise ValueError(
-            f'compute.mesh.tensor is {tensor}; it must divide model.heads, which is {model.heads}'
-        )
-    for length in config.lengths:
-        if length % context:
-            raise ValueError(
-                f'compute.mesh.context is {context}; it must divide the training length, {length}'
-            )
-    accumulate = compute.micro_batches(config.batch_size, mesh)
-    parts = accumulate * sharding.batch_parts(mesh)
-    if config.batch_size % parts:
-        raise ValueError(
-            f'train.batch_size is {config.batch_size}; it must be a multiple of {parts} '
-            f'(compute.accumulate {accumulate} x {sharding.batch_parts(mesh)} batch shards)'
-        )
 
 
 def describe_parameters(state: TrainState, folder: pathlib.Path) -> None:

@@ -33,7 +33,7 @@ LEAVES = frozenset(
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({'attention', 'positions'}),
     frozenset({'model'}),
-    frozenset({'checkpoint', 'interop', 'optim', 'sharding', 'state'}),
+    frozenset({'checkpoint', 'interop', 'optim', 'sharding', 'state', 'train_config'}),
     frozenset({'evals', 'reporting', 'step', 'train'}),
 )
 LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}

@@ -21,7 +21,8 @@ from nope.optim import OptimizerConfig, make_optimizer
 from nope.reporting import TrainingDiverged
 from nope.sharding import MeshConfig, make_mesh
 from nope.state import fresh_state
-from nope.train import Compute, Interrupted, TrainConfig, check_mesh, train
+from nope.train import Interrupted, train
+from nope.train_config import Compute, TrainConfig, check_mesh
 from tests import tiny
 
 MODEL = tiny.model(layers=1, lam=LogLength(train_length=8))
@@ -148,7 +149,7 @@ def test_a_damaged_checkpoint_costs_steps_and_nothing_else(
     """The run goes on from the checkpoint before; rows logged since are written again."""
     with pytest.raises(Interrupted):
         run(tmp_path, PRETRAIN, stop_after=4)
-    params = tmp_path / 'checkpoints' / '4' / 'params'
+    params = tmp_path / 'checkpoints' / '4' / 'arrays'
     for path in params.rglob('*'):
         if path.is_file():
             path.write_bytes(path.read_bytes()[:-8])

@@ -35,7 +35,8 @@ from nope.evals.generation import Generator
 from nope.evals.samples import SampleLog
 from nope.optim import OptimizerConfig
 from nope.state import abstract_variables, fresh_variables
-from nope.train import Compute, Interrupted, TrainConfig, train
+from nope.train import Interrupted, train
+from nope.train_config import Compute, TrainConfig
 
 matplotlib.use('agg')
 MODELS = {'small': SMALL, 'middle': MIDDLE}

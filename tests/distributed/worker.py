@@ -24,7 +24,8 @@ from nope.evals.samples import SampleLog
 from nope.model import ModelConfig
 from nope.optim import OptimizerConfig
 from nope.state import Variables, fresh_variables
-from nope.train import Compute, TrainConfig, train
+from nope.train import train
+from nope.train_config import Compute, TrainConfig
 
 LENGTH, BATCH, STEPS, SEARCH_STEPS = 32, 8, 50, 12
 MODEL = ModelConfig(

@@ -163,7 +163,7 @@ def test_all_checkpoints_damaged_is_an_error_that_keeps_them(
     shutil.copytree(stopped, folder)
     steps = harness.committed(folder)
     for step in steps:
-        for path in harness.files_of(folder / 'checkpoints' / str(step) / 'params'):
+        for path in harness.files_of(folder / 'checkpoints' / str(step) / 'arrays'):
             damage(path, 'truncate', random.Random(step))
     ended = harness.run(folder)
     assert ended.status == 3
@@ -201,7 +201,7 @@ def test_two_processes_killed_and_their_checkpoint_damaged(
         process.send_signal(signal.SIGKILL)
     launching.finish(started)
     steps = harness.committed(tmp_path)
-    folder = tmp_path / 'checkpoints' / str(steps[-1]) / 'params'
+    folder = tmp_path / 'checkpoints' / str(steps[-1]) / 'arrays'
     for path in folder.rglob('ocdbt.process_1/d/*'):
         damage(path, 'truncate', random.Random(0))
     for status, out, errors in launching.finish(launching.start(asked, 2, 1), 300):

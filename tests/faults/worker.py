@@ -25,7 +25,8 @@ from nope import checkpoint, processes, sharding
 from nope.model import ModelConfig
 from nope.optim import OptimizerConfig
 from nope.state import fresh_variables
-from nope.train import Compute, Interrupted, TrainConfig, train
+from nope.train import Interrupted, train
+from nope.train_config import Compute, TrainConfig
 
 STEPS, BATCH, LENGTH = 60, 8, 16
 # Four megabytes of weights and moments: saving takes as long as some steps.
