@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import pathlib
@@ -20,7 +21,7 @@ from nope.model import ModelConfig
 from nope.profile import Profile
 from nope.reporting import Reporter, Throughput
 from nope.state import TrainState, Variables, fresh_state
-from nope.step import Metrics, make_step
+from nope.step import Metrics, Step, make_step
 from nope.train_config import Compute, TrainConfig, check_mesh
 from nope.watch import Watch
 
@@ -133,16 +134,27 @@ def step_on(
 ) -> Callable[[TrainState, np.ndarray], tuple[TrainState, Metrics]]:
     """One step, from this process's rows of its batch; the state that it is given is used up."""
     micro_batches = compute.micro_batches(config.batch_size, mesh)
-    placed = jax.tree.map(lambda leaf: leaf.sharding, state)
-    jitted = jax.jit(
-        make_step(model, config.optimizer), donate_argnums=0, out_shardings=(placed, None)
-    )
+    shardings, tree = jax.tree.flatten(jax.tree.map(lambda leaf: leaf.sharding, state))
+    compiled = _compiled_step(model, config.optimizer, tuple(shardings), tree)
 
     def take_step(state: TrainState, blocks: np.ndarray) -> tuple[TrainState, Metrics]:
-        placed_blocks = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, blocks)
-        return jitted(state, placed_blocks)
+        placed = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, blocks)
+        return compiled(state, placed)
 
     return take_step
+
+
+@functools.lru_cache(maxsize=8)
+def _compiled_step(
+    model: ModelConfig,
+    optimizer: optim.OptimizerConfig,
+    shardings: tuple[jax.sharding.Sharding, ...],
+    tree: jax.tree_util.PyTreeDef,
+) -> Step:
+    """The jitted step, whose results lie as the state does. Runs of one process that differ in
+    seed or text alone share it, in time and memory: XLA keeps some of every compilation."""
+    placed = jax.tree.unflatten(tree, shardings)
+    return jax.jit(make_step(model, optimizer), donate_argnums=0, out_shardings=(placed, None))
 
 
 def make_reporter(
