@@ -4,6 +4,7 @@
     python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:16x16 [--kind=train]
     pip install --no-deps jax-cuda13-plugin jax-cuda13-pjrt  # of JAX's version; Python 3.12
     python tools/aot.py --config=configs/fig4.py:paper --topology=h200:16
+    python tools/aot.py --config=all --longest  # each config that has a size `paper`
     python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:4x4 --kind=search \\
         --length=131072 --mesh=fsdp=1,context=16 --batch=1    # another shape
 
@@ -29,14 +30,16 @@ Exits with 1 where one does not compile or fit.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import importlib
 import json
 import os
+import pathlib
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
@@ -48,7 +51,7 @@ from _programs import Program, Step, programs
 from jax.sharding import Mesh
 
 from experiments.build import Experiment, build
-from nope import hardware, sharding, targets
+from nope import hardware, progress, sharding, targets
 
 GIB = 2.0**30
 
@@ -127,8 +130,33 @@ def load(config: str, changes: Sequence[str] = ()) -> Experiment:
         found.corpora[corpus] = {'source': 'stdlib'}
     for change in changes:
         field, _, value = change.partition('=')
-        found.update_from_flattened_dict({field: value})
+        if field.partition('.')[0] in found:
+            found.update_from_flattened_dict({field: value})
     return build(found)
+
+
+def with_paper() -> list[str]:
+    """Every config that has the size `paper`."""
+    found = []
+    for path in sorted((pathlib.Path(__file__).parent.parent / 'configs').glob('[!_]*.py')):
+        module = importlib.import_module(f'configs.{path.stem}')
+        with contextlib.suppress(AttributeError, ValueError):  # a part of configs; other sizes
+            module.get_config('paper')
+            found.append(f'configs/{path.name}:paper')
+    return found
+
+
+def longest(programs: Mapping[tuple[Program, Mesh], str]) -> dict[tuple[Program, Mesh], str]:
+    """Of programs that differ in length and batch alone, those with the longest rows."""
+    found: dict[Any, tuple[Program, Mesh]] = {}
+    for program, mesh in programs:
+        shape: Any = {'length': 0, 'batch': 0} | (
+            {'accumulate': 0} if isinstance(program, Step) else {}
+        )
+        kind = dataclasses.replace(program, **shape), mesh
+        if kind not in found or program.length > found[kind][0].length:
+            found[kind] = program, mesh
+    return {key: programs[key] for key in found.values()}
 
 
 def chosen(
@@ -155,34 +183,38 @@ def chosen(
 def main() -> int:
     options = _parser().parse_args()
     devices = targets.devices(options.topology)
-    failed = False
-    done: set[tuple[Program, Mesh]] = set()
-    for config in options.config:
-        experiment = load(config, options.set)
-        for program, mesh in chosen(experiment, devices, options):
-            if (program, mesh) in done:
-                continue
-            done.add((program, mesh))
-            found = {
-                'config': config,
-                'program': program.describe(),
-                'position': program.model.describe_position(),
-                'batch': program.batch,
-                'topology': options.topology,
-                'mesh': {axis: size for axis, size in mesh.shape.items() if size > 1},
-            }
-            held = {name: _gib(_held(tree)) for name, tree in program.state(mesh).items()}
-            found |= {f'{name}_gib': size for name, size in held.items()}
-            try:
-                found |= analyse(program, mesh)
-            except Exception as error:  # the compiler's own message is the result
-                found |= {'fits': False, 'error': str(error)[:500]}
-                found['largest'] = max(held, key=lambda name: held[name])
-            failed |= not found.get('fits', True)
-            print(json.dumps(found), flush=True)
-    if not done:
+    asked = with_paper() if options.config == ['all'] else options.config
+    chosen_from: dict[tuple[Program, Mesh], str] = {}  # the first config that has the program
+    for config in asked:
+        for program, mesh in chosen(load(config, options.set), devices, options):
+            chosen_from.setdefault((program, mesh), config)
+    if not chosen_from:
         raise SystemExit(f'--kind={options.kind} --only={options.only}: there is no such program')
+    if options.longest:
+        chosen_from = longest(chosen_from)
+    failed = False
+    for (program, mesh), config in progress.bar(chosen_from.items(), desc='programs', leave=False):
+        found = line(program, mesh)
+        failed |= not found.get('fits', True)
+        print(json.dumps({'config': config, 'topology': options.topology, **found}), flush=True)
     return int(failed)
+
+
+def line(program: Program, mesh: Mesh) -> dict[str, Any]:
+    """What there is to say of a program."""
+    found: dict[str, Any] = {
+        'program': program.describe(),
+        'position': program.model.describe_position(),
+        'batch': program.batch,
+        'mesh': {axis: size for axis, size in mesh.shape.items() if size > 1},
+    }
+    held = {name: _gib(_held(tree)) for name, tree in program.state(mesh).items()}
+    found |= {f'{name}_gib': size for name, size in held.items()}
+    try:
+        return found | analyse(program, mesh)
+    except Exception as error:  # the compiler's own message is the result
+        largest = max(held, key=lambda name: held[name])
+        return found | {'fits': False, 'error': str(error)[:500], 'largest': largest}
 
 
 def _held(tree: Any) -> float:
@@ -218,7 +250,10 @@ def _sizes(mesh: str) -> dict[str, int]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n')[0])
     parser.add_argument(
-        '--config', action='append', required=True, help='configs/NAME.py:SIZE; may be repeated'
+        '--config',
+        action='append',
+        required=True,
+        help='configs/NAME.py:SIZE, again for more; or all',
     )
     parser.add_argument('--topology', default='v5e:4x4', help='as nope.targets.devices takes it')
     parser.add_argument('--kind', choices=('train', 'search', 'eval'), help='default: all')
@@ -230,6 +265,9 @@ def _parser() -> argparse.ArgumentParser:
         action='append',
         default=[],
         help='SECTION.FIELD=TEXT of the config: longbench.folder and harness.files for tables 3, 1',
+    )
+    parser.add_argument(
+        '--longest', action='store_true', help='of programs that differ in shape alone, the longest'
     )
     parser.add_argument('--mesh', default='', help="AXIS=SIZE,... in place of the config's")
     parser.add_argument('--length', type=int, help='tokens, in place of every length')
