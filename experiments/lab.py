@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import os
 import pathlib
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,12 +19,13 @@ from experiments import facts, measures
 from experiments.evaluations import EvalSpec, eval_slug
 from experiments.spec import ExportSpec, GridSpec, ImportSpec, RunSpec, Source, Windows, identity
 from experiments.workspace import Workspace, check_claim, claim
-from nope import data, interop, processes, progress, records, sharding
-from nope.checkpoint import Checkpoints, in_full
+from nope import checkpoint_folders, data, interop, processes, progress, records, sharding
+from nope.checkpoint import Checkpoints
 from nope.files import exclusive, read_json, write_json
 from nope.goodput import Goodput
 from nope.identity import first_difference
 from nope.interop import CheckpointFileError
+from nope.lease import only_writer
 from nope.state import Variables, abstract_variables, fresh_variables, lam_of, with_lam
 from nope.train import Interrupted, train
 from nope.train_config import Compute, check_mesh
@@ -81,16 +83,13 @@ class Lab:
         if self.finished(spec):
             return folder
         start = self._start(spec)
-        with first_alone(folder / '.lock'):
+        with first_alone(folder / '.lock') as locked:
             if not self.finished(spec):
                 processes.from_first(lambda: claim(folder, identity(spec)))
                 began = time.monotonic()
-                self._train(spec, start, folder)
-                done = {
-                    'steps': spec.train.steps,
-                    'seconds': round(time.monotonic() - began, 1),
-                    'checkpoints': self._checkpoints_of(spec),
-                }
+                self._train(spec, start, folder, locked)
+                seconds = round(time.monotonic() - began, 1)
+                done = {'steps': spec.train.steps, 'seconds': seconds}
                 processes.from_first(lambda: write_json(folder / 'done.json', done))
         return folder
 
@@ -124,25 +123,33 @@ class Lab:
 
         return initial
 
-    def _train(self, spec: RunSpec, initial: Callable[[], Variables], folder: pathlib.Path) -> None:
-        train(
-            spec.model,
-            spec.train,
-            compute_for(spec, self._compute),
-            mesh=self.mesh_of(spec),
-            initial=initial,
-            batches=functools.partial(self._batches, spec),
-            folder=folder,
-            identity=identity(spec),
-            title=spec.slug().rsplit('-', 1)[0],
-            should_stop=self._should_stop,
-            checkpoints_in=self._checkpoints_of(spec),
-        )
-
-    def _checkpoints_of(self, spec: RunSpec) -> str | None:
-        """Where a run puts its checkpoints, if not into its own folder."""
+    def _train(
+        self, spec: RunSpec, initial: Callable[[], Variables], folder: pathlib.Path, locked: bool
+    ) -> None:
         place = self._compute.checkpoints
-        return str(in_full(place) / spec.slug()) if place else None
+        elsewhere = f'{place}/{spec.slug()}/checkpoints' if place else None
+        checkpoints = checkpoint_folders.in_full(
+            processes.from_first(lambda: os.fspath(checkpoint_folders.settle(folder, elsewhere)))
+        )
+        with only_writer(checkpoints, locked) as check_alone:
+
+            def should_stop() -> bool:
+                check_alone()
+                return self._should_stop()
+
+            train(
+                spec.model,
+                spec.train,
+                compute_for(spec, self._compute),
+                mesh=self.mesh_of(spec),
+                initial=initial,
+                batches=functools.partial(self._batches, spec),
+                folder=folder,
+                identity=identity(spec),
+                title=spec.slug().rsplit('-', 1)[0],
+                should_stop=should_stop,
+                checkpoints_in=checkpoints,
+            )
 
     def variables(self, spec: Source, step: int | None = None) -> Variables:
         """Parameters and lambda of a finished run or an imported model."""
@@ -160,7 +167,7 @@ class Lab:
         folder = self.ensure_run(spec)
         target = abstract_variables(spec.model, self.mesh)
         with Checkpoints(
-            (read_json(folder / 'done.json') or {}).get('checkpoints') or folder / 'checkpoints',
+            checkpoint_folders.of_run(folder),
             identity(spec),
             keep=self._compute.keep,
             permanent=spec.train.keep_steps,
@@ -311,10 +318,10 @@ class Lab:
 
 
 @contextlib.contextmanager
-def first_alone(path: pathlib.Path) -> Iterator[None]:
-    """Holds the lock file in the first process, for all of them."""
-    with exclusive(path) if processes.is_first() else contextlib.nullcontext():
-        yield
+def first_alone(path: pathlib.Path) -> Iterator[bool]:
+    """Holds the lock file in the first process, for all of them. Yields whether it could."""
+    with exclusive(path) if processes.is_first() else contextlib.nullcontext(True) as locked:
+        yield locked
 
 
 def uniform(variables: Variables, coefficient: float) -> Variables:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,14 +20,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
-from etils import epath
 from orbax.checkpoint.checkpoint_managers import (
     AnyPreservationPolicy,
     CustomSteps,
     LatestN,
 )
 
-from nope import processes, sharding
+from nope import checkpoint_folders, processes, sharding
 from nope.identity import digest, first_difference
 from nope.state import COLLECTIONS, TrainState, Variables
 
@@ -66,7 +64,7 @@ class Checkpoints:
         keep: int = 2,
         permanent: tuple[int, ...] = (),
     ) -> None:
-        self.folder = in_full(folder)
+        self.folder = checkpoint_folders.in_full(folder)
         self._config = dict(config)
         policy = AnyPreservationPolicy([LatestN(keep), CustomSteps(list(permanent))])
         options = ocp.CheckpointManagerOptions(
@@ -77,7 +75,7 @@ class Checkpoints:
             options=options,
             item_names=(ARRAYS, *JSON_ITEMS),
         )
-        self._place = _place(self.folder)
+        self._mark = checkpoint_folders.mark(self.folder)
 
     def __enter__(self) -> Checkpoints:
         return self
@@ -119,7 +117,9 @@ class Checkpoints:
         )
         items = {k: ocp.args.JsonSave(document) for k, document in documents.items()}
         with self._writing(f'that of step {step}'):
-            if _place(self.folder) != self._place:  # Orbax would make another one in its place
+            if (
+                checkpoint_folders.mark(self.folder) != self._mark
+            ):  # Orbax would make another one in its place
                 raise OSError('the folder has vanished, or is another one than at the start')
             self._manager.save(
                 step, args=ocp.args.Composite(**{ARRAYS: ocp.args.PyTreeSave(arrays)}, **items)
@@ -260,46 +260,10 @@ class Checkpoints:
     def _set_aside(self, step: int, error: Exception) -> None:
         aside = self.folder.parent / 'damaged'
         log.warning('checkpoint of step %d is damaged and set aside in %s: %s', step, aside, error)
-        processes.from_first(lambda: self._move(step, aside))
+        processes.from_first(
+            lambda: checkpoint_folders.move(self.folder / str(step), aside / str(step))
+        )
         self._manager.reload()
-
-    def _move(self, step: int, aside: epath.Path) -> None:
-        source, target = self.folder / str(step), aside / str(step)
-        if target.exists():
-            target.rmtree()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if _in_bucket(self.folder):
-            _copy(source, target)
-            source.rmtree()
-        else:
-            source.rename(target)
-
-
-def in_full(folder: pathlib.Path | str) -> epath.Path:
-    """The path of a folder, or of one in a bucket, whatever the current folder is."""
-    path = epath.Path(folder)
-    return path if _in_bucket(path) else path.absolute()
-
-
-def _in_bucket(path: epath.Path) -> bool:
-    return '://' in os.fspath(path)
-
-
-def _place(folder: epath.Path) -> tuple[int, int] | None:
-    """What tells a folder from another one under the same name; None in a bucket, or for none."""
-    if _in_bucket(folder) or not folder.exists():
-        return None
-    found = os.stat(folder)
-    return found.st_dev, found.st_ino
-
-
-def _copy(source: epath.Path, target: epath.Path) -> None:
-    """A folder's files one by one: a bucket has no folders that could be renamed."""
-    for path in source.iterdir():
-        if path.is_dir():
-            _copy(path, target / path.name)
-        else:
-            path.copy(target / path.name)
 
 
 def _sealed(sums: dict[str, Any]) -> dict[str, Any]:

@@ -26,14 +26,14 @@ ROOT = pathlib.Path(__file__).parent.parent
 GROUND = frozenset({'files', 'identity', 'platform', 'processes', 'progress'})
 LEAVES = frozenset(
     {
-        *('data', 'goodput', 'guard', 'hardware', 'huge_pages', 'losses', 'metrics', 'profile'),
-        *('records', 'targets', 'watch'),
+        *('checkpoint_folders', 'data', 'goodput', 'guard', 'hardware', 'huge_pages', 'losses'),
+        *('metrics', 'profile', 'records', 'targets', 'watch'),
     }
 )
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({'attention', 'positions'}),
     frozenset({'model'}),
-    frozenset({'checkpoint', 'interop', 'optim', 'sharding', 'state', 'train_config'}),
+    frozenset({'checkpoint', 'interop', 'lease', 'optim', 'sharding', 'state', 'train_config'}),
     frozenset({'evals', 'reporting', 'step', 'train'}),
 )
 LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
+from nope import checkpoint_folders
 from nope.checkpoint import Checkpoints
 from nope.files import read_json, write_json
 from nope.identity import plain, rebuild
@@ -43,7 +44,8 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
     `nope.checkpoint.CheckpointError` where its checkpoint is damaged or missing.
     """
     spec = read_json(folder / 'spec.json')
-    if spec is None or not (folder / 'checkpoints').is_dir():
+    checkpoints_in = checkpoint_folders.of_run(folder)
+    if spec is None or not checkpoints_in.is_dir():
         raise ValueError(f'{folder} is no run folder: it needs spec.json and checkpoints')
     if step is None and not (folder / 'done.json').exists():
         raise ValueError(
@@ -54,7 +56,7 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
         train_length = int(spec['train_length']) or None
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f'{folder / "spec.json"} describes no model we know: {error}') from error
-    with Checkpoints(folder / 'checkpoints', spec) as checkpoints:
+    with Checkpoints(checkpoints_in, spec) as checkpoints:
         variables = checkpoints.restore_variables(abstract_variables(model, mesh), step)
     return SavedModel(Described(model, train_length, _dtype(spec)), variables, spec)
 

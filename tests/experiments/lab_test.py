@@ -1,0 +1,100 @@
+"""A lab's runs: where their checkpoints go, and that one command alone writes them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import pathlib
+from collections.abc import Callable
+
+import pytest
+
+from experiments.build import Experiment, build
+from experiments.lab import Lab
+from experiments.spec import RunSpec
+from experiments.workspace import Workspace
+from nope import checkpoint_folders, files
+from nope.interop.run_folder import read_run
+from nope.lease import Lease
+from nope.train import Interrupted
+from tests import tiny
+from tests.experiments import build_test, run_test
+
+
+@pytest.fixture
+def experiment(tmp_path: pathlib.Path) -> Experiment:
+    """A figure of a few steps."""
+    text = tmp_path / 'text'
+    text.mkdir()
+    run_test.write_texts(text)
+    config = build_test.config_of('fig4')
+    for option in run_test.TINY:
+        name, value = option.removeprefix('--config.').format(text=text).split('=', 1)
+        config.update_from_flattened_dict({name: type_of(value)})
+    config.train.steps, config.train.warmup_steps = 4, 1
+    return build(config)
+
+
+def type_of(value: str) -> int | float | str:
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(value)
+    return value
+
+
+def lab_of(
+    experiment: Experiment,
+    workdir: pathlib.Path,
+    should_stop: Callable[[], bool] = lambda: False,
+    **compute: str,
+) -> tuple[Lab, RunSpec]:
+    lab = Lab(
+        Workspace(workdir),
+        dataclasses.replace(experiment.compute, **compute),
+        experiment.batch_tokens,
+        should_stop,
+    )
+    runs = {run for e in experiment.evals.values() for run in build_test.runs_below(e)}
+    return lab, next(run for run in runs if run.init is None)
+
+
+def test_checkpoints_go_where_they_were_asked_to_and_are_found(
+    experiment: Experiment, tmp_path: pathlib.Path
+) -> None:
+    away = tmp_path / 'away'
+    lab, run = lab_of(experiment, tmp_path / 'work', checkpoints=str(away))
+    folder = lab.ensure_run(run)
+    assert not (folder / 'checkpoints').exists()
+    assert checkpoint_folders.of_run(folder).parent.parent == checkpoint_folders.in_full(away)
+    there, _ = lab_of(experiment, tmp_path / 'work')
+    tiny.assert_same(read_run(folder, lab.mesh).variables, there.variables(run))
+
+
+def test_a_run_that_was_stopped_goes_on_in_its_place_alone(
+    experiment: Experiment, tmp_path: pathlib.Path
+) -> None:
+    lab, run = lab_of(experiment, tmp_path, lambda: True, checkpoints=str(tmp_path / 'away'))
+    with pytest.raises(Interrupted):
+        lab.ensure_run(run)
+    with pytest.raises(ValueError, match=r'compute\.checkpoints.* there are some in .*away'):
+        lab_of(experiment, tmp_path)[0].ensure_run(run)
+    lab_of(experiment, tmp_path, checkpoints=str(tmp_path / 'away'))[0].ensure_run(run)
+
+
+@pytest.mark.parametrize('locks', [True, False])
+def test_a_run_is_leased_where_there_are_no_locks(
+    experiment: Experiment, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, locks: bool
+) -> None:
+    seen = []
+
+    def look() -> bool:
+        seen.extend(tmp_path.glob('runs/*/owner.json'))
+        return False
+
+    if not locks:
+        monkeypatch.setattr(files, '_lock', lambda *_: False)
+    monkeypatch.setitem(Lease.__init__.__kwdefaults__, 'settling', 0.0)
+    lab, run = lab_of(experiment, tmp_path, look)
+    lab.ensure_run(run)
+    assert bool(seen) == (not locks)
+    assert not list(tmp_path.glob('runs/*/owner.json'))
