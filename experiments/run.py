@@ -49,6 +49,11 @@ DISTRIBUTED = flags.DEFINE_enum(
     [processes.AUTO, processes.ON, processes.OFF],
     'Whether other processes belong to this command: as the environment says, or as JAX finds out.',
 )
+PROFILE = flags.DEFINE_integer(
+    'profile',
+    None,
+    'Steps of each run to trace, for TensorBoard and Perfetto; short for --config.compute.profile.',
+)
 flags.mark_flag_as_required('config')
 
 FAR_ERRORS = (processes.MissingProcessError, processes.OtherProcessError)
@@ -63,7 +68,8 @@ log = logging.getLogger('experiments')
 def main(argv: Sequence[str]) -> int:
     if len(argv) > 1:
         return _bad_input(
-            f'stray arguments {argv[1:]}; options are --config, --workdir and --config.FIELD=VALUE'
+            f'stray arguments {argv[1:]}; options are --config, --workdir, --profile, '
+            '--distributed and --config.FIELD=VALUE'
         )
     quiet_logging()
     try:
@@ -71,6 +77,8 @@ def main(argv: Sequence[str]) -> int:
         if not processes.is_first():
             only_warnings()
         should_stop = processes.StopTogether(StopRequest().requested)
+        if PROFILE.value is not None:
+            CONFIG.value.compute.profile = PROFILE.value
         experiment = build(CONFIG.value)
         workspace = Workspace(pathlib.Path(WORKDIR.value))
         workspace.check_shared()

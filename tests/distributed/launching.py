@@ -12,6 +12,13 @@ from collections.abc import Sequence
 ROOT = pathlib.Path(__file__).parents[2]
 
 
+def sizes(mesh: str) -> dict[str, int]:
+    """'fsdp=2,context=2' -> the sizes of these axes."""
+    return {
+        axis: int(size) for axis, _, size in (p.partition('=') for p in mesh.split(',')) if axis
+    }
+
+
 def free_address() -> str:
     with socket.socket() as listener:
         listener.bind(('localhost', 0))

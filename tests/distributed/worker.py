@@ -26,6 +26,7 @@ from nope.optim import OptimizerConfig
 from nope.state import Variables, fresh_variables
 from nope.train import train
 from nope.train_config import Compute, TrainConfig
+from tests.distributed import launching
 
 LENGTH, BATCH, STEPS, SEARCH_STEPS = 32, 8, 50, 12
 MODEL = ModelConfig(
@@ -49,9 +50,8 @@ SEARCH = TrainConfig(
 
 def main() -> None:
     folder = pathlib.Path(sys.argv[1])
-    sizes = {k: int(v) for k, _, v in (part.partition('=') for part in sys.argv[2].split(',')) if k}
     processes.start()
-    mesh_config = sharding.MeshConfig(**{'data': 1, **sizes})
+    mesh_config = sharding.MeshConfig(**{'data': 1, **launching.sizes(sys.argv[2])})
     mesh = sharding.make_mesh(mesh_config)
     compute = Compute(mesh=mesh_config, accumulate=int(sys.argv[3]), log_every=1)
     source = DataConfig((SourceConfig('text', str(folder / 'text')),))

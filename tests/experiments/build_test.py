@@ -162,6 +162,16 @@ def test_bad_fields_are_named(field, value, message):
         build(config)
 
 
+def test_a_source_next_to_a_mixture_is_refused():
+    """It would change nothing."""
+    config = config_of('fig3')
+    config.data.mixture = (('stdlib', 1.0),)
+    build(config)
+    config.data.source = 'text:elsewhere'
+    with pytest.raises(ValueError, match=r"data\.source is 'text:elsewhere', but data\.mixture"):
+        build(config)
+
+
 def test_bound_above_the_start_is_refused():
     config = config_of('fig3')
     config.runs['headscale_2x'].search = {'start': 1.2, 'start_from': '', 'bound': 1.5}

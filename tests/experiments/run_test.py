@@ -158,6 +158,7 @@ def test_a_figure_of_another_config_is_not_overwritten(finished, text):
         ('--config.train.length=5000', 'train.length'),
         ('--config.data.source=text:nowhere', 'nowhere'),
         ('--config.train.batch_size=7', 'train.batch_size'),
+        ('--profile=-1', 'profile -1'),
         ('stray', 'stray'),
     ],
 )

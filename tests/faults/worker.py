@@ -27,6 +27,7 @@ from nope.optim import OptimizerConfig
 from nope.state import fresh_variables
 from nope.train import Interrupted, train
 from nope.train_config import Compute, TrainConfig
+from tests.distributed import launching
 
 STEPS, BATCH, LENGTH = 60, 8, 16
 # Four megabytes of weights and moments: saving takes as long as some steps.
@@ -43,8 +44,7 @@ CONFIG = TrainConfig(
 
 def main() -> int:
     folder = pathlib.Path(sys.argv[1])
-    mesh_text = sys.argv[2] if len(sys.argv) > 2 else ''
-    sizes = {k: int(v) for k, _, v in (p.partition('=') for p in mesh_text.split(',')) if k}
+    sizes = launching.sizes(sys.argv[2] if len(sys.argv) > 2 else '')
     processes.start()
     mesh = sharding.make_mesh(sharding.MeshConfig(**sizes))
     rows = sharding.rows_here(mesh, 1, BATCH)
