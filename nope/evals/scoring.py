@@ -68,7 +68,7 @@ class Scorer:
                 found[i] = Score(np.zeros(0, np.float32), np.zeros(0, bool))
         with sharding.use(self._mesh, sharding.GENERATION_RULES):
             for size, indices in sorted(groups.items()):
-                asked = [_Asked(prompts[i], continuations[i]) for i in indices]
+                asked = [_ask(prompts[i], continuations[i]) for i in indices]
                 found.update(zip(indices, self._scores(asked, size), strict=True))
         return [found[i] for i in range(len(prompts))]
 
@@ -171,17 +171,20 @@ def sizes(tokens: int) -> tuple[int, int]:
 
 
 class _Asked(NamedTuple):
+    """tokens: what the model reads, all but the last."""
+
     prompt: np.ndarray
     continuation: np.ndarray
-
-    @property
-    def tokens(self) -> np.ndarray:
-        """What the model reads: all but the last."""
-        return np.concatenate([self.prompt, self.continuation[:-1]]).astype(np.int32)
+    tokens: np.ndarray
 
     @property
     def length(self) -> int:
-        return len(self.prompt) + len(self.continuation)
+        return len(self.tokens) + 1
+
+
+def _ask(prompt: np.ndarray, continuation: np.ndarray) -> _Asked:
+    tokens = np.concatenate([prompt, continuation[:-1]]).astype(np.int32)
+    return _Asked(prompt, continuation, tokens)
 
 
 class _Look(NamedTuple):
