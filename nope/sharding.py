@@ -86,7 +86,9 @@ def make_mesh(config: MeshConfig, devices: list[jax.Device] | None = None) -> Me
             f'compute.mesh.data is {sizes[0]} over {slices} slices; it must be a multiple of them'
         )
     inside = (sizes[0] // slices, *sizes[1:])
-    placed = mesh_utils.create_hybrid_device_mesh(inside, (slices, 1, 1, 1), devices)
+    placed = mesh_utils.create_hybrid_device_mesh(
+        inside, (slices, 1, 1, 1), devices, allow_split_physical_axes=True
+    )
     return Mesh(placed, AXES, axis_types=auto)
 
 

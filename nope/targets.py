@@ -10,6 +10,7 @@ import dataclasses
 import math
 import os
 import re
+from typing import Any
 
 import jax
 from jax.experimental import topologies
@@ -70,8 +71,8 @@ _GPUS = {
 
 
 def devices(topology: str) -> list[jax.Device]:
-    """The devices of 'NAME:SIZE': TPU chips of a grid ('v5e:4x4', 'v5p:2x2x1', 'v6e:1x1'), or so
-    many GPUs ('h200:8').
+    """The devices of 'NAME:SIZE': TPU chips of a grid ('v5e:4x4', 'v5p:2x2x1', 'v6e:1x1'), of
+    several slices with their number ('v5e:4x4:2'), or so many GPUs ('h200:8').
 
     Raises ValueError for a GPU that is not known, RuntimeError (by JAX) for a TPU that is not, or
     where what is to be installed is not.
@@ -84,14 +85,18 @@ def devices(topology: str) -> list[jax.Device]:
                 '', 'cuda', target_config=described, topology=f'1x1x{size or 1}'
             ).devices
         )
-    if not re.fullmatch(r'v\d+[a-z]*|tpu\d+x', name) or not re.fullmatch(r'\d+(x\d+)*', size):
+    found = re.fullmatch(r'(?:v\d+[a-z]*|tpu\d+x):(\d+(?:x\d+)*)(?::([1-9]\d*))?', topology)
+    if not found:
         raise ValueError(
             f'topology {topology!r} is unknown; accepted: {", ".join(_GPUS)}, each with a number '
-            '(h200:8), or a TPU with its grid of chips (v5e:4x4)'
+            '(h200:8), or a TPU with its grid of chips (v5e:4x4) and their slices (v5e:4x4:2)'
         )
     # Else the metadata of a cloud machine is waited for, and other compilations on this one.
     os.environ.setdefault('TPU_SKIP_MDS_QUERY', '1')
     os.environ.setdefault('ALLOW_MULTIPLE_LIBTPU_LOAD', '1')
-    one_chip = math.prod(int(side) for side in size.split('x')) == 1
-    options = {'chips_per_host_bounds': (1, 1, 1)} if one_chip else {}
-    return list(topologies.get_topology_desc(topology, 'tpu', **options).devices)
+    grid, slices = found.groups()
+    options: dict[str, Any] = {'num_slices': int(slices)} if slices else {}
+    if math.prod(int(side) for side in grid.split('x')) == 1:
+        options['chips_per_host_bounds'] = (1, 1, 1)
+    grid_name = f'{name}:{grid}'
+    return list(topologies.get_topology_desc(grid_name, 'tpu', **options).devices)

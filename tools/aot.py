@@ -255,7 +255,9 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         help='configs/NAME.py:SIZE, again for more; or all',
     )
-    parser.add_argument('--topology', default='v5e:4x4', help='as nope.targets.devices takes it')
+    parser.add_argument(
+        '--topology', default='v5e:4x4', help='v5e:16x16; of two slices v5e:16x16:2; h200:16'
+    )
     parser.add_argument('--kind', choices=('train', 'search', 'eval'), help='default: all')
     parser.add_argument(
         '--only', default='', help='a regular expression for "PROGRAM POSITION", as printed'
