@@ -234,7 +234,7 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_there(
     whole: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     disk = tmp_path / 'disk'
-    with small_disk(disk, 14):
+    with small_disk(disk, 10):
         ended = harness.run(disk / 'run')
         kept = harness.committed(disk / 'run')
         print(ended.errors[-500:])
