@@ -15,7 +15,7 @@ ELSEWHERE = 'checkpoints_in.json'
 def in_full(folder: pathlib.Path | str) -> epath.Path:
     """The path of a folder, or of one in a bucket, whatever the current folder is."""
     path = epath.Path(folder)
-    return path if in_bucket(path) else path.absolute()
+    return path if in_bucket(path) else epath.Path(os.path.abspath(path))
 
 
 def in_bucket(path: epath.Path) -> bool:
