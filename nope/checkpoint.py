@@ -152,6 +152,10 @@ class Checkpoints:
             )
         return None
 
+    def prepare(self, state: TrainState) -> None:
+        """Compiles what the first `save` of such a state would have to wait for."""
+        checksums(_arrays(state))
+
     def restore_variables(self, target: Variables, step: int | None = None) -> Variables:
         """The collections of `target` at `step` (default: the newest), onto its shardings."""
         steps = self.steps()

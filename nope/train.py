@@ -121,7 +121,10 @@ def begin(
     """The state of the newest checkpoint, else that before the first step."""
     state = fresh_state(initial(), optim.make_optimizer(config.optimizer), mesh)
     restored = checkpoints.restore(state)
-    return state if restored is None else restored[0]
+    if restored is not None:
+        return restored[0]
+    checkpoints.prepare(state)
+    return state
 
 
 def started(stream: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
