@@ -62,15 +62,12 @@ def train(
     """
     check_mesh(model, config, compute, mesh)
     goodput = Goodput(folder)
-    with (
-        sharding.use(mesh),
-        Checkpoints(
-            checkpoints_in or folder / 'checkpoints',
-            identity,
-            keep=compute.keep,
-            permanent=config.keep_steps,
-        ) as checkpoints,
-    ):
+    with Checkpoints(
+        checkpoints_in or folder / 'checkpoints',
+        identity,
+        keep=compute.keep,
+        permanent=config.keep_steps,
+    ) as checkpoints:
         with goodput.time('start'):
             state = begin(initial, config, mesh, checkpoints)
             start = int(state.step)
@@ -142,7 +139,8 @@ def step_on(
 
     def take_step(state: TrainState, blocks: np.ndarray) -> tuple[TrainState, Metrics]:
         placed = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, blocks)
-        return compiled(state, placed)
+        with sharding.use(mesh):
+            return compiled(state, placed)
 
     return take_step
 

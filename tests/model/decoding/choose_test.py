@@ -27,7 +27,7 @@ def kept_by_hand(sampling: Sampling, logits_V: np.ndarray) -> list[int]:
     order = sorted(range(len(logits_V)), key=lambda token: -logits_V[token])
     if sampling.top_k:
         order = order[: sampling.top_k]
-    weights = np.exp(np.float64(logits_V[order]) - logits_V.max())
+    weights = np.exp(logits_V[order].astype(np.float64) - logits_V.max())
     found, reached = [], 0.0
     for token, share in zip(order, weights / weights.sum(), strict=True):
         if reached < sampling.top_p:
