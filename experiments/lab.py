@@ -19,7 +19,16 @@ from experiments import facts, measures
 from experiments.evaluations import EvalSpec, eval_slug
 from experiments.spec import ExportSpec, GridSpec, ImportSpec, RunSpec, Source, Windows, identity
 from experiments.workspace import Workspace, check_claim, claim
-from nope import checkpoint_folders, data, interop, processes, progress, records, sharding
+from nope import (
+    checkpoint_folders,
+    data,
+    interop,
+    memory,
+    processes,
+    progress,
+    records,
+    sharding,
+)
 from nope.checkpoint import Checkpoints
 from nope.files import exclusive, read_json, write_json
 from nope.goodput import Goodput
@@ -284,6 +293,7 @@ class Lab:
                     with goodput.time('evaluation'):
                         found, more = measure(folder)
                     goodput.write()
+                    memory.give_back()
                     attributes = {**facts.of_evaluation(spec), **found.attributes, **more}
                     found = dataclasses.replace(found, attributes=attributes)
                     processes.from_first(lambda: records.save(found, folder))

@@ -14,7 +14,7 @@ import numpy as np
 from clu import parameter_overview
 from jax.sharding import Mesh
 
-from nope import optim, processes, sharding
+from nope import memory, optim, processes, sharding
 from nope.checkpoint import Checkpoints
 from nope.goodput import Goodput
 from nope.model import ModelConfig
@@ -109,6 +109,7 @@ def train(
         with goodput.time('checkpoint'):
             checkpoints.wait()
     goodput.write()
+    memory.give_back()
     return state.variables
 
 

@@ -27,7 +27,7 @@ GROUND = frozenset({'files', 'identity', 'platform', 'processes', 'progress'})
 LEAVES = frozenset(
     {
         *('checkpoint_folders', 'data', 'goodput', 'guard', 'hardware', 'huge_pages', 'losses'),
-        *('metrics', 'profile', 'records', 'targets', 'watch'),
+        *('memory', 'metrics', 'profile', 'records', 'targets', 'watch'),
     }
 )
 LAYERS: tuple[frozenset[str], ...] = (

@@ -26,7 +26,7 @@ import matplotlib
 import numpy as np
 from bench_train import MIDDLE, SMALL
 
-from nope import data, huge_pages, sharding
+from nope import data, huge_pages, memory, sharding
 from nope.checkpoint import Checkpoints
 from nope.data import DataConfig
 from nope.data.documents import open_documents
@@ -143,6 +143,7 @@ def one_round(
     Generator(model, variables, mesh, batch_tokens=8192).score(
         prompts, [b[-8:] for b in blocks[:16]]
     )
+    memory.give_back()  # as after every evaluation of a config
 
 
 def draw(rows: list[dict[str, float]], found: dict[str, float], path: pathlib.Path) -> None:
@@ -175,14 +176,14 @@ def main() -> int:
     mesh = sharding.make_mesh(sharding.MeshConfig())
     end = time.monotonic() + 60 * options.minutes
     rounds = 0
-    with Memory(options.workdir / 'memory.jsonl', every=min(5.0, options.minutes)) as memory:
+    with Memory(options.workdir / 'memory.jsonl', every=min(5.0, options.minutes)) as watched:
         while time.monotonic() < end:
             one_round(
                 rounds, MODELS[options.model], mesh, options.workdir, options.workdir / 'data'
             )
             rounds += 1
-    found = drift(memory.rows)
-    draw(memory.rows, found, options.workdir / 'memory.png')
+    found = drift(watched.rows)
+    draw(watched.rows, found, options.workdir / 'memory.png')
     print(
         json.dumps({'minutes': options.minutes, 'rounds': rounds, 'steps': rounds * ROUND, **found})
     )
