@@ -40,10 +40,16 @@ ONCE = (
     'attention/pallas_tpu_schedule_test.py',
     'attention/pallas_tpu_test.py',
     'attention/random_test.py',
+    'attention/ring_test.py',
     'distributed/command_test.py',
+    'experiments/lab_test.py',
+    'experiments/text_run_test.py',
     'interop/config_fuzz_test.py',
     'interop/families_test.py',
     'interop/fuzz_test.py',
+    'interop/tools_test.py',
+    'sharding_test.py',
+    'tools/bench_eval_test.py',
     *NEEDED,
 )
 LACKING = {
