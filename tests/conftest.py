@@ -48,7 +48,11 @@ ONCE = (
     'interop/families_test.py',
     'interop/fuzz_test.py',
     'interop/tools_test.py',
+    'model/context_test.py',
+    'model/pattern_test.py',
     'sharding_test.py',
+    'step_test.py',
+    'tools/aot_test.py',
     'tools/bench_eval_test.py',
     *NEEDED,
 )

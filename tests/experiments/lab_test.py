@@ -61,29 +61,22 @@ def lab_of(
 def test_checkpoints_go_where_they_were_asked_to_and_are_found(
     experiment: Experiment, tmp_path: pathlib.Path
 ) -> None:
+    """A run that was stopped goes on there, and nowhere else."""
     away = tmp_path / 'away'
-    lab, run = lab_of(experiment, tmp_path / 'work', checkpoints=str(away))
-    folder = lab.ensure_run(run)
+    lab, run = lab_of(experiment, tmp_path / 'work', lambda: True, checkpoints=str(away))
+    with pytest.raises(Interrupted):
+        lab.ensure_run(run)
+    with pytest.raises(ValueError, match=r'compute\.checkpoints.* there are some in .*away'):
+        lab_of(experiment, tmp_path / 'work')[0].ensure_run(run)
+    folder = lab_of(experiment, tmp_path / 'work', checkpoints=str(away))[0].ensure_run(run)
     assert not (folder / 'checkpoints').exists()
     assert checkpoint_folders.of_run(folder).parent.parent == checkpoint_folders.in_full(away)
     there, _ = lab_of(experiment, tmp_path / 'work')
     tiny.assert_same(read_run(folder, lab.mesh).variables, there.variables(run))
 
 
-def test_a_run_that_was_stopped_goes_on_in_its_place_alone(
-    experiment: Experiment, tmp_path: pathlib.Path
-) -> None:
-    lab, run = lab_of(experiment, tmp_path, lambda: True, checkpoints=str(tmp_path / 'away'))
-    with pytest.raises(Interrupted):
-        lab.ensure_run(run)
-    with pytest.raises(ValueError, match=r'compute\.checkpoints.* there are some in .*away'):
-        lab_of(experiment, tmp_path)[0].ensure_run(run)
-    lab_of(experiment, tmp_path, checkpoints=str(tmp_path / 'away'))[0].ensure_run(run)
-
-
-@pytest.mark.parametrize('locks', [True, False])
 def test_a_run_is_leased_where_there_are_no_locks(
-    experiment: Experiment, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, locks: bool
+    experiment: Experiment, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
 
@@ -91,10 +84,9 @@ def test_a_run_is_leased_where_there_are_no_locks(
         seen.extend(tmp_path.glob('runs/*/owner.json'))
         return False
 
-    if not locks:
-        monkeypatch.setattr(files, '_lock', lambda *_: False)
+    monkeypatch.setattr(files, '_lock', lambda *_: False)
     monkeypatch.setitem(Lease.__init__.__kwdefaults__, 'settling', 0.0)
     lab, run = lab_of(experiment, tmp_path, look)
     lab.ensure_run(run)
-    assert bool(seen) == (not locks)
+    assert seen
     assert not list(tmp_path.glob('runs/*/owner.json'))

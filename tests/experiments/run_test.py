@@ -147,19 +147,24 @@ def test_a_figure_of_another_config_is_not_overwritten(finished, text):
     assert 'train.steps is 41 here and 40 there' in result.stderr
 
 
+def slow(*values: str):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ('option', 'message'),
     [
         ('--config=configs/fig99.py', 'configs/fig99.py'),
-        ('--config=configs/fig1.py:huge', 'configs/fig1.py:quick'),
         ('--config.train.lenght=8', 'lenght'),
-        ('--config.model.heads=3', 'model.width'),
         ('--config.model.kv_heads=3', 'model.kv_heads'),
         ('--config.train.length=5000', 'train.length'),
-        ('--config.data.source=text:nowhere', 'nowhere'),
-        ('--config.train.batch_size=7', 'train.batch_size'),
         ('--profile=-1', 'profile -1'),
         ('stray', 'stray'),
+        # A process each: those below go the way of one above.
+        slow('--config=configs/fig1.py:huge', 'configs/fig1.py:quick'),
+        slow('--config.model.heads=3', 'model.width'),
+        slow('--config.data.source=text:nowhere', 'nowhere'),
+        slow('--config.train.batch_size=7', 'train.batch_size'),
     ],
 )
 def test_bad_input_ends_before_compilation(tmp_path, text, option, message):
