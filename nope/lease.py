@@ -84,14 +84,16 @@ class Lease:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
-        if self._is_mine(self._read()):
-            self._path.unlink(missing_ok=True)
+        with self._patient():
+            if self._is_mine(self._read()):
+                self._path.unlink(missing_ok=True)
 
     def check(self) -> None:
         """LostLeaseError where another command has taken over. Reads the file only where the last
-        sign of life is late."""
+        sign of life is late; where it cannot be read the lease counts as held."""
         if time.monotonic() - self._seen > 2 * self._beat:
-            self._look()
+            with self._patient():
+                self._look()
         if self._taken_by is not None:
             raise LostLeaseError(f'{self._path.parent} was taken over by {self._taken_by}')
 
@@ -113,11 +115,17 @@ class Lease:
         beats = 0
         while not self._over.wait(self._beat):
             beats += 1
-            try:
+            with self._patient():
                 if self._look():
                     self._write(beats)
-            except Exception:  # the storage may be back at the next beat
-                log.warning('no sign of life could be left in %s', self._path, exc_info=True)
+
+    @contextlib.contextmanager
+    def _patient(self) -> Iterator[None]:
+        """Storage that fails now may be back at the next beat: no reason to end a run."""
+        try:
+            yield
+        except Exception:
+            log.warning('%s could not be read or written', self._path, exc_info=True)
 
     def _look(self) -> bool:
         """Whether it is still held."""

@@ -89,6 +89,22 @@ def test_what_another_has_taken_is_noticed(tmp_path: pathlib.Path) -> None:
     assert json.loads(path.read_text())['token'] == 'theirs', 'it is not ours to remove'
 
 
+def test_storage_that_fails_for_a_while_ends_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: Lease) -> None:
+        raise OSError('no way there')
+
+    with Lease(tmp_path / 'owner.json', **QUICK) as held:
+        with monkeypatch.context() as broken:
+            broken.setattr(Lease, '_read', fail)
+            time.sleep(0.2)
+            held.check()
+        held.check()
+    assert 'could not be read or written' in caplog.text
+    assert not (tmp_path / 'owner.json').exists()
+
+
 def test_of_two_that_begin_at_once_one_goes_first(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
