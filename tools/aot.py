@@ -116,8 +116,9 @@ def computed(program: Program) -> float:
     return found.weights + found.attention * program.visible
 
 
-def load(config: str, changes: Sequence[str] = ()) -> Experiment:
-    """The experiment of configs/NAME.py:SIZE, or NAME:SIZE, with SECTION.FIELD=VALUE changes.
+def load(config: str, changes: Sequence[str] = (), some: bool = False) -> Experiment:
+    """The experiment of configs/NAME.py:SIZE, or NAME:SIZE, with SECTION.FIELD=VALUE changes; with
+    `some` only those whose section it has.
 
     Shapes alone matter: no shards and no tokenizer are read.
     """
@@ -130,7 +131,7 @@ def load(config: str, changes: Sequence[str] = ()) -> Experiment:
         found.corpora[corpus] = {'source': 'stdlib'}
     for change in changes:
         field, _, value = change.partition('=')
-        if field.partition('.')[0] in found:
+        if not some or field.partition('.')[0] in found:
             found.update_from_flattened_dict({field: value})
     return build(found)
 
@@ -183,10 +184,11 @@ def chosen(
 def main() -> int:
     options = _parser().parse_args()
     devices = targets.devices(options.topology)
-    asked = with_paper() if options.config == ['all'] else options.config
+    every = options.config == ['all']
+    asked = with_paper() if every else options.config
     chosen_from: dict[tuple[Program, Mesh], str] = {}  # the first config that has the program
     for config in asked:
-        for program, mesh in chosen(load(config, options.set), devices, options):
+        for program, mesh in chosen(load(config, options.set, every), devices, options):
             chosen_from.setdefault((program, mesh), config)
     if not chosen_from:
         raise SystemExit(f'--kind={options.kind} --only={options.only}: there is no such program')

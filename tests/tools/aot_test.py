@@ -105,6 +105,27 @@ def test_collectives_in_a_loop_count_as_often_as_it_runs() -> None:
     assert moved == {'all-reduce': 6 * 2 * whole, 'all-gather': whole}
 
 
+def test_of_programs_that_differ_in_shape_the_longest_stay() -> None:
+    mesh, optimizer = make_mesh(MeshConfig()), optim.OptimizerConfig(1e-3)
+    short, long = (_programs.Step(tiny.model(), optimizer, n, 64 // n, 1) for n in (8, 16))
+    other = _programs.Evaluation(tiny.model(), True, 4, 8)
+    asked = {(program, mesh): str(i) for i, program in enumerate((short, long, other))}
+    assert aot.longest(asked) == {(long, mesh): '1', (other, mesh): '2'}
+
+
+def test_all_configs_are_those_with_a_paper_size() -> None:
+    found = aot.with_paper()
+    assert {'configs/fig4.py:paper', 'configs/table3.py:paper'} < set(found)
+    assert not {'configs/extend.py:paper', 'configs/base.py:paper'} & set(found)
+
+
+def test_a_change_of_a_section_that_is_not_there_is_refused() -> None:
+    changes = ['longbnch.folder=/nowhere']
+    aot.load('fig4:paper', changes, some=True)
+    with pytest.raises((KeyError, AttributeError)):
+        aot.load('fig4:paper', changes)
+
+
 def test_a_line_says_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     program = _programs.Step(tiny.model(), optim.OptimizerConfig(1e-3), 16, 8, 1)
     mesh = make_mesh(MeshConfig(fsdp=8))
