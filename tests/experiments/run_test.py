@@ -147,10 +147,6 @@ def test_a_figure_of_another_config_is_not_overwritten(finished, text):
     assert 'train.steps is 41 here and 40 there' in result.stderr
 
 
-def slow(*values: str):
-    return pytest.param(*values, marks=pytest.mark.slow)
-
-
 @pytest.mark.parametrize(
     ('option', 'message'),
     [
@@ -160,11 +156,10 @@ def slow(*values: str):
         ('--config.train.length=5000', 'train.length'),
         ('--profile=-1', 'profile -1'),
         ('stray', 'stray'),
-        # A process each: those below go the way of one above.
-        slow('--config=configs/fig1.py:huge', 'configs/fig1.py:quick'),
-        slow('--config.model.heads=3', 'model.width'),
-        slow('--config.data.source=text:nowhere', 'nowhere'),
-        slow('--config.train.batch_size=7', 'train.batch_size'),
+        ('--config=configs/fig1.py:huge', 'configs/fig1.py:quick'),
+        ('--config.model.heads=3', 'model.width'),
+        ('--config.data.source=text:nowhere', 'nowhere'),
+        ('--config.train.batch_size=7', 'train.batch_size'),
     ],
 )
 def test_bad_input_ends_before_compilation(tmp_path, text, option, message):
