@@ -1,6 +1,7 @@
 """Where things lie in a work folder, and who may write to them.
 
-runs/<slug>/       one training: spec.json, checkpoints, metrics, done.json at the end
+runs/<slug>/       one training: spec.json, checkpoints (or checkpoints_in.json, which says where
+                   they are), metrics, done.json at the end
 records/<slug>/    one evaluation: records.npz, records.json, CSV; of text its samples.jsonl
 figures/<name>/    one figure: PNG, PDF, CSV, summary.json, inputs.json
 exports/<slug>/    one model as a Hugging Face directory
