@@ -73,7 +73,9 @@ def make_mesh(config: MeshConfig, devices: list[jax.Device] | None = None) -> Me
     """A mesh over `devices` (default: all) whose axes GSPMD is free to use.
 
     Of several TPU slices, which a slower network joins, each holds a part of the data axis and
-    all of the others. ValueError where the sizes do not fit the devices or the slices.
+    all of the others. Of several GPU machines any axis may reach over all: the devices are taken
+    in JAX's order, a machine after another, so that the last axes stay inside of one. ValueError
+    where the sizes do not fit the devices or the slices.
     """
     devices = jax.devices() if devices is None else devices
     sizes = config.sizes(len(devices))
@@ -81,6 +83,8 @@ def make_mesh(config: MeshConfig, devices: list[jax.Device] | None = None) -> Me
     auto = (AxisType.Auto,) * len(AXES)
     if slices == 1:
         return jax.make_mesh(sizes, AXES, axis_types=auto, devices=devices)
+    if devices[0].platform != 'tpu':  # JAX calls each machine a slice
+        return Mesh(np.asarray(devices).reshape(sizes), AXES, axis_types=auto)
     if sizes[0] % slices:
         raise ValueError(
             f'compute.mesh.data is {sizes[0]} over {slices} slices; it must be a multiple of them'

@@ -72,24 +72,27 @@ _GPUS = {
 
 def devices(topology: str) -> list[jax.Device]:
     """The devices of 'NAME:SIZE': TPU chips of a grid ('v5e:4x4', 'v5p:2x2x1', 'v6e:1x1'), of
-    several slices with their number ('v5e:4x4:2'), or so many GPUs ('h200:8').
+    several slices with their number ('v5e:4x4:2'); so many GPUs of one machine ('h200:8') or of
+    each of several ('h200:2x8').
 
     Raises ValueError for a GPU that is not known, RuntimeError (by JAX) for a TPU that is not, or
     where what is to be installed is not.
     """
     name, _, size = topology.partition(':')
-    if name in _GPUS:
-        described = _GPUS[name].describe()
+    gpus = re.fullmatch(r'(?:([1-9]\d*)x)?([1-9]\d*)', size or '1')
+    if name in _GPUS and gpus:
+        machines, each = gpus.groups(default='1')
         return list(
             topologies.get_topology_desc(
-                '', 'cuda', target_config=described, topology=f'1x1x{size or 1}'
+                '', 'cuda', target_config=_GPUS[name].describe(), topology=f'{machines}x1x{each}'
             ).devices
         )
     found = re.fullmatch(r'(?:v\d+[a-z]*|tpu\d+x):(\d+(?:x\d+)*)(?::([1-9]\d*))?', topology)
     if not found:
         raise ValueError(
             f'topology {topology!r} is unknown; accepted: {", ".join(_GPUS)}, each with a number '
-            '(h200:8), or a TPU with its grid of chips (v5e:4x4) and their slices (v5e:4x4:2)'
+            '(h200:8) or machines and their number of them (h200:2x8), or a TPU with its grid of '
+            'chips (v5e:4x4) and their slices (v5e:4x4:2)'
         )
     # Else the metadata of a cloud machine is waited for, and other compilations on this one.
     os.environ.setdefault('TPU_SKIP_MDS_QUERY', '1')

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import jax
@@ -72,6 +73,22 @@ def test_parameters_are_spread_over_fsdp_and_tensor() -> None:
     assert found['layers/attention/output'] == PartitionSpec(None, 'tensor', None, 'fsdp')
     assert found['layers/mlp/gate'] == PartitionSpec(None, 'fsdp', 'tensor')
     assert found['layers/mlp/down'] == PartitionSpec(None, 'tensor', 'fsdp')
+
+
+@dataclasses.dataclass(frozen=True)
+class Gpu:
+    """Of a cluster: what JAX calls a slice there is a machine."""
+
+    id: int
+    slice_index: int
+    platform: str = 'gpu'
+
+
+def test_any_axis_reaches_over_gpu_machines() -> None:
+    cluster = [Gpu(number, number // 8) for number in range(16)]
+    mesh = sharding.make_mesh(MeshConfig(data=1, fsdp=0, context=2), cluster)
+    assert dict(mesh.shape) == {'data': 1, 'fsdp': 8, 'tensor': 1, 'context': 2}
+    assert [device.id for device in mesh.devices.flat] == list(range(16))
 
 
 def test_heads_that_the_mesh_does_not_divide_stay_whole() -> None:

@@ -36,7 +36,7 @@ def test_another_axis_over_slices_is_refused() -> None:
         make_mesh(MeshConfig(data=1, fsdp=32), targets.devices('v5e:4x4:2'))
 
 
-@pytest.mark.parametrize('topology', ['v5e', 'v5e:4x4:', 'v5e:4x4:0', 'h300:8'])
+@pytest.mark.parametrize('topology', ['v5e', 'v5e:4x4:', 'v5e:4x4:0', 'h300:8', 'h200:0x8'])
 def test_an_unknown_topology_is_refused(topology: str) -> None:
     with pytest.raises(ValueError, match=f"topology '{topology}' is unknown; accepted: a100"):
         targets.devices(topology)
