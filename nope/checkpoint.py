@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 ARRAYS = 'arrays'
 JSON_ITEMS = ('data', 'config', 'checksums')
 SEAL = 'of_these'
+STEP = 'step'  # in `data`: a checkpoint's folder may have been renamed
 
 
 class CheckpointError(RuntimeError):
@@ -54,6 +55,7 @@ class Checkpoints:
 
     keep: how many of the newest stay. permanent: steps that stay whatever comes later.
     config: JSON-able description of the run; a checkpoint with another one is refused.
+    clean: removes what killed saves have left, for the one that writes here.
     """
 
     def __init__(
@@ -63,12 +65,16 @@ class Checkpoints:
         *,
         keep: int = 2,
         permanent: tuple[int, ...] = (),
+        clean: bool = False,
     ) -> None:
         self.folder = checkpoint_folders.in_full(folder)
         self._config = dict(config)
         policy = AnyPreservationPolicy([LatestN(keep), CustomSteps(list(permanent))])
         options = ocp.CheckpointManagerOptions(
-            preservation_policy=policy, enable_async_checkpointing=True, create=True
+            preservation_policy=policy,
+            enable_async_checkpointing=True,
+            create=True,
+            cleanup_tmp_directories=clean,
         )
         self._manager = ocp.CheckpointManager(
             self.folder,
@@ -108,19 +114,16 @@ class Checkpoints:
         UnwritableError where it, or the save before it, cannot be written.
         """
         step = int(state.step)
-        if step in self._manager.all_steps():
+        if step in self.steps():
             return
         arrays = _arrays(state)
-        documents = {'data': dict(data), 'config': self._config}
+        documents = {'data': {**data, STEP: step}, 'config': self._config}
         documents['checksums'] = _sealed(
             {ARRAYS: checksums(arrays)} | {k: digest(document) for k, document in documents.items()}
         )
         items = {k: ocp.args.JsonSave(document) for k, document in documents.items()}
         with self._writing(f'that of step {step}'):
-            if (
-                checkpoint_folders.mark(self.folder) != self._mark
-            ):  # Orbax would make another one in its place
-                raise OSError('the folder has vanished, or is another one than at the start')
+            processes.from_first(self._check_folder)
             self._manager.save(
                 step, args=ocp.args.Composite(**{ARRAYS: ocp.args.PyTreeSave(arrays)}, **items)
             )
@@ -129,27 +132,31 @@ class Checkpoints:
         """The newest whole checkpoint, onto the shardings of `target`, with its data position.
 
         None where there is none yet. A damaged one is set aside in `damaged/` with a warning
-        and the one before it is taken; CheckpointError where all are damaged, or where one
-        belongs to another run.
+        and the one before it is taken. CheckpointError where one belongs to another run, or none
+        of them can be read, be it for damage or for storage that fails: nothing is moved then.
         """
         steps = self.steps()
         self._check_kind(steps)
+        damaged: dict[int, Exception] = {}
         for step in reversed(steps):
             try:
                 arrays, data = self._read(step, _arrays(target))
             except OtherRunError:
                 raise
-            except Exception as error:  # whatever the damage raises: report it, go one back
-                self._set_aside(step, error)
+            except Exception as error:  # whatever the damage raises: go one back
+                damaged[step] = error
                 continue
+            self._set_aside(damaged)
             variables = {name: arrays[name] for name in COLLECTIONS}
             restored_step = sharding.put(np.asarray(step, np.int32), target.step.sharding)
             return TrainState(restored_step, variables, arrays['opt_state']), data
-        if steps:
+        if damaged:
+            newest = max(damaged)
             raise CheckpointError(
-                f'all checkpoints in {self.folder} are damaged (steps {steps}); they were moved '
-                f'to {self.folder.parent / "damaged"}'
-            )
+                f'none of the checkpoints of steps {steps} in {self.folder} can be read; nothing '
+                f'was changed (move the folder away to begin anew). That of step {newest}: '
+                f'{damaged[newest]}'
+            ) from damaged[newest]
         return None
 
     def prepare(self, state: TrainState) -> None:
@@ -213,6 +220,11 @@ class Checkpoints:
             raise OtherRunError(
                 f'the checkpoint of step {step} in {self.folder} is of another run: {different}'
             )
+        saved_at = found['data'].pop(STEP)
+        if saved_at != step:
+            raise CheckpointError(
+                f'the checkpoint in {self.folder / str(step)} was saved at step {saved_at}'
+            )
         asked = ocp.args.PyTreeRestore(
             target,
             restore_args=ocp.checkpoint_utils.construct_restore_args(target),
@@ -256,18 +268,28 @@ class Checkpoints:
                 f'{self.folder}: {error}. Those of steps {self._kept()} are as they were'
             ) from error
 
-    def _kept(self) -> list[int]:
+    def _check_folder(self) -> None:
+        """OSError where the folder has vanished: Orbax would make another one in its place."""
+        if checkpoint_folders.mark(self.folder) != self._mark:
+            raise OSError('the folder has vanished, or is another one than at the start')
+
+    def _kept(self) -> list[int] | str:
         """Committed steps as the folder has them: after an error nothing else is asked."""
-        names = [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
+        try:
+            names = [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
+        except Exception:  # the storage's own kind
+            return '(which cannot be listed now)'
         return sorted(int(name) for name in names if name.isdigit())
 
-    def _set_aside(self, step: int, error: Exception) -> None:
+    def _set_aside(self, damaged: Mapping[int, Exception]) -> None:
+        """Moves checkpoints away, now that another one has been read whole."""
         aside = self.folder.parent / 'damaged'
-        log.warning('checkpoint of step %d is damaged and set aside in %s: %s', step, aside, error)
-        processes.from_first(
-            lambda: checkpoint_folders.move(self.folder / str(step), aside / str(step))
-        )
-        self._manager.reload()
+        for step, error in damaged.items():
+            log.warning('checkpoint of step %d is damaged, set aside in %s: %s', step, aside, error)
+            source, target = self.folder / str(step), aside / str(step)
+            processes.from_first(functools.partial(checkpoint_folders.move, source, target))
+        if damaged:
+            self._manager.reload()
 
 
 def _sealed(sums: dict[str, Any]) -> dict[str, Any]:

@@ -67,6 +67,7 @@ def train(
         identity,
         keep=compute.keep,
         permanent=config.keep_steps,
+        clean=True,
     ) as checkpoints:
         with goodput.time('start'):
             state = begin(initial, config, mesh, checkpoints)

@@ -186,9 +186,10 @@ def test_a_silently_changed_array_is_noticed(tmp_path: pathlib.Path) -> None:
             message = rf"differs from what was saved in \['{part}'\]"
             with pytest.raises(CheckpointError, match=message):
                 checkpoints.restore_variables({part: tiny.variables()[part]})
-    with pytest.raises(CheckpointError, match=r'all checkpoints .* damaged \(steps \[1, 2\]\)'):
+    with pytest.raises(CheckpointError, match=r'none of the checkpoints of steps \[1, 2\] .* differs'):
         read(tmp_path)
-    assert sorted(p.name for p in (tmp_path / 'damaged').iterdir()) == ['1', '2']
+    assert sorted(p.name for p in (tmp_path / 'checkpoints').iterdir()) == ['1', '2']
+    assert not (tmp_path / 'damaged').exists()
 
 
 def test_an_interrupted_save_is_not_a_checkpoint(tmp_path: pathlib.Path) -> None:
@@ -200,6 +201,38 @@ def test_an_interrupted_save_is_not_a_checkpoint(tmp_path: pathlib.Path) -> None
     found = read(tmp_path)
     assert found is not None
     assert found[0].step == 1
+    assert left.is_dir(), 'whoever reads changes nothing'
+    with Checkpoints(tmp_path / 'checkpoints', IDENTITY, clean=True) as checkpoints:
+        assert checkpoints.steps() == [1]
+    assert not left.exists(), 'whoever writes has no use for it'
+
+
+def test_storage_that_fails_for_a_while_costs_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing can be read nothing is called damaged; the next start reads the newest."""
+    write(tmp_path, 1, 2)
+
+    def fail(*_: object) -> None:
+        raise OSError('input/output error')
+
+    with monkeypatch.context() as patched, open_in(tmp_path) as checkpoints:
+        patched.setattr(checkpoints, '_load', fail)
+        with pytest.raises(CheckpointError, match='nothing was changed .* input/output error'):
+            checkpoints.restore(state_at(0))
+    found = read(tmp_path)
+    assert found is not None
+    tiny.assert_same(found[0], state_at(2))
+
+
+def test_a_renamed_checkpoint_is_damage(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, 1, 2)
+    folder = tmp_path / 'checkpoints'
+    (folder / '2').rename(folder / '40')
+    found = read(tmp_path)
+    assert found is not None
+    tiny.assert_same(found[0], state_at(1))
+    assert (tmp_path / 'damaged' / '40').is_dir()
 
 
 def test_another_runs_checkpoint_is_refused_by_field(tmp_path: pathlib.Path) -> None:
