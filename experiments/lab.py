@@ -29,7 +29,7 @@ from nope import (
     records,
     sharding,
 )
-from nope.checkpoint import Checkpoints
+from nope.checkpoint import CheckpointError, Checkpoints
 from nope.files import exclusive, read_json, write_json
 from nope.goodput import Goodput
 from nope.identity import first_difference
@@ -95,11 +95,7 @@ class Lab:
         with first_alone(folder / '.lock') as locked:
             if not self.finished(spec):
                 processes.from_first(lambda: claim(folder, identity(spec)))
-                began = time.monotonic()
                 self._train(spec, start, folder, locked)
-                seconds = round(time.monotonic() - began, 1)
-                done = {'steps': spec.train.steps, 'seconds': seconds}
-                processes.from_first(lambda: write_json(folder / 'done.json', done))
         return folder
 
     def _start(self, spec: RunSpec) -> Callable[[], Variables]:
@@ -141,11 +137,14 @@ class Lab:
             processes.from_first(lambda: os.fspath(checkpoint_folders.settle(folder, elsewhere)))
         )
         with only_writer(checkpoints, locked) as check_alone:
+            if self.finished(spec):  # by the one that was waited for
+                return
 
             def should_stop() -> bool:
                 check_alone()
                 return self._should_stop()
 
+            began = time.monotonic()
             train(
                 spec.model,
                 spec.train,
@@ -159,6 +158,9 @@ class Lab:
                 should_stop=should_stop,
                 checkpoints_in=checkpoints,
             )
+            seconds = round(time.monotonic() - began, 1)
+            done = {'steps': spec.train.steps, 'seconds': seconds}
+            processes.from_first(lambda: write_json(folder / 'done.json', done))
 
     def variables(self, spec: Source, step: int | None = None) -> Variables:
         """Parameters and lambda of a finished run or an imported model."""
@@ -175,17 +177,18 @@ class Lab:
             return interop.load(directory, spec.model, self.mesh, progress=bar)
         folder = self.ensure_run(spec)
         target = abstract_variables(spec.model, self.mesh)
-        with Checkpoints(
-            checkpoint_folders.of_run(folder),
-            identity(spec),
-            keep=self._compute.keep,
-            permanent=spec.train.keep_steps,
-        ) as checkpoints:
-            if spec.init is None or not spec.searches or not self.finished(spec.init):
-                return checkpoints.restore_variables(target, step)
-            # The rest is what the search began from, and is in memory but once.
-            found = checkpoints.restore_variables({'lam': target['lam']}, step)
-        return {**self.variables(spec.init), **found}
+        # Of a search the rest is what it began from, and is in memory but once.
+        init = spec.init if spec.searches and spec.init and self.finished(spec.init) else None
+        wanted = target if init is None else {'lam': target['lam']}
+        with Checkpoints(checkpoint_folders.of_run(folder), identity(spec)) as checkpoints:
+            try:
+                found = checkpoints.restore_variables(wanted, step)
+            except CheckpointError as error:
+                raise CheckpointError(
+                    f'{error}. Without {folder / "done.json"} the same command takes the run up '
+                    'again from the checkpoint before'
+                ) from error
+        return found if init is None else {**self.variables(init), **found}
 
     # Data
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from nope import hardware, processes, progress
+from nope import checkpoint_folders, hardware, processes, progress
 from nope.metrics import MetricsWriter
 from nope.model import ModelConfig
 from nope.step import Metrics
@@ -106,8 +106,8 @@ class Reporter:
             raise TrainingDiverged(
                 f'loss {values["loss"]:g} and gradient norm {values["grad_norm"]:g} at step '
                 f'{which}, of examples {first} to {last}; the last good checkpoint '
-                f'is kept in {self._folder / "checkpoints"}. A lower learning_rate or a longer '
-                "warm-up is the usual remedy, or on_bad = 'skip'"
+                f'is kept in {checkpoint_folders.of_run(self._folder)}. A lower learning_rate or '
+                "a longer warm-up is the usual remedy, or on_bad = 'skip'"
             )
 
 

@@ -106,7 +106,9 @@ def train(
                 profile.step(done)
                 compiled.add(length)
                 if stop and done < config.steps:
-                    raise Interrupted(f'{title}: stopped at step {done}, saved in {folder}')
+                    raise Interrupted(
+                        f'{title}: stopped at step {done}, saved in {checkpoints.folder}'
+                    )
         with goodput.time('checkpoint'):
             checkpoints.wait()
     goodput.write()

@@ -186,7 +186,9 @@ def test_a_silently_changed_array_is_noticed(tmp_path: pathlib.Path) -> None:
             message = rf"differs from what was saved in \['{part}'\]"
             with pytest.raises(CheckpointError, match=message):
                 checkpoints.restore_variables({part: tiny.variables()[part]})
-    with pytest.raises(CheckpointError, match=r'none of the checkpoints of steps \[1, 2\] .* differs'):
+    with pytest.raises(
+        CheckpointError, match=r'none of the checkpoints of steps \[1, 2\] .* differs'
+    ):
         read(tmp_path)
     assert sorted(p.name for p in (tmp_path / 'checkpoints').iterdir()) == ['1', '2']
     assert not (tmp_path / 'damaged').exists()
@@ -218,7 +220,7 @@ def test_storage_that_fails_for_a_while_costs_nothing(
 
     with monkeypatch.context() as patched, open_in(tmp_path) as checkpoints:
         patched.setattr(checkpoints, '_load', fail)
-        with pytest.raises(CheckpointError, match='nothing was changed .* input/output error'):
+        with pytest.raises(CheckpointError, match=r'nothing was changed .* input/output error'):
             checkpoints.restore(state_at(0))
     found = read(tmp_path)
     assert found is not None
