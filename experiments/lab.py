@@ -63,11 +63,11 @@ class Lab:
     @functools.cached_property
     def mesh(self) -> jax.sharding.Mesh:
         """Of all that comes after pre-training."""
-        return sharding.make_mesh(self._compute.later_mesh or self._compute.mesh)
+        return self._compute.mesh_of(later=True)
 
     def mesh_of(self, spec: RunSpec) -> jax.sharding.Mesh:
         """The mesh that a run is trained on."""
-        return self.mesh if spec.init else sharding.make_mesh(self._compute.mesh)
+        return self.mesh if spec.init else self._compute.mesh_of(later=False)
 
     # Runs
 
@@ -211,7 +211,8 @@ class Lab:
     def check_training_data(self, spec: RunSpec) -> None:
         """Raises what training would raise about its data, its batch and the mesh."""
         compute = compute_for(spec, self._compute)
-        check_mesh(spec.model, spec.train, compute, self.mesh_of(spec))
+        field = 'compute.later_mesh' if spec.init and compute.later_mesh else 'compute.mesh'
+        check_mesh(spec.model, spec.train, compute, self.mesh_of(spec), field)
         next(self._batches(spec, 0))
 
     def blocks(self, run: Source, windows: Windows) -> tuple[np.ndarray, dict[str, Any]]:
@@ -279,7 +280,9 @@ class Lab:
         return processes.from_first(look)
 
     def check_evaluation(self, spec: EvalSpec) -> None:
-        """Raises what the evaluation would raise about the text and the files it reads."""
+        """Raises what the evaluation would raise about the mesh, the text and the files it
+        reads."""
+        _ = self.mesh
         measures.check(self, spec)
 
     def ensure_records(self, spec: EvalSpec) -> pathlib.Path:

@@ -51,34 +51,36 @@ class MeshConfig:
     tensor: int = 1
     context: int = 1
 
-    def sizes(self, devices: int) -> tuple[int, ...]:
-        """The mesh's shape over `devices` devices; ValueError where it does not fit."""
+    def sizes(self, devices: int, field: str = 'compute.mesh') -> tuple[int, ...]:
+        """The mesh's shape over `devices` devices; ValueError, naming `field`, where it does not
+        fit."""
         asked = (self.data, self.fsdp, self.tensor, self.context)
         if min(asked) < 0 or asked.count(0) > 1:
             raise ValueError(
-                f'compute.mesh is {self}; sizes must be at least 1, and one of them may be 0 for '
+                f'{field} is {self}; sizes must be at least 1, and one of them may be 0 for '
                 'all devices that are left'
             )
         known = math.prod(size for size in asked if size)
         sizes = tuple(size or devices // known for size in asked)
         if math.prod(sizes) != devices:
             raise ValueError(
-                f'compute.mesh {self} takes {max(math.prod(sizes), known)} devices; '
-                f'there are {devices}'
+                f'{field} {self} takes {max(math.prod(sizes), known)} devices; there are {devices}'
             )
         return sizes
 
 
-def make_mesh(config: MeshConfig, devices: list[jax.Device] | None = None) -> Mesh:
+def make_mesh(
+    config: MeshConfig, devices: list[jax.Device] | None = None, field: str = 'compute.mesh'
+) -> Mesh:
     """A mesh over `devices` (default: all) whose axes GSPMD is free to use.
 
     Of several TPU slices, which a slower network joins, each holds a part of the data axis and
     all of the others. Of several GPU machines any axis may reach over all: the devices are taken
     in JAX's order, a machine after another, so that the last axes stay inside of one. ValueError
-    where the sizes do not fit the devices or the slices.
+    where the sizes do not fit the devices or the slices; it names `field`.
     """
     devices = jax.devices() if devices is None else devices
-    sizes = config.sizes(len(devices))
+    sizes = config.sizes(len(devices), field)
     slices = len({getattr(device, 'slice_index', 0) for device in devices})
     auto = (AxisType.Auto,) * len(AXES)
     if slices == 1:
@@ -87,7 +89,7 @@ def make_mesh(config: MeshConfig, devices: list[jax.Device] | None = None) -> Me
         return Mesh(np.asarray(devices).reshape(sizes), AXES, axis_types=auto)
     if sizes[0] % slices:
         raise ValueError(
-            f'compute.mesh.data is {sizes[0]} over {slices} slices; it must be a multiple of them'
+            f'{field}.data is {sizes[0]} over {slices} slices; it must be a multiple of them'
         )
     inside = (sizes[0] // slices, *sizes[1:])
     placed = mesh_utils.create_hybrid_device_mesh(

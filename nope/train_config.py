@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from jax.sharding import Mesh
 
@@ -53,8 +54,8 @@ class Compute:
     fine-tuning and evaluations have few long sequences; None for the same.
     checkpoints: a folder or gs://BUCKET/FOLDER for the checkpoints of all runs, each in a folder
     of its own there; '' for the run's folder.
-    accumulate: micro-batches per step of pre-training; 0 for as many as leave each batch shard
-    `shard_sequences` sequences at a time.
+    accumulate: micro-batches per step of pre-training; 0 for as few as leave each batch shard
+    `shard_sequences` sequences at a time, or fewer.
     checkpoint_every, log_every: in steps. keep: newest checkpoints kept. threads: of the loader.
     slow_step: a step that takes so many times the median is logged. hang_seconds: after so long
     without a step the stacks of all threads are written down. profile: so many steps of each
@@ -88,24 +89,39 @@ class Compute:
 
     def micro_batches(self, batch_size: int, mesh: Mesh) -> int:
         """How many micro-batches a step's batch is made of."""
+        if self.accumulate:
+            return self.accumulate
         shard = batch_size // sharding.batch_parts(mesh)
-        return self.accumulate or max(shard // self.shard_sequences, 1)
+        least = math.ceil(shard / self.shard_sequences)
+        return next((n for n in range(max(least, 1), shard) if shard % n == 0), max(shard, 1))
+
+    def mesh_of(self, later: bool) -> Mesh:
+        """Of pre-training or of what comes later; ValueError where it does not fit the devices."""
+        if later and self.later_mesh is not None:
+            return sharding.make_mesh(self.later_mesh, field='compute.later_mesh')
+        return sharding.make_mesh(self.mesh)
 
 
-def check_mesh(model: ModelConfig, config: TrainConfig, compute: Compute, mesh: Mesh) -> None:
-    """ValueError unless the batch splits over micro-batches and devices, and the heads and the
-    sequence over the devices of their axes."""
+def check_mesh(
+    model: ModelConfig,
+    config: TrainConfig,
+    compute: Compute,
+    mesh: Mesh,
+    field: str = 'compute.mesh',
+) -> None:
+    """ValueError, naming `field`, unless the batch splits over micro-batches and devices, and the
+    heads and the sequence over the devices of their axes."""
     tensor, context = mesh.shape['tensor'], mesh.shape['context']
     if model.heads % tensor:
         raise ValueError(
-            f'compute.mesh.tensor is {tensor}; it must divide model.heads, which is {model.heads}'
+            f'{field}.tensor is {tensor}; it must divide model.heads, which is {model.heads}'
         )
     for length in config.lengths:
         if length % context:
             raise ValueError(
-                f'compute.mesh.context is {context}; it must divide the training length, {length}'
+                f'{field}.context is {context}; it must divide the training length, {length}'
             )
-    accumulate = compute.micro_batches(config.batch_size, mesh)
+    accumulate = compute.accumulate or 1  # 0 finds one that divides
     parts = accumulate * sharding.batch_parts(mesh)
     if config.batch_size % parts:
         raise ValueError(

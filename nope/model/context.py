@@ -8,6 +8,8 @@ go around a ring of the devices that hold its parts.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import logging
 import math
 from typing import Any, NamedTuple
 
@@ -18,6 +20,8 @@ from jax.sharding import PartitionSpec
 
 from nope.attention import AttentionOutput, Bias, Mask, attention
 from nope.attention.ring import ring_attention
+
+log = logging.getLogger(__name__)
 
 
 def sequence_sharded() -> bool:
@@ -100,9 +104,19 @@ def _split(q_shape: tuple[int, ...], k_shape: tuple[int, ...], *, cached: bool) 
     repeats = parts // math.gcd(K, parts)
     if N % (K * repeats):
         heads, repeats = None, 1
-    if cached or _parts(sequence) == 1 or T % _parts(sequence) or S % _parts(sequence):
+    parts = _parts(sequence)
+    if not cached and (T % parts or S % parts):
+        _say_whole(T, parts)
+    if cached or parts == 1 or T % parts or S % parts:
         sequence = None
     return _Split(batch, sequence, heads, repeats)
+
+
+@functools.cache
+def _say_whole(tokens: int, parts: int) -> None:
+    log.info(
+        'sequences of %d tokens are not divided over %d devices: each has them whole', tokens, parts
+    )
 
 
 def _axis(name: str) -> Any:

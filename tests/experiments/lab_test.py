@@ -14,8 +14,10 @@ from experiments.lab import Lab
 from experiments.spec import RunSpec
 from experiments.workspace import Workspace
 from nope import checkpoint_folders, files
+from nope.checkpoint import CheckpointError
 from nope.interop.run_folder import read_run
 from nope.lease import Lease
+from nope.sharding import MeshConfig
 from nope.train import Interrupted
 from tests import tiny
 from tests.experiments import build_test, run_test
@@ -46,7 +48,7 @@ def lab_of(
     experiment: Experiment,
     workdir: pathlib.Path,
     should_stop: Callable[[], bool] = lambda: False,
-    **compute: str,
+    **compute: str | MeshConfig,
 ) -> tuple[Lab, RunSpec]:
     lab = Lab(
         Workspace(workdir),
@@ -73,6 +75,27 @@ def test_checkpoints_go_where_they_were_asked_to_and_are_found(
     assert checkpoint_folders.of_run(folder).parent.parent == checkpoint_folders.in_full(away)
     there, _ = lab_of(experiment, tmp_path / 'work')
     tiny.assert_same(read_run(folder, lab.mesh).variables, there.variables(run))
+
+
+def test_a_mesh_that_only_an_evaluation_needs_is_looked_at_before(
+    experiment: Experiment, tmp_path: pathlib.Path
+) -> None:
+    lab, _ = lab_of(experiment, tmp_path / 'work', later_mesh=MeshConfig(fsdp=3))
+    with pytest.raises(ValueError, match=r'compute\.later_mesh .*fsdp=3.* takes 6 devices'):
+        lab.check_evaluation(next(iter(experiment.evals.values())))
+
+
+def test_a_finished_runs_damaged_checkpoint_can_be_made_again(
+    experiment: Experiment, tmp_path: pathlib.Path
+) -> None:
+    lab, run = lab_of(experiment, tmp_path / 'work')
+    folder = lab.ensure_run(run)
+    newest = max((folder / 'checkpoints').iterdir(), key=lambda path: int(path.name))
+    document = newest / 'data' / 'metadata'
+    document.write_text(document.read_text().replace('4', '5'))
+    again, _ = lab_of(experiment, tmp_path / 'work')
+    with pytest.raises(CheckpointError, match=r'documents data differ.*Without .*done\.json'):
+        again.variables(run)
 
 
 def test_a_run_is_leased_where_there_are_no_locks(
