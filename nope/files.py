@@ -9,6 +9,7 @@ import logging
 import os
 import pathlib
 import shutil
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,12 +21,13 @@ def exclusive(path: pathlib.Path) -> Iterator[bool]:
     """Holds the lock file `path`, waiting (and saying so) for whoever holds it; the lock is the
     kernel's and ends with the process, however that ends.
 
-    Yields False without waiting on a file system that has no locks: makers must therefore
-    also write under a name of their own and rename, so that the worst case is work done twice.
+    Yields False where other machines that have the folder may not know of it, and without waiting
+    on a file system that has no locks: makers must therefore also write under a name of their own
+    and rename, so that the worst case is work done twice.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open('a') as file:
-        yield _lock(file.fileno(), path)
+        yield _lock(file.fileno(), path) and not _lock_is_local(file.fileno())
 
 
 def share_until_exit(path: pathlib.Path) -> None:
@@ -36,22 +38,33 @@ def share_until_exit(path: pathlib.Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
 
 
-def move_into_place(partial: pathlib.Path, final: pathlib.Path) -> None:
+def move_into_place(finished: pathlib.Path, final: pathlib.Path) -> None:
     """Renames a finished folder; where another process was first, drops this one."""
     try:
-        os.rename(partial, final)
+        os.rename(finished, final)
     except OSError:
         if not final.is_dir():
             raise
-        shutil.rmtree(partial)
+        shutil.rmtree(finished)
 
 
 def write_bytes(path: pathlib.Path, data: bytes) -> None:
     """Writes a file that is either absent or whole; makes its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f'{path.name}.partial-{os.getpid()}')
-    partial.write_bytes(data)
-    partial.replace(path)
+    partial = unfinished(path)
+    try:
+        with partial.open('wb') as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # else it may be empty where the power fails
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def unfinished(path: pathlib.Path) -> pathlib.Path:
+    """A name for what is to become `path`, that no other process takes, in no other container."""
+    return path.with_name(f'{path.name}.partial-{uuid.uuid4().hex[:12]}')
 
 
 def write_text(path: pathlib.Path, text: str) -> None:
@@ -65,11 +78,13 @@ def write_json(path: pathlib.Path, value: Any) -> None:
 
 
 def read_json(path: pathlib.Path) -> Any | None:
-    """The file's value, or None where there is no such file."""
+    """The file's value, or None where there is no such file; ValueError where it is no JSON."""
     try:
         return json.loads(path.read_text())
     except FileNotFoundError:
         return None
+    except ValueError as error:
+        raise ValueError(f'{path} is damaged: {error}') from error
 
 
 def _lock(descriptor: int, path: pathlib.Path) -> bool:
@@ -82,3 +97,25 @@ def _lock(descriptor: int, path: pathlib.Path) -> bool:
         return False
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     return True
+
+
+def _lock_is_local(descriptor: int) -> bool:
+    """Whether a lock on a shared file system may be this machine's alone: that of FUSE (buckets
+    that are mounted) is the kernel's own, as is that of Lustre with `localflock`."""
+    mounts = pathlib.Path('/proc/self/mountinfo')
+    if not mounts.exists():
+        return False
+    device = os.fstat(descriptor).st_dev
+    kind, options = _mount(mounts.read_text(), f'{os.major(device)}:{os.minor(device)}')
+    return kind.partition('.')[0] in ('fuse', 'fuseblk') or 'localflock' in options
+
+
+def _mount(mounts: str, device: str) -> tuple[str, list[str]]:
+    """Type and options of the file system of a device, from the lines of mountinfo: number,
+    parent, device, root, place, options, any tags, a hyphen, type, source, its options."""
+    for line in mounts.splitlines():
+        mount, _, system = line.partition(' - ')
+        if mount.split()[2] == device:
+            kind, _, options = system.split()[:3]
+            return kind, [*mount.split()[5].split(','), *options.split(',')]
+    return '', []

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import pathlib
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from nope import processes
 from nope.files import read_json, write_json
+
+log = logging.getLogger(__name__)
 
 NAME = 'goodput.json'
 
@@ -25,7 +29,7 @@ class Goodput:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self._path = folder / NAME
-        known = read_json(self._path) or {'attempts': 0, 'steps': 0, 'seconds': {}}
+        known = _known(self._path) or {'attempts': 0, 'steps': 0, 'seconds': {}}
         self._attempts, self._before = known['attempts'] + 1, known
         self._seconds: dict[str, float] = {}
         self._steps = 0
@@ -62,3 +66,12 @@ class Goodput:
         """By the first process, whose time it is."""
         if processes.is_first():
             write_json(self._path, self.summary())
+
+
+def _known(path: pathlib.Path) -> dict[str, Any] | None:
+    """Of the attempts before; no reason to end a run where that is lost."""
+    try:
+        return read_json(path)
+    except ValueError as error:
+        log.warning('%s; counting anew', error)
+        return None

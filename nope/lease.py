@@ -155,11 +155,15 @@ class Lease:
 
 
 def _here() -> dict[str, str]:
-    """What tells this machine, since it was started, from others."""
-    boot = pathlib.Path('/proc/sys/kernel/random/boot_id')
+    """What tells this machine, since it was started, from others, and a container of it whose
+    process numbers mean other processes."""
+    boot, numbers = (
+        pathlib.Path('/proc') / name for name in ('sys/kernel/random/boot_id', 'self/ns/pid')
+    )
     return {
         'host': socket.gethostname(),
         'boot': boot.read_text().strip() if boot.exists() else '',
+        'pids': os.readlink(numbers) if numbers.is_symlink() else '',
     }
 
 

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from nope import files
 
 HOLDER = """
@@ -52,3 +54,43 @@ def test_a_file_is_replaced_whole_and_leaves_nothing_beside_it(tmp_path: pathlib
     files.write_text(path, 'zw\u00f6lf')
     assert path.read_text(encoding='utf-8') == 'zw\u00f6lf'
     assert list(path.parent.iterdir()) == [path]
+
+
+MOUNTS = """\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+40 22 0:52 / /bucket rw,nosuid shared:9 - fuse.gcsfuse gcsfuse rw,user_id=0
+41 22 0:53 / /home rw - nfs4 server:/home rw,vers=4.2
+42 22 0:54 / /scratch rw - lustre mgs@tcp:/scratch rw,localflock
+43 22 0:55 / /work rw - lustre mgs@tcp:/work rw,flock
+"""
+
+
+@pytest.mark.parametrize(
+    ('device', 'local'),
+    [
+        *(('254:0', False), ('0:52', True), ('0:53', False), ('0:54', True), ('0:55', False)),
+        ('9:9', False),
+    ],
+)
+def test_locks_that_another_machine_would_not_see(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, device: str, local: bool
+) -> None:
+    """A bucket that is mounted, and Lustre where it was told to; not where it is not known."""
+    mount = files._mount
+    monkeypatch.setattr(files, '_mount', lambda *_: mount(MOUNTS, device))
+    with files.exclusive(tmp_path / 'lock') as locked:
+        assert locked is not local
+
+
+def test_what_the_kernel_says_of_mounts_is_read(tmp_path: pathlib.Path) -> None:
+    mounts = pathlib.Path('/proc/self/mountinfo').read_text()
+    kinds = {files._mount(mounts, line.split()[2])[0] for line in mounts.splitlines()}
+    assert 'proc' in kinds
+
+
+def test_a_damaged_file_is_named(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / 'spec.json'
+    assert files.read_json(path) is None
+    path.write_text('')
+    with pytest.raises(ValueError, match=r'spec\.json is damaged: Expecting value'):
+        files.read_json(path)

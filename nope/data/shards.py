@@ -18,7 +18,6 @@ import collections
 import functools
 import hashlib
 import json
-import os
 import pathlib
 import threading
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from nope import files
 from nope.data import digest
 
 FORMAT = 'nope-token-shards'
@@ -52,7 +52,7 @@ class ShardWriter:
         self._folder = folder
         self._stem = stem
         self._dtype = dtype
-        self._partial = folder / f'{stem}.array_record.partial-{os.getpid()}'
+        self._partial = files.unfinished(folder / f'{stem}.array_record')
         self._writer = array_record_module.ArrayRecordWriter(
             str(self._partial), 'group_size:1,uncompressed'
         )
@@ -75,7 +75,7 @@ class ShardWriter:
         self._writer.close()
         documents = np.asarray(self._documents, np.int64)
         documents_path = self._folder / f'{self._stem}.documents.npy'
-        documents_partial = self._folder / f'{self._stem}.documents.partial-{os.getpid()}'
+        documents_partial = files.unfinished(documents_path)
         with documents_partial.open('wb') as file:
             np.save(file, documents)
         documents_partial.replace(documents_path)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import pathlib
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,8 +57,7 @@ def build(cache: pathlib.Path) -> pathlib.Path:
         return built
     with files.exclusive(root.with_name(f'.{root.name}.lock')):
         if not built.is_dir():
-            partial = root.with_name(f'{root.name}.partial-{os.getpid()}')
-            shutil.rmtree(partial, ignore_errors=True)
+            partial = files.unfinished(root)
             builder = StdlibSources(data_dir=partial, file_format='array_record')
             with _quiet():
                 builder.download_and_prepare()

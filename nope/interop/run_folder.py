@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
-from nope import checkpoint_folders
+from nope import checkpoint_folders, files
 from nope.checkpoint import Checkpoints
 from nope.files import read_json, write_json
 from nope.identity import plain, rebuild
@@ -91,7 +90,7 @@ def write_run(
         'dtype': described.dtype,
         'origin': dict(origin),
     }
-    partial = folder.absolute().with_name(f'{folder.name}.partial-{os.getpid()}')
+    partial = files.unfinished(folder.absolute())
     write_json(partial / 'spec.json', spec)
     nothing = jax.device_put(jnp.zeros((), jnp.int32), replicated(mesh))
     state = TrainState(nothing, variables, opt_state={'none': nothing})

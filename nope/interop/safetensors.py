@@ -29,6 +29,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from nope import files
+
 MAX_HEADER_BYTES = 100_000_000  # the format's own limit
 MAX_DIMENSIONS = 8
 MAX_NESTING = 64
@@ -185,7 +187,7 @@ def write(
     """
     header = _encoded_header(path, shapes, metadata)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f'{path.name}.partial-{os.getpid()}')
+    partial = files.unfinished(path)
     try:
         with partial.open('wb') as file:
             file.write(header)

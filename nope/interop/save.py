@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 import pathlib
 import shutil
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ import jax
 import ml_dtypes
 import numpy as np
 
+from nope import files
 from nope.files import write_json
 from nope.interop import safetensors
 from nope.interop.directory import EXPORT, INDEX, SINGLE
@@ -99,7 +99,7 @@ def save(
         )
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ValueError(f'{path} is there already and not an empty folder; nothing was written')
-    partial = path.with_name(f'{path.name}.partial-{os.getpid()}')
+    partial = files.unfinished(path)
     try:
         partial.mkdir(parents=True)
         _write(partial, variables, described, export, tokenizer, origin or {})
