@@ -284,4 +284,10 @@ def _client() -> Any:
     """JAX's channel between processes, of which there is no public name for so small things."""
     from jax._src import distributed
 
-    return distributed.global_state.client
+    found = distributed.global_state.client
+    if found is None:  # a pod's TPUs tell of the other hosts' on their own
+        raise ValueError(
+            f'{count()} processes have devices in common, but have not met; accepted: '
+            f'--distributed={ON}'
+        )
+    return found

@@ -7,6 +7,8 @@ import pathlib
 
 import jax
 
+from nope import processes
+
 log = logging.getLogger(__name__)
 
 WARM_UP = 3  # steps before the traced ones: the first compiles
@@ -16,7 +18,8 @@ class Profile:
     """Traces `steps` steps of a run that begins at step `start`; none where `steps` is 0."""
 
     def __init__(self, folder: pathlib.Path, start: int, steps: int) -> None:
-        self._folder = folder
+        # One folder a process: JAX names what it makes by the second.
+        self._folder = folder / f'process-{processes.index()}' if processes.count() > 1 else folder
         self._first, self._last = start + WARM_UP, start + WARM_UP + steps
         self._running = False
 

@@ -64,10 +64,13 @@ class Watch:
             if silent < self._hang_seconds or told == self._last:
                 continue
             told = self._last
-            with self._path.open('a') as file:
-                file.write(f'{time.strftime("%Y-%m-%d %H:%M:%S")}: {silent:.0f} s without a step\n')
-                faulthandler.dump_traceback(file, all_threads=True)
-            log.error(
-                'process %d: no step for %.0f s; where every thread is stands in %s',
+            log.error(  # first: the storage may be what hangs
+                'process %d: no step for %.0f s; where every thread is goes to %s',
                 *(processes.index(), silent, self._path),
             )
+            try:
+                with self._path.open('a') as file:
+                    file.write(f'{time.strftime("%Y-%m-%d %H:%M:%S")}: {silent:.0f} s silent\n')
+                    faulthandler.dump_traceback(file, all_threads=True)
+            except OSError:
+                faulthandler.dump_traceback(all_threads=True)

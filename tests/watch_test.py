@@ -34,7 +34,7 @@ def test_where_threads_are_is_written_once_when_steps_stop_coming(
         a_place_to_hang(tmp_path / 'stacks-0.txt')
     stacks = (tmp_path / 'stacks-0.txt').read_text()
     assert 'a_place_to_hang' in stacks
-    assert stacks.count('s without a step') == 1
+    assert stacks.count('s silent') == 1
     assert 'no step for 0 s' in caplog.text
 
 
