@@ -14,6 +14,7 @@ from nope import huge_pages
 if __name__ == '__main__':  # before the imports below, which take seconds
     huge_pages.restart_with_huge_pages()
 
+import functools
 import logging
 import pathlib
 import signal
@@ -31,8 +32,9 @@ from experiments.evaluations import eval_slug
 from experiments.lab import Lab
 from experiments.plan import Plan, make_plan
 from experiments.workspace import Workspace, check_claim, claim
-from nope import processes
+from nope import ending, processes
 from nope.checkpoint import CheckpointError
+from nope.ending import Failure
 from nope.identity import execution_fields
 from nope.interop import CheckpointFileError
 from nope.model import ModelConfig
@@ -66,14 +68,21 @@ log = logging.getLogger('experiments')
 
 
 def main(argv: Sequence[str]) -> int:
+    return ending.run(functools.partial(command, argv), fine=(0, STOPPED))
+
+
+def command(argv: Sequence[str]) -> int:
+    """The exit status; `ending.Failure` for what cannot be done."""
     if len(argv) > 1:
-        return _bad_input(
+        raise Failure(
+            BAD_INPUT,
             f'stray arguments {argv[1:]}; options are --config, --workdir, --profile, '
-            '--distributed and --config.FIELD=VALUE'
+            '--distributed and --config.FIELD=VALUE',
         )
     quiet_logging()
     try:
         processes.start(DISTRIBUTED.value)
+        ending.watch()
         if not processes.is_first():
             only_warnings()
         should_stop = processes.StopTogether(StopRequest().requested)
@@ -92,7 +101,7 @@ def main(argv: Sequence[str]) -> int:
         # Only now: what cannot be made takes no name.
         processes.from_first(lambda: claim(figure, config))
     except (ValueError, OSError, ImportError, CheckpointError, *FAR_ERRORS) as error:
-        return _bad_input(error)
+        raise Failure(BAD_INPUT, error) from error
     try:
         make_records(lab, experiment)
         sources = {n: workspace.records(eval_slug(spec)) for n, spec in experiment.evals.items()}
@@ -108,8 +117,7 @@ def main(argv: Sequence[str]) -> int:
         *(TrainingDiverged, CheckpointError, CheckpointFileError, ValueError, OSError),
         *FAR_ERRORS,
     ) as error:
-        print(f'error: {error}', file=sys.stderr)
-        return 1
+        raise Failure(1, error) from error
     return 0
 
 
@@ -199,12 +207,8 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         CONFIG.value.keys()  # a file that did not load says so at its first use
         return rest
     except (flags.Error, AttributeError, KeyError, OSError, TypeError, ValueError) as error:
-        sys.exit(_bad_input(error))
-
-
-def _bad_input(error: object) -> int:
-    print(f'error: {error}', file=sys.stderr)
-    return BAD_INPUT
+        print(f'error: {error}', file=sys.stderr)
+        sys.exit(BAD_INPUT)
 
 
 if __name__ == '__main__':

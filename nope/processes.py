@@ -2,8 +2,8 @@
 
 All of them run the same program in the same order. The first one writes files and decides what is
 to be done; the others learn it from here, over the channel that JAX's coordination service keeps
-between them. Every function below but `start`, `index` and `count` is called by all of them, in
-the same order, and does next to nothing where there is but one.
+between them. What exchanges, decides or waits is called by all of them, in the same order, and does
+next to nothing where there is but one.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def start(
         late, early = clocks.index(min(clocks)), clocks.index(max(clocks))
         log.warning(
             'the clock of %s is %.0f s behind that of %s: times in logs and files will not agree',
-            *(_describe(late), max(clocks) - min(clocks), _describe(early)),
+            *(describe(late), max(clocks) - min(clocks), describe(early)),
         )
     log.info('process %d of %d, %d devices in all', index(), count(), jax.device_count())
 
@@ -148,6 +148,11 @@ def count() -> int:
     return jax.process_count()
 
 
+def joined() -> bool:
+    """Whether there are other processes, and they have met."""
+    return _global_state().client is not None and count() > 1
+
+
 def is_first() -> bool:
     """Whether this process writes the files."""
     return index() == 0
@@ -172,7 +177,7 @@ def exchange(value: Any, name: str = '', seconds: float = MEETING_SECONDS) -> li
             raise
         raise MissingProcessError(
             f'{name or "a meeting of all processes"}: after {seconds:g} s '
-            f'{", ".join(_describe(process) for process in missing)} had not come'
+            f'{", ".join(describe(process) for process in missing)} had not come'
         ) from error
     found = {
         int(key.rsplit('/', 1)[1]): json.loads(text)
@@ -241,26 +246,34 @@ class StopTogether:
         if count() == 1:
             return self._asked()
         self._calls += 1
-        last = self._agreed()
+        last = noted(self._key)
         if last is None and self._asked():
-            try:
-                _client().key_value_set(self._key, str(self._calls + 2))
-            except Exception:  # another process was first
-                log.debug('another process has asked to stop', exc_info=True)
-            last = self._agreed()
-        return last is not None and self._calls >= last
+            last = note(self._key, str(self._calls + 2))
+        return last is not None and self._calls >= int(last)
 
-    def _agreed(self) -> int | None:
-        try:
-            return int(_client().key_value_try_get(self._key))
-        except Exception:  # there is no such key
-            return None
+
+def note(key: str, text: str) -> str:
+    """Leaves a note for all processes, or finds the one that is there."""
+    try:
+        _client().key_value_set(key, text)
+    except Exception:  # another process was first
+        return noted(key) or text
+    return text
+
+
+def noted(key: str) -> str | None:
+    """The note that some process has left, if any."""
+    try:
+        return _client().key_value_try_get(key)
+    except Exception:  # there is no such key
+        return None
 
 
 _hosts: dict[int, str] = {}
 
 
-def _describe(process: int) -> str:
+def describe(process: int) -> str:
+    """Its number and, where it is known, its host."""
     host = _hosts.get(process)
     return f'process {process}' + (f' ({host})' if host else '')
 
@@ -276,18 +289,22 @@ def _taken(outcome: Mapping[str, Any]) -> Any:
         return outcome.get('value')
     kinds: dict[str, type[Exception]] = {'ValueError': ValueError, 'OSError': OSError}
     raise kinds.get(outcome['kind'], OtherProcessError)(
-        f'{_describe(outcome["process"])}: {outcome["message"]}'
+        f'{describe(outcome["process"])}: {outcome["message"]}'
     )
 
 
 def _client() -> Any:
     """JAX's channel between processes, of which there is no public name for so small things."""
-    from jax._src import distributed
-
-    found = distributed.global_state.client
+    found = _global_state().client
     if found is None:  # a pod's TPUs tell of the other hosts' on their own
         raise ValueError(
             f'{count()} processes have devices in common, but have not met; accepted: '
             f'--distributed={ON}'
         )
     return found
+
+
+def _global_state() -> Any:
+    from jax._src import distributed
+
+    return distributed.global_state

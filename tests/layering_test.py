@@ -26,7 +26,16 @@ ROOT = pathlib.Path(__file__).parent.parent
 GROUND = frozenset({'files', 'identity', 'platform', 'processes', 'progress'})
 LEAVES = frozenset(
     {
-        *('checkpoint_folders', 'data', 'goodput', 'guard', 'hardware', 'huge_pages', 'losses'),
+        *(
+            'checkpoint_folders',
+            'data',
+            'ending',
+            'goodput',
+            'guard',
+            'hardware',
+            'huge_pages',
+            'losses',
+        ),
         *('memory', 'metrics', 'profile', 'records', 'targets', 'watch'),
     }
 )

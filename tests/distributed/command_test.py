@@ -99,3 +99,28 @@ def test_bad_input_ends_all_processes_with_the_same_message(text, tmp_path) -> N
         assert status == 2
         assert 'train.batch_size is 7; it must be a multiple of 2' in errors
     assert not list(tmp_path.glob('runs'))
+
+
+def test_a_process_that_fails_in_training_ends_the_other_and_is_named(text, tmp_path) -> None:
+    """Its part of the batches cannot be read, while the other is in the step that needs it."""
+    script = (
+        'import sys\n'
+        'from absl import app\n'
+        'from experiments import lab, run\n'
+        'from nope import processes\n'
+        'whole = lab.Lab._batches\n'
+        'def batches(self, spec, consumed):\n'
+        '    for number, block in enumerate(whole(self, spec, consumed)):\n'
+        '        if number == 12 and processes.index() == 1:\n'
+        "            raise OSError('shard 3: input/output error')\n"
+        '        yield block\n'
+        'lab.Lab._batches = batches\n'
+        'app.run(run.main, flags_parser=run.parse_flags)\n'
+    )
+    began = time.monotonic()
+    asked = ['-c', script, *arguments(tmp_path, text)[2:]]
+    first, second = launching.finish(launching.start(asked, 2, 1))
+    assert time.monotonic() - began < 200  # JAX misses a process after 300 s
+    assert [first[0], second[0]] == [1, 1], first[2][-2000:] + second[2][-2000:]
+    assert 'error: shard 3: input/output error' in second[2]
+    assert ') has failed: shard 3: input/output error' in first[2]

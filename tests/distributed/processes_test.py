@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import textwrap
+import time
 
 import pytest
 
@@ -90,6 +91,50 @@ def test_a_process_that_does_not_come_is_named() -> None:
     message = ended[0][1].strip().splitlines()[-1]
     assert message.startswith('before saving: after 1 s process 1 (')
     assert message.endswith(') had not come')
+
+
+@pytest.mark.parametrize(('failing', 'how'), [(0, 'Failure(2, "x is 3")'), (1, 'OSError("disk")')])
+def test_one_that_fails_ends_those_that_wait_for_it(failing: int, how: str) -> None:
+    began = time.monotonic()
+    ended = run(
+        f"""
+        import sys
+        from nope import ending
+        from nope.ending import Failure
+        def command():
+            processes.meet('the start')
+            ending.watch()
+            if me == {failing}:
+                raise {how}
+            processes.meet('what never comes')
+        sys.exit(ending.run(command))
+        """
+    )
+    assert time.monotonic() - began < 90  # of the 600 s that a meeting waits
+    status, why = (2, 'x is 3') if failing == 0 else (1, 'OSError: disk')
+    assert [found for found, _, _ in ended] == [status, status], ended
+    assert why.split()[-1] in ended[failing][2]
+    assert f'error: process {failing} (' in ended[1 - failing][2]
+    assert f') has failed: {why}' in ended[1 - failing][2]
+
+
+def test_a_failure_of_all_is_told_by_each_of_them_alone() -> None:
+    ended = run(
+        """
+        import sys
+        from nope import ending
+        def command():
+            ending.watch()
+            try:
+                processes.from_first(lambda: int('x'))
+            except ValueError as error:
+                raise ending.Failure(2, error) from error
+        sys.exit(ending.run(command))
+        """
+    )
+    assert [status for status, _, _ in ended] == [2, 2], ended
+    assert 'has failed' not in ended[0][2] + ended[1][2]
+    assert 'error: invalid literal' in ended[0][2] and 'error: process 0' in ended[1][2]
 
 
 def test_all_stop_at_the_same_call() -> None:
