@@ -21,7 +21,7 @@ from nope.model import ModelConfig
 from nope.profile import Profile
 from nope.reporting import Reporter, Throughput
 from nope.state import TrainState, Variables, fresh_state
-from nope.step import Metrics, Step, make_step
+from nope.step import Metrics, make_step
 from nope.train_config import Compute, TrainConfig, check_mesh
 from nope.watch import Watch
 
@@ -138,8 +138,7 @@ def step_on(
 ) -> Callable[[TrainState, np.ndarray], tuple[TrainState, Metrics]]:
     """One step, from this process's rows of its batch; the state that it is given is used up."""
     micro_batches = compute.micro_batches(config.batch_size, mesh)
-    shardings, tree = jax.tree.flatten(jax.tree.map(lambda leaf: leaf.sharding, state))
-    compiled = _compiled_step(model, config.optimizer, tuple(shardings), tree)
+    compiled = jitted_step(model, config.optimizer, state)
 
     def take_step(state: TrainState, blocks: np.ndarray) -> tuple[TrainState, Metrics]:
         placed = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, blocks)
@@ -149,15 +148,21 @@ def step_on(
     return take_step
 
 
+def jitted_step(model: ModelConfig, optimizer: optim.OptimizerConfig, state: TrainState) -> Any:
+    """The jitted step, whose results lie as the state does (arrays or their descriptions). Runs of
+    one process that differ in seed or text alone share it, in time and memory: XLA keeps some of
+    every compilation."""
+    shardings, tree = jax.tree.flatten(jax.tree.map(lambda leaf: leaf.sharding, state))
+    return _jitted_step(model, optimizer, tuple(shardings), tree)
+
+
 @functools.lru_cache(maxsize=8)
-def _compiled_step(
+def _jitted_step(
     model: ModelConfig,
     optimizer: optim.OptimizerConfig,
     shardings: tuple[jax.sharding.Sharding, ...],
     tree: jax.tree_util.PyTreeDef,
-) -> Step:
-    """The jitted step, whose results lie as the state does. Runs of one process that differ in
-    seed or text alone share it, in time and memory: XLA keeps some of every compilation."""
+) -> Any:
     placed = jax.tree.unflatten(tree, shardings)
     return jax.jit(make_step(model, optimizer), donate_argnums=0, out_shardings=(placed, None))
 

@@ -30,7 +30,7 @@ from nope.model import ModelConfig
 from nope.model.cache import empty
 from nope.model.decoding import unstack
 from nope.state import TrainState, abstract_variables
-from nope.step import make_step
+from nope.train import jitted_step
 
 ANSWER = 8  # tokens of a passkey's answer, filled up
 
@@ -69,8 +69,8 @@ class Step:
     def trace(self, mesh: Mesh) -> jax.stages.Traced:
         shape = (self.accumulate, self.batch // self.accumulate, self.length + 1)
         blocks = _array(shape, jnp.int32, sharding.micro_batches(mesh))
-        step = jax.jit(make_step(self.model, self.optimizer), donate_argnums=0)
-        return step.trace(_abstract_state(self.model, self.optimizer, mesh), blocks)
+        state = _abstract_state(self.model, self.optimizer, mesh)
+        return jitted_step(self.model, self.optimizer, state).trace(state, blocks)
 
 
 class _Measuring:
