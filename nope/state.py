@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import flax.struct
@@ -38,12 +40,17 @@ def abstract_variables(config: ModelConfig, mesh: Mesh) -> Variables:
 
 def fresh_variables(config: ModelConfig, mesh: Mesh, seed: int) -> Variables:
     """Initialised variables, made where they will live. A function of config and seed alone."""
-    shardings = jax.tree.map(lambda leaf: leaf.sharding, abstract_variables(config, mesh))
     with sharding.use(mesh):
-        initialise = jax.jit(
-            lambda key: sharding.unbox(_boxed_variables(config, key)), out_shardings=shardings
-        )
-        return initialise(jax.random.key(seed))
+        return _initialiser(config, mesh)(jax.random.key(seed))
+
+
+@functools.lru_cache(maxsize=8)
+def _initialiser(config: ModelConfig, mesh: Mesh) -> Callable[[jax.Array], Variables]:
+    """Compiled once for all seeds: XLA keeps some of every compilation."""
+    shardings = jax.tree.map(lambda leaf: leaf.sharding, abstract_variables(config, mesh))
+    return jax.jit(
+        lambda key: sharding.unbox(_boxed_variables(config, key)), out_shardings=shardings
+    )
 
 
 def fresh_state(

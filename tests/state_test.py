@@ -39,6 +39,17 @@ def test_fresh_variables_follow_the_seed(fresh: Variables) -> None:
     assert np.all(np.asarray(other['params']['head']) != np.asarray(fresh['params']['head']))
 
 
+def test_seeds_share_one_compilation(caplog: pytest.LogCaptureFixture) -> None:
+    model = tiny.model(layers=1, width=40)
+    said = []
+    for seed in (1, 2):
+        caplog.clear()
+        with jax.log_compiles(), caplog.at_level('WARNING'):
+            fresh_variables(model, tiny.mesh(), seed=seed)
+        said.append('Finished XLA compilation' in caplog.text)
+    assert said == [True, False]
+
+
 def test_fresh_lambda_is_neutral(fresh: Variables) -> None:
     np.testing.assert_array_equal(lam_of(fresh), np.zeros((1, 4), np.float32), strict=True)
 
