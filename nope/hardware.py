@@ -25,6 +25,10 @@ class Device:
     links: float
 
 
+# Share of a device's memory that programs get; the rest is the runtime's (on GPUs of what
+# XLA_PYTHON_CLIENT_MEM_FRACTION leaves, which the launchers set to this).
+USABLE = 0.9
+
 # By a part of `device_kind`; of two that fit, the first.
 DEVICES = {
     'H200': Device(989e12, 141e9, 4.8e12, 450e9),

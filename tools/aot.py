@@ -89,9 +89,10 @@ def analyse(program: Program, mesh: Mesh) -> dict[str, Any]:
         'memory': (memory.argument_size_in_bytes + memory.output_size_in_bytes) / device.bandwidth,
         'network': sum(received.values()) / device.links,
     }
-    fits = total <= device.memory
+    capacity = hardware.USABLE * device.memory
+    fits = total <= capacity
     found |= {
-        'capacity_gib': _gib(device.memory),
+        'capacity_gib': _gib(capacity),
         'fits': fits,
         'bound_seconds': {name: round(value, 4) for name, value in bound.items()},
         'mfu_bound': round(

@@ -143,6 +143,9 @@ def test_a_line_says_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not found['fits'] and '[' in found['largest']
     assert found['bound_seconds'].keys() == {'compute', 'memory', 'network'}
     assert 0 <= found['mfu_bound'] <= 1
+    sheet = dataclasses.replace(sheet, memory=80 * 2**30)
+    found = aot.analyse(program, mesh)
+    assert found['fits'] and found['capacity_gib'] == 72  # the rest is the runtime's
 
 
 def test_meshes_are_read_and_bad_ones_named() -> None:

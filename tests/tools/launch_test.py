@@ -12,10 +12,11 @@ import pytest
 import yaml
 
 from experiments import run
-from nope import processes
+from nope import hardware, processes
 
 FOLDER = pathlib.Path(__file__).parents[2] / 'tools' / 'launch'
 JOBSETS = sorted(FOLDER.glob('*.yaml'))
+MEMORY = 'XLA_PYTHON_CLIENT_MEM_FRACTION'
 SCRIPTS = sorted({*FOLDER.glob('*.sh'), *FOLDER.glob('*.sbatch')})
 
 
@@ -47,7 +48,8 @@ def test_a_gpu_pod_is_told_who_takes_part() -> None:
     jobset, job, spec = pods(FOLDER / 'jobset_gpu.yaml')
     (container,) = spec['template']['spec']['containers']
     given = {entry['name']: entry.get('value', '0') for entry in container['env']}
-    assert given.keys() == set(processes.BY_HAND)
+    assert given.keys() == {*processes.BY_HAND, MEMORY}
+    assert float(given[MEMORY]) == hardware.USABLE
     found = processes.settings(processes.AUTO, given)
     assert found is not None and found['num_processes'] == spec['completions']
     host, port = found['coordinator_address'].split(':')
