@@ -3,7 +3,7 @@
     pip install libtpu
     python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:16x16 [--kind=train]
     pip install --no-deps jax-cuda13-plugin jax-cuda13-pjrt  # of JAX's version; Python 3.12
-    python tools/aot.py --config=configs/fig4.py:paper --topology=h200:16
+    python tools/aot.py --config=configs/fig4.py:paper --topology=h200:16  # h200:2x8: two machines
     python tools/aot.py --config=all --longest  # each config that has a size `paper`
     python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:4x4 --kind=search \\
         --length=131072 --mesh=fsdp=1,context=16 --batch=1    # another shape
@@ -13,7 +13,7 @@ a real mesh. One JSON line a program:
 
     parameters_gib, optimizer_gib   per device, as are all sizes
     temporary_gib, total_gib        what the program needs besides its arguments, and in all
-    fits                            whether `total_gib` is below what the device has
+    fits                            whether `total_gib` is below nine tenths of what the device has
     largest                         where it does not: the largest array that the program makes, or
                                     where it does not compile of what stays on the device
     tflops                          matrix products a device computes, recomputed ones again
