@@ -62,13 +62,16 @@ def train(
     """
     check_mesh(model, config, compute, mesh)
     goodput = Goodput(folder)
-    with Checkpoints(
-        checkpoints_in or folder / 'checkpoints',
-        identity,
-        keep=compute.keep,
-        permanent=config.keep_steps,
-        clean=True,
-    ) as checkpoints:
+    with (
+        Watch(folder, slow=compute.slow_step, hang_seconds=compute.hang_seconds) as watch,
+        Checkpoints(
+            checkpoints_in or folder / 'checkpoints',
+            identity,
+            keep=compute.keep,
+            permanent=config.keep_steps,
+            clean=True,
+        ) as checkpoints,
+    ):
         with goodput.time('start'):
             state = begin(initial, config, mesh, checkpoints)
             start = int(state.step)
@@ -78,7 +81,6 @@ def train(
             stream = started(batches(start)) if start < config.steps else iter(())
         with (
             make_reporter(model, config, compute, folder, start, title) as reporter,
-            Watch(folder, slow=compute.slow_step, hang_seconds=compute.hang_seconds) as watch,
             Profile(folder / 'profile', start, compute.profile) as profile,
         ):
             take_step = step_on(model, config, compute, mesh, state)
