@@ -29,7 +29,7 @@ from nope import (
     records,
     sharding,
 )
-from nope.checkpoint import CheckpointError, Checkpoints
+from nope.checkpoint import CheckpointError, Checkpoints, OtherRunError
 from nope.files import exclusive, read_json, write_json
 from nope.goodput import Goodput
 from nope.identity import first_difference
@@ -183,7 +183,11 @@ class Lab:
         with Checkpoints(checkpoint_folders.of_run(folder), identity(spec)) as checkpoints:
             try:
                 found = checkpoints.restore_variables(wanted, step)
+            except OtherRunError:
+                raise
             except CheckpointError as error:
+                if step is not None:
+                    raise
                 raise CheckpointError(
                     f'{error}. Without {folder / "done.json"} the same command takes the run up '
                     'again from the checkpoint before'

@@ -81,8 +81,7 @@ def command(argv: Sequence[str]) -> int:
         )
     quiet_logging()
     try:
-        processes.start(DISTRIBUTED.value)
-        ending.watch()
+        processes.start(DISTRIBUTED.value, met=ending.watch)
         if not processes.is_first():
             only_warnings()
         should_stop = processes.StopTogether(StopRequest().requested)

@@ -55,7 +55,7 @@ class Checkpoints:
 
     keep: how many of the newest stay. permanent: steps that stay whatever comes later.
     config: JSON-able description of the run; a checkpoint with another one is refused.
-    clean: removes what killed saves have left, for the one that writes here.
+    clean: removes what killed saves have left, for the one that writes here (not in a bucket).
     """
 
     def __init__(
@@ -69,12 +69,13 @@ class Checkpoints:
     ) -> None:
         self.folder = checkpoint_folders.in_full(folder)
         self._config = dict(config)
+        if clean:
+            processes.from_first(lambda: checkpoint_folders.sweep(self.folder))
         policy = AnyPreservationPolicy([LatestN(keep), CustomSteps(list(permanent))])
         options = ocp.CheckpointManagerOptions(
             preservation_policy=policy,
             enable_async_checkpointing=True,
             create=True,
-            cleanup_tmp_directories=clean,
         )
         self._manager = ocp.CheckpointManager(
             self.folder,
@@ -220,7 +221,7 @@ class Checkpoints:
             raise OtherRunError(
                 f'the checkpoint of step {step} in {self.folder} is of another run: {different}'
             )
-        saved_at = found['data'].pop(STEP)
+        saved_at = found['data'].pop(STEP, step)
         if saved_at != step:
             raise CheckpointError(
                 f'the checkpoint in {self.folder / str(step)} was saved at step {saved_at}'

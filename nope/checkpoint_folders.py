@@ -55,6 +55,14 @@ def mark(folder: epath.Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def sweep(folder: epath.Path) -> None:
+    """Removes what saves that were killed have left. In a bucket, where nothing is renamed, a whole
+    checkpoint that was copied there may look the same: they stay."""
+    if not in_bucket(folder) and folder.exists():
+        for left in folder.glob('*.orbax-checkpoint-tmp*'):
+            left.rmtree()
+
+
 def move(source: epath.Path, target: epath.Path) -> None:
     """Moves a folder, over one that is there. A bucket has no folders that could be renamed."""
     if target.exists():

@@ -6,7 +6,6 @@ it: minutes later, and by aborting.
 
 from __future__ import annotations
 
-import atexit
 import json
 import logging
 import os
@@ -54,18 +53,18 @@ def run(command: Callable[[], int], fine: Collection[int] = (0,)) -> int:
         traceback.print_exc()
         expected = False  # it may be that of a computation in which another process is missing
         failed = Failure(1, f'{type(error).__name__}: {error}')
-    _over.set()
     if failed is None:
         return status
+    _over.set()
     if processes.joined():
         _end(_tell(failed), say=not expected)
     return failed.status
 
 
 def watch() -> None:
-    """From now on the failure of another process ends this one. After `processes.start`."""
-    if processes.count() > 1:
-        atexit.register(_over.set)
+    """From now on the failure of another process ends this one, even where it waits for that one
+    at its own end. For `processes.start` to call."""
+    if processes.joined():
         threading.Thread(target=_look, name='ending', daemon=True).start()
 
 
@@ -86,12 +85,14 @@ def _tell(failed: Failure) -> dict[str, Any]:
 
 def _end(cause: dict[str, Any], say: bool) -> None:
     """Ends this process, whatever its threads wait for; says why where another is the cause."""
-    if say and cause['process'] != processes.index():
-        where = processes.describe(cause['process'])
-        print(f'error: {where} has failed: {cause["why"]}', file=sys.stderr)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    logging.shutdown()
-    if processes.is_first():
-        time.sleep(LAST_SECONDS)
-    os._exit(cause['status'])
+    try:
+        if say and cause['process'] != processes.index():
+            where = processes.describe(cause['process'])
+            print(f'error: {where} has failed: {cause["why"]}', file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        logging.shutdown()
+        if processes.is_first():
+            time.sleep(LAST_SECONDS)
+    finally:  # whoever read what it wrote may be gone
+        os._exit(cause['status'])

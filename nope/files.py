@@ -62,6 +62,12 @@ def write_bytes(path: pathlib.Path, data: bytes) -> None:
         partial.unlink(missing_ok=True)
 
 
+def sync(path: pathlib.Path) -> None:
+    """Until a file's content is on disk."""
+    with path.open('rb') as file:
+        os.fsync(file.fileno())
+
+
 def unfinished(path: pathlib.Path) -> pathlib.Path:
     """A name for what is to become `path`, that no other process takes, in no other container."""
     return path.with_name(f'{path.name}.partial-{uuid.uuid4().hex[:12]}')
@@ -116,6 +122,6 @@ def _mount(mounts: str, device: str) -> tuple[str, list[str]]:
     for line in mounts.splitlines():
         mount, _, system = line.partition(' - ')
         if mount.split()[2] == device:
-            kind, _, options = system.split()[:3]
+            kind, _, options = system.split(' ')[:3]
             return kind, [*mount.split()[5].split(','), *options.split(',')]
     return '', []

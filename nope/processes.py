@@ -44,9 +44,13 @@ class OtherProcessError(RuntimeError):
 
 
 def start(
-    mode: str = AUTO, environ: Mapping[str, str] = os.environ, seconds: int = START_SECONDS
+    mode: str = AUTO,
+    environ: Mapping[str, str] = os.environ,
+    seconds: int = START_SECONDS,
+    met: Callable[[], None] = lambda: None,
 ) -> None:
-    """Joins the other processes, before JAX computes anything.
+    """Joins the other processes, before JAX computes anything. `met` is called as soon as they have
+    met, before any device is looked at.
 
     mode: 'off' for a command of its own; 'on' for one that JAX's own detection has to place (Cloud
     TPU, SLURM, Open MPI, Kubernetes); 'auto' joins where the environment says that there are more
@@ -71,6 +75,7 @@ def start(
             'port has to be free there; all are given the same address and number of processes, '
             'each another index'
         ) from error
+    met()
     mine = {'told': asked.get('num_processes', count()), 'devices': jax.local_device_count()}
     told, devices = ([place[name] for place in exchange(mine)] for name in mine)
     if set(told) != {count()}:
@@ -140,17 +145,19 @@ def _check_port(address: str) -> None:
 
 
 def index() -> int:
-    """Of this process, from 0."""
-    return jax.process_index()
+    """Of this process, from 0. Once the processes have met no device is asked for it."""
+    return _global_state().process_id if joined() else jax.process_index()
 
 
 def count() -> int:
+    """As the devices say: what each was told may differ, which `start` finds out."""
     return jax.process_count()
 
 
 def joined() -> bool:
-    """Whether there are other processes, and they have met."""
-    return _global_state().client is not None and count() > 1
+    """Whether there are other processes, and they have met. No device is asked for it."""
+    state = _global_state()
+    return state.client is not None and state.num_processes > 1
 
 
 def is_first() -> bool:

@@ -61,6 +61,7 @@ MOUNTS = """\
 40 22 0:52 / /bucket rw,nosuid shared:9 - fuse.gcsfuse gcsfuse rw,user_id=0
 41 22 0:53 / /home rw - nfs4 server:/home rw,vers=4.2
 42 22 0:54 / /scratch rw - lustre mgs@tcp:/scratch rw,localflock
+44 22 0:56 / /tmp rw - tmpfs  rw
 43 22 0:55 / /work rw - lustre mgs@tcp:/work rw,flock
 """
 
@@ -69,7 +70,7 @@ MOUNTS = """\
     ('device', 'local'),
     [
         *(('254:0', False), ('0:52', True), ('0:53', False), ('0:54', True), ('0:55', False)),
-        ('9:9', False),
+        *(('0:56', False), ('9:9', False)),
     ],
 )
 def test_locks_that_another_machine_would_not_see(

@@ -78,6 +78,8 @@ class ShardWriter:
         documents_partial = files.unfinished(documents_path)
         with documents_partial.open('wb') as file:
             np.save(file, documents)
+        for path in (documents_partial, self._partial):
+            files.sync(path)
         documents_partial.replace(documents_path)
         self._partial.replace(self._folder / f'{self._stem}.array_record')
         return {

@@ -118,6 +118,25 @@ def test_one_that_fails_ends_those_that_wait_for_it(failing: int, how: str) -> N
     assert f') has failed: {why}' in ended[1 - failing][2]
 
 
+def test_one_without_devices_ends_all() -> None:
+    script = """
+        import os, sys
+        import jax
+        from nope import ending, processes
+        if os.environ['JAX_PROCESS_ID'] == '1':
+            jax.config.update('jax_platforms', 'nowhere')
+        def command():
+            processes.start(met=ending.watch)
+            return 0
+        sys.exit(ending.run(command))
+        """
+    began = time.monotonic()
+    first, second = launching.finish(launching.start(['-c', textwrap.dedent(script)], 2, 1), 120)
+    assert time.monotonic() - began < 90
+    assert (first[0], second[0]) == (1, 1), (first, second)
+    assert 'error: process 1 has failed: RuntimeError: Unable to initialize backend' in first[2]
+
+
 def test_a_failure_of_all_is_told_by_each_of_them_alone() -> None:
     ended = run(
         """

@@ -48,7 +48,7 @@ def lab_of(
     experiment: Experiment,
     workdir: pathlib.Path,
     should_stop: Callable[[], bool] = lambda: False,
-    **compute: str | MeshConfig,
+    **compute: str | int | MeshConfig,
 ) -> tuple[Lab, RunSpec]:
     lab = Lab(
         Workspace(workdir),
@@ -88,14 +88,18 @@ def test_a_mesh_that_only_an_evaluation_needs_is_looked_at_before(
 def test_a_finished_runs_damaged_checkpoint_can_be_made_again(
     experiment: Experiment, tmp_path: pathlib.Path
 ) -> None:
-    lab, run = lab_of(experiment, tmp_path / 'work')
+    lab, run = lab_of(experiment, tmp_path / 'work', checkpoint_every=2)
     folder = lab.ensure_run(run)
+    whole = lab.variables(run)
     newest = max((folder / 'checkpoints').iterdir(), key=lambda path: int(path.name))
     document = newest / 'data' / 'metadata'
     document.write_text(document.read_text().replace('4', '5'))
     again, _ = lab_of(experiment, tmp_path / 'work')
     with pytest.raises(CheckpointError, match=r'documents data differ.*Without .*done\.json'):
         again.variables(run)
+    (folder / 'done.json').unlink()
+    tiny.assert_same(again.variables(run), whole)
+    assert (folder / 'damaged' / newest.name).is_dir()
 
 
 def test_a_run_is_leased_where_there_are_no_locks(
