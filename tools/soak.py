@@ -3,10 +3,11 @@
     python tools/soak.py --minutes=60 --workdir=work/soak
 
 A round: so many training steps with checkpoints, restored from the one before; loss and entropy by
-position; perplexity; scores of prompts. Every few seconds the resident memory is noted. Leaves
-memory.jsonl and memory.png in the work folder, prints one JSON line, and exits with 1 where the
-memory of the last fifth lies more than 2 percent above that of the fifth after the warm-up (a
-quarter of the time).
+position; perplexity; scores of prompts. The resident memory is noted every few seconds and, at
+rest, after every round, so that what a round is just doing makes no difference. Leaves memory.jsonl
+and memory.png in the work folder, prints one JSON line, and exits with 1 where the memory at rest
+in the last fifth lies more than 2 percent above that in the fifth after the warm-up (a quarter of
+the time).
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ class Memory:
 
     def __init__(self, path: pathlib.Path, every: float) -> None:
         self.rows: list[dict[str, float]] = []
-        self._path, self._every = path, every
+        self._file, self._every = path.open('w', buffering=1), every
         self._began = time.monotonic()
+        self._lock = threading.Lock()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -63,13 +65,18 @@ class Memory:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+        self._file.close()
+
+    def note(self, at_rest: bool) -> None:
+        with self._lock:
+            seconds = time.monotonic() - self._began
+            row = {'seconds': seconds, 'mib': resident_mib(), 'at_rest': at_rest}
+            self.rows.append(row)
+            self._file.write(json.dumps(row) + '\n')
 
     def _look(self) -> None:
-        with self._path.open('w', buffering=1) as file:
-            while not self._over.wait(self._every):
-                row = {'seconds': time.monotonic() - self._began, 'mib': resident_mib()}
-                self.rows.append(row)
-                file.write(json.dumps(row) + '\n')
+        while not self._over.wait(self._every):
+            self.note(at_rest=False)
 
 
 def resident_mib() -> float:
@@ -80,17 +87,21 @@ def resident_mib() -> float:
 
 
 def drift(rows: list[dict[str, float]]) -> dict[str, float]:
-    """Medians of the fifth after the warm-up and of the last fifth, MiB, and their relation."""
-    seconds = np.array([row['seconds'] for row in rows])
-    mib = np.array([row['mib'] for row in rows])
-    end = seconds[-1]
+    """Medians at rest of the fifth after the warm-up and of the last fifth, MiB, and their
+    relation; the most at any time."""
+    resting = [row for row in rows if row['at_rest']]
+    seconds = np.array([row['seconds'] for row in resting])
+    mib = np.array([row['mib'] for row in resting])
+    end = rows[-1]['seconds']
     early = mib[(seconds >= WARM_UP * end) & (seconds < (WARM_UP + PART) * end)]
     late = mib[seconds >= (1 - PART) * end]
+    if not early.size or not late.size:
+        raise SystemExit(f'{len(resting)} rounds are too few; give more --minutes')
     first, last = float(np.median(early)), float(np.median(late))
     return {
         'early_mib': first,
         'late_mib': last,
-        'most_mib': float(mib.max()),
+        'most_mib': max(row['mib'] for row in rows),
         'drift': last / first - 1,
     }
 
@@ -150,8 +161,14 @@ def draw(rows: list[dict[str, float]], found: dict[str, float], path: pathlib.Pa
     from matplotlib import pyplot
 
     minutes = np.array([row['seconds'] for row in rows]) / 60
+    mib = np.array([row['mib'] for row in rows])
+    resting = np.array([row['at_rest'] for row in rows], bool)
     figure, axes = pyplot.subplots(figsize=(7, 3.2), layout='constrained')
-    axes.plot(minutes, [row['mib'] for row in rows], color='#2a6f97', linewidth=1)
+    axes.plot(minutes, mib, color='#2a6f97', linewidth=0.6, alpha=0.5, label='every 5 s')
+    axes.plot(
+        minutes[resting], mib[resting], '.', color='#c1121f', markersize=4, label='after a round'
+    )
+    axes.legend(loc='lower right', fontsize=8)
     for begin, end in ((WARM_UP, WARM_UP + PART), (1 - PART, 1)):
         axes.axvspan(begin * minutes[-1], end * minutes[-1], color='#2a6f97', alpha=0.12)
     axes.set_ylim(bottom=0)
@@ -182,6 +199,7 @@ def main() -> int:
                 rounds, MODELS[options.model], mesh, options.workdir, options.workdir / 'data'
             )
             rounds += 1
+            watched.note(at_rest=True)
     found = drift(watched.rows)
     draw(watched.rows, found, options.workdir / 'memory.png')
     print(
