@@ -35,7 +35,7 @@ def test_pretraining_fits_a_pod_slice(monkeypatch, capsys) -> None:
     # Float32 parameters and moments of 1.034 billion parameters over sixteen chips.
     assert 0.23 < line['parameters_gib'] < 0.26
     assert 1.9 < line['optimizer_gib'] / line['parameters_gib'] < 2.1
-    assert line['total_gib'] < line['capacity_gib'] == 16
+    assert line['total_gib'] < line['capacity_gib'] == 14.4  # of 16
     # Layers are recomputed in the backward pass: 8 FLOPs a weight and token instead of 6.
     assert 1.25 < line['tflops'] / line['model_tflops'] < 1.4
     # Weights are gathered and gradients scattered once a micro-batch at least.
