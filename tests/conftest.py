@@ -34,14 +34,9 @@ NEEDED = {
 }
 # Long, and the same on every Python: `tools/test --brief` leaves them out.
 ONCE = (
-    'attention/library_test.py',
-    'attention/mosaic_gpu_test.py',
-    'attention/pallas_gpu_test.py',
-    'attention/pallas_tpu_schedule_test.py',
-    'attention/pallas_tpu_test.py',
-    'attention/random_test.py',
-    'attention/ring_test.py',
-    'distributed/command_test.py',
+    'attention',
+    'distributed',
+    'experiments/figures',
     'experiments/lab_test.py',
     'experiments/text_run_test.py',
     'interop/config_fuzz_test.py',
