@@ -164,7 +164,7 @@ def draw(rows: list[dict[str, float]], found: dict[str, float], path: pathlib.Pa
     mib = np.array([row['mib'] for row in rows])
     resting = np.array([row['at_rest'] for row in rows], bool)
     figure, axes = pyplot.subplots(figsize=(7, 3.2), layout='constrained')
-    axes.plot(minutes, mib, color='#2a6f97', linewidth=0.6, alpha=0.5, label='every 5 s')
+    axes.plot(minutes, mib, color='#2a6f97', linewidth=0.6, alpha=0.5, label='within rounds')
     axes.plot(
         minutes[resting], mib[resting], '.', color='#c1121f', markersize=4, label='after a round'
     )
