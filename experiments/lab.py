@@ -215,7 +215,7 @@ class Lab:
     def check_training_data(self, spec: RunSpec) -> None:
         """Raises what training would raise about its data, its batch and the mesh."""
         compute = compute_for(spec, self._compute)
-        field = 'compute.later_mesh' if spec.init and compute.later_mesh else 'compute.mesh'
+        field = compute.mesh_field(later=spec.init is not None)
         check_mesh(spec.model, spec.train, compute, self.mesh_of(spec), field)
         next(self._batches(spec, 0))
 

@@ -73,9 +73,7 @@ class Checkpoints:
             processes.from_first(lambda: checkpoint_folders.sweep(self.folder))
         policy = AnyPreservationPolicy([LatestN(keep), CustomSteps(list(permanent))])
         options = ocp.CheckpointManagerOptions(
-            preservation_policy=policy,
-            enable_async_checkpointing=True,
-            create=True,
+            preservation_policy=policy, enable_async_checkpointing=True, create=True
         )
         self._manager = ocp.CheckpointManager(
             self.folder,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import jax
 from jax.sharding import Mesh
 
 from nope import optim, sharding
@@ -95,11 +96,15 @@ class Compute:
         least = math.ceil(shard / self.shard_sequences)
         return next((n for n in range(max(least, 1), shard) if shard % n == 0), max(shard, 1))
 
-    def mesh_of(self, later: bool) -> Mesh:
-        """Of pre-training or of what comes later; ValueError where it does not fit the devices."""
-        if later and self.later_mesh is not None:
-            return sharding.make_mesh(self.later_mesh, field='compute.later_mesh')
-        return sharding.make_mesh(self.mesh)
+    def mesh_of(self, later: bool, devices: list[jax.Device] | None = None) -> Mesh:
+        """Of pre-training or of what comes later; ValueError where it does not fit the devices
+        (default: all)."""
+        asked = self.later_mesh if later and self.later_mesh is not None else self.mesh
+        return sharding.make_mesh(asked, devices, self.mesh_field(later))
+
+    def mesh_field(self, later: bool) -> str:
+        """Where `mesh_of` is set."""
+        return 'compute.later_mesh' if later and self.later_mesh is not None else 'compute.mesh'
 
 
 def check_mesh(

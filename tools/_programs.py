@@ -230,8 +230,7 @@ Program = Step | Evaluation | SlidingWindows | Scoring | Continuing
 def programs(experiment: Experiment, devices: list[jax.Device]) -> Iterator[tuple[Program, Mesh]]:
     """What the experiment runs on the devices, each on its mesh, with repetitions."""
     compute = experiment.compute
-    first = sharding.make_mesh(compute.mesh, devices)
-    later = sharding.make_mesh(compute.later_mesh or compute.mesh, devices)
+    first, later = (compute.mesh_of(later, devices) for later in (False, True))
 
     def of(spec: Source | EvalSpec) -> Iterator[tuple[Program, Mesh]]:
         if isinstance(spec, RunSpec):
