@@ -9,10 +9,11 @@ run failed, 2 bad input (nothing was compiled), 143 stopped by SIGTERM or Ctrl-C
 
 from __future__ import annotations
 
-from nope import huge_pages
+from nope import huge_pages, memory
 
 if __name__ == '__main__':  # before the imports below, which take seconds
     huge_pages.restart_with_huge_pages()
+    memory.few_arenas()
 
 import functools
 import logging

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -32,8 +34,64 @@ def test_freed_memory_goes_back() -> None:
     libc.free(blocks[-1])
 
 
+COUNT_ARENAS = """
+import ctypes, sys, threading
+from nope import memory
+
+memory.few_arenas()
+assert not {'jax', 'numpy'} & set(sys.modules)
+libc = ctypes.CDLL(None)
+count = 3 * memory._processors()
+together = threading.Barrier(count)
+
+def allocate():
+    together.wait()
+    libc.malloc(1000)
+    together.wait()
+
+threads = [threading.Thread(target=allocate) for _ in range(count)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+libc.malloc_info(0, ctypes.c_void_p.in_dll(libc, 'stdout'))
+libc.fflush(None)
+print(memory._processors())
+"""
+
+
+@pytest.mark.parametrize(
+    ('asked', 'few'),
+    [
+        ({}, True),
+        ({'MALLOC_ARENA_MAX': '1000'}, False),
+        ({'GLIBC_TUNABLES': 'glibc.malloc.arena_max=1000'}, False),
+    ],
+)
+def test_threads_share_arenas_unless_more_are_asked_for(asked: dict[str, str], few: bool) -> None:
+    if not hasattr(ctypes.CDLL(None), 'gnu_get_libc_version'):
+        pytest.skip('not glibc')
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ('MALLOC_ARENA_MAX', 'GLIBC_TUNABLES')
+    }
+    out = subprocess.run(
+        [sys.executable, '-c', COUNT_ARENAS],
+        env={**environment, **asked},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    arenas, processors = out.count('<heap'), int(out.splitlines()[-1])
+    assert arenas > 0
+    assert (arenas <= max(2, processors)) is few
+
+
 def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, 'CDLL', lambda _: object())
-    memory._trim.cache_clear()
+    memory._glibc.cache_clear()
+    memory.few_arenas()
     memory.give_back()
-    memory._trim.cache_clear()
+    memory._glibc.cache_clear()

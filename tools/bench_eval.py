@@ -35,7 +35,7 @@ from _eval_cases import QUICK, Case, Sizes, Subject, cases
 from _peer import Peer
 from bench_train import MIDDLE, peer_python
 
-from nope import huge_pages, sharding
+from nope import huge_pages, memory, sharding
 from nope.positions import Rotary
 from nope.state import fresh_variables
 
@@ -173,4 +173,5 @@ def _parser() -> argparse.ArgumentParser:
 
 if __name__ == '__main__':
     huge_pages.restart_with_huge_pages()
+    memory.few_arenas()
     main()

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from _peer import Peer
 
-from nope import huge_pages, optim, sharding
+from nope import huge_pages, memory, optim, sharding
 from nope.evals import forward
 from nope.model import ModelConfig
 from nope.state import fresh_state, fresh_variables
@@ -285,4 +285,5 @@ def main() -> None:
 
 if __name__ == '__main__':
     huge_pages.restart_with_huge_pages()
+    memory.few_arenas()
     main()

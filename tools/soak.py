@@ -210,4 +210,5 @@ def main() -> int:
 
 if __name__ == '__main__':
     huge_pages.restart_with_huge_pages()
+    memory.few_arenas()
     sys.exit(main())
