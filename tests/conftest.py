@@ -36,6 +36,7 @@ NEEDED = {
 ONCE = (
     'attention',
     'distributed',
+    'evals/generation_test.py',
     'experiments/figures',
     'experiments/lab_test.py',
     'experiments/text_run_test.py',
@@ -43,8 +44,12 @@ ONCE = (
     'interop/families_test.py',
     'interop/fuzz_test.py',
     'interop/tools_test.py',
+    'losses_test.py',
     'model/context_test.py',
+    'model/decoding',
     'model/pattern_test.py',
+    'model/positions_test.py',
+    'optim_test.py',
     'sharding_test.py',
     'step_test.py',
     'tools/aot_test.py',
@@ -58,6 +63,18 @@ LACKING = {
 collect_ignore = [
     path for path, names in LACKING.items() if names and not os.environ.get('NOPE_PARITY')
 ]
+
+
+# Those of one marker stand in few files; to import the others takes a third of a minute.
+NAMED = ('compile', 'faults', 'slow')
+
+
+def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
+    """With `-m MARKER`, a file that does not name the marker."""
+    asked = config.getoption('markexpr')
+    if asked in NAMED and collection_path.name.endswith('_test.py'):
+        return True if f'mark.{asked}' not in collection_path.read_text() else None
+    return None
 
 
 def pytest_report_header() -> list[str]:

@@ -79,15 +79,16 @@ is_installed() {
         "$python" -P -c 'import nope' 2>/dev/null
 }
 
-# Installs the project (editable) with the extras $1 under the constraints $2. The record of it is
-# written last, so an interrupted installation is never taken for a finished one.
+# Installs the project (editable) with the extras $1 under the constraints $2. What is imported is
+# compiled to bytecode then; to do it for all that is installed takes as long as installing it. The
+# record of it is written last, so an interrupted installation is never taken for a finished one.
 install_project() {
     rm -f "$installed"
     say "installing with $python (about 1 GB, some minutes the first time)"
     (
         cd "$root"
-        "$python" -m pip install --disable-pip-version-check ${2:+--constraint "$2"} \
-            --editable ".${1:+[$1]}" >&2
+        "$python" -m pip install --disable-pip-version-check --no-compile \
+            ${2:+--constraint "$2"} --editable ".${1:+[$1]}" >&2
     ) || fail 'pip could not install the project: its own message is above'
     wanted_installation "$@" >"$installed.partial"
     mv "$installed.partial" "$installed"
@@ -179,8 +180,8 @@ if sys.version_info >= (3, 12):
         rm -rf "$compilers"
         # One package a word.
         # shellcheck disable=SC2086
-        "$python" -m pip install --disable-pip-version-check --no-deps --target "$compilers" \
-            $requirements >&2 && printf '%s\n' "$requirements" >"$compilers/installed"
+        "$python" -m pip install --disable-pip-version-check --no-compile --no-deps \
+            --target "$compilers" $requirements >&2 && printf '%s\n' "$requirements" >"$compilers/installed"
     fi
     exec 9>&-
     [ -f "$compilers/installed" ]
