@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pathlib
-from collections.abc import Mapping
-from typing import Any
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
-from tensorboardX import SummaryWriter
+
+@contextlib.contextmanager
+def _as_if_missing(module: str) -> Iterator[None]:
+    """To import in it what would import `module` wherever it is installed, and does without it."""
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = cast(Any, None)  # importing it is an ImportError
+    try:
+        yield
+    finally:
+        del sys.modules[module]
+
+
+# It asks for PyTorch to take tensors that nobody here gives it: seconds, and 180 MiB at least.
+with _as_if_missing('torch'):
+    from tensorboardX import SummaryWriter
 
 JSONL = 'metrics.jsonl'
 

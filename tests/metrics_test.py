@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import math
+import os
 import pathlib
+import subprocess
+import sys
 
 from nope import metrics
 from nope.metrics import MetricsWriter
@@ -59,3 +62,22 @@ def test_values_that_are_not_finite_are_kept(tmp_path: pathlib.Path) -> None:
 def test_an_event_file_is_written(tmp_path: pathlib.Path) -> None:
     write(tmp_path, range(1, 3))
     assert [p.stat().st_size > 0 for p in (tmp_path / 'tensorboard').iterdir()] == [True]
+
+
+def test_pytorch_is_not_imported_and_can_be_later(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'torch.py').write_text('print("torch was imported")')
+    script = (
+        'import sys, experiments.build, experiments.lab\n'
+        'print("built", "torch" in sys.modules)\n'
+        'import torch\n'
+        'from nope.metrics import MetricsWriter'
+    )
+    path = os.pathsep.join([str(tmp_path), str(pathlib.Path(__file__).parent.parent)])
+    result = subprocess.run(
+        [sys.executable, '-c', script],
+        env={**os.environ, 'PYTHONPATH': path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stdout.splitlines() == ['built False', 'torch was imported']
