@@ -18,6 +18,12 @@ take turns, and their results must be the same. Some fifteen minutes on two core
 
 from __future__ import annotations
 
+from nope import huge_pages, memory
+
+if __name__ == '__main__':  # before the imports below, whose threads allocate
+    huge_pages.restart_with_huge_pages()
+    memory.few_arenas()
+
 import argparse
 import contextlib
 import dataclasses
@@ -35,7 +41,7 @@ from _eval_cases import QUICK, Case, Sizes, Subject, cases
 from _peer import Peer
 from bench_train import MIDDLE, peer_python
 
-from nope import huge_pages, memory, sharding
+from nope import sharding
 from nope.positions import Rotary
 from nope.state import fresh_variables
 
@@ -172,6 +178,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == '__main__':
-    huge_pages.restart_with_huge_pages()
-    memory.few_arenas()
     main()

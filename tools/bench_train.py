@@ -14,6 +14,12 @@ all alike. About ten minutes on two cores; half of that without the peer.
 
 from __future__ import annotations
 
+from nope import huge_pages, memory
+
+if __name__ == '__main__':  # before the imports below, whose threads allocate
+    huge_pages.restart_with_huge_pages()
+    memory.few_arenas()
+
 import argparse
 import contextlib
 import dataclasses
@@ -30,7 +36,7 @@ import jax.numpy as jnp
 import numpy as np
 from _peer import Peer
 
-from nope import huge_pages, memory, optim, sharding
+from nope import optim, sharding
 from nope.evals import forward
 from nope.model import ModelConfig
 from nope.state import fresh_state, fresh_variables
@@ -284,6 +290,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-    huge_pages.restart_with_huge_pages()
-    memory.few_arenas()
     main()

@@ -2,15 +2,21 @@
 
     python tools/soak.py --minutes=60 --workdir=work/soak
 
-A round: so many training steps with checkpoints, restored from the one before; loss and entropy by
-position; perplexity; scores of prompts. The resident memory is noted every few seconds and, at
-rest, after every round, so that what a round is just doing makes no difference. Leaves memory.jsonl
-and memory.png in the work folder, prints one JSON line, and exits with 1 where the memory at rest
-in the last fifth lies more than 2 percent above that in the fifth after the warm-up (a quarter of
-the time).
+A round: training steps with checkpoints as often as a config's `quick` size asks for them, restored
+from the one before; loss and entropy by position; perplexity; scores of prompts. The resident
+memory is noted every few seconds and, at rest, after every round, so that what a round is just
+doing makes no difference. Leaves memory.jsonl and memory.png in the work folder, prints one JSON
+line, and exits with 1 where the memory at rest in the last fifth lies more than 2 percent above
+that in the fifth after the warm-up (a quarter of the time).
 """
 
 from __future__ import annotations
+
+from nope import huge_pages, memory
+
+if __name__ == '__main__':  # before the imports below, whose threads allocate
+    huge_pages.restart_with_huge_pages()
+    memory.few_arenas()
 
 import argparse
 import contextlib
@@ -27,7 +33,7 @@ import matplotlib
 import numpy as np
 from bench_train import MIDDLE, SMALL
 
-from nope import data, huge_pages, memory, sharding
+from nope import data, sharding
 from nope.checkpoint import Checkpoints
 from nope.data import DataConfig
 from nope.data.documents import open_documents
@@ -41,7 +47,7 @@ from nope.train_config import Compute, TrainConfig
 
 matplotlib.use('agg')
 MODELS = {'small': SMALL, 'middle': MIDDLE}
-LENGTH, BATCH, ROUND = 64, 32, 200  # tokens, sequences, steps
+LENGTH, BATCH, ROUND, SAVE_EVERY = 64, 32, 1000, 400  # tokens, sequences, steps, steps
 WARM_UP, PART = 0.25, 0.2  # shares of the time
 MOST_DRIFT = 0.02
 IDENTITY = {'tool': 'soak'}
@@ -122,7 +128,7 @@ def one_round(
         train(
             model,
             config,
-            Compute(checkpoint_every=50, log_every=50),
+            Compute(checkpoint_every=SAVE_EVERY, log_every=50),
             mesh=mesh,
             initial=lambda: fresh_variables(model, mesh, 0),
             batches=lambda start: data.training_batches(
@@ -209,6 +215,4 @@ def main() -> int:
 
 
 if __name__ == '__main__':
-    huge_pages.restart_with_huge_pages()
-    memory.few_arenas()
     sys.exit(main())
