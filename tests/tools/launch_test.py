@@ -6,7 +6,9 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
+import time
 
 import pytest
 import yaml
@@ -107,3 +109,84 @@ def test_the_scripts_run_the_command(tmp_path: pathlib.Path) -> None:
     )
     (line,) = called(calls)
     assert line == ['srun', '--kill-on-bad-exit=1', '/bin/true', '-m', 'experiments.run', *asked]
+
+
+def stand_in(path: pathlib.Path, calls: pathlib.Path, script: str) -> None:
+    """An executable that writes down how it was called, then does as `script` says."""
+    write = r"""printf '%s\x1f' "${0##*/}" "$@" >> CALLS; printf '\x1e' >> CALLS"""
+    path.write_text(f'#!/bin/bash\n{write.replace("CALLS", str(calls))}\n{script}\n')
+    path.chmod(0o755)
+
+
+def test_a_slice_that_was_taken_away_is_asked_for_anew(tmp_path: pathlib.Path) -> None:
+    """And a host installs the project once, whole, and runs the files as they are now."""
+    calls, state, host = tmp_path / 'calls', tmp_path / 'state', tmp_path / 'host'
+    host.mkdir()
+    stand_in(tmp_path / 'gcloud', calls, f"""
+case "$*" in
+    *describe*) cat {state} ;;
+    *delete*) rm {state} ;;
+    *create*) echo ACTIVE > {state} ;;
+    *scp*) for a; do case $a in /*.tar) cp "$a" {host}/nope.tar ;; esac; done ;;
+    *ssh*) for a; do case $a in --command=*)
+        cd {host}; HOME={host} exec bash -c "${{a#--command=}}" ;; esac; done ;;
+esac""")  # fmt: skip
+    stand_in(tmp_path / 'python', calls, f"""
+case "$*" in
+    '-m venv'*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; cp "$0" "$3/bin/pip" ;;
+    install*) [ ! -e {tmp_path}/no_network ] ;;
+esac""")  # fmt: skip
+    environment = {
+        **{'PATH': f'{tmp_path}:/usr/bin:/bin', 'HOME': str(tmp_path), 'PYTHON': 'python'},
+        **{'PROJECT': 'p', 'ZONE': 'z', 'NAME': 'n', 'TYPE': 't', 'VERSION': 'v'},
+        'WORKDIR': str(tmp_path / 'shared'),
+    }
+
+    def launch() -> tuple[int, list[str]]:
+        calls.write_text('')
+        command = ['bash', str(FOLDER / 'tpu_pod.sh'), '--config=configs/fig4.py:paper']
+        ended = subprocess.run(command, env=environment, capture_output=True, check=False)
+        return ended.returncode, [' '.join(call) for call in called(calls)]
+
+    def times(lines: list[str], begin: str) -> int:
+        return sum(line.startswith(begin) for line in lines)
+
+    resources = 'gcloud compute tpus queued-resources'
+
+    state.write_text('SUSPENDED\n')
+    (tmp_path / 'no_network').touch()
+    status, lines = launch()
+    assert status and times(lines, 'pip install') and not times(lines, 'python -m experiments.run')
+    assert times(lines, f'{resources} delete n') == times(lines, f'{resources} create n') == 1
+    (tmp_path / 'no_network').unlink()
+    status, lines = launch()  # the slice is there; what was half installed is made anew
+    assert status == 0
+    assert not times(lines, f'{resources} delete') and not times(lines, f'{resources} create')
+    assert times(lines, 'pip install') == times(lines, 'python -m experiments.run') == 1
+    assert (host / 'nope' / 'nope' / 'attention' / 'api.py').is_file()
+    assert not (host / 'nope' / '.git').exists()
+    status, lines = launch()
+    assert status == 0 and not times(lines, 'pip install')
+
+
+def test_before_its_limit_a_job_saves_and_is_put_back(tmp_path: pathlib.Path) -> None:
+    """`srun` kills its processes when it gets a SIGTERM itself, so they get it by `scancel`."""
+    calls, running, cancelled = (tmp_path / name for name in ('calls', 'running', 'cancelled'))
+    stand_in(tmp_path / 'srun', calls, f"""
+trap '[ -e {cancelled} ] && exit 143; exit 137' TERM
+echo $$ > {running}.new; mv {running}.new {running}
+for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
+    stand_in(tmp_path / 'scancel', calls, f'touch {cancelled}; kill -TERM "$(cat {running})"')
+    stand_in(tmp_path / 'scontrol', calls, '')
+    environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': '/bin/true', 'SLURM_JOB_ID': '7'}
+    script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/fig4.py:paper']
+    with subprocess.Popen(script, env=environment) as job:
+        while not running.exists():
+            assert job.poll() is None
+            time.sleep(0.02)
+        job.send_signal(signal.SIGTERM)
+        assert job.wait(timeout=60) == 143
+    assert called(calls)[1:] == [
+        ['scancel', '--signal=TERM', '7'],
+        ['scontrol', 'requeue', '7'],
+    ]

@@ -7,11 +7,17 @@
 #
 #     NODES=2         so many slices, which the data axis spans (compute.mesh.data a multiple of it)
 #     SPOT=1          cheaper machines that may be taken away
-#     SOURCE=.        the folder to copy to every host (default: this project)
+#     PYTHON=python3.11   on the hosts, 3.11 or newer (default: python3)
 #
+# Several slices: give the later mesh a data axis over them too, for example for two slices
+#     --config.compute.mesh.data=2 --config.compute.later_mesh.data=2 \
+#         --config.compute.later_mesh.fsdp=4
+#
+# Copies what git tracks here, as it is now, to every host, and installs it there the first time.
 # WORKDIR must be a folder on a file system that all hosts mount (Filestore, or a bucket by gcsfuse).
 # Set on every host: nothing; `--distributed=on` has JAX find the others by the TPU's metadata.
-# When a slice is taken away: ask again with the same NAME; the command goes on from its checkpoint.
+# When a slice is taken away: the same line again. It asks for the slice anew (a queued resource that
+# was taken away stays so), and the command goes on from its checkpoint.
 set -euo pipefail
 
 fail() {
@@ -39,7 +45,12 @@ state() {
         --format='value(state.state)' 2>/dev/null || echo MISSING
 }
 
-if [ "$(state)" = MISSING ]; then
+found=$(state)
+if [ "$found" = FAILED ] || [ "$found" = SUSPENDED ]; then
+    gcloud compute tpus queued-resources delete "$NAME" "${where[@]}" --force --quiet
+    found=MISSING
+fi
+if [ "$found" = MISSING ]; then
     gcloud compute tpus queued-resources create "$NAME" "${where[@]}" "${request[@]}"
 fi
 while found=$(state) && [ "$found" != ACTIVE ]; do
@@ -56,16 +67,30 @@ if [ "${NODES:-1}" -gt 1 ]; then
     for ((i = 0; i < NODES; i++)); do nodes+=("$NAME-$i"); done
 fi
 
+# What the hosts run: the files that git tracks, as they are here.
+archive=$(mktemp -t nope-XXXXXX.tar)
+trap 'rm -f "$archive"' EXIT
+git -C "$root" ls-files -z |
+    tar --create --file="$archive" --directory="$root" --null --files-from=-
+
 # Each argument once more in quotes, for the shell on the other side.
 arguments=$(printf ' %q' "$@")
 work=$(printf '%q' "$WORKDIR")
+remote_python=$(printf '%q' "${PYTHON:-python3}")
 pids=()
 for node in "${nodes[@]}"; do
-    gcloud compute tpus tpu-vm scp --recurse --worker=all "${where[@]}" \
-        "${SOURCE:-$root}" "$node:nope"
+    gcloud compute tpus tpu-vm scp --worker=all "${where[@]}" "$archive" "$node:nope.tar"
     gcloud compute tpus tpu-vm ssh "$node" --worker=all "${where[@]}" --command="
-        set -e; cd nope; mkdir -p $work
-        [ -d ~/env ] || { python3 -m venv ~/env && ~/env/bin/pip install --quiet -e '.[tpu]'; }
+        set -e
+        mkdir -p nope $work; tar --extract --file=nope.tar --directory=nope; cd nope
+        if ! cmp -s pyproject.toml ~/env/installed; then
+            $remote_python -c 'import sys; assert sys.version_info >= (3, 11), sys.version' || {
+                echo 'tpu_pod.sh: the hosts need Python 3.11 or newer; set PYTHON' >&2; exit 2
+            }
+            rm -rf ~/env; $remote_python -m venv ~/env
+            ~/env/bin/pip install --quiet -e '.[tpu]'
+            cp pyproject.toml ~/env/installed
+        fi
         exec ~/env/bin/python -m experiments.run --distributed=on --workdir=$work$arguments
     " &
     pids+=("$!")
