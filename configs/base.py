@@ -1,12 +1,12 @@
 """What every figure starts from: sections with defaults, at three sizes.
 
-quick: bytes of the Python standard library, L = 64, 222k parameters; two CPU cores, minutes.
+quick: bytes of the Python standard library, L = 64, 228k parameters; two CPU cores, minutes.
 small: the same text, L = 128, 0.9M parameters; two CPU cores, about an hour, or one GPU.
 paper: TinyLlama 1.1B on SlimPajama and Starcoder, L = 2048; a TPU pod or a GPU cluster. Put
     token shards (tools/prepare_data.py) and the Llama-2 tokenizer where `data` points.
 
 Fields are documented where they are used: `model` in nope/model/config.py, `train` and
-`search` in nope/optim.py and nope/train.py, `compute` in nope/train.py.
+`search` in nope/optim.py and nope/train_config.py, `compute` in nope/train_config.py.
 """
 
 from ml_collections import ConfigDict

@@ -15,6 +15,9 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
+# Options of mounts by which locks are the machine's own: Lustre's, then NFS's.
+LOCAL_LOCKS = frozenset({'localflock', 'nolock', 'local_lock=flock', 'local_lock=all'})
+
 
 @contextlib.contextmanager
 def exclusive(path: pathlib.Path) -> Iterator[bool]:
@@ -107,13 +110,13 @@ def _lock(descriptor: int, path: pathlib.Path) -> bool:
 
 def _lock_is_local(descriptor: int) -> bool:
     """Whether a lock on a shared file system may be this machine's alone: that of FUSE (buckets
-    that are mounted) is the kernel's own, as is that of Lustre with `localflock`."""
+    that are mounted) is the kernel's own, as are those of Lustre and NFS where told to be."""
     mounts = pathlib.Path('/proc/self/mountinfo')
     if not mounts.exists():
         return False
     device = os.fstat(descriptor).st_dev
     kind, options = _mount(mounts.read_text(), f'{os.major(device)}:{os.minor(device)}')
-    return kind.partition('.')[0] in ('fuse', 'fuseblk') or 'localflock' in options
+    return kind.partition('.')[0] in ('fuse', 'fuseblk') or not LOCAL_LOCKS.isdisjoint(options)
 
 
 def _mount(mounts: str, device: str) -> tuple[str, list[str]]:

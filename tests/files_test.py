@@ -62,6 +62,8 @@ MOUNTS = """\
 41 22 0:53 / /home rw - nfs4 server:/home rw,vers=4.2
 42 22 0:54 / /scratch rw - lustre mgs@tcp:/scratch rw,localflock
 44 22 0:56 / /tmp rw - tmpfs  rw
+45 22 0:57 / /old rw - nfs server:/old rw,vers=3,nolock,local_lock=all
+46 22 0:58 / /nfs3 rw - nfs server:/nfs3 rw,vers=3,local_lock=none
 43 22 0:55 / /work rw - lustre mgs@tcp:/work rw,flock
 """
 
@@ -70,13 +72,13 @@ MOUNTS = """\
     ('device', 'local'),
     [
         *(('254:0', False), ('0:52', True), ('0:53', False), ('0:54', True), ('0:55', False)),
-        *(('0:56', False), ('9:9', False)),
+        *(('0:56', False), ('0:57', True), ('0:58', False), ('9:9', False)),
     ],
 )
 def test_locks_that_another_machine_would_not_see(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, device: str, local: bool
 ) -> None:
-    """A bucket that is mounted, and Lustre where it was told to; not where it is not known."""
+    """A bucket that is mounted, Lustre and NFS where told to; not where it is not known."""
     mount = files._mount
     monkeypatch.setattr(files, '_mount', lambda *_: mount(MOUNTS, device))
     with files.exclusive(tmp_path / 'lock') as locked:

@@ -5,6 +5,10 @@
 
 : "${root:?must be set to the folder of pyproject.toml}"
 
+# In an environment of ours a file is compiled to bytecode when it is first imported: to compile all
+# takes as long as installing.
+no_compile=--no-compile
+
 say() { printf 'nope: %s\n' "$*" >&2; }
 
 fail() {
@@ -79,15 +83,14 @@ is_installed() {
         "$python" -P -c 'import nope' 2>/dev/null
 }
 
-# Installs the project (editable) with the extras $1 under the constraints $2. What is imported is
-# compiled to bytecode then; to do it for all that is installed takes as long as installing it. The
-# record of it is written last, so an interrupted installation is never taken for a finished one.
+# Installs the project (editable) with the extras $1 under the constraints $2. The record of it is
+# written last, so an interrupted installation is never taken for a finished one.
 install_project() {
     rm -f "$installed"
     say "installing with $python (about 1 GB, some minutes the first time)"
     (
         cd "$root"
-        "$python" -m pip install --disable-pip-version-check --no-compile \
+        "$python" -m pip install --disable-pip-version-check $no_compile \
             ${2:+--constraint "$2"} --editable ".${1:+[$1]}" >&2
     ) || fail 'pip could not install the project: its own message is above'
     wanted_installation "$@" >"$installed.partial"
@@ -146,7 +149,9 @@ create_environment() {
 }
 
 # Takes the environment that is active now, whatever made it; arguments as for install_project.
+# All of it is compiled to bytecode, since who imports it may not be allowed to write there.
 use_active_environment() {
+    no_compile=
     python=${PYTHON:-python3}
     if [ -n "${VIRTUAL_ENV:-${CONDA_PREFIX:-}}" ] && [ -z "${PYTHON:-}" ]; then
         python=${VIRTUAL_ENV:-$CONDA_PREFIX}/bin/python

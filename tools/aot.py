@@ -4,7 +4,8 @@
     python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:16x16 [--kind=train]
     pip install --no-deps jax-cuda13-plugin jax-cuda13-pjrt  # of JAX's version; Python 3.12
     python tools/aot.py --config=configs/fig4.py:paper --topology=h200:16  # h200:2x8: two machines
-    python tools/aot.py --config=all --longest  # each config that has a size `paper`
+    python tools/aot.py --config=all --longest --set=harness.files=hub \\
+        --set=longbench.folder=FOLDER  # each config that has a size `paper`; with its data sets
     python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:4x4 --kind=search \\
         --length=131072 --mesh=fsdp=1,context=16 --batch=1    # another shape
 
@@ -24,7 +25,7 @@ a real mesh. One JSON line a program:
                                     and GPUs were those of one machine
     mfu_bound                       the MFU of a step that takes the longest of these
 
-Exits with 1 where one does not compile or fit.
+Exits with 1 where one does not compile or fit, with 2 for a config that cannot be built.
 """
 
 from __future__ import annotations
@@ -184,12 +185,18 @@ def chosen(
 
 def main() -> int:
     options = _parser().parse_args()
-    devices = targets.devices(options.topology)
     every = options.config == ['all']
-    asked = with_paper() if every else options.config
+    experiments: dict[str, Experiment] = {}
+    for config in with_paper() if every else options.config:
+        try:
+            experiments[config] = load(config, options.set, every)
+        except (KeyError, OSError, ValueError) as error:
+            print(f'error: {config}: {error} (here by --set=SECTION.FIELD=TEXT)', file=sys.stderr)
+            return 2
+    devices = targets.devices(options.topology)
     chosen_from: dict[tuple[Program, Mesh], str] = {}  # the first config that has the program
-    for config in asked:
-        for program, mesh in chosen(load(config, options.set, every), devices, options):
+    for config, experiment in experiments.items():
+        for program, mesh in chosen(experiment, devices, options):
             chosen_from.setdefault((program, mesh), config)
     if not chosen_from:
         raise SystemExit(f'--kind={options.kind} --only={options.only}: there is no such program')

@@ -126,6 +126,16 @@ def test_a_change_of_a_section_that_is_not_there_is_refused() -> None:
         aot.load('fig4:paper', changes)
 
 
+def test_a_config_that_cannot_be_built_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr('sys.argv', ['aot.py', '--config=configs/table3.py:paper'])
+    assert aot.main() == 2
+    message = capsys.readouterr().err
+    assert message.startswith('error: configs/table3.py:paper: longbench.folder is empty')
+    assert '--set=' in message
+
+
 def test_a_line_says_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     program = _programs.Step(tiny.model(), optim.OptimizerConfig(1e-3), 16, 8, 1)
     mesh = make_mesh(MeshConfig(fsdp=8))
