@@ -1,7 +1,8 @@
-"""How a command of several processes ends: where one fails all do, within seconds, saying why.
+"""How a command ends that fails: within seconds, and of several processes all, saying why.
 
 Left alone the others would wait in a computation that the failed one never joins, until JAX misses
-it: minutes later, and by aborting.
+it: minutes later, and by aborting. One process alone would wait for the threads of a save that
+cannot be written: ten minutes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from nope import processes
 KEY = 'nope/failed'
 LOOK_SECONDS = 0.5  # between two looks
 GRACE_SECONDS = 2.0  # for a process that fails at the same thing and says so itself
+LEAVE_SECONDS = 5.0  # for threads to come to their end
 LAST_SECONDS = 4.0  # that the first process, which holds the channel, stays longer than the others
 
 _over = threading.Event()
@@ -35,7 +37,8 @@ class Failure(Exception):
 
 
 def run(command: Callable[[], int], fine: Collection[int] = (0,)) -> int:
-    """The exit status of `command`; a Failure is printed and has its own.
+    """The exit status of `command`; a Failure is printed and has its own. For the end of a program:
+    after a failure what the process's threads wait for is not waited for long.
 
     Of several processes one that fails, be it by an exception or with a status that is not `fine`,
     ends all with its status; those that `watch` say which and why.
@@ -49,6 +52,7 @@ def run(command: Callable[[], int], fine: Collection[int] = (0,)) -> int:
         print(f'error: {failure}', file=sys.stderr)
     except Exception as error:
         if not processes.joined():
+            _leave_soon(1)
             raise
         traceback.print_exc()
         expected = False  # it may be that of a computation in which another process is missing
@@ -58,6 +62,7 @@ def run(command: Callable[[], int], fine: Collection[int] = (0,)) -> int:
     _over.set()
     if processes.joined():
         _end(_tell(failed), say=not expected)
+    _leave_soon(failed.status)
     return failed.status
 
 
@@ -81,6 +86,18 @@ def _tell(failed: Failure) -> dict[str, Any]:
     """The failure that was first: this one, or the one that led to it."""
     mine = {'process': processes.index(), 'status': failed.status, 'why': str(failed)}
     return json.loads(processes.note(KEY, json.dumps(mine)))
+
+
+def _leave_soon(status: int) -> None:
+    """Ends this process if it has not ended by itself."""
+
+    def leave() -> None:
+        sys.stdout.flush()
+        os._exit(status)
+
+    timer = threading.Timer(LEAVE_SECONDS, leave)
+    timer.daemon = True
+    timer.start()
 
 
 def _end(cause: dict[str, Any], say: bool) -> None:
