@@ -246,8 +246,17 @@ class Checkpoints:
         return {name: found[name] for name in JSON_ITEMS}
 
     def _load(self, step: int, asked: Mapping[str, Any]) -> Any:
-        """Items of a checkpoint. Each process reads what its devices need and waits for no other,
-        so that what one of them cannot read does not leave the rest waiting."""
+        """Items of a checkpoint. What cannot be read is tried a second time: storage may fail for a
+        moment, and what is damaged stays so."""
+        try:
+            return self._load_once(step, asked)
+        except Exception as error:  # Orbax's, TensorStore's or the system's
+            log.warning('reading step %d of %s once more: %s', step, self.folder, error)
+            return self._load_once(step, asked)
+
+    def _load_once(self, step: int, asked: Mapping[str, Any]) -> Any:
+        """Each process reads what its devices need and waits for no other, so that what one of them
+        cannot read does not leave the rest waiting."""
         alone = ocp.options.MultiprocessingOptions(
             primary_host=None,
             active_processes={processes.index()},

@@ -227,6 +227,25 @@ def test_storage_that_fails_for_a_while_costs_nothing(
     tiny.assert_same(found[0], state_at(2))
 
 
+def test_storage_that_fails_once_is_asked_again(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, 1, 2)
+    with monkeypatch.context() as patched, open_in(tmp_path) as checkpoints:
+        load, failures = checkpoints._load_once, [OSError('stale file handle')]
+
+        def load_once(*asked: Any) -> Any:
+            if failures:
+                raise failures.pop()
+            return load(*asked)
+
+        patched.setattr(checkpoints, '_load_once', load_once)
+        found = checkpoints.restore(state_at(0))
+    assert found is not None
+    tiny.assert_same(found[0], state_at(2))
+    assert not (tmp_path / 'damaged').exists()
+
+
 def test_a_renamed_checkpoint_is_damage(tmp_path: pathlib.Path) -> None:
     write(tmp_path, 1, 2)
     folder = tmp_path / 'checkpoints'
