@@ -2,7 +2,7 @@
 
 Left alone the others would wait in a computation that the failed one never joins, until JAX misses
 it: minutes later, and by aborting. One process alone would wait for the threads of a save that
-cannot be written: ten minutes.
+cannot be written: five minutes or more.
 """
 
 from __future__ import annotations
