@@ -1,11 +1,11 @@
 """Trains, saves, measures and goes on, over and over in one process, and watches its memory.
 
-    python tools/soak.py --minutes=60 --workdir=work/soak
+    python tools/soak.py --minutes=60 --workdir=work/soak [--steps=1000 --save-every=400]
 
-A round: training steps with checkpoints as often as a config's `quick` size asks for them, restored
-from the one before; loss and entropy by position; perplexity; scores of prompts. The resident
-memory is noted every few seconds and, at rest, after every round, so that what a round is just
-doing makes no difference. Leaves memory.jsonl and memory.png in the work folder, prints one JSON
+A round: training steps with checkpoints, by default many times as often as a config asks for them,
+restored from the one before; loss and entropy by position; perplexity; scores of prompts. The
+resident memory is noted every few seconds and, at rest, after every round, so that what it is
+just doing makes no difference. Leaves memory.jsonl and memory.png there, prints one JSON
 line, and exits with 1 where the memory at rest in the last fifth lies more than 2 percent above
 that in the fifth after the warm-up (a quarter of the time).
 """
@@ -26,7 +26,6 @@ import pathlib
 import sys
 import threading
 import time
-from typing import Any
 
 import jax
 import matplotlib
@@ -47,7 +46,7 @@ from nope.train_config import Compute, TrainConfig
 
 matplotlib.use('agg')
 MODELS = {'small': SMALL, 'middle': MIDDLE}
-LENGTH, BATCH, ROUND, SAVE_EVERY = 64, 32, 1000, 400  # tokens, sequences, steps, steps
+LENGTH, BATCH = 64, 32  # tokens, sequences
 WARM_UP, PART = 0.25, 0.2  # shares of the time
 MOST_DRIFT = 0.02
 IDENTITY = {'tool': 'soak'}
@@ -112,12 +111,12 @@ def drift(rows: list[dict[str, float]]) -> dict[str, float]:
     }
 
 
-def one_round(
-    number: int, model: Any, mesh: jax.sharding.Mesh, folder: pathlib.Path, cache: pathlib.Path
-) -> None:
-    """Trains ROUND steps on, then measures what came out."""
+def one_round(number: int, options: argparse.Namespace, mesh: jax.sharding.Mesh) -> None:
+    """Trains `options.steps` on, then measures what came out."""
+    model, folder = MODELS[options.model], options.workdir
+    cache = folder / 'data'
     corpus = DataConfig()
-    asked = iter(range(1, ROUND + 1))
+    asked = iter(range(1, options.steps + 1))
     config = TrainConfig(
         lengths=(LENGTH,),
         batch_size=BATCH,
@@ -128,7 +127,7 @@ def one_round(
         train(
             model,
             config,
-            Compute(checkpoint_every=SAVE_EVERY, log_every=50),
+            Compute(checkpoint_every=options.save_every, log_every=50),
             mesh=mesh,
             initial=lambda: fresh_variables(model, mesh, 0),
             batches=lambda start: data.training_batches(
@@ -137,7 +136,7 @@ def one_round(
             folder=folder / 'run',
             identity=IDENTITY,
             title=f'round {number}',
-            should_stop=lambda: next(asked) == ROUND,
+            should_stop=lambda: next(asked) == options.steps,
         )
     with Checkpoints(folder / 'run' / 'checkpoints', IDENTITY) as checkpoints:
         variables = checkpoints.restore_variables(abstract_variables(model, mesh))
@@ -193,6 +192,8 @@ def main() -> int:
     parser.add_argument('--minutes', type=float, default=60)
     parser.add_argument('--workdir', type=pathlib.Path, required=True)
     parser.add_argument('--model', choices=sorted(MODELS), default='small')
+    parser.add_argument('--steps', type=int, default=200, help='of training in a round')
+    parser.add_argument('--save-every', type=int, default=50, help='steps')
     options = parser.parse_args()
     options.workdir.mkdir(parents=True, exist_ok=True)
     logging.basicConfig(level=logging.WARNING)
@@ -201,15 +202,21 @@ def main() -> int:
     rounds = 0
     with Memory(options.workdir / 'memory.jsonl', every=min(5.0, options.minutes)) as watched:
         while time.monotonic() < end:
-            one_round(
-                rounds, MODELS[options.model], mesh, options.workdir, options.workdir / 'data'
-            )
+            one_round(rounds, options, mesh)
             rounds += 1
             watched.note(at_rest=True)
     found = drift(watched.rows)
     draw(watched.rows, found, options.workdir / 'memory.png')
     print(
-        json.dumps({'minutes': options.minutes, 'rounds': rounds, 'steps': rounds * ROUND, **found})
+        json.dumps(
+            {
+                'minutes': options.minutes,
+                'rounds': rounds,
+                'steps': rounds * options.steps,
+                'save_every': options.save_every,
+                **found,
+            }
+        )
     )
     return int(found['drift'] > MOST_DRIFT)
 
