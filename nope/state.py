@@ -30,12 +30,22 @@ class TrainState(flax.struct.PyTreeNode):
 
 def abstract_variables(config: ModelConfig, mesh: Mesh) -> Variables:
     """Shapes, dtypes and shardings of a model's variables; nothing is computed."""
+    leaves, tree = _abstract_leaves(config, mesh)
+    return jax.tree.unflatten(tree, leaves)
+
+
+@functools.lru_cache(maxsize=8)
+def _abstract_leaves(
+    config: ModelConfig, mesh: Mesh
+) -> tuple[list[jax.ShapeDtypeStruct], jax.tree_util.PyTreeDef]:
+    """Traced once for each model: JAX keeps some of every trace."""
     boxed = jax.eval_shape(lambda: _boxed_variables(config, jax.random.key(0)))
-    return jax.tree.map(
+    variables = jax.tree.map(
         lambda leaf, place: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place),
         sharding.unbox(boxed),
         sharding.of_boxed(mesh, boxed),
     )
+    return jax.tree.flatten(variables)
 
 
 def fresh_variables(config: ModelConfig, mesh: Mesh, seed: int) -> Variables:
