@@ -38,7 +38,8 @@ def abstract_variables(config: ModelConfig, mesh: Mesh) -> Variables:
 def _abstract_leaves(
     config: ModelConfig, mesh: Mesh
 ) -> tuple[list[jax.ShapeDtypeStruct], jax.tree_util.PyTreeDef]:
-    """Traced once for each model: JAX keeps some of every trace."""
+    """Traced once for each model: JAX keeps some of every trace. As leaves, so that no two callers
+    share a dict."""
     boxed = jax.eval_shape(lambda: _boxed_variables(config, jax.random.key(0)))
     variables = jax.tree.map(
         lambda leaf, place: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=place),
