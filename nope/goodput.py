@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import jax
+
 from nope import processes
 from nope.files import read_json, write_json
 
@@ -37,10 +39,14 @@ class Goodput:
 
     @contextlib.contextmanager
     def time(self, what: str) -> Iterator[Callable[[], float]]:
-        """Counts the time of a `with` block. As its value a function: seconds, once it is over."""
+        """Counts the time of a `with` block. As its value a function: seconds, once it is over.
+
+        A trace shows the block by the same name.
+        """
         began, taken = time.monotonic(), 0.0
         try:
-            yield lambda: taken
+            with jax.profiler.TraceAnnotation(what):
+                yield lambda: taken
         finally:
             taken = time.monotonic() - began
             self._seconds[what] = self._seconds.get(what, 0.0) + taken

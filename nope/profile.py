@@ -29,11 +29,17 @@ class Profile:
     def __exit__(self, *_: object) -> None:
         self._stop()
 
+    def marked(self, step: int) -> jax.profiler.StepTraceAnnotation:
+        """A `with` block around a step, by whose number a trace shows it."""
+        return jax.profiler.StepTraceAnnotation('train', step_num=step)
+
     def step(self, done: int) -> None:
         """After every step."""
         if self._first <= done < self._last and not self._running:
             self._running = True
-            jax.profiler.start_trace(self._folder, create_perfetto_trace=True)
+            jax.profiler.start_trace(
+                self._folder, create_perfetto_trace=True, profiler_options=_options()
+            )
         elif done >= self._last:
             self._stop()
 
@@ -42,3 +48,14 @@ class Profile:
             self._running = False
             jax.profiler.stop_trace()
             log.info('trace of steps %d to %d: %s', self._first + 1, self._last, self._folder)
+
+
+def _options() -> jax.profiler.ProfileOptions:
+    """What the device and XLA do, and no calls of Python functions.
+
+    To follow those the profiler reaches into every thread's state, also into one that a thread of
+    Orbax or TensorStore is just making: now and then the process dies of it.
+    """
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0
+    return options

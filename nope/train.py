@@ -90,7 +90,8 @@ def train(
                 length = config.lengths[step % len(config.lengths)]
                 with goodput.time('data') as waited:
                     blocks = next(stream)[:, : length + 1]
-                with goodput.time('step' if length in compiled else 'compile'):
+                kind = 'step' if length in compiled else 'compile'
+                with goodput.time(kind), profile.marked(step + 1):
                     state, metrics = take_step(state, blocks)
                     reporter.add(step + 1, metrics)
 

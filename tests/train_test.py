@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import pathlib
 import signal
@@ -221,7 +222,12 @@ def test_the_run_says_where_its_time_went(whole: dict[str, pathlib.Path]) -> Non
 def test_a_trace_of_some_steps_is_left(tmp_path: pathlib.Path) -> None:
     run(tmp_path, PRETRAIN, compute=dataclasses.replace(COMPUTE, profile=2))
     assert list((tmp_path / 'profile').rglob('*.xplane.pb'))
-    assert list((tmp_path / 'profile').rglob('perfetto_trace.json.gz'))
+    (path,) = (tmp_path / 'profile').rglob('perfetto_trace.json.gz')
+    events = json.loads(gzip.decompress(path.read_bytes()))['traceEvents']
+    names = [event.get('name', '') for event in events]
+    assert {'data', 'step', 'train'} < set(names)
+    # To follow Python's functions the profiler reaches into other threads, which may kill.
+    assert not any(name.startswith('$') for name in names)
 
 
 def test_another_runs_folder_is_refused(whole: dict[str, pathlib.Path]) -> None:
