@@ -44,15 +44,18 @@ def in_parts(cuts: tuple[int, ...], q, k, v, *, mask: Mask, bias, entropy) -> At
     return functools.reduce(combine, parts)
 
 
+@functools.cache
+def whole(case: Case):
+    function = functools.partial(attention, implementation='reference')
+    return value_and_gradients(function, make_inputs(case), OUTPUTS)
+
+
 @pytest.mark.parametrize('cuts', [(1,), (20,), (20, 21, 45)])
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
 def test_parts_make_the_whole(case: Case, cuts: tuple[int, ...]) -> None:
     """Values and gradients. Early queries see nothing of the late parts."""
-    inputs = make_inputs(case)
-    whole = functools.partial(attention, implementation='reference')
-    wanted = value_and_gradients(whole, inputs, OUTPUTS)
-    found = value_and_gradients(functools.partial(in_parts, cuts), inputs, OUTPUTS)
-    for array, right in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+    found = value_and_gradients(functools.partial(in_parts, cuts), make_inputs(case), OUTPUTS)
+    for array, right in zip(jax.tree.leaves(found), jax.tree.leaves(whole(case)), strict=True):
         assert_close(array, right, 2 * TOLERANCE['float32'])
 
 

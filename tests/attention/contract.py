@@ -24,6 +24,13 @@ from nope.attention.reference import reference_attention
 # the half precisions round the weights and the outputs to their 8 and 11 bits.
 TOLERANCE = {'float32': 2e-6, 'bfloat16': 1.6e-2, 'float16': 2e-3}
 
+# Those of TEST_CASES that between them meet every rule, every dtype, one block and several.
+COVERING = (
+    'one_token', 'one_block', 'ragged', 'one_kv_head', 'packed', 'empty_rows_one_block',
+    'full_ragged', 'full_empty_rows', 'cached_one_query', 'cached_early', 'window_of_one',
+    'window_packed', 'window_full', 'alibi_full', 'buckets', 'every_rule', 'buckets_bfloat16',
+    'float16',
+)  # fmt: skip
 # Programs that run once: half the time to compile, the same operations.
 QUICK = {'xla_backend_optimization_level': 0}
 CAUSAL = Mask()
@@ -110,6 +117,15 @@ def assert_close(actual: Any, expected: Any, tolerance: float) -> None:
     np.testing.assert_array_equal(actual[~finite], expected[~finite])
     size = max(np.max(np.abs(expected), where=finite, initial=0.0), 1.0)
     np.testing.assert_allclose(actual[finite], expected[finite], rtol=0, atol=tolerance * size)
+
+
+def covering(others: pytest.MarkDecorator) -> list[Any]:
+    """TEST_CASES as parameters; those that COVERING leaves out are marked, their names as ids."""
+    assert set(COVERING) < {case.name for case in TEST_CASES}
+    return [
+        pytest.param(case, marks=[] if case.name in COVERING else others, id=case.name)
+        for case in TEST_CASES
+    ]
 
 
 class AttentionContract:

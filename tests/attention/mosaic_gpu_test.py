@@ -83,11 +83,11 @@ def assert_agrees(case: Case, outputs: tuple[str, ...] = OUTPUTS) -> None:
 @pytest.mark.parametrize(
     'case',
     [
-        named('tiny', head_dim=8),
+        pytest.param(named('tiny', head_dim=8), marks=pytest.mark.slow),
         named('grouped', head_dim=128, batch=1),
         named('full_empty_rows'),
-        named('cached', batch=1),
-        named('window', batch=1),
+        pytest.param(named('cached', batch=1), marks=pytest.mark.slow),
+        pytest.param(named('window', batch=1), marks=pytest.mark.slow),
         named('window_full', batch=1, dtype='float16'),
         Case('every_rule', 1, 90, 260, 2, 1, 64, True, 'packed', 'bfloat16', 100, 150),
     ],

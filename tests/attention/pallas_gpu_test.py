@@ -12,7 +12,7 @@ from nope.attention.backend import Call
 from nope.attention.cases import Case, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.pallas_gpu import BACKENDS, PallasGpu, programs
-from tests.attention.contract import QUICK, AttentionContract, assert_agrees
+from tests.attention.contract import QUICK, AttentionContract, assert_agrees, covering
 from tests.attention.devices import on_device
 
 INTERPRET = 'pallas_gpu_interpret'
@@ -21,9 +21,14 @@ INTERPRET = 'pallas_gpu_interpret'
 class TestPallasGpu(AttentionContract):
     implementation = INTERPRET
 
+    @pytest.mark.parametrize('case', covering(others=pytest.mark.slow))
+    def test_agrees_with_the_definition(self, case: Case) -> None:
+        super().test_agrees_with_the_definition(case)
 
-@pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])
-@pytest.mark.parametrize('head_dim', [24, 100, 256])
+
+@pytest.mark.parametrize(
+    ('head_dim', 'dtype'), [(24, 'float32'), (100, 'bfloat16'), (256, 'float32')]
+)
 def test_head_dims(head_dim: int, dtype: str) -> None:
     """Blocks are chosen by the head dim, and are powers of two, which it need not be."""
     assert_agrees(INTERPRET, Case('', 1, 70, 70, 4, 2, head_dim, dtype=dtype, bias='buckets'))

@@ -18,12 +18,17 @@ from tests.attention.contract import (
     TOLERANCE,
     AttentionContract,
     assert_close,
+    covering,
     value_and_gradients,
 )
 
 
 class TestPallasTpu(AttentionContract):
     implementation = 'pallas_tpu_interpret'
+
+    @pytest.mark.parametrize('case', covering(others=pytest.mark.slow))
+    def test_agrees_with_the_definition(self, case: Case) -> None:
+        super().test_agrees_with_the_definition(case)
 
 
 def test_on_a_simulated_tpu() -> None:

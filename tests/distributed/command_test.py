@@ -63,7 +63,9 @@ def test_two_processes_draw_the_figure_of_one(alone, text, tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_a_stop_of_one_process_stops_all_and_loses_nothing(alone, text, tmp_path) -> None:
+@pytest.mark.parametrize('then', [2, 1, 4])
+def test_a_stop_of_one_process_stops_all_and_loses_nothing(alone, text, tmp_path, then) -> None:
+    """Also where another number of processes goes on."""
     asked = arguments(tmp_path, text)
     started = launching.start(asked, 2, 1)
     while not any(tmp_path.glob('runs/*/checkpoints/10')):
@@ -74,8 +76,9 @@ def test_a_stop_of_one_process_stops_all_and_loses_nothing(alone, text, tmp_path
     ended = launching.finish(started)
     assert [status for status, _, _ in ended] == [143, 143], [e[2][-1000:] for e in ended]
     assert time.monotonic() - began < 30
-    ended = launching.finish(launching.start(asked, 2, 1))
-    assert [status for status, _, _ in ended] == [0, 0], [e[2][-1000:] for e in ended]
+    ended = launching.finish(launching.start(asked, then, 1))
+    assert [status for status, _, _ in ended] == [0] * then, [e[2][-1000:] for e in ended]
+    assert 'going on from step 10' in ended[0][2]
     assert_same_results(tmp_path, alone)
 
 
@@ -101,6 +104,7 @@ def test_bad_input_ends_all_processes_with_the_same_message(text, tmp_path) -> N
     assert not list(tmp_path.glob('runs'))
 
 
+@pytest.mark.slow
 def test_a_process_that_fails_in_training_ends_the_other_and_is_named(text, tmp_path) -> None:
     """Its part of the batches cannot be read, while the other is in the step that needs it."""
     script = (

@@ -147,28 +147,65 @@ def test_a_figure_of_another_config_is_not_overwritten(finished, text):
     assert 'train.steps is 41 here and 40 there' in result.stderr
 
 
-@pytest.mark.parametrize(
-    ('option', 'message'),
-    [
-        ('--config=configs/fig99.py', 'configs/fig99.py'),
-        ('--config.train.lenght=8', 'lenght'),
-        ('--config.model.kv_heads=3', 'model.kv_heads'),
-        ('--config.train.length=5000', 'train.length'),
-        ('--profile=-1', 'profile -1'),
-        ('stray', 'stray'),
-        ('--config=configs/fig1.py:huge', 'configs/fig1.py:quick'),
-        ('--config.model.heads=3', 'model.width'),
-        ('--config.data.source=text:nowhere', 'nowhere'),
-        ('--config.train.batch_size=7', 'train.batch_size'),
-    ],
-)
-def test_bad_input_ends_before_compilation(tmp_path, text, option, message):
-    more = ('--config.compute.accumulate=2', option)
-    result = run('fig1.py:quick', tmp_path, text, *more)
-    assert result.returncode == 2
-    assert message in result.stderr
-    assert not list(tmp_path.glob('runs/*/checkpoints'))
-    assert not (tmp_path / 'figures').exists(), 'a figure that was never begun takes no name'
+BAD_INPUT = {
+    '--config=configs/fig99.py': 'configs/fig99.py',
+    '--config.train.lenght=8': 'lenght',
+    '--config.model.kv_heads=3': 'model.kv_heads',
+    '--config.train.length=5000': 'train.length',
+    '--profile=-1': 'profile -1',
+    'stray': 'stray',
+    '--config=configs/fig1.py:huge': 'configs/fig1.py:quick',
+    '--config.model.heads=3': 'model.width',
+    '--config.data.source=text:nowhere': 'nowhere',
+    '--config.train.batch_size=7': 'train.batch_size',
+}
+# The command for each line of arguments, in a child of a process that has imported it once.
+MANY_COMMANDS = """
+import os, sys
+from absl import app
+from experiments import run
+for line in sys.stdin.read().splitlines():
+    errors, *arguments = line.split('\t')
+    child = os.fork()
+    if not child:
+        os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
+        sys.argv = ['run', *arguments]
+        app.run(run.main, flags_parser=run.parse_flags)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@pytest.fixture(scope='module')
+def refused(tmp_path_factory, text) -> dict[str, tuple[int, str, pathlib.Path]]:
+    """By option: exit status, stderr and work folder."""
+    folders = {option: tmp_path_factory.mktemp('refused') for option in BAD_INPUT}
+    lines = []
+    for option, folder in folders.items():
+        more = ('--config.compute.accumulate=2', option)
+        arguments = command('fig1.py:quick', folder / 'work', text, *more)[3:]
+        lines.append('\t'.join([str(folder / 'errors'), *arguments]))
+    done = subprocess.run(
+        [sys.executable, '-c', MANY_COMMANDS],
+        cwd=ROOT,
+        input='\n'.join(lines),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    statuses = [int(line) for line in done.stdout.split()]
+    return {
+        option: (status, (folder / 'errors').read_text(), folder / 'work')
+        for (option, folder), status in zip(folders.items(), statuses, strict=True)
+    }
+
+
+@pytest.mark.parametrize('option', BAD_INPUT)
+def test_bad_input_ends_before_compilation(refused, option):
+    status, errors, workdir = refused[option]
+    assert status == 2
+    assert BAD_INPUT[option] in errors
+    assert not list(workdir.glob('runs/*/checkpoints'))
+    assert not (workdir / 'figures').exists(), 'a figure that was never begun takes no name'
 
 
 @pytest.mark.slow

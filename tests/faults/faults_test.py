@@ -211,6 +211,51 @@ def test_two_processes_killed_and_their_checkpoint_damaged(
     assert_same_to_rounding(tmp_path, whole)
 
 
+def test_another_number_of_processes_after_each_kill(
+    whole: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """Two, one, four: each number goes on from what another wrote, with the same examples."""
+    asked = ['-m', 'tests.faults.worker', str(tmp_path), 'data=1,fsdp=0']
+    for number in (2, 1):
+        known = harness.committed(tmp_path)
+        started = launching.start(asked, number, 1)
+        while len(set(harness.committed(tmp_path)) - set(known)) < 3:
+            assert all(process.poll() is None for process in started)
+            time.sleep(0.001)
+        for process in started:
+            process.send_signal(signal.SIGKILL)
+        for _, out, errors in launching.finish(started):
+            assert f'{{"start": {known[-1] if known else 0}}}' in out, errors[-3000:]
+    steps = harness.committed(tmp_path)
+    assert 0 < steps[-1] < harness.committed(whole)[-1]
+    for status, out, errors in launching.finish(launching.start(asked, 4, 1), 300):
+        assert status == 0, errors[-3000:]
+        assert f'{{"start": {steps[-1]}}}' in out
+    assert_same_to_rounding(tmp_path, whole)
+
+
+@pytest.mark.parametrize('killed', [0, 1])
+def test_the_death_of_one_process_ends_the_other(
+    killed: int, whole: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """The first one's at once, another's once JAX has missed it; and nothing is lost."""
+    asked = ['-m', 'tests.faults.worker', str(tmp_path), 'fsdp=2']
+    started = launching.start(asked, 2, 1)
+    while len(harness.committed(tmp_path)) < 3:
+        assert all(process.poll() is None for process in started)
+        time.sleep(0.001)
+    started[killed].send_signal(signal.SIGKILL)
+    began = time.monotonic()
+    assert started[1 - killed].wait(timeout=200) != 0
+    print(f'process {killed} killed; the other ended after {time.monotonic() - began:.1f} s')
+    launching.finish(started)
+    steps = harness.committed(tmp_path)
+    for status, out, errors in launching.finish(launching.start(asked, 2, 1), 300):
+        assert status == 0, errors[-3000:]
+        assert f'{{"start": {steps[-1]}}}' in out
+    assert_same_to_rounding(tmp_path, whole)
+
+
 @contextlib.contextmanager
 def small_disk(folder: pathlib.Path, mebibytes: int) -> Iterator[None]:
     """A file system of its own, in memory. Skips where it cannot be made."""
