@@ -6,7 +6,9 @@ TPUs need `libtpu` to be installed, GPUs the packages `jax-cuda13-plugin` and `j
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import importlib.metadata
 import math
 import os
 import re
@@ -68,6 +70,16 @@ _GPUS = {
     'h100': _Gpu('NVIDIA H100', *_HOPPER, 3352 * 10**9, 50 * 2**20, 1.98, 80 * 10**9),
     'h200': _Gpu('NVIDIA H200', *_HOPPER, 4800 * 10**9, 60 * 2**20, 1.98, 141 * 10**9),
 }
+
+
+def compiler(topology: str) -> str:
+    """Package and version of what compiles for a topology that `devices` takes: what a program
+    needs differs between versions. 'unknown' where it was not installed as a package."""
+    gpu = topology.partition(':')[0] in _GPUS
+    for package in ('jax-cuda13-plugin', 'jax-cuda12-plugin') if gpu else ('libtpu',):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return f'{package} {importlib.metadata.version(package)}'
+    return 'unknown'
 
 
 def devices(topology: str) -> list[jax.Device]:

@@ -12,6 +12,7 @@
 A real compilation of every training step, search step and evaluation pass, with the shardings of
 a real mesh. One JSON line a program:
 
+    topology, compiler              what for, and by which version of what
     parameters_gib, optimizer_gib   per device, as are all sizes
     temporary_gib, total_gib        what the program needs besides its arguments, and in all
     fits                            whether `total_gib` is below nine tenths of what the device has
@@ -203,10 +204,11 @@ def main() -> int:
     if options.longest:
         chosen_from = longest(chosen_from)
     failed = False
+    place = {'topology': options.topology, 'compiler': targets.compiler(options.topology)}
     for (program, mesh), config in progress.bar(chosen_from.items(), desc='programs', leave=False):
         found = line(program, mesh)
         failed |= not found.get('fits', True)
-        print(json.dumps({'config': config, 'topology': options.topology, **found}), flush=True)
+        print(json.dumps({'config': config, **place, **found}), flush=True)
     return int(failed)
 
 

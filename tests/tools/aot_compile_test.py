@@ -3,6 +3,7 @@ so."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -32,6 +33,7 @@ def test_pretraining_fits_a_pod_slice(monkeypatch, capsys) -> None:
     status, (line,) = run(monkeypatch, capsys, *asked, '--only=none')
     assert status == 0 and line['fits']
     assert line['mesh'] == {'fsdp': 16}
+    assert line['compiler'] == f'libtpu {importlib.metadata.version("libtpu")}'
     # Float32 parameters and moments of 1.034 billion parameters over sixteen chips.
     assert 0.23 < line['parameters_gib'] < 0.26
     assert 1.9 < line['optimizer_gib'] / line['parameters_gib'] < 2.1
