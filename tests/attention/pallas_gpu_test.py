@@ -35,7 +35,7 @@ def test_head_dims(head_dim: int, dtype: str) -> None:
 
 
 @pytest.mark.parametrize('case', [
-    Case('one_query', 1, 1, 700, 8, 2, 16, offset=600),
+    pytest.param(Case('one_query', 1, 1, 700, 8, 2, 16, offset=600), marks=pytest.mark.slow),
     Case('groups_of_three', 1, 3, 500, 6, 2, 8, offset=490, window=300, bias='alibi'),
     Case('seven_queries', 2, 7, 300, 4, 1, 8, offset=280, segments='empty'),
     Case('full', 1, 2, 300, 4, 1, 8, causal=False, window=90, bias='buckets_two_sided'),

@@ -33,6 +33,10 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 SEARCHES: list[tuple[str, float, bool | str, int]] = [
     ('llama', 1.0, False, 0),
     ('mistral', 2.0, 'never', 0),
+    ('llama', 0.5, True, 4),
+    ('bloom', 0.5, 'never', 3),
+]
+MORE_SEARCHES: list[tuple[str, float, bool | str, int]] = [
     ('llama', 0.5, True, 0),
     ('qwen3', 1.0, True, 4),
     ('smollm3', 0.0, False, 3),
@@ -109,7 +113,10 @@ def test_the_likeliest_tokens_are_those_of_stock(case: Callable[[str], Case], na
     assert_same(found, generated(theirs, stop_ids))
 
 
-@pytest.mark.parametrize(('name', 'length_penalty', 'early_stopping', 'least'), SEARCHES)
+@pytest.mark.parametrize(
+    ('name', 'length_penalty', 'early_stopping', 'least'),
+    [*SEARCHES, *(pytest.param(*search, marks=pytest.mark.slow) for search in MORE_SEARCHES)],
+)
 def test_five_beams_find_what_stock_finds(
     case: Callable[[str], Case],
     name: str,
