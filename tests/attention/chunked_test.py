@@ -35,7 +35,7 @@ class TestChunked(AttentionContract):
 
 SMALL_BLOCKS = (
     'grouped', 'packed', 'full_empty_rows', 'cached_early', 'window_full', 'buckets_full',
-    'every_rule',
+    'every_rule', *(pytest.param(name, marks=pytest.mark.slow) for name in ('ragged', 'window')),
 )  # fmt: skip
 
 

@@ -26,9 +26,11 @@ class TestPallasGpu(AttentionContract):
         super().test_agrees_with_the_definition(case)
 
 
-@pytest.mark.parametrize(
-    ('head_dim', 'dtype'), [(24, 'float32'), (100, 'bfloat16'), (256, 'float32')]
-)
+@pytest.mark.parametrize(('head_dim', 'dtype'), [
+    (24, 'float32'), (100, 'bfloat16'), (256, 'float32'),
+    *(pytest.param(*sizes, marks=pytest.mark.slow)
+      for sizes in [(24, 'bfloat16'), (100, 'float32'), (256, 'bfloat16')]),
+])  # fmt: skip
 def test_head_dims(head_dim: int, dtype: str) -> None:
     """Blocks are chosen by the head dim, and are powers of two, which it need not be."""
     assert_agrees(INTERPRET, Case('', 1, 70, 70, 4, 2, head_dim, dtype=dtype, bias='buckets'))

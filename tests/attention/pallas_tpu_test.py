@@ -34,7 +34,7 @@ class TestPallasTpu(AttentionContract):
 def test_on_a_simulated_tpu() -> None:
     """With the blocks of a TPU and its memories, where what was never written is NaN and copies
     that race are an error."""
-    case = Case('', 1, 260, 300, 2, 1, 64, True, 'packed', 'float32', 100, 40, 'buckets')
+    case = Case('', 1, 260, 300, 4, 2, 64, True, 'packed', 'float32', 100, 40, 'buckets')
     inputs = make_inputs(case)
     wanted = value_and_gradients(functools.partial(attention, implementation='reference'), inputs)
     simulated = pltpu.InterpretParams(uninitialized_memory='nan', detect_races=True)

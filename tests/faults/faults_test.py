@@ -1,7 +1,7 @@
 """Kills, damage, full and vanished disks, other meshes: nothing wrong is ever restored silently.
 
 Every case ends with the state of a run that nothing happened to: bitwise on the same devices, to
-rounding on others, with the same examples at every step. Fifteen minutes on two cores:
+rounding on others, with the same examples at every step. Twenty minutes on two cores:
 
     tools/test -m faults
 """
