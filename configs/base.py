@@ -6,7 +6,7 @@ paper: TinyLlama 1.1B on SlimPajama and Starcoder, L = 2048; a TPU pod or a GPU 
     token shards (tools/prepare_data.py) and the Llama-2 tokenizer where `data` points.
 
 Fields are documented where they are used: `model` in nope/model/config.py, `train` and
-`search` in nope/optim.py and nope/train_config.py, `compute` in nope/train_config.py.
+`search` in nope/training/optim.py and nope/training/config.py, `compute` in the latter.
 """
 
 from ml_collections import ConfigDict

@@ -16,7 +16,7 @@ from experiments import figures, sections
 from experiments.builder import Builder
 from experiments.evaluations import EvalSpec
 from experiments.spec import ExportSpec
-from nope.train_config import Compute
+from nope.training.config import Compute
 
 
 @dataclasses.dataclass(frozen=True)

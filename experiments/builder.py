@@ -24,7 +24,7 @@ from nope.interop.fold import check_foldable
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import Constant, Form
 from nope.positions import Position, from_section
-from nope.train_config import TrainConfig
+from nope.training.config import TrainConfig
 
 EVAL_KINDS = ('positions', 'scale_grid', 'lengths', *text_builder.KINDS)
 

@@ -16,7 +16,7 @@ from typing import Any
 from experiments import figures
 from experiments.figures.base import FigureInput
 from nope import records
-from nope.files import read_json, write_json
+from nope.runtime.files import read_json, write_json
 
 
 def write_inputs(

@@ -19,25 +19,18 @@ from experiments import facts, measures
 from experiments.evaluations import EvalSpec, eval_slug
 from experiments.spec import ExportSpec, GridSpec, ImportSpec, RunSpec, Source, Windows, identity
 from experiments.workspace import Workspace, check_claim, claim
-from nope import (
-    checkpoint_folders,
-    data,
-    interop,
-    memory,
-    processes,
-    progress,
-    records,
-    sharding,
-)
-from nope.checkpoint import CheckpointError, Checkpoints, OtherRunError
-from nope.files import exclusive, read_json, write_json
-from nope.goodput import Goodput
+from nope import data, interop, records, sharding
+from nope.checkpoints import folders
+from nope.checkpoints.lease import only_writer
+from nope.checkpoints.manager import CheckpointError, Checkpoints, OtherRunError
 from nope.identity import first_difference
 from nope.interop import CheckpointFileError
-from nope.lease import only_writer
-from nope.state import Variables, abstract_variables, fresh_variables, lam_of, with_lam
-from nope.train import Interrupted, train
-from nope.train_config import Compute, check_mesh
+from nope.runtime import memory, processes, progress
+from nope.runtime.files import exclusive, read_json, write_json
+from nope.training.config import Compute, check_mesh
+from nope.training.goodput import Goodput
+from nope.training.train import Interrupted, train
+from nope.variables import Variables, abstract_variables, fresh_variables, lam_of, with_lam
 
 log = logging.getLogger(__name__)
 
@@ -133,8 +126,8 @@ class Lab:
     ) -> None:
         place = self._compute.checkpoints
         elsewhere = f'{place}/{spec.slug()}/checkpoints' if place else None
-        checkpoints = checkpoint_folders.in_full(
-            processes.from_first(lambda: os.fspath(checkpoint_folders.settle(folder, elsewhere)))
+        checkpoints = folders.in_full(
+            processes.from_first(lambda: os.fspath(folders.settle(folder, elsewhere)))
         )
         with only_writer(checkpoints, locked) as check_alone:
             if self.finished(spec):  # by the one that was waited for
@@ -180,9 +173,9 @@ class Lab:
         # Of a search the rest is what it began from, and is in memory but once.
         init = spec.init if spec.searches and spec.init and self.finished(spec.init) else None
         wanted = target if init is None else {'lam': target['lam']}
-        with Checkpoints(checkpoint_folders.of_run(folder), identity(spec)) as checkpoints:
+        with Checkpoints(folders.of_run(folder), identity(spec)) as checkpoints:
             try:
-                found = checkpoints.restore_variables(wanted, step)
+                found = checkpoints.read(wanted, step)
             except OtherRunError:
                 raise
             except CheckpointError as error:

@@ -9,10 +9,10 @@ run failed, 2 bad input (nothing was compiled), 143 stopped by SIGTERM or Ctrl-C
 
 from __future__ import annotations
 
-from nope import huge_pages, memory
+from nope.runtime import memory
 
 if __name__ == '__main__':  # before the imports below, which take seconds
-    huge_pages.restart_with_huge_pages()
+    memory.restart_with_huge_pages()
     memory.few_arenas()
 
 import functools
@@ -33,14 +33,14 @@ from experiments.evaluations import eval_slug
 from experiments.lab import Lab
 from experiments.plan import Plan, make_plan
 from experiments.workspace import Workspace, check_claim, claim
-from nope import ending, processes
-from nope.checkpoint import CheckpointError
-from nope.ending import Failure
+from nope.checkpoints.manager import CheckpointError
 from nope.identity import execution_fields
 from nope.interop import CheckpointFileError
 from nope.model import ModelConfig
-from nope.reporting import TrainingDiverged
-from nope.train import Interrupted
+from nope.runtime import ending, processes
+from nope.runtime.ending import Failure
+from nope.training.reporting import TrainingDiverged
+from nope.training.train import Interrupted
 
 CONFIG = config_flags.DEFINE_config_file('config', None, 'Config file, as FILE.py:SIZE.')
 WORKDIR = flags.DEFINE_string(

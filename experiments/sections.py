@@ -12,10 +12,10 @@ from nope.data import DataConfig, SourceConfig
 from nope.evals.scale_grid import Grid
 from nope.model import ModelConfig
 from nope.model.lam import FORMS, Constant, Form, LogLength
-from nope.optim import OptimizerConfig
 from nope.positions import Position, Rotary, from_section
 from nope.sharding import MeshConfig
-from nope.train_config import Compute
+from nope.training.config import Compute
+from nope.training.optim import OptimizerConfig
 
 DEFAULT_SOURCE = 'stdlib'  # what `data.source` is where nobody chose it
 # Of the model's fields that a config may leave out.

@@ -21,7 +21,7 @@ from nope.identity import digest, execution_fields, plain
 from nope.interop import Described, Export, tokenizer_in
 from nope.model import ModelConfig
 from nope.model.lam import Constant
-from nope.train_config import TrainConfig
+from nope.training.config import TrainConfig
 
 # Raise when code changes what a run or an evaluation computes from the same spec.
 VERSION = 1

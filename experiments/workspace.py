@@ -16,9 +16,9 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from nope import processes
-from nope.files import read_json, write_json
 from nope.identity import first_difference
+from nope.runtime import processes
+from nope.runtime.files import read_json, write_json
 
 
 class Workspace:

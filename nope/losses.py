@@ -13,7 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from nope.platform import target_device
+from nope.runtime.platform import target_device
 
 
 class _Limits(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from nope import files
+from nope.runtime import files
 
 CSV_MAX_AXES = 2
 

@@ -1,10 +1,10 @@
 """Who may import whom, read from the syntax tree of every file.
 
-    attention, positions -> model -> {sharding, optim, state, checkpoint, interop}
-        -> {step, train, evals} -> experiments
+    attention, positions -> model -> {sharding, variables, checkpoints, interop}
+        -> {training, evals} -> experiments
 
-Lower never imports higher. Leaves stand beside the layers and import no part of `nope` but the
-ground (files, identity, platform, processes, progress), which imports none.
+Lower never imports higher. Leaves (data, losses, records) stand beside the layers and import no
+part of `nope` but the ground (runtime, identity), which imports none.
 """
 
 from __future__ import annotations
@@ -23,27 +23,13 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 
-GROUND = frozenset({'files', 'identity', 'platform', 'processes', 'progress'})
-LEAVES = frozenset(
-    {
-        *(
-            'checkpoint_folders',
-            'data',
-            'ending',
-            'goodput',
-            'guard',
-            'hardware',
-            'huge_pages',
-            'losses',
-        ),
-        *('memory', 'metrics', 'profile', 'records', 'targets', 'watch'),
-    }
-)
+GROUND = frozenset({'identity', 'runtime'})
+LEAVES = frozenset({'data', 'losses', 'records'})
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({'attention', 'positions'}),
     frozenset({'model'}),
-    frozenset({'checkpoint', 'interop', 'lease', 'optim', 'sharding', 'state', 'train_config'}),
-    frozenset({'evals', 'reporting', 'step', 'train'}),
+    frozenset({'checkpoints', 'interop', 'sharding', 'variables'}),
+    frozenset({'evals', 'training'}),
 )
 LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
@@ -62,12 +48,12 @@ ONLY = {
         *sys.stdlib_module_names,
         'experiments.figures',
         'matplotlib',
-        'nope.files',
+        'nope.runtime.files',
         'nope.records',
         'numpy',
     ),
-    'nope.files': tuple(sys.stdlib_module_names),
-    'nope.records': (*sys.stdlib_module_names, 'nope.files', 'numpy'),
+    'nope.runtime.files': tuple(sys.stdlib_module_names),
+    'nope.records': (*sys.stdlib_module_names, 'nope.runtime.files', 'numpy'),
 }
 
 # Whatever sits at or below the first name may import the second ones, which come with an extra, but
@@ -279,18 +265,18 @@ def _normal(distribution: str) -> str:
 @pytest.mark.parametrize(
     ('module', 'source'),
     [
-        ('nope.train', 'from absl import flags'),
+        ('nope.training.train', 'from absl import flags'),
         ('nope.model.config', 'import ml_collections'),
         ('nope.model.config', 'def f():\n    import torch'),
         ('nope.evals.forward', 'import tensorflow.io as io'),
         ('nope.attention.api', 'from nope.model import ModelConfig'),
         ('nope.attention.api', 'from ..model import ModelConfig'),
         ('nope.model', 'from nope import sharding'),
-        ('nope.state', 'import nope.train'),
-        ('nope.state', 'from experiments import spec'),
+        ('nope.variables', 'import nope.training.train'),
+        ('nope.variables', 'from experiments import spec'),
         ('nope.data.pipeline', 'import jax.numpy as jnp'),
         ('nope.data.pipeline', 'from flax import struct'),
-        ('nope.data.pipeline', 'from nope import metrics'),
+        ('nope.data.pipeline', 'from nope.training import metrics'),
         ('nope.records', 'import jax'),
         ('nope.losses', 'from nope.model import ModelConfig'),
         ('configs.fig1', 'import numpy'),
@@ -310,13 +296,19 @@ def test_a_broken_rule_is_found(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ('module', 'source'),
     [
-        ('nope.train', 'from absl import logging\nfrom nope import hardware, state\nimport jax'),
+        ('nope.training.train', 'from nope import variables\nfrom nope.runtime import hardware'),
         ('nope.model.layers', 'from nope.attention import attention\nfrom .config import A'),
-        ('nope.evals.forward', 'from nope import losses, train\nfrom nope.records import Records'),
+        (
+            'nope.evals.forward',
+            'from nope import losses, records\nfrom nope.training import train',
+        ),
         ('nope.data.pipeline', 'import grain\nfrom nope.data import batch'),
         ('configs.fig1', 'import ml_collections\nfrom configs import models'),
         ('experiments.figures.heads', 'import json\nimport numpy as np\nfrom nope import records'),
-        ('experiments.run', 'from absl import app, flags\nfrom nope import train\nimport jax'),
+        (
+            'experiments.run',
+            'from absl import app, flags\nfrom nope.training import train\nimport jax',
+        ),
     ],
 )
 def test_a_kept_rule_is_not(module: str, source: str) -> None:

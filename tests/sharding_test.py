@@ -9,10 +9,11 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from nope import sharding
-from nope.optim import OptimizerConfig, make_optimizer
 from nope.sharding import AXES, MeshConfig
-from nope.state import TrainState, abstract_variables, fresh_state
-from nope.step import Metrics, make_step
+from nope.training.optim import OptimizerConfig, make_optimizer
+from nope.training.state import TrainState, fresh_state
+from nope.training.step import Metrics, make_step
+from nope.variables import abstract_variables
 from tests import tiny
 
 MODEL = tiny.model(attention='')  # the implementation that is used, whatever it is

@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from nope import targets
+from nope.runtime import targets
 from nope.sharding import MeshConfig, make_mesh
 
 pytestmark = [

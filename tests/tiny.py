@@ -14,7 +14,7 @@ from nope import sharding
 from nope.model import ModelConfig
 from nope.model.lam import neutral
 from nope.positions import T5Bias
-from nope.state import Variables, abstract_variables, with_lam
+from nope.variables import Variables, abstract_variables, with_lam
 
 # Compiler options of programs that run once: half the time to compile, the same operations.
 QUICK: dict[str, Any] = {'xla_backend_optimization_level': 0}

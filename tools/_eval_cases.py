@@ -26,7 +26,7 @@ from nope.evals.generation import Generator, Options
 from nope.evals.needles import passkey
 from nope.evals.samples import SampleLog
 from nope.model import ModelConfig
-from nope.state import Variables
+from nope.variables import Variables
 
 PERPLEXITY_PRECISION = 1e-4  # relative
 WHOLE, FIRST = 'whole', 'first'

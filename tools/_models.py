@@ -15,7 +15,7 @@ from nope.data import Tokenizer, load_tokenizer
 from nope.interop import Described
 from nope.interop.run_folder import read_run
 from nope.positions import NoPE
-from nope.state import Variables
+from nope.variables import Variables
 
 IMPORT = 'hf:'
 BYTES = 'bytes'
@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
-    """The model that `options` name. ValueError and `nope.checkpoint.CheckpointError` as `interop`
-    and `read_run`, and for an option that is for the other kind of folder."""
+    """The model that `options` name. ValueError and `CheckpointError` as `interop` and `read_run`,
+    and for an option that is for the other kind of folder."""
     if options.model.startswith(IMPORT):
         if options.step is not None:
             raise ValueError(f'--step is for a run; {options.model} holds one model')

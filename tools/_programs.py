@@ -22,15 +22,17 @@ from experiments.evaluations import (
 )
 from experiments.lab import compute_for
 from experiments.spec import ImportSpec, RunSpec, Source, needs
-from nope import optim, sharding
+from nope import sharding
 from nope.evals import batching, forward, generation, scoring, sliding
 from nope.evals.generation import Options
 from nope.evals.longbench.datasets import MOST_NEW_TOKENS
 from nope.model import ModelConfig
 from nope.model.cache import empty
 from nope.model.decoding import unstack
-from nope.state import TrainState, abstract_variables
-from nope.train import jitted_step
+from nope.training import optim
+from nope.training.state import TrainState
+from nope.training.train import jitted_step
+from nope.variables import abstract_variables
 
 ANSWER = 8  # tokens of a passkey's answer, filled up
 

@@ -53,7 +53,8 @@ from _programs import Program, Step, programs
 from jax.sharding import Mesh
 
 from experiments.build import Experiment, build
-from nope import hardware, progress, sharding, targets
+from nope import sharding
+from nope.runtime import hardware, progress, targets
 
 GIB = 2.0**30
 

@@ -36,7 +36,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from nope import hardware, targets
 from nope.attention import attention
 from nope.attention.api import BACKENDS
 from nope.attention.backend import Call, describe
@@ -49,6 +48,7 @@ from nope.attention.cases import (
     abstract_inputs,
     make_inputs,
 )
+from nope.runtime import hardware, targets
 
 PEER = 'torch_sdpa'
 SETS = {'model': BENCH_CASES, 'accelerator': ACCELERATOR_CASES, 'lengths': LENGTH_CASES}

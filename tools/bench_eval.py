@@ -18,10 +18,10 @@ take turns, and their results must be the same. Some fifteen minutes on two core
 
 from __future__ import annotations
 
-from nope import huge_pages, memory
+from nope.runtime import memory
 
 if __name__ == '__main__':  # before the imports below, whose threads allocate
-    huge_pages.restart_with_huge_pages()
+    memory.restart_with_huge_pages()
     memory.few_arenas()
 
 import argparse
@@ -43,7 +43,7 @@ from bench_train import MIDDLE, peer_python
 
 from nope import sharding
 from nope.positions import Rotary
-from nope.state import fresh_variables
+from nope.variables import fresh_variables
 
 MODEL = dataclasses.replace(MIDDLE, position=Rotary(), unroll=1)
 MOST_TURNS = 20

@@ -14,10 +14,10 @@ all alike. About ten minutes on two cores; half of that without the peer.
 
 from __future__ import annotations
 
-from nope import huge_pages, memory
+from nope.runtime import memory
 
 if __name__ == '__main__':  # before the imports below, whose threads allocate
-    huge_pages.restart_with_huge_pages()
+    memory.restart_with_huge_pages()
     memory.few_arenas()
 
 import argparse
@@ -36,11 +36,13 @@ import jax.numpy as jnp
 import numpy as np
 from _peer import Peer
 
-from nope import optim, sharding
+from nope import sharding
 from nope.evals import forward
 from nope.model import ModelConfig
-from nope.state import fresh_state, fresh_variables
-from nope.step import make_step
+from nope.training import optim
+from nope.training.state import fresh_state
+from nope.training.step import make_step
+from nope.variables import fresh_variables
 
 MATMUL_SIZE = 1536
 MOST_TURNS = 20

@@ -18,7 +18,7 @@ import sys
 import _models
 import jax
 
-from nope.checkpoint import CheckpointError
+from nope.checkpoints.manager import CheckpointError
 from nope.data import load_tokenizer
 from nope.interop import Export, check_export, save
 from nope.interop.run_folder import read_run

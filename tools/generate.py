@@ -32,11 +32,11 @@ import _prompts
 import jax
 import numpy as np
 
-from nope.checkpoint import CheckpointError
+from nope.checkpoints.manager import CheckpointError
 from nope.evals.generation import Generator, Options
 from nope.evals.needles.framing import encode
-from nope.files import write_text
 from nope.model import ModelConfig
+from nope.runtime.files import write_text
 from nope.sharding import MeshConfig, make_mesh
 
 EARLY_STOPPING: dict[str, bool | str] = {'false': False, 'true': True, 'never': 'never'}

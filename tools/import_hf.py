@@ -17,9 +17,10 @@ import time
 
 import jax
 
-from nope import interop, progress
+from nope import interop
 from nope.interop.run_folder import write_run
 from nope.positions import NoPE
+from nope.runtime import progress
 from nope.sharding import MeshConfig, make_mesh
 
 

@@ -25,13 +25,13 @@ from typing import Any
 import _models
 import jax
 
-from nope import progress
-from nope.checkpoint import CheckpointError
+from nope.checkpoints.manager import CheckpointError
 from nope.evals import harness
 from nope.evals.generation import Generator
 from nope.evals.harness import commonsense
-from nope.files import write_json
 from nope.interop import Described
+from nope.runtime import progress
+from nope.runtime.files import write_json
 from nope.sharding import MeshConfig, make_mesh
 
 # Of lm_eval's results, what is a number or says what a number is of.

@@ -12,10 +12,10 @@ that in the fifth after the warm-up (a quarter of the time).
 
 from __future__ import annotations
 
-from nope import huge_pages, memory
+from nope.runtime import memory
 
 if __name__ == '__main__':  # before the imports below, whose threads allocate
-    huge_pages.restart_with_huge_pages()
+    memory.restart_with_huge_pages()
     memory.few_arenas()
 
 import argparse
@@ -33,16 +33,16 @@ import numpy as np
 from bench_train import MIDDLE, SMALL
 
 from nope import data, sharding
-from nope.checkpoint import Checkpoints
+from nope.checkpoints.manager import Checkpoints
 from nope.data import DataConfig
 from nope.data.documents import open_documents
 from nope.evals import positions, sliding
 from nope.evals.generation import Generator
 from nope.evals.samples import SampleLog
-from nope.optim import OptimizerConfig
-from nope.state import abstract_variables, fresh_variables
-from nope.train import Interrupted, train
-from nope.train_config import Compute, TrainConfig
+from nope.training.config import Compute, TrainConfig
+from nope.training.optim import OptimizerConfig
+from nope.training.train import Interrupted, train
+from nope.variables import abstract_variables, fresh_variables
 
 matplotlib.use('agg')
 MODELS = {'small': SMALL, 'middle': MIDDLE}
@@ -139,7 +139,7 @@ def one_round(number: int, options: argparse.Namespace, mesh: jax.sharding.Mesh)
             should_stop=lambda: next(asked) == options.steps,
         )
     with Checkpoints(folder / 'run' / 'checkpoints', IDENTITY) as checkpoints:
-        variables = checkpoints.restore_variables(abstract_variables(model, mesh))
+        variables = checkpoints.read(abstract_variables(model, mesh))
     blocks = data.eval_blocks(
         corpus, split='validation', length=2 * LENGTH, count=64, seed=0, cache=cache
     ).tokens

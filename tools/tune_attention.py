@@ -32,7 +32,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from nope import targets
 from nope.attention import block_sizes
 from nope.attention.api import BACKENDS
 from nope.attention.backend import describe
@@ -41,6 +40,7 @@ from nope.attention.flash import Kernel, flash_attention
 from nope.attention.pallas_gpu import PallasGpu
 from nope.attention.pallas_gpu.programs import Blocks
 from nope.attention.pallas_tpu import PallasTpu
+from nope.runtime import targets
 
 TOKENS, HEADS, KV_HEADS = 16384, 32, 4
 TURNS = 5

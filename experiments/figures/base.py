@@ -19,8 +19,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from experiments.figures import style
-from nope.files import write_bytes
 from nope.records import Records
+from nope.runtime.files import write_bytes
 
 # The arrays a figure may rely on, by evaluation: measure -> axes.
 MEASURES: Mapping[str, Mapping[str, tuple[str, ...]]] = {

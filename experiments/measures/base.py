@@ -12,7 +12,7 @@ from nope.evals.generation import Generator
 from nope.evals.samples import NAME, SampleLog
 from nope.interop.fold import is_neutral
 from nope.records import Records
-from nope.state import Variables
+from nope.variables import Variables
 
 if TYPE_CHECKING:
     from experiments.lab import Lab

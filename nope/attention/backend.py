@@ -11,7 +11,7 @@ import jax
 from nope.attention.bias import Bias
 from nope.attention.flash import Kernel, flash_attention
 from nope.attention.structure import AttentionOutput, Mask
-from nope.platform import target_device
+from nope.runtime.platform import target_device
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pathlib
 import re
 from typing import Any
 
-from nope.platform import target_device
+from nope.runtime.platform import target_device
 
 FOLDER = pathlib.Path(__file__).parent / 'tuned'
 

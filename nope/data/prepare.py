@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from nope import files
-from nope import progress as progress_bars
 from nope.data import folders, shards, sources
 from nope.data.config import SPLITS, SourceConfig
 from nope.data.tokenizers import Tokenizer, load_tokenizer
+from nope.runtime import files
+from nope.runtime import progress as progress_bars
 
 _REPORT_SECONDS = 0.2
 

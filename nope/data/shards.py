@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from nope import files
 from nope.data import digest
+from nope.runtime import files
 
 FORMAT = 'nope-token-shards'
 VERSION = 1

@@ -14,8 +14,8 @@ from typing import Any
 
 import tensorflow_datasets as tfds
 
-from nope import files
 from nope.data import config, digest, stdlib
+from nope.runtime import files
 
 
 class StdlibSources(tfds.core.GeneratorBasedBuilder):

@@ -15,7 +15,7 @@ from jax.sharding import Mesh
 
 from nope import losses, sharding
 from nope.model import ModelConfig, apply
-from nope.state import Variables
+from nope.variables import Variables
 
 Progress = Callable[[Iterable], Iterable]
 

@@ -18,7 +18,7 @@ from nope.evals.scoring import Score, Scorer
 from nope.model import ModelConfig
 from nope.model.cache import empty
 from nope.model.decoding import BeamSearch, Sampling, Stops, beams, next_logits, steps, unstack
-from nope.state import Variables
+from nope.variables import Variables
 
 # Tokens between two looks at what was made, where something other than an id may end a row.
 LOOK_EVERY = 16

@@ -9,7 +9,7 @@ from nope import sharding
 from nope.evals.forward import Progress, means
 from nope.model import ModelConfig
 from nope.records import Measure, Records
-from nope.state import Variables, lam_of
+from nope.variables import Variables, lam_of
 
 
 def run(

@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from nope import processes
+from nope.runtime import processes
 
 NAME = 'samples.jsonl'
 

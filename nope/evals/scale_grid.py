@@ -12,7 +12,7 @@ from nope.evals.forward import Progress, means
 from nope.model import ModelConfig
 from nope.model.lam import Constant
 from nope.records import Measure, Records
-from nope.state import Variables, with_lam
+from nope.variables import Variables, with_lam
 
 
 @dataclasses.dataclass(frozen=True)

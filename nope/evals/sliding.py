@@ -22,7 +22,7 @@ from nope.evals.forward import Progress
 from nope.evals.samples import SampleLog
 from nope.model import ModelConfig, apply
 from nope.records import Measure, Records
-from nope.state import Variables
+from nope.variables import Variables
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from nope.interop.safetensors import CheckpointFileError, shown
 from nope.model import ModelConfig
 from nope.positions import Position
 from nope.sharding import MeshConfig, make_mesh
-from nope.state import abstract_variables
+from nope.variables import abstract_variables
 
 
 def describe(directory: Directory, *, position: Position | None = None) -> Described:

@@ -11,7 +11,7 @@ import numpy as np
 from nope import sharding
 from nope.model import ModelConfig
 from nope.model.lam import Constant, neutral
-from nope.state import Variables, lam_of
+from nope.variables import Variables, lam_of
 
 
 def check_foldable(model: ModelConfig, length: int | None) -> None:

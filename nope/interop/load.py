@@ -18,7 +18,7 @@ from nope.interop.mapping import LAM, Part, Tensor
 from nope.interop.safetensors import CheckpointFileError, digest
 from nope.model import ModelConfig
 from nope.model.lam import neutral
-from nope.state import Variables, abstract_variables
+from nope.variables import Variables, abstract_variables
 
 Progress = Callable[[Iterable[Tensor]], Iterable[Tensor]]
 

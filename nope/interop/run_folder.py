@@ -6,20 +6,18 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 from jax.sharding import Mesh
 
-from nope import checkpoint_folders, files
-from nope.checkpoint import Checkpoints
-from nope.files import read_json, write_json
+from nope.checkpoints import folders
+from nope.checkpoints.manager import Checkpoints
 from nope.identity import plain, rebuild
 from nope.interop.families.base import Described
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import FORMS
 from nope.positions import KINDS, SCALINGS
-from nope.sharding import replicated
-from nope.state import TrainState, Variables, abstract_variables
+from nope.runtime import files
+from nope.runtime.files import read_json, write_json
+from nope.variables import Variables, abstract_variables
 
 _TYPES: Mapping[str, type] = {
     kind.__name__: kind
@@ -40,10 +38,10 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
 
     ValueError where the folder holds no run, one that is not finished (without a step), or one
     that this version cannot read;
-    `nope.checkpoint.CheckpointError` where its checkpoint is damaged or missing.
+    `nope.checkpoints.manager.CheckpointError` where its checkpoint is damaged or missing.
     """
     spec = read_json(folder / 'spec.json')
-    checkpoints_in = checkpoint_folders.of_run(folder)
+    checkpoints_in = folders.of_run(folder)
     if spec is None or not checkpoints_in.is_dir():
         raise ValueError(f'{folder} is no run folder: it needs spec.json and checkpoints')
     if step is None and not (folder / 'done.json').exists():
@@ -56,7 +54,7 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f'{folder / "spec.json"} describes no model we know: {error}') from error
     with Checkpoints(checkpoints_in, spec) as checkpoints:
-        variables = checkpoints.restore_variables(abstract_variables(model, mesh), step)
+        variables = checkpoints.read(abstract_variables(model, mesh), step)
     return SavedModel(Described(model, train_length, _dtype(spec)), variables, spec)
 
 
@@ -92,9 +90,7 @@ def write_run(
     }
     partial = files.unfinished(folder.absolute())
     write_json(partial / 'spec.json', spec)
-    nothing = jax.device_put(jnp.zeros((), jnp.int32), replicated(mesh))
-    state = TrainState(nothing, variables, opt_state={'none': nothing})
     with Checkpoints(partial / 'checkpoints', spec) as checkpoints:
-        checkpoints.save(state, {'consumed': 0})
+        checkpoints.save(0, variables, {'consumed': 0})
     write_json(partial / 'done.json', {'steps': 0, 'seconds': 0})
     partial.rename(folder)

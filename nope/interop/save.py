@@ -13,8 +13,6 @@ import jax
 import ml_dtypes
 import numpy as np
 
-from nope import files
-from nope.files import write_json
 from nope.interop import safetensors
 from nope.interop.directory import EXPORT, INDEX, SINGLE
 from nope.interop.families import writer_of
@@ -24,7 +22,9 @@ from nope.interop.mapping import LAM, Tensor
 from nope.interop.tokenizer_files import write_tokenizer
 from nope.model import ModelConfig
 from nope.model.lam import Constant
-from nope.state import Variables, lam_of
+from nope.runtime import files
+from nope.runtime.files import write_json
+from nope.variables import Variables, lam_of
 
 LAM_WAYS = ('fold', 'scale_param', 'none')
 DTYPES: Mapping[str, np.dtype] = {

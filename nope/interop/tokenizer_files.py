@@ -6,7 +6,7 @@ import pathlib
 import shutil
 
 from nope.data.tokenizers import BYTE_VALUES, ByteTokenizer
-from nope.files import write_json
+from nope.runtime.files import write_json
 
 # What `transformers` may read beside the weights; the weights and their config are ours to write.
 NAMES = (

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from nope import targets
 from nope.attention import AttentionOutput, attention
 from nope.attention.api import BACKENDS
 from nope.attention.backend import describe
 from nope.attention.cases import LENGTH_CASES, Case, Inputs, abstract_inputs
+from nope.runtime import targets
 
 pytestmark = pytest.mark.compile
 

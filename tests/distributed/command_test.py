@@ -111,7 +111,7 @@ def test_a_process_that_fails_in_training_ends_the_other_and_is_named(text, tmp_
         'import sys\n'
         'from absl import app\n'
         'from experiments import lab, run\n'
-        'from nope import processes\n'
+        'from nope.runtime import processes\n'
         'whole = lab.Lab._batches\n'
         'def batches(self, spec, consumed):\n'
         '    for number, block in enumerate(whole(self, spec, consumed)):\n'

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from nope import processes
+from nope.runtime import processes
 from tests.distributed import launching
 
 WHOLE = {
@@ -20,9 +20,7 @@ WHOLE = {
 
 
 def run(body: str, count: int = 2) -> list[tuple[int, str, str]]:
-    script = (
-        'import json, time\nfrom nope import processes\nprocesses.start()\nme = processes.index()\n'
-    )
+    script = 'import json, time\nfrom nope.runtime import processes\nprocesses.start()\nme = processes.index()\n'
     return launching.finish(launching.start(['-c', script + textwrap.dedent(body)], count, 1), 120)
 
 
@@ -99,8 +97,8 @@ def test_one_that_fails_ends_those_that_wait_for_it(failing: int, how: str) -> N
     ended = run(
         f"""
         import sys
-        from nope import ending
-        from nope.ending import Failure
+        from nope.runtime import ending
+        from nope.runtime.ending import Failure
         def command():
             processes.meet('the start')
             ending.watch()
@@ -122,7 +120,7 @@ def test_one_without_devices_ends_all() -> None:
     script = """
         import os, sys
         import jax
-        from nope import ending, processes
+        from nope.runtime import ending, processes
         if os.environ['JAX_PROCESS_ID'] == '1':
             jax.config.update('jax_platforms', 'nowhere')
         def command():
@@ -141,7 +139,7 @@ def test_a_failure_of_all_is_told_by_each_of_them_alone() -> None:
     ended = run(
         """
         import sys
-        from nope import ending
+        from nope.runtime import ending
         def command():
             ending.watch()
             try:
@@ -219,14 +217,14 @@ def test_settings_that_make_no_sense_are_named(changes, message) -> None:
 
 def test_processes_of_different_numbers_of_devices_are_refused() -> None:
     """And all of them end."""
-    script = 'from nope import processes; processes.start()'
+    script = 'from nope.runtime import processes; processes.start()'
     for status, _, errors in launching.finish(launching.start(['-c', script], 2, [1, 2]), 120):
         assert status != 0
         assert 'the processes have [1, 2] devices' in errors
 
 
 def test_a_port_that_is_taken_and_counts_that_disagree_are_told_of() -> None:
-    script = 'import os\nfrom nope import processes\nprocesses.start(seconds=5)\n'
+    script = 'import os\nfrom nope.runtime import processes\nprocesses.start(seconds=5)\n'
     with socket.socket() as listener:
         listener.bind(('localhost', 0))
         listener.listen()

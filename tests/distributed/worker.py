@@ -15,17 +15,19 @@ from typing import Any
 import jax
 import numpy as np
 
-from nope import data, metrics, processes, sharding
+from nope import data, sharding
 from nope.data import DataConfig, SourceConfig
 from nope.data.documents import open_documents
 from nope.evals import positions, sliding
 from nope.evals.generation import Generator, Options
 from nope.evals.samples import SampleLog
 from nope.model import ModelConfig
-from nope.optim import OptimizerConfig
-from nope.state import Variables, fresh_variables
-from nope.train import train
-from nope.train_config import Compute, TrainConfig
+from nope.runtime import processes
+from nope.training import metrics
+from nope.training.config import Compute, TrainConfig
+from nope.training.optim import OptimizerConfig
+from nope.training.train import train
+from nope.variables import Variables, fresh_variables
 from tests.distributed import launching
 
 LENGTH, BATCH, STEPS, SEARCH_STEPS = 32, 8, 50, 12

@@ -12,7 +12,7 @@ from nope.evals import forward
 from nope.evals.forward import Means
 from nope.losses import token_loss
 from nope.model import Transformer
-from nope.state import abstract_variables
+from nope.variables import abstract_variables
 from tests import tiny
 
 T = 12

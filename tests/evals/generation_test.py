@@ -19,7 +19,7 @@ from nope.model import LayerKind, ModelConfig, apply
 from nope.model.decoding import BeamSearch
 from nope.model.lam import LogLength
 from nope.positions import DynamicNTK, Learned, NoPE, Rotary
-from nope.state import Variables, abstract_variables
+from nope.variables import Variables, abstract_variables
 from tests import tiny
 from tests.model.decoding.slow import Tokens, slowly
 

@@ -5,7 +5,7 @@ import pytest
 
 from nope.evals import forward, lengths
 from nope.model.lam import LogLength
-from nope.state import lam_of
+from nope.variables import lam_of
 from tests import tiny
 
 CONFIG = tiny.model(lam=LogLength(train_length=4))

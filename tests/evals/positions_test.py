@@ -7,7 +7,7 @@ import numpy as np
 from nope import records
 from nope.evals import forward, positions
 from nope.model.lam import LogLength
-from nope.state import lam_of
+from nope.variables import lam_of
 from tests import tiny
 
 T = 12

@@ -10,7 +10,7 @@ from nope.evals import forward, scale_grid
 from nope.evals.scale_grid import Grid
 from nope.model.lam import LogLength
 from nope.records import Records
-from nope.state import with_lam
+from nope.variables import with_lam
 from tests import tiny
 
 T = 12

@@ -22,7 +22,7 @@ from nope.model import apply
 from nope.model.lam import LogLength
 from nope.positions import Learned
 from nope.records import Records
-from nope.state import Variables, abstract_variables, lam_of, with_lam
+from nope.variables import Variables, abstract_variables, lam_of, with_lam
 from tests import tiny
 
 # Scales depend on the length of the sequence: a window of W tokens is one of W.

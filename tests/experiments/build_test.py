@@ -15,7 +15,7 @@ from experiments.evaluations import LengthsSpec
 from experiments.spec import RunSpec, identifier, needs
 from nope import sharding
 from nope.evals.longbench import DATASETS
-from nope.state import abstract_variables
+from nope.variables import abstract_variables
 from tests.evals.longbench import files
 
 FOLDER = pathlib.Path(__file__).parents[2] / 'configs'

@@ -13,12 +13,13 @@ from experiments.build import Experiment, build
 from experiments.lab import Lab
 from experiments.spec import RunSpec
 from experiments.workspace import Workspace
-from nope import checkpoint_folders, files
-from nope.checkpoint import CheckpointError
+from nope.checkpoints import folders
+from nope.checkpoints.lease import Lease
+from nope.checkpoints.manager import CheckpointError
 from nope.interop.run_folder import read_run
-from nope.lease import Lease
+from nope.runtime import files
 from nope.sharding import MeshConfig
-from nope.train import Interrupted
+from nope.training.train import Interrupted
 from tests import tiny
 from tests.experiments import build_test, run_test
 
@@ -72,7 +73,7 @@ def test_checkpoints_go_where_they_were_asked_to_and_are_found(
         lab_of(experiment, tmp_path / 'work')[0].ensure_run(run)
     folder = lab_of(experiment, tmp_path / 'work', checkpoints=str(away))[0].ensure_run(run)
     assert not (folder / 'checkpoints').exists()
-    assert checkpoint_folders.of_run(folder).parent.parent == checkpoint_folders.in_full(away)
+    assert folders.of_run(folder).parent.parent == folders.in_full(away)
     there, _ = lab_of(experiment, tmp_path / 'work')
     tiny.assert_same(read_run(folder, lab.mesh).variables, there.variables(run))
 

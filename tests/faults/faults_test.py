@@ -22,7 +22,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from nope import metrics
+from nope.training import metrics
 from tests.distributed import launching
 from tests.faults import harness
 

@@ -21,12 +21,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from nope import checkpoint, ending, processes, sharding
+from nope import sharding
+from nope.checkpoints import manager
 from nope.model import ModelConfig
-from nope.optim import OptimizerConfig
-from nope.state import fresh_variables
-from nope.train import Interrupted, train
-from nope.train_config import Compute, TrainConfig
+from nope.runtime import ending, processes
+from nope.training.config import Compute, TrainConfig
+from nope.training.optim import OptimizerConfig
+from nope.training.train import Interrupted, train
+from nope.variables import fresh_variables
 from tests.distributed import launching
 
 STEPS, BATCH, LENGTH = 60, 8, 16
@@ -83,7 +85,7 @@ def main() -> int:
     except Interrupted as error:
         print(error, file=sys.stderr)
         return 143
-    except (checkpoint.CheckpointError, OSError, ValueError) as error:
+    except (manager.CheckpointError, OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 3
     leaves: Any = jax.tree_util.tree_leaves_with_path(sharding.fetch(variables))

@@ -27,7 +27,7 @@ from nope.positions import (
     TemperedNoPE,
     Yarn,
 )
-from nope.state import abstract_variables
+from nope.variables import abstract_variables
 from tests import tiny
 
 NONE: frozenset[str] = frozenset()

@@ -11,7 +11,7 @@ from nope.interop.fold import is_neutral
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.lam import LogLength
 from nope.positions import Alibi, NoPE, Rotary, T5Bias, Yarn
-from nope.state import Variables, lam_of, with_lam
+from nope.variables import Variables, lam_of, with_lam
 from tests import tiny
 
 QUICK = {'xla_backend_optimization_level': 0}

@@ -20,7 +20,7 @@ from nope.interop.safetensors import CheckpointFileError
 from nope.model import ModelConfig
 from nope.positions import Alibi, NoPE, Rotary
 from nope.sharding import MeshConfig
-from nope.state import Variables, abstract_variables
+from nope.variables import Variables, abstract_variables
 from tests import tiny
 
 # Every tensor of a layer apart; and queries, keys and values in one, biases everywhere.

@@ -22,7 +22,7 @@ from nope.interop import Described, Export, describe, fold, open_directory, save
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import Form, LogLength
 from nope.positions import Alibi, NoPE, Rotary
-from nope.state import Variables, lam_of, with_lam
+from nope.variables import Variables, lam_of, with_lam
 from tests import tiny
 from tests.interop import stock
 from tests.interop.stock import LONGEST, TRAINED, VOCAB

@@ -8,13 +8,13 @@ import jax
 import numpy as np
 import pytest
 
-from nope.files import read_json, write_json
 from nope.identity import plain, rebuild
 from nope.interop import Described, open_directory, save
 from nope.interop.run_folder import _TYPES, read_run, write_run
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import LogLength
 from nope.positions import KINDS, LongRoPE, NoPE, Rotary
+from nope.runtime.files import read_json, write_json
 from tests import tiny
 
 MIXED = (LayerKind(Rotary(scaling=LongRoPE((1.0, 2.0), (3.0, 4.0), 16)), 7), LayerKind(NoPE()))

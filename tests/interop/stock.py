@@ -23,7 +23,7 @@ from nope.interop import describe, load, open_directory
 from nope.interop.families.base import Described
 from nope.model import ModelConfig, apply
 from nope.positions import Position
-from nope.state import Variables
+from nope.variables import Variables
 from tests import tiny
 
 # Matrices this small take longer to share out than to multiply.

@@ -12,7 +12,7 @@ from nope.attention import Mask
 from nope.model import ModelConfig
 from nope.model.attention import SelfAttention, Sequence
 from nope.positions import NoPE, Position, Rotary
-from nope.state import Variables
+from nope.variables import Variables
 from tests import tiny
 
 B, T = 2, 7

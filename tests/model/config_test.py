@@ -18,7 +18,7 @@ from nope.positions import (
     T5Bias,
     TemperedNoPE,
 )
-from nope.state import abstract_variables
+from nope.variables import abstract_variables
 from tests import tiny
 
 # Every option by which a model gets more or fewer parameters, with what it needs.

@@ -15,8 +15,8 @@ from nope import sharding
 from nope.model import LayerKind, ModelConfig, ModelOutput, apply
 from nope.positions import Alibi, DynamicNTK, Rotary, T5Bias
 from nope.sharding import MeshConfig
-from nope.state import Variables
-from nope.step import block_loss
+from nope.training.step import block_loss
+from nope.variables import Variables
 from tests import tiny
 
 ROTARY = tiny.model(attention='', position=Rotary(scaling=DynamicNTK(2.0, train_length=8)))

@@ -11,7 +11,7 @@ from nope import sharding
 from nope.model import ModelConfig, Transformer
 from nope.model.init import initializer
 from nope.positions import NoPE, T5Bias
-from nope.state import Variables
+from nope.variables import Variables
 from tests import tiny
 
 WITH_BIASES = dataclasses.replace(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nope.model import ModelConfig, layers
-from nope.state import Variables
+from nope.variables import Variables
 from tests import tiny
 
 X_BTD = np.random.default_rng(0).normal(size=(2, 7, 32)).astype(np.float32)

@@ -18,7 +18,7 @@ from nope.model.attention import Sequence
 from nope.model.layers import Norm
 from nope.model.transformer import Block
 from nope.positions import Alibi, NoPE, Position, Rotary, T5Bias
-from nope.state import Variables, lam_of, with_lam
+from nope.variables import Variables, lam_of, with_lam
 from tests import tiny
 from tests.model.programs import T, influence, loss_and_gradients, run
 

@@ -9,8 +9,8 @@ import jax
 import numpy as np
 
 from nope.model import ModelConfig, ModelOutput, apply
-from nope.state import Variables
-from nope.step import block_loss
+from nope.training.step import block_loss
+from nope.variables import Variables
 from tests import tiny
 
 T = 12

@@ -10,7 +10,7 @@ import pytest
 from nope.model import apply
 from nope.model.lam import LogLength
 from nope.positions import DynamicNTK, NoPE, Position, Rotary
-from nope.state import abstract_variables, with_lam
+from nope.variables import abstract_variables, with_lam
 from tests import tiny
 from tests.model.programs import T, influence, loss_and_gradients, run
 

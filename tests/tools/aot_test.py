@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
-from nope import optim
 from nope.sharding import MeshConfig, make_mesh
+from nope.training import optim
 from tests import tiny
 from tests.tools.loading import load
 

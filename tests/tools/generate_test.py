@@ -19,7 +19,7 @@ from nope.interop import Described, Export, save
 from nope.interop.run_folder import read_run, write_run
 from nope.positions import Learned
 from nope.sharding import MeshConfig, make_mesh
-from nope.state import Variables
+from nope.variables import Variables
 from tests import tiny
 from tests.tools.loading import load
 

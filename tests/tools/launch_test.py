@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from experiments import run
-from nope import hardware, processes
+from nope.runtime import hardware, processes
 
 FOLDER = pathlib.Path(__file__).parents[2] / 'tools' / 'launch'
 JOBSETS = sorted(FOLDER.glob('*.yaml'))

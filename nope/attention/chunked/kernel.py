@@ -30,7 +30,7 @@ from nope.attention.flash import (
 )
 from nope.attention.plan import Plan
 from nope.attention.structure import AttentionOutput, Mask
-from nope.platform import target_device
+from nope.runtime.platform import target_device
 
 
 def chunked_attention(

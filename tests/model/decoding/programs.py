@@ -13,7 +13,7 @@ from nope.model import ModelConfig, ModelOutput, apply
 from nope.model.cache import Cache, empty
 from nope.model.decoding import unstack
 from nope.positions import Learned, NoPE
-from nope.state import Variables
+from nope.variables import Variables
 from tests import tiny
 
 

@@ -1,0 +1,1 @@
+"""Checkpoints: Orbax saves with checksums, the folders they lie in, one writer for each."""

@@ -1,0 +1,189 @@
+"""One writer for a folder where file locks do not reach: in a bucket, on a file system without."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import pathlib
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from etils import epath
+
+from nope.checkpoints.folders import in_bucket
+from nope.runtime import files, processes
+
+log = logging.getLogger(__name__)
+
+BEAT = 10.0  # seconds between signs of life
+SILENCE = 60.0  # after which their writer counts as gone
+SETTLING = 2.0  # for two that begin at once to see each other
+
+
+class LostLeaseError(OSError):
+    """Another command has taken over."""
+
+
+@contextlib.contextmanager
+def only_writer(folder: epath.Path, locked: bool) -> Iterator[Callable[[], None]]:
+    """Holds the lease of `folder` (`owner.json` beside it) where no lock file keeps others away:
+    where `locked` is False, or in a bucket, which commands with other work folders may share.
+
+    Yields what to call now and then, at little cost: it raises LostLeaseError where another
+    command has taken over. Of several processes the first one holds it.
+    """
+    if processes.is_first() and (in_bucket(folder) or not locked):
+        with Lease(folder.parent / 'owner.json') as lease:
+            yield lease.check
+    else:
+        yield lambda: None
+
+
+class Lease:
+    """Holds `path`, a small JSON file, as long as the `with` block runs.
+
+    Waits for whoever holds it: until it is given back, until its signs of life stop for `silence`
+    seconds (as the clock of this process sees it), or not at all where its process is known to be
+    gone. A process that slept for longer than `silence` may lose it; `check` tells.
+    """
+
+    def __init__(
+        self,
+        path: epath.PathLike,
+        *,
+        beat: float = BEAT,
+        silence: float = SILENCE,
+        settling: float = SETTLING,
+    ) -> None:
+        self._path = epath.Path(path)
+        self._beat, self._silence, self._settling = beat, silence, settling
+        self._mine = {'token': uuid.uuid4().hex, 'pid': os.getpid(), **_here()}
+        self._seen = 0.0  # when it was held for sure
+        self._taken_by: str | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._live, name='lease', daemon=True)
+
+    def __enter__(self) -> Lease:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            self._wait_for_others()
+            self._write(0)
+            time.sleep(self._settling)
+            if self._look():
+                break
+            self._taken_by = None
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        with self._patient():
+            if self._is_mine(self._read()):
+                self._path.unlink(missing_ok=True)
+
+    def check(self) -> None:
+        """LostLeaseError where another command has taken over. Reads the file only where the last
+        sign of life is late; where it cannot be read the lease counts as held."""
+        if time.monotonic() - self._seen > 2 * self._beat:
+            with self._patient():
+                self._look()
+        if self._taken_by is not None:
+            raise LostLeaseError(f'{self._path.parent} was taken over by {self._taken_by}')
+
+    def _wait_for_others(self) -> None:
+        seen, since, told = self._read(), time.monotonic(), False
+        while seen is not None and not _is_gone(seen):
+            if not told:
+                log.info('%s is at work on %s; waiting for it', _name(seen), self._path.parent)
+                told = True
+            time.sleep(min(self._beat, self._silence) / 4)
+            found = self._read()
+            if found != seen:
+                seen, since = found, time.monotonic()
+            elif time.monotonic() - since > self._silence:
+                log.warning('%s was silent for %.0f s; taking over', _name(seen), self._silence)
+                return
+
+    def _live(self) -> None:
+        beats = 0
+        while not self._over.wait(self._beat):
+            beats += 1
+            with self._patient():
+                if self._look():
+                    self._write(beats)
+
+    @contextlib.contextmanager
+    def _patient(self) -> Iterator[None]:
+        """Storage that fails now may be back at the next beat: no reason to end a run."""
+        try:
+            yield
+        except Exception:
+            log.warning('%s could not be read or written', self._path, exc_info=True)
+
+    def _look(self) -> bool:
+        """Whether it is still held."""
+        found = self._read()
+        if self._is_mine(found):
+            self._seen = time.monotonic()
+            return True
+        self._taken_by = _name(found)
+        return False
+
+    def _write(self, beats: int) -> None:
+        text = json.dumps({**self._mine, 'beats': beats})
+        if in_bucket(self._path):  # where a file is whole or absent by itself
+            self._path.write_text(text)
+        else:
+            files.write_text(pathlib.Path(self._path), text)
+
+    def _read(self) -> dict[str, Any] | None:
+        """The file, or None where there is none."""
+        try:
+            return json.loads(self._path.read_text())
+        except FileNotFoundError:
+            return None
+
+    def _is_mine(self, found: dict[str, Any] | None) -> bool:
+        return found is not None and found.get('token') == self._mine['token']
+
+
+def _here() -> dict[str, str]:
+    """What tells this machine, since it was started, from others, and a container of it whose
+    process numbers mean other processes."""
+    boot, numbers = (
+        pathlib.Path('/proc') / name for name in ('sys/kernel/random/boot_id', 'self/ns/pid')
+    )
+    return {
+        'host': socket.gethostname(),
+        'boot': boot.read_text().strip() if boot.exists() else '',
+        'pids': os.readlink(numbers) if numbers.is_symlink() else '',
+    }
+
+
+def _is_gone(found: dict[str, Any]) -> bool:
+    """Whether the file's writer ran on this machine and does no more."""
+    if any(found.get(key) != value for key, value in _here().items()):
+        return False
+    pid = int(found.get('pid', 0))
+    if pid == os.getpid():  # a number that was given anew, as in containers
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return False
+
+
+def _name(found: dict[str, Any] | None) -> str:
+    if found is None:
+        return 'someone who has ended since'
+    return f'process {found.get("pid")} of {found.get("host")}'

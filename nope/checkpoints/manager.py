@@ -1,0 +1,343 @@
+"""Orbax checkpoints: what is saved, that it is whole, and getting it back.
+
+A checkpoint has the item `arrays`, a tree of `params`, `lam` and `opt_state`, each of which can be
+read without the others (an item of its own for each would make a save take three times as long to
+start), and three JSON documents: `data` (examples consumed), `config` (what the run is) and
+`checksums`, of every array, of the other two documents and of itself. Orbax notices an interrupted
+save; it does not notice bytes that change afterwards. The checksums do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import orbax.checkpoint as ocp
+from orbax.checkpoint.checkpoint_managers import (
+    AnyPreservationPolicy,
+    CustomSteps,
+    LatestN,
+)
+
+from nope.checkpoints import folders
+from nope.identity import digest, first_difference
+from nope.runtime import processes
+
+log = logging.getLogger(__name__)
+
+ARRAYS = 'arrays'
+JSON_ITEMS = ('data', 'config', 'checksums')
+SEAL = 'of_these'
+STEP = 'step'  # in `data`: a checkpoint's folder may have been renamed
+
+
+Arrays = Mapping[str, Any]  # name -> a tree of arrays, as `params`
+
+
+class Restored(NamedTuple):
+    """A checkpoint that was read: its step, its arrays and the data position."""
+
+    step: int
+    arrays: dict[str, Any]
+    data: dict[str, Any]
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint that is damaged, or that belongs to something else."""
+
+
+class UnwritableError(CheckpointError):
+    """A checkpoint could not be written; those before it are as they were."""
+
+
+class OtherRunError(CheckpointError):
+    """A checkpoint of a run with another config."""
+
+
+class Checkpoints:
+    """The checkpoints of one run, in one folder: here, or a bucket's as gs://BUCKET/FOLDER.
+
+    keep: how many of the newest stay. permanent: steps that stay whatever comes later.
+    config: JSON-able description of the run; a checkpoint with another one is refused.
+    clean: removes what killed saves have left, for the one that writes here (not in a bucket).
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path | str,
+        config: Mapping[str, Any],
+        *,
+        keep: int = 2,
+        permanent: tuple[int, ...] = (),
+        clean: bool = False,
+    ) -> None:
+        self.folder = folders.in_full(folder)
+        self._config = dict(config)
+        if clean:
+            processes.from_first(lambda: folders.sweep(self.folder))
+        policy = AnyPreservationPolicy([LatestN(keep), CustomSteps(list(permanent))])
+        options = ocp.CheckpointManagerOptions(
+            preservation_policy=policy, enable_async_checkpointing=True, create=True
+        )
+        self._manager = ocp.CheckpointManager(
+            self.folder,
+            options=options,
+            item_names=(ARRAYS, *JSON_ITEMS),
+        )
+        self._mark = folders.mark(self.folder)
+
+    def __enter__(self) -> Checkpoints:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Waits for what is being saved. UnwritableError where that fails, unless another error
+        is on its way."""
+        try:
+            self.wait()
+        except UnwritableError:
+            if kind is None:
+                raise
+            log.exception('while another error ended the run')
+        finally:
+            with contextlib.suppress(Exception):  # raises what waiting has raised already
+                self._manager.close()
+
+    def wait(self) -> None:
+        """Until what is being saved is on disk. UnwritableError where it cannot be."""
+        with self._writing('the last one'):
+            self._manager.wait_until_finished()
+
+    def steps(self) -> list[int]:
+        """Steps with a committed checkpoint, oldest first."""
+        return processes.from_first(lambda: sorted(map(int, self._manager.all_steps())))
+
+    def save(self, step: int, arrays: Arrays, data: Mapping[str, Any]) -> None:
+        """Starts saving `arrays` and the data position as `step`; returns before it is on disk.
+
+        UnwritableError where it, or the save before it, cannot be written.
+        """
+        if step in self.steps():
+            return
+        documents = {'data': {**data, STEP: step}, 'config': self._config}
+        documents['checksums'] = _sealed(
+            {ARRAYS: checksums(arrays)} | {k: digest(document) for k, document in documents.items()}
+        )
+        items = {k: ocp.args.JsonSave(document) for k, document in documents.items()}
+        with self._writing(f'that of step {step}'):
+            processes.from_first(self._check_folder)
+            self._manager.save(
+                step, args=ocp.args.Composite(**{ARRAYS: ocp.args.PyTreeSave(arrays)}, **items)
+            )
+
+    def restore(self, target: Arrays) -> Restored | None:
+        """The newest whole checkpoint, its arrays onto the shardings of `target`.
+
+        None where there is none yet. A damaged one is set aside in `damaged/` with a warning
+        and the one before it is taken. CheckpointError where one belongs to another run, or none
+        of them can be read, be it for damage or for storage that fails: nothing is moved then.
+        """
+        steps = self.steps()
+        self._check_kind(steps)
+        damaged: dict[int, Exception] = {}
+        for step in reversed(steps):
+            try:
+                arrays, data = self._read(step, target)
+            except OtherRunError:
+                raise
+            except Exception as error:  # whatever the damage raises: go one back
+                damaged[step] = error
+                continue
+            self._set_aside(damaged)
+            return Restored(step, arrays, data)
+        if damaged:
+            newest = max(damaged)
+            raise CheckpointError(
+                f'none of the checkpoints of steps {steps} in {self.folder} can be read; nothing '
+                f'was changed (move the folder away to begin anew). That of step {newest}: '
+                f'{damaged[newest]}'
+            ) from damaged[newest]
+        return None
+
+    def prepare(self, arrays: Arrays) -> None:
+        """Compiles what the first `save` of such arrays would have to wait for."""
+        checksums(arrays)
+
+    def read(self, target: Arrays, step: int | None = None) -> dict[str, Any]:
+        """The arrays of `target` at `step` (default: the newest), onto its shardings."""
+        steps = self.steps()
+        if not steps or (step is not None and step not in steps):
+            raise CheckpointError(
+                f'no checkpoint of step {"any" if step is None else step} in {self.folder}; '
+                f'there are {steps}'
+            )
+        chosen = steps[-1] if step is None else step
+        try:
+            return self._read(chosen, target)[0]
+        except CheckpointError:
+            raise
+        except Exception as error:
+            raise CheckpointError(
+                f'checkpoint of step {chosen} in {self.folder} cannot be read: {error}'
+            ) from error
+
+    def _check_kind(self, steps: list[int]) -> None:
+        """CheckpointError where the folder has checkpoints of something else than this project:
+        these are not damaged ones, to be set aside."""
+        folders = [self.folder / str(step) for step in steps]
+        ours = processes.from_first(
+            lambda: any((folder / item).exists() for folder in folders for item in JSON_ITEMS)
+        )
+        if folders and not ours:
+            raise CheckpointError(
+                f'{folders[-1]} is no checkpoint of this project: it has none of '
+                f'{", ".join(JSON_ITEMS)}; nothing was changed'
+            )
+
+    def _read(self, step: int, target: Arrays) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The arrays of `target` and the data position, each as it was saved.
+
+        What each process reads by itself is read by all of them, or an error everywhere, before
+        they compute the checksums together.
+        """
+        restored, found = processes.together(
+            functools.partial(self._read_here, step, target), f'reading step {step}'
+        )
+        expected, sums = found['checksums'][ARRAYS], checksums(restored)
+        wrong = sorted(k for k in sums if expected.get(k) != sums[k])
+        if wrong:
+            raise CheckpointError(
+                f'checkpoint of step {step} in {self.folder} differs from what was saved in '
+                f'{", ".join(wrong[:3])}{" ..." if len(wrong) > 3 else ""}'
+            )
+        return restored, found['data']
+
+    def _read_here(self, step: int, target: Arrays) -> tuple[Any, dict[str, Any]]:
+        """This process's parts of the arrays, not verified, and the documents, which are."""
+        found = self._documents(step)
+        different = first_difference(self._config, found['config'])
+        if different:
+            raise OtherRunError(
+                f'the checkpoint of step {step} in {self.folder} is of another run: {different}'
+            )
+        saved_at = found['data'].pop(STEP, step)
+        if saved_at != step:
+            raise CheckpointError(
+                f'the checkpoint in {self.folder / str(step)} was saved at step {saved_at}'
+            )
+        asked = ocp.args.PyTreeRestore(
+            target,
+            restore_args=ocp.checkpoint_utils.construct_restore_args(target),
+            partial_restore=True,  # what else was saved is left where it is
+        )
+        return self._load(step, {ARRAYS: asked})[ARRAYS], found
+
+    def _documents(self, step: int) -> dict[str, dict[str, Any]]:
+        """The JSON documents of a checkpoint, as they were saved."""
+        found = self._load(step, {name: ocp.args.JsonRestore() for name in JSON_ITEMS})
+        sums = found['checksums']
+        wrong = [name for name in ('data', 'config') if sums.get(name) != digest(found[name])]
+        if sums != _sealed({k: v for k, v in sums.items() if k != SEAL}):
+            wrong.append('checksums')
+        if wrong:
+            raise CheckpointError(
+                f'checkpoint of step {step} in {self.folder}: the documents {", ".join(wrong)} '
+                'differ from what was saved'
+            )
+        return {name: found[name] for name in JSON_ITEMS}
+
+    def _load(self, step: int, asked: Mapping[str, Any]) -> Any:
+        """Items of a checkpoint. What cannot be read is tried a second time: storage may fail for a
+        moment, and what is damaged stays so."""
+        try:
+            return self._load_once(step, asked)
+        except Exception as error:  # Orbax's, TensorStore's or the system's
+            log.warning('reading step %d of %s once more: %s', step, self.folder, error)
+            return self._load_once(step, asked)
+
+    def _load_once(self, step: int, asked: Mapping[str, Any]) -> Any:
+        """Each process reads what its devices need and waits for no other, so that what one of them
+        cannot read does not leave the rest waiting."""
+        alone = ocp.options.MultiprocessingOptions(
+            primary_host=None,
+            active_processes={processes.index()},
+            barrier_sync_key_prefix=f'process{processes.index()}',
+        )
+        handler = ocp.CompositeCheckpointHandler()
+        with ocp.Checkpointer(handler, multiprocessing_options=alone) as checkpointer:
+            return checkpointer.restore(self.folder / str(step), args=ocp.args.Composite(**asked))
+
+    @contextlib.contextmanager
+    def _writing(self, which: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # Orbax's, TensorStore's or the system's
+            raise UnwritableError(
+                f'a checkpoint, {which} or the one before it, could not be written to '
+                f'{self.folder}: {error}. Those of steps {self._kept()} are as they were'
+            ) from error
+
+    def _check_folder(self) -> None:
+        """OSError where the folder has vanished: Orbax would make another one in its place."""
+        if folders.mark(self.folder) != self._mark:
+            raise OSError('the folder has vanished, or is another one than at the start')
+
+    def _kept(self) -> list[int] | str:
+        """Committed steps as the folder has them: after an error nothing else is asked."""
+        try:
+            names = [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
+        except Exception:  # the storage's own kind
+            return '(which cannot be listed now)'
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def _set_aside(self, damaged: Mapping[int, Exception]) -> None:
+        """Moves checkpoints away, now that another one has been read whole."""
+        aside = self.folder.parent / 'damaged'
+        for step, error in damaged.items():
+            log.warning('checkpoint of step %d is damaged, set aside in %s: %s', step, aside, error)
+            source, target = self.folder / str(step), aside / str(step)
+            processes.from_first(functools.partial(folders.move, source, target))
+        if damaged:
+            self._manager.reload()
+
+
+def _sealed(sums: dict[str, Any]) -> dict[str, Any]:
+    """Checksums with one of their own."""
+    return sums | {SEAL: digest(sums)}
+
+
+def checksums(tree: Any) -> dict[str, int]:
+    """Leaf path -> a 32-bit checksum of its bits, computed where the leaf lives.
+
+    The sum over elements of bits * (2 * index + 1), modulo 2^32: integer addition gives
+    the same result in any order and on any sharding, and no single changed element can
+    hide, since an odd factor is invertible.
+    """
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    sums = jax.device_get(_checksums([leaf for _, leaf in leaves]))
+    return {
+        jax.tree_util.keystr(path): int(value)
+        for (path, _), value in zip(leaves, sums, strict=True)
+    }
+
+
+@jax.jit
+def _checksums(leaves: list[jax.Array]) -> list[jax.Array]:
+    return [_checksum(leaf) for leaf in leaves]
+
+
+def _checksum(leaf: jax.Array) -> jax.Array:
+    unsigned = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32}[leaf.dtype.itemsize]
+    bits = jax.lax.bitcast_convert_type(leaf, unsigned).astype(jnp.uint32)
+    weight = jnp.uint32(1)
+    stride = 1
+    for axis in reversed(range(bits.ndim)):  # row-major index without a reshape
+        index = jax.lax.broadcasted_iota(jnp.uint32, bits.shape, axis)
+        weight = weight + index * jnp.uint32((2 * stride) % 2**32)
+        stride *= bits.shape[axis]
+    return jnp.sum(bits * weight, dtype=jnp.uint32)

@@ -1,0 +1,136 @@
+"""How long a run trains, on what shapes, and how it is carried out."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+from jax.sharding import Mesh
+
+from nope import sharding
+from nope.model import ModelConfig
+from nope.training import optim
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """How long and on what shapes to train.
+
+    lengths: training lengths in tokens, taken in turn: step k trains on sequences of
+        lengths[k % len(lengths)] tokens, the first ones of blocks of the longest.
+    keep_steps: steps whose checkpoint is never removed.
+    """
+
+    lengths: tuple[int, ...]
+    batch_size: int
+    steps: int
+    optimizer: optim.OptimizerConfig
+    keep_steps: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value in (('batch_size', self.batch_size), ('steps', self.steps)):
+            if value < 1:
+                raise ValueError(f'train.{name} is {value}; it must be at least 1')
+        if not self.lengths or min(self.lengths) < 1:
+            raise ValueError(f'train.length is {self.lengths}; it must be at least 1 token')
+
+    @property
+    def block(self) -> int:
+        """The longest training length."""
+        return max(self.lengths)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens trained on in all."""
+        cycle = len(self.lengths)
+        whole, rest = divmod(self.steps, cycle)
+        return self.batch_size * (whole * sum(self.lengths) + sum(self.lengths[:rest]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Compute:
+    """How a run is carried out; nothing here changes what it computes but for rounding.
+
+    mesh: of the devices. later_mesh: another one for what comes after pre-training: searches,
+    fine-tuning and evaluations have few long sequences; None for the same.
+    checkpoints: a folder or gs://BUCKET/FOLDER for the checkpoints of all runs, each in a folder
+    of its own there; '' for the run's folder.
+    accumulate: micro-batches per step of pre-training; 0 for as few as leave each batch shard
+    `shard_sequences` sequences at a time, or fewer.
+    checkpoint_every, log_every: in steps. keep: newest checkpoints kept. threads: of the loader.
+    slow_step: a step that takes so many times the median is logged. hang_seconds: after so long
+    without a step the stacks of all threads are written down. profile: so many steps of each
+    attempt are traced.
+    """
+
+    mesh: sharding.MeshConfig = sharding.MeshConfig()
+    later_mesh: sharding.MeshConfig | None = None
+    checkpoints: str = ''
+    accumulate: int = 1
+    shard_sequences: int = 4
+    checkpoint_every: int = 500
+    log_every: int = 10
+    keep: int = 2
+    threads: int = 1
+    slow_step: float = 5.0
+    hang_seconds: float = 600.0
+    profile: int = 0
+
+    def __post_init__(self) -> None:
+        if self.accumulate < 0:
+            raise ValueError(f'compute.accumulate is {self.accumulate}; it must be 0 or more')
+        for name in ('shard_sequences', 'checkpoint_every', 'log_every', 'keep', 'threads'):
+            if getattr(self, name) < 1:
+                raise ValueError(f'compute.{name} is {getattr(self, name)}; it must be at least 1')
+        if self.slow_step <= 1 or self.hang_seconds <= 0 or self.profile < 0:
+            raise ValueError(
+                f'compute.slow_step is {self.slow_step}, hang_seconds {self.hang_seconds}, profile '
+                f'{self.profile}; accepted: above 1, above 0, and 0 or more'
+            )
+
+    def micro_batches(self, batch_size: int, mesh: Mesh) -> int:
+        """How many micro-batches a step's batch is made of."""
+        if self.accumulate:
+            return self.accumulate
+        shard = batch_size // sharding.batch_parts(mesh)
+        least = math.ceil(shard / self.shard_sequences)
+        return next((n for n in range(max(least, 1), shard) if shard % n == 0), max(shard, 1))
+
+    def mesh_of(self, later: bool, devices: list[jax.Device] | None = None) -> Mesh:
+        """Of pre-training or of what comes later; ValueError where it does not fit the devices
+        (default: all)."""
+        asked = self.later_mesh if later and self.later_mesh is not None else self.mesh
+        return sharding.make_mesh(asked, devices, self.mesh_field(later))
+
+    def mesh_field(self, later: bool) -> str:
+        """Where `mesh_of` is set."""
+        return 'compute.later_mesh' if later and self.later_mesh is not None else 'compute.mesh'
+
+
+def check_mesh(
+    model: ModelConfig,
+    config: TrainConfig,
+    compute: Compute,
+    mesh: Mesh,
+    field: str = 'compute.mesh',
+) -> None:
+    """ValueError, naming `field`, unless the batch splits over micro-batches and devices, and the
+    heads and the sequence over the devices of their axes."""
+    tensor, context = mesh.shape['tensor'], mesh.shape['context']
+    if model.heads % tensor:
+        raise ValueError(
+            f'{field}.tensor is {tensor}; it must divide model.heads, which is {model.heads}'
+        )
+    for length in config.lengths:
+        if length % context:
+            raise ValueError(
+                f'{field}.context is {context}; it must divide the training length, {length}'
+            )
+    accumulate = compute.accumulate or 1  # 0 finds one that divides
+    parts = accumulate * sharding.batch_parts(mesh)
+    if config.batch_size % parts:
+        raise ValueError(
+            f'train.batch_size is {config.batch_size}; it must be a multiple of {parts} '
+            f'(compute.accumulate {accumulate} x {sharding.batch_parts(mesh)} batch shards)'
+        )

@@ -1,0 +1,83 @@
+"""Where the time of a run goes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import pathlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+
+from nope.runtime import processes
+from nope.runtime.files import read_json, write_json
+
+log = logging.getLogger(__name__)
+
+NAME = 'goodput.json'
+
+
+class Goodput:
+    """Seconds by what they went into, over all attempts at a run or an evaluation: `goodput.json`
+    in its folder.
+
+    start: restoring and whatever else comes before the first step; compile: the first step of
+    each length; data: waiting for examples; step; checkpoint: what a save holds up the steps for;
+    evaluation; and `other`, the rest. Steps that an attempt makes again count again; what a kill
+    cut off behind the last checkpoint does not.
+    """
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._path = folder / NAME
+        known = _known(self._path) or {'attempts': 0, 'steps': 0, 'seconds': {}}
+        self._attempts, self._before = known['attempts'] + 1, known
+        self._seconds: dict[str, float] = {}
+        self._steps = 0
+        self._began = time.monotonic()
+
+    @contextlib.contextmanager
+    def time(self, what: str) -> Iterator[Callable[[], float]]:
+        """Counts the time of a `with` block. As its value a function: seconds, once it is over.
+
+        A trace shows the block by the same name.
+        """
+        began, taken = time.monotonic(), 0.0
+        try:
+            with jax.profiler.TraceAnnotation(what):
+                yield lambda: taken
+        finally:
+            taken = time.monotonic() - began
+            self._seconds[what] = self._seconds.get(what, 0.0) + taken
+
+    def step_done(self) -> None:
+        self._steps += 1
+
+    def summary(self) -> dict[str, object]:
+        """attempts, steps, seconds by kind, and the share of all of them that steps had."""
+        total = time.monotonic() - self._began
+        mine = self._seconds | {'other': max(total - sum(self._seconds.values()), 0.0)}
+        old = self._before['seconds']
+        seconds = {k: round(old.get(k, 0.0) + mine.get(k, 0.0), 3) for k in {*old, *mine}}
+        spent = sum(seconds.values())
+        return {
+            'attempts': self._attempts,
+            'steps': self._before['steps'] + self._steps,
+            'seconds': dict(sorted(seconds.items())),
+            'goodput': round(seconds.get('step', 0.0) / spent, 4) if spent else 0.0,
+        }
+
+    def write(self) -> None:
+        """By the first process, whose time it is."""
+        if processes.is_first():
+            write_json(self._path, self.summary())
+
+
+def _known(path: pathlib.Path) -> dict[str, Any] | None:
+    """Of the attempts before; no reason to end a run where that is lost."""
+    try:
+        return read_json(path)
+    except ValueError as error:
+        log.warning('%s; counting anew', error)
+        return None

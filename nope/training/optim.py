@@ -1,0 +1,179 @@
+"""Schedules, which variables train, and the bound on lambda."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from nope.identity import added_later
+from nope.training.guard import guarded
+from nope.variables import COLLECTIONS, Variables
+
+SCHEDULES = ('cosine', 'linear_tail')
+DECAYED = ('all', 'matrices')
+STOP, SKIP = 'stop', 'skip'
+
+Schedule = Callable[[Any], jax.Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class OptimizerConfig:
+    """AdamW with a schedule.
+
+    trains: the collection that is updated, 'params' or 'lam'; the other is frozen.
+    schedule: 'cosine' falls to end_share * learning_rate at step `decay_steps`;
+        'linear_tail' stays at the peak and falls linearly over the last `tail_share` of it.
+    decayed: what weight decay applies to: 'all' (TinyLlama) or 'matrices' (not the norms).
+    bound: smallest lambda coefficient, or None; only where lam trains.
+    straight_through: clamp lambda in the forward pass instead of projecting it after the
+        update: the gradient passes the clamp unchanged and the trained copy is free.
+    on_bad: what a bad step does: 'stop' the run, or 'skip' its update (`nope.training.guard`).
+    spike: besides what is not finite, a loss so many standard deviations above its running mean
+        is bad; 0 for none.
+    """
+
+    learning_rate: float
+    trains: str = 'params'
+    schedule: str = 'cosine'
+    warmup_steps: int = 0
+    decay_steps: int = 1
+    tail_share: float = 0.25
+    end_share: float = 0.1
+    b1: float = 0.9
+    b2: float = 0.95
+    epsilon: float = 1e-8
+    weight_decay: float = 0.0
+    decayed: str = 'all'
+    clip: float = 1.0
+    bound: float | None = None
+    straight_through: bool = False
+    on_bad: str = added_later(STOP)
+    spike: float = added_later(0.0)
+
+    def __post_init__(self) -> None:
+        for name, value, accepted in (
+            ('trains', self.trains, COLLECTIONS),
+            ('schedule', self.schedule, SCHEDULES),
+            ('decayed', self.decayed, DECAYED),
+            ('on_bad', self.on_bad, (STOP, SKIP)),
+        ):
+            if value not in accepted:
+                raise ValueError(f'optimizer.{name} is {value!r}; accepted: {", ".join(accepted)}')
+        for name in ('learning_rate', 'epsilon', 'clip'):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f'{name} is {getattr(self, name)}; it must be finite and above 0')
+        for name in ('b1', 'b2', 'end_share', 'tail_share'):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f'{name} is {getattr(self, name)}; accepted is 0 to 1')
+        for name in ('weight_decay', 'spike'):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f'{name} is {getattr(self, name)}; it must be finite, 0 or more')
+        if not 0 <= self.warmup_steps < max(self.decay_steps, 1):
+            raise ValueError(
+                f'warmup_steps is {self.warmup_steps}; accepted is 0 to {self.decay_steps - 1}, '
+                'below the step at which the schedule ends'
+            )
+        if self.bound is not None and self.trains != 'lam':
+            raise ValueError(
+                f'optimizer.bound is {self.bound}, but the optimizer trains {self.trains!r}; '
+                'only lam is bounded'
+            )
+        if self.straight_through and self.bound is None:
+            raise ValueError('optimizer.straight_through is True, which needs a bound to clamp at')
+
+    @property
+    def guarded(self) -> bool:
+        """Whether its state follows the loss (a run that stops at what is not finite needs not)."""
+        return self.on_bad == SKIP or self.spike > 0
+
+
+def learning_rate(config: OptimizerConfig) -> Schedule:
+    """Step (from 0) -> learning rate. Step 0 of a warm-up has rate 0, as in the papers' code."""
+    peak, end = config.learning_rate, config.learning_rate * config.end_share
+
+    def cosine(step: jax.Array) -> jax.Array:
+        done = (step - config.warmup_steps) / (config.decay_steps - config.warmup_steps)
+        return end + 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(done, 1.0))) * (peak - end)
+
+    def linear_tail(step: jax.Array) -> jax.Array:
+        tail = max(config.tail_share * config.decay_steps, 1.0)
+        left = jnp.clip((config.decay_steps - step) / tail, 0.0, 1.0)
+        return end + left * (peak - end)
+
+    after = {'cosine': cosine, 'linear_tail': linear_tail}[config.schedule]
+
+    def schedule(step: Any) -> jax.Array:
+        step = jnp.asarray(step, jnp.float32)
+        warming = peak * step / max(config.warmup_steps, 1)
+        return jnp.where(step < config.warmup_steps, warming, after(step))
+
+    return schedule
+
+
+def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
+    """Optimizer over {'params', 'lam'}: one collection trains, the other is set to zero.
+
+    The frozen collection's gradients are touched by nothing (the clipping norm is taken inside the
+    partition), so under jit they are never computed, and it has no moments. Where the config is
+    `guarded`, updating takes `loss` and `grad_norm` too.
+    """
+    decay_mask = _matrices if config.decayed == 'matrices' else None
+    links = [
+        optax.clip_by_global_norm(config.clip),
+        optax.adamw(
+            learning_rate(config),
+            b1=config.b1,
+            b2=config.b2,
+            eps=config.epsilon,
+            weight_decay=config.weight_decay,
+            mask=decay_mask,
+        ),
+    ]
+    if config.bound is not None and not config.straight_through:
+        links.append(keep_at_least(config.bound))
+    frozen = {'params': 'lam', 'lam': 'params'}[config.trains]
+    transform = optax.multi_transform(
+        {config.trains: optax.chain(*links), frozen: optax.set_to_zero()},
+        {name: name for name in COLLECTIONS},
+    )
+    return guarded(transform, config.spike) if config.guarded else transform
+
+
+def apply_updates(variables: Variables, updates: Variables, trains: str) -> Variables:
+    """`variables` with the updates of the collection that trains; the other passes untouched
+    (not plus zero, so that donation can alias it)."""
+    return {**variables, trains: optax.apply_updates(variables[trains], updates[trains])}
+
+
+def keep_at_least(bound: float) -> optax.GradientTransformation:
+    """Projection p := max(p + u, bound), as the last link of a chain."""
+
+    def update(
+        updates: optax.Updates, state: optax.EmptyState, params: optax.Params | None = None
+    ) -> tuple[optax.Updates, optax.EmptyState]:
+        if params is None:
+            raise ValueError('keep_at_least needs the parameters it bounds')
+        bounded = jax.tree.map(lambda u, p: jnp.maximum(p + u, bound) - p, updates, params)
+        return bounded, state
+
+    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+
+
+def clamp_straight_through(lam_LN: jax.Array, bound: float | None) -> jax.Array:
+    """max(lam, bound) with the gradient of the identity."""
+    if bound is None:
+        return lam_LN
+    return lam_LN + jax.lax.stop_gradient(jnp.maximum(lam_LN, bound) - lam_LN)
+
+
+def _matrices(params: Any) -> Any:
+    """Which leaves are matrices: under the scan over layers a norm's weight is [L, D]."""
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: not path[-1].key.endswith(('scale', 'bias')) and leaf.ndim >= 2, params
+    )

@@ -1,0 +1,61 @@
+"""A trace of some steps, for TensorBoard's profiler and for Perfetto."""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+
+import jax
+
+from nope.runtime import processes
+
+log = logging.getLogger(__name__)
+
+WARM_UP = 3  # steps before the traced ones: the first compiles
+
+
+class Profile:
+    """Traces `steps` steps of a run that begins at step `start`; none where `steps` is 0."""
+
+    def __init__(self, folder: pathlib.Path, start: int, steps: int) -> None:
+        # One folder a process: JAX names what it makes by the second.
+        self._folder = folder / f'process-{processes.index()}' if processes.count() > 1 else folder
+        self._first, self._last = start + WARM_UP, start + WARM_UP + steps
+        self._running = False
+
+    def __enter__(self) -> Profile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def marked(self, step: int) -> jax.profiler.StepTraceAnnotation:
+        """A `with` block around a step, by whose number a trace shows it."""
+        return jax.profiler.StepTraceAnnotation('train', step_num=step)
+
+    def step(self, done: int) -> None:
+        """After every step."""
+        if self._first <= done < self._last and not self._running:
+            self._running = True
+            jax.profiler.start_trace(
+                self._folder, create_perfetto_trace=True, profiler_options=_options()
+            )
+        elif done >= self._last:
+            self._stop()
+
+    def _stop(self) -> None:
+        if self._running:
+            self._running = False
+            jax.profiler.stop_trace()
+            log.info('trace of steps %d to %d: %s', self._first + 1, self._last, self._folder)
+
+
+def _options() -> jax.profiler.ProfileOptions:
+    """What the device and XLA do, and no calls of Python functions.
+
+    To follow those the profiler reaches into every thread's state, also into one that a thread of
+    Orbax or TensorStore is just making: now and then the process dies of it.
+    """
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0
+    return options

@@ -1,0 +1,151 @@
+"""What a training run says of itself while it goes on: rows, a progress bar, bad steps."""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+from nope.checkpoints import folders
+from nope.model import ModelConfig
+from nope.runtime import hardware, processes, progress
+from nope.training.metrics import MetricsWriter
+from nope.training.step import Metrics
+
+BAD_STEPS = 'bad_steps.jsonl'
+MOST_SKIPPED = 10  # in a row: more, and it is not the data
+
+
+class TrainingDiverged(RuntimeError):
+    """The loss or its gradient is no longer finite, or jumps."""
+
+
+class Reporter:
+    """Fetches each step's metrics one step late, checks, shows and writes them.
+
+    While step n is fetched the devices are at work on n + 1. Rows of `metrics.jsonl` are those
+    of every `log_every`-th step and the last, wherever a run was stopped in between; of several
+    processes, all check and the first one writes.
+    """
+
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        title: str,
+        *,
+        start: int,
+        steps: int,
+        batch_size: int,
+        log_every: int,
+        skips: bool,
+        throughput: Throughput,
+    ) -> None:
+        self._folder = folder
+        self._steps, self._batch_size, self._log_every = steps, batch_size, log_every
+        self._skips, self._skipped = skips, 0
+        self._throughput = throughput
+        first = processes.is_first()
+        self._writer = MetricsWriter(folder, resume_step=start) if first else None
+        self._bar = progress.bar(
+            total=steps, initial=start, desc=title, unit='step', disable=not first
+        )
+        self._pending: tuple[int, Metrics] | None = None
+
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def add(self, step: int, metrics: Metrics) -> None:
+        """Takes the metrics of the step just dispatched and reports those of the one before."""
+        self.flush()
+        self._pending = (step, metrics)
+
+    def flush(self) -> None:
+        """Reports what is pending; TrainingDiverged where the step is bad and none are skipped,
+        or too many were."""
+        if self._pending is None:
+            return
+        step, metrics = self._pending
+        self._pending = None
+        values = {name: float(value) for name, value in metrics.items()}
+        bad = values.pop('bad') > 0
+        self._bar.set_postfix(loss=f'{values["loss"]:.4f}', refresh=False)
+        self._bar.update(step - self._bar.n)
+        if step % self._log_every == 0 or step == self._steps:
+            rates = self._throughput.since_last(step)
+            if self._writer is not None:
+                self._writer.write(step, values | rates)
+        self._skipped = self._skipped + 1 if bad else 0
+        if bad:
+            self._note(step, values)
+
+    def _note(self, step: int, values: Mapping[str, float]) -> None:
+        goes_on = self._skips and self._skipped < MOST_SKIPPED
+        first = (step - 1) * self._batch_size
+        last = first + self._batch_size - 1
+        row = {
+            'step': step,
+            'examples': [first, last],
+            'loss': _json_number(values['loss']),
+            'grad_norm': _json_number(values['grad_norm']),
+            'action': 'skipped' if goes_on else 'stopped',
+        }
+        if processes.is_first():
+            with (self._folder / BAD_STEPS).open('a') as file:
+                file.write(json.dumps(row) + '\n')
+        if not goes_on:
+            which = f'{step}, the last of {self._skipped} bad ones' if self._skips else f'{step}'
+            raise TrainingDiverged(
+                f'loss {values["loss"]:g} and gradient norm {values["grad_norm"]:g} at step '
+                f'{which}, of examples {first} to {last}; the last good checkpoint '
+                f'is kept in {folders.of_run(self._folder)}. A lower learning_rate or '
+                "a longer warm-up is the usual remedy, or on_bad = 'skip'"
+            )
+
+
+class Throughput:
+    """Tokens per second and MFU. The first interval holds compilation and is not rated.
+
+    MFU: model FLOPs (`ModelConfig.training_flops_per_token`: matrix products, the causal half of
+    attention, nothing recomputed) over the devices' dense peak (`nope.runtime.hardware`).
+    """
+
+    def __init__(
+        self, model: ModelConfig, mean_length: int, tokens_per_step: float, *, frozen: bool
+    ) -> None:
+        self._tokens_per_step = tokens_per_step
+        # Frozen weights need no gradients of their own: a third less work.
+        share = 2 / 3 if frozen else 1.0
+        self._flops_per_token = share * model.training_flops_per_token(mean_length)
+        self._last: tuple[int, float] | None = None
+
+    def since_last(self, step: int) -> dict[str, float]:
+        """Rates between the last call's step and this one; {} at the first call."""
+        last, self._last = self._last, (step, time.perf_counter())
+        if last is None:
+            hardware.peak_flops()  # measured here, outside the rated intervals, where unknown
+            self._last = (step, time.perf_counter())
+            return {}
+        rate = (step - last[0]) * self._tokens_per_step / (self._last[1] - last[1])
+        peak = hardware.peak_flops() * jax.device_count()
+        return {'tokens_per_second': rate, 'mfu': rate * self._flops_per_token / peak}
+
+
+def read_bad_steps(folder: pathlib.Path) -> list[dict[str, Any]]:
+    """Rows of a run's `bad_steps.jsonl`: step, its first and last example, loss, grad_norm, what
+    was done. A step that an attempt made again stands there twice."""
+    path = folder / BAD_STEPS
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _json_number(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)

@@ -1,0 +1,207 @@
+"""The training loop, for pre-training and for the search of lambda alike."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import logging
+import pathlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from clu import parameter_overview
+from jax.sharding import Mesh
+
+from nope import sharding
+from nope.checkpoints.manager import Checkpoints
+from nope.model import ModelConfig
+from nope.runtime import memory, processes
+from nope.training import optim
+from nope.training.config import Compute, TrainConfig, check_mesh
+from nope.training.goodput import Goodput
+from nope.training.profile import Profile
+from nope.training.reporting import Reporter, Throughput
+from nope.training.state import TrainState, fresh_state
+from nope.training.step import Metrics, make_step
+from nope.training.watch import Watch
+from nope.variables import Variables
+
+log = logging.getLogger(__name__)
+
+
+class Interrupted(RuntimeError):
+    """A stop was asked for; everything up to the last step is saved."""
+
+
+# Batches consumed -> from there on this process's examples (`sharding.rows_here`), [B', T + 1].
+Batches = Callable[[int], Iterator[np.ndarray]]
+
+
+def train(
+    model: ModelConfig,
+    config: TrainConfig,
+    compute: Compute,
+    *,
+    mesh: Mesh,
+    initial: Callable[[], Variables],
+    batches: Batches,
+    folder: pathlib.Path,
+    identity: Mapping[str, Any],
+    title: str,
+    should_stop: Callable[[], bool] = lambda: False,
+    checkpoints_in: pathlib.Path | str | None = None,
+) -> Variables:
+    """Trains from `initial()`, or from the newest checkpoint in `folder`, to the last step.
+
+    Leaves in `folder`: checkpoints/ (unless they go to `checkpoints_in`), metrics.jsonl,
+    tensorboard/, parameters.txt, goodput.json; bad_steps.jsonl and stacks-PROCESS.txt where there
+    was cause; profile/ where asked for. A run that was stopped and started again is bitwise the
+    uninterrupted one on the same devices.
+
+    Raises TrainingDiverged (the last good checkpoint stays), Interrupted (state saved), or
+    CheckpointError (the folder holds another run, or cannot be written to).
+    """
+    check_mesh(model, config, compute, mesh)
+    goodput = Goodput(folder)
+    with (
+        Watch(folder, slow=compute.slow_step, hang_seconds=compute.hang_seconds) as watch,
+        Checkpoints(
+            checkpoints_in or folder / 'checkpoints',
+            identity,
+            keep=compute.keep,
+            permanent=config.keep_steps,
+            clean=True,
+        ) as checkpoints,
+    ):
+        with goodput.time('start'):
+            state = begin(initial, config, mesh, checkpoints)
+            start = int(state.step)
+            if start:
+                log.info('%s: going on from step %d', title, start)
+            describe_parameters(state, folder)
+            stream = started(batches(start)) if start < config.steps else iter(())
+        with (
+            make_reporter(model, config, compute, folder, start, title) as reporter,
+            Profile(folder / 'profile', start, compute.profile) as profile,
+        ):
+            take_step = step_on(model, config, compute, mesh, state)
+            saved_at = {config.steps, *config.keep_steps}
+            compiled: set[int] = set()
+            for step in range(start, config.steps):
+                length = config.lengths[step % len(config.lengths)]
+                with goodput.time('data') as waited:
+                    blocks = next(stream)[:, : length + 1]
+                kind = 'step' if length in compiled else 'compile'
+                with goodput.time(kind), profile.marked(step + 1):
+                    state, metrics = take_step(state, blocks)
+                    reporter.add(step + 1, metrics)
+
+                done, stop = step + 1, should_stop()
+                save = stop or done in saved_at or done % compute.checkpoint_every == 0
+                if save:
+                    with goodput.time('step'):
+                        reporter.flush()  # nothing is saved that is not finite
+                    with goodput.time('checkpoint'):
+                        position = {'batches': done, 'examples': done * config.batch_size}
+                        checkpoints.save(done, state.arrays, position)
+                    goodput.write()
+                watch.step(done, usual=length in compiled and not save, data_seconds=waited())
+                goodput.step_done()
+                profile.step(done)
+                compiled.add(length)
+                if stop and done < config.steps:
+                    raise Interrupted(
+                        f'{title}: stopped at step {done}, saved in {checkpoints.folder}'
+                    )
+        with goodput.time('checkpoint'):
+            checkpoints.wait()
+    goodput.write()
+    memory.give_back()
+    return state.variables
+
+
+def begin(
+    initial: Callable[[], Variables], config: TrainConfig, mesh: Mesh, checkpoints: Checkpoints
+) -> TrainState:
+    """The state of the newest checkpoint, else that before the first step."""
+    state = fresh_state(initial(), optim.make_optimizer(config.optimizer), mesh)
+    restored = checkpoints.restore(state.arrays)
+    if restored is not None:
+        return state.with_arrays(restored.step, restored.arrays)
+    checkpoints.prepare(state.arrays)
+    return state
+
+
+def started(stream: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    """`stream`, whose first batch is there: its threads run."""
+    return itertools.chain([next(stream)], stream)
+
+
+def step_on(
+    model: ModelConfig, config: TrainConfig, compute: Compute, mesh: Mesh, state: TrainState
+) -> Callable[[TrainState, np.ndarray], tuple[TrainState, Metrics]]:
+    """One step, from this process's rows of its batch; the state that it is given is used up."""
+    micro_batches = compute.micro_batches(config.batch_size, mesh)
+    compiled = jitted_step(model, config.optimizer, state)
+
+    def take_step(state: TrainState, blocks: np.ndarray) -> tuple[TrainState, Metrics]:
+        placed = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, blocks)
+        with sharding.use(mesh):
+            return compiled(state, placed)
+
+    return take_step
+
+
+def jitted_step(model: ModelConfig, optimizer: optim.OptimizerConfig, state: TrainState) -> Any:
+    """The jitted step, whose results lie as the state does (arrays or their descriptions). Runs of
+    one process that differ in seed or text alone share it, in time and memory: XLA keeps some of
+    every compilation."""
+    shardings, tree = jax.tree.flatten(jax.tree.map(lambda leaf: leaf.sharding, state))
+    return _jitted_step(model, optimizer, tuple(shardings), tree)
+
+
+@functools.lru_cache(maxsize=8)
+def _jitted_step(
+    model: ModelConfig,
+    optimizer: optim.OptimizerConfig,
+    shardings: tuple[jax.sharding.Sharding, ...],
+    tree: jax.tree_util.PyTreeDef,
+) -> Any:
+    placed = jax.tree.unflatten(tree, shardings)
+    return jax.jit(make_step(model, optimizer), donate_argnums=0, out_shardings=(placed, None))
+
+
+def make_reporter(
+    model: ModelConfig,
+    config: TrainConfig,
+    compute: Compute,
+    folder: pathlib.Path,
+    start: int,
+    title: str,
+) -> Reporter:
+    throughput = Throughput(
+        model,
+        round(sum(config.lengths) / len(config.lengths)),
+        config.tokens / config.steps,
+        frozen=config.optimizer.trains == 'lam',
+    )
+    return Reporter(
+        folder,
+        title,
+        start=start,
+        steps=config.steps,
+        batch_size=config.batch_size,
+        log_every=compute.log_every,
+        skips=config.optimizer.on_bad == optim.SKIP,
+        throughput=throughput,
+    )
+
+
+def describe_parameters(state: TrainState, folder: pathlib.Path) -> None:
+    """parameters.txt: every variable with shape, size, mean and deviation at the start."""
+    overview = parameter_overview.get_parameter_overview(state.variables, include_stats='global')
+    if processes.is_first():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / 'parameters.txt').write_text(overview + '\n')

@@ -1,0 +1,76 @@
+"""An eye on the steps of a run: slow ones are logged, and one that never ends shows where it is."""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import pathlib
+import statistics
+import threading
+import time
+from collections import deque
+
+from nope.runtime import processes
+
+log = logging.getLogger(__name__)
+
+REMEMBERED = 101  # steps whose median is the usual time
+LEARNING = 10  # steps before one is called slow
+
+
+class Watch:
+    """Told of every step; a thread of its own looks whether they stop coming.
+
+    slow: a step that takes so many times the median is logged. hang_seconds: after so long without
+    a step the stacks of all threads go to `stacks-PROCESS.txt` in `folder`, and the log says so.
+    """
+
+    def __init__(self, folder: pathlib.Path, *, slow: float, hang_seconds: float) -> None:
+        self._path = folder / f'stacks-{processes.index()}.txt'
+        self._slow, self._hang_seconds = slow, hang_seconds
+        self._times: deque[float] = deque(maxlen=REMEMBERED)
+        self._last = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, name='watch', daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def step(self, number: int, *, usual: bool = True, data_seconds: float = 0.0) -> None:
+        """A step has ended. usual: False for one that compiled or saved, which is not compared.
+        data_seconds: of it, spent waiting for examples."""
+        now = time.monotonic()
+        taken, self._last = now - self._last, now
+        if not usual:
+            return
+        median = statistics.median(self._times) if len(self._times) >= LEARNING else None
+        if median is not None and taken > self._slow * median:
+            log.warning(
+                'process %d: step %d took %.2f s, %.1f times the median; %.2f s of it was waiting '
+                'for examples',
+                *(processes.index(), number, taken, taken / median, data_seconds),
+            )
+        self._times.append(taken)
+
+    def _look(self) -> None:
+        told = None
+        while not self._over.wait(min(self._hang_seconds / 4, 5.0)):
+            silent = time.monotonic() - self._last
+            if silent < self._hang_seconds or told == self._last:
+                continue
+            told = self._last
+            log.error(  # first: the storage may be what hangs
+                'process %d: no step for %.0f s; where every thread is goes to %s',
+                *(processes.index(), silent, self._path),
+            )
+            try:
+                with self._path.open('a') as file:
+                    file.write(f'{time.strftime("%Y-%m-%d %H:%M:%S")}: {silent:.0f} s silent\n')
+                    faulthandler.dump_traceback(file, all_threads=True)
+            except OSError:
+                faulthandler.dump_traceback(all_threads=True)

@@ -1,0 +1,55 @@
+"""Where the checkpoints of a run lie."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from nope.checkpoints import folders
+
+
+def test_they_lie_in_the_runs_folder_where_nothing_else_is_asked(tmp_path: pathlib.Path) -> None:
+    run = tmp_path / 'run'
+    assert folders.settle(run, None) == folders.of_run(run)
+    assert folders.of_run(run) == folders.in_full(run / 'checkpoints')
+    assert not run.exists()
+
+
+def test_another_place_is_remembered(tmp_path: pathlib.Path) -> None:
+    run, place = tmp_path / 'run', 'gs://bucket/work/run/checkpoints'
+    for _ in range(2):
+        assert str(folders.settle(run, place)) == place
+    assert str(folders.of_run(run)) == place
+
+
+def test_a_run_does_not_change_its_place(tmp_path: pathlib.Path) -> None:
+    away, here = tmp_path / 'away', tmp_path / 'here'
+    folders.settle(away, 'gs://bucket/away')
+    (here / 'checkpoints').mkdir(parents=True)
+    for run, other in ((away, None), (away, tmp_path), (here, 'gs://bucket/here')):
+        with pytest.raises(ValueError, match=r'compute\.checkpoints.* there are some in'):
+            folders.settle(run, other)
+
+
+def test_another_folder_of_the_same_name_is_told_apart(tmp_path: pathlib.Path) -> None:
+    folder = folders.in_full(tmp_path / 'folder')
+    assert folders.mark(folder) is None
+    folder.mkdir()
+    before = folders.mark(folder)
+    assert before == folders.mark(folder)
+    folder.rename(tmp_path / 'moved')
+    folder.mkdir()
+    assert folders.mark(folder) != before
+
+
+def test_a_folder_moves_over_one_that_is_there(tmp_path: pathlib.Path) -> None:
+    source, target = (folders.in_full(tmp_path / name) for name in ('a', 'b/a'))
+    for folder, text in ((source, 'new'), (target, 'old')):
+        (folder / 'inner').mkdir(parents=True)
+        (folder / 'inner' / 'file').write_text(text)
+    (target / 'left').write_text('over')
+    folders.move(source, target)
+    assert not source.exists()
+    assert [path.name for path in target.iterdir()] == ['inner']
+    assert (target / 'inner' / 'file').read_text() == 'new'

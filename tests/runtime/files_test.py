@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+from nope.runtime import files
+
+HOLDER = """
+import pathlib, sys, time
+from nope.runtime import files
+files.share_until_exit(pathlib.Path(sys.argv[1]))
+print('held', flush=True)
+time.sleep(60)
+"""
+
+
+def test_who_shares_a_lock_is_waited_for_until_it_ends(tmp_path: pathlib.Path) -> None:
+    lock = tmp_path / 'lock'
+    holders = [
+        subprocess.Popen(
+            [sys.executable, '-c', HOLDER, str(lock)], stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    for holder in holders:  # both at a time
+        assert holder.stdout is not None and holder.stdout.readline() == 'held\n'
+    taker = subprocess.Popen(
+        [
+            sys.executable,
+            '-c',
+            'import pathlib, sys; from nope.runtime import files\n'
+            'with files.exclusive(pathlib.Path(sys.argv[1])): print("taken")',
+            str(lock),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    holders[0].kill()
+    time.sleep(1.0)
+    assert taker.poll() is None
+    holders[1].kill()
+    assert taker.communicate(timeout=30)[0] == 'taken\n'
+    for holder in holders:
+        holder.communicate()
+
+
+def test_a_file_is_replaced_whole_and_leaves_nothing_beside_it(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / 'folder' / 'file'
+    files.write_bytes(path, b'one')
+    files.write_text(path, 'zw\u00f6lf')
+    assert path.read_text(encoding='utf-8') == 'zw\u00f6lf'
+    assert list(path.parent.iterdir()) == [path]
+
+
+MOUNTS = """\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+40 22 0:52 / /bucket rw,nosuid shared:9 - fuse.gcsfuse gcsfuse rw,user_id=0
+41 22 0:53 / /home rw - nfs4 server:/home rw,vers=4.2
+42 22 0:54 / /scratch rw - lustre mgs@tcp:/scratch rw,localflock
+44 22 0:56 / /tmp rw - tmpfs  rw
+45 22 0:57 / /old rw - nfs server:/old rw,vers=3,nolock,local_lock=all
+46 22 0:58 / /nfs3 rw - nfs server:/nfs3 rw,vers=3,local_lock=none
+43 22 0:55 / /work rw - lustre mgs@tcp:/work rw,flock
+"""
+
+
+@pytest.mark.parametrize(
+    ('device', 'local'),
+    [
+        *(('254:0', False), ('0:52', True), ('0:53', False), ('0:54', True), ('0:55', False)),
+        *(('0:56', False), ('0:57', True), ('0:58', False), ('9:9', False)),
+    ],
+)
+def test_locks_that_another_machine_would_not_see(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, device: str, local: bool
+) -> None:
+    """A bucket that is mounted, Lustre and NFS where told to; not where it is not known."""
+    mount = files._mount
+    monkeypatch.setattr(files, '_mount', lambda *_: mount(MOUNTS, device))
+    with files.exclusive(tmp_path / 'lock') as locked:
+        assert locked is not local
+
+
+def test_what_the_kernel_says_of_mounts_is_read(tmp_path: pathlib.Path) -> None:
+    mounts = pathlib.Path('/proc/self/mountinfo').read_text()
+    kinds = {files._mount(mounts, line.split()[2])[0] for line in mounts.splitlines()}
+    assert 'proc' in kinds
+
+
+def test_a_damaged_file_is_named(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / 'spec.json'
+    assert files.read_json(path) is None
+    path.write_text('')
+    with pytest.raises(ValueError, match=r'spec\.json is damaged: Expecting value'):
+        files.read_json(path)

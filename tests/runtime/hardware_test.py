@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import types
+
+import jax
+import pytest
+
+from nope.runtime import hardware
+
+
+@pytest.mark.parametrize(
+    ('device_kind', 'peak'),
+    [
+        ('NVIDIA H200', 989e12),
+        ('NVIDIA A100-SXM4-80GB', 312e12),
+        ('TPU v4', 275e12),
+        ('TPU v5 lite', 197e12),
+        ('TPU v5p', 459e12),
+        ('TPU v6 lite', 918e12),
+    ],
+)
+def test_known_devices_have_the_peak_of_their_data_sheet(
+    monkeypatch: pytest.MonkeyPatch, device_kind: str, peak: float
+) -> None:
+    device = types.SimpleNamespace(device_kind=device_kind)
+    monkeypatch.setattr(jax, 'local_devices', lambda: [device])
+    assert hardware.peak_flops.__wrapped__() == peak
+
+
+def test_the_rate_of_another_device_is_measured_and_shared_between_its_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The virtual devices of a CPU share its cores."""
+    monkeypatch.setattr(hardware, 'measured_matmul_flops', lambda: 8e9)
+    assert hardware.peak_flops.__wrapped__() == 8e9 / jax.local_device_count()
+
+
+def test_measured_rate_is_that_of_the_fastest_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 2.0, 10.0, 10.5, 20.0, 21.0])
+    monkeypatch.setattr(hardware.time, 'perf_counter', lambda: next(clock))
+    assert hardware.measured_matmul_flops(size=8, repeats=3) == 2 * 8**3 / 0.5

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from nope.runtime import memory
+
+
+def resident() -> int:
+    fields = pathlib.Path('/proc/self/statm').read_text().split()
+    return int(fields[1]) * 4096
+
+
+@pytest.mark.skipif(not sys.platform.startswith('linux'), reason='reads /proc')
+def test_freed_memory_goes_back() -> None:
+    if not hasattr(ctypes.CDLL(None), 'malloc_trim'):
+        pytest.skip('the C library keeps what is freed')
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    size, count = 64 * 1024, 1024  # below what malloc maps for itself
+    blocks = [libc.malloc(size) for _ in range(count)]
+    for block in blocks:
+        ctypes.memset(block, 1, size)
+    full = resident()
+    for block in blocks[:-1]:  # the last one keeps the rest from falling off the end by itself
+        libc.free(block)
+    memory.give_back()
+    assert full - resident() > size * count / 2
+    libc.free(blocks[-1])
+
+
+COUNT_ARENAS = """
+import ctypes, sys, threading
+from nope.runtime import memory
+
+memory.few_arenas()
+assert not {'jax', 'numpy'} & set(sys.modules)
+libc = ctypes.CDLL(None)
+count = 3 * memory._processors()
+together = threading.Barrier(count)
+
+def allocate():
+    together.wait()
+    libc.malloc(1000)
+    together.wait()
+
+threads = [threading.Thread(target=allocate) for _ in range(count)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+libc.malloc_info(0, ctypes.c_void_p.in_dll(libc, 'stdout'))
+libc.fflush(None)
+print(memory._processors())
+"""
+
+
+@pytest.mark.parametrize(
+    ('asked', 'few'),
+    [
+        ({}, True),
+        ({'MALLOC_ARENA_MAX': '1000'}, False),
+        ({'GLIBC_TUNABLES': 'glibc.malloc.arena_max=1000'}, False),
+    ],
+)
+def test_threads_share_arenas_unless_more_are_asked_for(asked: dict[str, str], few: bool) -> None:
+    if not hasattr(ctypes.CDLL(None), 'gnu_get_libc_version'):
+        pytest.skip('not glibc')
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ('MALLOC_ARENA_MAX', 'GLIBC_TUNABLES')
+    }
+    out = subprocess.run(
+        [sys.executable, '-c', COUNT_ARENAS],
+        env={**environment, **asked},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    arenas, processors = out.count('<heap'), int(out.splitlines()[-1])
+    assert arenas > 0
+    assert (arenas <= max(2, processors)) is few
+
+
+def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, 'CDLL', lambda _: object())
+    memory._glibc.cache_clear()
+    memory.few_arenas()
+    memory.give_back()
+    memory._glibc.cache_clear()

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from nope.losses import token_loss
+from nope.model import Transformer
+from nope.training.optim import OptimizerConfig, make_optimizer
+from nope.training.state import TrainState, fresh_state
+from nope.training.step import Metrics, Step, block_loss, make_step
+from nope.variables import Variables, lam_of, with_lam
+from tests import tiny
+
+T = 8
+BLOCKS = tiny.tokens(8, T + 1)
+PRETRAIN = OptimizerConfig(learning_rate=1e-2, schedule='linear_tail', decay_steps=1000)
+SEARCH = dataclasses.replace(PRETRAIN, trains='lam', clip=1e9)
+
+
+@functools.cache
+def step_of(optimizer: OptimizerConfig) -> Step:
+    """Compiled once for all tests."""
+    return jax.jit(make_step(tiny.MODEL, optimizer))
+
+
+def start(optimizer: OptimizerConfig, variables: Variables | None = None) -> TrainState:
+    return fresh_state(variables or tiny.varied_lam(), make_optimizer(optimizer), tiny.mesh())
+
+
+def once(optimizer: OptimizerConfig, blocks: Any) -> tuple[TrainState, Metrics]:
+    return step_of(optimizer)(start(optimizer), blocks)
+
+
+@pytest.fixture(scope='module')
+def loss_and_gradients() -> tuple:
+    """Of BLOCKS, with respect to everything."""
+    loss = functools.partial(block_loss, tiny.MODEL)
+    return jax.jit(jax.value_and_grad(loss))(tiny.varied_lam(), BLOCKS)
+
+
+def first_moment(state: TrainState) -> Variables:
+    """Adam's; after one step a tenth of the gradient."""
+    return optax.tree_utils.tree_get(state.opt_state, 'mu')
+
+
+def clipped(gradients: Variables) -> Variables:
+    scale = min(1.0, 1 / float(optax.tree.norm(gradients)))
+    return jax.tree.map(lambda g: scale * g, gradients)
+
+
+def test_the_loss_is_the_mean_cross_entropy_of_the_next_token(loss_and_gradients: tuple) -> None:
+    output = jax.jit(Transformer(tiny.MODEL).apply)(tiny.varied_lam(), BLOCKS[:, :-1])
+    logits_BTV = np.asarray(output.hidden, np.float64) @ np.asarray(output.head, np.float64)
+    log_sum_BT = np.log(np.exp(logits_BTV).sum(-1))
+    picked_BT = np.take_along_axis(logits_BTV, BLOCKS[:, 1:, None], axis=-1)[..., 0]
+    nll_BT = token_loss(output.hidden, output.head, jnp.asarray(BLOCKS[:, 1:]))
+    np.testing.assert_allclose(nll_BT, log_sum_BT - picked_BT, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(loss_and_gradients[0], np.mean(log_sum_BT - picked_BT), rtol=1e-5)
+
+
+def test_one_step(loss_and_gradients: tuple) -> None:
+    """Metrics are those of the batch, gradients are clipped, and the step counts one."""
+    loss, gradients = loss_and_gradients
+    norm = optax.tree.norm(gradients['params'])
+    assert norm > 1
+    state, metrics = once(PRETRAIN, BLOCKS[None])
+    assert state.step == 1
+    measured = dict.fromkeys(('loss', 'grad_norm', 'learning_rate'), ((), 'float32'))
+    assert {name: (m.shape, m.dtype.name) for name, m in metrics.items()} == measured | {
+        'bad': ((), 'bool')
+    }
+    assert not metrics['bad']
+    np.testing.assert_allclose(metrics['loss'], loss, rtol=1e-6)
+    np.testing.assert_allclose(metrics['grad_norm'], norm, rtol=1e-5)
+    np.testing.assert_allclose(metrics['learning_rate'], 1e-2, rtol=1e-6)
+    expected = jax.tree.map(lambda g: 0.1 * g, clipped(gradients['params']))
+    tiny.assert_close(first_moment(state)['params'], expected, rtol=1e-4, atol=1e-7)
+    tiny.assert_same(state.variables['lam'], tiny.varied_lam()['lam'])
+
+
+def test_accumulated_gradients_are_those_of_one_batch() -> None:
+    whole, whole_metrics = once(PRETRAIN, BLOCKS[None])
+    parts, parts_metrics = once(PRETRAIN, BLOCKS.reshape(4, 2, T + 1))
+    tiny.assert_close(parts_metrics, whole_metrics, rtol=1e-5)
+    moments = [first_moment(state)['params'] for state in (parts, whole)]
+    tiny.assert_close(*moments, rtol=1e-4, atol=1e-7)
+
+
+def test_the_search_takes_the_gradient_of_lambda_alone(loss_and_gradients: tuple) -> None:
+    """It is the one that differentiating everything gives."""
+    gradient_LN = lam_of(loss_and_gradients[1])
+    state, metrics = once(SEARCH, BLOCKS[None])
+    np.testing.assert_allclose(metrics['grad_norm'], np.linalg.norm(gradient_LN), rtol=1e-5)
+    found_LN = first_moment(state)['lam']['head']
+    np.testing.assert_allclose(found_LN, 0.1 * gradient_LN, rtol=1e-4, atol=1e-7)
+    tiny.assert_same(state.variables['params'], tiny.variables()['params'])
+    assert np.all(lam_of(state.variables) != lam_of(tiny.varied_lam()))
+
+
+def test_a_straight_through_search_sees_lambda_clamped() -> None:
+    """The loss is that at the bound, the gradient passes it, and the copy moves freely."""
+    through = dataclasses.replace(SEARCH, bound=1.0, straight_through=True)
+    measured, moves = [], []
+    for optimizer, value in ((through, 0.4), (SEARCH, 1.0)):
+        variables = with_lam(tiny.variables(), jnp.full((2, 4), value))
+        state, metrics = step_of(optimizer)(start(optimizer, variables), BLOCKS[None])
+        measured.append(metrics)
+        moves.append(lam_of(state.variables) - value)
+    tiny.assert_close(*measured, rtol=1e-6)
+    np.testing.assert_allclose(*moves, atol=1e-6)
+    assert np.all(np.abs(moves[0]) > 1e-3)
+
+
+def test_a_rule_is_learned() -> None:
+    """Counting by one, from random starts: chance is ln 64 = 4.16 nats."""
+    state, losses = start(PRETRAIN), []
+    for k in range(80):
+        state, metrics = step_of(PRETRAIN)(state, tiny.counting(8, T + 1, seed=k)[None])
+        losses.append(float(metrics['loss']))
+    assert losses[0] > 4
+    assert np.mean(losses[-5:]) < 1

@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from nope.checkpoints.manager import CheckpointError, Checkpoints
+from nope.model.lam import LogLength
+from nope.sharding import MeshConfig, make_mesh
+from nope.training import metrics, reporting
+from nope.training.config import Compute, TrainConfig, check_mesh
+from nope.training.optim import OptimizerConfig, make_optimizer
+from nope.training.reporting import TrainingDiverged
+from nope.training.state import fresh_state
+from nope.training.train import Interrupted, train
+from tests import tiny
+
+MODEL = tiny.model(layers=1, lam=LogLength(train_length=8))
+PRETRAIN = TrainConfig(
+    lengths=(8,),
+    batch_size=4,
+    steps=6,
+    optimizer=OptimizerConfig(learning_rate=1e-2, warmup_steps=2, decay_steps=6),
+)
+SEARCH = TrainConfig(
+    lengths=(12, 24),
+    batch_size=4,
+    steps=6,
+    optimizer=OptimizerConfig(learning_rate=0.1, trains='lam', decay_steps=6, bound=0.0),
+)
+COMPUTE = Compute(checkpoint_every=2, log_every=2)
+
+
+def batches_of(config: TrainConfig, poisoned: int | None = None) -> Callable[[int], Iterator]:
+    """Batch k is a function of k. Token ids of batch `poisoned` are outside the vocabulary,
+    where embeddings are NaN."""
+
+    def batches(start: int) -> Iterator[np.ndarray]:
+        for k in range(start, config.steps):
+            blocks = tiny.tokens(config.batch_size, config.block + 1, seed=k)
+            yield blocks + 1000 * (k == poisoned)
+
+    return batches
+
+
+def run(folder: pathlib.Path, config: TrainConfig, stop_after: int | None = None, **other: Any):
+    asked = iter(range(1, 1000))
+    arguments: dict[str, Any] = {
+        'mesh': tiny.mesh(),
+        'initial': lambda: tiny.variables(MODEL),
+        'batches': batches_of(config),
+        'folder': folder,
+        'identity': {'seed': 0},
+        'title': 'test',
+        'should_stop': lambda: next(asked) == stop_after,
+    }
+    arguments |= other
+    return train(MODEL, config, arguments.pop('compute', COMPUTE), **arguments)
+
+
+def final(folder: pathlib.Path, config: TrainConfig) -> Any:
+    """The newest checkpoint, moments and all."""
+    target = fresh_state(tiny.variables(MODEL), make_optimizer(config.optimizer), tiny.mesh())
+    with Checkpoints(folder / 'checkpoints', {'seed': 0}) as checkpoints:
+        restored = checkpoints.restore(target.arrays)
+    assert restored is not None
+    return target.with_arrays(restored.step, restored.arrays), restored.data
+
+
+def logged(folder: pathlib.Path) -> list[dict[str, float]]:
+    """The rows without what depends on the clock."""
+    timed = {'tokens_per_second', 'mfu'}
+    return [{k: v for k, v in row.items() if k not in timed} for row in metrics.read(folder)]
+
+
+@pytest.fixture(scope='module')
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]:
+    """Folders of uninterrupted runs."""
+    folders = {}
+    for name, config in (('params', PRETRAIN), ('lam', SEARCH)):
+        folders[name] = tmp_path_factory.mktemp(name)
+        run(folders[name], config)
+    return folders
+
+
+@pytest.mark.parametrize('config', [PRETRAIN, SEARCH], ids=['pretraining', 'search'])
+def test_a_resumed_run_is_bitwise_the_uninterrupted_one(
+    config: TrainConfig, whole: dict[str, pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    """Stopped between two checkpoints and two logged steps, with several lengths in turn."""
+    with pytest.raises(Interrupted, match='stopped at step 3, saved in'):
+        run(tmp_path, config, stop_after=3)
+    assert logged(tmp_path)[-1]['step'] == 2
+    variables = run(tmp_path, config)
+    uninterrupted = whole[config.optimizer.trains]
+    (state, data), (expected, expected_data) = (final(f, config) for f in (tmp_path, uninterrupted))
+    tiny.assert_same(state, expected)
+    tiny.assert_same(variables, expected.variables)
+    assert data == expected_data == {'batches': 6, 'examples': 24}
+    assert logged(tmp_path) == logged(uninterrupted)
+    assert [row['step'] for row in logged(tmp_path)] == [2, 4, 6]
+
+
+def test_training_changes_what_trains_and_nothing_else(whole: dict[str, pathlib.Path]) -> None:
+    start = tiny.variables(MODEL)
+    for trains, frozen in (('params', 'lam'), ('lam', 'params')):
+        found = final(whole[trains], {'params': PRETRAIN, 'lam': SEARCH}[trains])[0].variables
+        tiny.assert_same(found[frozen], start[frozen])
+        for new, old in zip(
+            jax.tree.leaves(found[trains]), jax.tree.leaves(start[trains]), strict=True
+        ):
+            assert np.any(np.asarray(new) != old)
+
+
+def test_the_folder_holds_what_people_and_programs_read(whole: dict[str, pathlib.Path]) -> None:
+    folder = whole['params']
+    assert 'params/embedding' in (folder / 'parameters.txt').read_text()
+    assert list((folder / 'tensorboard').glob('events.*'))
+    assert {'step', 'loss', 'grad_norm', 'learning_rate'} <= logged(folder)[0].keys()
+    assert metrics.read(folder)[-1]['tokens_per_second'] > 0
+
+
+def test_a_finished_run_is_not_trained_again(
+    whole: dict[str, pathlib.Path],
+) -> None:
+    def no_batches(start: int) -> Iterator[np.ndarray]:
+        assert start == PRETRAIN.steps
+        return iter(())
+
+    before = logged(whole['params'])
+    variables = run(whole['params'], PRETRAIN, batches=no_batches)
+    tiny.assert_same(variables, final(whole['params'], PRETRAIN)[0].variables)
+    assert logged(whole['params']) == before
+
+
+def test_a_damaged_checkpoint_costs_steps_and_nothing_else(
+    whole: dict[str, pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    """The run goes on from the checkpoint before; rows logged since are written again."""
+    with pytest.raises(Interrupted):
+        run(tmp_path, PRETRAIN, stop_after=4)
+    params = tmp_path / 'checkpoints' / '4' / 'arrays'
+    for path in params.rglob('*'):
+        if path.is_file():
+            path.write_bytes(path.read_bytes()[:-8])
+    run(tmp_path, PRETRAIN)
+    tiny.assert_same(final(tmp_path, PRETRAIN), final(whole['params'], PRETRAIN))
+    assert logged(tmp_path) == logged(whole['params'])
+    assert (tmp_path / 'damaged' / '4').is_dir()
+
+
+def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
+    tmp_path: pathlib.Path,
+) -> None:
+    """Step 4 meets NaN, and is a step that would be saved."""
+    poison = batches_of(PRETRAIN, poisoned=3)
+    with pytest.raises(
+        TrainingDiverged, match=r'loss nan .* at step 4, of examples 12 to 15; .* learning_rate'
+    ):
+        run(tmp_path, PRETRAIN, batches=poison)
+    state, _ = final(tmp_path, PRETRAIN)
+    assert state.step == 2
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(state))
+
+
+SKIPPING = dataclasses.replace(
+    PRETRAIN, optimizer=dataclasses.replace(PRETRAIN.optimizer, on_bad='skip')
+)
+
+
+def test_a_bad_step_is_skipped_and_noted(tmp_path: pathlib.Path) -> None:
+    """Step 4 meets NaN: what it would have done is left out, and the rest goes on."""
+    variables = run(tmp_path, SKIPPING, batches=batches_of(SKIPPING, poisoned=3))
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(variables))
+    assert reporting.read_bad_steps(tmp_path) == [
+        {'step': 4, 'examples': [12, 15], 'loss': 'nan', 'grad_norm': 'nan', 'action': 'skipped'}
+    ]
+    rows = {row['step']: row for row in logged(tmp_path)}
+    assert np.isnan(rows[4]['loss']) and np.isfinite(rows[6]['loss'])
+
+
+def test_a_skipping_run_without_bad_steps_is_the_other_one(
+    whole: dict[str, pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    """To rounding: it is another program."""
+    run(tmp_path, SKIPPING)
+    for found, expected in zip(logged(tmp_path), logged(whole['params']), strict=True):
+        assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_too_many_bad_steps_in_a_row_end_the_run(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporting, 'MOST_SKIPPED', 2)
+
+    def all_bad(start: int) -> Iterator[np.ndarray]:
+        return (block + 1000 for block in batches_of(PRETRAIN)(start))
+
+    with pytest.raises(TrainingDiverged, match='at step 2, the last of 2 bad ones, of examples 4 '):
+        run(tmp_path, SKIPPING, batches=all_bad)
+    assert [row['action'] for row in reporting.read_bad_steps(tmp_path)] == ['skipped', 'stopped']
+
+
+def test_the_run_says_where_its_time_went(whole: dict[str, pathlib.Path]) -> None:
+    found = json.loads((whole['lam'] / 'goodput.json').read_text())
+    assert found['attempts'] == 1 and found['steps'] == SEARCH.steps
+    assert {'start', 'compile', 'data', 'step', 'checkpoint', 'other'} == found['seconds'].keys()
+    assert 0 < found['goodput'] < 1
+
+
+def test_a_trace_of_some_steps_is_left(tmp_path: pathlib.Path) -> None:
+    run(tmp_path, PRETRAIN, compute=dataclasses.replace(COMPUTE, profile=2))
+    assert list((tmp_path / 'profile').rglob('*.xplane.pb'))
+    (path,) = (tmp_path / 'profile').rglob('perfetto_trace.json.gz')
+    events = json.loads(gzip.decompress(path.read_bytes()))['traceEvents']
+    names = [event.get('name', '') for event in events]
+    assert {'data', 'step', 'train'} < set(names)
+    # To follow Python's functions the profiler reaches into other threads, which may kill.
+    assert not any(name.startswith('$') for name in names)
+
+
+def test_another_runs_folder_is_refused(whole: dict[str, pathlib.Path]) -> None:
+    with pytest.raises(CheckpointError, match='seed is 1 here and 0 there'):
+        run(whole['params'], PRETRAIN, identity={'seed': 1})
+
+
+def test_the_callers_variables_are_not_consumed(whole: dict[str, pathlib.Path]) -> None:
+    del whole
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(tiny.variables(MODEL)))
+
+
+def test_a_batch_that_does_not_split_is_refused() -> None:
+    mesh = make_mesh(MeshConfig(data=2, fsdp=2, tensor=2))
+    message = r'train\.batch_size is 4; .* multiple of 8 \(compute\.accumulate 2 x 4 batch shards\)'
+    with pytest.raises(ValueError, match=message):
+        check_mesh(MODEL, PRETRAIN, Compute(accumulate=2), mesh)
+    check_mesh(MODEL, PRETRAIN, Compute(), mesh)
+
+
+def test_micro_batches_are_as_few_as_stay_small_enough() -> None:
+    mesh, compute = tiny.mesh(), Compute(accumulate=0, shard_sequences=4)
+    wanted = {1: 1, 4: 1, 7: 7, 8: 2, 9: 3, 20: 5, 22: 11}
+    assert {batch: compute.micro_batches(batch, mesh) for batch in wanted} == wanted
+
+
+def test_a_mesh_that_does_not_divide_heads_or_the_sequence_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'mesh\.tensor is 8; it must divide model\.heads'):
+        check_mesh(MODEL, PRETRAIN, Compute(), make_mesh(MeshConfig(tensor=8)))
+    odd = dataclasses.replace(PRETRAIN, lengths=(8, 12))
+    with pytest.raises(ValueError, match=r'mesh\.context is 8; .* the training length, 12'):
+        check_mesh(MODEL, odd, Compute(), make_mesh(MeshConfig(context=8)))
+
+
+@pytest.mark.parametrize(
+    ('make', 'message'),
+    [
+        (lambda: dataclasses.replace(PRETRAIN, steps=0), r'train\.steps is 0'),
+        (lambda: dataclasses.replace(PRETRAIN, batch_size=0), r'train\.batch_size is 0'),
+        (lambda: dataclasses.replace(PRETRAIN, lengths=()), r'train\.length is \(\)'),
+        (lambda: dataclasses.replace(PRETRAIN, lengths=(8, 0)), r'train\.length is \(8, 0\)'),
+        (lambda: Compute(accumulate=-1), r'compute\.accumulate is -1'),
+        (lambda: Compute(shard_sequences=0), r'compute\.shard_sequences is 0'),
+        (lambda: Compute(checkpoint_every=0), r'compute\.checkpoint_every is 0'),
+        (lambda: Compute(log_every=0), r'compute\.log_every is 0'),
+        (lambda: Compute(keep=0), r'compute\.keep is 0'),
+        (lambda: Compute(slow_step=1.0), r'compute\.slow_step is 1\.0'),
+        (lambda: Compute(hang_seconds=0.0), r'hang_seconds 0\.0'),
+        (lambda: Compute(profile=-1), r'profile -1'),
+    ],
+)
+def test_errors_name_the_field(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_tokens_count_the_lengths_in_turn() -> None:
+    assert SEARCH.block == 24
+    assert dataclasses.replace(SEARCH, steps=7).tokens == 4 * (3 * (12 + 24) + 12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('kill_at', [1, 4])
+def test_a_killed_run_goes_on_bitwise(
+    kill_at: int, whole: dict[str, pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    """SIGKILL once step `kill_at` is logged, wherever the process happens to be."""
+    root = pathlib.Path(__file__).parents[2]
+    code = (
+        'import pathlib, jax\n'
+        'jax.config.update("jax_num_cpu_devices", 8)\n'
+        'from tests import train_test\n'
+        f'train_test.run(pathlib.Path({str(tmp_path)!r}), train_test.PRETRAIN)\n'
+    )
+    process = subprocess.Popen([sys.executable, '-c', code], cwd=root)
+    while process.poll() is None and not any(r['step'] >= kill_at for r in metrics.read(tmp_path)):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    run(tmp_path, PRETRAIN)
+    tiny.assert_same(final(tmp_path, PRETRAIN), final(whole['params'], PRETRAIN))
+    assert logged(tmp_path) == logged(whole['params'])

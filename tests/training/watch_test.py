@@ -1,0 +1,52 @@
+"""Slow steps and steps that never end are told of."""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+import time
+
+import pytest
+
+from nope.training import watch
+from nope.training.watch import Watch
+
+
+def test_a_slow_step_is_logged_with_its_wait(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(watch.time, 'monotonic', lambda: now[0])
+    watched = Watch(tmp_path, slow=5.0, hang_seconds=1000.0)
+    with caplog.at_level(logging.WARNING):
+        for step, taken in enumerate([9.0] + [1.0] * 20 + [4.9, 8.0, 30.0], 1):
+            now[0] += taken
+            watched.step(step, usual=step not in (1, 24), data_seconds=7.5)
+    (record,) = caplog.records
+    assert 'process 0: step 23 took 8.00 s, 8.0 times the median; 7.50 s' in record.getMessage()
+
+
+def test_where_threads_are_is_written_once_when_steps_stop_coming(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR), Watch(tmp_path, slow=5.0, hang_seconds=0.1) as watched:
+        watched.step(1)
+        a_place_to_hang(tmp_path / 'stacks-0.txt')
+    stacks = (tmp_path / 'stacks-0.txt').read_text()
+    assert 'a_place_to_hang' in stacks
+    assert stacks.count('s silent') == 1
+    assert 'no step for 0 s' in caplog.text
+
+
+def a_place_to_hang(path: pathlib.Path) -> None:
+    deadline = time.monotonic() + 20
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.4)
+
+
+def test_nothing_is_written_while_steps_come(tmp_path: pathlib.Path) -> None:
+    with Watch(tmp_path, slow=5.0, hang_seconds=30.0) as watched:
+        for step in range(5):
+            watched.step(step)
+    assert not list(tmp_path.iterdir())
