@@ -20,7 +20,10 @@ WHOLE = {
 
 
 def run(body: str, count: int = 2) -> list[tuple[int, str, str]]:
-    script = 'import json, time\nfrom nope.runtime import processes\nprocesses.start()\nme = processes.index()\n'
+    script = (
+        'import json, time\nfrom nope.runtime import processes\n'
+        'processes.start()\nme = processes.index()\n'
+    )
     return launching.finish(launching.start(['-c', script + textwrap.dedent(body)], count, 1), 120)
 
 
