@@ -1,0 +1,79 @@
+"""READMEs: links that resolve, files that exist, one row for each config of a figure."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import tomllib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+FOLDERS = ('configs', 'experiments', 'nope', 'tests', 'tools', '.github')
+PAGES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob('*.md'))
+PAGES.append(ROOT / 'README.md')
+
+_LINK = re.compile(r'!?\[[^\]]*\]\(([^)\s]+)\)')
+_FILE = re.compile(r'`((?:nope|experiments|configs|tools|tests)/[\w./-]+\.\w+)(?::\w+)?`')
+_COMMAND = re.compile(r'--config=(configs/\w+\.py)')
+_TOOL = re.compile(r'^ +(?:python )?(tools/[\w./]+)', re.MULTILINE)
+
+
+def _without_placeholders(names: list[str]) -> list[str]:
+    """Names that stand for a file, without patterns such as `families/NAME.py`."""
+    return [name for name in names if not re.search(r'\b[A-Z]{2,}\b', pathlib.Path(name).stem)]
+
+
+def _headings(page: pathlib.Path) -> set[str]:
+    """Anchors of a page's headings, as GitHub makes them."""
+    found = re.findall(r'^#+ (.+)$', page.read_text(), re.MULTILINE)
+    return {re.sub(r'[^\w\- ]', '', heading.lower()).replace(' ', '-') for heading in found}
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_resolve_inside_the_repository(page: pathlib.Path) -> None:
+    for link in _LINK.findall(page.read_text()):
+        if '://' in link:
+            continue
+        name, _, anchor = link.partition('#')
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f'{link}: no such file'
+        assert target.is_relative_to(ROOT), f'{link} leaves the repository'
+        if anchor:
+            assert anchor in _headings(target), f'{link}: no such heading'
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_named_in_a_page_exist(page: pathlib.Path) -> None:
+    text = page.read_text()
+    named = [*_FILE.findall(text), *_COMMAND.findall(text), *_TOOL.findall(text)]
+    for name in _without_placeholders(named):
+        assert (ROOT / name).exists(), f'{name}: no such file'
+
+
+def test_every_room_of_the_map_has_a_page() -> None:
+    text = (ROOT / 'README.md').read_text()
+    rooms = re.findall(r'^\| \[([\w/]+)/\]\(([\w/.]+)\)', text, re.MULTILINE)
+    assert len(rooms) > 10
+    for room, page in rooms:
+        assert page == f'{room}/README.md'
+
+
+def test_the_table_of_figures_has_a_row_for_every_config_of_a_figure() -> None:
+    text = (ROOT / 'README.md').read_text()
+    table = text.partition('\n## Figures\n')[2].partition('\n## ')[0]
+    rows = re.findall(r'^\| `(\w+)` \|', table, re.MULTILINE)
+    configs = {
+        path.stem
+        for path in (ROOT / 'configs').glob('*.py')
+        if re.search(r'^def get_config\(', path.read_text(), re.MULTILINE)
+    }
+    assert len(rows) == len(set(rows))
+    assert set(rows) == configs
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_installed_extras_are_declared(page: pathlib.Path) -> None:
+    declared = tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']
+    for extra in re.findall(r"'\.\[(\w+)\]'", page.read_text()):
+        assert extra in declared['optional-dependencies'], f'no extra {extra}'
