@@ -1,1 +1,1 @@
-"""One file per figure of the papers; `models.py`, `data.py` and `sizes.py` are shared."""
+"""One file per figure and table of the papers, and what they share; README.md has the results."""

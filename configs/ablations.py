@@ -1,4 +1,4 @@
-"""The ablations of the search at 9 L: without its bound, and from the neutral scale.
+"""Ablations of the search at 9 L: without its bound, and from the neutral scale.
 
 The paper has one search of each, in another order of examples each time, so that its contrasts
 may be those of the orders. Here each variant is searched in the same several orders.

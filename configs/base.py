@@ -1,4 +1,4 @@
-"""What every figure starts from: sections with defaults, at three sizes.
+"""Sections of every config with their defaults, at three sizes.
 
 quick: bytes of the Python standard library, L = 64, 228k parameters; two CPU cores, minutes.
 small: the same text, L = 128, 0.9M parameters; two CPU cores, about an hour, or one GPU.

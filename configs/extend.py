@@ -1,4 +1,4 @@
-"""Extends a checkpoint: a model that reads `length` tokens from one that was trained on fewer.
+"""Extension of a checkpoint to `length` tokens by a search of lambda.
 
     python -m experiments.run --config=configs/extend.py --workdir=work/extend \\
         --config.init=hf:DIR --config.length=8192 --config.data.source=text:FOLDER
@@ -11,13 +11,17 @@ into its query weights, which stock `transformers` loads. `configs/extend.py:log
 lambda that follows the length of the sequence instead, the base model itself up to its training
 length, and exports it for `length`, half and a quarter of it.
 
-A model whose layers have no position encoding only in part is scaled in those layers
+Where only some layers of a model lack a position encoding, those are scaled
 (`--config.model.lam_layers=all` for all). `--config.nope=True` reads weights of the Llama shape
-that were trained without rotation, of which their files do not say so. Scales cannot be folded
-into a model with QK-norm: `--config.exports.extended.lam=scale_param` keeps them as tensors. The
-text should be of the kind the model was trained on. `--config.train.length` is the training length
+that were trained without rotation, which their files do not say. Scales cannot be folded into a
+model with QK-norm: `--config.exports.extended.lam=scale_param` keeps them as tensors. The text
+should be of the kind the model was trained on. `--config.train.length` is the training length
 where config.json does not say it, `--config.model.dtype=bfloat16` the dtype of the computation on
 accelerators.
+
+The NoPE model of the quick figures, extended to 4 L = 256 bytes: two CPU cores, one minute. Its
+loss goes from 1.45 to 1.56 nats over (0, L], from 1.80 to 1.69 over (L, 2L] and from 2.84 to 2.08
+over (2L, 4L]; PyTorch reads the exported directory with the same loss at every position to 8e-7.
 """
 
 from ml_collections import ConfigDict

@@ -1,8 +1,11 @@
-"""Figure 10: the entropy of every head of every layer by position, with HeadScale.
+"""Figure 10: entropy of every head of every layer by position, with HeadScale.
 
     python -m experiments.run --config=configs/fig10.py:quick --workdir=work/quick
 
 HeadScale at four times the training length, next to the bound log2(i).
+
+Quick: two CPU cores; after fig1 in one work folder fig2, fig3, fig4, fig5 and fig10 take a minute
+together.
 """
 
 from ml_collections import ConfigDict

@@ -1,9 +1,12 @@
-"""Figure 2: what one scale for all heads does to entropy and loss, for NoPE and for rotary.
+"""Figure 2: entropy and loss by position under several uniform scales, for NoPE and for rotary.
 
     python -m experiments.run --config=configs/fig2.py:quick --workdir=work/quick
 
 Scales 0.9 to 1.2 for NoPE and 0.8 to 1.4 for rotary, to twice the training length (quick
 and small: four times, and scales up to 1.6, since small models want larger ones).
+
+Quick: two CPU cores; after fig1 in one work folder fig2, fig3, fig4, fig5 and fig10 take a minute
+together. Result: a scale above 1 helps NoPE beyond L and costs inside it.
 """
 
 from ml_collections import ConfigDict

@@ -1,8 +1,11 @@
-"""Figure 3: the entropy of every head, as trained, with HeadScale, and with one scale for all.
+"""Figure 3: entropy of every head, as trained, with HeadScale, and with one scale for all.
 
     python -m experiments.run --config=configs/fig3.py:quick --workdir=work/quick
 
 Three layers (first, middle, last; at paper size 0, 10 and 20) up to twice the training length.
+
+Quick: two CPU cores; after fig1 in one work folder fig2, fig3, fig4, fig5 and fig10 take a minute
+together.
 """
 
 from ml_collections import ConfigDict

@@ -1,9 +1,13 @@
-"""Figure 7: the best uniform scale at every position, and its fit 1 + a ln(i / L).
+"""Figure 7: best uniform scale at every position, and its fit 1 + a ln(i / L).
 
     python -m experiments.run --config=configs/fig7.py:quick --workdir=work/quick
 
 Up to eight times the training length, after a fifth of the training and after all of it
 (the paper's 10,000 and 50,000 steps).
+
+Quick: two CPU cores, 7 minutes after fig1 in one work folder. Result: a = 0.59 with R^2 = 0.93
+(the paper's a is 0.40); after a fifth of the training no scale helps and the fit means nothing
+(a = 0.01).
 """
 
 from ml_collections import ConfigDict

@@ -1,4 +1,4 @@
-"""Runs and evaluations that several figures share, so that they are the same to the letter."""
+"""Runs and evaluations that several figures share, so that they are identical."""
 
 from ml_collections import ConfigDict
 

@@ -1,4 +1,4 @@
-"""Models of others that take part in a table where a directory of theirs is given.
+"""Published models that take part in a table where a Hugging Face directory is given.
 
 `configs/NAME.py:paper,bloom=DIR,mpt=DIR` names Hugging Face directories; without one the row or
 panel says that it is missing.
@@ -8,7 +8,7 @@ from ml_collections import ConfigDict
 
 LABELS = {'bloom': ('BLOOM 1.1B', 'BLOOM-1.1B'), 'mpt': ('MPT 7B', 'MPT-7B')}
 
-TEXT = {'bos': False}  # their tokenizers put no begin mark in front of text
+TEXT = {'bos': False}  # their tokenizers put no BOS in front of text
 
 
 def parse(argument: str) -> tuple[str, dict[str, str]]:

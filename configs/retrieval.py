@@ -1,4 +1,4 @@
-"""Models that can retrieve: what the passkey figures and the ablations share.
+"""Models trained to retrieve: shared by the passkey figures and the ablations.
 
 Paper size: the models of all other figures. The smaller sizes train models of their own, on equal
 parts of the standard library and of synthetic documents that hide a key and ask for it, since a

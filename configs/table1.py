@@ -1,13 +1,13 @@
-"""Table 1: commonsense tasks, zero-shot, rotary and NoPE.
+"""Table 1: zero-shot commonsense tasks, rotary and NoPE.
 
     pip install -e '.[harness]'
     python -m experiments.run --config=configs/table1.py:paper --workdir=work/paper \\
         --config.harness.files=FOLDER
 
-The seven tasks run in EleutherAI's harness. Their data cannot come with this code: FOLDER holds
-them (nope/evals/harness/published.py says how), or `hub` downloads them. Prompts begin without a
-begin mark, as in the paper; unlike there, the computation is in `model.dtype`, bfloat16 at paper
-size. `--config.harness.bos=True` adds one, for a second row under another `--config.name`.
+The seven tasks run in EleutherAI's harness. Their data cannot ship with this code: FOLDER holds
+them (nope/evals/harness/published.py says how), or `hub` downloads them. Prompts have no BOS, as in
+the paper; unlike there, the computation is in `model.dtype`, bfloat16 at paper size.
+`--config.harness.bos=True` adds BOS, for a second row under another `--config.name`.
 """
 
 from ml_collections import ConfigDict

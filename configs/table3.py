@@ -3,10 +3,10 @@
     python -m experiments.run --config=configs/table3.py:paper --workdir=work/paper \\
         --config.longbench.folder=FOLDER
 
-FOLDER holds the benchmark's files, NAME.jsonl for each data set; they cannot come with this code.
-Every model reads prompts up to the window it was trained or made for. Quick and small take the
-same way with small byte models, whose windows are too short for the rule of prompt lengths: prompts
-are cut to half of the window there.
+FOLDER holds the benchmark's files, NAME.jsonl for each data set; they cannot ship with this code.
+Every model reads prompts up to the window it was trained for or extended to. Quick and small run
+the same code with small byte models, whose windows are too short for the rule of prompt lengths:
+prompts are cut to half of the window there.
 """
 
 from ml_collections import ConfigDict
@@ -40,5 +40,5 @@ def _row(config: ConfigDict, run: str, label: str, paper: str, window: float) ->
     name = f'{run}_longbench/'
     size = 'paper' if pieces.is_paper(config) else 'quick'
     config.evals[name] = {'run': run, **text.longbench(config, size, window)}
-    row = {'group': 'As trained' if window == 1 else 'Made longer', 'label': label, 'paper': paper}
+    row = {'group': 'As trained' if window == 1 else 'Extended', 'label': label, 'paper': paper}
     return row | {'record': name} | ({'tuned': int(window)} if window > 1 else {})

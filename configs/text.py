@@ -1,4 +1,4 @@
-"""What evaluations of text read and ask: corpora, needles, LongBench, tasks.
+"""Sections of text evaluations: corpora, needles, LongBench, tasks.
 
 `corpora` are documents for perplexity: name -> source (as in configs/data.py), field and split.
 Paper size: PG19 as TensorFlow Datasets prepares it, and a folder proof-pile with a file
@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 def add(config: ConfigDict, size: str) -> ConfigDict:
     """Adds the sections at a size; returns the config.
 
-    bos: whether documents and prompts begin with the tokenizer's begin mark. The paper's do; byte
+    bos: whether documents and prompts begin with the tokenizer's BOS. The paper's do; byte
     models have never seen one.
     """
     paper = size == 'paper'

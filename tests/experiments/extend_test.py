@@ -1,4 +1,4 @@
-"""A checkpoint made longer by the command: what it leaves, read by stock `transformers` too."""
+"""Extension of a checkpoint by the command: its outputs, read by stock `transformers` too."""
 
 from __future__ import annotations
 
