@@ -24,7 +24,7 @@ STRICT_DTYPES = ('attention', 'evals', 'positions')
 
 # What a test imports beyond the default installation. Where it is missing the test is left out, or
 # with NOPE_PARITY, as tools/test sets it, fails when it is collected.
-PEERS = ('safetensors', 'torch', 'transformers')
+PEERS = ('torch', 'transformers')
 NEEDED = {
     'interop/parity_test.py': PEERS,
     'experiments/extend_test.py': PEERS,

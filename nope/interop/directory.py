@@ -116,7 +116,7 @@ def fingerprint(directory: Directory) -> str:
         entry = located.entry
         total.update(_canonical([name, entry.code, entry.shape]))
         for start, stop in _pages(entry.start, entry.stop):
-            total.update(safetensors.read_bytes(located.file, entry, start, stop).data)
+            total.update(safetensors.read_bytes(located.file, entry, start, stop))
     return total.hexdigest()[:16]
 
 

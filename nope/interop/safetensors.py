@@ -1,13 +1,15 @@
-"""The safetensors format, read and written a tensor at a time with numpy alone.
+"""Safetensors files: a validating reader around the `safetensors` library, a streaming writer.
 
 A file is a little endian uint64 n, then n bytes of JSON (spaces may end it), then the data:
 
     {"__metadata__": {"text": "text"},
      "a.weight": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}, ...}
 
-Offsets count from the end of the header; the tensors cover the data without gap or overlap.
-Nothing in a file is believed before it is checked: no size of a header or a tensor asks for
-memory that the file itself does not fill.
+Offsets count from the end of the header; the tensors cover the data without gap or overlap. The
+library checks that, and reads the values. It does not name the file in its errors, accepts a key
+that stands twice and shapes that numpy has no array for, and writes only what is in memory all at
+once: the checks around it and the writer are here. No size that a file announces asks for memory
+that the file itself does not fill.
 """
 
 from __future__ import annotations
@@ -26,15 +28,15 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import ml_dtypes
+import ml_dtypes  # with it numpy, and so the library, knows bfloat16
 import numpy as np
+from safetensors import SafetensorError, safe_open
 
 from nope.runtime import files
 
 MAX_HEADER_BYTES = 100_000_000  # the format's own limit
 MAX_DIMENSIONS = 8
 MAX_NESTING = 64
-READABLE = ('F32', 'BF16', 'F16')
 
 _METADATA = '__metadata__'
 _FIELDS = {'dtype', 'shape', 'data_offsets'}
@@ -45,28 +47,9 @@ _DTYPES: Mapping[str, np.dtype] = {
     'F32': np.dtype('<f4'),
     'BF16': np.dtype(ml_dtypes.bfloat16),
     'F16': np.dtype('<f2'),
-    'F64': np.dtype('<f8'),
-    'C64': np.dtype('<c8'),
-    'BOOL': np.dtype('?'),
-    'U8': np.dtype('u1'),
-    'I8': np.dtype('i1'),
-    'U16': np.dtype('<u2'),
-    'I16': np.dtype('<i2'),
-    'U32': np.dtype('<u4'),
-    'I32': np.dtype('<i4'),
-    'U64': np.dtype('<u8'),
-    'I64': np.dtype('<i8'),
-    'F8_E4M3': np.dtype(ml_dtypes.float8_e4m3fn),
-    'F8_E5M2': np.dtype(ml_dtypes.float8_e5m2),
-    'F8_E4M3FNUZ': np.dtype(ml_dtypes.float8_e4m3fnuz),
-    'F8_E5M2FNUZ': np.dtype(ml_dtypes.float8_e5m2fnuz),
-    'F8_E8M0': np.dtype(ml_dtypes.float8_e8m0fnu),
-    'F6_E2M3': np.dtype(ml_dtypes.float6_e2m3fn),
-    'F6_E3M2': np.dtype(ml_dtypes.float6_e3m2fn),
-    'F4': np.dtype(ml_dtypes.float4_e2m1fn),
 }
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
-_PACKED_BITS = {'F6_E2M3': 6, 'F6_E3M2': 6, 'F4': 4}
+READABLE = tuple(_DTYPES)
 
 
 class CheckpointFileError(ValueError):
@@ -75,22 +58,14 @@ class CheckpointFileError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A tensor in a file: its element type, its shape and its bytes [start, stop) of the file.
-
-    `dtype` names the type of one element. Types below a byte are packed in the file and have a
-    byte each in numpy; none of them is in `READABLE`.
-    """
+    """A tensor in a file: the format's name of its dtype ('BF16'), its shape, and its bytes
+    [start, stop) of the file."""
 
     name: str
-    dtype: np.dtype
+    code: str
     shape: tuple[int, ...]
     start: int
     stop: int
-
-    @property
-    def code(self) -> str:
-        """The format's own name of the dtype, such as 'BF16'."""
-        return _CODES[self.dtype]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,46 +83,39 @@ def read_header(path: pathlib.Path) -> Header:
     not what the format says, and where the tensors do not cover the data exactly; a file cut
     short is reported with the first tensor that is not whole.
     """
-    with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        data_start = 8 + _header_length(file, size, path)
-        fields = json_object(file.read(data_start - 8), f'{path}: header')
-    metadata = _metadata(fields.pop(_METADATA, {}), path)
-    entries = [_entry(name, value, data_start, path) for name, value in fields.items()]
-    entries.sort(key=lambda entry: (entry.start, entry.stop))
-    _check_layout(entries, data_start, size, path)
+    with _opened(path) as (file, _):
+        entries, metadata = _parsed(file, path)
     return Header({entry.name: entry for entry in entries}, metadata)
 
 
 def read(path: pathlib.Path, entry: Entry) -> np.ndarray:
     """The values of one tensor, of the entry's dtype (float32, bfloat16, float16) and shape.
 
-    Reads its bytes and no others. CheckpointFileError for another dtype, and where the file has
-    become shorter since its header was read.
+    Reads its bytes and the header. CheckpointFileError for another dtype, and where the file has
+    become shorter, or another one, since its header was read.
     """
+    where = f'{path}: tensor {shown(entry.name)}'
     if entry.code not in READABLE:
         raise CheckpointFileError(
-            f'{path}: tensor {shown(entry.name)} has dtype {entry.code}; accepted are '
-            f'{", ".join(READABLE)}'
+            f'{where} has dtype {entry.code}; accepted are {", ".join(READABLE)}'
         )
-    return read_bytes(path, entry, entry.start, entry.stop).view(entry.dtype).reshape(entry.shape)
+    with _opened(path) as (_, tensors):
+        array = tensors.get_tensor(entry.name)
+    if array.dtype != _DTYPES[entry.code] or array.shape != entry.shape:
+        raise CheckpointFileError(f'{where} is not what the header said: the file has changed')
+    return array
 
 
-def read_bytes(path: pathlib.Path, entry: Entry, start: int, stop: int) -> np.ndarray:
-    """Bytes [start, stop) of the file, a part of the entry's, as uint8 [stop - start].
+def read_bytes(path: pathlib.Path, entry: Entry, start: int, stop: int) -> bytes:
+    """Bytes [start, stop) of the file, a part of the entry's.
 
     CheckpointFileError where the file has become shorter since its header was read.
     """
     with open_regular(path) as file:
-        _check_whole(entry, os.fstat(file.fileno()).st_size, path)
-        data = np.empty(stop - start, np.uint8)
         file.seek(start)
-        filled = 0
-        while filled < len(data):
-            count = file.readinto(data[filled:].data)
-            if not count:
-                _check_whole(entry, start + filled, path)
-            filled += count
+        data = file.read(stop - start)
+    if len(data) < stop - start:
+        raise CheckpointFileError(f'{path}: {_cut_short(entry, start + len(data))}')
     return data
 
 
@@ -254,19 +222,50 @@ _REPR.maxstring = 240
 _REPR.maxlist = MAX_DIMENSIONS + 1
 
 
-def _header_length(file: io.BufferedReader, size: int, path: pathlib.Path) -> int:
-    if size < 8:
-        raise CheckpointFileError(
-            f'{path}: the file has {size} bytes; a safetensors file has at least 8'
-        )
+@contextlib.contextmanager
+def _opened(path: pathlib.Path) -> Iterator[tuple[io.BufferedReader, safe_open]]:
+    """A regular file that the library accepts: as bytes, and as the library's reader of it."""
+    with open_regular(path) as file:
+        try:
+            # Not through a memory map: where a file is cut under one, the process is killed.
+            with safe_open(path, 'np', backend='pread') as tensors:
+                yield file, tensors
+        except SafetensorError as error:
+            raise CheckpointFileError(f'{path}: {_refusal(error, file, path)}') from error
+
+
+def _refusal(error: SafetensorError, file: io.BufferedReader, path: pathlib.Path) -> str:
+    """The library's reason; where the header is in order and the data are too few or too many,
+    the tensor that they end in."""
+    reason = str(error).removeprefix('Error while deserializing header: ')
+    size = os.fstat(file.fileno()).st_size
+    if 'not fully covered' not in reason:
+        return f'not a valid safetensors file, of {size} bytes: {shown(reason)}'
+    entries, _ = _parsed(file, path)
+    for entry in entries:
+        if entry.stop > size:
+            return _cut_short(entry, size)
+    stop = entries[-1].stop if entries else file.tell()
+    after = f'tensor {shown(entries[-1].name)}, the last one,' if entries else 'the header'
+    return f'too long: {after} ends at byte {stop}, the file has {size}'
+
+
+def _cut_short(entry: Entry, size: int) -> str:
+    return (
+        f'cut short: tensor {shown(entry.name)} ends at byte {shown(entry.stop)}, the file has '
+        f'{size}'
+    )
+
+
+def _parsed(file: io.BufferedReader, path: pathlib.Path) -> tuple[list[Entry], dict[str, str]]:
+    """The tensors in the order of their bytes, and the metadata, of a header that the library
+    accepts."""
+    file.seek(0)
     length = int.from_bytes(file.read(8), 'little')
-    most = min(size - 8, MAX_HEADER_BYTES)
-    if not 0 < length <= most:
-        raise CheckpointFileError(
-            f'{path}: not a safetensors file, or cut in its header: its first 8 bytes announce a '
-            f'header of {length} bytes; accepted are 1 to {most} in a file of {size}'
-        )
-    return length
+    fields = json_object(file.read(length), f'{path}: header')
+    metadata = _metadata(fields.pop(_METADATA, {}), path)
+    entries = [_entry(name, value, 8 + length, path) for name, value in fields.items()]
+    return sorted(entries, key=lambda entry: (entry.start, entry.stop)), metadata
 
 
 def _metadata(value: Any, path: pathlib.Path) -> dict[str, str]:
@@ -278,67 +277,22 @@ def _metadata(value: Any, path: pathlib.Path) -> dict[str, str]:
 
 
 def _entry(name: str, value: Any, data_start: int, path: pathlib.Path) -> Entry:
+    """The tensor; CheckpointFileError for what the library accepts and the format does not have."""
     where = f'{path}: tensor {shown(name)}'
-    if not isinstance(value, dict) or value.keys() != _FIELDS:
+    named = isinstance(value, dict) and value.keys() == _FIELDS
+    if not named or not isinstance(value['dtype'], str):
         raise CheckpointFileError(
             f'{where} is described by {shown(value)}; accepted is an object of exactly dtype, '
             'shape and data_offsets'
         )
-    code, shape, offsets = value['dtype'], value['shape'], value['data_offsets']
-    if not isinstance(code, str) or code not in _DTYPES:
+    shape = tuple(value['shape'])
+    if len(shape) > MAX_DIMENSIONS or math.prod(filter(None, shape)) > _MAX_ELEMENTS:
         raise CheckpointFileError(
-            f'{where} has dtype {shown(code)}; accepted are {", ".join(_DTYPES)}'
+            f'{where} has shape {shown(shape)}; accepted are at most {MAX_DIMENSIONS} dimensions '
+            'and no more elements than an array can have'
         )
-    if not _are_counts(shape) or len(shape) > MAX_DIMENSIONS:
-        raise CheckpointFileError(
-            f'{where} has shape {shown(shape)}; accepted are at most {MAX_DIMENSIONS} integers, '
-            'none of them negative'
-        )
-    if math.prod(filter(None, shape)) > _MAX_ELEMENTS:
-        raise CheckpointFileError(f'{where} has shape {shown(shape)}, more than an array can have')
-    if not _are_counts(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise CheckpointFileError(
-            f'{where} has data_offsets {shown(offsets)}; accepted are two integers, the second '
-            'not below the first'
-        )
-    dtype = _DTYPES[code]
-    bits = math.prod(shape) * _PACKED_BITS.get(code, 8 * dtype.itemsize)
-    if bits != 8 * (offsets[1] - offsets[0]):
-        raise CheckpointFileError(
-            f'{where} has data_offsets {shown(offsets)}, which are not the {bits / 8:.15g} bytes '
-            f'of {code} {shown(shape)}'
-        )
-    return Entry(name, dtype, tuple(shape), data_start + offsets[0], data_start + offsets[1])
-
-
-def _are_counts(value: Any) -> bool:
-    return isinstance(value, list) and all(type(v) is int and v >= 0 for v in value)
-
-
-def _check_layout(entries: list[Entry], position: int, size: int, path: pathlib.Path) -> None:
-    """entries: in the order of their bytes; position: where the data begin, the header's end."""
-    for entry in entries:
-        if entry.start != position:
-            fault = 'overlap those of' if entry.start < position else 'leave a gap after'
-            raise CheckpointFileError(
-                f'{path}: the bytes of tensor {shown(entry.name)} begin at {shown(entry.start)} of '
-                f'the file and {fault} the tensor before it or the header, which end at {position}'
-            )
-        _check_whole(entry, size, path)
-        position = entry.stop
-    if position != size:
-        after = f'its last tensor, {shown(entries[-1].name)},' if entries else 'its header'
-        raise CheckpointFileError(
-            f'{path}: {after} ends at byte {position}, the file has {size}: too long'
-        )
-
-
-def _check_whole(entry: Entry, size: int, path: pathlib.Path) -> None:
-    if entry.stop > size:
-        raise CheckpointFileError(
-            f'{path}: cut short: tensor {shown(entry.name)} ends at byte {shown(entry.stop)}, '
-            f'the file has {size}'
-        )
+    start, stop = value['data_offsets']
+    return Entry(name, value['dtype'], shape, data_start + start, data_start + stop)
 
 
 def _encoded_header(

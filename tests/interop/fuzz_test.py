@@ -48,8 +48,9 @@ def cases(count: int) -> settings:
 
 
 class Opened:
-    """Paths that this process opens or lists while `watch` runs. Audit hooks cannot be removed;
-    this one does nothing at other times."""
+    """Paths that this process opens or lists while `watch` runs, apart from what the safetensors
+    library opens: a path that was opened here before. Audit hooks cannot be removed; this one
+    does nothing at other times."""
 
     def __init__(self) -> None:
         self._paths: list[str] | None = None
@@ -83,7 +84,7 @@ def outcome(
             result = read(path)
     except CheckpointFileError as error:
         assert str(path) in str(error) and len(str(error)) < 2000
-        assert 'tensor ' not in str(error) or any(f'tensor {q}' in str(error) for q in '\'"')
+        assert 'tensor ' not in str(error) or any(f'tensor {q}' in str(error) for q in '\'"`')
         result = error
     finally:
         peak = tracemalloc.get_traced_memory()[1]
@@ -300,9 +301,21 @@ def is_in_order(header: dict[str, Any], size: int) -> bool:
     return all(a == b for a, b in zip(joints[::2], joints[1::2], strict=True))
 
 
+# Of the library: the fields of one tensor are wrong, and it does not say of which.
+NAMELESS = (
+    'invalid JSON in header',
+    'invalid shape, data type, or offset for tensor',
+    'overflow computing buffer size',
+)
+
+
+def is_named(name: str, error: str) -> bool:
+    return safetensors.shown(name) in error or f'`{repr(name)[1:-1]}`' in error
+
+
 def test_any_header(tmp_path: pathlib.Path) -> None:
-    """Accepted exactly if it is in order; the error names one of its tensors, and the one whose
-    own fields are wrong where there is just one."""
+    """Accepted exactly if it is in order. The error names one of its tensors, and the one whose
+    own fields are wrong where there is just one; the library does not where it is the fields."""
     path, counts = tmp_path / 'x.safetensors', {True: 0, False: 0}
 
     @cases(800)
@@ -320,8 +333,9 @@ def test_any_header(tmp_path: pathlib.Path) -> None:
             assert found == read_plainly(path.read_bytes())
         elif header:
             wrong = [name for name, fields in header.items() if not is_tensor(fields)]
-            named = [name for name in header if safetensors.shown(name) in str(found)]
-            assert set(wrong or header) & set(named)
+            named = {name for name in header if is_named(name, str(found))}
+            nameless = any(words in str(found) for words in NAMELESS)
+            assert named & set(wrong or header) or (nameless and wrong)
 
     right()
     assert min(counts.values()) > 100, counts
