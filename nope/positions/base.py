@@ -1,7 +1,7 @@
-"""What a position encoding can do: add to the embeddings, turn queries and keys, bias logits.
+"""Base class for position encodings: added to embeddings, applied to queries and keys, or a bias.
 
-An encoding overrides the one or two of these that it needs. All are pure functions; a table that
-is learned belongs to the model, which hands it back to each of them.
+An encoding overrides the one or two methods that it needs. All are pure functions; a learned table
+belongs to the model, which passes it to each of them.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Position:
-    """An encoding that does nothing; every other one derives from it."""
+    """Neutral position encoding, from which every other one derives."""
 
     @property
     def longest(self) -> int | None:
-        """The longest sequence it is defined for; None for any."""
+        """Maximum sequence length in tokens; None where there is none."""
         return None
 
     @property
     def embeds(self) -> bool:
-        """Whether it is added to the embeddings, so that layers cannot differ in it."""
+        """True for an encoding added to the embeddings, in which layers cannot differ."""
         return False
 
     @property
     def follows_length(self) -> bool:
-        """Whether what a token sees depends on the length of the sequence it is in."""
+        """True for an encoding that depends on the sequence length, not on positions alone."""
         return False
 
     def check(self, head_dim: int) -> None:
-        """Raises ValueError where heads of this width cannot have it."""
+        """Raises ValueError for a head dim that the encoding does not support."""
 
     def table(self, width: int, heads: int) -> Table | None:
-        """The learned array of a model of this width with so many query heads, if any."""
+        """Learned array for a model of this width with this many query heads, or None."""
         return None
 
     def embed(
@@ -62,7 +62,7 @@ class Position:
         return q_BTNH, k_BTKH
 
     def bias(self, heads: int, table: jax.Array | None) -> Bias | None:
-        """What is added to the logits by distance, for so many query heads."""
+        """Attention bias by distance for this many query heads, or None."""
         return None
 
     def describe(self) -> str:

@@ -1,4 +1,4 @@
-"""Encodings by name, and from the plain data of a config."""
+"""Registry of position encodings, and their construction from a config section."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ KINDS: dict[str, type[Position]] = {
 
 
 def from_section(section: Mapping[str, Any], train_length: int, field: str) -> Position:
-    """The encoding that `{'kind': NAME, ...fields}` describes; a rotary one may have a `scaling`
-    of the same form.
+    """Position encoding from `{'kind': NAME, ...fields}`; rotary takes a `scaling` of this form.
 
     train_length: for rules of scaling that need it and are not given another. field: the
     section's name in messages. ValueError for an unknown kind or field, or a value of the wrong

@@ -15,10 +15,10 @@ from nope.positions.scaling import Scaling, Unscaled
 
 @dataclasses.dataclass(frozen=True)
 class Rotary(Position):
-    """Turns pairs of dimensions by the angle position * base ** (-2j / R), pair j of R / 2.
+    """Rotation of pairs of dimensions by the angle position * base ** (-2j / R), pair j of R / 2.
 
-    scaling: what becomes of the frequencies beyond the training length.
-    dims: R, how many of each head's first dimensions turn; 0 for all of them.
+    scaling: rule for the frequencies beyond the training length.
+    dims: R, the number of each head's first dimensions that are rotated; 0 for all of them.
     interleaved: pairs are (2j, 2j + 1), as in GPT-J; else (j, j + R / 2), as in Llama.
     """
 
@@ -39,11 +39,14 @@ class Rotary(Position):
 
     def check(self, head_dim: int) -> None:
         dims = self.dims or head_dim
-        if dims % 2 or dims < 4 or dims > head_dim:
+        if self.dims and (dims % 2 or not 4 <= dims <= head_dim):
             raise ValueError(
-                f'model.head_dim is {head_dim} and model.position.dims {self.dims}; rotary '
-                'positions turn pairs of dimensions: an even number of them, at least 4 and at '
-                'most head_dim'
+                f'model.position.dims is {dims}; accepted: an even number, at least 4 and at most '
+                f'model.head_dim, {head_dim}'
+            )
+        if head_dim < 4 or dims % 2:
+            raise ValueError(
+                f'model.head_dim is {head_dim}; rotary positions take an even number, at least 4'
             )
         self.scaling.check(dims)
 
@@ -61,26 +64,26 @@ class Rotary(Position):
         factor = self.scaling.attention_factor(length)
         if factor is not None:
             cos, sin = cos * factor, sin * factor
-        return self._turn(q_BTNH, cos, sin), self._turn(k_BTKH, cos, sin)
+        return self._rotate(q_BTNH, cos, sin), self._rotate(k_BTKH, cos, sin)
 
-    def _turn(self, x_BTNH: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
+    def _rotate(self, x_BTNH: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
         dims = self.dims or x_BTNH.shape[-1]
-        turning = x_BTNH[..., :dims].astype(jnp.float32)
-        turned = (_turn_neighbours if self.interleaved else _turn_halves)(turning, cos, sin)
+        selected = x_BTNH[..., :dims].astype(jnp.float32)
+        rotated = (_rotate_neighbours if self.interleaved else _rotate_halves)(selected, cos, sin)
         if dims == x_BTNH.shape[-1]:
-            return turned.astype(x_BTNH.dtype)
-        return jnp.concatenate([turned.astype(x_BTNH.dtype), x_BTNH[..., dims:]], axis=-1)
+            return rotated.astype(x_BTNH.dtype)
+        return jnp.concatenate([rotated.astype(x_BTNH.dtype), x_BTNH[..., dims:]], axis=-1)
 
     def describe(self) -> str:
         return f'rotary{self.scaling.describe()}'
 
 
-def _turn_halves(x_BTNR: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
+def _rotate_halves(x_BTNR: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
     first, second = jnp.split(x_BTNR, 2, axis=-1)
     return jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
 
 
-def _turn_neighbours(x_BTNR: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
+def _rotate_neighbours(x_BTNR: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
     first, second = x_BTNR[..., 0::2], x_BTNR[..., 1::2]
-    turned = jnp.stack([first * cos - second * sin, second * cos + first * sin], axis=-1)
-    return turned.reshape(x_BTNR.shape)
+    rotated = jnp.stack([first * cos - second * sin, second * cos + first * sin], axis=-1)
+    return rotated.reshape(x_BTNR.shape)

@@ -1,4 +1,4 @@
-"""No position encoding, but queries that grow slowly with their position."""
+"""NoPE with a temperature that grows with the query's position (Llama 4)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TemperedNoPE(NoPE):
     def encode(
         self, q_BTNH: jax.Array, k_BTKH: jax.Array, positions_BT: jax.Array, length: int | jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """As `Position.encode`: keys unchanged, products in float32."""
+        """Queries multiplied by `multiples`, keys unchanged; products in float32."""
         factor = self.multiples(positions_BT)[..., None, None]
         return (q_BTNH.astype(jnp.float32) * factor).astype(q_BTNH.dtype), k_BTKH
 

@@ -770,7 +770,7 @@ def test_what_cannot_be_honoured_is_refused(family: str, changes: dict, parts: l
         (LIT_TINYLLAMA, {'bias': True}, ['bias is True']),
         (LIT_TINYLLAMA, {'n_query_groups': 5}, ['n_query_groups is 5', '32']),
         (LIT_TINYLLAMA, {'n_head': 33}, ['n_embd is 2048', '33']),
-        (LIT_TINYLLAMA, {'rotary_percentage': 0.05}, ['lit_config.json', 'dims 3']),
+        (LIT_TINYLLAMA, {'rotary_percentage': 0.05}, ['lit_config.json', 'dims is 3']),
         (LIT_TINYLLAMA, {'padded_vocab_size': None}, ['padded_vocab_size is None']),
         (TINYLLAMA, {'model_type': 'qwen3'}, ['config.json: model_type', 'llama']),
         (TINYLLAMA, {'attention_bias': True}, ['attention_bias is True']),

@@ -112,11 +112,11 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
         ({'head_dim': 0}, r'model\.head_dim is 0'),
         ({'vocab_size': -1}, r'model\.vocab_size is -1'),
         ({'kv_heads': 3}, r'model\.heads is 4 and model\.kv_heads is 3; .* multiple'),
-        ({'head_dim': 7, 'position': Rotary()}, r'model\.head_dim is 7 .* even'),
-        ({'position': Rotary(dims=16)}, r'model\.head_dim is 8 and model\.position\.dims 16; .*'),
+        ({'head_dim': 7, 'position': Rotary()}, r'model\.head_dim is 7; .* even'),
+        ({'position': Rotary(dims=16)}, r'model\.position\.dims is 16; .* model\.head_dim, 8'),
         (
             {'position': Rotary(scaling=LongRoPE((1.0,), (2.0,), 16))},
-            r'scaling\.short has 1 factors; 8 dimensions turn and take 4',
+            r'scaling\.short has 1 factors; 8 rotated dimensions take 4',
         ),
         ({'dtype': 'float16'}, r"model\.dtype is 'float16'; accepted: float32, bfloat16"),
         ({'remat': 'some'}, r"model\.remat is 'some'; accepted: none, full, dots, offload"),
@@ -164,7 +164,7 @@ ROTARY, NOPE = LayerKind(Rotary()), LayerKind()
             r'model\.pattern has several learned encodings; accepted is one',
         ),
         ({'pattern': (ROTARY, NOPE, ROTARY)}, r'pattern has 3 kinds of layers; there are 2 layers'),
-        ({'pattern': (LayerKind(Rotary(dims=3)), NOPE)}, r'model\.position\.dims 3; .* even'),
+        ({'pattern': (LayerKind(Rotary(dims=3)), NOPE)}, r'model\.position\.dims is 3; .* even'),
         (
             {'position': Rotary(), 'lam_layers': 'nope'},
             r"model\.lam_layers is 'nope', but every layer has a position encoding \(rotary\)",

@@ -1,4 +1,4 @@
-"""Rules for rotary frequencies beyond the training length: one small file each.
+"""RoPE frequency scaling: one small file for each rule.
 
 A new one is a file here and a line in `SCALINGS`.
 """

@@ -1,4 +1,4 @@
-"""What becomes of rotary frequencies beyond the training length: what every answer provides."""
+"""Base class for RoPE frequency scaling."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Scaling:
-    """A rule for the frequencies; every other one derives from it.
+    """Rule for rotary frequencies beyond the training length, from which every rule derives.
 
-    R below is the number of dimensions that turn, L the training length, n the length of the
-    whole sequence (in generation: the final length). All positions of a sequence share what
-    follows from n.
+    R below is the number of rotated dimensions, L the training length, n the length of the whole
+    sequence (in generation: the final length). All positions of a sequence share the frequencies
+    for n.
     """
 
     @property
     def follows_length(self) -> bool:
-        """Whether anything follows from n."""
+        """True for a rule whose frequencies depend on n."""
         return False
 
     def check(self, dims: int) -> None:
-        """Raises ValueError where R = dims dimensions cannot have it."""
+        """Raises ValueError for a number R = dims of dimensions that the rule does not support."""
 
     def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
         """Angles per position, [R/2] float32, for a sequence of `length` tokens."""
         raise NotImplementedError
 
     def attention_factor(self, length: int | jax.Array) -> float | jax.Array | None:
-        """Multiplies queries and keys, so logits get its square; None for 1."""
+        """Multiplier of queries and keys (of logits: its square); None for 1."""
         return None
 
     def describe(self) -> str:
@@ -42,7 +42,7 @@ class Scaling:
 
 @dataclasses.dataclass(frozen=True)
 class Unscaled(Scaling):
-    """The base of pre-training at every length: base ** (-2j / R)."""
+    """Frequencies of pre-training at every length: base ** (-2j / R)."""
 
     def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
         return from_base(jnp.float32(base), dims)
@@ -58,7 +58,7 @@ def from_base(base: jax.Array, dims: int) -> jax.Array:
 
 
 def exact(base: float, dims: int) -> np.ndarray:
-    """The same for a base that is known, in float64."""
+    """base ** (-2j / R) for a base that is known before tracing, in float64."""
     return base ** (-np.arange(0, dims, 2) / dims)
 
 

@@ -1,4 +1,4 @@
-"""NTK by parts: fast dimensions stay, slow ones are interpolated, with a ramp between them."""
+"""NTK-by-parts scaling: high frequencies stay, low ones are interpolated, with a ramp between."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ RAMPS = ('dimensions', 'turns')
 class ByParts(Scaling):
     """(1 - keep_j) theta_j / factor + keep_j theta_j (Peng et al., 2023, arXiv 2309.00071).
 
-    A dimension that makes more than `fast` turns within L is kept, one that makes fewer than
-    `slow` is interpolated.
+    A dimension that completes more than `fast` rotations within L is kept, one that completes
+    fewer than `slow` is interpolated.
 
     ramp: between them keep_j falls linearly with the dimension's index ('dimensions', what all
-        implementations do), or with its number of turns ('turns', as the paper writes it).
+        implementations do), or with its number of rotations ('turns', as the paper writes it).
     truncate: whether the index ramp's ends are rounded outwards to whole dimensions.
     """
 
@@ -59,8 +59,8 @@ class ByParts(Scaling):
         return 1 - np.clip((np.arange(dims // 2) - low) / (high - low), 0, 1)
 
     def _index(self, turns: float, base: float, dims: int) -> float:
-        """The (real) index of the pair that makes so many turns within L, counted in dimensions
-        of R as the implementations do."""
+        """Real-valued index of the pair that completes this many rotations within L, counted in
+        dimensions of R as the implementations do."""
         wavelength = self.train_length / (2 * math.pi * turns)
         return dims * math.log(wavelength) / (2 * math.log(base))
 

@@ -11,7 +11,7 @@ from nope.positions.scaling.base import Scaling, Unscaled, check_positive
 
 @dataclasses.dataclass(frozen=True)
 class Linear(Scaling):
-    """Every frequency divided by `factor`: position n turns as n / factor did."""
+    """Every frequency divided by `factor`: position n is rotated as n / factor was."""
 
     factor: float
 

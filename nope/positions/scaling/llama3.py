@@ -1,4 +1,4 @@
-"""The rule of Llama 3.1 (arXiv 2407.21783): interpolation by wavelength."""
+"""Llama 3.1 scaling (arXiv 2407.21783): interpolation by wavelength."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class LongRoPE(Scaling):
             if len(getattr(self, name)) != dims // 2:
                 raise ValueError(
                     f'model.position.scaling.{name} has {len(getattr(self, name))} factors; '
-                    f'{dims} dimensions turn and take {dims // 2}'
+                    f'{dims} rotated dimensions take {dims // 2}'
                 )
 
     def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:

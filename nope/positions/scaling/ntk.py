@@ -12,8 +12,8 @@ from nope.positions.scaling.base import Scaling, check_positive, exact, from_bas
 
 @dataclasses.dataclass(frozen=True)
 class NTK(Scaling):
-    """b' = b * factor ** (R / (R - 2)): the slowest dimension turns as under interpolation by
-    `factor`, the fastest as before."""
+    """Base b' = b * factor ** (R / (R - 2)): the slowest dimension rotates as under interpolation
+    by `factor`, the fastest as before."""
 
     factor: float
 
