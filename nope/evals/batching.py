@@ -1,4 +1,4 @@
-"""Which sequences share a batch, and the few shapes that batches come in."""
+"""Batching of sequences: padded shapes, few programs, sequences with a common prefix together."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ SMALLEST = 16  # tokens of the shortest padded prompt
 
 
 def padded_length(tokens: int) -> int:
-    """The length that so many tokens are padded to: an eighth more at most, and eight lengths
-    between one power of two and the next, so that few programs are compiled."""
+    """Padded length of that many tokens: at most an eighth longer, and one of eight lengths between
+    one power of two and the next, so that few programs are compiled."""
     step = max(2 ** max(tokens.bit_length() - 4, 0), SMALLEST)
     return -(-tokens // step) * step
 
@@ -23,8 +23,8 @@ def padded_rows(rows: int, most: int, parts: int) -> int:
 
 
 def even_rows(rows: int, most: int, parts: int) -> int:
-    """Rows of the batches for that many sequences, as few batches as can be, of one size: 4 for 8
-    where 7 fit. One batch is filled up as `padded_rows` does."""
+    """Rows per batch for that many sequences, in as few batches as possible, all of one size: 4 for
+    8 where 7 fit. A single batch is padded as by `padded_rows`."""
     if rows <= most:
         return padded_rows(rows, most, parts)
     each = -(-rows // -(-rows // most))
@@ -37,7 +37,7 @@ def most_rows(batch_tokens: int, length: int, parts: int) -> int:
 
 
 def left_padded(prompts: Sequence[np.ndarray], rows: int, length: int) -> np.ndarray:
-    """int32 [rows, length], prompts at the right, rows without one full of the first."""
+    """Prompts padded on the left, int32 [rows, length]; surplus rows repeat the first prompt."""
     tokens = np.zeros((rows, length), np.int32)
     for row in range(rows):
         prompt = prompts[row] if row < len(prompts) else prompts[0]
@@ -46,7 +46,7 @@ def left_padded(prompts: Sequence[np.ndarray], rows: int, length: int) -> np.nda
 
 
 def right_padded(sequences: Sequence[np.ndarray], rows: int, length: int) -> np.ndarray:
-    """int32 [rows, length], sequences at the left, rows without one full of zeros."""
+    """Sequences padded on the right with zeros, int32 [rows, length]; surplus rows are zero."""
     tokens = np.zeros((rows, length), np.int32)
     for row, sequence in enumerate(sequences):
         tokens[row, : len(sequence)] = sequence
@@ -54,14 +54,14 @@ def right_padded(sequences: Sequence[np.ndarray], rows: int, length: int) -> np.
 
 
 def shared_prefix(first: np.ndarray, second: np.ndarray) -> int:
-    """How many tokens the two begin with alike."""
+    """Length of the common prefix of two sequences, in tokens."""
     n = min(len(first), len(second))
     different = np.flatnonzero(first[:n] != second[:n])
     return int(different[0]) if len(different) else n
 
 
 def by_prefix(sequences: Sequence[np.ndarray]) -> list[int]:
-    """The order in which sequences that begin alike stand next to each other."""
+    """Order of the sequences in which those with a common prefix are adjacent."""
     # Compared byte by byte, with the highest first, they stand as their numbers do.
     keys = [sequence.astype('>u4').tobytes() for sequence in sequences]
     return sorted(range(len(sequences)), key=keys.__getitem__)

@@ -1,4 +1,4 @@
-"""How far apart two attention patterns are (arXiv 2305.19466, section 5.2 and appendix F.7)."""
+"""Divergences between attention patterns (arXiv 2305.19466, section 5.2 and appendix F.7)."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def batch_sums(
 def _batches(
     blocks: np.ndarray, batch_size: int, mesh: Mesh
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Equal batches a mesh can split, the last one filled up with windows of weight 0."""
+    """Equal batches that the mesh divides, the last one padded with windows of weight 0."""
     parts = sharding.batch_parts(mesh)
     size = -(-min(batch_size, len(blocks)) // parts) * parts
     for start in range(0, len(blocks), size):

@@ -1,4 +1,4 @@
-"""A model on a mesh as text evaluations use it: prompts in, continuations or their scores out."""
+"""Batched generation and scoring on a mesh: prompts in, continuations or log-probabilities out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Ended = Callable[[int, np.ndarray], bool]
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How continuations are made.
+    """Decoding options: greedy, sampled or beam search.
 
     new_tokens: at most so many. least: no stop id before so many. stop_ids: end a row, and are
     not in its result. beams: 1 for greedy decoding or sampling, else beam search with
@@ -73,10 +73,10 @@ class Options:
 
 
 class Generator:
-    """A model that continues and scores token sequences, in batches of its own choosing.
+    """Model that continues and scores token sequences, in batches of its own choosing.
 
-    What a prompt gets does not depend on the others: rows are padded on the left, and each follows
-    its own length. batch_tokens: tokens of a batch on each part of the mesh that takes rows.
+    The result for a prompt does not depend on the other prompts: rows are padded on the left, and
+    each uses its own length. batch_tokens: tokens of a batch on each batch shard of the mesh.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Generator:
         self, prompts: Sequence[np.ndarray], continuations: Sequence[np.ndarray]
     ) -> list[Score]:
         """Log-probabilities of the tokens of continuations[i] after prompts[i], which is not
-        empty; see `Score`. Sequences that begin alike are read together up to there."""
+        empty; see `Score`. A prefix that sequences share is read once."""
         for prompt, continuation in zip(prompts, continuations, strict=True):
             self._check(prompt, len(continuation) - 1)
             self._check_ids(continuation)
@@ -224,7 +224,7 @@ def _end(state: steps.State, indices: Sequence[int], ended: Ended) -> steps.Stat
 
 class Asked(NamedTuple):
     """A batch of prompts: ids [B, T] padded on the left, padding [B] or None, final lengths [B],
-    rows that only fill the batch [B], and the number of each prompt [B]."""
+    a mask of the rows that pad the batch [B], and the index of each prompt [B]."""
 
     tokens_BT: jax.Array
     padding_B: jax.Array | None

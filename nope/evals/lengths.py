@@ -1,4 +1,4 @@
-"""Loss against the length of the window, on the same tokens at every length."""
+"""Loss against window length, on the same tokens at every length."""
 
 from __future__ import annotations
 

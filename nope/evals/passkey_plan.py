@@ -1,8 +1,8 @@
-"""Passkey retrieval: which prompts are asked, and how many pieces each has (arXiv 2404.12224).
+"""Passkey retrieval protocol: lengths, depths, positions and keys (arXiv 2404.12224).
 
-A prompt hides a key of five digits in filler; the model is to repeat it. Lengths are nominal:
-they leave room for the answer and measure each piece alone, which makes the prompt itself about
-4% shorter (`prompt_tokens`).
+A prompt hides a five-digit key in filler; the model is to repeat it. Lengths are nominal: they
+leave room for the answer and count the tokens of each piece alone, which makes the prompt itself
+about 4% shorter (`prompt_tokens`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ QUESTION = PAPER.question
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """The tests of one nominal length, in tokens, and one depth, a share of it (0.0 .. 0.9).
+    """Tests of one nominal length, in tokens, and one depth, a share of it (0.0 .. 0.9).
 
     `positions[i]` is where test i hides `keys[i]`, in tokens from the start of the prompt; the
     filler moves it to an earlier multiple of its own length (`fillers`).
@@ -99,7 +99,7 @@ class PieceCounts:
 
 
 def repeats(length: int, counts: PieceCounts) -> int:
-    """How often the filler stands in a prompt of nominal `length`, wherever the key is.
+    """Number of repeats of the filler in a prompt of nominal `length`, at any depth of the key.
 
     counts: pieces measured alone. ValueError where the other pieces alone are longer.
     """

@@ -1,4 +1,4 @@
-"""Finished samples of an evaluation, kept as they come: a kill loses none and repeats none."""
+"""Log of an evaluation's finished samples, so that a killed evaluation resumes without repeats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UniformScale: one softmax scale for all heads, found on a grid, and how it grows."""
+"""UniformScale: grid search of one softmax scale for all heads, and its fit against position."""
 
 from __future__ import annotations
 

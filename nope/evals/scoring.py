@@ -1,8 +1,8 @@
-"""Log-probabilities of continuations after prompts, with what prompts share read once.
+"""Batched log-probabilities of continuations after prompts, with a shared-prefix KV cache.
 
-Sequences are put in an order in which those that begin alike stand together. What all of a batch
-begin with comes from a trunk, which the next batch cuts back to where it leaves it and goes on
-from. The rest is read in pieces of one size, by one program.
+Sequences are sorted so that those with a common prefix are adjacent. The common prefix of a batch
+comes from the trunk's cache; the next batch truncates that cache to its own common prefix and
+extends it. The rest is read in pieces of one size, by one program.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ PIECE_SHARE, SMALLEST_PIECE, LARGEST_PIECE = 1 / 8, 64, 512
 
 
 class Score(NamedTuple):
-    """Of one continuation: the natural logarithm of every token's probability, float32 [n], and
-    whether each was the most likely token, bool [n]."""
+    """Log-probability of every token of one continuation, float32 [n] nats, and a mask of the
+    tokens that were the most likely ones, bool [n]."""
 
     log_probs: np.ndarray
     greedy: np.ndarray
@@ -95,8 +95,8 @@ class Scorer:
         return order
 
     def _rows(self, ordered: list[_Asked], size: int, most: int, parts: int) -> int:
-        """How many rows batches have: fewer share more of what they begin with, and fill up less;
-        more need fewer calls."""
+        """Number of rows per batch at the least cost: fewer rows share a longer prefix and need
+        less padding, more rows need fewer calls."""
         _, piece = sizes(size)
         largest = batching.padded_rows(len(ordered), most, parts)
         choices = [largest]
@@ -153,8 +153,8 @@ class Scorer:
         return _gather(asked, looks, sharding.fetch(parts))
 
     def _shared(self, asked: list[_Asked], least: int) -> int:
-        """How many tokens the batch's sequences, which are in order, take from the trunk: at least
-        `least`, and none where the trunk would have to be several."""
+        """Number of tokens that the batch's sorted sequences take from the trunk: at least `least`,
+        or 0. It is 0 where the model follows the length and lengths differ."""
         if self._config.follows_length and len({a.length for a in asked}) > 1:
             return 0
         shared = min(
@@ -165,7 +165,7 @@ class Scorer:
 
 
 def sizes(tokens: int) -> tuple[int, int]:
-    """The length of the caches for sequences of so many tokens, and how many are read at a time."""
+    """Cache length for sequences of this many tokens, and the number of tokens read at a time."""
     size = max(1 << (tokens - 1).bit_length(), SMALLEST_PIECE)
     return size, min(max(round(size * PIECE_SHARE), SMALLEST_PIECE), LARGEST_PIECE)
 
@@ -188,8 +188,8 @@ def _ask(prompt: np.ndarray, continuation: np.ndarray) -> _Asked:
 
 
 class _Look(NamedTuple):
-    """What of a piece is looked at: positions in it and the tokens after these, int32 [B, W]; and
-    of every row the first and last + 1 of its continuation's tokens that are."""
+    """Scored positions of a piece and their target tokens, int32 [B, W], and the range of every
+    row's continuation that these are."""
 
     at_BW: np.ndarray
     targets_BW: np.ndarray
@@ -197,7 +197,7 @@ class _Look(NamedTuple):
 
 
 def _look(asked: list[_Asked], begin: int, piece: int, rows: int, width: int) -> _Look:
-    """Of the piece of tokens begin .. begin + piece - 1."""
+    """Scored positions of the piece of tokens begin .. begin + piece - 1."""
     at_BW, targets_BW = np.zeros((rows, width), np.int32), np.zeros((rows, width), np.int32)
     spans = []
     for row, a in enumerate(asked):
@@ -234,8 +234,8 @@ def read_piece(
     at_BW: jax.Array,
     targets_BW: jax.Array,
 ) -> tuple[tuple[jax.Array, jax.Array], Cache]:
-    """Reads a piece. Negative log-likelihood of the targets after the tokens at `at_BW`, and the
-    most likely tokens there, [B, W]."""
+    """Extends the cache by a piece; returns the negative log-likelihood of the targets after the
+    tokens at `at_BW`, and the most likely tokens there, [B, W]."""
     output, cache = read(config, weights, tokens_BC, cache)
     hidden_BWD = jnp.take_along_axis(output.hidden, at_BW[..., None], axis=1)
     return losses.token_choices(hidden_BWD, output.head, targets_BW), cache

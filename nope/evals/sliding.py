@@ -1,4 +1,4 @@
-"""Perplexity in sliding windows, which begin anywhere in a document (arXiv 2404.12224, table 2).
+"""Perplexity in sliding windows over documents (arXiv 2404.12224, table 2).
 
 A window holds W tokens of one document; the last S of them are scored, so each sees between
 W - S and W - 1 tokens before it. The next window ends S tokens later.
@@ -186,8 +186,8 @@ def _describe(plan: Plan, stride: int, budget: int, documents: Documents) -> Non
 def _batches(
     plan: Plan, stride: int, log: SampleLog, batch_tokens: int, mesh: Mesh
 ) -> Iterator[tuple[np.ndarray, int]]:
-    """Windows of the plan that are missing in the log, a batch at a time, and the size that a
-    batch is filled up to: one that the mesh divides, and the same however many are missing."""
+    """Windows of the plan that the log lacks, a batch at a time, and the size that batches are
+    padded to: one that the mesh divides, the same whatever the number of missing windows."""
     for key in plan.keys:
         if key in log and log[key]['tokens'] != stride:
             raise ValueError(
@@ -215,7 +215,7 @@ def _finish(plan: Plan, rows: np.ndarray, sums_B: jax.Array, stride: int, log: S
 def _records(
     plans: Sequence[Plan], documents: Documents, stride: int, budget: int, log: SampleLog
 ) -> Records:
-    """From the log's rows alone."""
+    """Records computed from the log's rows alone."""
     loss = np.asarray([np.mean([log[key]['loss'] for key in plan.keys]) for plan in plans])
     axes = ('length',)
     return Records(

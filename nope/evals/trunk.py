@@ -1,4 +1,4 @@
-"""What the sequences of a batch begin with, read once and kept for the batches after it."""
+"""Shared-prefix KV cache for batched scoring."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from nope.model.decoding import read
 
 
 class Trunk:
-    """A cache of one row (one for each part of the mesh) that grows and is cut back.
+    """KV cache of one row (one per batch shard) that holds the prefix of a batch.
 
-    piece: tokens read at a time. slots: of every cache; a multiple of the piece, and one piece
-    more than the longest sequence.
+    The cache is truncated and extended from batch to batch, so each prefix is read once. piece:
+    tokens read at a time. slots: of every cache; a multiple of the piece, and one piece more than
+    the longest sequence.
     """
 
     def __init__(
@@ -41,8 +42,8 @@ class Trunk:
         self._cache: Cache | None = None
 
     def rows(self, prefix: np.ndarray, length_B: np.ndarray) -> Cache:
-        """A cache of B rows that hold the prefix. length_B: float32, the final length of each,
-        one and the same where there is a prefix and the model follows it."""
+        """Cache of B rows that hold the prefix. length_B: float32, the final length of each row;
+        all equal where there is a prefix and the model depends on the length."""
         lengths = self._place(length_B)
         if not len(prefix):
             return _empty(self._config, self._slots, lengths)

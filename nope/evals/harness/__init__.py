@@ -1,4 +1,4 @@
-"""Our models under EleutherAI's evaluation harness, lm_eval, which comes with the extra `harness`.
+"""EleutherAI's evaluation harness, lm_eval (the extra `harness`), on models of this project.
 
 Nothing here imports lm_eval before it is called.
 """

@@ -42,7 +42,7 @@ def run(
     else acc, as for boolq and winogrande. Attribute `average`: the plain mean of the scores.
 
     tasks: names of tasks with either metric, groups and tags included; `TASKS` are the paper's.
-    window, bos, log: see `nope.evals.harness.adapter`; the paper's harness added no begin mark.
+    window, bos, log: see `nope.evals.harness.adapter`; the paper's harness added no BOS.
     include, data: see `nope.evals.harness.find`, which raises the errors before the model does
     any work. limit: first documents of each task, for trials.
     """

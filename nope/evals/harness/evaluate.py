@@ -1,4 +1,4 @@
-"""Tasks of lm_eval on one of our models, with whatever these tasks measure."""
+"""Evaluation of a model on tasks of lm_eval, with the metrics of these tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the optional package is there."""
+"""Check that the optional package lm_eval is installed."""
 
 from __future__ import annotations
 

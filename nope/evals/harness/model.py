@@ -1,9 +1,8 @@
-"""Any of our models as a model of lm_eval (0.4.13): the harness's three requests, answered by a
-`Generator`.
+"""Adapter from a `Generator` to lm_eval's model interface (0.4.13).
 
-A model reads at most `window` tokens; what is longer loses its beginning. The harness of the
-papers began no text with a mark; `bos` begins every text with one. Where there is nothing else to
-read, EOS stands in front, after which documents begin in training, or BOS with `bos`.
+A model reads at most `window` tokens; longer texts are truncated on the left. The harness of the
+papers added no BOS; `bos` adds one to every text. An empty context is replaced by EOS, which
+documents follow in training, or by BOS with `bos`.
 """
 
 from __future__ import annotations
@@ -50,8 +49,7 @@ def adapter(
     under a digest of what the model was given; what it has is not asked again. It belongs to one
     model.
 
-    ValueError for bos with a tokenizer that has no begin mark; ModuleNotFoundError without
-    lm_eval.
+    ValueError for bos with a tokenizer that has no BOS; ModuleNotFoundError without lm_eval.
     """
     check_installed()
     from lm_eval.api.model import TemplateLM
@@ -81,7 +79,7 @@ class _Text:
 
 
 class Requests:
-    """What `adapter` adds to the harness's class; its methods are named by the harness."""
+    """Requests of the harness, mixed into its model class; the harness names these methods."""
 
     def __init__(
         self,
@@ -114,7 +112,7 @@ class Requests:
     def tok_encode(
         self, string: str, add_special_tokens: bool | None = None, **options: Any
     ) -> list[int]:
-        """Ids, behind a begin mark where `add_special_tokens` is true or, where it is None, with
+        """Token ids, after BOS where `add_special_tokens` is true or, where it is None, with
         `bos`."""
         begins = self._bos if add_special_tokens is None else add_special_tokens
         return encode(self._tokenizer, string, begins).tolist()

@@ -1,4 +1,4 @@
-"""What a task of the harness says about generation, as `Options`."""
+"""Decoding options from a harness task's `generation_kwargs`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACCEPTED = ('until', *LIMITS, *SAMPLING, *SEARCH)
 def options_of(
     arguments: Mapping[str, Any], *, eos_id: int, seed: int
 ) -> tuple[Options, tuple[str, ...]]:
-    """How to generate, and the strings before whose first occurrence a text ends.
+    """Decoding options, and the strings before whose first occurrence a text ends.
 
     arguments: a task's `generation_kwargs`. EOS ends a text too. Texts are sampled where do_sample
     is true, at temperature 1 unless one is given, or where it is not given and temperature is above

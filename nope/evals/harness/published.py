@@ -26,7 +26,7 @@ SUFFIXES = {'.jsonl': 'json', '.parquet': 'parquet'}  # and what reads them
 
 
 class Kind(NamedTuple):
-    """What a column holds."""
+    """Type of a column's values."""
 
     name: str
     holds: Callable[[Any], bool]

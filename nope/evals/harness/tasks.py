@@ -1,4 +1,4 @@
-"""Which tasks of lm_eval are meant, and where their data come from."""
+"""Lookup of lm_eval tasks by name, and their local or downloaded data."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _root() -> pathlib.Path:
 
 
 def _is_ours(name: str, manager: Any) -> bool:
-    """Whether it is lm_eval's task, not one of `include` that has its name."""
+    """True for lm_eval's own task, False for one of `include` of the same name."""
     return pathlib.Path(manager.task_index[name].yaml_path).is_relative_to(_root())
 
 

@@ -69,7 +69,7 @@ def run(
 
 
 def options(dataset: Dataset, tokenizer: Tokenizer, beams: int) -> Options:
-    """How answers are generated: beam search with length penalty 1 up to EOS.
+    """Decoding options of answers: beam search with length penalty 1 up to EOS.
 
     samsum's have a token at least and end with their line.
     """

@@ -1,4 +1,4 @@
-"""From a sample to the ids a model reads: fill in, tokenise, cut out the middle."""
+"""LongBench prompts: template, tokenisation, truncation in the middle."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def check_settings(tokenizer: Tokenizer, max_length: int, bos: bool) -> None:
 
 
 def prompt(sample: Sample, tokenizer: Tokenizer, *, max_length: int, bos: bool) -> Prompt:
-    """The prompt of its data set around `sample`; a long one loses its middle.
+    """Prompt of a sample in its data set's template; a long one is truncated in the middle.
 
     bos: begins with BOS, which counts. Of more than max_length ids the first and the last
-    int(max_length / 2) are decoded, each half for itself and without marks, and the texts
+    int(max_length / 2) are decoded, each half alone and without special tokens, and the texts
     tokenised again as one. The result is about as long, not exactly.
     """
     text = DATASETS[sample.dataset].prompt.format(context=sample.context, input=sample.input)

@@ -1,4 +1,4 @@
-"""Prompts that hide needles in filler, with known token counts, and the evaluations that ask them.
+"""Needle-in-a-haystack prompts of known token counts, and their evaluation.
 
 `passkey` follows arXiv 2404.12224; the tasks of `TASKS`, which `grid` asks, are in the style of
 RULER (arXiv 2404.06654).

@@ -1,4 +1,4 @@
-"""Lengths by depths: which questions are asked, in what portions, and their mean scores."""
+"""Grid of lengths by depths: its questions, their batches and their mean scores."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Question:
 
     @property
     def place(self) -> dict[str, Any]:
-        """What every row of a log says of its question."""
+        """Fields of the question in its row of a log."""
         return {'length': self.length, 'depth': self.depth, 'test': self.test}
 
 

@@ -1,4 +1,4 @@
-"""Text to the token ids that a model is given."""
+"""Tokenisation of a text with an optional BOS."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from nope.data import Tokenizer
 
 
 def encode(tokenizer: Tokenizer, text: str, bos: bool) -> np.ndarray:
-    """Ids [n] int32 of `text`, behind a begin mark where `bos` is on.
+    """Token ids of `text`, int32 [n], after BOS where `bos` is on.
 
-    ValueError where `bos` is on and the tokenizer has no begin mark.
+    ValueError where `bos` is on and the tokenizer has no BOS.
     """
     ids = tokenizer.encode(text)
     if not bos:
@@ -18,6 +18,6 @@ def encode(tokenizer: Tokenizer, text: str, bos: bool) -> np.ndarray:
     if tokenizer.bos_id is None:
         raise ValueError(
             f'bos=True, but the tokenizer ({type(tokenizer).__name__}, fingerprint '
-            f'{tokenizer.fingerprint}) has no begin mark; use bos=False'
+            f'{tokenizer.fingerprint}) has no BOS; use bos=False'
         )
     return np.concatenate([np.array([tokenizer.bos_id], np.int32), ids])

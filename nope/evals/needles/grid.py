@@ -1,4 +1,4 @@
-"""Asks a needle task on the lengths and depths of passkey retrieval, by greedy decoding."""
+"""Evaluation of a needle task on passkey's grid of lengths and depths, by greedy decoding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nope.records import Records
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The questions that have room, longest first, and what turns them into ids."""
+    """Questions that fit, longest first, and their tokenisation."""
 
     task: Task
     template: Template

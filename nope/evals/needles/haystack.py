@@ -24,7 +24,7 @@ class Needle(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Haystack:
-    """What a prompt has beside its filler: a task in front, needles within, a question behind.
+    """Prompt without its filler: a task before it, needles inside it, a question after it.
 
     Needles of the same depth stand in the order given. ValueError for a depth outside 0 .. 1.
     """
@@ -62,10 +62,10 @@ class Haystack:
         return len(encode(tokenizer, self.text(filler, 0), bos))
 
     def ids(self, tokenizer: Tokenizer, length: int, filler: str, bos: bool) -> np.ndarray:
-        """The prompt of at most `length` tokens that one more word would make longer than that.
+        """Longest prompt of at most `length` tokens with whole words of filler.
 
-        int32, with the begin mark, which counts, where bos is on. ValueError where the prompt
-        is longer without any filler.
+        int32, with BOS, which counts, where bos is on. ValueError where the prompt is longer
+        without any filler.
         """
 
         def prompt(words: int) -> np.ndarray:

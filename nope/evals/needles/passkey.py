@@ -1,4 +1,4 @@
-"""Passkey retrieval: the prompts as token ids, and the share of keys a model repeats.
+"""Passkey retrieval: tokenised prompts, and the share of keys that a model repeats.
 
 The protocol is that of arXiv 2404.12224; `nope.evals.passkey_plan` has its arithmetic.
 """
@@ -25,7 +25,7 @@ from nope.records import Records
 
 
 class Prompt(NamedTuple):
-    """Ids, int32: of a prompt, with its begin mark if it has one, and of its answer."""
+    """Token ids, int32: of a prompt, with BOS if it has one, and of its answer."""
 
     ids: np.ndarray
     answer: np.ndarray
@@ -33,7 +33,7 @@ class Prompt(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The questions that have room, longest first, and what turns them into ids."""
+    """Questions that fit, longest first, and their tokenisation."""
 
     template: Template
     tokenizer: Tokenizer
@@ -74,7 +74,7 @@ def plan(
     max_length: in tokens, as in `passkey_plan.plan`. tests: how many of a cell's ten are asked,
     the first ones. Lengths without room for a prompt and its answer are left out; the others
     keep their positions and keys. ValueError where none has room, where bos is on and the
-    tokenizer has no begin mark, and where a prompt would exceed its length.
+    tokenizer has no BOS, and where a prompt would exceed its length.
     """
 
     def fits(question: Question) -> bool:
@@ -89,8 +89,8 @@ def plan(
 
 
 def piece_counts(template: Template, tokenizer: Tokenizer, key: str, bos: bool) -> PieceCounts:
-    """Tokens of each piece measured alone, as the protocol does: `task` and `info` with the
-    begin mark of the prompt, the others without."""
+    """Tokens of each piece counted alone, as in the protocol: `task` and `info` with the prompt's
+    BOS, the others without."""
     return PieceCounts(
         task=len(encode(tokenizer, template.task, bos)),
         filler=len(tokenizer.encode(template.filler)),

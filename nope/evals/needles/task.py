@@ -1,4 +1,4 @@
-"""The shape of a needle task: a text that hides things, and how an answer is scored."""
+"""Needle task: a haystack with hidden strings, and the score of an answer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Task:
         """A prompt of `length` tokens, or as few less as the words of the filler allow.
 
         ValueError where the prompt is longer without any filler, for a depth outside 0 .. 1,
-        and where bos is on and the tokenizer has no begin mark.
+        and where bos is on and the tokenizer has no BOS.
         """
         haystack, expected = self.hide(depth, rng)
         return Asked(haystack.ids(tokenizer, length, filler, bos), expected, self.new_tokens)

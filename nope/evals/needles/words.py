@@ -1,4 +1,4 @@
-"""What needles say: names, numbers and variables, none of which filler contains."""
+"""Vocabulary of needles: names, numbers and variables, none of which the filler contains."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_settings_that_cannot_be_are_refused() -> None:
     with pytest.raises(ValueError, match='window is 0; it must be at least 1'):
         adapted(FakeGenerator(), window=0)
     unmarked = dataclasses.replace(TOKENIZER, bos_id=None)
-    with pytest.raises(ValueError, match='has no begin mark; use bos=False'):
+    with pytest.raises(ValueError, match='has no BOS; use bos=False'):
         adapter(FakeGenerator(), unmarked, window=8, bos=True)  # type: ignore[arg-type]
 
 
