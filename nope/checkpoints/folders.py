@@ -1,4 +1,4 @@
-"""Where the checkpoints of a run lie: in its own folder, or in another one, here or in a bucket."""
+"""Checkpoint folders: in a run's own folder, in another one, or in a bucket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ELSEWHERE = 'checkpoints_in.json'
 
 
 def in_full(folder: pathlib.Path | str) -> epath.Path:
-    """The path of a folder, or of one in a bucket, whatever the current folder is."""
+    """Absolute path of a folder, or the URL of one in a bucket."""
     path = epath.Path(folder)
     return path if in_bucket(path) else epath.Path(os.path.abspath(path))
 
@@ -29,18 +29,18 @@ def of_run(run: pathlib.Path) -> epath.Path:
 
 
 def settle(run: pathlib.Path, folder: pathlib.Path | str | None) -> epath.Path:
-    """Decides where a run's checkpoints go: to `folder`, or to its own where that is None.
+    """Checkpoint folder of a run: `folder`, or the run's own where that is None.
 
-    Noted in the run's folder, for whoever reads them later. ValueError where they go to another
-    place already: those that are there would be forgotten.
+    The choice is noted in the run's folder for later readers. ValueError where the run has
+    checkpoints in another place already.
     """
     asked = in_full(folder or run / 'checkpoints')
     known = run / ELSEWHERE
     begun = known.exists() or (run / 'checkpoints').exists()
     if begun and of_run(run) != asked:
         raise ValueError(
-            f'compute.checkpoints: those of {run.name} would go to {asked}, but there are some in '
-            f'{of_run(run)}; accepted is that place, or another --workdir'
+            f'compute.checkpoints places those of {run.name} in {asked}, but there are some in '
+            f'{of_run(run)}; accepted: that place, or another --workdir'
         )
     if folder and not known.exists():
         write_json(known, {'folder': os.fspath(asked)})
@@ -48,7 +48,7 @@ def settle(run: pathlib.Path, folder: pathlib.Path | str | None) -> epath.Path:
 
 
 def mark(folder: epath.Path) -> tuple[int, int] | None:
-    """What tells a folder from another one under the same name; None in a bucket, or for none."""
+    """Identity (device, inode) of a folder; None in a bucket, or where there is no folder."""
     if in_bucket(folder) or not folder.exists():
         return None
     found = os.stat(folder)
@@ -56,15 +56,15 @@ def mark(folder: epath.Path) -> tuple[int, int] | None:
 
 
 def sweep(folder: epath.Path) -> None:
-    """Removes what saves that were killed have left. In a bucket, where nothing is renamed, a whole
-    checkpoint that was copied there may look the same: they stay."""
+    """Removes temporary folders of killed saves. In a bucket, where nothing is renamed, a complete
+    checkpoint that was copied there may look the same, so nothing is removed."""
     if not in_bucket(folder) and folder.exists():
         for left in folder.glob('*.orbax-checkpoint-tmp*'):
             left.rmtree()
 
 
 def move(source: epath.Path, target: epath.Path) -> None:
-    """Moves a folder, over one that is there. A bucket has no folders that could be renamed."""
+    """Moves a folder and replaces an existing one; in a bucket by copying and deleting."""
     if target.exists():
         target.rmtree()
     target.parent.mkdir(parents=True, exist_ok=True)

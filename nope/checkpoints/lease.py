@@ -1,4 +1,4 @@
-"""One writer for a folder where file locks do not reach: in a bucket, on a file system without."""
+"""Heartbeat lease: single writer where flock does not work (buckets, some file systems)."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from nope.runtime import files, processes
 
 log = logging.getLogger(__name__)
 
-BEAT = 10.0  # seconds between signs of life
-SILENCE = 60.0  # after which their writer counts as gone
-SETTLING = 2.0  # for two that begin at once to see each other
+BEAT = 10.0  # seconds between heartbeats
+SILENCE = 60.0  # seconds without a heartbeat after which the lease has expired
+SETTLING = 2.0  # seconds for two that start at once to see each other
 
 
 class LostLeaseError(OSError):
-    """Another command has taken over."""
+    """Loss of a lease to another command."""
 
 
 @contextlib.contextmanager
 def only_writer(folder: epath.Path, locked: bool) -> Iterator[Callable[[], None]]:
-    """Holds the lease of `folder` (`owner.json` beside it) where no lock file keeps others away:
-    where `locked` is False, or in a bucket, which commands with other work folders may share.
+    """Lease of `folder` (`owner.json` beside it) for a `with` block, where no lock file protects
+    it: where `locked` is False, or in a bucket, which commands with other work folders may share.
 
-    Yields what to call now and then, at little cost: it raises LostLeaseError where another
-    command has taken over. Of several processes the first one holds it.
+    Yields a cheap function to call now and then: it raises LostLeaseError once another command has
+    taken over. Of several processes the first one holds the lease.
     """
     if processes.is_first() and (in_bucket(folder) or not locked):
         with Lease(folder.parent / 'owner.json') as lease:
@@ -46,11 +46,11 @@ def only_writer(folder: epath.Path, locked: bool) -> Iterator[Callable[[], None]
 
 
 class Lease:
-    """Holds `path`, a small JSON file, as long as the `with` block runs.
+    """Heartbeat lease on `path`, a small JSON file, for the length of a `with` block.
 
-    Waits for whoever holds it: until it is given back, until its signs of life stop for `silence`
-    seconds (as the clock of this process sees it), or not at all where its process is known to be
-    gone. A process that slept for longer than `silence` may lose it; `check` tells.
+    Waits for the current holder: until it releases the lease, until its heartbeats stop for
+    `silence` seconds (by the clock of this process), or not at all where its process is known to
+    have ended. A process that slept for longer than `silence` may lose its lease; `check` tells.
     """
 
     def __init__(
@@ -89,8 +89,8 @@ class Lease:
                 self._path.unlink(missing_ok=True)
 
     def check(self) -> None:
-        """LostLeaseError where another command has taken over. Reads the file only where the last
-        sign of life is late; where it cannot be read the lease counts as held."""
+        """Raises LostLeaseError where another command has taken over. Reads the file only when the
+        last heartbeat is late; while it cannot be read the lease counts as held."""
         if time.monotonic() - self._seen > 2 * self._beat:
             with self._patient():
                 self._look()
@@ -121,14 +121,14 @@ class Lease:
 
     @contextlib.contextmanager
     def _patient(self) -> Iterator[None]:
-        """Storage that fails now may be back at the next beat: no reason to end a run."""
+        """`with` block that logs errors of the storage, which may work again at the next beat."""
         try:
             yield
         except Exception:
             log.warning('%s could not be read or written', self._path, exc_info=True)
 
     def _look(self) -> bool:
-        """Whether it is still held."""
+        """True while the lease is held; reads the file."""
         found = self._read()
         if self._is_mine(found):
             self._seen = time.monotonic()
@@ -155,8 +155,7 @@ class Lease:
 
 
 def _here() -> dict[str, str]:
-    """What tells this machine, since it was started, from others, and a container of it whose
-    process numbers mean other processes."""
+    """Identity of this machine since its boot, and of the container's process namespace."""
     boot, numbers = (
         pathlib.Path('/proc') / name for name in ('sys/kernel/random/boot_id', 'self/ns/pid')
     )
@@ -168,7 +167,7 @@ def _here() -> dict[str, str]:
 
 
 def _is_gone(found: dict[str, Any]) -> bool:
-    """Whether the file's writer ran on this machine and does no more."""
+    """True where the file's writer ran on this machine and has ended."""
     if any(found.get(key) != value for key, value in _here().items()):
         return False
     pid = int(found.get('pid', 0))

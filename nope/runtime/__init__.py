@@ -1,1 +1,1 @@
-"""The machine below the science: processes, endings, files, memory, devices, progress bars."""
+"""Runtime: processes, exit handling, files, memory, devices, progress bars."""

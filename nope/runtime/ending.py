@@ -1,4 +1,4 @@
-"""How a command ends that fails: within seconds, and of several processes all, saying why.
+"""Exit of a failed command: within seconds, in all processes, with the cause.
 
 Left alone the others would wait in a computation that the failed one never joins, until JAX misses
 it: minutes later, and by aborting. One process alone would wait for the threads of a save that
@@ -29,7 +29,7 @@ _over = threading.Event()
 
 
 class Failure(Exception):
-    """A command cannot go on: its exit status, and why."""
+    """Failure of a command: its exit status and its cause."""
 
     def __init__(self, status: int, why: object) -> None:
         super().__init__(str(why))
@@ -37,11 +37,11 @@ class Failure(Exception):
 
 
 def run(command: Callable[[], int], fine: Collection[int] = (0,)) -> int:
-    """The exit status of `command`; a Failure is printed and has its own. For the end of a program:
-    after a failure what the process's threads wait for is not waited for long.
+    """Runs `command` and returns its exit status; a Failure is printed and has its own status. For
+    the end of a program: after a failure the process does not wait long for its threads.
 
-    Of several processes one that fails, be it by an exception or with a status that is not `fine`,
-    ends all with its status; those that `watch` say which and why.
+    One process that fails, by an exception or with a status that is not `fine`, ends all processes
+    with its status; those that `watch` print which one and why.
     """
     expected = True
     try:
@@ -67,8 +67,8 @@ def run(command: Callable[[], int], fine: Collection[int] = (0,)) -> int:
 
 
 def watch() -> None:
-    """From now on the failure of another process ends this one, even where it waits for that one
-    at its own end. For `processes.start` to call."""
+    """Starts a thread that ends this process when another one has failed, even while this one waits
+    for it at its own end. For `processes.start` to call."""
     if processes.joined():
         threading.Thread(target=_look, name='ending', daemon=True).start()
 
@@ -83,7 +83,7 @@ def _look() -> None:
 
 
 def _tell(failed: Failure) -> dict[str, Any]:
-    """The failure that was first: this one, or the one that led to it."""
+    """First failure of all processes: this one, or the one that led to it."""
     mine = {'process': processes.index(), 'status': failed.status, 'why': str(failed)}
     return json.loads(processes.note(KEY, json.dumps(mine)))
 

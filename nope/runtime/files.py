@@ -1,4 +1,4 @@
-"""Files that several processes may want to make at the same time, each whole or absent."""
+"""Atomic files and lock files for several processes."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def write_bytes(path: pathlib.Path, data: bytes) -> None:
 
 
 def sync(path: pathlib.Path) -> None:
-    """Until a file's content is on disk."""
+    """Waits until a file's content is on disk (fsync)."""
     with path.open('rb') as file:
         os.fsync(file.fileno())
 
 
 def unfinished(path: pathlib.Path) -> pathlib.Path:
-    """A name for what is to become `path`, that no other process takes, in no other container."""
+    """Temporary name beside `path`, unique among processes and containers."""
     return path.with_name(f'{path.name}.partial-{uuid.uuid4().hex[:12]}')
 
 
@@ -109,8 +109,8 @@ def _lock(descriptor: int, path: pathlib.Path) -> bool:
 
 
 def _lock_is_local(descriptor: int) -> bool:
-    """Whether a lock on a shared file system may be this machine's alone: that of FUSE (buckets
-    that are mounted) is the kernel's own, as are those of Lustre and NFS where told to be."""
+    """True where a lock on a shared file system may hold on this machine alone: FUSE (mounted
+    buckets), and Lustre and NFS with such mount options, lock in the local kernel."""
     mounts = pathlib.Path('/proc/self/mountinfo')
     if not mounts.exists():
         return False

@@ -1,4 +1,4 @@
-"""What devices can do: data sheets, and the peak rate that MFU is a share of."""
+"""Device data sheets, and the peak FLOP/s that MFU is a share of."""
 
 from __future__ import annotations
 

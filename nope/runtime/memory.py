@@ -1,4 +1,4 @@
-"""The host's memory: malloc arenas, memory given back, transparent huge pages.
+"""Host memory: malloc arenas, malloc_trim, transparent huge pages.
 
 XLA takes the scratch memory of a step from malloc and gives it back after it. Above some tens
 of megabytes malloc maps it afresh every time, and the kernel hands it out in pages of 4 KiB,
@@ -82,7 +82,7 @@ def _processors() -> int:
 
 
 def _must_ask() -> bool:
-    """Whether the kernel gives huge pages to memory that asks, and to no other."""
+    """True where the kernel gives huge pages only to memory that asks for them (madvise)."""
     try:
         return '[madvise]' in _POLICY.read_text()
     except OSError:

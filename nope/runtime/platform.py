@@ -1,4 +1,4 @@
-"""The devices that a program is traced for, which need not be those of this machine."""
+"""Target platform of a traced program, which may differ from this machine's."""
 
 from __future__ import annotations
 

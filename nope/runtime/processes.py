@@ -1,9 +1,9 @@
-"""The processes of one command: one on a laptop, one for every host of a pod or a cluster.
+"""Multi-process coordination: start-up, barriers, exchange of values, joint stopping.
 
-All of them run the same program in the same order. The first one writes files and decides what is
-to be done; the others learn it from here, over the channel that JAX's coordination service keeps
-between them. What exchanges, decides or waits is called by all of them, in the same order, and does
-next to nothing where there is but one.
+A command has one process on a laptop, one for every host of a pod or a cluster. All of them run the
+same program in the same order. The first one writes files and decides; the others learn its
+decisions over the key-value store of JAX's coordination service. All processes call the functions
+below in the same order; with one process they do next to nothing.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _serial = itertools.count()  # of meetings: the same in all processes, which hol
 
 
 class MissingProcessError(RuntimeError):
-    """A process did not come to where all have to be."""
+    """Absence of a process at a barrier of all processes."""
 
 
 class OtherProcessError(RuntimeError):
-    """Another process failed at what all had to do."""
+    """Failure of another process in a joint call."""
 
 
 def start(
@@ -49,8 +49,8 @@ def start(
     seconds: int = START_SECONDS,
     met: Callable[[], None] = lambda: None,
 ) -> None:
-    """Joins the other processes, before JAX computes anything. `met` is called as soon as they have
-    met, before any device is looked at.
+    """Joins the other processes, before JAX computes anything. `met` is called once all are
+    connected, before any device is used.
 
     mode: 'off' for a command of its own; 'on' for one that JAX's own detection has to place (Cloud
     TPU, SLURM, Open MPI, Kubernetes); 'auto' joins where the environment says that there are more
@@ -117,12 +117,14 @@ def _by_hand(environ: Mapping[str, str], given: list[str]) -> dict[str, Any]:
     host, _, port = address.rpartition(':')
     if not host or not port.isdigit():
         raise ValueError(f'{BY_HAND[0]} is {address!r}; accepted: HOST:PORT')
-    if not all(number.isdigit() for number in numbers):
-        raise ValueError(f'{BY_HAND[1]} and {BY_HAND[2]} are {numbers}; accepted: whole numbers')
+    for name, number in zip(BY_HAND[1:], numbers, strict=True):
+        if not number.isdigit():
+            raise ValueError(f'{name} is {number!r}; accepted: a whole number')
     processes, process = map(int, numbers)
     if process >= processes:
         raise ValueError(
-            f'{BY_HAND[2]} is {process}; of {processes} it lies in 0 to {processes - 1}'
+            f'{BY_HAND[2]} is {process}; accepted: 0 to {processes - 1}, with {BY_HAND[1]} '
+            f'{processes}'
         )
     return {
         'coordinator_address': address,
@@ -132,7 +134,7 @@ def _by_hand(environ: Mapping[str, str], given: list[str]) -> dict[str, Any]:
 
 
 def _check_port(address: str) -> None:
-    """ValueError where the first process cannot listen: JAX would end without a word."""
+    """Raises ValueError where the first process cannot listen: JAX would exit without a message."""
     port = int(address.rpartition(':')[2])
     try:
         with socket.create_server(('', port)):
@@ -145,30 +147,30 @@ def _check_port(address: str) -> None:
 
 
 def index() -> int:
-    """Of this process, from 0. Once the processes have met no device is asked for it."""
+    """Index of this process, from 0. Once the processes are connected this uses no device."""
     return _global_state().process_id if joined() else jax.process_index()
 
 
 def count() -> int:
-    """As the devices say: what each was told may differ, which `start` finds out."""
+    """Number of processes, by JAX's devices; `start` checks that all were told the same number."""
     return jax.process_count()
 
 
 def joined() -> bool:
-    """Whether there are other processes, and they have met. No device is asked for it."""
+    """True once this process is connected to others. Uses no device."""
     state = _global_state()
     return state.client is not None and state.num_processes > 1
 
 
 def is_first() -> bool:
-    """Whether this process writes the files."""
+    """True for the process that writes files and decides."""
     return index() == 0
 
 
 def exchange(value: Any, name: str = '', seconds: float = MEETING_SECONDS) -> list[Any]:
-    """What every process gave, in their order: JSON-able values, small ones.
+    """All-gather of small JSON values: one of every process, in their order.
 
-    Raises MissingProcessError, naming them and their hosts, where not all came in time.
+    Raises MissingProcessError, naming the processes and hosts that did not arrive in time.
     """
     if count() == 1:
         return [value]
@@ -195,12 +197,12 @@ def exchange(value: Any, name: str = '', seconds: float = MEETING_SECONDS) -> li
 
 
 def meet(name: str, seconds: float = MEETING_SECONDS) -> None:
-    """Waits for all processes; MissingProcessError as `exchange`."""
+    """Barrier of all processes; MissingProcessError as `exchange`."""
     exchange(None, name, seconds)
 
 
 def from_first(make: Callable[[], Any]) -> Any:
-    """On all processes what `make` returns on the first, JSON-able; where it raises, all raise."""
+    """Broadcast of the JSON value that `make` returns on the first process; its error, too."""
     if count() == 1:
         return make()
     key = f'nope/{next(_serial)}'
@@ -216,10 +218,10 @@ def from_first(make: Callable[[], Any]) -> Any:
 
 
 def together(make: Callable[[], Any], name: str = '') -> Any:
-    """What `make` returns here, once it has succeeded everywhere.
+    """Result of `make` in this process, once it has succeeded in all.
 
-    Where it raised in another process but not here, OtherProcessError says in which and what (a
-    ValueError or OSError stays one).
+    Where it raised in another process but not here, OtherProcessError names the process and the
+    error (a ValueError or OSError stays one).
     """
     if count() == 1:
         return make()
@@ -237,11 +239,10 @@ def together(make: Callable[[], Any], name: str = '') -> Any:
 
 
 class StopTogether:
-    """`asked`, for all processes at the same call: that one of them was asked to stop is known to
-    all two calls later.
+    """Joint stop flag: true in all processes at the same call, two calls after one was `asked`.
 
-    Between two calls all processes take part in one computation at least, and each waits for that
-    of the call before; so none is more than one call ahead of another.
+    Between two calls all processes take part in at least one computation, and each waits for that
+    of the previous call, so none is more than one call ahead of another.
     """
 
     def __init__(self, asked: Callable[[], bool]) -> None:
@@ -260,7 +261,7 @@ class StopTogether:
 
 
 def note(key: str, text: str) -> str:
-    """Leaves a note for all processes, or finds the one that is there."""
+    """Writes a note for all processes, once; returns the existing one where there is one."""
     try:
         _client().key_value_set(key, text)
     except Exception:  # another process was first
@@ -280,7 +281,7 @@ _hosts: dict[int, str] = {}
 
 
 def describe(process: int) -> str:
-    """Its number and, where it is known, its host."""
+    """Number of a process and, where it is known, its host."""
     host = _hosts.get(process)
     return f'process {process}' + (f' ({host})' if host else '')
 
@@ -301,7 +302,7 @@ def _taken(outcome: Mapping[str, Any]) -> Any:
 
 
 def _client() -> Any:
-    """JAX's channel between processes, of which there is no public name for so small things."""
+    """Client of JAX's coordination service, whose key-value store has no public name."""
     found = _global_state().client
     if found is None:  # a pod's TPUs tell of the other hosts' on their own
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Progress bars: lively and as wide as a terminal, or every twenty seconds in a log."""
+"""Progress bars: live in a terminal, a line every twenty seconds in a log."""
 
 from __future__ import annotations
 

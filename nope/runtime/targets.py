@@ -1,4 +1,4 @@
-"""Devices that are not there, to compile programs for.
+"""Target devices for ahead-of-time compilation, without the devices.
 
 TPUs need `libtpu` to be installed, GPUs the packages `jax-cuda13-plugin` and `jax-cuda13-pjrt`
 (Python 3.12, no CUDA), and JAX_PLATFORMS=cpu keeps both from being looked for on this machine.
@@ -34,7 +34,7 @@ class _Gpu:
     memory: int
 
     def describe(self) -> str:
-        """As XLA reads it (the text form of its GpuTargetConfigProto)."""
+        """Text form of XLA's GpuTargetConfigProto."""
         return f"""
             gpu_device_info {{
               cuda_compute_capability {{ major: {self.capability} }}

@@ -1,4 +1,4 @@
-"""How long a run trains, on what shapes, and how it is carried out."""
+"""Training length, shapes and execution of a run: `TrainConfig` and `Compute`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nope.training import optim
 
 @dataclasses.dataclass(frozen=True)
 class TrainConfig:
-    """How long and on what shapes to train.
+    """Steps, sequence lengths and optimizer of a run.
 
     lengths: training lengths in tokens, taken in turn: step k trains on sequences of
         lengths[k % len(lengths)] tokens, the first ones of blocks of the longest.
@@ -50,10 +50,10 @@ class TrainConfig:
 
 @dataclasses.dataclass(frozen=True)
 class Compute:
-    """How a run is carried out; nothing here changes what it computes but for rounding.
+    """Execution details of a run: they change nothing in its results but rounding.
 
-    mesh: of the devices. later_mesh: another one for what comes after pre-training: searches,
-    fine-tuning and evaluations have few long sequences; None for the same.
+    mesh: of the devices. later_mesh: mesh of searches, fine-tuning and evaluations, which have few
+    long sequences; None for `mesh`.
     checkpoints: a folder or gs://BUCKET/FOLDER for the checkpoints of all runs, each in a folder
     of its own there; '' for the run's folder.
     accumulate: micro-batches per step of pre-training; 0 for as few as leave each batch shard
@@ -83,14 +83,15 @@ class Compute:
         for name in ('shard_sequences', 'checkpoint_every', 'log_every', 'keep', 'threads'):
             if getattr(self, name) < 1:
                 raise ValueError(f'compute.{name} is {getattr(self, name)}; it must be at least 1')
-        if self.slow_step <= 1 or self.hang_seconds <= 0 or self.profile < 0:
-            raise ValueError(
-                f'compute.slow_step is {self.slow_step}, hang_seconds {self.hang_seconds}, profile '
-                f'{self.profile}; accepted: above 1, above 0, and 0 or more'
-            )
+        if self.slow_step <= 1:
+            raise ValueError(f'compute.slow_step is {self.slow_step}; it must be above 1')
+        if self.hang_seconds <= 0:
+            raise ValueError(f'compute.hang_seconds is {self.hang_seconds}; it must be above 0')
+        if self.profile < 0:
+            raise ValueError(f'compute.profile is {self.profile}; it must be 0 or more')
 
     def micro_batches(self, batch_size: int, mesh: Mesh) -> int:
-        """How many micro-batches a step's batch is made of."""
+        """Number of micro-batches per step."""
         if self.accumulate:
             return self.accumulate
         shard = batch_size // sharding.batch_parts(mesh)
@@ -98,13 +99,13 @@ class Compute:
         return next((n for n in range(max(least, 1), shard) if shard % n == 0), max(shard, 1))
 
     def mesh_of(self, later: bool, devices: list[jax.Device] | None = None) -> Mesh:
-        """Of pre-training or of what comes later; ValueError where it does not fit the devices
+        """Mesh of pre-training, or of later runs; ValueError where it does not fit the devices
         (default: all)."""
         asked = self.later_mesh if later and self.later_mesh is not None else self.mesh
         return sharding.make_mesh(asked, devices, self.mesh_field(later))
 
     def mesh_field(self, later: bool) -> str:
-        """Where `mesh_of` is set."""
+        """Config field that sets `mesh_of`, for messages."""
         return 'compute.later_mesh' if later and self.later_mesh is not None else 'compute.mesh'
 
 

@@ -1,4 +1,4 @@
-"""Where the time of a run goes."""
+"""Goodput: seconds of a run by activity, over all attempts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ NAME = 'goodput.json'
 
 
 class Goodput:
-    """Seconds by what they went into, over all attempts at a run or an evaluation: `goodput.json`
-    in its folder.
+    """Seconds by activity over all attempts at a run or an evaluation, in its `goodput.json`.
 
-    start: restoring and whatever else comes before the first step; compile: the first step of
-    each length; data: waiting for examples; step; checkpoint: what a save holds up the steps for;
-    evaluation; and `other`, the rest. Steps that an attempt makes again count again; what a kill
-    cut off behind the last checkpoint does not.
+    start: restoring and everything else before the first step; compile: the first step of each
+    length; data: waiting for examples; step; checkpoint: the time that a save blocks the steps;
+    evaluation; and `other`, the rest. Steps that an attempt repeats count again; time after the
+    last checkpoint before a kill does not count.
     """
 
     def __init__(self, folder: pathlib.Path) -> None:
@@ -39,9 +38,9 @@ class Goodput:
 
     @contextlib.contextmanager
     def time(self, what: str) -> Iterator[Callable[[], float]]:
-        """Counts the time of a `with` block. As its value a function: seconds, once it is over.
+        """Counts the time of a `with` block; yields a function that returns its seconds afterwards.
 
-        A trace shows the block by the same name.
+        A profiler trace shows the block by the same name.
         """
         began, taken = time.monotonic(), 0.0
         try:
@@ -55,7 +54,7 @@ class Goodput:
         self._steps += 1
 
     def summary(self) -> dict[str, object]:
-        """attempts, steps, seconds by kind, and the share of all of them that steps had."""
+        """Attempts, steps, seconds by activity, and the share of all seconds that steps took."""
         total = time.monotonic() - self._began
         mine = self._seconds | {'other': max(total - sum(self._seconds.values()), 0.0)}
         old = self._before['seconds']
@@ -69,13 +68,13 @@ class Goodput:
         }
 
     def write(self) -> None:
-        """By the first process, whose time it is."""
+        """Writes the file, in the first process and with its times."""
         if processes.is_first():
             write_json(self._path, self.summary())
 
 
 def _known(path: pathlib.Path) -> dict[str, Any] | None:
-    """Of the attempts before; no reason to end a run where that is lost."""
+    """Summary of earlier attempts; None where it cannot be read, which does not end a run."""
     try:
         return read_json(path)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Steps that would harm the model: their loss or gradient is not finite, or the loss jumps."""
+"""Bad-step guard: skips updates with a non-finite loss or gradient, or a loss spike."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ LEARNING = 50  # good steps before a loss is held against those before it
 
 
 class GuardState(NamedTuple):
-    """inner: of the optimizer. mean, variance: running, of the loss of good steps; good: how many
-    these were."""
+    """Optimizer state with loss statistics. inner: state of the guarded optimizer. mean, variance:
+    running, over the loss of good steps. good: number of good steps."""
 
     inner: optax.OptState
     mean: jax.Array
@@ -23,8 +23,9 @@ class GuardState(NamedTuple):
 
 
 def is_bad(state: Any, loss: jax.Array, grad_norm: jax.Array, spike: float) -> jax.Array:
-    """bool: whether a step is not finite, or lies `spike` standard deviations above the running
-    mean (0: no such bound; `state` is a `GuardState` where there is one)."""
+    """True, as a bool array, for a step whose loss or gradient norm is not finite, or whose loss
+    lies `spike` standard deviations above the running mean (0: no such bound; otherwise `state` is
+    a `GuardState`)."""
     bad = ~(jnp.isfinite(loss) & jnp.isfinite(grad_norm))
     if not spike:
         return bad
@@ -35,7 +36,7 @@ def is_bad(state: Any, loss: jax.Array, grad_norm: jax.Array, spike: float) -> j
 def guarded(
     inner: optax.GradientTransformation, spike: float
 ) -> optax.GradientTransformationExtraArgs:
-    """`inner`, which a bad step leaves as it is and whose update is then zero.
+    """Optimizer `inner` whose state a bad step leaves unchanged, with a zero update.
 
     update takes `loss` and `grad_norm`, float32 scalars.
     """

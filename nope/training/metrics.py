@@ -12,7 +12,7 @@ from typing import Any, cast
 
 @contextlib.contextmanager
 def _as_if_missing(module: str) -> Iterator[None]:
-    """To import in it what would import `module` wherever it is installed, and does without it."""
+    """`with` block in which importing `module` fails, for packages that can do without it."""
     if module in sys.modules:
         yield
         return
@@ -31,7 +31,7 @@ JSONL = 'metrics.jsonl'
 
 
 class MetricsWriter:
-    """Appends one row a step to `metrics.jsonl` and to an event file in the same folder.
+    """Writer of one row a step to `metrics.jsonl` and to an event file in the same folder.
 
     Rows of steps after `resume_step` are dropped when the writer opens: a run that goes on
     from a checkpoint writes them again, and each step stands in the file once.

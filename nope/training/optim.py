@@ -1,4 +1,4 @@
-"""Schedules, which variables train, and the bound on lambda."""
+"""Optimizer: AdamW, schedules, the trained collection, and the bound on lambda."""
 
 from __future__ import annotations
 
@@ -89,12 +89,13 @@ class OptimizerConfig:
 
     @property
     def guarded(self) -> bool:
-        """Whether its state follows the loss (a run that stops at what is not finite needs not)."""
+        """True where the optimizer's state includes the bad-step guard, which skipping and spike
+        detection need."""
         return self.on_bad == SKIP or self.spike > 0
 
 
 def learning_rate(config: OptimizerConfig) -> Schedule:
-    """Step (from 0) -> learning rate. Step 0 of a warm-up has rate 0, as in the papers' code."""
+    """Learning rate by step, from 0. Step 0 of a warm-up has rate 0, as in the papers' code."""
     peak, end = config.learning_rate, config.learning_rate * config.end_share
 
     def cosine(step: jax.Array) -> jax.Array:
@@ -173,7 +174,7 @@ def clamp_straight_through(lam_LN: jax.Array, bound: float | None) -> jax.Array:
 
 
 def _matrices(params: Any) -> Any:
-    """Which leaves are matrices: under the scan over layers a norm's weight is [L, D]."""
+    """Mask of matrices: under the scan over layers a norm's weight, [L, D], is none."""
     return jax.tree_util.tree_map_with_path(
         lambda path, leaf: not path[-1].key.endswith(('scale', 'bias')) and leaf.ndim >= 2, params
     )

@@ -1,4 +1,4 @@
-"""A trace of some steps, for TensorBoard's profiler and for Perfetto."""
+"""Profiler trace of some steps, for TensorBoard and Perfetto."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WARM_UP = 3  # steps before the traced ones: the first compiles
 
 
 class Profile:
-    """Traces `steps` steps of a run that begins at step `start`; none where `steps` is 0."""
+    """Profiler trace of `steps` steps of a run that begins at step `start`; none for 0 steps."""
 
     def __init__(self, folder: pathlib.Path, start: int, steps: int) -> None:
         # One folder a process: JAX names what it makes by the second.
@@ -30,11 +30,11 @@ class Profile:
         self._stop()
 
     def marked(self, step: int) -> jax.profiler.StepTraceAnnotation:
-        """A `with` block around a step, by whose number a trace shows it."""
+        """`with` block around a step, which a trace shows by its number."""
         return jax.profiler.StepTraceAnnotation('train', step_num=step)
 
     def step(self, done: int) -> None:
-        """After every step."""
+        """Starts or stops the trace; called after every step."""
         if self._first <= done < self._last and not self._running:
             self._running = True
             jax.profiler.start_trace(
@@ -51,10 +51,10 @@ class Profile:
 
 
 def _options() -> jax.profiler.ProfileOptions:
-    """What the device and XLA do, and no calls of Python functions.
+    """Profiler options: device and XLA activity, without calls of Python functions.
 
-    To follow those the profiler reaches into every thread's state, also into one that a thread of
-    Orbax or TensorStore is just making: now and then the process dies of it.
+    To follow Python calls the profiler reads the state of every thread, also of one that Orbax or
+    TensorStore is just starting, which can crash the process.
     """
     options = jax.profiler.ProfileOptions()
     options.python_tracer_level = 0

@@ -1,4 +1,4 @@
-"""What a training run says of itself while it goes on: rows, a progress bar, bad steps."""
+"""Reports of a running training: metrics rows, progress bar, bad steps, throughput."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class TrainingDiverged(RuntimeError):
 
 
 class Reporter:
-    """Fetches each step's metrics one step late, checks, shows and writes them.
+    """Checks, shows and writes each step's metrics, one step late.
 
-    While step n is fetched the devices are at work on n + 1. Rows of `metrics.jsonl` are those
+    While step n is fetched the devices compute step n + 1. Rows of `metrics.jsonl` are those
     of every `log_every`-th step and the last, wherever a run was stopped in between; of several
     processes, all check and the first one writes.
     """
@@ -70,8 +70,8 @@ class Reporter:
         self._pending = (step, metrics)
 
     def flush(self) -> None:
-        """Reports what is pending; TrainingDiverged where the step is bad and none are skipped,
-        or too many were."""
+        """Reports the pending step; TrainingDiverged for a bad one where none are skipped, or
+        where too many were."""
         if self._pending is None:
             return
         step, metrics = self._pending

@@ -1,4 +1,4 @@
-"""An eye on the steps of a run: slow ones are logged, and one that never ends shows where it is."""
+"""Watchdog of a run's steps: logs slow steps, dumps all stacks when a step hangs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ LEARNING = 10  # steps before one is called slow
 
 
 class Watch:
-    """Told of every step; a thread of its own looks whether they stop coming.
+    """Watchdog thread that is told of every step.
 
-    slow: a step that takes so many times the median is logged. hang_seconds: after so long without
-    a step the stacks of all threads go to `stacks-PROCESS.txt` in `folder`, and the log says so.
+    slow: a step that takes this many times the median is logged. hang_seconds: after this long
+    without a step the stacks of all threads are written to `stacks-PROCESS.txt` in `folder`, and
+    the log says so.
     """
 
     def __init__(self, folder: pathlib.Path, *, slow: float, hang_seconds: float) -> None:
@@ -42,8 +43,8 @@ class Watch:
         self._thread.join()
 
     def step(self, number: int, *, usual: bool = True, data_seconds: float = 0.0) -> None:
-        """A step has ended. usual: False for one that compiled or saved, which is not compared.
-        data_seconds: of it, spent waiting for examples."""
+        """Notes the end of a step. usual: False for a step that compiled or saved, which is not
+        compared. data_seconds: the part of it spent waiting for examples."""
         now = time.monotonic()
         taken, self._last = now - self._last, now
         if not usual:
@@ -65,7 +66,7 @@ class Watch:
                 continue
             told = self._last
             log.error(  # first: the storage may be what hangs
-                'process %d: no step for %.0f s; where every thread is goes to %s',
+                'process %d: no step for %.0f s; the stacks of all threads go to %s',
                 *(processes.index(), silent, self._path),
             )
             try:

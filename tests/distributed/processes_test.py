@@ -206,8 +206,12 @@ def test_the_environment_says_who_takes_part(mode, environ, expected) -> None:
     ('changes', 'message'),
     [
         ({'JAX_PROCESS_ID': ''}, 'JAX_NUM_PROCESSES is set, but not JAX_PROCESS_ID'),
-        ({'JAX_PROCESS_ID': '4'}, 'JAX_PROCESS_ID is 4; of 4 it lies in 0 to 3'),
-        ({'JAX_PROCESS_ID': '-1'}, 'whole numbers'),
+        (
+            {'JAX_PROCESS_ID': '4'},
+            'JAX_PROCESS_ID is 4; accepted: 0 to 3',
+        ),
+        ({'JAX_PROCESS_ID': '-1'}, "JAX_PROCESS_ID is '-1'; accepted: a whole number"),
+        ({'JAX_NUM_PROCESSES': 'x'}, "JAX_NUM_PROCESSES is 'x'"),
         ({'JAX_COORDINATOR_ADDRESS': 'host'}, "is 'host'; accepted: HOST:PORT"),
     ],
 )

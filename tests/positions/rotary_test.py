@@ -116,7 +116,9 @@ def test_half_precision_is_rotated_in_float32(interleaved: bool) -> None:
         (Rotary(dims=5), 8, r'model\.position\.dims is 5; .* even'),
     ],
 )
-def test_heads_that_cannot_be_rotated_are_refused(encoding: Rotary, head_dim: int, message: str) -> None:
+def test_heads_that_cannot_be_rotated_are_refused(
+    encoding: Rotary, head_dim: int, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         encoding.check(head_dim)
     Rotary(dims=4).check(7)

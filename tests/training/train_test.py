@@ -275,8 +275,8 @@ def test_a_mesh_that_does_not_divide_heads_or_the_sequence_is_refused() -> None:
         (lambda: Compute(log_every=0), r'compute\.log_every is 0'),
         (lambda: Compute(keep=0), r'compute\.keep is 0'),
         (lambda: Compute(slow_step=1.0), r'compute\.slow_step is 1\.0'),
-        (lambda: Compute(hang_seconds=0.0), r'hang_seconds 0\.0'),
-        (lambda: Compute(profile=-1), r'profile -1'),
+        (lambda: Compute(hang_seconds=0.0), r'compute\.hang_seconds is 0\.0'),
+        (lambda: Compute(profile=-1), r'compute\.profile is -1'),
     ],
 )
 def test_errors_name_the_field(make: Callable[[], Any], message: str) -> None:
