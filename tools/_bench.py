@@ -1,4 +1,4 @@
-"""What the benchmarks share: timing, memory, background load, JSON lines.
+"""Shared parts of the benchmarks: timing, memory, background load, JSON lines.
 
 Imports neither JAX nor PyTorch, so that both sides of a comparison measure the same way.
 """

@@ -1,6 +1,6 @@
-"""What bench_eval.py measures: evaluations of one random model, and what a peer is asked for each.
+"""Cases of bench_eval.py: evaluations of one random model, and the same requests to a peer.
 
-Inputs are random but for the passkey's, whose prompts are the protocol's, cut into words.
+Inputs are random except the passkey's, whose prompts are the protocol's, cut into words.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Seconds = Mapping[str, float]
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """How much is measured.
+    """Sizes of the measured evaluations.
 
     lengths: of passkey prompts, nominal. prompt, new_tokens: of generation, the latter after the
         first one. rows: of its larger batch.
@@ -102,7 +102,7 @@ class Subject:
         interop.save(self.folder / 'model', self.variables, described)
 
     def ask(self, rows: Iterable[Any], kind: str, **more: Any) -> dict[str, Any]:
-        """What a peer is asked about token rows."""
+        """Request to a peer about token rows."""
         inputs = self.folder / f'inputs-{next(self._numbers)}.json'
         inputs.write_text(json.dumps({'rows': [np.asarray(row).tolist() for row in rows]}))
         return {'kind': kind, 'model': str(self.folder / 'model'), 'inputs': str(inputs)} | more
@@ -116,7 +116,7 @@ class Subject:
 
 
 def cases(sizes: Sizes) -> dict[str, Callable[[Subject], Case]]:
-    """What makes each of them of a subject, by name; then nothing is computed yet."""
+    """Constructors of the cases from a subject, by name; they compute nothing yet."""
     made = functools.partial(generation, sizes=sizes)
     return {
         'perplexity': functools.partial(perplexity, sizes=sizes),

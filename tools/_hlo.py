@@ -1,4 +1,4 @@
-"""What a compiled program moves, read from its text: loops count as often as they run."""
+"""Communication and arrays of a compiled program, read from its HLO text with loops counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model that a tool is told of, in a Hugging Face directory or a run folder; its tokenizer."""
+"""Model and tokenizer named on a tool's command line: a Hugging Face directory or a run folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Model(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds what says which model it is, and how much of it is computed at once."""
+    """Adds the options that name the model and its batch."""
     parser.add_argument('--model', required=True, help='hf:DIR, or a folder of WORKDIR/runs')
     parser.add_argument('--tokenizer', default='', help="'bytes' or a tokenizer file")
     parser.add_argument('--step', type=int, help='a kept checkpoint before the last, of a run')
@@ -59,8 +59,8 @@ def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
 
 
 def tokenizer_source(spec: Mapping[str, Any]) -> str:
-    """Where the tokenizer of a run is, as far as its spec.json says: 'bytes', or the directory that
-    the model was imported from; else ''."""
+    """Tokenizer of a run by its spec.json: 'bytes', or the directory that the model was imported
+    from; '' where that is unknown."""
     if spec.get('data', {}).get('tokenizer') == load_tokenizer(BYTES).fingerprint:
         return BYTES
     path = spec.get('origin', {}).get('path', '')

@@ -1,7 +1,7 @@
-"""The other side of a comparison in an interpreter of its own: both ends of the pipe to it.
+"""Peer process of a benchmark in an interpreter of its own: both ends of the pipe to it.
 
-What is asked comes as a JSON argument. The first answer comes unasked: versions, the first run's
-result, how long it took and the memory it needed. Then every line on stdin asks for one timed run.
+The request is a JSON argument. The first answer comes without a question: versions, and the first
+run's result, time and memory. Then every line on stdin asks for one timed run.
 Imports neither JAX nor PyTorch, so that they never share a process.
 """
 

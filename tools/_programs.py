@@ -1,4 +1,4 @@
-"""What an experiment runs on its devices, as programs that can be compiled without them."""
+"""Device programs of an experiment, for ahead-of-time compilation."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Step:
 
 
 class _Measuring:
-    """What programs that train nothing share."""
+    """Base of programs that train nothing."""
 
     kind = 'eval'
     visible = 0.5

@@ -1,4 +1,4 @@
-"""Prompts for a model: read from the command line or a file, encoded, and what was made of them."""
+"""Prompts from the command line or a file: reading, tokenisation, text of the continuations."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def _checked(prompt: Prompt) -> Prompt:
 
 
 def begins(tokenizer: Tokenizer, wanted: bool | None) -> bool:
-    """Whether prompts begin with a begin mark: as `wanted`; where that is None, if the tokenizer
-    has one and its tokens are more than single bytes. ValueError for one that it has not."""
+    """True where prompts begin with BOS: as `wanted`; where that is None, if the tokenizer has BOS
+    and its tokens are more than single bytes. ValueError where BOS is wanted and there is none."""
     if wanted and tokenizer.bos_id is None:
-        raise ValueError('--bos: the tokenizer has no begin mark; accepted is --no-bos')
+        raise ValueError('--bos: the tokenizer has no BOS; accepted: --no-bos')
     if wanted is not None:
         return wanted
     probe = 'The é'  # the same ids as of bytes, though the tokenizer may be a file
@@ -100,7 +100,7 @@ class Text:
         return whole[len(before) :] if whole.startswith(before) else self.tokenizer.decode(ids)
 
     def stopped(self, ids: np.ndarray) -> bool:
-        """Whether there is a stop in the text of `ids`."""
+        """True where the text of `ids` contains a stop."""
         made = self.added(ids)
         return cut(made, self.stops) != made
 

@@ -1,4 +1,4 @@
-"""A tokenizer for measurements: prompts have about as many tokens as with a real vocabulary."""
+"""Word tokenizer for benchmarks, with about as many tokens a prompt as a real vocabulary."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from nope.data.templates import KEYS, PAPER
 
 
 class Words:
-    """Words, digits and marks. The pieces of the paper's passkey prompts, measured as its protocol
-    does, are 31, 24, 28, 11 and 6 tokens; with Llama's tokenizer 33, 25, 29, 12 and 6."""
+    """Words, digits and punctuation. The pieces of the paper's passkey prompts, counted as in its
+    protocol, are 31, 24, 28, 11 and 6 tokens; with Llama's tokenizer 33, 25, 29, 12 and 6."""
 
     eos_id, bos_id = 0, 1
     fingerprint = 'words'

@@ -1,4 +1,4 @@
-"""Compiles all that configs run on the devices for TPUs or GPUs that are not there.
+"""Ahead-of-time compilation of configs for TPUs or GPUs that are not there: memory, least time.
 
     pip install libtpu
     python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:16x16 [--kind=train]
@@ -214,7 +214,7 @@ def main() -> int:
 
 
 def line(program: Program, mesh: Mesh) -> dict[str, Any]:
-    """What there is to say of a program."""
+    """JSON line of a program."""
     found: dict[str, Any] = {
         'program': program.describe(),
         'position': program.model.describe_position(),

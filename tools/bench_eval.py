@@ -100,7 +100,7 @@ def _interleaved(sides: Mapping[str, Timers], budget: float) -> dict[str, dict[s
 
 
 def _reading(step_bytes: float, ms_per_token: float, read_seconds: float) -> dict[str, float]:
-    """How fast a step reads what it must, and how fast a matrix-vector product does."""
+    """Memory read rates of a generation step and of a matrix-vector product."""
     rate = step_bytes / max(ms_per_token, 1e-6) / 1e6
     limit = 4 * MATRIX[0] * MATRIX[1] / read_seconds / 1e9
     return {'gb_per_second': rate, 'matvec_gb_per_second': limit, 'share_of_matvec': rate / limit}

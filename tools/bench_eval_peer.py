@@ -1,4 +1,4 @@
-"""The other side of bench_eval.py: the same evaluations in PyTorch and `transformers`.
+"""PyTorch peer of bench_eval.py: the same evaluations in PyTorch and `transformers`.
 
 asked: {'kind', 'model': a Hugging Face directory, 'inputs': a JSON file with 'rows', token ids
 each, ...}. Kinds:
@@ -77,7 +77,7 @@ KINDS: Mapping[str, Callable[..., Callable[[], Any]]] = {
 
 
 def prepare(asked: Mapping[str, Any]) -> Callable[[], Any]:
-    """What runs once for every time it is asked to."""
+    """Function that runs the requested evaluation once a call."""
     rows = json.loads(pathlib.Path(asked['inputs']).read_text())['rows']
     return KINDS[asked['kind']](load(asked['model']), asked, rows)
 

@@ -1,4 +1,4 @@
-"""Imports a full-size checkpoint, evaluates it, exports it again, and says what that took.
+"""Benchmark of import, evaluation and export of a full-size checkpoint: seconds and memory.
 
     python tools/bench_interop.py                   # TinyLlama's shape: 1.1 billion, bfloat16
     python tools/bench_interop.py --peer            # and PyTorch + transformers, where installed

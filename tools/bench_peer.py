@@ -1,7 +1,6 @@
-"""The other side of bench_train.py: the same steps in PyTorch and Hugging Face's Llama.
+"""PyTorch peer of bench_train.py: the same steps in PyTorch and Hugging Face's Llama.
 
-Runs in an interpreter of its own and is asked as `_peer.py` says; the case comes as a JSON
-argument.
+Runs in an interpreter of its own and takes requests as in `_peer.py`; the case is a JSON argument.
 
     kind: 'pretrain' (AdamW, clipping), 'head_scale' (frozen model, one trained scalar per head
         multiplied into q), 'evaluate' (loss by position, and with `entropy` the entropy of

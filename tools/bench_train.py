@@ -217,7 +217,7 @@ def measure(case: Case, python: str | None, budget: float) -> None:
 def describe(
     case: Case, work: Work, program: Program, seconds: float, memory_mib: float, matmul: float
 ) -> dict[str, Any]:
-    """What one program of ours took, `matmul` being the seconds of a plain product."""
+    """JSON fields of one of our programs; `matmul` is the time of a plain product in seconds."""
     rate, matmul_rate = program.flops / seconds, 2 * MATMUL_SIZE**3 / matmul
     return {
         'case': case.name,

@@ -1,4 +1,4 @@
-"""Writes the model of a run folder as a Hugging Face directory that stock transformers loads.
+"""Export of a run's model to a Hugging Face directory that stock transformers loads.
 
     python tools/export_hf.py work/quick/runs/RUN OUT
     python tools/export_hf.py work/quick/runs/RUN OUT --lam=scale_param

@@ -1,4 +1,4 @@
-"""Continues prompts with a model, and says how fast.
+"""Text generation: continues prompts with a model and prints its speed.
 
     python tools/generate.py --model=hf:DIR --prompt='The passkey is' --new-tokens=32
     python tools/generate.py --model=work/quick/runs/RUN --prompts=FILE --output=made.jsonl
@@ -6,14 +6,14 @@
     python tools/generate.py --model=hf:DIR --prompt=... --beams=4 --early-stopping=true
 
 A continuation is greedy, sampled (--temperature above 0) or the best that a beam search finds. It
-ends at the tokenizer's end mark, before the first --stop text (in a shell, $'\\n' is a line feed),
+ends at the tokenizer's EOS, before the first --stop text (in a shell, $'\\n' is a line feed),
 or after --new-tokens. A FILE of the suffix .jsonl, .ndjson or .json holds a JSON object of the one
 field "prompt" on each line; any other file a prompt on each line. Empty lines are skipped.
 
-Without --bos or --no-bos, a prompt stands behind a begin mark where the tokenizer has one and its
-tokens are more than single bytes: models of bytes have never seen the mark. --output writes a JSON
-object for each prompt: prompt, continuation, and tokens, the ids of the continuation. Tokens per
-second are over the time in which nothing was compiled, and count what a stop text cut off.
+Without --bos or --no-bos, a prompt begins with BOS where the tokenizer has one and its tokens are
+more than single bytes: byte models have never seen BOS. --output writes a JSON object for each
+prompt: prompt, continuation, and tokens, the ids of the continuation. Tokens per second are over
+the time in which nothing was compiled, and count tokens that a stop text cut off.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Spans:
 
     @property
     def seconds(self) -> float:
-        """How long there was at least one."""
+        """Seconds covered by at least one span."""
         total, reached = 0.0, float('-inf')
         for begin, end in sorted(self._found):
             total += max(end - max(begin, reached), 0.0)
@@ -171,7 +171,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _check_length(where: str, tokens: int, new_tokens: int, model: ModelConfig) -> None:
     if not tokens:
-        raise ValueError(f'{where}: the prompt is empty; without a begin mark it needs a token')
+        raise ValueError(f'{where}: the prompt is empty; without BOS it needs a token')
     longest = model.longest
     if longest is not None and tokens + new_tokens > longest:
         raise ValueError(
@@ -191,7 +191,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--new-tokens', type=int, default=64, help='at most (default: 64)')
     parser.add_argument('--stop', action='append', default=[], help='a text; again for another')
     parser.add_argument(
-        '--bos', action=argparse.BooleanOptionalAction, help='whether a begin mark stands first'
+        '--bos', action=argparse.BooleanOptionalAction, help='whether prompts begin with BOS'
     )
     parser.add_argument('--temperature', type=float, default=0.0, help='0 (default): greedy')
     parser.add_argument('--top-k', type=int, default=0, help='so many tokens; 0 (default) for all')

@@ -1,4 +1,4 @@
-"""Reads a Hugging Face directory: checks every tensor, says what the model is, and saves it.
+"""Import of a Hugging Face directory: checks every tensor, describes the model, saves it.
 
     python tools/import_hf.py DIR                   # checks and describes
     python tools/import_hf.py DIR --out=FOLDER      # and saves an Orbax checkpoint of it

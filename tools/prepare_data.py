@@ -1,6 +1,6 @@
-"""Tokenises a corpus once into token shards, to train from on any number of machines.
+"""Tokenisation of a corpus into token shards, to train from on any number of machines.
 
-    python tools/prepare_data.py --source=jsonl --path=corpus/ --tokenizer=tokenizer.model \
+    python tools/prepare_data.py --source=jsonl --path=corpus/ --tokenizer=tokenizer.model \\
         --out=shards/corpus --workers=16
 
 Interrupted, the same command continues; the files do not depend on the number of workers. To

@@ -9,7 +9,7 @@ their data from the Hugging Face hub; where there is no network, those seven rea
 files in the folder --include, what they say themselves. lm_eval comes with the extra `harness`.
 
 A model reads at most --window tokens, by default the length it was trained at. No text begins with
-a begin mark, as in the paper; --bos adds one.
+BOS, as in the paper; --bos adds it.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--include', type=pathlib.Path, help='folder of task YAML files')
     parser.add_argument('--data', type=pathlib.Path, help='folder of files for the seven tasks')
     parser.add_argument('--window', type=int, help='tokens that the model reads at most')
-    parser.add_argument('--bos', action='store_true', help='texts begin with a begin mark')
+    parser.add_argument('--bos', action='store_true', help='texts begin with BOS')
     parser.add_argument('--limit', type=int, help='only so many documents of each task')
     parser.add_argument('--output', type=pathlib.Path, help='JSON file for the results')
     parser.add_argument('--seed', type=int, default=0, help='of sampled texts')

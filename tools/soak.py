@@ -1,4 +1,4 @@
-"""Trains, saves, measures and goes on, over and over in one process, and watches its memory.
+"""Soak test: trains, saves, restores and measures repeatedly in one process, and checks its memory.
 
     python tools/soak.py --minutes=60 --workdir=work/soak [--steps=1000 --save-every=400]
 

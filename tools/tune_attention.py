@@ -1,4 +1,4 @@
-"""Searches the block sizes of the attention kernels on the device present.
+"""Block-size search for the attention kernels on the device present.
 
     python tools/tune_attention.py [--kernel pallas_gpu] [--head-dim 64] [--length 8192]
     python tools/tune_attention.py --target h200    # only which candidates compile, anywhere

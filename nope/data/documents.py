@@ -16,12 +16,12 @@ from nope.data.tokenizers import load_tokenizer
 class Documents(Sequence[np.ndarray]):
     """The documents of one split as token arrays, int32 [lengths[i]], read when asked for.
 
-    A document is its begin mark, where they have one, and its tokens; there is no end mark.
+    A document is BOS, where `bos_id` is given, and its tokens; there is no EOS.
 
     name: of the corpus, 'pg19'.
     description: the same with what is in it, for captions and messages.
-    lengths: int64 [documents], tokens of each, the begin mark included.
-    bos_id: the begin mark, or None.
+    lengths: int64 [documents], tokens of each, BOS included.
+    bos_id: id of BOS, or None.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Documents(Sequence[np.ndarray]):
         starts = self._starts[documents] + begins
         if self.bos_id is None:
             return self._store.windows(starts, size)
-        # The begin mark is not stored: the windows that hold it are moved to make room.
+        # BOS is not stored: the windows that hold it are moved to make room.
         marked = begins == 0
         tokens = self._store.windows(np.where(marked, starts, starts - 1), size)
         tokens[marked, 1:] = tokens[marked, :-1]
@@ -77,8 +77,8 @@ def open_documents(
 ) -> Documents:
     """The documents of one split of `config.sources[config.eval_source]`.
 
-    bos: whether each begins with the tokenizer's begin mark.
-    Raises ValueError for another split, for `bos` with a tokenizer that has no begin mark, and
+    bos: whether each begins with the tokenizer's BOS.
+    Raises ValueError for another split, for `bos` with a tokenizer that has no BOS, and
     as `stores.open_store`, which a split without documents is an error for too.
     """
     if split not in SPLITS:

@@ -1,8 +1,8 @@
-"""Raw text to token shards: in parallel, restartable, byte-identical however it ran.
+"""Tokenisation of a corpus into token shards: parallel, restartable, byte-identical.
 
-What goes into which shard follows from the corpus alone (its parts, see `folders.Part`). A
-worker takes a part, writes its shards under temporary names, renames them and last writes the
-part's unit file; what was not renamed when a process died is made again.
+The content of every shard depends on the corpus alone (its parts, see `folders.Part`). A worker
+takes a part, writes its shards under temporary names, renames them and last writes the part's unit
+file; shards that were not renamed when a process died are written again.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ def prepare(
     tokenizer: as `data.tokenizer`.
     name: what error messages call the source.
     split: tokenises that split alone.
-    part_bytes: about how much text makes a part, which is what a worker takes and what a restart
-        may have to do again.
+    part_bytes: approximate text of a part, the unit of work and of repetition after a restart.
     Raises as `sources.list_parts` and `load_tokenizer`; ValueError when `out` holds, or was
     begun for, something else.
     """

@@ -1,4 +1,4 @@
-"""Retrieval prompts: the pieces of text that hide a key in filler and ask for it again."""
+"""Templates of retrieval prompts: text that hides a key in filler and asks for it again."""
 
 from __future__ import annotations
 

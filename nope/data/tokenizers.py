@@ -1,9 +1,9 @@
 """Text to token ids and back: raw bytes, SentencePiece models, Hugging Face tokenizers.
 
-No tokenizer here adds a begin or end mark by itself: what frames a document (the paper: EOS
-after it, nothing before it) is decided where documents are joined. Text that spells a mark,
-like a literal `</s>`, is encoded as ordinary characters wherever the library allows it, so
-that a separator in the token stream always is one.
+No tokenizer here adds BOS or EOS by itself: the framing of documents (the paper: EOS after each,
+no BOS) is decided where they are joined. Text that spells a special token, like a literal `</s>`,
+is encoded as ordinary characters wherever the library allows it, so that a separator in the token
+stream always is one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BOS_PIECES = ('<s>', '<|endoftext|>', '<|begin_of_text|>', '<bos>', '<|im_start|
 
 
 class Tokenizer(Protocol):
-    """What every tokenizer provides. Ids are int32 in [0, vocab_size)."""
+    """Interface of tokenizers. Ids are int32 in [0, vocab_size)."""
 
     @property
     def vocab_size(self) -> int: ...
@@ -40,18 +40,18 @@ class Tokenizer(Protocol):
         ...
 
     def encode(self, text: str | bytes) -> np.ndarray:
-        """Ids [n] int32 without begin or end mark. Invalid UTF-8 survives the byte tokenizer
+        """Token ids, int32 [n], without BOS and EOS. Invalid UTF-8 survives the byte tokenizer
         and becomes U+FFFD for the others."""
         ...
 
     def decode(self, ids: Any) -> str:
-        """The text of `ids`; marks are left out, invalid UTF-8 becomes U+FFFD."""
+        """Text of `ids`; special tokens are left out, invalid UTF-8 becomes U+FFFD."""
         ...
 
 
 @dataclasses.dataclass(frozen=True)
 class ByteTokenizer:
-    """The 256 byte values, an end mark and a begin mark."""
+    """Byte tokenizer: the 256 byte values, EOS and BOS."""
 
     vocab_size: int = BYTE_VALUES + 2
     eos_id: int = BYTE_VALUES
@@ -125,7 +125,7 @@ def load_tokenizer(spec: str) -> Tokenizer:
 
 
 class _Unusable(Exception):
-    """Why a tokenizer file cannot be used."""
+    """Reason that a tokenizer file cannot be used."""
 
 
 def _load_sentencepiece(path: pathlib.Path) -> SentencePieceTokenizer:

@@ -93,7 +93,7 @@ def test_the_description_names_corpus_split_and_number(source, cache):
 @pytest.mark.parametrize('resident', [True, False])
 @pytest.mark.parametrize('bos', [True, False])
 def test_a_window_is_a_part_of_its_document(source, cache, monkeypatch, resident, bos):
-    """At any place, from the first document's begin mark to the last one's last token."""
+    """At any place, from the first document's BOS to the last one's last token."""
     if not resident:
         monkeypatch.setattr(shards, 'RESIDENT_BYTES', 0)
     found = opened(source, cache, bos=bos)

@@ -27,7 +27,7 @@ from tests import tiny
 
 # Scales depend on the length of the sequence: a window of W tokens is one of W.
 CONFIG = tiny.model(vocab_size=258, lam=LogLength(train_length=8))
-SIZES = (30, 15, 47, 16, 5, 24, 60, 31)  # of the documents, without the begin mark
+SIZES = (30, 15, 47, 16, 5, 24, 60, 31)  # of the documents, without BOS
 LENGTHS = (16, 24)
 STRIDE, BUDGET = 6, 6 * 17
 BATCH_TOKENS = 72  # 4 windows of 16 tokens, 3 of 24

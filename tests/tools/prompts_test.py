@@ -77,7 +77,7 @@ def test_prompts_begin_with_a_mark_unless_tokens_are_bytes(tmp_path: pathlib.Pat
     assert prompts.begins(marked, None) and not prompts.begins(marked, False)
     unmarked = pieces(tmp_path, '▁a', '</s>')
     assert not prompts.begins(unmarked, None)
-    with pytest.raises(ValueError, match='--bos: the tokenizer has no begin mark'):
+    with pytest.raises(ValueError, match='--bos: the tokenizer has no BOS'):
         prompts.begins(unmarked, True)
 
 
