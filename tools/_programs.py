@@ -32,7 +32,7 @@ from nope.model.decoding import unstack
 from nope.training import optim
 from nope.training.state import TrainState
 from nope.training.train import jitted_step
-from nope.variables import abstract_variables
+from nope.variables import Variables, abstract_variables
 
 ANSWER = 8  # tokens of a passkey's answer, filled up
 
@@ -62,8 +62,8 @@ class Step:
 
     def state(self, mesh: Mesh) -> dict[str, Any]:
         """What lies on the devices before and after, by its kind."""
-        state = _abstract_state(self.model, self.optimizer, mesh)
-        return {'parameters': state.variables, 'optimizer': state.opt_state}
+        state, frozen = _abstract_state(self.model, self.optimizer, mesh)
+        return {'parameters': {**frozen, **state.trained}, 'optimizer': state.opt_state}
 
     def describe(self) -> str:
         return f'{self.kind} {self.length}'
@@ -71,8 +71,8 @@ class Step:
     def trace(self, mesh: Mesh) -> jax.stages.Traced:
         shape = (self.accumulate, self.batch // self.accumulate, self.length + 1)
         blocks = _array(shape, jnp.int32, sharding.micro_batches(mesh))
-        state = _abstract_state(self.model, self.optimizer, mesh)
-        return jitted_step(self.model, self.optimizer, state).trace(state, blocks)
+        state, frozen = _abstract_state(self.model, self.optimizer, mesh)
+        return jitted_step(self.model, self.optimizer, state).trace(state, frozen, blocks)
 
 
 class _Measuring:
@@ -277,8 +277,11 @@ def _training_flops(program: Any) -> float:
     return tokens * program.model.training_flops_per_token(program.length)
 
 
-def _abstract_state(model: ModelConfig, optimizer: optim.OptimizerConfig, mesh: Mesh) -> TrainState:
-    """The training state as shapes and shardings: moments lie where their variables do."""
+def _abstract_state(
+    model: ModelConfig, optimizer: optim.OptimizerConfig, mesh: Mesh
+) -> tuple[TrainState, Variables]:
+    """The training state and the frozen variables as shapes and shardings: moments lie where their
+    variables do."""
     variables = abstract_variables(model, mesh)
     moments = jax.eval_shape(optim.make_optimizer(optimizer).init, variables)
     places = {(leaf.shape, leaf.dtype): leaf.sharding for leaf in jax.tree.leaves(variables)}
@@ -289,7 +292,8 @@ def _abstract_state(model: ModelConfig, optimizer: optim.OptimizerConfig, mesh: 
         ),
         moments,
     )
-    return TrainState(_array((), jnp.int32, everywhere), variables, placed)
+    trained, frozen = optim.split(variables, optimizer.trains)
+    return TrainState(_array((), jnp.int32, everywhere), trained, placed), frozen
 
 
 def _array(shape: tuple[int, ...], dtype: Any, place: NamedSharding) -> Any:

@@ -130,8 +130,8 @@ class Program:
                 lowered = forward.batch_sums.lower(model, work.entropy, *arguments)
             else:
                 optimizer = _optimizer(kind)
-                state = fresh_state(variables, optim.make_optimizer(optimizer), mesh)
-                arguments = state, sharding.place_micro_batches(mesh, 1, case.batch, blocks)
+                state, frozen = fresh_state(variables, optimizer, mesh)
+                arguments = state, frozen, sharding.place_micro_batches(mesh, 1, case.batch, blocks)
                 lowered = jax.jit(make_step(model, optimizer), donate_argnums=0).lower(*arguments)
             start = time.perf_counter()
             self._compiled = lowered.compile()

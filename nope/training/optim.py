@@ -146,10 +146,11 @@ def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
     return guarded(transform, config.spike) if config.guarded else transform
 
 
-def apply_updates(variables: Variables, updates: Variables, trains: str) -> Variables:
-    """`variables` with the updates of the collection that trains; the other passes untouched
-    (not plus zero, so that donation can alias it)."""
-    return {**variables, trains: optax.apply_updates(variables[trains], updates[trains])}
+def split(variables: Variables, trains: str) -> tuple[Variables, Variables]:
+    """The collection that trains and the frozen one, {'lam': ...} and {'params': ...} or the
+    reverse."""
+    frozen = {name: tree for name, tree in variables.items() if name != trains}
+    return {trains: variables[trains]}, frozen
 
 
 def keep_at_least(bound: float) -> optax.GradientTransformation:

@@ -1,4 +1,4 @@
-"""Training state: a step counter, the two collections of variables, optimizer state."""
+"""Training state: a step counter, the collection that trains, its optimizer's state."""
 
 from __future__ import annotations
 
@@ -13,43 +13,54 @@ import optax
 from jax.sharding import Mesh, NamedSharding
 
 from nope import sharding
-from nope.variables import COLLECTIONS, Variables
+from nope.training import optim
+from nope.variables import Variables
 
 
 class TrainState(flax.struct.PyTreeNode):
-    """step: int32 scalar, updates made so far; variables; opt_state of the optimizer."""
+    """step: int32 scalar, updates made so far; trained: {'params': ...} or {'lam': ...}; opt_state
+    of the optimizer.
+
+    The frozen collection is no part of it: a training step donates its state, and the weights
+    that a search of lambda stands on belong to whoever made them.
+    """
 
     step: jax.Array
-    variables: Variables
+    trained: Variables
     opt_state: optax.OptState
 
     @property
     def arrays(self) -> dict[str, Any]:
-        """What a checkpoint of this state holds: `params`, `lam` and `opt_state`."""
-        return {**self.variables, 'opt_state': self.opt_state}
+        """The state as a checkpoint holds it: the trained collection and `opt_state`."""
+        return {**self.trained, 'opt_state': self.opt_state}
 
     def with_arrays(self, step: int, arrays: Mapping[str, Any]) -> TrainState:
         """The state of a checkpoint's arrays, with the step counter placed as this one's."""
         counter = sharding.put(np.asarray(step, np.int32), self.step.sharding)
-        variables = {name: arrays[name] for name in COLLECTIONS}
-        return TrainState(counter, variables, arrays['opt_state'])
+        trained = {name: arrays[name] for name in self.trained}
+        return TrainState(counter, trained, arrays['opt_state'])
 
 
 def fresh_state(
-    variables: Variables, optimizer: optax.GradientTransformation, mesh: Mesh
-) -> TrainState:
-    """Step 0 around a copy of `variables` (a training step donates its state).
+    variables: Variables, optimizer: optim.OptimizerConfig, mesh: Mesh
+) -> tuple[TrainState, Variables]:
+    """Step 0 and the frozen variables.
 
-    The optimizer's moments lie where their variables do, the counters on every device.
+    What trains is copied, since a training step donates its state; what is frozen is not. The
+    optimizer's moments lie where their variables do, the counters on every device.
     """
+    trained, frozen = optim.split(variables, optimizer.trains)
     # Not under jit: there the moments are zeros that depend on nothing, and get replicated.
     state = TrainState(
-        jnp.zeros((), jnp.int32), jax.tree.map(jnp.copy, variables), optimizer.init(variables)
+        jnp.zeros((), jnp.int32),
+        jax.tree.map(jnp.copy, trained),
+        optim.make_optimizer(optimizer).init(variables),
     )
     everywhere = sharding.replicated(mesh)
-    return jax.tree.map(
+    placed = jax.tree.map(
         lambda leaf: (
             leaf if isinstance(leaf.sharding, NamedSharding) else sharding.put(leaf, everywhere)
         ),
         state,
     )
+    return placed, frozen

@@ -16,7 +16,7 @@ from nope.training.state import TrainState
 from nope.variables import Variables, lam_of, with_lam
 
 Metrics = dict[str, jax.Array]
-Step = Callable[[TrainState, jax.Array], tuple[TrainState, Metrics]]
+Step = Callable[[TrainState, Variables, jax.Array], tuple[TrainState, Metrics]]
 
 
 def block_loss(config: ModelConfig, variables: Variables, blocks: jax.Array) -> jax.Array:
@@ -30,11 +30,12 @@ def block_loss(config: ModelConfig, variables: Variables, blocks: jax.Array) -> 
 
 
 def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
-    """The pure step: (state, blocks [A, B / A, T + 1]) -> (state, metrics).
+    """The pure step: (state, frozen, blocks [A, B / A, T + 1]) -> (state, metrics).
 
-    A > 1 accumulates gradients over A micro-batches. Gradients are taken for the collection
-    that trains and for nothing else. metrics: loss (nats per token), grad_norm (before
-    clipping), learning_rate, float32 scalars; bad, whether the step is one (`nope.training.guard`).
+    frozen: the collection that does not train, {'params': ...} or {'lam': ...}. A > 1 accumulates
+    gradients over A micro-batches. Gradients are taken for the collection that trains and for
+    nothing else. metrics: loss (nats per token), grad_norm (before clipping), learning_rate,
+    float32 scalars; bad, whether the step is one (`nope.training.guard`).
     """
     transform = optax.with_extra_args_support(optim.make_optimizer(optimizer))
     schedule = optim.learning_rate(optimizer)
@@ -47,8 +48,8 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
             variables = with_lam(variables, lam_LN)
         return block_loss(config, variables, blocks)
 
-    def step(state: TrainState, blocks: jax.Array) -> tuple[TrainState, Metrics]:
-        variables = state.variables
+    def step(state: TrainState, frozen: Variables, blocks: jax.Array) -> tuple[TrainState, Metrics]:
+        variables = {**frozen, **state.trained}
         loss, gradient = _accumulate(
             lambda micro: jax.value_and_grad(loss_of)(variables[trains], variables, micro), blocks
         )
@@ -61,8 +62,8 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
             'learning_rate': schedule(state.step),
             'bad': is_bad(state.opt_state, **measured, spike=optimizer.spike),
         }
-        new_variables = optim.apply_updates(variables, updates, trains)
-        return TrainState(state.step + 1, new_variables, opt_state), metrics
+        trained = optax.apply_updates(state.trained, {trains: updates[trains]})
+        return TrainState(state.step + 1, trained, opt_state), metrics
 
     return step
 

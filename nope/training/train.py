@@ -76,11 +76,11 @@ def train(
         ) as checkpoints,
     ):
         with goodput.time('start'):
-            state = begin(initial, config, mesh, checkpoints)
+            state, frozen = begin(initial, config, mesh, checkpoints)
             start = int(state.step)
             if start:
                 log.info('%s: going on from step %d', title, start)
-            describe_parameters(state, folder)
+            describe_parameters({**frozen, **state.trained}, folder)
             stream = started(batches(start)) if start < config.steps else iter(())
         with (
             make_reporter(model, config, compute, folder, start, title) as reporter,
@@ -95,7 +95,7 @@ def train(
                     blocks = next(stream)[:, : length + 1]
                 kind = 'step' if length in compiled else 'compile'
                 with goodput.time(kind), profile.marked(step + 1):
-                    state, metrics = take_step(state, blocks)
+                    state, metrics = take_step(state, frozen, blocks)
                     reporter.add(step + 1, metrics)
 
                 done, stop = step + 1, should_stop()
@@ -105,7 +105,7 @@ def train(
                         reporter.flush()  # nothing is saved that is not finite
                     with goodput.time('checkpoint'):
                         position = {'batches': done, 'examples': done * config.batch_size}
-                        checkpoints.save(done, state.arrays, position)
+                        checkpoints.save(done, {**frozen, **state.arrays}, position)
                     goodput.write()
                 watch.step(done, usual=length in compiled and not save, data_seconds=waited())
                 goodput.step_done()
@@ -119,19 +119,21 @@ def train(
             checkpoints.wait()
     goodput.write()
     memory.give_back()
-    return state.variables
+    return {**frozen, **state.trained}
 
 
 def begin(
     initial: Callable[[], Variables], config: TrainConfig, mesh: Mesh, checkpoints: Checkpoints
-) -> TrainState:
-    """The state of the newest checkpoint, else that before the first step."""
-    state = fresh_state(initial(), optim.make_optimizer(config.optimizer), mesh)
-    restored = checkpoints.restore(state.arrays)
+) -> tuple[TrainState, Variables]:
+    """The state of the newest checkpoint, else that before the first step; the frozen variables."""
+    state, frozen = fresh_state(initial(), config.optimizer, mesh)
+    arrays = {**frozen, **state.arrays}
+    restored = checkpoints.restore(arrays)
     if restored is not None:
-        return state.with_arrays(restored.step, restored.arrays)
-    checkpoints.prepare(state.arrays)
-    return state
+        frozen = {name: restored.arrays[name] for name in frozen}
+        return state.with_arrays(restored.step, restored.arrays), frozen
+    checkpoints.prepare(arrays)
+    return state, frozen
 
 
 def started(stream: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
@@ -141,15 +143,18 @@ def started(stream: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
 
 def step_on(
     model: ModelConfig, config: TrainConfig, compute: Compute, mesh: Mesh, state: TrainState
-) -> Callable[[TrainState, np.ndarray], tuple[TrainState, Metrics]]:
-    """One step, from this process's rows of its batch; the state that it is given is used up."""
+) -> Callable[[TrainState, Variables, np.ndarray], tuple[TrainState, Metrics]]:
+    """One step, from this process's rows of its batch; the state that it is given is used up, the
+    frozen variables are not."""
     micro_batches = compute.micro_batches(config.batch_size, mesh)
     compiled = jitted_step(model, config.optimizer, state)
 
-    def take_step(state: TrainState, blocks: np.ndarray) -> tuple[TrainState, Metrics]:
+    def take_step(
+        state: TrainState, frozen: Variables, blocks: np.ndarray
+    ) -> tuple[TrainState, Metrics]:
         placed = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, blocks)
         with sharding.use(mesh):
-            return compiled(state, placed)
+            return compiled(state, frozen, placed)
 
     return take_step
 
@@ -199,9 +204,9 @@ def make_reporter(
     )
 
 
-def describe_parameters(state: TrainState, folder: pathlib.Path) -> None:
+def describe_parameters(variables: Variables, folder: pathlib.Path) -> None:
     """parameters.txt: every variable with shape, size, mean and deviation at the start."""
-    overview = parameter_overview.get_parameter_overview(state.variables, include_stats='global')
+    overview = parameter_overview.get_parameter_overview(variables, include_stats='global')
     if processes.is_first():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / 'parameters.txt').write_text(overview + '\n')

@@ -19,19 +19,24 @@ from nope.checkpoints.manager import (
     UnwritableError,
     checksums,
 )
-from nope.training.optim import OptimizerConfig, make_optimizer
-from nope.training.state import TrainState, fresh_state
+from nope.training.optim import OptimizerConfig
+from nope.training.state import fresh_state
+from nope.variables import COLLECTIONS, Variables
 from tests import tiny
 
-OPTIMIZER = make_optimizer(OptimizerConfig(learning_rate=1e-3, decay_steps=10))
+OPTIMIZER = OptimizerConfig(learning_rate=1e-3, decay_steps=10)
 IDENTITY = {'model': {'width': 32, 'position': {'type': 'NoPE'}}, 'seed': 0}
 
 
-def state_at(step: int) -> TrainState:
-    """A state whose every array is another at another step."""
-    base = fresh_state(tiny.variables(), OPTIMIZER, tiny.mesh())
-    moved = jax.tree.map(lambda leaf: leaf + jnp.asarray(step, leaf.dtype), base)
-    return moved.replace(step=jnp.asarray(step, jnp.int32))
+def arrays_at(step: int) -> dict[str, Any]:
+    """`params`, `lam` and `opt_state`, every array another at another step."""
+    state, frozen = fresh_state(tiny.variables(), OPTIMIZER, tiny.mesh())
+    arrays = {**frozen, **state.arrays}
+    return jax.tree.map(lambda leaf: leaf + jnp.asarray(step, leaf.dtype), arrays)
+
+
+def variables_at(step: int) -> Variables:
+    return {name: arrays_at(step)[name] for name in COLLECTIONS}
 
 
 def open_in(folder: pathlib.Path, identity: Any = None, **options: Any) -> Checkpoints:
@@ -41,17 +46,17 @@ def open_in(folder: pathlib.Path, identity: Any = None, **options: Any) -> Check
 def write(folder: pathlib.Path, *steps: int, **options: Any) -> None:
     with open_in(folder, **options) as checkpoints:
         for step in steps:
-            checkpoints.save(step, state_at(step).arrays, {'examples': 10 * step})
+            checkpoints.save(step, arrays_at(step), {'examples': 10 * step})
 
 
 def read(folder: pathlib.Path) -> Restored | None:
     with open_in(folder) as checkpoints:
-        return checkpoints.restore(state_at(0).arrays)
+        return checkpoints.restore(arrays_at(0))
 
 
 def assert_is(found: Restored, step: int) -> None:
     assert found.step == step
-    tiny.assert_same(found.arrays, state_at(step).arrays)
+    tiny.assert_same(found.arrays, arrays_at(step))
 
 
 def flip_bytes(item: pathlib.Path) -> None:
@@ -75,7 +80,7 @@ def test_what_was_saved_comes_back_bit_for_bit(tmp_path: pathlib.Path) -> None:
     assert found.data == {'examples': 30}
     placed, wanted = (
         jax.tree.map(lambda x: x.sharding, arrays['params'])
-        for arrays in (found.arrays, state_at(0).arrays)
+        for arrays in (found.arrays, arrays_at(0))
     )
     assert placed == wanted
 
@@ -85,7 +90,7 @@ def test_parameters_are_restored_without_the_optimizer(tmp_path: pathlib.Path) -
     with open_in(tmp_path) as checkpoints:
         for step, wanted in ((None, 2), (1, 1)):
             found = checkpoints.read(tiny.variables(), step)
-            tiny.assert_same(found, state_at(wanted).variables)
+            tiny.assert_same(found, variables_at(wanted))
         with pytest.raises(CheckpointError, match=r'no checkpoint of step 7 .* \[1, 2\]'):
             checkpoints.read(tiny.variables(), 7)
 
@@ -95,7 +100,7 @@ def test_lambda_is_restored_alone(tmp_path: pathlib.Path) -> None:
     lam = tiny.variables()['lam']
     with open_in(tmp_path) as checkpoints:
         found = checkpoints.read({'lam': lam})
-        tiny.assert_same(found, {'lam': state_at(1).variables['lam']})
+        tiny.assert_same(found, {'lam': variables_at(1)['lam']})
         with pytest.raises(CheckpointError, match='checkpoint of step 1'):
             checkpoints.read({'lam': {**lam, 'tail': lam['head']}})
 
@@ -116,14 +121,14 @@ def test_a_step_is_saved_once(tmp_path: pathlib.Path) -> None:
 def test_saving_and_restoring_leave_no_memory_behind(tmp_path: pathlib.Path) -> None:
     """Releases of Orbax that describe each array to TensorStore as JSON lose hundreds of strings a
     time, which a run that saves often would notice."""
-    state = state_at(0)
+    arrays = arrays_at(0)
     with open_in(tmp_path) as checkpoints:
 
         def save_and_restore(steps: range) -> int:
             for step in steps:
-                checkpoints.save(step, state.arrays, {})
+                checkpoints.save(step, arrays, {})
                 checkpoints.wait()
-                checkpoints.restore(state.arrays)
+                checkpoints.restore(arrays)
             gc.collect()
             return sys.getallocatedblocks()
 
@@ -142,7 +147,7 @@ def test_flipped_bytes_are_noticed(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / 'damaged' / '2').is_dir()
     with open_in(tmp_path) as checkpoints:
         assert checkpoints.steps() == [1]
-        checkpoints.save(2, state_at(2).arrays, {})  # the step can be made again
+        checkpoints.save(2, arrays_at(2), {})  # the step can be made again
 
 
 @pytest.mark.parametrize('item', ['checksums', 'data', 'config'])
@@ -203,7 +208,7 @@ def test_what_cannot_be_written_is_said_and_costs_nothing(
             raise OSError('no room')
 
         monkeypatch.setattr(checkpoints._manager, 'save', fail)
-        checkpoints.save(2, state_at(2).arrays, {})
+        checkpoints.save(2, arrays_at(2), {})
     found = read(tmp_path)
     assert found is not None
     assert found.step == 1
@@ -256,7 +261,7 @@ def test_storage_that_fails_for_a_while_costs_nothing(
     with monkeypatch.context() as patched, open_in(tmp_path) as checkpoints:
         patched.setattr(checkpoints, '_load', fail)
         with pytest.raises(CheckpointError, match=r'nothing was changed .* input/output error'):
-            checkpoints.restore(state_at(0).arrays)
+            checkpoints.restore(arrays_at(0))
     found = read(tmp_path)
     assert found is not None
     assert_is(found, 2)
@@ -275,7 +280,7 @@ def test_storage_that_fails_once_is_asked_again(
             return load(*asked)
 
         patched.setattr(checkpoints, '_load_once', load_once)
-        found = checkpoints.restore(state_at(0).arrays)
+        found = checkpoints.restore(arrays_at(0))
     assert found is not None
     assert_is(found, 2)
     assert not (tmp_path / 'damaged').exists()
@@ -296,7 +301,7 @@ def test_another_runs_checkpoint_is_refused_by_field(tmp_path: pathlib.Path) -> 
     other = {'model': {'width': 64, 'position': {'type': 'NoPE'}}, 'seed': 0}
     with open_in(tmp_path, other) as checkpoints:
         for restore in (checkpoints.restore, checkpoints.read):
-            target = state_at(0).arrays if restore == checkpoints.restore else tiny.variables()
+            target = arrays_at(0) if restore == checkpoints.restore else tiny.variables()
             with pytest.raises(CheckpointError, match=r'model\.width is 64 here and 32 there'):
                 restore(target)
     assert not (tmp_path / 'damaged').exists()
@@ -312,7 +317,7 @@ def test_a_checkpoint_moves_to_another_mesh_exactly(tmp_path: pathlib.Path) -> N
     spread['params']['embedding'] = jax.device_put(spread['params']['embedding'], embedding)
     with open_in(tmp_path) as checkpoints:
         found = checkpoints.read(spread)
-    tiny.assert_same(found, state_at(1).variables)
+    tiny.assert_same(found, variables_at(1))
     assert found['params']['embedding'].sharding == embedding
 
 
@@ -335,10 +340,10 @@ def test_checksums_see_every_element_and_no_sharding() -> None:
 def test_a_folder_that_vanished_is_not_made_anew(tmp_path: pathlib.Path) -> None:
     message = 'the folder has vanished, or is another one than at the start'
     with pytest.raises(UnwritableError, match=message), open_in(tmp_path) as checkpoints:
-        checkpoints.save(1, state_at(1).arrays, {})
+        checkpoints.save(1, arrays_at(1), {})
         checkpoints.wait()
         (tmp_path / 'checkpoints').rename(tmp_path / 'away')
-        checkpoints.save(2, state_at(2).arrays, {})
+        checkpoints.save(2, arrays_at(2), {})
     assert not (tmp_path / 'checkpoints').exists()
     (tmp_path / 'away').rename(tmp_path / 'checkpoints')
     found = read(tmp_path)

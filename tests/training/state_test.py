@@ -8,9 +8,16 @@ import pytest
 from nope import sharding
 from nope.model.lam import LogLength
 from nope.sharding import MeshConfig
-from nope.training.optim import OptimizerConfig, make_optimizer
+from nope.training.optim import OptimizerConfig
 from nope.training.state import fresh_state
-from nope.variables import Variables, abstract_variables, fresh_variables, lam_of, with_lam
+from nope.variables import (
+    COLLECTIONS,
+    Variables,
+    abstract_variables,
+    fresh_variables,
+    lam_of,
+    with_lam,
+)
 from tests import tiny
 
 MODEL = tiny.model(layers=1, lam=LogLength(train_length=8))
@@ -71,8 +78,8 @@ def test_moments_lie_where_their_parameters_do() -> None:
     variables = jax.tree.map(
         lambda leaf, target: jax.device_put(leaf, target.sharding), tiny.variables(MODEL), abstract
     )
-    optimizer = make_optimizer(OptimizerConfig(learning_rate=1e-3))
-    state = fresh_state(variables, optimizer, mesh)
+    optimizer = OptimizerConfig(learning_rate=1e-3)
+    state, _ = fresh_state(variables, optimizer, mesh)
     placed = {leaf.shape: leaf.sharding for leaf in jax.tree.leaves(abstract['params'])}
     moments = [leaf for leaf in jax.tree.leaves(state.opt_state) if leaf.ndim]
     assert len(moments) == 2 * len(jax.tree.leaves(abstract['params']))
@@ -82,11 +89,23 @@ def test_moments_lie_where_their_parameters_do() -> None:
         assert leaf.sharding.device_set == set(mesh.devices.flat)
 
 
-def test_a_fresh_state_is_a_copy() -> None:
-    """Its step donates it; whoever made the variables may still want them."""
+@pytest.mark.parametrize('trains', COLLECTIONS)
+def test_what_trains_is_copied_and_what_is_frozen_is_not(trains: str) -> None:
+    """A step donates its state; whoever made the variables may still want them."""
     variables = tiny.variables(MODEL)
-    optimizer = make_optimizer(OptimizerConfig(learning_rate=1e-3))
-    state = fresh_state(variables, optimizer, tiny.mesh())
+    optimizer = OptimizerConfig(learning_rate=1e-3, trains=trains)
+    state, frozen = fresh_state(variables, optimizer, tiny.mesh())
     assert state.step == 0
+    assert {*state.trained, *frozen} == {*variables}
     jax.tree.map(lambda leaf: leaf.delete(), state)
     assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(variables))
+    for name, tree in frozen.items():
+        kept = jax.tree.leaves(variables[name])
+        assert all(a is b for a, b in zip(jax.tree.leaves(tree), kept, strict=True))
+
+
+def test_a_search_has_moments_of_lambda_alone() -> None:
+    optimizer = OptimizerConfig(learning_rate=1e-3, trains='lam')
+    state, _ = fresh_state(tiny.variables(MODEL), optimizer, tiny.mesh())
+    shapes = sorted(leaf.shape for leaf in jax.tree.leaves(state))
+    assert shapes == [()] * 3 + [(1, 4)] * 3  # step and two counts; lambda and two moments

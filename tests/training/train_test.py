@@ -15,15 +15,16 @@ import jax
 import numpy as np
 import pytest
 
-from nope.checkpoints.manager import CheckpointError, Checkpoints
+from nope.checkpoints.manager import CheckpointError, Checkpoints, Restored
 from nope.model.lam import LogLength
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import metrics, reporting
 from nope.training.config import Compute, TrainConfig, check_mesh
-from nope.training.optim import OptimizerConfig, make_optimizer
+from nope.training.optim import OptimizerConfig
 from nope.training.reporting import TrainingDiverged
 from nope.training.state import fresh_state
 from nope.training.train import Interrupted, train
+from nope.variables import COLLECTIONS, Variables
 from tests import tiny
 
 MODEL = tiny.model(layers=1, lam=LogLength(train_length=8))
@@ -69,13 +70,17 @@ def run(folder: pathlib.Path, config: TrainConfig, stop_after: int | None = None
     return train(MODEL, config, arguments.pop('compute', COMPUTE), **arguments)
 
 
-def final(folder: pathlib.Path, config: TrainConfig) -> Any:
+def final(folder: pathlib.Path, config: TrainConfig) -> Restored:
     """The newest checkpoint, moments and all."""
-    target = fresh_state(tiny.variables(MODEL), make_optimizer(config.optimizer), tiny.mesh())
+    target, frozen = fresh_state(tiny.variables(MODEL), config.optimizer, tiny.mesh())
     with Checkpoints(folder / 'checkpoints', {'seed': 0}) as checkpoints:
-        restored = checkpoints.restore(target.arrays)
+        restored = checkpoints.restore({**frozen, **target.arrays})
     assert restored is not None
-    return target.with_arrays(restored.step, restored.arrays), restored.data
+    return restored
+
+
+def variables_of(found: Restored) -> Variables:
+    return {name: found.arrays[name] for name in COLLECTIONS}
 
 
 def logged(folder: pathlib.Path) -> list[dict[str, float]]:
@@ -104,10 +109,11 @@ def test_a_resumed_run_is_bitwise_the_uninterrupted_one(
     assert logged(tmp_path)[-1]['step'] == 2
     variables = run(tmp_path, config)
     uninterrupted = whole[config.optimizer.trains]
-    (state, data), (expected, expected_data) = (final(f, config) for f in (tmp_path, uninterrupted))
-    tiny.assert_same(state, expected)
-    tiny.assert_same(variables, expected.variables)
-    assert data == expected_data == {'batches': 6, 'examples': 24}
+    found, expected = final(tmp_path, config), final(uninterrupted, config)
+    assert found.step == expected.step == 6
+    tiny.assert_same(found.arrays, expected.arrays)
+    tiny.assert_same(variables, variables_of(expected))
+    assert found.data == expected.data == {'batches': 6, 'examples': 24}
     assert logged(tmp_path) == logged(uninterrupted)
     assert [row['step'] for row in logged(tmp_path)] == [2, 4, 6]
 
@@ -115,7 +121,7 @@ def test_a_resumed_run_is_bitwise_the_uninterrupted_one(
 def test_training_changes_what_trains_and_nothing_else(whole: dict[str, pathlib.Path]) -> None:
     start = tiny.variables(MODEL)
     for trains, frozen in (('params', 'lam'), ('lam', 'params')):
-        found = final(whole[trains], {'params': PRETRAIN, 'lam': SEARCH}[trains])[0].variables
+        found = final(whole[trains], {'params': PRETRAIN, 'lam': SEARCH}[trains]).arrays
         tiny.assert_same(found[frozen], start[frozen])
         for new, old in zip(
             jax.tree.leaves(found[trains]), jax.tree.leaves(start[trains]), strict=True
@@ -140,7 +146,7 @@ def test_a_finished_run_is_not_trained_again(
 
     before = logged(whole['params'])
     variables = run(whole['params'], PRETRAIN, batches=no_batches)
-    tiny.assert_same(variables, final(whole['params'], PRETRAIN)[0].variables)
+    tiny.assert_same(variables, variables_of(final(whole['params'], PRETRAIN)))
     assert logged(whole['params']) == before
 
 
@@ -169,9 +175,9 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
         TrainingDiverged, match=r'loss nan .* at step 4, of examples 12 to 15; .* learning_rate'
     ):
         run(tmp_path, PRETRAIN, batches=poison)
-    state, _ = final(tmp_path, PRETRAIN)
-    assert state.step == 2
-    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(state))
+    found = final(tmp_path, PRETRAIN)
+    assert found.step == 2
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(found.arrays))
 
 
 SKIPPING = dataclasses.replace(
