@@ -1,4 +1,4 @@
-"""The one entrance to attention: checks its input, picks an implementation, runs it."""
+"""Attention API: input checks and dispatch to an implementation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a backend is: a name, a function, and what it has to say about a call it cannot run."""
+"""Interface of attention backends: a name, a function, and the reason why it cannot run a call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nope.runtime.platform import target_device
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """What a call of attention asks for, and of which device, without its arrays.
+    """Static description of an attention call and its target device, without arrays.
 
     platform: 'cpu', 'gpu' or 'tpu'. device_kind: as JAX names it, for example 'NVIDIA H200'.
     queries, keys: T and S. offset: 'none', 'static' or 'traced'. bias: name of its class, or None.
@@ -41,8 +41,9 @@ class Call:
 
 @dataclasses.dataclass(frozen=True)
 class Backend:
-    """attend: takes q, k, v and, by name, mask, bias and entropy, as `attention` has checked them.
+    """Attention backend.
 
+    attend: takes q, k, v and, by name, mask, bias and entropy, as checked by `attention`.
     unsupported: why the backend cannot run a call, a phrase that completes "NAME cannot: ..."; or
         None where it can.
     kernel: of the backends that are flash kernels, which a sequence split over devices needs.
@@ -63,7 +64,7 @@ def of_kernel(
     unsupported: Callable[[Call], str | None],
     unchecked: frozenset[str] = frozenset(),
 ) -> Backend:
-    """The backend that is nothing but a kernel."""
+    """Backend made of a flash kernel alone."""
     attend = functools.partial(flash_attention, kernel)
     return Backend(name, attend, unsupported, kernel, unchecked)
 
@@ -71,7 +72,7 @@ def of_kernel(
 def describe(
     q_BTNH: jax.Array, k_BSKH: jax.Array, mask: Mask, bias: Bias | None, entropy: bool
 ) -> Call:
-    """The call of these arguments on the device that the current mesh, or else JAX, stands for."""
+    """`Call` of these arguments on the device of the current mesh, or else JAX's default one."""
     B, T, N, H = q_BTNH.shape
     S, K = k_BSKH.shape[1:3]
     offset = 'none' if mask.offset is None else 'traced'

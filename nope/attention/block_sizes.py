@@ -1,8 +1,8 @@
-"""How many queries and keys a kernel works on at a time: measured on the device, or else a guess.
+"""Tuned block sizes of attention kernels, by device kind.
 
-`tools/tune_attention.py` writes what it measures on a device into a table of its kind, which is
-read here ever after: tuned/KIND.json, {kernel: {pass: {bytes of an entry: {head dim: blocks}}}}.
-What `blocks` means is the kernel's own. A head dim takes the next larger one's.
+`tools/tune_attention.py` writes its measurements into a table of the device's kind, which is read
+here: tuned/KIND.json, {kernel: {pass: {bytes of an entry: {head dim: blocks}}}}. Each kernel
+defines the meaning of its `blocks`. A head dim without an entry takes the next larger one's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOLDER = pathlib.Path(__file__).parent / 'tuned'
 
 
 def measured(kernel: str, kind_of_pass: str, itemsize: int, head_dim: int) -> list[int] | None:
-    """The fastest blocks on the device that the program being traced is for; None: not measured."""
+    """Fastest blocks on the target device of the traced program; None where none were measured."""
     by_head_dim = (
         _table(file_name(target_device()[1]))
         .get(kernel, {})

@@ -1,4 +1,4 @@
-"""The shapes on which attention is tested and measured."""
+"""Shapes for attention's tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Case:
 
     @property
     def plain(self) -> bool:
-        """Whether every library has it: causal or full, and nothing else."""
+        """True for plain causal or full attention, which every library has."""
         extras = self.segments, self.window, self.offset, self.bias
         return extras == ('none', None, None, 'none')
 

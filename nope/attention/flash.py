@@ -1,4 +1,4 @@
-"""What the kernels share: from the arguments of `attention` to a kernel's, and the derivative.
+"""Flash attention: arguments of the kernels, and the one derivative rule that they share.
 
 A kernel computes attention forward, and the gradients of q, k, v and the bias's line backward, a
 pair of blocks at a time. With s the logits, P = exp(s - lse) the weights, H the entropy and
@@ -40,7 +40,7 @@ BEYOND = 1e30
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """What is static about a call: the rules of position, and whether the entropy is wanted.
+    """Static rules of a call: mask by position, and whether the entropy is computed.
 
     offset: position of query 0 among the keys; None where only `Operands.offset` knows it.
     """
@@ -80,8 +80,8 @@ class Operands(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What the backward pass reads by query: the cotangent of `out` in its dtype; float32 lse and
-    c, 0 in rows that see nothing; the cotangent of the entropy, None where nothing pulls on it."""
+    """Inputs of the backward pass by query: the cotangent of `out` in its dtype; float32 lse and c,
+    0 in rows that see nothing; the cotangent of the entropy, None where the entropy has none."""
 
     d_out_BTNH: jax.Array
     lse_BNT: jax.Array
@@ -99,7 +99,7 @@ class Gradients(NamedTuple):
 
 
 class Kernel(Protocol):
-    """Two pure functions of arrays; hashable, because it is static under jit."""
+    """Flash kernel: two pure functions of arrays; hashable, because it is static under jit."""
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput: ...
 
@@ -143,7 +143,7 @@ def as_int32(ids: jax.Array | None) -> jax.Array | None:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def attend(kernel: Kernel, rules: Rules, operands: Operands) -> AttentionOutput:
-    """What the kernel computes, with its gradients from all outputs."""
+    """Outputs of the kernel, differentiable through all of them."""
     return kernel.forward(rules, operands)
 
 

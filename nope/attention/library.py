@@ -1,4 +1,4 @@
-"""Plain attention by the library that each kind of device has for it.
+"""Plain attention by vendor libraries: cuDNN, splash attention, XLA.
 
     GPU   cuDNN's fused attention
     TPU   splash attention

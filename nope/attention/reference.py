@@ -1,4 +1,4 @@
-"""Attention by its definition, in float32 (float64 where that is put in) and O(T S) memory.
+"""Reference attention by definition, in float32 (float64 for such inputs) and O(T S) memory.
 
 Every other implementation is tested against this one, in values and in gradients.
 """

@@ -1,4 +1,4 @@
-"""Attention over a sequence that is split over devices.
+"""Ring attention: exact attention over a sequence that is split over devices.
 
 Every device keeps its queries. Keys, values and their segment ids travel around the ring, one
 neighbour at a time, and each device joins what it computes on them to what it has (`combine`).
@@ -84,7 +84,7 @@ class Ring:
     axis: str
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
-        """As `nope.attention.flash.Kernel`."""
+        """Forward pass; see `nope.attention.flash.Kernel`."""
 
         def attend(shard, turn) -> AttentionOutput:
             result = self.kernel.forward(rules, self._meeting(operands, shard, turn)[0])
@@ -103,7 +103,7 @@ class Ring:
     def backward(
         self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
     ) -> Gradients:
-        """As `nope.attention.flash.Kernel`."""
+        """Backward pass; see `nope.attention.flash.Kernel`."""
 
         def step(carry, turn):
             d_q, d_line, shard, d_shard = carry

@@ -1,4 +1,4 @@
-"""Structured values that say who sees whom, and what attention returns.
+"""Structured masks, and the output of attention.
 
 Nothing here holds a dense [T, S] array: a mask is a rule plus O(T) arrays, from which a
 chunked loop or a kernel computes the few entries it works on. Biases are in `bias.py`.
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 
 class AttentionOutput(NamedTuple):
-    """What one attention call computes.
+    """Outputs of an attention call.
 
     out:     [B, T, N, H], the dtype of q: softmax(q k^T) v; 0 in rows that see no key.
     lse:     [B, N, T] float32: log sum_j exp(q_i . k_j); -inf in rows that see no key.
@@ -35,7 +35,7 @@ class AttentionOutput(NamedTuple):
 )
 @dataclasses.dataclass(frozen=True)
 class Mask:
-    """Which keys a query sees: those that pass every rule below.
+    """Attention mask: a query sees the keys that pass every rule below.
 
     causal: a query at position i sees keys j <= i.
     q_segments_BT, kv_segments_BS: integer ids, given together; a query sees the keys whose
@@ -58,7 +58,7 @@ class Mask:
 
     @property
     def segmented(self) -> bool:
-        """Whether segment ids are part of the rule."""
+        """True for a mask with segment ids."""
         return self.q_segments_BT is not None
 
     def check(self, batch: int, queries: int, keys: int) -> None:

@@ -1,4 +1,4 @@
-"""Models from and for other libraries: Hugging Face directories, in and out."""
+"""Import and export of Hugging Face directories."""
 
 from nope.interop.describe import describe, ignored_tensors
 from nope.interop.directory import EXPORT as EXPORT_FACTS

@@ -1,4 +1,4 @@
-"""What a directory holds: its model, and that its tensors are that model's one to one."""
+"""Model of a directory, and the one-to-one match of its tensors with the model's parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nope.variables import abstract_variables
 
 
 def describe(directory: Directory, *, position: Position | None = None) -> Described:
-    """The model in a directory; nothing is read but what opening it has read.
+    """Model of an opened directory; reads no tensor.
 
     position: another encoding in every layer that has one: `NoPE()` for checkpoints that were
         trained without rotation, of which nothing in the files says so.
@@ -38,7 +38,7 @@ def describe(directory: Directory, *, position: Position | None = None) -> Descr
 
 
 def tensors_of(directory: Directory, model: ModelConfig) -> list[Tensor]:
-    """The tensors that hold the model; ValueError as `describe`."""
+    """Tensors that hold the model; ValueError as `describe`."""
     names = frozenset(directory.tensors)
     family = family_of(directory.config, names)
     tensors = family.tensors(model, names)
@@ -60,7 +60,7 @@ def tensors_of(directory: Directory, model: ModelConfig) -> list[Tensor]:
 
 
 def ignored_tensors(directory: Directory, model: ModelConfig) -> dict[str, str]:
-    """Tensors of the directory that are not read, by name, and why."""
+    """Names of the directory's unread tensors, each with the reason."""
     names = frozenset(directory.tensors)
     family = family_of(directory.config, names)
     used = {tensor.name for tensor in family.tensors(model, names)}

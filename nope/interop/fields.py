@@ -1,4 +1,4 @@
-"""The values of a config file, each checked for its type and range when it is asked for.
+"""Checked values of a config file: type and range are checked when a value is read.
 
 The file is not to be trusted: whatever a key holds, the outcome is a value of the type that was
 asked for or a ValueError that names the file, the key, its value and what is accepted.
@@ -36,7 +36,7 @@ class Fields:
         self.where = where
 
     def has(self, key: str) -> bool:
-        """Whether the key is there and not null."""
+        """True where the key is there and not null."""
         return self.values.get(key) is not None
 
     def wrong(self, key: str, accepted: str) -> ValueError:
@@ -165,7 +165,7 @@ def token(fields: Fields, key: str, vocabulary: int) -> int | None:
 
 
 def dtype(fields: Fields) -> str:
-    """What the tensors are said to be made of; 'float32' where nothing is said."""
+    """Dtype of the tensors by the config; 'float32' where it names none."""
     key = fields.agreed('dtype', 'torch_dtype')
     value = fields.values.get(key)
     if isinstance(value, str):

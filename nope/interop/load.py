@@ -1,4 +1,4 @@
-"""From a directory's tensors onto the devices, one tensor in host memory at a time."""
+"""Loading of a directory's tensors onto devices, one tensor in host memory at a time."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ Progress = Callable[[Iterable[Tensor]], Iterable[Tensor]]
 def load(
     directory: Directory, model: ModelConfig, mesh: Mesh, *, progress: Progress = iter
 ) -> Variables:
-    """The variables of `model` (as `describe` found it), float32, where they will live.
+    """Variables of `model` (as found by `describe`), float32, with their final shardings.
 
-    A tensor is read, checked, put on the devices part by part, each device its own share, and let
-    go before the next one: the host never holds two. Lambda is what `scale_param` tensors say,
-    else neutral. ValueError as `describe`, and for damage that shows only in the values.
+    A tensor is read, checked, placed on the devices part by part, each device receiving its own
+    shard, and released before the next one: the host never holds two. Lambda comes from
+    `scale_param` tensors, else it is neutral. ValueError as `describe`, and for damage that shows
+    only in the values.
     """
     tensors = tensors_of(directory, model)
     _check_tied(directory, model, tensors)

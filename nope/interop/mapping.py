@@ -1,4 +1,4 @@
-"""How the tensors of another library's checkpoint and our parameters stand for each other.
+"""Mapping between the tensors of another library's checkpoint and our parameters.
 
 A `Tensor` of a file holds one or more of our parameters (`Part`), each for one layer or for the
 whole model. A `Layout` takes it apart (import) and puts it together (export); both are views and

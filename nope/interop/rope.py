@@ -1,4 +1,4 @@
-"""Rotary settings of a config.json, and ours.
+"""Rotary settings of a config.json to and from `nope.positions`.
 
 Two spellings are read. Of transformers 4:
 
@@ -71,7 +71,7 @@ def train_length(rotary: Rotary, longest: int | None) -> int | None:
 
 
 def unwritable(rotary: Rotary, head_dim: int) -> str | None:
-    """Why a config.json cannot say it; None if it can."""
+    """Reason why a config.json cannot describe the encoding; None if it can."""
     scaling = rotary.scaling
     if rotary.interleaved:
         return 'its rotary pairs are neighbours, where stock models turn halves'
@@ -137,7 +137,7 @@ def _read_linear(settings: _Settings) -> Scaling:
 
 
 def _read_proportional(settings: _Settings) -> Scaling:
-    """With all pairs turning it is position interpolation."""
+    """Proportional scaling, which is position interpolation where all pairs are rotated."""
     factor = settings.fields.optional_number('factor')
     return Unscaled() if factor is None else Linear(factor)
 

@@ -1,4 +1,4 @@
-"""The tokenizer's files next to the weights."""
+"""Tokenizer files of a Hugging Face directory."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def tokenizer_in(directory: pathlib.Path) -> str | None:
 
 
 def _write_bytes_tokenizer(folder: pathlib.Path) -> None:
-    """Bytes as a byte-level BPE without merges: ids are byte values, then the two marks."""
+    """Byte tokenizer as a byte-level BPE without merges: ids are byte values, then EOS and BOS."""
     ours = ByteTokenizer()
     assert ours.bos_id is not None
     vocabulary = {character: byte for byte, character in enumerate(byte_characters())}

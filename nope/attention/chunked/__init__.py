@@ -1,4 +1,4 @@
-"""Attention as an XLA program of loops over blocks."""
+"""Chunked attention: memory-linear, an XLA program of loops over blocks."""
 
 from nope.attention.chunked.kernel import Chunked, chunked_attention
 

@@ -1,4 +1,4 @@
-"""Attention of a few queries over many keys, which are read once and as they lie.
+"""Decoding attention: a few queries over many cached keys, read once and in their own layout.
 
 Keys come as [S, K, H], and a product per head would have them moved to [K, S, H] first: for one
 query, all of the work. Here the queries of all heads are the rows of one matrix over K H columns,

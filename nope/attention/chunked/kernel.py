@@ -1,4 +1,4 @@
-"""Attention in memory linear in length on any backend, forward and backward.
+"""Chunked attention kernel: memory linear in length on any device, forward and backward.
 
 Queries and keys are cut into blocks. A scan goes over the query blocks; for each, the last key
 block that it sees comes first, and an online softmax joins those before it. Only blocks that a

@@ -1,4 +1,4 @@
-"""How the chunked implementation cuts queries and keys into blocks.
+"""Block layout of queries and keys in chunked attention.
 
 C query blocks, D key blocks. R = G * q_block rows of a query block share one key/value head
 (row r is query r % q_block of head group r // q_block), so that grouped queries are one larger

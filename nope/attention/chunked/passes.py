@@ -1,4 +1,4 @@
-"""The forward and the backward pass over blocks; letters as in `layout`."""
+"""Forward and backward pass of chunked attention over blocks; letters as in `layout`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Result(NamedTuple):
 
 
 class BlockRows(NamedTuple):
-    """What the backward pass reads by query: all blocks, or one without the axis C."""
+    """Inputs of the backward pass by query: all blocks, or one without the axis C."""
 
     q_CBKRH: jax.Array
     d_out_CBKRH: jax.Array
@@ -135,7 +135,7 @@ def _bias_gradient(
 
 
 def _line_start(plan: Plan, i: jax.Array | int, j: jax.Array | int) -> jax.Array | int:
-    """Where the distances of one pair of blocks begin among all, which `distances` orders."""
+    """Index of the first distance of a pair of blocks, in the order of `distances`."""
     return i * plan.q_block + (plan.k_blocks - 1 - j) * plan.k_block
 
 

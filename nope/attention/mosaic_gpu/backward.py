@@ -1,4 +1,4 @@
-"""The gradients of `mosaic_gpu`: a kernel for q, and one for k and v.
+"""Backward kernels of `mosaic_gpu`: one for q, one for k and v.
 
 With z = s - lse, P = e^z and dP = dout . v, ds = P (dP - c - dH z); see `flash`. Then
 dq = ds k, dk = ds^T q and dv = P^T dout. The second kernel computes s^T and dP^T, so that P^T and

@@ -1,4 +1,4 @@
-"""The forward kernel of `mosaic_gpu`: online softmax with the entropy's running sum.
+"""Forward kernel of `mosaic_gpu`: online softmax with the entropy's running sum.
 
 FlashAttention-3 (Shah et al., 2024, arXiv:2407.08608): the two warpgroups take turns, one has the
 tensor cores while the other does its softmax, and the weights go from registers to the tensor

@@ -43,7 +43,7 @@ class MosaicGpu:
     interpret: bool = False
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
-        """As `nope.attention.flash.Kernel`."""
+        """Forward pass; see `nope.attention.flash.Kernel`."""
         from nope.attention.mosaic_gpu.forward import forward
 
         _, T, _, H = operands.q_BTNH.shape
@@ -56,7 +56,7 @@ class MosaicGpu:
     def backward(
         self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
     ) -> Gradients:
-        """As `nope.attention.flash.Kernel`."""
+        """Backward pass; see `nope.attention.flash.Kernel`."""
         from nope.attention.mosaic_gpu import backward as kernels
 
         (_, T, _, H), S = operands.q_BTNH.shape, operands.k_BSKH.shape[1]
@@ -122,7 +122,7 @@ def _unsupported_interpreted(call: Call) -> str | None:
 
 
 def _never(call: Call) -> str | None:
-    """What no version of the kernels does."""
+    """Reason for calls that no version of the kernels supports, or None."""
     if call.dtype not in ('bfloat16', 'float16'):
         return (
             f'the matrix units (wgmma) multiply bfloat16 and float16, the inputs are {call.dtype}'

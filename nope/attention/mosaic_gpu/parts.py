@@ -1,4 +1,4 @@
-"""What the kernels of `mosaic_gpu` are made of.
+"""Building blocks of the `mosaic_gpu` kernels: shapes, masks, products, copies.
 
 A block of threads (CTA) is three warpgroups of 128 threads. One copies blocks of rows from global
 to shared memory (TMA) and needs few registers; the other two compute, 64 rows each, the height of
@@ -44,7 +44,7 @@ BY_ROW, BY_COLUMN = _MATRIX.reduce(1), _MATRIX.reduce(0)
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """What is static about the kernels of a call.
+    """Static shape of a call's kernels.
 
     queries, keys: padded to multiples of `TILE`. real_keys: keys before that.
     """

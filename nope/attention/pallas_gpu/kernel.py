@@ -225,7 +225,7 @@ def _from_tables(kernel: str, problem: Problem, refs: Refs) -> Blocks:
 
 
 def _parts(programs: int, k_blocks: int) -> int:
-    """How many parts the keys are taken in, a power of two."""
+    """Number of parts that the keys are split into, a power of two."""
     parts = 1
     while programs * parts < _PROGRAMS and k_blocks >= 2 * parts * _KEY_BLOCKS:
         parts *= 2

@@ -1,4 +1,4 @@
-"""What one program of the GPU kernels computes: `kernel` says which programs there are.
+"""Programs of the Triton attention kernels; `kernel` has their grids.
 
 A program holds one block of queries (or of keys) and goes over the blocks on the other side that
 it sees: first those that a rule of position cuts, then the whole ones, then cut ones again. Only
@@ -38,7 +38,7 @@ _FAR = 2**30  # further than any key, and positions can be added to it
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """What is static about a call.
+    """Static shape of a call.
 
     queries: rows of q. With `fold` > 1, row r is query r // fold of query head r % fold of the
         key/value head that the program works on; else rows are queries.

@@ -1,4 +1,4 @@
-"""Which blocks of which arrays each program of the GPU kernels is given."""
+"""Block specs of the Triton attention kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nope.attention.pallas_gpu.programs import Blocks, Problem, Refs, RowRefs
 
 
 def counts(problem: Problem, blocks: Blocks) -> tuple[int, int]:
-    """How many blocks of queries and of keys there are."""
+    """Numbers of query blocks and of key blocks."""
     return pl.cdiv(problem.queries, blocks.queries), pl.cdiv(problem.keys, blocks.keys)
 
 

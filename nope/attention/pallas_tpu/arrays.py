@@ -1,4 +1,4 @@
-"""What the TPU kernels work on: arrays with heads before rows, in whole blocks."""
+"""Array layout of the TPU kernels: heads before rows, padded to whole blocks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from nope.attention.plan import Plan
 
 
 class Shape(NamedTuple):
-    """What is static about the grid. Queries are cut into blocks of `row_block` rows, which stand
-    for `plan.q_block` positions; folded: the rows of a block are those of G heads."""
+    """Static shape of the grid. Queries are cut into blocks of `row_block` rows, which stand for
+    `plan.q_block` positions; folded: the rows of a block are those of G heads."""
 
     interpret: bool
     plan: Plan

@@ -51,7 +51,7 @@ class PallasTpu:
     blocks: tuple[tuple[str, tuple[int, int]], ...] = ()
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
-        """As `nope.attention.flash.Kernel`."""
+        """Forward pass; see `nope.attention.flash.Kernel`."""
         dtype, operands = operands.q_BTNH.dtype, _native(operands)
         shape = _shape(self, rules, operands, 'forward')
         arrays = by_head(shape, operands)
@@ -77,7 +77,7 @@ class PallasTpu:
     def backward(
         self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
     ) -> Gradients:
-        """As `nope.attention.flash.Kernel`."""
+        """Backward pass; see `nope.attention.flash.Kernel`."""
         dtype, operands = operands.q_BTNH.dtype, _native(operands)
         shape = _shape(self, rules, operands, 'backward')
         rows = rows._replace(d_out_BTNH=rows.d_out_BTNH.astype(shape.dtype))

@@ -1,4 +1,4 @@
-"""From a schedule and arrays to a grid, and to the block of each array at each of its steps."""
+"""Launch of the TPU kernels: the grid of a schedule, and every array's block at each step."""
 
 from __future__ import annotations
 

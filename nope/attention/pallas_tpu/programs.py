@@ -1,4 +1,4 @@
-"""What one step of each TPU kernel computes."""
+"""Grid steps of the TPU kernels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Refs(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Where in its grid a kernel is: step p on blocks i and j, head g of a group of G."""
+    """Position of a kernel in its grid: step p on blocks i and j, head g of a group of G."""
 
     p: jax.Array
     i: jax.Array

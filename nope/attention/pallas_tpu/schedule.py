@@ -1,4 +1,4 @@
-"""Which pairs of blocks a kernel visits, as tables that it reads while it runs.
+"""Schedule of the visited pairs of blocks, as tables that the TPU kernels read while they run.
 
 A step works on one query block and one key block. Pairs out of sight are no steps, so a causal
 call has half of them and a window a band. The steps of one query block follow each other (or, for

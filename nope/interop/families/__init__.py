@@ -1,4 +1,4 @@
-"""The kinds of checkpoints that are read and written: one small file and one `Family` each.
+"""Families of checkpoints: one small file and one `Family` each.
 
 A new one is a file here and an entry in `FAMILIES`. They are asked in order: lit-gpt's, known by
 its tensors alone, first; of those that can write a model the plainest before the others.

@@ -1,4 +1,4 @@
-"""What a family of models provides, so that its checkpoints can be read and written."""
+"""Interface of a family of checkpoints: reading and writing its config and tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Family(Protocol):
     name: str
 
     def owns(self, config: Mapping[str, Any], names: frozenset[str]) -> bool:
-        """Whether a directory with this config.json and these tensors is of the family."""
+        """True for a directory with a config.json and tensors of this family."""
         ...
 
     def read_config(self, config: Mapping[str, Any], names: frozenset[str]) -> Described:
@@ -42,7 +42,7 @@ class Family(Protocol):
         ...
 
     def unwritable(self, config: ModelConfig) -> str | None:
-        """Why a model cannot be written as one of the family; None if it can."""
+        """Reason why a model cannot be written in this family's format; None if it can."""
         ...
 
     def write_config(self, config: ModelConfig, described: Described) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Family(Protocol):
 
 
 class Described(NamedTuple):
-    """A model and what its directory says of it besides.
+    """Model of a directory, with its training length, dtype and special tokens.
 
     train_length: the length it was pre-trained at; None where nothing says so.
     dtype: of the tensors, 'float32', 'bfloat16' or 'float16'.

@@ -1,4 +1,4 @@
-"""What several families have in common."""
+"""Shared parts of the families: config checks, common keys, the tied head."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nope.model import ModelConfig
 
 
 def is_type(config: Mapping[str, Any], model_type: str, architecture: str) -> bool:
-    """Whether a config.json is of this `model_type`, or of this class where it has none."""
+    """True for a config.json of this `model_type`, or of this class where it has no type."""
     if config.get('model_type') is None:
         architectures = config.get('architectures')
         return isinstance(architectures, list) and architecture in architectures

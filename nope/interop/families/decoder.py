@@ -1,7 +1,7 @@
-"""Families shaped like Llama: RMSNorm, gated MLP, rotary positions or none.
+"""Decoder families of Llama's shape: RMSNorm, gated MLP, rotary positions or none.
 
-They differ in a few keys of config.json, in which of their projections have biases, and in what
-they let layers differ in; a family is a `Decoder` of its own answers to these.
+They differ in a few keys of config.json, in the projections that have biases, and in the properties
+in which layers may differ; a family is a `Decoder` with its own values of these.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BIASES = ('qkv_bias', 'output_bias', 'mlp_bias')
 
 
 class Defaults(NamedTuple):
-    """What stock `transformers` takes for keys that a config.json leaves out.
+    """Defaults of stock `transformers` for keys that a config.json leaves out.
 
     kv_heads, head_dim: None for as many as heads, and for width / heads.
     """
@@ -54,7 +54,7 @@ class Defaults(NamedTuple):
 
 
 class Layers(Protocol):
-    """How the config.json of a family says what its layers are."""
+    """Layer kinds in a family's config.json."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class Layers(Protocol):
         ...
 
     def unwritable(self, config: ModelConfig) -> str | None:
-        """Why it cannot say what the layers of this model are; None if it can."""
+        """Reason why it cannot describe the layers of this model; None if it can."""
         ...
 
     def write(self, config: ModelConfig) -> dict[str, Any]:

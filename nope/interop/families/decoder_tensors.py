@@ -35,7 +35,7 @@ _EMBEDDING = 'embed_tokens.weight'
 
 
 def tensors(config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
-    """As `nope.interop.families.base.Family.tensors`."""
+    """Tensors of the model; see `nope.interop.families.base.Family.tensors`."""
     prefix = '' if _EMBEDDING in names else 'model.'
     layers = norm('input_layernorm', 'attention_norm', config) + _attention(config)
     if any(name.endswith('.self_attn.scale_param') for name in names):

@@ -1,4 +1,4 @@
-"""What the layers of a model are, one by one, and as a `ModelConfig` says it."""
+"""Layer kinds of a model: layer by layer, and as fields of `ModelConfig`."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def windows_of(config: ModelConfig) -> list[int]:
 
 
 def several_windows(config: ModelConfig) -> str | None:
-    """Why no config says how far the layers see; None where there is one window or none."""
+    """Reason why no config can hold the layers' windows; None for one window or none."""
     windows = windows_of(config)
     return f'its layers have several windows, {windows}' if len(windows) > 1 else None
 
 
 def not_rotary(config: ModelConfig) -> str | None:
-    """Why the layers are not all of one rotary encoding; None where they are."""
+    """Reason why the layers do not share one rotary encoding; None where they do."""
     if any(config.without_position) or rotary_of(config) is None:
         return f'its layers have {config.describe_position()}, not one rotary encoding'
     return None

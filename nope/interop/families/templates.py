@@ -1,4 +1,4 @@
-"""What the lists of tensors of the families are made of.
+"""Templates for the families' lists of tensors.
 
 A `Template` is a tensor that every layer has one of; `stacked` makes the tensors of all layers.
 """

@@ -1,5 +1,5 @@
-"""Families without options of shape: as many key-value heads as heads, which share the width, an
-MLP of 4 times that width, ALiBi in every layer."""
+"""Families of fixed shape: as many key-value heads as heads, which share the width, an MLP of 4
+times that width, ALiBi in every layer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_shape(fields: Fields, *, width: str, heads: str, layers: str) -> dict[s
 
 
 class Uniform:
-    """What these families share of a `nope.interop.families.base.Family`.
+    """Shared methods of these families; see `nope.interop.families.base.Family`.
 
     fixed: fields of the model that are the same in all of its checkpoints.
     """

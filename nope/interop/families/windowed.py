@@ -1,4 +1,4 @@
-"""Layers as the Qwen families have them: rotary positions everywhere, windows in some."""
+"""Layer kinds of the Qwen families: rotary positions in all layers, windows in some."""
 
 from __future__ import annotations
 
