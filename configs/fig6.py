@@ -7,8 +7,8 @@ small: models trained to retrieve, brief prompts (configs/retrieval.py).
 
 Quick: two CPU cores, 9 min 13 s after table2 in one work folder. Result: every base model repeats
 every key inside L; NoPE keeps half of them to 1.6 L, rotary to 1.4 L. HeadScale at 4 L and 9 L
-moves NoPE's end to 1.9 and 2.0 L only, where the paper's reads 81 percent inside 8 L; rotary under
-YaRN keeps 27 percent inside 4 L and none inside 8 L.
+moves NoPE's end to 1.9 and 2.0 L only: 20 percent inside 8 L, where the paper's reads 81. Rotary
+under YaRN reads 27 percent inside 4 L and none inside 8 L.
 """
 
 from ml_collections import ConfigDict

@@ -8,6 +8,10 @@ import tomllib
 
 import pytest
 
+from nope.attention.api import BACKENDS
+from nope.positions.registry import KINDS
+from nope.positions.scaling import SCALINGS
+
 ROOT = pathlib.Path(__file__).parents[1]
 FOLDERS = ('configs', 'experiments', 'nope', 'tests', 'tools', '.github')
 PAGES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob('*.md'))
@@ -77,3 +81,26 @@ def test_installed_extras_are_declared(page: pathlib.Path) -> None:
     declared = tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']
     for extra in re.findall(r"'\.\[(\w+)\]'", page.read_text()):
         assert extra in declared['optional-dependencies'], f'no extra {extra}'
+
+
+def _first_column(page: str, heading: str) -> set[str]:
+    """Code spans in the first column of the tables under a heading."""
+    text = f'\n{(ROOT / page).read_text()}'.partition(f'\n{heading}\n')[2].partition('\n#')[0]
+    cells = re.findall(r'^\| ([^|]*) \|', text, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r'`([\w.]+)`', cell)}
+
+
+def test_the_table_of_position_encodings_has_every_kind() -> None:
+    named = _first_column('nope/positions/README.md', '# Position encodings')
+    assert named == {*KINDS, *SCALINGS}
+
+
+def test_the_table_of_attention_backends_has_every_backend() -> None:
+    backends = {name.removesuffix('_interpret') for name in BACKENDS}
+    assert _first_column('nope/attention/README.md', '## Backends') == backends
+
+
+def test_the_table_of_tools_has_every_tool() -> None:
+    text = (ROOT / 'tools/README.md').read_text()
+    for path in (ROOT / 'tools').glob('[!_]*.py'):
+        assert f'`{path.name}`' in text, f'{path.name} has no row'
