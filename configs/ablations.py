@@ -6,7 +6,7 @@ may be those of the orders. Here each variant is searched in the same several or
 
 from ml_collections import ConfigDict
 
-from configs import retrieval
+from configs import pieces
 
 SEARCHED, SHOWN = 9.0, 8.0  # the paper's 18K and 16K, in multiples of L
 # Seeds of the searches' examples; quick takes two, for its time.
@@ -25,7 +25,7 @@ LABELS = {
 
 def add(config: ConfigDict, size: str) -> None:
     """Adds the runs VARIANT_ORDER on top of the run `nope`."""
-    template = config.runs[retrieval.search(config, SEARCHED)].to_dict()
+    template = config.runs[pieces.add_headscale(config, SEARCHED)].to_dict()
     for variant, changes in VARIANTS.items():
         for order in ORDERS[size]:
             search = {**template['search'], **changes, 'data_seed': order}

@@ -1,9 +1,14 @@
 """Where text comes from: the default corpus, or anything else by one field.
 
-`source` is 'stdlib', retrieval:BYTES (synthetic records of so many bytes), or KIND:PATH with KIND
-one of tfds, text, jsonl, parquet, shards; `mixture` is a tuple of (source, weight) that takes its
-place when given.
+`source` is KIND or KIND:PATH, one of nope/data/sources: stdlib (the sources of the Python that
+runs), tfds:NAME, text:PATH, jsonl:PATH, parquet:PATH, shards:PATH, or retrieval (synthetic records
+that hide a key and ask for it); `mixture` is a tuple of (source, weight) that takes its place when
+given. `field` is the column of the text (tfds, jsonl, parquet). `record_length` is the bytes of a
+record (retrieval); None stands for the training length of the run that reads it, the longest of
+several.
 """
+
+from ml_collections import config_dict
 
 
 def at(size: str) -> dict:
@@ -12,6 +17,7 @@ def at(size: str) -> dict:
         'source': 'stdlib',
         'mixture': (),
         'field': 'text',
+        'record_length': config_dict.placeholder(int),
         'tokenizer': 'bytes',
         'eval_source': 0,
     }

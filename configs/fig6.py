@@ -25,8 +25,8 @@ def get_config(size: str = 'quick') -> ConfigDict:
         (retrieval.yarn(config, 4.0), 'rotary, YaRN at 4 L', 8.0, 4.0),
         (retrieval.yarn(config, 8.0), 'rotary, YaRN at 8 L', 16.0, 8.0),
         ('nope', 'NoPE', 2.0, 1.0),
-        (retrieval.search(config, 4.0), 'NoPE, HeadScale at 4 L', 8.0, 4.0),
-        (retrieval.search(config, 9.0), 'NoPE, HeadScale at 9 L', 16.0, 8.0),
+        (pieces.add_headscale(config, 4.0), 'NoPE, HeadScale at 4 L', 8.0, 4.0),
+        (pieces.add_headscale(config, 9.0), 'NoPE, HeadScale at 9 L', 16.0, 8.0),
     )
     panels: list[dict] = []
     for run, label, times, window in rows:

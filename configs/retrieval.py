@@ -3,8 +3,9 @@
 Paper size: the models of all other figures. The smaller sizes train models of their own, on equal
 parts of the standard library and of synthetic documents that hide a key and ask for it, since a
 small model that saw program text alone repeats no key at all. Searches and fine-tuning read the
-same parts, with records as long as their windows, which hold one key each: several keys in a
-window, or text alone, which has no use for the heads that retrieve, would undo what was learned.
+same parts, with records as long as their windows (`data.record_length`), which hold one key each:
+several keys in a window, or text alone, which has no use for the heads that retrieve, would undo
+what was learned.
 """
 
 from ml_collections import ConfigDict
@@ -20,17 +21,10 @@ def experiment(name: str, size: str) -> ConfigDict:
         length = LENGTHS[size]
         config.train.length = length
         config.train.steps = {'quick': 1200, 'small': 2400}[size]
-        config.data.mixture = mixture(length)
+        config.data.mixture = (('stdlib', 0.5), ('retrieval', 0.5))
         config.evaluation.batch_tokens = 8192
         config.grid.windows = 64
     return config
-
-
-def search(config: ConfigDict, times: float) -> str:
-    """The run that searches one scale per head at `times` L; returns its name."""
-    name = pieces.add_headscale(config, times)
-    _read_longer(config, name, times)
-    return name
 
 
 def yarn(config: ConfigDict, times: float) -> str:
@@ -43,18 +37,7 @@ def yarn(config: ConfigDict, times: float) -> str:
     }
     if not pieces.is_paper(config):
         config.finetune.learning_rate = config.train.learning_rate / 4
-    _read_longer(config, name, times)
     return name
-
-
-def _read_longer(config: ConfigDict, run: str, times: float) -> None:
-    if not pieces.is_paper(config):
-        config.runs[run]['data'] = {'mixture': mixture(round(times * config.train.length))}
-
-
-def mixture(length: int) -> tuple:
-    """Equal parts of the standard library and of records of `length` bytes."""
-    return (('stdlib', 0.5), (f'retrieval:{length}', 0.5))
 
 
 def passkey(config: ConfigDict, run: str, times: float, window: float | None = None) -> str:

@@ -18,6 +18,7 @@ from experiments.spec import (
     Windows,
     check_same_table,
 )
+from nope import data
 from nope.data import DataConfig
 from nope.interop import Export, check_export
 from nope.interop.fold import check_foldable
@@ -37,9 +38,9 @@ class Builder:
         self._seed = seed
         self._imported = imports.Imported(config['runs'], shapeless='layers' not in config['model'])
         tokenizer = config['data']['tokenizer'] or self._imported.tokenizer()
-        self._data = sections.data_config(config['data'] | {'tokenizer': tokenizer})
         length = config['train']['length'] or self._imported.train_length()
         self.length = sections.at_least('train.length', length, 1)
+        self._data = data.from_section(config['data'] | {'tokenizer': tokenizer}, self.length)
 
     def evals(self) -> dict[str, EvalSpec]:
         return {name: self.eval(name) for name in self.config['evals']}
@@ -91,12 +92,13 @@ class Builder:
             train_length=self.length,
         )
 
-    def _data_of(self, entry: dict[str, Any], where: str, init: Source) -> DataConfig:
+    def _data_of(
+        self, entry: dict[str, Any], where: str, init: Source, lengths: tuple[int, ...]
+    ) -> DataConfig:
         """What a later run reads: the config's data with the run's changes."""
-        if 'data' not in entry:
-            return self._data
-        section = sections.merge(self.config['data'], entry['data'], f'{where}.data')
-        return sections.data_config(section | {'tokenizer': init.data.tokenizer})
+        section = self.section('data', entry, where) | {'tokenizer': init.data.tokenizer}
+        name = f'{where}.data' if 'data' in entry else 'data'
+        return data.from_section(section, max(lengths, default=self.length), f'{name}.{{}}'.format)
 
     def _init(self, name: str, entry: dict[str, Any]) -> Source:
         """What a run starts from: another run, or a model of another library."""
@@ -144,12 +146,13 @@ class Builder:
                 sections.position_for(changes['position'], model, self.length, field)
             )
         section = self.section('finetune', entry, where)
+        lengths = self._lengths_of(section, 'finetune')
         steps = sections.at_least('finetune.steps', section['steps'], 1)
         return RunSpec(
             model=model,
-            data=self._data_of(entry, where, init),
+            data=self._data_of(entry, where, init, lengths),
             train=TrainConfig(
-                lengths=self._lengths_of(section, 'finetune'),
+                lengths=lengths,
                 batch_size=section['batch_size'],
                 steps=steps,
                 optimizer=sections.optimizer(
@@ -191,7 +194,7 @@ class Builder:
         )
         return RunSpec(
             model=dataclasses.replace(init.model, lam=form),
-            data=self._data_of(entry, f'runs.{name}', init),
+            data=self._data_of(entry, f'runs.{name}', init, lengths),
             train=TrainConfig(
                 lengths=lengths,
                 batch_size=section['batch_size'],

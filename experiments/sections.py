@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nope import data
-from nope.data import DataConfig, SourceConfig
+from nope.data import DataConfig
 from nope.evals.scale_grid import Grid
 from nope.model import ModelConfig
 from nope.model.lam import FORMS, Constant, Form, LogLength
@@ -17,7 +17,6 @@ from nope.sharding import MeshConfig
 from nope.training.config import Compute
 from nope.training.optim import OptimizerConfig
 
-DEFAULT_SOURCE = 'stdlib'  # what `data.source` is where nobody chose it
 # Of the model's fields that a config may leave out.
 MODEL_DEFAULTS: dict[str, Any] = {
     f.name: f.default
@@ -65,26 +64,6 @@ def optimizer(section: dict[str, Any], **more: Any) -> OptimizerConfig:
     return OptimizerConfig(**{k: v for k, v in section.items() if k in names}, **more)
 
 
-def data_config(section: dict[str, Any]) -> DataConfig:
-    """ValueError where the section has both a source and a mixture, which would hide it."""
-    mixture, source = section['mixture'], section['source']
-    if mixture and source != DEFAULT_SOURCE:
-        raise ValueError(
-            f'data.source is {source!r}, but data.mixture = {mixture} takes its place; give '
-            'data.mixture=() with it, or put it into the mixture'
-        )
-    mixture = mixture or ((source, 1.0),)
-    sources = tuple(_source(spec, section['field'], float(weight)) for spec, weight in mixture)
-    return DataConfig(
-        sources=sources, tokenizer=section['tokenizer'], eval_source=section['eval_source']
-    )
-
-
-def _source(spec: str, field: str, weight: float) -> SourceConfig:
-    kind, _, path = spec.partition(':')
-    return SourceConfig(kind=kind, path=path, field=field, weight=weight)
-
-
 def vocab_size(section: dict[str, Any], data_config: DataConfig) -> int:
     """The tokenizer's vocabulary, or a larger one that the config asks for."""
     found = data.load_tokenizer(data_config.tokenizer).vocab_size
@@ -121,7 +100,7 @@ def merge(section: dict[str, Any], changes: Mapping[str, Any], where: str) -> di
             continue
         if isinstance(old, float) and type(value) is int:
             value = float(value)
-        if type(old) is not type(value):
+        if old is not None and type(old) is not type(value):
             raise ValueError(
                 f'{where}.{key} is {value!r}; accepted is a {type(old).__name__} as in {old!r}'
             )

@@ -17,8 +17,9 @@ from experiments.evaluations import (
     TextSpec,
 )
 from experiments.spec import RunSpec, Source
-from nope.data import digest, folders
-from nope.data.config import SPLITS
+from nope import data
+from nope.data import SPLITS, digest
+from nope.data.sources import folders
 from nope.data.templates import TEMPLATES
 from nope.evals import harness, longbench
 from nope.evals.needles import TASKS
@@ -75,22 +76,18 @@ def _perplexity(
     name = entry.get('corpus', '')
     if name not in corpora:
         raise ValueError(f'{where}.corpus is {name!r}; the config has the corpora {list(corpora)}')
-    corpus = sections.merge(
-        {'source': '', 'field': 'text', 'split': 'test'}, corpora[name], f'corpora.{name}'
-    )
+    fields = {'source': '', 'field': 'text', 'record_length': None, 'split': 'test'}
+    corpus = sections.merge(fields, corpora[name], f'corpora.{name}')
     if corpus['split'] not in SPLITS:
         raise ValueError(
             f'corpora.{name}.split is {corpus["split"]!r}; accepted: {", ".join(SPLITS)}'
         )
     stride = section['stride'] or max(builder.length // 8, 1)
     return PerplexitySpec(
-        corpus=sections.data_config(
-            {
-                **corpus,
-                'mixture': (),
-                'tokenizer': common['run'].data.tokenizer,
-                'eval_source': 0,
-            }
+        corpus=data.from_section(
+            {**corpus, 'tokenizer': common['run'].data.tokenizer},
+            builder.length,
+            f'corpora.{name}.{{}}'.format,
         ),
         split=corpus['split'],
         lengths=lengths,

@@ -18,8 +18,9 @@ from _words import Words
 from jax.sharding import Mesh
 
 from nope import interop
-from nope.data import DataConfig, SourceConfig
+from nope.data import DataConfig
 from nope.data.documents import Documents, open_documents
+from nope.data.sources import Text
 from nope.data.templates import PAPER
 from nope.evals import sliding
 from nope.evals.generation import Generator, Options
@@ -257,5 +258,5 @@ def _random_document(folder: pathlib.Path, tokens: int) -> Documents:
     for split in ('train', 'test'):
         (folder / 'text' / split).mkdir(parents=True)
         (folder / 'text' / split / 'one.txt').write_bytes(text)
-    config = DataConfig((SourceConfig('text', str(folder / 'text')),))
+    config = DataConfig((Text(str(folder / 'text')),))
     return open_documents(config, split='test', cache=folder, bos=True)

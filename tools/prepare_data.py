@@ -4,7 +4,7 @@
         --out=shards/corpus --workers=16
 
 Interrupted, the same command continues; the files do not depend on the number of workers. To
-train from the shards, set data.sources to one of kind `shards` with the folder as its path.
+train from the shards: --config.data.source=shards:shards/corpus.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ import sys
 import tempfile
 from typing import Any
 
-from nope.data import SourceConfig, folders, prepare
-from nope.data.config import KINDS, SPLITS, DataConfig
+from nope.data import SPLITS, prepare
+from nope.data.sources import KINDS, PART_BYTES, Shards
 
 
 def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     out = pathlib.Path(options.out)
     try:
-        source = SourceConfig(options.source, options.path, options.field)
-        DataConfig((source,), options.tokenizer)  # checks the fields
+        kind = KINDS[options.source]
+        names = {field: f'--{field}' for field in vars(options)} | {'source': '--path'}
+        source = kind.from_section(options.path, vars(options), None, names)
         with tempfile.TemporaryDirectory() as scratch:
             metadata = prepare.prepare(
                 source,
@@ -44,10 +45,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    kinds = [kind for kind in KINDS if kind != 'shards']
+    kinds = [name for name, kind in KINDS.items() if kind is not Shards]
     parser.add_argument('--source', choices=kinds, required=True, help='kind of the corpus')
     parser.add_argument('--path', default='', help='file, folder or TFDS name')
     parser.add_argument('--field', default='text', help='column of the text (jsonl, parquet, tfds)')
+    parser.add_argument('--record_length', type=_positive, help='bytes of a record (retrieval)')
     parser.add_argument('--tokenizer', default='bytes', help="'bytes', *.model or tokenizer.json")
     parser.add_argument('--out', required=True, help='folder for the shards')
     parser.add_argument(
@@ -59,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--part_mib',
         type=_positive,
-        default=folders.PART_BYTES >> 20,
+        default=PART_BYTES >> 20,
         help='MiB of text that a worker takes at a time and that a restart may repeat',
     )
     return parser

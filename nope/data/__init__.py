@@ -1,18 +1,19 @@
 """Documents to batches: sources, tokenizers, token shards, training and evaluation blocks."""
 
-from nope.data.config import DataConfig, SourceConfig
+from nope.data.config import DataConfig, describe, from_section, identity
 from nope.data.evaluation import EvalBlocks, eval_blocks
 from nope.data.pipeline import training_batches
-from nope.data.sources import describe, identity
+from nope.data.splits import SPLITS
 from nope.data.tokenizers import Tokenizer, load_tokenizer
 
 __all__ = [
+    'SPLITS',
     'DataConfig',
     'EvalBlocks',
-    'SourceConfig',
     'Tokenizer',
     'describe',
     'eval_blocks',
+    'from_section',
     'identity',
     'load_tokenizer',
     'training_batches',

@@ -1,45 +1,18 @@
-"""What to train on and evaluate on, as plain frozen values.
-
-A source is a collection of documents. Where its documents come from, per `kind`:
-
-    stdlib   the Python standard library's own sources, as a TensorFlow Datasets builder
-    tfds     a data set that TensorFlow Datasets prepared before; `path` is its name (`pg19`,
-             `lm1b/subwords8k`), looked up in the local TFDS folder, or its own folder
-    text     `path` is one text file or a folder: one document per file
-    jsonl    `path` is a file or folder of JSON lines, plain, .gz or .zst: one document per line
-    parquet  `path` is a file or folder of Parquet files: one document per row
-    shards   `path` is a folder that tools/prepare_data.py wrote
-    retrieval
-             prompts that hide a key and ask for it, made on the spot (`nope.data.retrieval`);
-             `path` is a training length in bytes, and each training block is one prompt
-"""
+"""Data of a run as a frozen value: a mixture of sources read through one tokenizer."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from nope.data import templates
+from nope.data import sources
+from nope.data.sources import Source, Stdlib
+from nope.data.tokenizers import load_tokenizer
 
-KINDS = ('stdlib', 'tfds', 'text', 'jsonl', 'parquet', 'shards', 'retrieval')
-SPLITS = ('train', 'validation', 'test')
-
-
-@dataclasses.dataclass(frozen=True)
-class SourceConfig:
-    """One source of documents.
-
-    kind: one of `KINDS`.
-    path: file or folder; for `tfds` a data set's name or folder; empty for `stdlib`; for
-        `retrieval` a training length in bytes, as '128'.
-    field: the column that holds the text (jsonl, parquet, tfds).
-    weight: share of the training sequences, relative to the other sources' weights.
-    """
-
-    kind: str = 'stdlib'
-    path: str = ''
-    field: str = 'text'
-    weight: float = 1.0
+DEFAULT_SOURCE = 'stdlib'  # what `data.source` is where nobody chose it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,49 +24,119 @@ class DataConfig:
         `tokenizer.json`.
     eval_source: index of the source that evaluation blocks come from (the paper mixes two
         sources in training and evaluates on the first one's validation split only).
+    weights: share of the training sequences of each source, relative to the others'.
 
     Raises ValueError naming the field for values outside of these.
     """
 
-    sources: tuple[SourceConfig, ...] = (SourceConfig(),)
+    sources: tuple[Source, ...] = (Stdlib(),)
     tokenizer: str = 'bytes'
     eval_source: int = 0
+    weights: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
         if not self.sources:
             raise ValueError('data.sources is empty: name at least one source')
-        for i, source in enumerate(self.sources):
-            _check_source(f'data.sources[{i}]', source)
+        if len(self.weights) != len(self.sources):
+            raise ValueError(
+                f'data.weights={self.weights}: {len(self.sources)} sources take '
+                f'{len(self.sources)} weights'
+            )
+        for source, weight in zip(self.sources, self.weights, strict=True):
+            if not (math.isfinite(weight) and weight > 0):
+                raise ValueError(
+                    f'{source.name()}: its weight is {weight}; it must be a finite number above 0'
+                )
+        name = self.sources[0].name
         if not 0 <= self.eval_source < len(self.sources):
             raise ValueError(
-                f'data.eval_source={self.eval_source}: there are {len(self.sources)} sources, '
-                f'so it must be between 0 and {len(self.sources) - 1}'
+                f'{name("eval_source")} is {self.eval_source}; there are {len(self.sources)} '
+                f'sources, so it must be between 0 and {len(self.sources) - 1}'
             )
         if not self.tokenizer:
             raise ValueError(
-                "data.tokenizer is empty: give 'bytes' or the path of a *.model or *.json file"
+                f"{name('tokenizer')} is empty: give 'bytes' or the path of a *.model or *.json "
+                'file'
             )
 
 
-def _check_source(name: str, source: SourceConfig) -> None:
-    if source.kind not in KINDS:
-        raise ValueError(f'{name}.kind={source.kind!r}: must be one of {", ".join(KINDS)}')
-    if source.kind == 'stdlib' and source.path:
-        raise ValueError(f'{name}.path={source.path!r}: the kind stdlib takes no path')
-    if source.kind != 'stdlib' and not source.path:
-        raise ValueError(f'{name}.path is empty: the kind {source.kind} needs one')
-    if source.kind == 'retrieval':
-        _check_bytes(f'{name}.path', source.path)
-    if source.kind in ('tfds', 'jsonl', 'parquet') and not source.field:
-        raise ValueError(f'{name}.field is empty: name the column that holds the text')
-    if not (math.isfinite(source.weight) and source.weight > 0):
-        raise ValueError(f'{name}.weight={source.weight}: must be a finite number above 0')
+def from_section(
+    section: Mapping[str, Any],
+    length: int | None = None,
+    path: Callable[[str], str] = 'data.{}'.format,
+) -> DataConfig:
+    """The data that a config's section describes.
+
+    section: `source`, a source's short form ('stdlib', 'text:FOLDER'), or `mixture`, several
+        (short form, weight), in its place; the fields of the sources' kinds, and those of
+        `DataConfig`. A field that is left out has its default.
+    length: training length of the run in tokens (the longest of several), for sources that depend
+        on it.
+    path: field of the section -> what the user typed it as, for messages.
+    Raises ValueError naming the field, also where the section has both a source and a mixture,
+    which would hide it.
+    """
+    names = {field: path(field) for field in section}
+    mixture = [
+        (sources.parse(short, section, length, {**names, 'source': name}), weight)
+        for name, short, weight in _mixture(section, path)
+    ]
+    own = {field.name for field in dataclasses.fields(DataConfig)} - {'sources', 'weights'}
+    return DataConfig(
+        sources=tuple(source for source, _ in mixture),
+        weights=tuple(weight for _, weight in mixture),
+        **{field: section[field] for field in section if field in own},
+    )
 
 
-def _check_bytes(field: str, path: str) -> None:
-    least = templates.BRIEF.shortest
-    if not (path.isascii() and path.isdigit() and not path.startswith('0') and int(path) >= least):
+def _mixture(
+    section: Mapping[str, Any], path: Callable[[str], str]
+) -> list[tuple[str, str, float]]:
+    """(name for messages, short form, weight) of each source."""
+    mixture, source = section.get('mixture', ()), section.get('source', DEFAULT_SOURCE)
+    if not mixture:
+        return [(path('source'), source, 1.0)]
+    if source != DEFAULT_SOURCE:
         raise ValueError(
-            f'{field}={path!r}: the kind retrieval takes a training length in bytes, a whole '
-            f'number of at least {least} (a prompt without filler and its answer)'
+            f'{path("source")} is {source!r}, but {path("mixture")} = {mixture} takes its place; '
+            f'give {path("mixture")}=() with it, or put it into the mixture'
         )
+    entries = []
+    for i, entry in enumerate(mixture):
+        name = f'{path("mixture")}[{i}]'
+        if not (isinstance(entry, list | tuple) and [type(e) for e in entry] in _PAIRS):
+            raise ValueError(
+                f"{name} is {entry!r}; accepted is a source and its weight, as in ('stdlib', 0.5)"
+            )
+        entries.append((name, entry[0], float(entry[1])))
+    return entries
+
+
+_PAIRS = ([str, float], [str, int])
+
+
+def identity(config: DataConfig) -> dict[str, Any]:
+    """What the data of a run is, for the run's content hash: the sources' content identities
+    and weights and the tokenizer's fingerprint. Reads every source's files (see
+    `digest.of_file`); holds no paths and no times. Errors as `Source.identity`."""
+    alone = len(config.sources) == 1
+    return {
+        'sources': [
+            {**source.identity(), 'weight': 1.0 if alone else weight}
+            for source, weight in zip(config.sources, config.weights, strict=True)
+        ],
+        'tokenizer': load_tokenizer(config.tokenizer).fingerprint,
+        'eval_source': config.eval_source,
+    }
+
+
+def describe(config: DataConfig) -> str:
+    """The data in a few words: 'Python standard library sources, bytes'."""
+    names = [source.describe() for source in config.sources]
+    if len(names) > 1:
+        total = sum(config.weights)
+        names = [
+            f'{name} ({weight / total:.1%})'
+            for name, weight in zip(names, config.weights, strict=True)
+        ]
+    return f'{" + ".join(names)}, {pathlib.PurePath(config.tokenizer).name}'

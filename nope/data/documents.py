@@ -8,8 +8,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from nope.data import shards, sources, stores
-from nope.data.config import SPLITS, DataConfig
+from nope.data import shards, stores
+from nope.data.config import DataConfig
+from nope.data.splits import SPLITS
 from nope.data.tokenizers import load_tokenizer
 
 
@@ -90,5 +91,5 @@ def open_documents(
             'take bos=False'
         )
     store = stores.open_store(config, config.eval_source, split, cache, alone=True)
-    name = sources.describe_source(config.sources[config.eval_source])
+    name = config.sources[config.eval_source].describe()
     return Documents(store, name=name, split=split, bos_id=bos_id)

@@ -7,8 +7,9 @@ import pathlib
 
 import numpy as np
 
-from nope.data import sources, stores
-from nope.data.config import SPLITS, DataConfig
+from nope.data import stores
+from nope.data.config import DataConfig
+from nope.data.splits import SPLITS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,23 +51,23 @@ def eval_blocks(
         raise ValueError(f'split {split!r}: must be validation or test')
     if length < 1 or count < 1:
         raise ValueError(f'length {length} and count {count} must be at least 1')
+    source = config.sources[config.eval_source]
     store = stores.open_store(config, config.eval_source, split, cache)
     starts, lengths = store.document_spans()
     chosen = _choose_windows(lengths, length + 1, count, seed)
     if not chosen:
         raise ValueError(
             f'length {length}: no document of the {split} split of '
-            f'data.sources[{config.eval_source}] has {length + 1} tokens; the longest has '
+            f'{source.name()} has {length + 1} tokens; the longest has '
             f'{int(lengths.max())}'
         )
     documents, offsets = np.asarray(chosen, np.int64).T
     used = len(np.unique(documents))
-    name = sources.describe_source(config.sources[config.eval_source])
     return EvalBlocks(
         tokens=store.windows(starts[documents] + offsets, length + 1),
         documents=used,
         description=f'{len(chosen)} windows of {length + 1} tokens from {used} documents of the '
-        f'{split} split of {name}',
+        f'{split} split of {source.describe()}',
     )
 
 

@@ -1,4 +1,4 @@
-"""Which source each training sequence comes from: the paper's per-sequence draw."""
+"""Random draw of the source of each training sequence, by the weights of a mixture."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ _CHUNKS_KEPT = 8
 
 class SourceDraws:
     """The stream of `random.Random(seed).choices(range(n), weights)`, with random access.
+
+    It is the paper's protocol, which `grain.MapDataset.mix` does not give: that interleaves sources
+    in a fixed rhythm of whole-number proportions, without a draw.
 
     `draws[i]` is (source, rank): the source of global example i and how many earlier examples
     that source gave. The stream is drawn in chunks; what is kept of each is the generator's

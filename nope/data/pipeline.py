@@ -52,7 +52,7 @@ def training_batches(
     for i, store in enumerate(read):
         if store.tokens <= length:
             raise ValueError(
-                f'train.length={length}: the training split of data.sources[{i}] holds '
+                f'train.length={length}: the training split of {config.sources[i].name()} holds '
                 f'{store.tokens} tokens in all, less than one block of {length + 1}'
             )
     rows = np.arange(batch_size) if rows is None else rows
@@ -84,7 +84,7 @@ def _iterate(
     if len(orders) == 1:
         examples = orders[0]
     else:
-        draws = mixture.SourceDraws(seed, [source.weight for source in config.sources])
+        draws = mixture.SourceDraws(seed, config.weights)
         examples = grain.MapDataset.select_from_datasets(orders, draws)
     batches = (
         examples.batch(batch_size, drop_remainder=True)[start:]

@@ -1,6 +1,6 @@
 """Tokenisation of a corpus into token shards: parallel, restartable, byte-identical.
 
-The content of every shard depends on the corpus alone (its parts, see `folders.Part`). A worker
+The content of every shard depends on the corpus alone (its parts, see `sources.Part`). A worker
 takes a part, writes its shards under temporary names, renames them and last writes the part's unit
 file; shards that were not renamed when a process died are written again.
 """
@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from nope.data import folders, shards, sources
-from nope.data.config import SPLITS, SourceConfig
+from nope.data import shards
+from nope.data.sources import PART_BYTES, Part, Source, of_split
+from nope.data.splits import SPLITS
 from nope.data.tokenizers import Tokenizer, load_tokenizer
 from nope.runtime import files
 from nope.runtime import progress as progress_bars
@@ -32,15 +33,14 @@ Report = Callable[[int, int, int], None]
 
 
 def prepare(
-    source: SourceConfig,
+    source: Source,
     tokenizer: str,
     out: pathlib.Path,
     *,
     cache: pathlib.Path,
-    name: str = 'data.sources[0]',
     split: str | None = None,
     workers: int = 1,
-    part_bytes: int = folders.PART_BYTES,
+    part_bytes: int = PART_BYTES,
     progress: bool = True,
 ) -> dict[str, Any]:
     """Tokenises `source` into the folder `out` and returns its metadata.
@@ -51,21 +51,20 @@ def prepare(
     more, the main program is imported again in each and needs its `if __name__ == '__main__'`.
 
     tokenizer: as `data.tokenizer`.
-    name: what error messages call the source.
     split: tokenises that split alone.
     part_bytes: approximate text of a part, the unit of work and of repetition after a restart.
-    Raises as `sources.list_parts` and `load_tokenizer`; ValueError when `out` holds, or was
+    Raises as `Source.list_parts` and `load_tokenizer`; ValueError when `out` holds, or was
     begun for, something else.
     """
-    parts = sources.list_parts(name, source, cache, part_bytes)
+    parts = source.list_parts(cache, part_bytes)
     if split is not None:
-        parts = folders.of_split(parts, split)
+        parts = of_split(parts, split)
     loaded = load_tokenizer(tokenizer)
     plan = {
         'format': shards.FORMAT,
         'version': shards.VERSION,
-        'source': sources.source_identity(name, source),
-        'description': sources.describe_source(source),
+        'source': source.identity(),
+        'description': source.describe(),
         'tokenizer': loaded.fingerprint,
         'vocab_size': loaded.vocab_size,
         'eos_id': loaded.eos_id,
@@ -86,7 +85,7 @@ def prepare(
                     leftover.unlink()
             todo = [i for i in range(len(parts)) if not _unit_path(out, i, len(parts)).is_file()]
             _tokenise_parts(parts, todo, tokenizer, loaded, out, workers, progress)
-            _write_metadata(name, out, plan)
+            _write_metadata(source, out, plan)
     return json.loads((out / 'metadata.json').read_text())
 
 
@@ -107,7 +106,7 @@ def _check_plan(out: pathlib.Path, plan: dict[str, Any]) -> None:
         )
 
 
-def _write_metadata(name: str, out: pathlib.Path, plan: dict[str, Any]) -> None:
+def _write_metadata(source: Source, out: pathlib.Path, plan: dict[str, Any]) -> None:
     units = [
         json.loads(_unit_path(out, i, plan['parts']).read_text()) for i in range(plan['parts'])
     ]
@@ -116,7 +115,7 @@ def _write_metadata(name: str, out: pathlib.Path, plan: dict[str, Any]) -> None:
         for split in SPLITS
     }
     if not any(splits.values()) and 'split' not in plan:  # of one split its reader says so
-        raise ValueError(f'{name}.path: there is no text in {plan["description"]}')
+        raise ValueError(f'{source.name()}: there is no text in {plan["description"]}')
     metadata = json.loads((out / 'plan.json').read_text()) | {'splits': splits}
     files.write_json(out / 'metadata.json', metadata)
 
@@ -126,7 +125,7 @@ def _unit_path(out: pathlib.Path, index: int, count: int) -> pathlib.Path:
 
 
 def _tokenise_parts(
-    parts: Sequence[folders.Part],
+    parts: Sequence[Part],
     todo: Sequence[int],
     tokenizer: str,
     loaded: Tokenizer,
@@ -160,7 +159,7 @@ def _tokenise_parts(
 
 
 def _tokenise_part(
-    part: folders.Part,
+    part: Part,
     index: int,
     count: int,
     tokenizer: Tokenizer,
@@ -246,7 +245,7 @@ def _workers_lock(out: pathlib.Path) -> pathlib.Path:
     return out.with_name(f'.{out.name}.workers.lock')
 
 
-def _work(part: folders.Part, index: int, count: int, out: pathlib.Path) -> None:
+def _work(part: Part, index: int, count: int, out: pathlib.Path) -> None:
     counters = _worker['counters']
 
     def report(*amounts: int) -> None:

@@ -101,21 +101,20 @@ class ShardWriter:
 
 
 def read_metadata(name: str, folder: pathlib.Path) -> dict[str, Any]:
-    """The metadata of a prepared folder. FileNotFoundError or ValueError naming
-    `<name>.path` where there is none, or one of another format."""
-    field = f'{name}.path={str(folder)!r}'
+    """The metadata of a prepared folder. FileNotFoundError or ValueError where there is none, or
+    one of another format. name: of the folder's field in messages."""
     if not folder.is_dir():
-        raise FileNotFoundError(f'{field}: there is no such folder')
+        raise FileNotFoundError(f'{name}: there is no folder {str(folder)!r}')
     try:
         metadata = json.loads((folder / 'metadata.json').read_text())
     except FileNotFoundError as error:
         raise FileNotFoundError(
-            f'{field}: no metadata.json in it: not a folder of token shards, or its preparation '
-            'has not finished (run the same tools/prepare_data.py command again)'
+            f'{name}: no metadata.json in {str(folder)!r}: not a folder of token shards, or its '
+            'preparation has not finished (run the same tools/prepare_data.py command again)'
         ) from error
     if (metadata.get('format'), metadata.get('version')) != (FORMAT, VERSION):
         raise ValueError(
-            f'{field}: its format is {metadata.get("format")!r} version '
+            f'{name}: the format of {str(folder)!r} is {metadata.get("format")!r} version '
             f'{metadata.get("version")!r}; this program reads {FORMAT!r} version {VERSION}'
         )
     return metadata

@@ -1,11 +1,11 @@
-"""From a source's configuration to its tokens, prepared on first use."""
+"""Tokens of a source, prepared on first use."""
 
 from __future__ import annotations
 
 import logging
 import pathlib
 
-from nope.data import digest, prepare, shards, sources
+from nope.data import digest, prepare, shards
 from nope.data.config import DataConfig
 from nope.data.tokenizers import load_tokenizer
 
@@ -24,41 +24,40 @@ def open_store(
     Raises ValueError or FileNotFoundError naming the field at fault, also for a split without
     documents and for shards of another tokenizer.
     """
-    name = f'data.sources[{index}]'
     source = config.sources[index]
     tokenizer = load_tokenizer(config.tokenizer)
-    if source.kind == 'shards':
-        folder = pathlib.Path(source.path)
-        metadata = shards.read_metadata(name, folder)
+    prepared = source.prepared()
+    if prepared is not None:
+        folder = prepared
+        metadata = shards.read_metadata(source.name(), folder)
         found = (metadata['tokenizer'], metadata['vocab_size'])
         if found != (tokenizer.fingerprint, tokenizer.vocab_size):
             raise ValueError(
-                f'{name}.path={source.path!r}: its shards were made with another tokenizer '
+                f'{source.name()}: the shards in {folder} were made with another tokenizer '
                 f'(vocabulary {found[1]}, fingerprint {found[0]}) than '
                 f'data.tokenizer={config.tokenizer!r} (vocabulary {tokenizer.vocab_size}, '
                 f'fingerprint {tokenizer.fingerprint})'
             )
     else:
-        content = [sources.source_identity(name, source), tokenizer.fingerprint, shards.VERSION]
+        content = [source.identity(), tokenizer.fingerprint, shards.VERSION]
         folder = cache / 'tokens' / f'{source.kind}-{digest.of_json(content)}'
         alone = alone and not (folder / 'metadata.json').is_file()
         if alone:
             folder = folder.with_name(f'{folder.name}-{split}')
         if not (folder / 'metadata.json').is_file():
-            _log.info('tokenising %s into %s', sources.describe_source(source), folder)
+            _log.info('tokenising %s into %s', source.describe(), folder)
             prepare.prepare(
                 source,
                 config.tokenizer,
                 folder,
                 cache=cache,
-                name=name,
                 split=split if alone else None,
             )
-        metadata = shards.read_metadata(name, folder)
+        metadata = shards.read_metadata(source.name(), folder)
     store = shards.TokenStore(folder, split, metadata)
     if store.documents == 0:
         raise ValueError(
-            f'{name}: its {split} split has no documents; give it a larger corpus, or one with '
-            'folders or files named train, validation and test'
+            f'{source.name()}: its {split} split has no documents; give it a larger corpus, or one '
+            'with folders or files named train, validation and test'
         )
     return store

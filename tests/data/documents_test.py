@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nope.data import DataConfig, SourceConfig, prepare, shards, stores
+from nope.data import DataConfig, prepare, shards, stores
 from nope.data.documents import Documents, open_documents
+from nope.data.sources import KINDS, JsonLines, Shards, Source, Text
 
 BOS, EOS = 257, 256
 DRAW = np.random.default_rng(0)
@@ -25,7 +26,7 @@ TEXTS = [
 ]
 
 
-def write(kind: str, folder: pathlib.Path) -> SourceConfig:
+def write(kind: str, folder: pathlib.Path) -> Source:
     """TEXTS as the test split of a source, beside a train split."""
     if kind == 'text':
         for i, text in enumerate(TEXTS):
@@ -47,16 +48,16 @@ def write(kind: str, folder: pathlib.Path) -> SourceConfig:
         source = write('text', folder / 'raw')
         out = folder / 'shards'
         prepare.prepare(source, 'bytes', out, cache=folder, part_bytes=8, progress=False)
-        return SourceConfig('shards', str(out))
-    return SourceConfig(kind, str(folder))
+        return Shards(str(out))
+    return KINDS[kind](str(folder))
 
 
 @pytest.fixture(scope='module')
-def source(tmp_path_factory: pytest.TempPathFactory) -> SourceConfig:
+def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
     return write('text', tmp_path_factory.mktemp('documents') / 'books')
 
 
-def opened(source: SourceConfig, cache: pathlib.Path, **options) -> Documents:
+def opened(source: Source, cache: pathlib.Path, **options) -> Documents:
     return open_documents(DataConfig((source,)), cache=cache, **({'split': 'test'} | options))
 
 
@@ -115,7 +116,7 @@ def test_a_window_outside_its_document_is_refused(source, cache, end):
 
 
 def test_documents_are_those_of_the_evaluation_source(source, corpus, cache):
-    both = DataConfig((SourceConfig('text', str(corpus)), source), eval_source=1)
+    both = DataConfig((Text(str(corpus)), source), eval_source=1, weights=(1.0, 1.0))
     assert open_documents(both, split='test', cache=cache).lengths[2] == 2
     assert open_documents(both, split='train', cache=cache).name == 'books'
 
@@ -133,7 +134,7 @@ def test_a_tokenizer_without_begin_mark_is_named_with_the_switch(source, cache, 
 
 
 def test_a_split_without_documents_is_named(source, cache):
-    with pytest.raises(ValueError, match=r'data\.sources\[0\]: its validation split has no'):
+    with pytest.raises(ValueError, match=r'data\.source: its validation split has no'):
         opened(source, cache, split='validation')
 
 
@@ -146,7 +147,7 @@ def test_only_the_split_that_is_read_is_tokenised(tmp_path: pathlib.Path) -> Non
     for split in ('train', 'test'):
         (tmp_path / 'corpus' / split).mkdir(parents=True)
         (tmp_path / 'corpus' / split / 'a.txt').write_text(f'the {split} text')
-    config = DataConfig(sources=(SourceConfig('text', str(tmp_path / 'corpus')),))
+    config = DataConfig(sources=(Text(str(tmp_path / 'corpus')),))
     cache = tmp_path / 'cache'
     alone = open_documents(config, split='test', cache=cache, bos=False)
     (folder,) = (p for p in (cache / 'tokens').iterdir() if p.is_dir())
@@ -161,7 +162,7 @@ def test_a_corpus_of_one_test_file_is_read_whole(tmp_path: pathlib.Path) -> None
     (tmp_path / 'corpus').mkdir()
     rows = [json.dumps({'text': f'document {i}'}) for i in range(40)]
     (tmp_path / 'corpus' / 'test.jsonl').write_text('\n'.join(rows))
-    config = DataConfig(sources=(SourceConfig('jsonl', str(tmp_path / 'corpus')),))
+    config = DataConfig(sources=(JsonLines(str(tmp_path / 'corpus')),))
     found = open_documents(config, split='test', cache=tmp_path / 'cache', bos=False)
     assert [bytes(d.tolist()).decode() for d in found] == [f'document {i}' for i in range(40)]
 
@@ -169,6 +170,6 @@ def test_a_corpus_of_one_test_file_is_read_whole(tmp_path: pathlib.Path) -> None
 def test_a_corpus_without_named_splits_has_documents_by_hash(tmp_path: pathlib.Path) -> None:
     rows = [json.dumps({'text': f'document {i}'}) for i in range(400)]
     (tmp_path / 'corpus.jsonl').write_text('\n'.join(rows))
-    config = DataConfig(sources=(SourceConfig('jsonl', str(tmp_path / 'corpus.jsonl')),))
+    config = DataConfig(sources=(JsonLines(str(tmp_path / 'corpus.jsonl')),))
     found = open_documents(config, split='test', cache=tmp_path / 'cache', bos=False)
     assert 5 < len(found) < 60

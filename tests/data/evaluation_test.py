@@ -5,7 +5,8 @@ import collections
 import numpy as np
 import pytest
 
-from nope.data import DataConfig, SourceConfig, eval_blocks, sources, stores
+from nope.data import DataConfig, eval_blocks, stores
+from nope.data.sources import Text
 
 LENGTH = 99
 
@@ -18,7 +19,7 @@ def config(tmp_path_factory, make_corpus) -> DataConfig:
         make_corpus(folder / split, files=12, size=3000, seed=len(split))
     for i in range(30):
         (folder / 'validation' / f'short{i}.txt').write_text('short ' * (i % 16 + 1))
-    return DataConfig((SourceConfig('text', str(folder)),))
+    return DataConfig((Text(str(folder)),))
 
 
 def evaluate(config, cache, **options):
@@ -28,7 +29,7 @@ def evaluate(config, cache, **options):
 
 def places(config, cache, tokens: np.ndarray) -> list[tuple[int, int]]:
     """(document, offset) of each window; the test corpus has no repeated ones."""
-    parts = sources.list_parts('', config.sources[0], cache)
+    parts = config.sources[0].list_parts(cache)
     texts = [t for part in parts for s, t in part.documents() if s == 'validation']
     found = []
     for window in tokens:
@@ -92,7 +93,7 @@ def test_splits_are_different_text(config, cache):
 
 
 def test_blocks_come_from_the_evaluation_source(config, corpus, cache):
-    both = DataConfig((SourceConfig('text', str(corpus)), *config.sources), eval_source=1)
+    both = DataConfig((Text(str(corpus)), *config.sources), eval_source=1, weights=(1.0, 1.0))
     assert np.array_equal(
         evaluate(both, cache, count=9).tokens, evaluate(config, cache, count=9).tokens
     )
@@ -109,8 +110,8 @@ def test_length_above_every_document_names_it_and_the_longest(config, cache):
 def test_split_without_documents_is_named(tmp_path, cache, make_corpus):
     for split in ('train', 'validation'):
         make_corpus(tmp_path / split, files=3)
-    config = DataConfig((SourceConfig('text', str(tmp_path)),))
-    with pytest.raises(ValueError, match=r'data\.sources\[0\]: its test split has no documents'):
+    config = DataConfig((Text(str(tmp_path)),))
+    with pytest.raises(ValueError, match=r'data\.source: its test split has no documents'):
         evaluate(config, cache, split='test')
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from nope.data import (
     DataConfig,
-    SourceConfig,
     load_tokenizer,
     prepare,
     shards,
     stores,
     training_batches,
 )
+from nope.data.sources import JsonLines, Shards, Text
 
 LENGTH = 31
 BATCH = 6
@@ -23,19 +23,14 @@ BATCH = 6
 
 @pytest.fixture
 def config(corpus) -> DataConfig:
-    return DataConfig((SourceConfig('text', str(corpus)),))
+    return DataConfig((Text(str(corpus)),))
 
 
 @pytest.fixture
 def mixed(corpus, tmp_path_factory, make_corpus) -> DataConfig:
     other = tmp_path_factory.mktemp('other')
     make_corpus(other, files=20, seed=1)
-    return DataConfig(
-        (
-            SourceConfig('text', str(corpus), weight=0.693584),
-            SourceConfig('text', str(other), weight=0.306416),
-        )
-    )
+    return DataConfig((Text(str(corpus)), Text(str(other))), weights=(0.693584, 0.306416))
 
 
 def batches(config, cache, count=5, **options) -> np.ndarray:
@@ -74,7 +69,7 @@ def test_order_is_pinned(cache, tmp_path):
     for split in ('train', 'validation'):
         (tmp_path / split).mkdir()
         (tmp_path / split / 'lines.txt').write_text(''.join(f'{i:015d}\n' for i in range(200)))
-    config = DataConfig((SourceConfig('text', str(tmp_path)),))
+    config = DataConfig((Text(str(tmp_path)),))
     found = batches(config, cache, 2, length=15, batch_size=8)
     lines = [load_tokenizer('bytes').decode(block) for block in found.reshape(16, 16)]
     assert [int(line) for line in lines] == [
@@ -143,7 +138,7 @@ def test_the_next_seed_is_not_the_next_epoch(config, cache):
 def test_mixture_draws_each_sequence_from_the_papers_stream(mixed, cache):
     blocks = [blocks_of(mixed, i, cache) for i in range(2)]
     examples = batches(mixed, cache, 100, seed=314).reshape(-1, LENGTH + 1)
-    drawn = random.Random(314).choices([0, 1], [s.weight for s in mixed.sources], k=len(examples))
+    drawn = random.Random(314).choices([0, 1], mixed.weights, k=len(examples))
     for source in range(2):
         mine = [e for e, d in zip(examples, drawn, strict=True) if d == source]
         order = numbers(blocks[source], np.stack(mine))  # KeyError for a block of the other
@@ -159,7 +154,7 @@ def test_paged_and_resident_stores_give_the_same_batches(config, cache, monkeypa
 
 def test_prepared_shards_give_the_batches_of_their_source(config, cache, tmp_path):
     prepare.prepare(config.sources[0], 'bytes', tmp_path / 'shards', cache=cache, progress=False)
-    prepared = DataConfig((SourceConfig('shards', str(tmp_path / 'shards')),))
+    prepared = DataConfig((Shards(str(tmp_path / 'shards')),))
     assert np.array_equal(batches(prepared, cache), batches(config, cache))
 
 
@@ -171,7 +166,7 @@ def test_second_start_reads_the_cache(config, tmp_path, monkeypatch):
 
 def test_changed_text_is_tokenised_anew(tmp_path, make_corpus):
     make_corpus(tmp_path / 'text')
-    config = DataConfig((SourceConfig('text', str(tmp_path / 'text')),))
+    config = DataConfig((Text(str(tmp_path / 'text')),))
     first = batches(config, tmp_path / 'cache')
     make_corpus(tmp_path / 'text', seed=2)
     assert not np.array_equal(batches(config, tmp_path / 'cache'), first)
@@ -194,8 +189,9 @@ def test_source_without_a_whole_block_is_named(config, cache, tmp_path):
     (tmp_path / 'tiny.jsonl').write_text(
         ''.join(json.dumps({'text': f'{i}'}) + '\n' for i in range(60))
     )
-    both = DataConfig((*config.sources, SourceConfig('jsonl', str(tmp_path / 'tiny.jsonl'))))
-    with pytest.raises(ValueError, match=r'train\.length=1000: .*data\.sources\[1\] holds'):
+    tiny = JsonLines(str(tmp_path / 'tiny.jsonl'), names={'source': 'data.mixture[1]'})
+    both = DataConfig((*config.sources, tiny), weights=(1.0, 1.0))
+    with pytest.raises(ValueError, match=r'train\.length=1000: .*data\.mixture\[1\] holds'):
         batches(both, cache, length=1000)
 
 
@@ -205,8 +201,8 @@ def test_shards_of_another_tokenizer_are_refused(config, cache, tmp_path):
     (out / 'metadata.json').write_text(
         json.dumps(metadata | {'tokenizer': 'other', 'vocab_size': 32000})
     )
-    other = DataConfig((SourceConfig('shards', str(out)),))
-    with pytest.raises(ValueError, match=r'data\.sources\[0\]\.path=.*vocabulary 32000.*258'):
+    other = DataConfig((Shards(str(out)),))
+    with pytest.raises(ValueError, match=r'data\.source: .*vocabulary 32000.*258'):
         batches(other, cache)
 
 

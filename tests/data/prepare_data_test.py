@@ -9,7 +9,8 @@ import sys
 
 import numpy as np
 
-from nope.data import DataConfig, SourceConfig, stores
+from nope.data import DataConfig, stores
+from nope.data.sources import Shards, Text
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -33,7 +34,7 @@ def test_prepares_shards_that_training_reads(corpus, cache, tmp_path):
     assert 'train' in done.stdout and 'vocabulary of 258' in done.stdout
     shards, text = (
         stores.open_store(DataConfig((source,)), 0, 'train', cache)
-        for source in (SourceConfig('shards', str(out)), SourceConfig('text', str(corpus)))
+        for source in (Shards(str(out)), Text(str(corpus)))
     )
     assert shards.tokens == text.tokens
     start = np.asarray([0])
@@ -43,5 +44,12 @@ def test_prepares_shards_that_training_reads(corpus, cache, tmp_path):
 def test_bad_input_is_one_line_and_not_a_trace(tmp_path):
     done = command('--source=text', '--path=/missing', f'--out={tmp_path / "out"}')
     assert done.returncode != 0
-    assert done.stderr.startswith("error: data.sources[0].path='/missing'")
+    assert done.stderr.startswith("error: --path: there is no file or folder '/missing'")
     assert 'Traceback' not in done.stderr
+
+
+def test_a_record_length_is_asked_for_by_its_flag(tmp_path):
+    out = f'--out={tmp_path / "out"}'
+    assert '--record_length is None' in command('--source=retrieval', out).stderr
+    typed = command('--source=retrieval', '--path=128', out).stderr
+    assert '--record_length=128 with it' in typed

@@ -10,24 +10,26 @@ import time
 
 import pytest
 
-from nope.data import SourceConfig, prepare
+from nope.data import prepare
+from nope.data.sources import JsonLines, Text
 
 PART_BYTES = 4000
 PROGRAM = """
 import pathlib, sys
-from nope.data import SourceConfig, prepare
+from nope.data import prepare
+from nope.data.sources import Text
 
 if __name__ == '__main__':
     corpus, out, workers = sys.argv[1:]
     prepare.prepare(
-        SourceConfig('text', corpus), 'bytes', pathlib.Path(out), cache=pathlib.Path(out),
+        Text(corpus), 'bytes', pathlib.Path(out), cache=pathlib.Path(out),
         workers=int(workers), part_bytes=4000, progress=False,
     )
 """
 
 
 def run(corpus, out, **options) -> dict:
-    source = SourceConfig('text', str(corpus))
+    source = Text(str(corpus))
     defaults = {'tokenizer': 'bytes', 'part_bytes': PART_BYTES, 'progress': False}
     return prepare.prepare(source, out=out, cache=out, **(defaults | options))
 
@@ -120,7 +122,7 @@ def test_metadata_counts_what_is_there(reference, corpus):
 def test_empty_documents_are_left_out(tmp_path):
     rows = ['', 'one', '', 'two']
     (tmp_path / 'rows.jsonl').write_text(''.join(json.dumps({'text': r}) + '\n' for r in rows))
-    source = SourceConfig('jsonl', str(tmp_path / 'rows.jsonl'))
+    source = JsonLines(str(tmp_path / 'rows.jsonl'))
     metadata = prepare.prepare(source, 'bytes', tmp_path / 'out', cache=tmp_path, progress=False)
     entries = [entry for split in metadata['splits'].values() for entry in split]
     assert sum(entry['documents'] for entry in entries) == 2
@@ -129,7 +131,7 @@ def test_empty_documents_are_left_out(tmp_path):
 def test_corpus_without_text_is_refused(tmp_path):
     (tmp_path / 'text').mkdir()
     (tmp_path / 'text' / 'empty.txt').touch()
-    with pytest.raises(ValueError, match=r'data\.sources\[0\]\.path: there is no text'):
+    with pytest.raises(ValueError, match=r'data\.source: there is no text'):
         run(tmp_path / 'text', tmp_path / 'out')
 
 
@@ -143,7 +145,7 @@ def test_folder_begun_for_something_else_is_refused(corpus, tmp_path):
 def test_error_in_a_part_reaches_the_caller(tmp_path, workers):
     lines = [json.dumps({'text': 'words ' * 50}) + '\n' for _ in range(100)]
     (tmp_path / 'rows.jsonl').write_text(''.join([*lines, 'broken\n']))
-    source = SourceConfig('jsonl', str(tmp_path / 'rows.jsonl'))
+    source = JsonLines(str(tmp_path / 'rows.jsonl'))
     with pytest.raises(ValueError, match='not a line of JSON'):
         prepare.prepare(
             source,

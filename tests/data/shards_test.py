@@ -5,16 +5,17 @@ import json
 import numpy as np
 import pytest
 
-from nope.data import SourceConfig, load_tokenizer, prepare, shards
+from nope.data import load_tokenizer, prepare, shards
+from nope.data.sources import Text
 
 
 @pytest.fixture(scope='module')
 def prepared(corpus, tmp_path_factory):
     """The corpus in shards of many parts, and the train stream that they should hold."""
     out = tmp_path_factory.mktemp('shards') / 'corpus'
-    source = SourceConfig('text', str(corpus))
+    source = Text(str(corpus))
     metadata = prepare.prepare(source, 'bytes', out, cache=out, part_bytes=20_000, progress=False)
-    parts = prepare.sources.list_parts('', source, out, 20_000)
+    parts = source.list_parts(out, 20_000)
     tokenizer = load_tokenizer('bytes')
     stream = [
         np.append(tokenizer.encode(text), tokenizer.eos_id)
@@ -73,10 +74,10 @@ def test_missing_shard_is_named(prepared, tmp_path):
 
 
 def test_folder_without_or_with_other_metadata_names_the_field(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r'data\.sources\[1\]\.path=.*no such folder'):
-        shards.read_metadata('data.sources[1]', tmp_path / 'missing')
-    with pytest.raises(FileNotFoundError, match=r'data\.sources\[1\]\.path=.*metadata\.json'):
-        shards.read_metadata('data.sources[1]', tmp_path)
+    with pytest.raises(FileNotFoundError, match=r'data\.mixture\[1\]: .*no folder.*missing'):
+        shards.read_metadata('data.mixture[1]', tmp_path / 'missing')
+    with pytest.raises(FileNotFoundError, match=r'data\.mixture\[1\]: .*metadata\.json'):
+        shards.read_metadata('data.mixture[1]', tmp_path)
     (tmp_path / 'metadata.json').write_text(json.dumps({'format': 'else', 'version': 9}))
-    with pytest.raises(ValueError, match=r"data\.sources\[1\]\.path=.*'else' version 9"):
-        shards.read_metadata('data.sources[1]', tmp_path)
+    with pytest.raises(ValueError, match=r"data\.mixture\[1\]: .*'else' version 9"):
+        shards.read_metadata('data.mixture[1]', tmp_path)

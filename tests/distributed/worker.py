@@ -16,8 +16,9 @@ import jax
 import numpy as np
 
 from nope import data, sharding
-from nope.data import DataConfig, SourceConfig
+from nope.data import DataConfig
 from nope.data.documents import open_documents
+from nope.data.sources import Text
 from nope.evals import positions, sliding
 from nope.evals.generation import Generator, Options
 from nope.evals.samples import SampleLog
@@ -56,7 +57,7 @@ def main() -> None:
     mesh_config = sharding.MeshConfig(**{'data': 1, **launching.sizes(sys.argv[2])})
     mesh = sharding.make_mesh(mesh_config)
     compute = Compute(mesh=mesh_config, accumulate=int(sys.argv[3]), log_every=1)
-    source = DataConfig((SourceConfig('text', str(folder / 'text')),))
+    source = DataConfig((Text(str(folder / 'text')),))
     seen: list[np.ndarray] = []
 
     def run(

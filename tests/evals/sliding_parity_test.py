@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from nope.data import DataConfig, SourceConfig
+from nope.data import DataConfig
 from nope.data.documents import Documents, open_documents
+from nope.data.sources import Text
 from nope.evals import sliding
 from nope.evals.samples import SampleLog
 from tests import tiny
@@ -35,7 +36,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Documents:
         for i, size in enumerate((130, 40, 210, 170)):
             text = draw.integers(32, 127, size).astype(np.uint8).tobytes()
             (folder / 'books' / split / f'{i}.txt').write_bytes(text)
-    config = DataConfig((SourceConfig('text', str(folder / 'books')),))
+    config = DataConfig((Text(str(folder / 'books')),))
     return open_documents(config, split='test', cache=folder)
 
 

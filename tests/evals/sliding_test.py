@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from nope import sharding
-from nope.data import DataConfig, SourceConfig
+from nope.data import DataConfig
 from nope.data.documents import Documents, open_documents
+from nope.data.sources import Text
 from nope.evals import sliding
 from nope.evals.samples import SampleLog
 from nope.model import apply
@@ -45,7 +46,7 @@ def open_corpus(folder: pathlib.Path, *, bos: bool) -> Documents:
         for i, size in enumerate(SIZES):
             text = draw.integers(32, 127, size).astype(np.uint8).tobytes()
             (folder / 'books' / split / f'{i}.txt').write_bytes(text)
-    config = DataConfig((SourceConfig('text', str(folder / 'books')),))
+    config = DataConfig((Text(str(folder / 'books')),))
     return open_documents(config, split='test', cache=folder, bos=bos)
 
 

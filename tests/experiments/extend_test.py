@@ -13,7 +13,8 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from nope import data, records
-from nope.data import DataConfig, SourceConfig
+from nope.data import DataConfig
+from nope.data.sources import Text
 from nope.interop import Described, save
 from nope.model import LayerKind, ModelConfig
 from nope.positions import NoPE, Rotary
@@ -98,7 +99,7 @@ def test_stock_transformers_gives_the_losses_of_the_figure(
         export, output_loading_info=True, attn_implementation='eager'
     )
     assert not any(report.values())
-    source = DataConfig((SourceConfig('text', str(text)),), str(export / 'tokenizer.json'))
+    source = DataConfig((Text(str(text)),), str(export / 'tokenizer.json'))
     blocks = data.eval_blocks(
         source, split='test', length=TARGET, count=WINDOWS, seed=0, cache=workdir / 'data'
     ).tokens

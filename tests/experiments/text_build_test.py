@@ -10,6 +10,7 @@ import pytest
 from experiments.build import build
 from experiments.evaluations import NeedlesSpec, PerplexitySpec
 from experiments.spec import GridSpec, RunSpec, identifier
+from nope.data.sources import Retrieval, Stdlib
 from nope.interop import CheckpointFileError
 from tests.experiments.build_test import config_of
 
@@ -54,8 +55,8 @@ def test_ablations_are_searched_in_the_same_orders():
 def test_searches_of_retrieving_models_read_records_as_long_as_their_windows():
     run = build(config_of('table4')).evals['full_passkey/314/seed0'].run
     assert isinstance(run, RunSpec) and isinstance(run.init, RunSpec)
-    assert [source.path for source in run.data.sources] == ['', '1152']
-    assert [source.path for source in run.init.data.sources] == ['', '128']
+    assert run.data.sources == (Stdlib(), Retrieval(1152))
+    assert run.init.data.sources == (Stdlib(), Retrieval(128))
 
 
 def test_the_ablations_take_longbench_along():

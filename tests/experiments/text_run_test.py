@@ -26,7 +26,7 @@ OPTIONS = (
     '--config.train.batch_size=4',
     '--config.train.steps=4',
     '--config.train.warmup_steps=1',
-    "--config.data.mixture=(('retrieval:64', 1.0),)",
+    "--config.data.mixture=(('retrieval', 1.0),)",
     '--config.evaluation.batch_tokens=512',
 )
 

@@ -4,9 +4,14 @@ import collections
 import multiprocessing
 import pathlib
 
+import pytest
 import tensorflow_datasets as tfds
 
-from nope.data import stdlib, stdlib_sources
+from nope.data.sources import Stdlib, stdlib, stdlib_builder
+
+
+def build(cache: pathlib.Path) -> pathlib.Path:
+    return stdlib_builder.build(Stdlib().identity(), cache)
 
 
 def test_lists_sources_only():
@@ -36,8 +41,8 @@ def test_leaves_out_what_differs_between_machines(tmp_path):
 
 def test_split_depends_on_the_path_alone():
     # Pinned: another hash would silently move test files into training.
-    assert stdlib.split_of('json/decoder.py') == 'train'
-    splits = [stdlib.split_of(name) for name in stdlib.files(stdlib.folder())]
+    assert stdlib.split_of_file('json/decoder.py') == 'train'
+    splits = [stdlib.split_of_file(name) for name in stdlib.files(stdlib.folder())]
     shares = {k: v / len(splits) for k, v in collections.Counter(splits).items()}
     assert 0.85 < shares['train'] < 0.95
     assert 0.03 < shares['validation'] < 0.08
@@ -45,13 +50,13 @@ def test_split_depends_on_the_path_alone():
 
 
 def test_builder_holds_every_file_once_in_its_split(cache):
-    folder = stdlib_sources.build(cache)
+    folder = build(cache)
     builder = tfds.builder_from_directory(folder)
     found = {}
     for split in ('train', 'validation', 'test'):
         for example in builder.as_data_source(split):
             name = example['path'].decode()
-            assert stdlib.split_of(name) == split
+            assert stdlib.split_of_file(name) == split
             found[name] = example['text']
     root = stdlib.folder()
     assert sorted(found) == stdlib.files(root)
@@ -65,7 +70,7 @@ def test_builder_keeps_invalid_utf8(tmp_path, monkeypatch):
     for name, text in texts.items():
         (root / name).write_bytes(text)
     monkeypatch.setattr(stdlib, 'folder', lambda: root)
-    builder = tfds.builder_from_directory(stdlib_sources.build(tmp_path / 'cache'))
+    builder = tfds.builder_from_directory(build(tmp_path / 'cache'))
     examples = [e for split in builder.info.splits for e in builder.as_data_source(split)]
     assert {e['path'].decode(): e['text'] for e in examples} == texts
 
@@ -76,20 +81,29 @@ def test_builds_once_and_again_for_other_sources(tmp_path, monkeypatch):
     for i in range(60):
         (root / f'module{i}.py').write_text(f'x = {i}')
     monkeypatch.setattr(stdlib, 'folder', lambda: root)
-    first = stdlib_sources.build(tmp_path / 'cache')
-    assert stdlib_sources.build(tmp_path / 'cache') == first
+    first = build(tmp_path / 'cache')
+    assert build(tmp_path / 'cache') == first
     (root / 'module1.py').write_text('x = "changed"')
-    assert stdlib_sources.build(tmp_path / 'cache') != first
-
-
-def _build(cache: pathlib.Path) -> str:
-    return str(stdlib_sources.build(cache))
+    assert build(tmp_path / 'cache') != first
 
 
 def test_two_processes_may_build_at_once(tmp_path):
     context = multiprocessing.get_context('spawn')
     with context.Pool(2) as pool:
-        folders = pool.map(_build, [tmp_path, tmp_path])
+        folders = pool.map(build, [tmp_path, tmp_path])
     assert folders[0] == folders[1]
     assert tfds.builder_from_directory(folders[0]).info.splits['train'].num_examples > 500
     assert not list(tmp_path.glob('tfds/*partial*'))
+
+
+def test_identity_names_python_and_the_builder():
+    found = Stdlib().identity()
+    assert found['python'].startswith('3.')
+    assert found['builder']
+    assert found['bytes'] > 1_000_000
+
+
+def test_a_python_without_its_sources_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(stdlib, 'folder', lambda: tmp_path)
+    with pytest.raises(FileNotFoundError, match=r'data\.mixture\[1\]: kind stdlib: no \*\.py'):
+        Stdlib(names={'source': 'data.mixture[1]'}).identity()

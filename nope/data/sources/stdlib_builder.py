@@ -1,4 +1,4 @@
-"""The Python standard library as a TensorFlow Datasets builder.
+"""TensorFlow Datasets builder of the Python standard library's sources.
 
 Importing this module imports tensorflow_datasets (not TensorFlow), which takes a moment:
 import it where it is needed.
@@ -14,7 +14,9 @@ from typing import Any
 
 import tensorflow_datasets as tfds
 
-from nope.data import config, digest, stdlib
+from nope.data import digest
+from nope.data.sources import stdlib
+from nope.data.splits import SPLITS
 from nope.runtime import files
 
 
@@ -35,23 +37,24 @@ class StdlibSources(tfds.core.GeneratorBasedBuilder):
 
     def _split_generators(self, dl_manager: Any) -> dict[str, Any]:
         del dl_manager  # nothing is downloaded
-        return {split: self._generate_examples(split) for split in config.SPLITS}
+        return {split: self._generate_examples(split) for split in SPLITS}
 
     def _generate_examples(self, split: str) -> Iterator[tuple[str, dict[str, Any]]]:
         root = stdlib.folder()
         for name in stdlib.files(root):
-            if stdlib.split_of(name) == split:
+            if stdlib.split_of_file(name) == split:
                 yield name, {'path': name, 'text': (root / name).read_bytes()}
 
 
-def build(cache: pathlib.Path) -> pathlib.Path:
+def build(identity: dict[str, Any], cache: pathlib.Path) -> pathlib.Path:
     """The folder of the built data set under `cache`, built there on first use.
 
-    The folder's name is a digest of the sources, so that another Python builds another one.
+    The folder's name is a digest of `identity`, that of `stdlib.Stdlib`, so that another Python
+    builds another one.
     Processes that ask at the same time build it once; one that is killed leaves nothing that
     looks finished.
     """
-    root = cache / 'tfds' / f'stdlib-{digest.of_json(stdlib.identity())}'
+    root = cache / 'tfds' / f'stdlib-{digest.of_json(identity)}'
     built = root / 'stdlib_sources' / stdlib.BUILDER_VERSION
     if built.is_dir():
         return built

@@ -7,14 +7,13 @@ import re
 import numpy as np
 import pytest
 
-from nope.data import DataConfig, SourceConfig, describe, identity, retrieval, training_batches
-from nope.data.config import SPLITS
-from nope.data.retrieval import DOCUMENTS, RECORDS, document, record
-from nope.data.sources import list_parts, source_identity
+from nope.data import SPLITS, DataConfig, from_section, identity, training_batches
+from nope.data.sources import Retrieval, retrieval
+from nope.data.sources.retrieval import DOCUMENTS, RECORDS, document, record
 from nope.data.templates import BRIEF, KEYS
 
 SIZE = 128
-SOURCE = SourceConfig('retrieval', str(SIZE))
+SOURCE = Retrieval(SIZE)
 EOS = 256
 
 
@@ -131,7 +130,7 @@ def test_splits_share_no_key_and_no_record():
 
 @pytest.mark.parametrize('part_bytes', [1, 1000, 1 << 26])
 def test_parts_hold_every_document_once_in_order(few, tmp_path, part_bytes):
-    parts = list_parts('data.sources[0]', SOURCE, tmp_path, part_bytes)
+    parts = SOURCE.list_parts(tmp_path, part_bytes)
     found = [each for part in parts for each in part.documents()]
     assert found == [
         (split, document(split, index, SIZE)) for split in SPLITS for index in range(few[split])
@@ -159,27 +158,41 @@ def test_every_training_block_is_one_record(few, tmp_path):
 
 
 def test_identity_names_what_the_documents_follow_from():
-    found = source_identity('data.sources[0]', SOURCE)
+    found = SOURCE.identity()
     assert found['kind'] == 'retrieval'
     assert found['bytes'] == SIZE
     assert (found['documents'], found['records']) == (DOCUMENTS, RECORDS)
     assert found['template']['filler'] == BRIEF.filler
-    other = SourceConfig('retrieval', '256')
-    assert source_identity('data.sources[0]', other) != found
+    assert Retrieval(256).identity() != found
     assert identity(DataConfig((SOURCE,)))['sources'] == [{**found, 'weight': 1.0}]
 
 
 def test_description_is_in_words():
-    mixed = DataConfig((SourceConfig(weight=0.75), SourceConfig('retrieval', '128', weight=0.25)))
-    assert describe(mixed) == (
-        'Python standard library sources (75.0%) + synthetic retrieval prompts within 128 bytes '
-        '(25.0%), bytes'
-    )
+    assert SOURCE.describe() == 'synthetic retrieval prompts within 128 bytes'
 
 
-@pytest.mark.parametrize(
-    'path', ['', 'long', '-128', '128.0', '0128', '²', str(BRIEF.shortest - 1)]
-)
-def test_an_impossible_size_is_refused_by_field(path):
-    with pytest.raises(ValueError, match=r'data\.sources\[1\]\.path'):
-        DataConfig((SourceConfig(), SourceConfig('retrieval', path)))
+def test_records_are_as_long_as_the_run_trains_unless_a_length_is_given():
+    section = {'source': 'retrieval', 'record_length': None}
+    assert from_section(section, 512).sources == (Retrieval(512),)
+    assert from_section(section | {'record_length': SIZE}, 512).sources == (SOURCE,)
+
+
+@pytest.mark.parametrize('length', [-128, 128.0, '128', True, BRIEF.shortest - 1])
+def test_an_impossible_record_length_is_refused_by_field(length):
+    with pytest.raises(ValueError, match=rf'data\.record_length is {length!r}; accepted'):
+        from_section({'source': 'retrieval', 'record_length': length}, 64)
+
+
+def test_a_training_length_below_the_shortest_record_is_refused():
+    section = {'source': 'retrieval', 'record_length': None}
+    with pytest.raises(ValueError, match=r'data\.record_length, here the training length, is 8;'):
+        from_section(section, 8)
+
+
+def test_a_length_in_place_of_a_path_is_answered_with_what_to_type():
+    section = {'mixture': (('stdlib', 0.5), ('retrieval:128', 0.5)), 'record_length': None}
+    with pytest.raises(
+        ValueError,
+        match=r"data\.mixture\[1\]: .* no path, '128'; .*data\.record_length=128 with it",
+    ):
+        from_section(section, 64)

@@ -1,10 +1,10 @@
-"""Text files as documents: one file, one document.
+"""Text files: one file, one document.
 
 Every file of the folder that is not hidden counts, whatever its suffix, unless a NUL byte among
 its first 8 KiB says that it is not text (UTF-16 is not read). A file above 64 MiB is cut
 at line breaks into documents of about that size.
 
-Splits: folders named train, validation and test where there are any (`folders.named_splits`).
+Splits: folders named train, validation and test where there are any (`splits.named_splits`).
 Otherwise by a hash of the relative path, 90/5/5; where a few files leave a split empty, by the
 order of these hashes, one file for validation and one for test; and where there are one or two
 files only, by position, the first 90 % of each file for training.
@@ -15,13 +15,45 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
-from nope.data import config, digest, folders
+from nope.data import digest, splits
+from nope.data.sources import folders
+from nope.data.sources.base import PART_BYTES, Source
 
 PIECE_BYTES = 64 << 20
 _LINE_SEARCH_BYTES = 64 << 10
 _BINARY_SEARCH_BYTES = 8 << 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Text(Source):
+    """One text file or a folder of them."""
+
+    kind: ClassVar[str] = 'text'
+    path: str
+
+    def __post_init__(self) -> None:
+        self.need('source', self.path, 'a file or folder, as in text:FOLDER')
+
+    def identity(self) -> dict[str, Any]:
+        names, _ = self._files()
+        return folders.identity(self.kind, pathlib.Path(self.path), names)
+
+    def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> list[TextPart]:
+        names, declared = self._files()
+        found = declared or _hashed_splits(names)
+        pieces: list[Piece] = []
+        for name in names:
+            file = folders.resolve(pathlib.Path(self.path), name)
+            pieces += _pieces_of(file, found.get(name))
+        return [TextPart(tuple(group)) for group in _group(pieces, part_bytes)]
+
+    def describe(self) -> str:
+        return pathlib.PurePath(self.path).name
+
+    def _files(self) -> tuple[list[str], dict[str, str]]:
+        return folders.list_corpus(self.name(), pathlib.Path(self.path), _is_text)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,30 +85,6 @@ class TextPart:
                 yield piece.split, file.read(end - begin)
 
 
-def list_names(name: str, path: pathlib.Path) -> list[str]:
-    """The corpus' files; errors as `folders.list_files`."""
-    names = folders.list_files(name, path, _is_text)
-    return sorted(folders.named_splits(names)) or names
-
-
-def list_parts(name: str, path: pathlib.Path, part_bytes: int) -> list[TextPart]:
-    """The corpus in parts of about `part_bytes`; errors as `folders.list_files`."""
-    names = list_names(name, path)
-    splits = folders.named_splits(names) or _hashed_splits(names)
-    pieces: list[Piece] = []
-    for file_name in names:
-        file = folders.resolve(path, file_name)
-        size = file.stat().st_size
-        if file_name in splits:
-            pieces += _pieces(file, 0, size, splits[file_name])
-        else:
-            cuts = [0, int(size * folders.TRAIN_SHARE)]
-            cuts += [int(size * (folders.TRAIN_SHARE + folders.VALIDATION_SHARE)), size]
-            for split, begin, end in zip(config.SPLITS, cuts[:-1], cuts[1:], strict=True):
-                pieces += _pieces(file, begin, end, split)
-    return [TextPart(tuple(group)) for group in _group(pieces, part_bytes)]
-
-
 def _is_text(path: pathlib.Path) -> bool:
     with path.open('rb') as file:
         return b'\0' not in file.read(_BINARY_SEARCH_BYTES)
@@ -84,13 +92,24 @@ def _is_text(path: pathlib.Path) -> bool:
 
 def _hashed_splits(names: Sequence[str]) -> dict[str, str]:
     """Splits by hash; {} where there are too few files to have three."""
-    if len(names) < len(config.SPLITS):
+    if len(names) < len(splits.SPLITS):
         return {}
-    splits = {name: folders.split_of(name.encode()) for name in names}
-    if len(set(splits.values())) == len(config.SPLITS):
-        return splits
+    found = {name: splits.split_of(name.encode()) for name in names}
+    if len(set(found.values())) == len(splits.SPLITS):
+        return found
     *train, validation, test = sorted(names, key=lambda name: digest.fraction(name.encode()))
     return dict.fromkeys(train, 'train') | {validation: 'validation', test: 'test'}
+
+
+def _pieces_of(file: pathlib.Path, split: str | None) -> list[Piece]:
+    """A file in pieces of one split, or for None cut into the three by position."""
+    size = file.stat().st_size
+    if split is not None:
+        return _pieces(file, 0, size, split)
+    cuts = [0, int(size * splits.TRAIN_SHARE)]
+    cuts += [int(size * (splits.TRAIN_SHARE + splits.VALIDATION_SHARE)), size]
+    spans = zip(splits.SPLITS, cuts[:-1], cuts[1:], strict=True)
+    return [piece for split, begin, end in spans for piece in _pieces(file, begin, end, split)]
 
 
 def _pieces(file: pathlib.Path, begin: int, end: int, split: str) -> list[Piece]:

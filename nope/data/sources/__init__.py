@@ -1,0 +1,61 @@
+"""Data sources: one small file and one frozen class a kind.
+
+A new one is a file here, derived from `Source`, and a line in `KINDS`; a config then names it
+as 'kind' or 'kind:path' (nope/data/README.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from nope.data.sources.base import PART_BYTES, Part, Source, of_split
+from nope.data.sources.jsonl import JsonLines
+from nope.data.sources.parquet import Parquet
+from nope.data.sources.retrieval import Retrieval
+from nope.data.sources.shards import Shards
+from nope.data.sources.stdlib import Stdlib
+from nope.data.sources.text import Text
+from nope.data.sources.tfds import Tfds
+
+KINDS: dict[str, type[Source]] = {
+    kind.kind: kind for kind in (Stdlib, Tfds, Text, JsonLines, Parquet, Shards, Retrieval)
+}
+
+__all__ = [
+    'KINDS',
+    'PART_BYTES',
+    'JsonLines',
+    'Parquet',
+    'Part',
+    'Retrieval',
+    'Shards',
+    'Source',
+    'Stdlib',
+    'Text',
+    'Tfds',
+    'of_split',
+    'parse',
+]
+
+
+def parse(
+    short: str, section: Mapping[str, Any], length: int | None, names: Mapping[str, str]
+) -> Source:
+    """The source that 'kind' or 'kind:path' and the other fields of its section describe.
+
+    length, names: as `Source.from_section`, whose errors it has; ValueError for an unknown kind.
+    """
+    kind, _, path = short.partition(':')
+    if kind not in KINDS:
+        raise ValueError(f'{names["source"]} is {short!r}; accepted: {", ".join(_short_forms())}')
+    return KINDS[kind].from_section(path, section, length, names)
+
+
+def _short_forms() -> list[str]:
+    """['stdlib', 'tfds:PATH', ...]"""
+    with_path = {
+        name for name, kind in KINDS.items() if 'path' in {f.name for f in dataclasses.fields(kind)}
+    }
+    return [f'{name}:PATH' if name in with_path else name for name in KINDS]

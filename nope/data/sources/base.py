@@ -1,0 +1,114 @@
+"""Base class of data sources: documents in parts, their content identity, their name for people."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, Self
+
+PART_BYTES = 64 << 20
+
+
+class Part(Protocol):
+    """Documents that are read and tokenised in one go, by one process.
+
+    A corpus is always the same sequence of parts, however many processes work on it. Parts
+    are picklable and hold no text.
+    """
+
+    @property
+    def size(self) -> int:
+        """Bytes to read, as far as they are known beforehand (for a progress bar)."""
+        ...
+
+    def documents(self) -> Iterable[tuple[str, bytes]]:
+        """(split, text) of each document, in a fixed order; split: one of `splits.SPLITS`."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Source(abc.ABC):
+    """A collection of documents.
+
+    A kind of source derives from it. Its fields are what a config may say of it: `path`, if it has
+    one, from the short form 'kind:path', any other from the field of the same name in the config's
+    `data` section. Its constructor raises ValueError for a value that does not fit.
+
+    names: field -> what the user typed it as, for messages; 'source' stands for the short form.
+    """
+
+    kind: ClassVar[str]
+    names: Mapping[str, str] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def from_section(
+        cls, path: str, section: Mapping[str, Any], length: int | None, names: Mapping[str, str]
+    ) -> Self:
+        """The source that 'kind:path' and the other fields of its section describe.
+
+        length: training length of the run in tokens, for kinds that depend on it; None for no run.
+        names: as the attribute. ValueError for a path where the kind has none.
+        """
+        fields = {field.name for field in dataclasses.fields(cls)} - {'names'}
+        if path and 'path' not in fields:
+            raise ValueError(f'{names["source"]}: the kind {cls.kind} takes no path, {path!r}')
+        values = {field: section[field] for field in fields - {'path'} if field in section}
+        if 'path' in fields:
+            values['path'] = path
+        return cls(**values, names=names)
+
+    def name(self, field: str = 'source') -> str:
+        """What the user typed a field as: 'data.mixture[1]', '--path'."""
+        return self.names.get(field, f'data.{field}')
+
+    @abc.abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """JSON-able identity of the content, `kind` among it, the same wherever it lies.
+
+        Raises FileNotFoundError, PermissionError or ValueError naming the field at fault.
+        """
+
+    @abc.abstractmethod
+    def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> Sequence[Part]:
+        """The documents in a fixed sequence of parts of about `part_bytes` of text each.
+
+        cache: folder for what has to be built first. Errors as `identity`.
+        """
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """A few words for captions and messages."""
+
+    def prepared(self) -> pathlib.Path | None:
+        """The folder of its token shards, where it is tokenised already; such a source has no
+        parts."""
+        return None
+
+    def need(self, field: str, value: str, what: str) -> None:
+        """ValueError where a field of text is empty. what: what belongs there."""
+        if not value:
+            raise ValueError(f'{self.name(field)}: the kind {self.kind} needs {what}')
+
+
+@dataclasses.dataclass(frozen=True)
+class _OfSplit:
+    """The documents of a part that belong to one split."""
+
+    part: Part
+    split: str
+
+    @property
+    def size(self) -> int:
+        return self.part.size
+
+    def documents(self) -> Iterator[tuple[str, bytes]]:
+        return (found for found in self.part.documents() if found[0] == self.split)
+
+
+def of_split(parts: Sequence[Part], split: str) -> list[Part]:
+    """One split of a corpus; parts that say they belong to another one are left out."""
+    return [
+        _OfSplit(part, split) for part in parts if getattr(part, 'split', None) in (None, split)
+    ]

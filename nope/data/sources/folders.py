@@ -1,0 +1,74 @@
+"""Files of a folder as a corpus: listing, splits declared by name, content identity."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nope.data import digest
+from nope.data.splits import named_splits
+
+
+def list_files(name: str, path: pathlib.Path, keep: Callable[[pathlib.Path], bool]) -> list[str]:
+    """POSIX paths relative to the folder `path` of the files that `keep` accepts, sorted.
+
+    A single file is its own name, and is accepted unasked. Hidden files and folders (a leading
+    dot) are left out; links to folders are not followed. name: of the path's field in messages.
+    Raises FileNotFoundError where there is nothing at `path`, ValueError where nothing in it is
+    accepted, PermissionError where something cannot be read.
+    """
+    if path.is_file():
+        return [path.name]
+    if not path.is_dir():
+        raise FileNotFoundError(f'{name}: there is no file or folder {str(path)!r}')
+
+    def refuse(error: OSError) -> None:
+        raise PermissionError(f'{name}: cannot read {error.filename}: {error.strerror}')
+
+    found = []
+    for parent, folders, names in os.walk(path, onerror=refuse):
+        folders[:] = [f for f in folders if not f.startswith('.')]
+        for file_name in names:
+            file = pathlib.Path(parent, file_name)
+            if file_name.startswith('.') or not file.is_file():
+                continue
+            if not os.access(file, os.R_OK):
+                raise PermissionError(f'{name}: cannot read {file}')
+            if keep(file):
+                found.append(file.relative_to(path).as_posix())
+    if not found:
+        raise ValueError(f'{name}: the folder {str(path)!r} holds no file of this kind')
+    return sorted(found)
+
+
+def list_corpus(
+    name: str, path: pathlib.Path, keep: Callable[[pathlib.Path], bool]
+) -> tuple[list[str], dict[str, str]]:
+    """The files of a corpus, as `list_files`, and the splits that their names declare: {} for none,
+    else only those files count."""
+    names = list_files(name, path, keep)
+    splits = named_splits(names)
+    return sorted(splits) or names, splits
+
+
+def resolve(path: pathlib.Path, relative: str) -> pathlib.Path:
+    """The file that `list_files` called `relative`."""
+    return path if path.is_file() else path / relative
+
+
+def identity(kind: str, path: pathlib.Path, names: Sequence[str], **more: Any) -> dict[str, Any]:
+    """Content identity of a corpus of files: their number and size and a digest of their
+    relative names and contents. The place and the name of the folder do not count."""
+    files = [resolve(path, name) for name in names]
+    labels = names if path.is_dir() else ['']
+    return {
+        'kind': kind,
+        'files': len(files),
+        'bytes': sum(file.stat().st_size for file in files),
+        'digest': digest.of_json(
+            [[label, digest.of_file(file)] for label, file in zip(labels, files, strict=True)]
+        ),
+        **more,
+    }

@@ -1,0 +1,134 @@
+"""JSON lines, plain, gzip or Zstandard: one object per line, one document each.
+
+Splits: by file name (`train.jsonl`, `validation/...`, see `splits.named_splits`) or by a hash
+of the text, 90/5/5, so that copies of a text share a split.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import io
+import json
+import pathlib
+from collections.abc import Iterator
+from typing import Any, BinaryIO, ClassVar
+
+from nope.data import splits
+from nope.data.sources import folders
+from nope.data.sources.base import PART_BYTES, Source
+
+SUFFIXES = tuple(
+    f'.{form}{packing}' for form in ('jsonl', 'ndjson', 'json') for packing in ('', '.gz', '.zst')
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class JsonLines(Source):
+    """A file or folder of JSON lines; `field` holds the text."""
+
+    kind: ClassVar[str] = 'jsonl'
+    path: str
+    field: str = 'text'
+
+    def __post_init__(self) -> None:
+        self.need('source', self.path, 'a file or folder, as in jsonl:FOLDER')
+        self.need('field', self.field, 'the field of a line that holds the text')
+
+    def identity(self) -> dict[str, Any]:
+        names, _ = self._files()
+        return folders.identity(self.kind, pathlib.Path(self.path), names, field=self.field)
+
+    def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> list[JsonLinesPart]:
+        """Parts of `part_bytes` of a plain file, or of a packed file each."""
+        names, declared = self._files()
+        parts = []
+        for name in names:
+            file = folders.resolve(pathlib.Path(self.path), name)
+            size = file.stat().st_size
+            step = size if name.endswith(('.gz', '.zst')) else part_bytes
+            for begin in range(0, size, max(step, 1)):
+                end = min(begin + step, size)
+                parts.append(JsonLinesPart(self, str(file), begin, end, declared.get(name)))
+        return parts
+
+    def describe(self) -> str:
+        return pathlib.PurePath(self.path).name
+
+    def _files(self) -> tuple[list[str], dict[str, str]]:
+        found = folders.list_corpus(self.name(), pathlib.Path(self.path), _is_json_lines)
+        if not all(name.endswith(SUFFIXES) for name in found[0]):
+            raise ValueError(
+                f'{self.name()}: {self.path!r} must end in one of {", ".join(SUFFIXES)}'
+            )
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class JsonLinesPart:
+    """The lines that start in the bytes [begin, end) of a plain file, or in a packed file."""
+
+    source: JsonLines
+    path: str
+    begin: int
+    end: int
+    split: str | None
+
+    @property
+    def size(self) -> int:
+        return self.end - self.begin
+
+    def documents(self) -> Iterator[tuple[str, bytes]]:
+        with _open(pathlib.Path(self.path)) as file:
+            for offset, line in _lines(file, self.begin, None if self._packed else self.end):
+                if line.strip():
+                    text = self._text(offset, line)
+                    yield self.split or splits.split_of(text), text
+
+    @property
+    def _packed(self) -> bool:
+        return not self.path.endswith(('.jsonl', '.ndjson', '.json'))
+
+    def _text(self, offset: int, line: bytes) -> bytes:
+        field = self.source.field
+        where = f'{self.source.name()}: {pathlib.Path(self.path).name} at byte {offset}'
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f'{where}: not a line of JSON ({error})') from error
+        if not isinstance(row, dict) or not isinstance(row.get(field), str):
+            has = f'the fields {sorted(row)}' if isinstance(row, dict) else 'no fields'
+            named = f'{self.source.name("field")}={field!r}'
+            raise ValueError(f'{where}: no text in {named}; it has {has}')
+        return row[field].encode('utf-8', 'replace')
+
+
+def _is_json_lines(path: pathlib.Path) -> bool:
+    return path.name.endswith(SUFFIXES)
+
+
+def _open(path: pathlib.Path) -> BinaryIO:
+    if path.suffix == '.gz':
+        return gzip.open(path, 'rb')  # type: ignore[return-value]
+    if path.suffix == '.zst':
+        import zstandard
+
+        stream = zstandard.ZstdDecompressor().stream_reader(
+            path.open('rb'), read_across_frames=True, closefd=True
+        )
+        return io.BufferedReader(stream, 1 << 20)  # type: ignore[arg-type]
+    return path.open('rb')
+
+
+def _lines(file: BinaryIO, begin: int, end: int | None) -> Iterator[tuple[int, bytes]]:
+    """(offset, line) of the lines that start in [begin, end), to the end of file for None."""
+    offset = begin
+    if begin > 0:
+        file.seek(begin - 1)
+        offset += len(file.readline()) - 1
+    while end is None or offset < end:
+        line = file.readline()
+        if not line:
+            return
+        yield offset, line
+        offset += len(line)

@@ -1,0 +1,106 @@
+"""Parquet files: one row, one document.
+
+Splits: by file name (`train-00000-of-00010.parquet`, `validation/...`, see
+`splits.named_splits`) or by a hash of the text, 90/5/5.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from nope.data import splits
+from nope.data.sources import folders
+from nope.data.sources.base import PART_BYTES, Source
+
+_ROWS_AT_ONCE = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Parquet(Source):
+    """A file or folder of Parquet files; the column `field` holds the text."""
+
+    kind: ClassVar[str] = 'parquet'
+    path: str
+    field: str = 'text'
+
+    def __post_init__(self) -> None:
+        self.need('source', self.path, 'a file or folder, as in parquet:FOLDER')
+        self.need('field', self.field, 'the column that holds the text')
+
+    def identity(self) -> dict[str, Any]:
+        names, _ = self._files()
+        return folders.identity(self.kind, pathlib.Path(self.path), names, field=self.field)
+
+    def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> list[ParquetPart]:
+        """Parts of whole row groups. Raises ValueError too for what is not Parquet or has no column
+        of text called `field`."""
+        names, declared = self._files()
+        parts = []
+        for name in names:
+            file = folders.resolve(pathlib.Path(self.path), name)
+            sizes = self._row_group_sizes(file)
+            begin = size = 0
+            for group, group_size in enumerate(sizes):
+                size += group_size
+                if size >= part_bytes or group == len(sizes) - 1:
+                    split = declared.get(name)
+                    parts.append(ParquetPart(str(file), begin, group + 1, size, self.field, split))
+                    begin, size = group + 1, 0
+        return parts
+
+    def describe(self) -> str:
+        return pathlib.PurePath(self.path).name
+
+    def _files(self) -> tuple[list[str], dict[str, str]]:
+        path = pathlib.Path(self.path)
+        return folders.list_corpus(self.name(), path, lambda file: file.suffix == '.parquet')
+
+    def _row_group_sizes(self, path: pathlib.Path) -> list[int]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            with pq.ParquetFile(path) as file:
+                schema, metadata = file.schema_arrow, file.metadata
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(f'{self.name()}: {path} is not a Parquet file ({error})') from error
+        if self.field not in schema.names or not _is_text(schema.field(self.field).type):
+            raise ValueError(
+                f'{self.name("field")}={self.field!r}: no such column of text in {path.name}; its '
+                'columns are ' + ', '.join(f'{column.name} ({column.type})' for column in schema)
+            )
+        return [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
+
+
+@dataclasses.dataclass(frozen=True)
+class ParquetPart:
+    """The row groups [begin, end) of a file."""
+
+    path: str
+    begin: int
+    end: int
+    size: int
+    field: str
+    split: str | None
+
+    def documents(self) -> Iterator[tuple[str, bytes]]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self.path) as file:
+            groups = list(range(self.begin, self.end))
+            for rows in file.iter_batches(_ROWS_AT_ONCE, groups, columns=[self.field]):
+                for text in rows.column(0).cast(pa.large_binary()).to_pylist():
+                    if text is not None:
+                        yield self.split or splits.split_of(text), text
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    binary = (pa.types.is_binary, pa.types.is_large_binary)
+    return any(check(kind) for check in (*checks, *binary))

@@ -1,0 +1,79 @@
+"""What the sources made of files have in common."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+
+from nope.data.sources import KINDS, Text
+from tests.data.sources.corpora import ROWS, read_all, texts_of, write_jsonl, write_parquet
+
+
+@pytest.mark.parametrize(
+    ('kind', 'write', 'suffix'),
+    [('jsonl', write_jsonl, '.jsonl'), ('parquet', write_parquet, '.parquet')],
+)
+def test_files_named_as_splits_are_the_splits(tmp_path, kind, write, suffix):
+    folder = tmp_path / 'rows'
+    write(folder / f'train-00000-of-00002{suffix}', ROWS[:50])
+    write(folder / f'train-00001-of-00002{suffix}', ROWS[50:100])
+    write(folder / f'validation{suffix}', ROWS[100:120])
+    write(folder / f'other{suffix}', ROWS[120:])
+    documents = read_all(KINDS[kind](str(folder)), tmp_path)
+    assert texts_of(documents, 'train') == ROWS[:100]
+    assert texts_of(documents, 'validation') == ROWS[100:120]
+    assert len(documents) == 120
+
+
+@pytest.mark.parametrize('kind', ['text', 'jsonl', 'parquet'])
+def test_missing_and_empty_folders_name_the_field(tmp_path, kind):
+    with pytest.raises(FileNotFoundError, match=r'data\.source: .*missing'):
+        read_all(KINDS[kind](str(tmp_path / 'missing')), tmp_path)
+    (tmp_path / 'empty').mkdir()
+    with pytest.raises(ValueError, match=r'data\.source: .*empty.*holds no file'):
+        read_all(KINDS[kind](str(tmp_path / 'empty')), tmp_path)
+
+
+@pytest.mark.parametrize('name', ['folder', 'folder/file.txt'])
+def test_unreadable_text_names_the_field(tmp_path, name):
+    (tmp_path / 'text' / 'folder').mkdir(parents=True)
+    (tmp_path / 'text' / 'folder' / 'file.txt').write_text('text')
+    unreadable = tmp_path / 'text' / name
+    unreadable.chmod(0)
+    try:
+        if os.access(unreadable, os.R_OK):
+            pytest.skip('nothing is unreadable to root')
+        with pytest.raises(PermissionError, match=r'data\.source: cannot read'):
+            read_all(Text(str(tmp_path / 'text')), tmp_path)
+    finally:
+        unreadable.chmod(0o700)
+
+
+def test_identity_is_of_the_content_and_not_of_place_or_time(corpus, tmp_path):
+    copy = tmp_path / 'another_name'
+    shutil.copytree(corpus, copy)
+    for path in copy.rglob('*.txt'):
+        os.utime(path, (0, 0))
+    first = Text(str(corpus)).identity()
+    assert Text(str(copy)).identity() == first
+    assert str(corpus.parent) not in json.dumps(first)
+
+
+@pytest.mark.parametrize('change', ['content', 'name', 'removal'])
+def test_identity_changes_with_the_content(corpus, tmp_path, change):
+    folder = tmp_path / 'text'
+    shutil.copytree(corpus, folder)
+    source = Text(str(folder))
+    before = source.identity()
+    path = folder / 'part1' / 'file0001.txt'
+    if change == 'content':
+        text = path.read_text()
+        path.write_text(text[:-1] + ('y' if text[-1] != 'y' else 'z'))
+    elif change == 'name':
+        path.rename(path.with_name('renamed.txt'))
+    else:
+        path.unlink()
+    assert source.identity() != before

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import collections
+
+import pytest
+
+from nope.data.sources import JsonLines
+from tests.data.sources.corpora import ROWS, read_all, texts_of, write_jsonl
+
+
+@pytest.mark.parametrize('suffix', ['.jsonl', '.jsonl.gz', '.jsonl.zst', '.json', '.ndjson'])
+def test_jsonl_reads_every_packing(tmp_path, suffix):
+    path = tmp_path / f'rows{suffix}'
+    write_jsonl(path)
+    documents = read_all(JsonLines(str(path)), tmp_path)
+    assert texts_of(documents) == ROWS
+    assert {split for split, _ in documents} == {'train', 'validation', 'test'}
+
+
+@pytest.mark.parametrize('part_bytes', [1, 37, 100, 4096])
+def test_jsonl_parts_share_no_line_and_lose_none(tmp_path, part_bytes):
+    path = tmp_path / 'rows.jsonl'
+    write_jsonl(path)
+    path.write_bytes(path.read_bytes().removesuffix(b'\n') + b'\n\n')
+    assert texts_of(read_all(JsonLines(str(path)), tmp_path, part_bytes)) == ROWS
+
+
+def test_jsonl_escapes_that_utf8_cannot_hold_become_question_marks(tmp_path):
+    path = tmp_path / 'rows.jsonl'
+    path.write_text('{"text": "a\\ud800b"}\n')
+    assert texts_of(read_all(JsonLines(str(path)), tmp_path)) == ['a?b']
+
+
+def test_rows_with_the_same_text_share_a_split(tmp_path):
+    path = tmp_path / 'rows.jsonl'
+    write_jsonl(path, ROWS + ROWS)
+    splits = collections.defaultdict(set)
+    for split, text in read_all(JsonLines(str(path)), tmp_path):
+        splits[text].add(split)
+    assert all(len(found) == 1 for found in splits.values())
+
+
+@pytest.mark.parametrize(
+    ('content', 'message'),
+    [
+        ('{"text": "ok"}\n{"text": "cut', r'rows\.jsonl at byte 15: not a line of JSON'),
+        ('{"body": "x"}\n', r"data\.field='text'; it has the fields \['body'\]"),
+        ('{"text": 3}\n', r"no text in data\.field='text'"),
+        ('[1]\n', r'no fields'),
+    ],
+)
+def test_bad_lines_say_where_they_are(tmp_path, content, message):
+    (tmp_path / 'rows.jsonl').write_text(content)
+    with pytest.raises(ValueError, match=message):
+        read_all(JsonLines(str(tmp_path / 'rows.jsonl')), tmp_path)
+
+
+def test_jsonl_file_of_another_kind_is_refused(tmp_path):
+    (tmp_path / 'rows.csv').write_text('a,b')
+    with pytest.raises(ValueError, match=r'must end in one of \.jsonl'):
+        read_all(JsonLines(str(tmp_path / 'rows.csv')), tmp_path)

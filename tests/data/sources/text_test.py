@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import collections
+
+import pytest
+
+from nope.data.sources import Text, text
+from tests.data.sources.corpora import read_all, texts_of
+
+
+def test_text_is_one_document_a_file_in_name_order(corpus, tmp_path):
+    documents = read_all(Text(str(corpus)), tmp_path)
+    files = sorted(corpus.rglob('*.txt'), key=lambda p: p.relative_to(corpus).as_posix())
+    assert texts_of(documents) == [file.read_text() for file in files]
+    shares = collections.Counter(split for split, _ in documents)
+    assert shares['train'] > 45 and shares['validation'] >= 1 and shares['test'] >= 1
+
+
+@pytest.mark.parametrize('part_bytes', [1, 5000, 1 << 30])
+def test_text_does_not_depend_on_the_size_of_parts(corpus, tmp_path, part_bytes):
+    source = Text(str(corpus))
+    assert read_all(source, tmp_path, part_bytes) == read_all(source, tmp_path)
+
+
+def test_text_leaves_out_hidden_and_binary_files_and_keeps_invalid_utf8(tmp_path):
+    folder = tmp_path / 'text'
+    for name, content in {
+        'a.txt': b'plain',
+        'b.py': b'code',
+        'c': b'\xff\xfe not UTF-8',
+        'image.png': b'\x89PNG\0\0',
+        '.hidden.txt': b'hidden',
+        '.git/config': b'hidden',
+        'empty.txt': b'',
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    texts = [text for _, text in read_all(Text(str(folder)), tmp_path)]
+    assert sorted(filter(None, texts)) == sorted([b'plain', b'code', b'\xff\xfe not UTF-8'])
+
+
+def test_text_folders_named_as_splits_are_the_splits(tmp_path, make_corpus):
+    folder = tmp_path / 'text'
+    for split in ('train', 'valid', 'test'):
+        make_corpus(folder / split, files=3)
+    (folder / 'README.md').write_text('not part of it')
+    documents = read_all(Text(str(folder)), tmp_path)
+    assert collections.Counter(s for s, _ in documents) == {'train': 3, 'validation': 3, 'test': 3}
+
+
+@pytest.mark.parametrize('files', [3, 4, 8])
+def test_few_text_still_fill_every_split(tmp_path, make_corpus, files):
+    make_corpus(tmp_path / 'text', files=files)
+    documents = read_all(Text(str(tmp_path / 'text')), tmp_path)
+    assert len(documents) == files
+    assert {split for split, _ in documents} == {'train', 'validation', 'test'}
+
+
+def test_one_text_file_is_split_by_position_at_line_breaks(tmp_path):
+    path = tmp_path / 'book.txt'
+    path.write_text(''.join(f'line {i}\n' for i in range(1000)))
+    documents = read_all(Text(str(path)), tmp_path)
+    assert [split for split, _ in documents] == ['train', 'validation', 'test']
+    assert ''.join(texts_of(documents)) == path.read_text()
+    assert all(text.endswith('\n') for text in texts_of(documents))
+    assert 0.89 < len(texts_of(documents)[0]) / path.stat().st_size < 0.91
+
+
+@pytest.mark.parametrize('content', ['é' * 100_000, '→' * 100_000, 'x' * 10, 'a\n' * 3, '\n'])
+def test_cut_text_is_whole_and_valid_without_line_breaks(tmp_path, monkeypatch, content):
+    monkeypatch.setattr(text, 'PIECE_BYTES', 100_001)
+    path = tmp_path / 'book.txt'
+    path.write_text(content)
+    documents = read_all(Text(str(path)), tmp_path)
+    assert ''.join(texts_of(documents)) == content  # decodes: no character is cut

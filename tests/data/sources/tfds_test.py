@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+import tensorflow_datasets as tfds
+
+from nope.data.sources import Tfds
+from tests.data.sources.corpora import ROWS, read_all, texts_of
+
+
+class TinyBooks(tfds.core.GeneratorBasedBuilder):
+    VERSION = tfds.core.Version('1.2.3')
+
+    def _info(self):
+        features = tfds.features.FeaturesDict({'book_text': tfds.features.Text()})
+        return tfds.core.DatasetInfo(builder=self, features=features)
+
+    def _split_generators(self, dl_manager):
+        return {'train': self._generate_examples(30), 'validation': self._generate_examples(5)}
+
+    def _generate_examples(self, count):
+        for i in range(count):
+            yield i, {'book_text': ROWS[i]}
+
+
+@pytest.fixture(scope='module')
+def tiny_books(tmp_path_factory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp('tfds')
+    TinyBooks(data_dir=folder, file_format='array_record').download_and_prepare()
+    tfds.core.add_data_dir(folder)
+    return folder
+
+
+@pytest.mark.parametrize('by_name', [True, False])
+@pytest.mark.parametrize('part_bytes', [1, 500, 1 << 20])
+def test_tfds_reads_its_own_splits(tiny_books, tmp_path, by_name, part_bytes):
+    path = 'tiny_books' if by_name else str(tiny_books / 'tiny_books' / '1.2.3')
+    source = Tfds(path, field='book_text')
+    documents = read_all(source, tmp_path, part_bytes)
+    assert sorted(texts_of(documents, 'train')) == sorted(ROWS[:30])
+    assert sorted(texts_of(documents, 'validation')) == sorted(ROWS[:5])
+
+
+def test_tfds_errors_name_the_field(tiny_books, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"data\.source: .*not prepared 'no_such_set'"):
+        read_all(Tfds('no_such_set'), tmp_path)
+    with pytest.raises(ValueError, match=r"data\.field='text'.*book_text"):
+        read_all(Tfds('tiny_books'), tmp_path)
