@@ -189,8 +189,8 @@ class Lab:
 
     # Data
 
-    def _batches(self, spec: RunSpec, consumed: int) -> Iterator[np.ndarray]:
-        """This process's blocks [B', T + 1] from batch `consumed` on."""
+    def _batches(self, spec: RunSpec, consumed: int) -> Iterator[data.Batch]:
+        """This process's examples, arrays [B', T], from batch `consumed` on."""
         mesh, compute = self.mesh_of(spec), compute_for(spec, self._compute)
         return data.training_batches(
             spec.data,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -131,8 +132,8 @@ def unbox(boxed: Any) -> Any:
 
 
 def micro_batches(mesh: Mesh) -> NamedSharding:
-    """Sharding of blocks [A, B / A, T + 1]: the batch alone (T + 1 is rarely divisible; the
-    activations' own constraint shards the sequence)."""
+    """Sharding of a batch's arrays [A, B / A, T] or [A, B / A, T + 1]: the batch alone (T + 1 is
+    rarely divisible; the activations' own constraint shards the sequence)."""
     return NamedSharding(mesh, PartitionSpec(None, ('data', 'fsdp')))
 
 
@@ -152,9 +153,13 @@ def rows_here(mesh: Mesh, accumulate: int, batch_size: int) -> np.ndarray:
     return examples[:, _columns_here(mesh, examples.shape)].ravel()
 
 
-def place_micro_batches(mesh: Mesh, accumulate: int, batch_size: int, local: Any) -> jax.Array:
-    """Blocks [A, B / A, T + 1] on all devices, of which `local` [rows, T + 1] are the examples
-    `rows_here`."""
+def place_micro_batches(mesh: Mesh, accumulate: int, batch_size: int, local: Any) -> Any:
+    """A batch's arrays [A, B / A, ...] on all devices, of which those of `local`, [rows, ...], hold
+    the examples `rows_here`. `local`: an array or a tree of them."""
+    return jax.tree.map(functools.partial(_place, mesh, accumulate, batch_size), local)
+
+
+def _place(mesh: Mesh, accumulate: int, batch_size: int, local: np.ndarray) -> jax.Array:
     sharding, size = micro_batches(mesh), local.shape[-1]
     local = local.reshape(accumulate, -1, size)
     if sharding.is_fully_addressable:

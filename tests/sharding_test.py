@@ -9,6 +9,7 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from nope import sharding
+from nope.data import Batch
 from nope.sharding import AXES, MeshConfig
 from nope.training.optim import OptimizerConfig
 from nope.training.state import TrainState, fresh_state
@@ -145,3 +146,13 @@ def test_placed_blocks_are_split_by_row() -> None:
     assert rows.addressable_shards[0].data.shape == (2, 17)
     micro = sharding.place_micro_batches(mesh, 2, 8, blocks)
     assert micro.addressable_shards[0].data.shape == (2, 1, 17)
+
+
+def test_a_placed_batch_is_split_by_row() -> None:
+    batch = Batch.of_blocks(tiny.tokens(8, 17))
+    weighted = batch._replace(weights=np.arange(8 * 16, dtype=np.float32).reshape(8, 16))
+    micro = sharding.place_micro_batches(mesh_of(2, 2, 2, 1), 2, 8, weighted)
+    assert isinstance(micro, Batch) and micro.segments is micro.positions is None
+    for found, array in zip(micro[:3], weighted[:3], strict=True):
+        np.testing.assert_array_equal(found, array.reshape(2, 4, 16))
+        assert found.addressable_shards[0].data.shape == (2, 1, 16)

@@ -1,5 +1,6 @@
 """Documents to batches: sources, tokenizers, token shards, training and evaluation blocks."""
 
+from nope.data.batch import Batch
 from nope.data.config import DataConfig, describe, from_section, identity
 from nope.data.evaluation import EvalBlocks, eval_blocks
 from nope.data.pipeline import training_batches
@@ -8,6 +9,7 @@ from nope.data.tokenizers import Tokenizer, load_tokenizer
 
 __all__ = [
     'SPLITS',
+    'Batch',
     'DataConfig',
     'EvalBlocks',
     'Tokenizer',

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from nope.data import mixture, stores
+from nope.data.batch import Batch
 from nope.data.config import DataConfig
 from nope.data.shards import TokenStore
 
@@ -26,8 +27,9 @@ def training_batches(
     cache: pathlib.Path,
     rows: np.ndarray | None = None,
     threads: int = DEFAULT_THREADS,
-) -> Iterator[np.ndarray]:
-    """Endless global batches `start`, `start + 1`, ...: int32 [batch_size, length + 1].
+) -> Iterator[Batch]:
+    """Endless global batches `start`, `start + 1`, ... of next-token prediction: arrays
+    [batch_size, length], tokens and targets only.
 
     The train split of each source is cut into contiguous blocks of length + 1 tokens and read
     in an order shuffled anew in each epoch; with several sources, example i comes from the one
@@ -68,7 +70,7 @@ def _iterate(
     start: int,
     rows: np.ndarray,
     threads: int,
-) -> Iterator[np.ndarray]:
+) -> Iterator[Batch]:
     import grain  # takes a moment to import
 
     # Elements are block numbers, counted through all sources, until a whole batch is read.
@@ -90,6 +92,7 @@ def _iterate(
         examples.batch(batch_size, drop_remainder=True)[start:]
         .map(lambda blocks: blocks[rows])
         .map(functools.partial(_read_blocks, read, firsts, length + 1))
+        .map(Batch.of_blocks)
     )
     options = grain.ReadOptions(
         num_threads=threads, prefetch_buffer_size=threads * _BUFFERED_PER_THREAD

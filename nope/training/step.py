@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
 
 from nope import losses
+from nope.data.batch import Batch
 from nope.model import ModelConfig, apply
 from nope.training import optim
 from nope.training.guard import is_bad
@@ -16,21 +18,22 @@ from nope.training.state import TrainState
 from nope.variables import Variables, lam_of, with_lam
 
 Metrics = dict[str, jax.Array]
-Step = Callable[[TrainState, Variables, jax.Array], tuple[TrainState, Metrics]]
+# On devices: any batch, or the blocks [..., T + 1] of a plain one. As one array they are half the
+# bytes, and the loss is summed in the order in which it always was, to the last bit.
+Placed = Batch | jax.Array
+Step = Callable[[TrainState, Variables, Placed], tuple[TrainState, Metrics]]
 
 
-def block_loss(config: ModelConfig, variables: Variables, blocks: jax.Array) -> jax.Array:
-    """Mean next-token cross-entropy (nats) over blocks of tokens [B, T + 1] int32.
-
-    Documents are not masked from each other: attention crosses their boundaries.
-    """
-    tokens_BT, targets_BT = blocks[:, :-1], blocks[:, 1:]
-    output = apply(config, variables, tokens_BT)
-    return losses.mean_loss(losses.token_loss(output.hidden, output.head, targets_BT))
+def batch_loss(config: ModelConfig, variables: Variables, batch: Placed) -> jax.Array:
+    """Mean cross-entropy of the targets (nats), of a batch [B, T] or of blocks [B, T + 1] int32."""
+    if not isinstance(batch, Batch):
+        batch = Batch.of_blocks(batch)
+    output = apply(config, variables, batch.tokens)
+    return losses.mean_loss(losses.token_loss(output.hidden, output.head, batch.targets))
 
 
 def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
-    """The pure step: (state, frozen, blocks [A, B / A, T + 1]) -> (state, metrics).
+    """The pure step: (state, frozen, batch of arrays [A, B / A, T]) -> (state, metrics).
 
     frozen: the collection that does not train, {'params': ...} or {'lam': ...}. A > 1 accumulates
     gradients over A micro-batches. Gradients are taken for the collection that trains and for
@@ -41,17 +44,17 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
     schedule = optim.learning_rate(optimizer)
     trains = optimizer.trains
 
-    def loss_of(trained: Variables, variables: Variables, blocks: jax.Array) -> jax.Array:
+    def loss_of(trained: Variables, variables: Variables, micro: Placed) -> jax.Array:
         variables = {**variables, trains: trained}
         if optimizer.straight_through:
             lam_LN = optim.clamp_straight_through(lam_of(variables), optimizer.bound)
             variables = with_lam(variables, lam_LN)
-        return block_loss(config, variables, blocks)
+        return batch_loss(config, variables, micro)
 
-    def step(state: TrainState, frozen: Variables, blocks: jax.Array) -> tuple[TrainState, Metrics]:
+    def step(state: TrainState, frozen: Variables, batch: Placed) -> tuple[TrainState, Metrics]:
         variables = {**frozen, **state.trained}
         loss, gradient = _accumulate(
-            lambda micro: jax.value_and_grad(loss_of)(variables[trains], variables, micro), blocks
+            lambda micro: jax.value_and_grad(loss_of)(variables[trains], variables, micro), batch
         )
         gradients = {**jax.tree.map(jnp.zeros_like, variables), trains: gradient}
         measured = {'loss': loss, 'grad_norm': optax.tree.norm(gradient)}
@@ -69,17 +72,19 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
 
 
 def _accumulate(
-    value_and_grad: Callable[[jax.Array], tuple[jax.Array, Variables]], blocks: jax.Array
+    value_and_grad: Callable[[Placed], tuple[jax.Array, Variables]], batch: Placed
 ) -> tuple[jax.Array, Variables]:
-    """Mean loss and gradient over the micro-batches blocks[0], blocks[1], ..."""
-    if blocks.shape[0] == 1:
-        return value_and_grad(blocks[0])
+    """Mean loss and gradient over the micro-batches, along the first axis of the arrays."""
+    count = jax.tree.leaves(batch)[0].shape[0]
+    first: Placed = jax.tree.map(lambda array: array[0], batch)
+    if count == 1:
+        return value_and_grad(first)
     zeros = jax.tree.map(
-        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(value_and_grad, blocks[0])
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(value_and_grad, first)
     )
 
-    def add(total: tuple, micro: jax.Array) -> tuple[tuple, None]:
+    def add(total: tuple, micro: Any) -> tuple[tuple, None]:
         return jax.tree.map(jnp.add, total, value_and_grad(micro)), None
 
-    total, _ = jax.lax.scan(add, zeros, blocks)
-    return jax.tree.map(lambda leaf: leaf / blocks.shape[0], total)
+    total, _ = jax.lax.scan(add, zeros, batch)
+    return jax.tree.map(lambda leaf: leaf / count, total)

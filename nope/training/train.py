@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
-import numpy as np
 from clu import parameter_overview
 from jax.sharding import Mesh
 
 from nope import sharding
 from nope.checkpoints.manager import Checkpoints
+from nope.data.batch import Batch
 from nope.model import ModelConfig
 from nope.runtime import memory, processes
 from nope.training import optim
@@ -35,8 +35,8 @@ class Interrupted(RuntimeError):
     """A stop was asked for; everything up to the last step is saved."""
 
 
-# Batches consumed -> from there on this process's examples (`sharding.rows_here`), [B', T + 1].
-Batches = Callable[[int], Iterator[np.ndarray]]
+# Batches consumed -> from there on this process's examples (`sharding.rows_here`), [B', T] each.
+Batches = Callable[[int], Iterator[Batch]]
 
 
 def train(
@@ -92,10 +92,10 @@ def train(
             for step in range(start, config.steps):
                 length = config.lengths[step % len(config.lengths)]
                 with goodput.time('data') as waited:
-                    blocks = next(stream)[:, : length + 1]
+                    batch = next(stream).first(length)
                 kind = 'step' if length in compiled else 'compile'
                 with goodput.time(kind), profile.marked(step + 1):
-                    state, metrics = take_step(state, frozen, blocks)
+                    state, metrics = take_step(state, frozen, batch)
                     reporter.add(step + 1, metrics)
 
                 done, stop = step + 1, should_stop()
@@ -136,23 +136,22 @@ def begin(
     return state, frozen
 
 
-def started(stream: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+def started(stream: Iterator[Batch]) -> Iterator[Batch]:
     """`stream`, whose first batch is there: its threads run."""
     return itertools.chain([next(stream)], stream)
 
 
 def step_on(
     model: ModelConfig, config: TrainConfig, compute: Compute, mesh: Mesh, state: TrainState
-) -> Callable[[TrainState, Variables, np.ndarray], tuple[TrainState, Metrics]]:
+) -> Callable[[TrainState, Variables, Batch], tuple[TrainState, Metrics]]:
     """One step, from this process's rows of its batch; the state that it is given is used up, the
     frozen variables are not."""
     micro_batches = compute.micro_batches(config.batch_size, mesh)
     compiled = jitted_step(model, config.optimizer, state)
 
-    def take_step(
-        state: TrainState, frozen: Variables, blocks: np.ndarray
-    ) -> tuple[TrainState, Metrics]:
-        placed = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, blocks)
+    def take_step(state: TrainState, frozen: Variables, batch: Batch) -> tuple[TrainState, Metrics]:
+        moved = batch.blocks() if batch.plain else batch
+        placed = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, moved)
         with sharding.use(mesh):
             return compiled(state, frozen, placed)
 

@@ -34,10 +34,12 @@ def mixed(corpus, tmp_path_factory, make_corpus) -> DataConfig:
 
 
 def batches(config, cache, count=5, **options) -> np.ndarray:
-    """[count, batch, length + 1] of the first batches."""
+    """Blocks [count, batch, length + 1] of the first batches."""
     defaults = {'length': LENGTH, 'batch_size': BATCH, 'seed': 0, 'start': 0, 'threads': 0}
     iterator = training_batches(config, cache=cache, **(defaults | options))
-    return np.stack(list(itertools.islice(iterator, count)))
+    found = list(itertools.islice(iterator, count))
+    assert all(batch.plain for batch in found)
+    return np.stack([batch.blocks() for batch in found])
 
 
 def blocks_of(config, index, cache, length=LENGTH) -> list[bytes]:

@@ -64,7 +64,7 @@ def main() -> None:
         name: str, config: TrainConfig, accumulate: int, initial: Variables | None
     ) -> Variables:
         def batches(start: int) -> Any:
-            blocks = data.training_batches(
+            stream = data.training_batches(
                 source,
                 length=config.block,
                 batch_size=config.batch_size,
@@ -73,10 +73,11 @@ def main() -> None:
                 cache=folder / 'data',
                 rows=sharding.rows_here(mesh, accumulate, config.batch_size),
             )
-            for block in blocks:
+            for batch in stream:
+                block = batch.blocks()
                 placed = sharding.place_micro_batches(mesh, accumulate, config.batch_size, block)
                 seen.append(np.asarray(sharding.fetch(placed)).reshape(-1, block.shape[-1]))
-                yield block
+                yield batch
 
         return train(
             MODEL,

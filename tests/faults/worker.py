@@ -23,6 +23,7 @@ import numpy as np
 
 from nope import sharding
 from nope.checkpoints import manager
+from nope.data import Batch
 from nope.model import ModelConfig
 from nope.runtime import ending, processes
 from nope.training.config import Compute, TrainConfig
@@ -54,7 +55,7 @@ def main() -> int:
     asked: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
 
-    def batches(start: int) -> Iterator[np.ndarray]:
+    def batches(start: int) -> Iterator[Batch]:
         print(json.dumps({'start': start}), flush=True)
         with (folder / 'begun').open('a') as file:
             file.write(f'{os.getpid()}\n')
@@ -65,7 +66,7 @@ def main() -> int:
             if processes.is_first():
                 with (folder / 'examples.jsonl').open('a') as file:
                     file.write(json.dumps({'step': step + 1, 'examples': digest}) + '\n')
-            yield blocks[rows]
+            yield Batch.of_blocks(blocks[rows])
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from nope import sharding
 from nope.model import LayerKind, ModelConfig, ModelOutput, apply
 from nope.positions import Alibi, DynamicNTK, Rotary, T5Bias
 from nope.sharding import MeshConfig
-from nope.training.step import block_loss
+from nope.training.step import batch_loss
 from nope.variables import Variables
 from tests import tiny
 
@@ -90,7 +90,7 @@ def test_every_device_has_the_biases_of_its_heads_and_tokens(shape: tuple[int, .
 
 def test_the_table_of_biases_gets_its_gradient_from_all_devices() -> None:
     """And all other parameters theirs."""
-    gradient = jax.value_and_grad(functools.partial(block_loss, T5))
+    gradient = jax.value_and_grad(functools.partial(batch_loss, T5))
     variables, blocks = tiny.varied_lam(T5), tiny.tokens(4, 33)
     _, (loss, found) = compiled(mesh_of(1, 1, 2, 4), gradient, variables, blocks)
     _, (loss_expected, expected) = compiled(tiny.mesh(), gradient, variables, blocks)

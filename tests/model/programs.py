@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from nope.model import ModelConfig, ModelOutput, apply
-from nope.training.step import block_loss
+from nope.training.step import batch_loss
 from nope.variables import Variables
 from tests import tiny
 
@@ -39,7 +39,7 @@ def run(
 
 @functools.partial(jax.jit, static_argnums=0, compiler_options=tiny.QUICK)
 def loss_and_gradients(config: ModelConfig, variables: Variables, blocks: Any) -> tuple:
-    return jax.value_and_grad(lambda v: block_loss(config, v, blocks))(variables)
+    return jax.value_and_grad(lambda v: batch_loss(config, v, blocks))(variables)
 
 
 def influence(config: ModelConfig) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from nope.losses import token_loss
 from nope.model import Transformer
 from nope.training.optim import OptimizerConfig
 from nope.training.state import TrainState, fresh_state
-from nope.training.step import Metrics, Step, block_loss, make_step
+from nope.training.step import Metrics, Step, batch_loss, make_step
 from nope.variables import Variables, lam_of, with_lam
 from tests import tiny
 
@@ -43,7 +43,7 @@ def once(optimizer: OptimizerConfig, blocks: Any) -> tuple[TrainState, Metrics]:
 @pytest.fixture(scope='module')
 def loss_and_gradients() -> tuple:
     """Of BLOCKS, with respect to everything."""
-    loss = functools.partial(block_loss, tiny.MODEL)
+    loss = functools.partial(batch_loss, tiny.MODEL)
     return jax.jit(jax.value_and_grad(loss))(tiny.varied_lam(), BLOCKS)
 
 

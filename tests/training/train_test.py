@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from nope.checkpoints.manager import CheckpointError, Checkpoints, Restored
+from nope.data import Batch
 from nope.model.lam import LogLength
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import metrics, reporting
@@ -47,10 +48,10 @@ def batches_of(config: TrainConfig, poisoned: int | None = None) -> Callable[[in
     """Batch k is a function of k. Token ids of batch `poisoned` are outside the vocabulary,
     where embeddings are NaN."""
 
-    def batches(start: int) -> Iterator[np.ndarray]:
+    def batches(start: int) -> Iterator[Batch]:
         for k in range(start, config.steps):
             blocks = tiny.tokens(config.batch_size, config.block + 1, seed=k)
-            yield blocks + 1000 * (k == poisoned)
+            yield Batch.of_blocks(blocks + 1000 * (k == poisoned))
 
     return batches
 
@@ -140,7 +141,7 @@ def test_the_folder_holds_what_people_and_programs_read(whole: dict[str, pathlib
 def test_a_finished_run_is_not_trained_again(
     whole: dict[str, pathlib.Path],
 ) -> None:
-    def no_batches(start: int) -> Iterator[np.ndarray]:
+    def no_batches(start: int) -> Iterator[Batch]:
         assert start == PRETRAIN.steps
         return iter(())
 
@@ -210,8 +211,9 @@ def test_too_many_bad_steps_in_a_row_end_the_run(
 ) -> None:
     monkeypatch.setattr(reporting, 'MOST_SKIPPED', 2)
 
-    def all_bad(start: int) -> Iterator[np.ndarray]:
-        return (block + 1000 for block in batches_of(PRETRAIN)(start))
+    def all_bad(start: int) -> Iterator[Batch]:
+        good = batches_of(PRETRAIN)(start)
+        return (Batch.of_blocks(batch.blocks() + 1000) for batch in good)
 
     with pytest.raises(TrainingDiverged, match='at step 2, the last of 2 bad ones, of examples 4 '):
         run(tmp_path, SKIPPING, batches=all_bad)

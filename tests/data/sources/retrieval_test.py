@@ -149,11 +149,11 @@ def test_every_training_block_is_one_record(few, tmp_path):
         cache=tmp_path,
         threads=0,
     )
-    blocks = next(iter(batches))
-    assert blocks.shape == (count, SIZE + 1)
-    assert np.all(blocks[:, :-1] < EOS)
-    assert np.sum(blocks[:, -1] == EOS) == few['train']
-    found = {bytes(row[:-1].astype(np.uint8)).decode() for row in blocks}
+    batch = next(iter(batches))
+    assert batch.tokens.shape == batch.targets.shape == (count, SIZE)
+    assert np.all(batch.tokens < EOS)
+    assert np.sum(batch.targets == EOS) == np.sum(batch.targets[:, -1] == EOS) == few['train']
+    found = {bytes(row.astype(np.uint8)).decode() for row in batch.tokens}
     assert found == {record('train', index, SIZE)[:-1] for index in range(count)}
 
 

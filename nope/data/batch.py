@@ -1,0 +1,51 @@
+"""Training batch: tokens, targets, loss weights, document segments, positions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Batch(NamedTuple):
+    """One training batch, all arrays [B, T], or [A, B / A, T] once cut into micro-batches.
+
+    tokens, targets: int32; the model reads token t and is to predict target t.
+    weights: float32 >= 0, of each target in the loss (0 for padding or a prompt); None: all 1.
+    segments: int32 document numbers; a token attends to its own segment only; None: one document.
+    positions: int32, 0-based, for the position encoding; None: 0 .. T - 1.
+
+    A batch of tokens and targets alone is plain next-token prediction: target t is token t + 1.
+    Other targets come with weights. Which arrays are None is the same in all batches of a run.
+    The arrays are NumPy's on the host and JAX's on devices; a NamedTuple is a pytree.
+    """
+
+    tokens: Any
+    targets: Any
+    weights: Any = None
+    segments: Any = None
+    positions: Any = None
+
+    @classmethod
+    def of_blocks(cls, blocks: Any) -> Batch:
+        """Next-token prediction in blocks of T + 1 tokens, int32 [..., T + 1]."""
+        return cls(tokens=blocks[..., :-1], targets=blocks[..., 1:])
+
+    @property
+    def plain(self) -> bool:
+        """Whether there are tokens and targets only."""
+        return self.weights is None and self.segments is None and self.positions is None
+
+    def blocks(self) -> np.ndarray:
+        """The blocks [..., T + 1] of a plain batch on the host. ValueError for targets that are not
+        the next tokens."""
+        if not np.array_equal(self.tokens[..., 1:], self.targets[..., :-1]):
+            raise ValueError(
+                'targets of a batch without weights are not its next tokens; a batch with other '
+                'targets has weights'
+            )
+        return np.concatenate([self.tokens, self.targets[..., -1:]], axis=-1)
+
+    def first(self, length: int) -> Batch:
+        """The first `length` positions of every sequence."""
+        return Batch(*(None if array is None else array[..., :length] for array in self))
