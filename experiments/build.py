@@ -67,10 +67,10 @@ def _check_figure(config: dict[str, Any], evals: Mapping[str, EvalSpec]) -> None
     """ValueError unless the figure exists and the evaluations it will ask for are there."""
     figure = config['figure']
     kind = figure['kind']
-    if kind not in figures.REQUIRED:
-        raise ValueError(f'figure.kind is {kind!r}; accepted: {", ".join(sorted(figures.DRAW))}')
+    if kind not in figures.KINDS:
+        raise ValueError(f'figure.kind is {kind!r}; accepted: {", ".join(sorted(figures.KINDS))}')
     options = {key: value for key, value in figure.items() if key != 'kind'}
-    for name, wanted in figures.REQUIRED[kind](config['name'], options).items():
+    for name, wanted in figures.KINDS[kind].required(config['name'], options).items():
         found = [
             spec
             for key, spec in evals.items()

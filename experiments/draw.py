@@ -50,7 +50,7 @@ def draw(folder: pathlib.Path) -> pathlib.Path:
                 f'{(folder / relative).resolve()}'
             ) from error
     given = FigureInput(inputs['name'], found, inputs['options'])
-    figures.write(figures.DRAW[inputs['kind']](given), folder)
+    figures.write(figures.KINDS[inputs['kind']].draw(given), folder)
     return folder / f'{inputs["name"]}.png'
 
 

@@ -1,14 +1,15 @@
 """Figures: records in, picture, numbers, caption and claims out; no model, no accelerator.
 
-`DRAW[kind](FigureInput) -> FigureOutput` draws; `REQUIRED[kind](name, options)` checks
-the options of figure `name` and tells, before anything has run, which records it will ask for;
-`write` stores the result.
+`KINDS[kind]` is the module of a kind of figure: `required(name, options)` checks the options of
+figure `name` and tells, before anything has run, which records it will ask for;
+`draw(FigureInput) -> FigureOutput` draws. `write` stores the result. Adding a kind: its file and a
+line in `KINDS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from experiments.figures import (
     entropy_loss,
@@ -25,40 +26,34 @@ from experiments.figures import (
 from experiments.figures.base import Claim, FigureInput, FigureOutput, write
 from experiments.figures.tables import ablation, commonsense, longbench, perplexity
 
-__all__ = ['DRAW', 'REQUIRED', 'Claim', 'FigureInput', 'FigureOutput', 'write']
+__all__ = ['KINDS', 'Claim', 'FigureInput', 'FigureOutput', 'Kind', 'write']
 
-DRAW: Mapping[str, Callable[[FigureInput], FigureOutput]] = {
-    'entropy_loss': entropy_loss.draw,
-    'heads': heads.draw,
-    'scale_entropy': scale_entropy.draw,
-    'uniform_fit': uniform_fit.draw,
-    'head_entropy': head_entropy.draw,
-    'length_curves': length_curves.draw,
-    'factor_grid': factor_grid.draw,
-    'tuned_lengths': tuned_lengths.draw,
-    'extension': extension.draw,
-    'perplexity_table': perplexity.draw,
-    'longbench_table': longbench.draw,
-    'commonsense_table': commonsense.draw,
-    'ablation_table': ablation.draw,
-    'passkey_maps': passkey_maps.draw,
-}
 
-# kind -> function from the figure's name and options to {record name: evaluation}. A name that
-# ends in '/' stands for one record or more below it ('base/seed0', 'base/seed1').
-REQUIRED: Mapping[str, Callable[[str, Mapping[str, Any]], dict[str, str]]] = {
-    'entropy_loss': entropy_loss.required,
-    'heads': heads.required,
-    'scale_entropy': scale_entropy.required,
-    'uniform_fit': uniform_fit.required,
-    'head_entropy': head_entropy.required,
-    'length_curves': length_curves.required,
-    'factor_grid': factor_grid.required,
-    'tuned_lengths': tuned_lengths.required,
-    'extension': extension.required,
-    'perplexity_table': perplexity.required,
-    'longbench_table': longbench.required,
-    'commonsense_table': commonsense.required,
-    'ablation_table': ablation.required,
-    'passkey_maps': passkey_maps.required,
+class Kind(Protocol):
+    """What a module of a figure provides."""
+
+    def required(self, name: str, options: Mapping[str, Any], /) -> dict[str, str]:
+        """Record name -> evaluation. A name that ends in '/' stands for one record or more below
+        it ('base/seed0', 'base/seed1'). ValueError for options that figure `name` of this kind
+        does not have."""
+
+    def draw(self, given: FigureInput, /) -> FigureOutput:
+        """The figure; ValueError where its records do not bear it."""
+
+
+KINDS: Mapping[str, Kind] = {
+    'entropy_loss': entropy_loss,
+    'heads': heads,
+    'scale_entropy': scale_entropy,
+    'uniform_fit': uniform_fit,
+    'head_entropy': head_entropy,
+    'length_curves': length_curves,
+    'factor_grid': factor_grid,
+    'tuned_lengths': tuned_lengths,
+    'extension': extension,
+    'perplexity_table': perplexity,
+    'longbench_table': longbench,
+    'commonsense_table': commonsense,
+    'ablation_table': ablation,
+    'passkey_maps': passkey_maps,
 }

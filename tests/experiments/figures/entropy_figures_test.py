@@ -7,14 +7,14 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments.figures import DRAW, FigureInput, write
+from experiments.figures import KINDS, FigureInput, write
 from nope.records import Measure
 from tests.experiments.figures.synthetic import INPUTS, column, position_runs, rows_of
 
 
 def test_entropy_loss_rows_are_the_records(tmp_path):
     given = INPUTS['entropy_loss']
-    write(DRAW['entropy_loss'](given), tmp_path)
+    write(KINDS['entropy_loss'].draw(given), tmp_path)
     rows = rows_of(tmp_path / 'fig1.csv')
     for name, records in given.records.items():
         mine = [row for row in rows if row['record'] == name]
@@ -28,7 +28,7 @@ def test_entropy_loss_rows_are_the_records(tmp_path):
 @pytest.mark.parametrize(('kind', 'layers'), [('heads', [0, 3]), ('head_entropy', [0, 1, 2, 3])])
 def test_head_rows_hold_every_head(kind, layers, tmp_path):
     given = INPUTS[kind]
-    write(DRAW[kind](given), tmp_path)
+    write(KINDS[kind].draw(given), tmp_path)
     rows = [r for r in rows_of(tmp_path / f'{given.name}.csv') if r['record'] == 'headscale']
     assert sorted({int(r['layer']) for r in rows}) == layers
     assert {int(r['head']) for r in rows} == {0, 1, 2, 3}
@@ -40,7 +40,7 @@ def test_head_rows_hold_every_head(kind, layers, tmp_path):
 
 def test_scale_rows_are_the_records_and_the_correlation_is_found(tmp_path):
     given = INPUTS['scale_entropy']
-    output = DRAW['scale_entropy'](given)
+    output = KINDS['scale_entropy'].draw(given)
     write(output, tmp_path)
     rows = rows_of(tmp_path / 'fig5.csv')
     records = given.records['headscale']
@@ -59,4 +59,4 @@ def test_a_positive_or_undefined_correlation_does_not_hold():
     for scale in (3 - records['scale'], np.ones_like(records['scale'])):
         measures = {**records.measures, 'scale': Measure(scale, ('layer', 'head'), '')}
         given = FigureInput('f', {'headscale': dataclasses.replace(records, measures=measures)}, {})
-        assert DRAW['scale_entropy'](given).claims[0].holds is False
+        assert KINDS['scale_entropy'].draw(given).claims[0].holds is False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.figures import DRAW, FigureInput, extension_claims, position_curve, write
+from experiments.figures import KINDS, FigureInput, extension_claims, position_curve, write
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import INPUTS, column, rows_of
 
@@ -23,7 +23,7 @@ def claims(before, after, uniform=None):
 
 def test_rows_are_the_records(tmp_path):
     given = INPUTS['extension']
-    write(DRAW['extension'](given), tmp_path)
+    write(KINDS['extension'].draw(given), tmp_path)
     rows = rows_of(tmp_path / 'extended.csv')
     assert [r['role'] for r in rows[::256]] == ['before', 'uniform', 'after']
     for name, records in given.records.items():
@@ -36,7 +36,7 @@ def test_rows_are_the_records(tmp_path):
 def test_the_uniform_scale_is_optional():
     runs = synthetic.extension_runs()
     del runs['one_scale']
-    output = DRAW['extension'](FigureInput('f', runs, OPTIONS))
+    output = KINDS['extension'].draw(FigureInput('f', runs, OPTIONS))
     assert {row['role'] for row in output.rows} == {'before', 'after'}
     assert 'uniform' not in output.claims[1].measured['loss_inside_L_nats']
 
@@ -87,7 +87,7 @@ def test_it_must_read_further(before, after, holds):
 def test_the_caption_says_how_lambda_was_found_and_where_the_model_is_from():
     runs = synthetic.extension_runs(origin='TinyLlama-1.1B', train_tokens=None, step=200)
     given = FigureInput('f', runs, {**INPUTS['extension'].options, 'labels': {'after': 'ours'}})
-    caption = DRAW['extension'](given).caption
+    caption = KINDS['extension'].draw(given).caption
     for fact in (
         'trained at L = 64 and made to read 256 tokens, 4 L',
         'Lambda of one scale for all heads: 1.3/sqrt(d) in every head.',
@@ -101,7 +101,7 @@ def test_the_caption_says_how_lambda_was_found_and_where_the_model_is_from():
 def test_windows_that_end_inside_l_are_refused(length):
     runs = synthetic.extension_runs(length=length)
     with pytest.raises(ValueError, match=r"figure 'f': the windows of .* do not reach beyond"):
-        DRAW['extension'](FigureInput('f', runs, OPTIONS))
+        KINDS['extension'].draw(FigureInput('f', runs, OPTIONS))
 
 
 @pytest.mark.parametrize('attribute', ['length', 'windows', 'data', 'split'])
@@ -110,4 +110,4 @@ def test_records_must_be_of_the_same_windows(attribute):
     extended = synthetic.extension_runs(**{attribute: other})['extended']
     runs = {**synthetic.extension_runs(), 'extended': extended}
     with pytest.raises(ValueError, match=f"figure 'f': the runs differ in '{attribute}'"):
-        DRAW['extension'](FigureInput('f', runs, OPTIONS))
+        KINDS['extension'].draw(FigureInput('f', runs, OPTIONS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.figures import DRAW, FigureInput, write
+from experiments.figures import KINDS, FigureInput, write
 from experiments.figures.factor_method import Method
 from experiments.figures.length_group import Group
 from tests.experiments.figures import synthetic
@@ -44,7 +44,7 @@ def test_factors_are_chosen_on_the_other_windows(choice, per_length, overall):
 
 def test_rows_hold_every_factor_on_both_splits(tmp_path):
     given = INPUTS['factor_grid']
-    output = DRAW['factor_grid'](given)
+    output = KINDS['factor_grid'].draw(given)
     write(output, tmp_path)
     rows = rows_of(tmp_path / 'zero_shot.csv')
     for name, records in given.records.items():
@@ -62,7 +62,7 @@ def test_rows_hold_every_factor_on_both_splits(tmp_path):
 
 
 def test_claims_follow_the_numbers():
-    reading, flat, head = DRAW['factor_grid'](INPUTS['factor_grid']).claims
+    reading, flat, head = KINDS['factor_grid'].draw(INPUTS['factor_grid']).claims
     assert (reading.number, reading.holds) == (None, None)
     assert reading.measured['YaRN']['factor_for_each_length'] == {
         '1 L': 1, '1.5 L': 2, '2 L': 2, '3 L': 4, '4 L': 4, '6 L': 8, '8 L': 8
@@ -87,9 +87,9 @@ def changed(prefix, amount):
 
 
 def test_claims_fail_and_hold_where_the_numbers_do():
-    assert DRAW['factor_grid'](changed('yarn', 0.5)).claims[1].holds is False
+    assert KINDS['factor_grid'].draw(changed('yarn', 0.5)).claims[1].holds is False
     between = changed('ntk', 2.0)
-    assert DRAW['factor_grid'](between).claims[2].holds is True
+    assert KINDS['factor_grid'].draw(between).claims[2].holds is True
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_claims_fail_and_hold_where_the_numbers_do():
 def test_claims_that_the_curves_cannot_bear_are_not_listed(kept, count):
     curves = [c for c in FACTOR_CURVES if c['label'] in kept]
     given = FigureInput('f', synthetic.factor_runs(1), {'curves': curves})
-    assert len(DRAW['factor_grid'](given).claims) == count
+    assert len(KINDS['factor_grid'].draw(given).claims) == count
 
 
 def test_the_caption_says_what_was_chosen_and_on_what():
-    caption = DRAW['factor_grid'](INPUTS['factor_grid']).caption
+    caption = KINDS['factor_grid'].draw(INPUTS['factor_grid']).caption
     assert 'standard library sources (validation split); no weight is changed' in caption
     assert 'YaRN: 1, 2, 2, 4, 4, 8, 8 at n / L = 1, 1.5, 2, 3, 4, 6, 8 and 8 for all' in caption
     assert (
@@ -115,9 +115,9 @@ def test_a_grid_needs_lengths_beyond_l_and_the_same_seeds():
     runs = synthetic.factor_runs(2)
     del runs['yarn_2_choice/seed1']
     with pytest.raises(ValueError, match="'yarn_2_choice' has the seeds"):
-        DRAW['factor_grid'](FigureInput('f', runs, {'curves': FACTOR_CURVES}))
+        KINDS['factor_grid'].draw(FigureInput('f', runs, {'curves': FACTOR_CURVES}))
     long = synthetic.factor_runs(1)
     for records in long.values():
         records.coordinates['length'][:] = np.arange(1, 8)
     with pytest.raises(ValueError, match='no length above L was measured'):
-        DRAW['factor_grid'](FigureInput('f', long, {'curves': FACTOR_CURVES}))
+        KINDS['factor_grid'].draw(FigureInput('f', long, {'curves': FACTOR_CURVES}))

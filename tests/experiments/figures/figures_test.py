@@ -12,12 +12,12 @@ import sys
 import numpy as np
 import pytest
 
-from experiments.figures import DRAW, REQUIRED, FigureInput, captions, write
+from experiments.figures import KINDS, FigureInput, captions, write
 from nope.records import Measure
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import CURVES, GRIDS, INPUTS, position_runs
 
-KINDS = sorted(INPUTS)
+NAMES = sorted(INPUTS)
 ROOT = pathlib.Path(__file__).parents[3]
 
 
@@ -48,7 +48,7 @@ def without(records, measure):
 
 
 def test_every_kind_is_tested():
-    assert set(DRAW) == set(REQUIRED) == set(INPUTS)
+    assert set(KINDS) == set(INPUTS)
 
 
 @pytest.fixture(scope='module')
@@ -58,16 +58,16 @@ def written(tmp_path_factory):
     @functools.cache
     def draw(kind: str) -> pathlib.Path:
         folder = tmp_path_factory.mktemp(kind)
-        write(DRAW[kind](INPUTS[kind]), folder)
+        write(KINDS[kind].draw(INPUTS[kind]), folder)
         return folder
 
     return draw
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('kind', NAMES)
 def test_writes_all_files_with_the_same_bytes_each_time(kind, written, tmp_path):
     given = INPUTS[kind]
-    write(DRAW[kind](given), tmp_path)
+    write(KINDS[kind].draw(given), tmp_path)
     names = {p.name for p in tmp_path.iterdir()}
     stem = given.name
     expected = {f'{stem}.png', f'{stem}.pdf', f'{stem}.csv', 'caption.txt', 'summary.json'}
@@ -78,15 +78,15 @@ def test_writes_all_files_with_the_same_bytes_each_time(kind, written, tmp_path)
         assert b'CreationDate' not in first
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('kind', NAMES)
 def test_caption_says_model_data_tokens_seed_and_windows(kind):
-    caption = DRAW[kind](INPUTS[kind]).caption
+    caption = KINDS[kind].draw(INPUTS[kind]).caption
     measured = MEASURED_ON.get(kind, '512 windows')
     for fact in ('4 layers, width 64', '4.9M tokens', 'seed', 'standard library', measured):
         assert fact in caption
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('kind', NAMES)
 def test_summary_is_strict_json_with_decided_claims_and_runs(kind, written):
     summary = json.loads((written(kind) / 'summary.json').read_text(), parse_constant=pytest.fail)
     assert set(summary) == {'figure', 'caption', 'runs', 'claims'}
@@ -96,21 +96,21 @@ def test_summary_is_strict_json_with_decided_claims_and_runs(kind, written):
         assert claim['holds'] in (True, False, None)
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('kind', NAMES)
 def test_a_missing_record_is_named_with_its_figure(kind):
     given = INPUTS[kind]
-    needs = REQUIRED[kind](given.name, given.options)
+    needs = KINDS[kind].required(given.name, given.options)
     for name in needs:
         left = {k: r for k, r in given.records.items() if k != name and not k.startswith(name)}
         with pytest.raises(ValueError, match=f"figure '{given.name}' needs the run '{name}'"):
-            DRAW[kind](FigureInput(given.name, left, given.options))
+            KINDS[kind].draw(FigureInput(given.name, left, given.options))
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('kind', NAMES)
 def test_an_unknown_option_is_refused_before_any_record_is_needed(kind):
     given = INPUTS[kind]
     with pytest.raises(ValueError, match=r"figure 'f'.*'colour'.*accepted"):
-        REQUIRED[kind]('f', {**given.options, 'colour': 'red'})
+        KINDS[kind].required('f', {**given.options, 'colour': 'red'})
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_an_unknown_option_is_refused_before_any_record_is_needed(kind):
 )
 def test_a_figure_without_content_is_refused(kind):
     with pytest.raises(ValueError, match="figure 'f': options must give"):
-        REQUIRED[kind]('f', {})
+        KINDS[kind].required('f', {})
 
 
 @pytest.mark.parametrize(
@@ -154,17 +154,17 @@ def test_a_figure_without_content_is_refused(kind):
 )
 def test_bad_options_are_named(kind, options, message):
     with pytest.raises(ValueError, match=f"figure 'f'.*{message}"):
-        REQUIRED[kind]('f', options)
+        KINDS[kind].required('f', options)
 
 
 def test_a_record_of_another_evaluation_or_without_a_measure_is_refused():
     options = INPUTS['entropy_loss'].options
     runs = position_runs()
     with pytest.raises(ValueError, match=r"run 'nope': needs the evaluation 'positions'"):
-        DRAW['entropy_loss'](FigureInput('f', {**runs, 'nope': GRIDS['late']}, options))
+        KINDS['entropy_loss'].draw(FigureInput('f', {**runs, 'nope': GRIDS['late']}, options))
     with pytest.raises(ValueError, match=r"run 'nope': no measure 'entropy'"):
         broken = {**runs, 'nope': without(runs['nope'], 'entropy')}
-        DRAW['entropy_loss'](FigureInput('f', broken, options))
+        KINDS['entropy_loss'].draw(FigureInput('f', broken, options))
 
 
 def test_values_that_are_not_finite_are_refused():
@@ -174,13 +174,13 @@ def test_values_that_are_not_finite_are_refused():
     measures = {**runs['nope'].measures, 'loss': Measure(loss, ('position',), 'nats')}
     runs['nope'] = dataclasses.replace(runs['nope'], measures=measures)
     with pytest.raises(ValueError, match=r"run 'nope': measure 'loss' .* not finite"):
-        DRAW['entropy_loss'](dataclasses.replace(INPUTS['entropy_loss'], records=runs))
+        KINDS['entropy_loss'].draw(dataclasses.replace(INPUTS['entropy_loss'], records=runs))
 
 
 def test_curves_of_one_figure_share_their_length():
     runs = {**position_runs(), 'nope': synthetic.positions_records(length=128)}
     with pytest.raises(ValueError, match="runs differ in 'length'"):
-        DRAW['entropy_loss'](dataclasses.replace(INPUTS['entropy_loss'], records=runs))
+        KINDS['entropy_loss'].draw(dataclasses.replace(INPUTS['entropy_loss'], records=runs))
 
 
 @pytest.mark.parametrize('kind', ['heads', 'scale_entropy'])
@@ -188,7 +188,7 @@ def test_a_layer_that_does_not_exist_is_refused(kind):
     given = INPUTS[kind]
     wrong = FigureInput('f', given.records, {**given.options, 'layers': [4]})
     with pytest.raises(ValueError, match=r'layers must lie in 0\.\.3, got 4'):
-        DRAW[kind](wrong)
+        KINDS[kind].draw(wrong)
 
 
 @pytest.mark.parametrize(('length', 'layers', 'heads'), [(64, 1, 4), (300, 5, 32), (16384, 2, 4)])
@@ -196,8 +196,8 @@ def test_draws_any_size(length, layers, heads, tmp_path):
     size = {'n_layers': layers, 'n_heads': heads, 'train_length': length // 4}
     runs = position_runs(length=length, **size)
     for kind in ('entropy_loss', 'scale_entropy', 'head_entropy'):
-        write(DRAW[kind](FigureInput(kind, runs, INPUTS[kind].options)), tmp_path)
-    write(DRAW['heads'](FigureInput('heads', runs, {'rows': CURVES})), tmp_path)
+        write(KINDS[kind].draw(FigureInput(kind, runs, INPUTS[kind].options)), tmp_path)
+    write(KINDS['heads'].draw(FigureInput('heads', runs, {'rows': CURVES})), tmp_path)
 
 
 def test_labels_that_stand_in_both_panels_are_told_apart():
@@ -209,7 +209,7 @@ def test_labels_that_stand_in_both_panels_are_told_apart():
         {'title': title, 'curves': [{'record': record, 'label': 'scale 1'}]}
         for title, record in (('NoPE', 'nope'), ('RoPE', 'rope'))
     ]
-    output = DRAW['entropy_loss'](FigureInput('f', runs, {'panels': panels}))
+    output = KINDS['entropy_loss'].draw(FigureInput('f', runs, {'panels': panels}))
     onset = next(c for c in output.claims if c.number == 2)
     assert set(onset.measured) == {'NoPE scale 1', 'RoPE scale 1'}
 

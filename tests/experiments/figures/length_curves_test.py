@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments.figures import DRAW, FigureInput, write
+from experiments.figures import KINDS, FigureInput, write
 from nope.records import Measure, Records
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import INPUTS, column, rows_of
@@ -15,7 +15,7 @@ from tests.experiments.figures.synthetic import INPUTS, column, rows_of
 
 def test_length_rows_are_the_records(tmp_path):
     given = INPUTS['length_curves']
-    write(DRAW['length_curves'](given), tmp_path)
+    write(KINDS['length_curves'].draw(given), tmp_path)
     rows = rows_of(tmp_path / 'fig_dynamic.csv')
     for name, records in given.records.items():
         mine = [row for row in rows if row['record'] == name]
@@ -38,7 +38,7 @@ def shifted(runs, prefix, amount, index):
 
 
 def test_length_claims_of_the_pilot():
-    found = DRAW['length_curves'](INPUTS['length_curves']).claims
+    found = KINDS['length_curves'].draw(INPUTS['length_curves']).claims
     # HeadScale at 8 L is 0.01 and more ahead of log-length beyond 4 L, as built.
     assert [(c.number, c.holds) for c in found] == [
         (None, True),
@@ -58,20 +58,20 @@ def test_length_claims_of_the_pilot():
 
 def test_equal_at_l_means_equal_to_the_last_bit():
     runs = shifted(synthetic.length_runs(2), 'log_length/seed1', 1e-12, 0)
-    assert DRAW['length_curves'](FigureInput('f', runs, {})).claims[0].holds is False
+    assert KINDS['length_curves'].draw(FigureInput('f', runs, {})).claims[0].holds is False
 
 
 def test_length_claims_fail_where_the_numbers_do():
     runs = shifted(synthetic.length_runs(2), 'headscale_4x/', -0.2, 0)
     runs = shifted(runs, 'headscale_4x/', 0.2, 4)
-    found = DRAW['length_curves'](FigureInput('f', runs, {})).claims
+    found = KINDS['length_curves'].draw(FigureInput('f', runs, {})).claims
     assert [c.holds for c in found if c.number == 7] == [False, False]
 
 
 def test_log_length_is_level_where_no_other_curve_is_ahead():
     runs = {k: r for k, r in synthetic.length_runs(2).items() if not k.startswith('headscale_8x')}
     curves = [{'group': g} for g in ('base', 'uniform', 'headscale_4x', 'log_length')]
-    found = DRAW['length_curves'](FigureInput('f', runs, {'curves': curves})).claims
+    found = KINDS['length_curves'].draw(FigureInput('f', runs, {'curves': curves})).claims
     assert [c.holds for c in found if 'one set' in c.paper] == [True]
 
 
@@ -79,11 +79,11 @@ def test_seeds_and_lengths_of_the_curves_must_agree():
     runs = synthetic.length_runs(2)
     del runs['uniform/seed1']
     with pytest.raises(ValueError, match="'uniform' has the seeds"):
-        DRAW['length_curves'](FigureInput('f', runs, {}))
+        KINDS['length_curves'].draw(FigureInput('f', runs, {}))
     runs = synthetic.length_runs(1)
     other = runs['uniform/seed0']
     runs['uniform/seed0'] = Records(
         other.attributes, other.measures, {'length': other.coordinates['length'] + 1}
     )
     with pytest.raises(ValueError, match='measured at other lengths'):
-        DRAW['length_curves'](FigureInput('f', runs, {}))
+        KINDS['length_curves'].draw(FigureInput('f', runs, {}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.figures import DRAW, FigureInput, passkey_claims, passkey_panel
+from experiments.figures import KINDS, FigureInput, passkey_claims, passkey_panel
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import INPUTS, PASSKEY_PANELS
 
@@ -75,7 +75,7 @@ def test_claim_8_is_left_out_where_the_ablations_are_missing():
         {'label': 'no_init', 'missing': 'not trained yet'},
     ]
     options = {'panels': panels, 'roles': {p['label']: p['label'] for p in panels}}
-    output = DRAW['passkey_maps'](FigureInput('f', {'full': by_length([1.0])}, options))
+    output = KINDS['passkey_maps'].draw(FigureInput('f', {'full': by_length([1.0])}, options))
     assert [claim.number for claim in output.claims] == [10, None]
 
 
@@ -141,7 +141,7 @@ def test_a_panel_without_cells_inside_its_window_has_no_reading():
 
 
 def test_seeds_are_given_one_by_one():
-    ablation, beyond, inside = DRAW['passkey_maps'](INPUTS['passkey_maps']).claims
+    ablation, beyond, inside = KINDS['passkey_maps'].draw(INPUTS['passkey_maps']).claims
     assert [ablation.number, beyond.number, inside.number] == [8, 10, None]
     assert [ablation.holds, beyond.holds, inside.holds] == [True, False, False]
     full = ablation.measured['inside_window']['full']

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
 
-from experiments.figures import DRAW, REQUIRED, FigureInput, FigureOutput
+from experiments.figures import KINDS, FigureInput, FigureOutput
 from nope.records import Measure
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import INPUTS, column
@@ -24,7 +24,7 @@ def drawn(records=None, panel=None, **options) -> FigureOutput:
     """A figure of one panel."""
     panels = [{'record': 'r', 'label': 'NoPE', **(panel or {})}]
     runs = {'r': records or synthetic.passkey_records()}
-    return DRAW['passkey_maps'](FigureInput('f', runs, {'panels': panels, **options}))
+    return KINDS['passkey_maps'].draw(FigureInput('f', runs, {'panels': panels, **options}))
 
 
 def axes_of(output: FigureOutput) -> list[Axes]:
@@ -51,7 +51,7 @@ def labels_of(ticks) -> list[str]:
 
 def test_rows_are_the_records():
     given = INPUTS['passkey_maps']
-    rows = DRAW['passkey_maps'](given).rows
+    rows = KINDS['passkey_maps'].draw(given).rows
     for name, records in given.records.items():
         mine = [row for row in rows if row['record'] == name]
         lengths, window = records.coordinates['length'], records.attributes['window']
@@ -158,7 +158,7 @@ def test_lengths_are_multiples_of_l_or_of_k(max_length, unit, train_length, labe
 
 
 def test_a_missing_panel_is_empty_and_says_why():
-    output = DRAW['passkey_maps'](INPUTS['passkey_maps'])
+    output = KINDS['passkey_maps'].draw(INPUTS['passkey_maps'])
     *_, axes = axes_of(output)
     assert axes.get_title() == 'MPT-7B: not measured'
     assert [text.get_text() for text in axes.texts] == ['there are no weights']
@@ -173,13 +173,13 @@ def test_panels_fill_rows(options, lines):
         *({'label': str(i), 'missing': 'none'} for i in range(1, 5)),
     ]
     given = FigureInput('f', {'r': synthetic.passkey_records()}, {'panels': panels, **options})
-    axes = axes_of(DRAW['passkey_maps'](given))
+    axes = axes_of(KINDS['passkey_maps'].draw(given))
     assert [a.get_title()[0] for a in axes] == list('01234')
     assert axes[0].get_subplotspec().get_gridspec().nrows == lines
 
 
 def test_the_mean_over_seeds_is_drawn_and_the_caption_says_how_far_they_lie_apart():
-    output = DRAW['passkey_maps'](INPUTS['passkey_maps'])
+    output = KINDS['passkey_maps'].draw(INPUTS['passkey_maps'])
     records = INPUTS['passkey_maps'].records
     axes = axes_of(output)[1]
     mean = (records['full/seed0']['accuracy'] + records['full/seed1']['accuracy']) / 2
@@ -221,13 +221,13 @@ def test_the_caption_tells_a_brief_prompt_and_what_models_have_seen():
     runs = {'brief': records, 'paper': synthetic.passkey_records()}
     runs['import'] = synthetic.passkey_records(**facts, **synthetic.IMPORTED)
     panels = [{'record': name, 'label': name} for name in runs]
-    caption = DRAW['passkey_maps'](FigureInput('f', runs, {'panels': panels})).caption
+    caption = KINDS['passkey_maps'].draw(FigureInput('f', runs, {'panels': panels})).caption
     assert "the template 'brief', a brief form of the paper's (brief)" in caption
     assert "the template 'paper', the paper's (paper; import)" in caption
     assert caption.endswith(
         'Synthetic retrieval documents are part of the training data of: brief.'
     )
-    alone = DRAW['passkey_maps'](FigureInput('f', runs, {'panels': panels[:1]}))
+    alone = KINDS['passkey_maps'].draw(FigureInput('f', runs, {'panels': panels[:1]}))
     assert '95.7 % as many bytes' in alone.caption
     assert 'L = 2,048 bytes' in alone.figure.get_supxlabel()
 
@@ -244,7 +244,7 @@ def test_seeds_of_a_panel_differ_in_their_seed_alone(changed, message):
     runs = {'a/0': synthetic.passkey_records(), 'a/1': synthetic.passkey_records(**changed)}
     options = {'panels': [{'record': 'a/', 'label': 'a'}]}
     with pytest.raises(ValueError, match=f"figure 'f': the {message}"):
-        DRAW['passkey_maps'](FigureInput('f', runs, options))
+        KINDS['passkey_maps'].draw(FigureInput('f', runs, options))
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_seeds_of_a_panel_were_asked_the_same(axis, what):
     (other.measures[axis].values if axis == 'tokens' else other.coordinates[axis])[0] += 1
     options = {'panels': [{'record': 'a/', 'label': 'a'}]}
     with pytest.raises(ValueError, match=f"seeds of 'a/' were measured with different {what}"):
-        DRAW['passkey_maps'](FigureInput('f', runs, options))
+        KINDS['passkey_maps'].draw(FigureInput('f', runs, options))
 
 
 PANEL = {'record': 'a', 'label': 'a'}
@@ -292,11 +292,11 @@ OTHER = {'record': 'b', 'label': 'b'}
 )
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=f"figure 'f'.*{message}"):
-        REQUIRED['passkey_maps']('f', options)
+        KINDS['passkey_maps'].required('f', options)
 
 
 def test_it_asks_for_the_records_of_panels_that_are_there():
     given = INPUTS['passkey_maps']
-    assert REQUIRED['passkey_maps']('f', given.options) == dict.fromkeys(
+    assert KINDS['passkey_maps'].required('f', given.options) == dict.fromkeys(
         ['rope', 'full/', 'no_init/'], 'passkey'
     )

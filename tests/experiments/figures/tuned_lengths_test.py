@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.figures import DRAW, FigureInput, write
+from experiments.figures import KINDS, FigureInput, write
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import INPUTS, TUNED_PANELS, column, rows_of
 
@@ -21,12 +21,12 @@ def claims(changes=(), panels=TUNED_PANELS):
             for measure in ('loss_window', 'loss_tail'):
                 runs[name][measure][index] += amount
     given = FigureInput('f', runs, {'base': BASE, 'panels': panels})
-    return DRAW['tuned_lengths'](given).claims
+    return KINDS['tuned_lengths'].draw(given).claims
 
 
 def test_rows_are_the_records(tmp_path):
     given = INPUTS['tuned_lengths']
-    write(DRAW['tuned_lengths'](given), tmp_path)
+    write(KINDS['tuned_lengths'].draw(given), tmp_path)
     rows = rows_of(tmp_path / 'tuned.csv')
     for name, records in given.records.items():
         mine = [row for row in rows if row['record'] == name]
@@ -74,7 +74,7 @@ def test_methods_can_be_named():
     given = FigureInput(
         'f', synthetic.tuned_runs(1), {'base': BASE, 'panels': [{'curves': curves}]}
     )
-    output = DRAW['tuned_lengths'](given)
+    output = KINDS['tuned_lengths'].draw(given)
     assert {row['method'] for row in output.rows} == {None, 'any'}
     assert len(output.claims) == 2
 
@@ -85,10 +85,10 @@ def test_the_tuned_length_must_be_measured():
         'f', synthetic.tuned_runs(1), {'base': BASE, 'panels': [{'curves': curves}]}
     )
     with pytest.raises(ValueError, match="'PI_fair_2' was tuned at 5 L, but measured at"):
-        DRAW['tuned_lengths'](given)
+        KINDS['tuned_lengths'].draw(given)
 
 
 def test_the_caption_says_how_the_models_were_tuned():
-    caption = DRAW['tuned_lengths'](INPUTS['tuned_lengths']).caption
+    caption = KINDS['tuned_lengths'].draw(INPUTS['tuned_lengths']).caption
     assert 'YaRN at 4 L (raw: 1,000 steps): rotary, 4 layers' in caption
     assert '(seeds 0, 1 and 2); fine-tuned for 1,000 steps of 8 sequences of 256.' in caption

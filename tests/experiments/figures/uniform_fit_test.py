@@ -7,13 +7,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments.figures import DRAW, FigureInput, write
+from experiments.figures import KINDS, FigureInput, write
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import GRIDS, INPUTS, column, rows_of
 
 
 def test_fit_rows_are_the_records_and_the_fit_is_that_of_the_records(tmp_path):
-    write(DRAW['uniform_fit'](INPUTS['uniform_fit']), tmp_path)
+    write(KINDS['uniform_fit'].draw(INPUTS['uniform_fit']), tmp_path)
     rows = [r for r in rows_of(tmp_path / 'fig7.csv') if r['record'] == 'late']
     records = GRIDS['late']
     np.testing.assert_array_equal(column(rows, 'best_loss_nats'), records['best_loss'])
@@ -26,11 +26,13 @@ def test_fit_rows_are_the_records_and_the_fit_is_that_of_the_records(tmp_path):
 
 def fit_claims(**changed):
     records = synthetic.grid_records(**{'a': 0.35, **changed})
-    return DRAW['uniform_fit'](FigureInput('f', {'r': records}, {'panels': [{'record': 'r'}]}))
+    return KINDS['uniform_fit'].draw(
+        FigureInput('f', {'r': records}, {'panels': [{'record': 'r'}]})
+    )
 
 
 def test_fit_claims_follow_the_numbers():
-    holds = [(c.number, c.holds) for c in DRAW['uniform_fit'](INPUTS['uniform_fit']).claims]
+    holds = [(c.number, c.holds) for c in KINDS['uniform_fit'].draw(INPUTS['uniform_fit']).claims]
     assert holds == [(5, True), (5, True), (5, True), (6, True)]
     steep = [(c.number, c.holds) for c in fit_claims(a=0.61).claims]
     assert steep == [(5, True), (5, False), (6, True)]
@@ -48,11 +50,11 @@ def test_a_grid_without_a_fit_is_refused_and_without_r2_does_not_hold():
         )
 
     with pytest.raises(ValueError, match='there is no fit'):
-        DRAW['uniform_fit'](changed(fit_a=None, fit_r2=None))
-    assert DRAW['uniform_fit'](changed(fit_r2=None)).claims[0].holds is False
+        KINDS['uniform_fit'].draw(changed(fit_a=None, fit_r2=None))
+    assert KINDS['uniform_fit'].draw(changed(fit_r2=None)).claims[0].holds is False
 
 
 def test_imported_models_have_no_budget_to_compare():
     grids = {name: synthetic.grid_records(a=0.3, **synthetic.IMPORTED) for name in 'ab'}
     given = FigureInput('f', grids, {'panels': [{'record': 'a'}, {'record': 'b'}]})
-    assert [c.number for c in DRAW['uniform_fit'](given).claims] == [5, 5, 6]
+    assert [c.number for c in KINDS['uniform_fit'].draw(given).claims] == [5, 5, 6]

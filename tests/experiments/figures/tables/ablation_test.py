@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.figures import DRAW, REQUIRED, FigureInput
+from experiments.figures import KINDS, FigureInput
 from experiments.figures.tables import ablation, paper
 from tests.experiments.figures.synthetic import (
     ABLATION_OPTIONS,
@@ -54,7 +54,7 @@ def claims(free, cold, **more):
         'rows': tuple(row(label) for label in ('full', 'free', 'cold')),
         'roles': roles,
     }
-    return DRAW[KIND](FigureInput('f', runs, options | more)).claims
+    return KINDS[KIND].draw(FigureInput('f', runs, options | more)).claims
 
 
 def found(output, label, column):
@@ -63,7 +63,7 @@ def found(output, label, column):
 
 
 def test_values_land_in_their_cells_next_to_the_papers():
-    output = DRAW[KIND](GIVEN)
+    output = KINDS[KIND].draw(GIVEN)
     label = 'without the constraint'
     cells = [found(output, label, c) for c in ('pg19', 'proof_pile', 'passkey', 'longbench')]
     seeds = np.array([1.0, 1.01])
@@ -106,7 +106,7 @@ def test_measures_that_cannot_be_taken_say_why():
     }
     corpora = (CORPORA[0], CORPORA[1] | {'missing': 'not downloaded'})
     options = {'corpora': corpora, 'rows': (ROW,)}
-    output = DRAW[KIND](FigureInput('f', runs, options))
+    output = KINDS[KIND].draw(FigureInput('f', runs, options))
     assert [r['missing'] for r in output.rows] == [
         'the records hold no window of this length',
         'not downloaded',
@@ -118,7 +118,7 @@ def test_measures_that_cannot_be_taken_say_why():
 def test_a_row_without_any_record_is_all_missing():
     reasons = {'perplexity': 'p', 'passkey': 'k', 'longbench': 'l'}
     options = {'corpora': CORPORA, 'rows': ({'label': 'a'},), 'missing': reasons}
-    output = DRAW[KIND](FigureInput('f', {}, options))
+    output = KINDS[KIND].draw(FigureInput('f', {}, options))
     assert [r['missing'] for r in output.rows] == ['p', 'p', 'k', 'l']
     assert (output.runs, [c.holds for c in output.claims]) == ({}, [None, None])
 
@@ -130,7 +130,7 @@ def test_other_windows_than_the_papers_have_no_number_of_it():
         f'a@{c}': perplexity_records((9.0,), multiples=(4,), corpus=c)
         for c in ('pg19', 'proof_pile')
     }
-    output = DRAW[KIND](FigureInput('f', runs, options))
+    output = KINDS[KIND].draw(FigureInput('f', runs, options))
     assert [r['paper'] for r in output.rows] == [None, None, None, 17.0]
     assert 'perplexity at 4 L' in output.markdown
 
@@ -220,11 +220,11 @@ def test_claims_that_lack_something_are_undecided(changed, matters, trade):
 )
 def test_bad_options_are_named(changed, message):
     with pytest.raises(ValueError, match=f"figure 'f'.*{message}"):
-        REQUIRED[KIND]('f', ABLATION_OPTIONS | changed)
+        KINDS[KIND].required('f', ABLATION_OPTIONS | changed)
 
 
 def test_every_measure_that_is_named_is_asked_for():
-    assert REQUIRED[KIND]('f', {'corpora': CORPORA, 'rows': (ROW,)}) == {
+    assert KINDS[KIND].required('f', {'corpora': CORPORA, 'rows': (ROW,)}) == {
         'a@pg19': 'perplexity',
         'a@proof_pile': 'perplexity',
         'a_passkey': 'passkey',

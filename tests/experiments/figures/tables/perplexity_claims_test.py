@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments.figures import DRAW, FigureInput
+from experiments.figures import KINDS, FigureInput
 from experiments.figures.tables import paper
 from tests.experiments.figures.synthetic import (
     INPUTS,
@@ -30,11 +30,11 @@ def claims(changed=None, **options):
                 np.array(values) ** power, corpus=corpus
             )
     given = FigureInput('f', runs, PERPLEXITY_OPTIONS | options)
-    return DRAW['perplexity_table'](given).claims
+    return KINDS['perplexity_table'].draw(given).claims
 
 
 def test_all_hold_on_these_numbers_and_say_their_thresholds():
-    found = DRAW['perplexity_table'](INPUTS['perplexity_table']).claims
+    found = KINDS['perplexity_table'].draw(INPUTS['perplexity_table']).claims
     assert [claim.number for claim in found] == NUMBERS
     assert [claim.holds for claim in found] == [True] * 6
     for claim, threshold in zip(found, ('0.05', '0.01', '', '0.1', '', '4 L'), strict=True):
@@ -58,7 +58,7 @@ def test_the_papers_own_numbers_bear_them_all():
         'headscale': {2: 'headscale_4K', 4: 'headscale_8K', 9: 'headscale_18K'},
     }
     options = {'corpora': PERPLEXITY_OPTIONS['corpora'], 'rows': rows, 'roles': roles}
-    output = DRAW['perplexity_table'](FigureInput('f', runs, options))
+    output = KINDS['perplexity_table'].draw(FigureInput('f', runs, options))
     assert {row['difference'] for row in output.rows if row['paper'] != '>1000'} == {0.0}
     assert [(c.number, c.holds) for c in output.claims] == [(n, True) for n in NUMBERS]
     parity, harm = output.claims[:2]
@@ -93,7 +93,7 @@ def test_one_corpus_that_disagrees_is_enough():
     runs['headscale_9@proof_pile/seed0'] = perplexity_records(
         (4.3, 4.4, 4.4, 4.1), corpus='proof_pile'
     )
-    found = DRAW['perplexity_table'](FigureInput('f', runs, PERPLEXITY_OPTIONS)).claims
+    found = KINDS['perplexity_table'].draw(FigureInput('f', runs, PERPLEXITY_OPTIONS)).claims
     assert found[BETWEEN].holds is False
     differences = found[BETWEEN].measured['headscale_minus_yarn_nats']
     assert differences['pg19'] > 0 > differences['proof_pile']
@@ -170,7 +170,7 @@ def test_claims_are_means_over_seeds():
             factor * np.array(PERPLEXITY['nope']), corpus='pg19'
         )
         runs[f'nope@pg19/seed{seed}'] = perplexity_records(PERPLEXITY['nope'], corpus='pg19')
-    found = DRAW['perplexity_table'](dataclasses.replace(given, records=runs)).claims[PARITY]
+    found = KINDS['perplexity_table'].draw(dataclasses.replace(given, records=runs)).claims[PARITY]
     difference = found.measured['nope_minus_rope_nats']['pg19']
     assert difference == pytest.approx(-(np.log(0.96) + np.log(1.03)) / 2)
     assert found.holds is True

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from experiments.figures import DRAW, REQUIRED, FigureInput
+from experiments.figures import KINDS, FigureInput
 from tests.experiments.figures.synthetic import CORPORA, INPUTS, PERPLEXITY, perplexity_records
 
 GIVEN = INPUTS['perplexity_table']
@@ -18,7 +18,7 @@ ROW = {'label': 'NoPE', 'paper': 'NoPE', 'record': 'nope'}
 
 def draw(runs, rows, **more):
     options = {'corpora': PG19, 'rows': rows, **more}
-    return DRAW['perplexity_table'](FigureInput('f', runs, options))
+    return KINDS['perplexity_table'].draw(FigureInput('f', runs, options))
 
 
 def found(output, row, window, corpus='pg19'):
@@ -38,7 +38,7 @@ def choices(*values):
 
 
 def test_values_land_in_their_cells_next_to_the_papers():
-    output = DRAW['perplexity_table'](GIVEN)
+    output = KINDS['perplexity_table'].draw(GIVEN)
     for column, window in enumerate((1, 2, 4, 8)):
         for corpus, power in (('pg19', 1.0), ('proof_pile', 0.5)):
             cell = found(output, 'HeadScale 9 L', window, corpus)
@@ -54,13 +54,13 @@ def test_values_land_in_their_cells_next_to_the_papers():
 
 
 def test_what_the_paper_prints_as_a_bound_has_no_difference_and_no_ratio():
-    cell = found(DRAW['perplexity_table'](GIVEN), 'NoPE', 8)
+    cell = found(KINDS['perplexity_table'].draw(GIVEN), 'NoPE', 8)
     assert (cell['paper'], cell['difference'], cell['paper_ratio']) == ('>1000', None, None)
     assert cell['ratio'] == pytest.approx(PERPLEXITY['nope'][3] / PERPLEXITY['nope'][0])
 
 
 def test_ratios_are_to_the_base_row_at_L_on_the_same_corpus():
-    output = DRAW['perplexity_table'](GIVEN)
+    output = KINDS['perplexity_table'].draw(GIVEN)
     cell = found(output, 'uniform 1.8', 8, 'proof_pile')
     assert cell['ratio'] == pytest.approx((PERPLEXITY['uniform_1.8'][3] / 14.9) ** 0.5)
     assert cell['paper_ratio'] == pytest.approx(38.2 / 3.5)
@@ -70,12 +70,12 @@ def test_ratios_are_to_the_base_row_at_L_on_the_same_corpus():
 
 def test_a_name_with_a_slash_takes_every_seed_and_one_without_takes_one_record():
     runs = {'nope@pg19': perplexity_records((3, 4, 5, 6))}
-    assert REQUIRED['perplexity_table']('f', {'corpora': PG19, 'rows': (ROW,)}) == {
+    assert KINDS['perplexity_table'].required('f', {'corpora': PG19, 'rows': (ROW,)}) == {
         'nope@pg19': 'perplexity'
     }
     cell = found(draw(runs, (ROW,)), 'NoPE', 4)
     assert (cell['ours'], cell['spread'], cell['seeds']) == (5.0, None, 1)
-    needs = REQUIRED['perplexity_table'](GIVEN.name, GIVEN.options)
+    needs = KINDS['perplexity_table'].required(GIVEN.name, GIVEN.options)
     assert {'nope@pg19/', 'nope@proof_pile/', 'ntk_4@pg19/'} <= set(needs)
 
 
@@ -144,11 +144,11 @@ def test_bytes_are_said_not_to_compare_and_shown_with_two_decimals():
     assert 'values cannot be compared, only their order and their ratios' in output.caption
     assert 'ratio to the value of NoPE at L' in output.caption
     assert '| 3.14 / 14.6 (-11.46) |' in output.markdown
-    assert 'cannot be compared' not in DRAW['perplexity_table'](GIVEN).caption
+    assert 'cannot be compared' not in KINDS['perplexity_table'].draw(GIVEN).caption
 
 
 def test_the_caption_says_what_is_misprinted_and_what_has_its_own_tokenizer():
-    caption = DRAW['perplexity_table'](GIVEN).caption
+    caption = KINDS['perplexity_table'].draw(GIVEN).caption
     assert 'prints 30M tokens' in caption and 'tokenizers of their own' in caption
     assert 'Measured on pg19 and proof_pile (windows of up to 16,384 tokens, 256 apart' in caption
     plain = draw({'nope@pg19': perplexity_records((3, 4, 5, 6))}, (ROW,)).caption
@@ -157,7 +157,7 @@ def test_the_caption_says_what_is_misprinted_and_what_has_its_own_tokenizer():
 
 def test_options_from_json_draw_the_same():
     again = FigureInput(GIVEN.name, GIVEN.records, json.loads(json.dumps(GIVEN.options)))
-    first, second = (DRAW['perplexity_table'](given) for given in (GIVEN, again))
+    first, second = (KINDS['perplexity_table'].draw(given) for given in (GIVEN, again))
     assert first.rows == second.rows
     assert first.claims == second.claims
 
@@ -219,4 +219,4 @@ CHOICE = {'factor': 2, 'record': 'a'}
 def test_bad_options_are_named(changed, message):
     options = {'corpora': CORPORA, 'rows': (ROW,)} | changed
     with pytest.raises(ValueError, match=f"figure 'f'.*{message}"):
-        REQUIRED['perplexity_table']('f', options)
+        KINDS['perplexity_table'].required('f', options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.figures import DRAW, REQUIRED, FigureInput
+from experiments.figures import KINDS, FigureInput
 from experiments.figures.tables import paper
 from tests.experiments.figures.synthetic import (
     HARNESS,
@@ -24,7 +24,7 @@ ROWS = tuple({'label': n, 'paper': n, 'record': n} for n in ('RoPE', 'NoPE'))
 
 
 def draw(kind, runs, rows=ROWS, **more):
-    return DRAW[kind](FigureInput('f', runs, {'rows': rows, **more}))
+    return KINDS[kind].draw(FigureInput('f', runs, {'rows': rows, **more}))
 
 
 def found(output, row, column):
@@ -63,7 +63,7 @@ def test_the_papers_own_numbers_differ_by_nothing(kind):
 
 def test_seeds_are_averaged_and_spread():
     given = INPUTS[LONG]
-    output = DRAW[LONG](given)
+    output = KINDS[LONG].draw(given)
     cell = found(output, 'NoPE', 'trec')
     assert (cell['ours'], cell['seeds'], cell['group']) == (34.25, 2, 'Original models')
     assert cell['spread'] == pytest.approx(0.5 / np.sqrt(2))
@@ -73,7 +73,7 @@ def test_seeds_are_averaged_and_spread():
 
 
 def test_a_missing_row_keeps_the_papers_numbers_and_says_why():
-    output = DRAW[LONG](INPUTS[LONG])
+    output = KINDS[LONG].draw(INPUTS[LONG])
     cells = [r for r in output.rows if r['row'] == 'PI, raw']
     assert {(r['ours'], r['missing']) for r in cells} == {(None, 'not tuned')}
     assert [r['paper'] for r in cells] == paper.table('table3')['rows']['PI_raw_4K']
@@ -98,10 +98,10 @@ def test_a_task_that_a_seed_lacks_is_missing():
 
 
 def test_captions_say_the_protocol():
-    caption = DRAW[LONG](INPUTS[LONG]).caption
+    caption = KINDS[LONG].draw(INPUTS[LONG]).caption
     assert 'LongBench (3,200 prompts of up to 1,500 tokens, 5 beams)' in caption
     assert 'NQA narrativeqa' in caption
-    assert 'zero-shot, without a BOS' in DRAW[COMMON](INPUTS[COMMON]).caption
+    assert 'zero-shot, without a BOS' in KINDS[COMMON].draw(INPUTS[COMMON]).caption
 
 
 def parity(difference, roles=ROLES):
@@ -147,11 +147,11 @@ def test_without_roles_or_scores_parity_is_undecided():
 )
 def test_bad_options_are_named(kind, options, message):
     with pytest.raises(ValueError, match=f"figure 'f'.*{message}"):
-        REQUIRED[kind]('f', options)
+        KINDS[kind].required('f', options)
 
 
 def test_records_of_rows_are_asked_for():
-    needs = REQUIRED[LONG]('f', INPUTS[LONG].options)
+    needs = KINDS[LONG].required('f', INPUTS[LONG].options)
     assert needs == dict.fromkeys(
         ('rope_longbench/', 'nope_longbench/', 'headscale_9_longbench/'), 'longbench'
     )

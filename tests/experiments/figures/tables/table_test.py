@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from experiments.figures import DRAW, style
+from experiments.figures import KINDS, style
 from experiments.figures.tables import markdown, typeset
 from experiments.figures.tables.table import (
     Cell,
@@ -24,7 +24,7 @@ from experiments.figures.tables.table import (
 )
 from tests.experiments.figures.synthetic import INPUTS
 
-KINDS = sorted(kind for kind in INPUTS if kind.endswith('_table'))
+TABLES = sorted(kind for kind in INPUTS if kind.endswith('_table'))
 COLUMNS = (
     Column('a', 'a', 'corpus', facts={'window': 1}),
     Column('b', 'b', 'corpus', decimals=2, facts={'window': 2}),
@@ -157,9 +157,9 @@ def test_markdown_is_a_table_with_footnotes():
     assert after[1:] == [f'[^1]: missing: {REASON}', '[^2]: missing: another', 'The caption.\n']
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('kind', TABLES)
 def test_markdown_of_every_kind_has_equal_columns_and_every_row(kind):
-    output = DRAW[kind](INPUTS[kind])
+    output = KINDS[kind].draw(INPUTS[kind])
     lines = lines_of(output.markdown)
     assert len({len(line) for line in lines}) == 1
     labels = list(dict.fromkeys(row['row'] for row in output.rows))
@@ -170,9 +170,9 @@ def test_markdown_of_every_kind_has_equal_columns_and_every_row(kind):
     assert output.markdown.endswith(f'{output.caption}\n')
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('kind', TABLES)
 def test_nothing_is_cut_off_or_overlaps_and_no_type_is_tiny(kind):
-    figure = DRAW[kind](INPUTS[kind]).figure
+    figure = KINDS[kind].draw(INPUTS[kind]).figure
     width, height = figure.get_size_inches() * figure.dpi
     boxes = texts(figure)
     for text, box in boxes.items():
