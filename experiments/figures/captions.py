@@ -1,13 +1,22 @@
-"""Sentences that say where the numbers of a figure come from."""
+"""Sentences that say where the numbers of a figure come from.
+
+What records were measured on they say themselves, in the attribute `measured_on`:
+{'what': 'pg19', 'how': 'windows of up to 4,096 tokens, ...', 'own_text': False}. `how` comes in
+brackets after `what`, once where several records share it. own_text: whether `what` names the text
+that the model was trained on, which is then not named twice. Records written before there was such
+an attribute are described here, by their evaluation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from nope.records import Records
 
-# Evaluations on windows of the training data's own validation or test split.
-OWN_TEXT = ('positions', 'scale_grid', 'lengths')
+# Of records without `measured_on`: evaluations on windows of the training data's own validation or
+# test split.
+_OWN_TEXT = ('positions', 'scale_grid', 'lengths')
 
 
 def token_name(records: Records) -> str:
@@ -36,7 +45,7 @@ def sources(labelled: Mapping[str, Sequence[Records]]) -> str:
         scale = str(records[0].attributes.get('scale', '1'))
         noted = label if scale == '1' or scale in label else f'{label} (scale: {scale})'
         trained.setdefault(_training(records), []).append(noted)
-        measured.setdefault(_measured_on(records), []).append(label)
+        measured.setdefault(measured_on(*records), []).append(label)
     sentences = [f'{"; ".join(labels)}: {fact}.' for fact, labels in trained.items()]
     if len(measured) == 1:
         return ' '.join([*sentences, f'Measured on {next(iter(measured))}.'])
@@ -64,8 +73,7 @@ def _pretrained(records: Sequence[Records]) -> str:
     facts = records[0].attributes
     # Of a fine-tuned model the steps are those of its tuning.
     steps = '' if facts.get('tuning') else f'{facts["step"]:,} steps, '
-    # What was measured on the model's own text names it there.
-    text = '' if facts['evaluation'] in OWN_TEXT else f' of {facts["data"]}'
+    text = '' if _measured(records[0])['own_text'] else f' of {facts["data"]}'
     return (
         f'trained on {amount(facts["train_tokens"])} {token_name(records[0])}s{text} in sequences '
         f'of L = {facts["train_length"]:,} ({steps}{_seeds(records)})'
@@ -90,19 +98,24 @@ def _seeds(records: Sequence[Records]) -> str:
     return f'seed{"s" if len(seeds) > 1 else ""} {_join(seeds)}'
 
 
-def windows(records: Records) -> str:
+def measured_on(*records: Records) -> str:
     """What was measured on: number, length and source of the windows, or the prompts of an
-    evaluation by text."""
-    return _measured_on([records])
-
-
-def _measured_on(records: Sequence[Records]) -> str:
-    """What was measured on in the same way shares the brackets that tell the way."""
+    evaluation by text. What was measured in the same way shares the brackets that tell the way."""
     found: dict[str, list[str]] = {}
     for r in records:
-        what, how = MEASURED_ON[r.attributes['evaluation']](r)
-        found.setdefault(how, []).append(what)
+        measured = _measured(r)
+        found.setdefault(measured['how'], []).append(measured['what'])
     return _join([f'{_join(list(dict.fromkeys(what)))} ({how})' for how, what in found.items()])
+
+
+def _measured(records: Records) -> Mapping[str, Any]:
+    """The attribute `measured_on`, composed where it is missing."""
+    found = records.attributes.get('measured_on')
+    if found is not None:
+        return found
+    evaluation = records.attributes['evaluation']
+    what, how = _MEASURED_ON[evaluation](records)
+    return {'what': what, 'how': how, 'own_text': evaluation in _OWN_TEXT}
 
 
 def _own_windows(records: Records) -> tuple[str, str]:
@@ -146,9 +159,9 @@ def _harness(records: Records) -> tuple[str, str]:
     return f'{samples:,} questions of {len(facts["metrics"])} tasks', f'zero-shot, {start}'
 
 
-# evaluation -> what it was measured on, and how.
-MEASURED_ON: Mapping[str, Callable[[Records], tuple[str, str]]] = {
-    **dict.fromkeys(OWN_TEXT, _own_windows),
+# Of records without `measured_on`: evaluation -> what it was measured on, and how.
+_MEASURED_ON: Mapping[str, Callable[[Records], tuple[str, str]]] = {
+    **dict.fromkeys(_OWN_TEXT, _own_windows),
     'perplexity': _sliding,
     'passkey': _prompts,
     'needles': _prompts,

@@ -183,7 +183,7 @@ def _caption(given: FigureInput, curves: Sequence[Curve], train_length: int) -> 
         for curve in curves
     }
     chosen_on = dict.fromkeys(
-        captions.windows(given.records[name])
+        captions.measured_on(given.records[name])
         for method in methods
         for group in method.choice
         for name in group.names

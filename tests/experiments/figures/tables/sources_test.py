@@ -56,12 +56,12 @@ def with_facts(records, **changed):
     ],
 )
 def test_each_says_what_it_was_measured_on(records, measured):
-    assert captions.windows(records) == measured
+    assert captions.measured_on(records) == measured
 
 
 def test_models_measured_on_other_text_name_their_own():
     found = captions.sources({'model': [PERPLEXITY]})
-    assert found == f'{TRAINED} Measured on {captions.windows(PERPLEXITY)}.'
+    assert found == f'{TRAINED} Measured on {captions.measured_on(PERPLEXITY)}.'
 
 
 def test_what_was_measured_in_the_same_way_shares_the_sentence():
@@ -70,11 +70,37 @@ def test_what_was_measured_in_the_same_way_shares_the_sentence():
     found = captions.sources({'model': [PERPLEXITY, other, passkey]})
     assert found.startswith(TRAINED)
     assert 'Measured on pg19 and proof_pile (windows of up to 16,384' in found
-    assert found.endswith(f'after a BOS) and {captions.windows(passkey)}.')
+    assert found.endswith(f'after a BOS) and {captions.measured_on(passkey)}.')
 
 
 def test_models_that_were_measured_on_different_text_are_told_apart():
     other = synthetic.passkey_records()
     found = captions.sources({'a': [PERPLEXITY], 'b': [other]})
-    assert f'a: measured on {captions.windows(PERPLEXITY)}.' in found
-    assert f'b: measured on {captions.windows(other)}.' in found
+    assert f'a: measured on {captions.measured_on(PERPLEXITY)}.' in found
+    assert f'b: measured on {captions.measured_on(other)}.' in found
+
+
+def test_records_say_themselves_what_they_were_measured_on():
+    said = {'what': '12 proofs', 'how': 'of a new kind', 'own_text': False}
+    found = captions.sources(
+        {'model': [with_facts(PERPLEXITY, evaluation='new', measured_on=said)]}
+    )
+    assert found == f'{TRAINED} Measured on 12 proofs (of a new kind).'
+
+
+@pytest.mark.parametrize('own', [True, False])
+def test_the_text_that_a_model_was_trained_on_is_named_once(own):
+    said = {'what': '12 windows of its sources', 'how': 'test split', 'own_text': own}
+    found = captions.sources({'model': [with_facts(PERPLEXITY, measured_on=said)]})
+    assert ('tokens of Python standard library sources in' in found) is not own
+    assert found.endswith('Measured on 12 windows of its sources (test split).')
+
+
+def test_the_attribute_says_what_is_composed_without_it():
+    """Old records and new ones of the same measurement have one caption."""
+    for records in (PERPLEXITY, synthetic.positions_records(), synthetic.passkey_records()):
+        what, _, how = captions.measured_on(records).partition(' (')
+        own = records.attributes['evaluation'] == 'positions'
+        said = {'what': what, 'how': how.removesuffix(')'), 'own_text': own}
+        new = with_facts(records, measured_on=said)
+        assert captions.sources({'model': [new]}) == captions.sources({'model': [records]})
