@@ -22,18 +22,16 @@ from experiments.figures import style
 from nope.records import Records
 from nope.runtime.files import write_bytes
 
-# The arrays a figure may rely on, by evaluation: measure -> axes.
-MEASURES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+Measures = Mapping[str, Mapping[str, tuple[str, ...]]]
+
+# The arrays that several figures rely on, by evaluation: measure -> axes. A figure that reads
+# another evaluation, or other arrays, says so itself (`check_records`).
+MEASURES: Measures = {
     'positions': {
         'loss': ('position',),
         'loss_std': ('position',),
         'entropy': ('layer', 'head', 'position'),
         'scale': ('layer', 'head'),
-    },
-    'scale_grid': {
-        'loss': ('scale', 'position'),
-        'best_scale': ('position',),
-        'best_loss': ('position',),
     },
     'lengths': {
         'loss_window': ('length',),
@@ -47,9 +45,7 @@ MEASURES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         'documents': ('length',),
     },
     'passkey': {'accuracy': ('length', 'depth'), 'tokens': ('length',)},
-    'needles': {'accuracy': ('length', 'depth'), 'tokens': ('length',)},
     'longbench': {'score': ('dataset',), 'samples': ('dataset',)},
-    'harness': {'score': ('task',), 'samples': ('task',)},
 }
 
 
@@ -130,11 +126,14 @@ def names_below(given: FigureInput, name: str) -> list[str]:
     return [name] if name in given.records else []
 
 
-def check_records(given: FigureInput, needs: Mapping[str, str]) -> None:
-    """Checks that each needed record is there and holds what its evaluation measures.
+def check_records(
+    given: FigureInput, needs: Mapping[str, str], measures: Measures = MEASURES
+) -> None:
+    """Checks that each needed record is there and holds the arrays that the figure reads.
 
     needs: record name -> evaluation. A name that ends in '/' stands for one record or more
-    below it. Raises ValueError naming the figure, the record and what was found.
+    below it. measures: the arrays, by evaluation. Raises ValueError naming the figure, the record
+    and what was found.
     """
     for name, evaluation in needs.items():
         found = names_below(given, name)
@@ -144,16 +143,18 @@ def check_records(given: FigureInput, needs: Mapping[str, str]) -> None:
                 f'is missing; there are records of {sorted(given.records)}'
             )
         for key in found:
-            _check_record(given, key, evaluation)
+            _check_record(given, key, evaluation, measures[evaluation])
 
 
-def _check_record(given: FigureInput, key: str, evaluation: str) -> None:
+def _check_record(
+    given: FigureInput, key: str, evaluation: str, measures: Mapping[str, tuple[str, ...]]
+) -> None:
     records = given.records[key]
     where = f'figure {given.name!r}, run {key!r}'
     actual = records.attributes.get('evaluation')
     if actual != evaluation:
         raise ValueError(f'{where}: needs the evaluation {evaluation!r}, got {actual!r}')
-    for measure, axes in MEASURES[evaluation].items():
+    for measure, axes in measures.items():
         if measure not in records.measures:
             raise ValueError(
                 f'{where}: no measure {measure!r}; these records hold {sorted(records.measures)}'

@@ -21,6 +21,13 @@ from experiments.figures.fit_claims import FitPanel
 from nope.records import Records
 
 OPTIONS = {'panels'}
+MEASURES = {
+    'scale_grid': {
+        'loss': ('scale', 'position'),
+        'best_scale': ('position',),
+        'best_loss': ('position',),
+    }
+}
 
 
 def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
@@ -63,7 +70,7 @@ def draw(given: FigureInput) -> FigureOutput:
 
 
 def _panels(given: FigureInput) -> list[FitPanel]:
-    check_records(given, required(given.name, given.options))
+    check_records(given, required(given.name, given.options), MEASURES)
     return [_read(given, p['record'], p.get('title', p['record'])) for p in given.options['panels']]
 
 

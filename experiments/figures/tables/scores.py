@@ -80,7 +80,8 @@ class ScoreTable:
     def _draw(self, given: FigureInput) -> FigureOutput:
         """Options: rows, {group, label, paper, tuned, tokens} and one of record and missing (the
         reason); where there are claims roles, the labels of the rows that they speak of."""
-        check_records(given, self.required(given.name, given.options))
+        measures = {self.evaluation: {'score': (self.axis,), 'samples': (self.axis,)}}
+        check_records(given, self.required(given.name, given.options), measures)
         rows = [self._read(given, option) for option in given.options['rows']]
         table, caption = self._table(rows), self._caption(given, rows)
         return FigureOutput(
