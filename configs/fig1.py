@@ -36,5 +36,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         {'record': 'rope', 'label': 'RoPE'},
         {'record': 'rope_ntk', 'label': 'RoPE, dynamic NTK'},
     )
-    config.figure = {'kind': 'entropy_loss', 'panels': ({'title': '', 'curves': curves},)}
+    roles = {'base': 'nope', 'uniform': ('nope_scaled',), 'rotary': 'rope', 'ntk': 'rope_ntk'}
+    panels = ({'title': '', 'curves': curves},)
+    config.figure = {'kind': 'entropy_loss', 'panels': panels, 'roles': roles}
     return config

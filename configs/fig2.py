@@ -24,7 +24,11 @@ def get_config(size: str = 'quick') -> ConfigDict:
     }
     config.runs = {'nope': pieces.base(), 'rope': pieces.base(models.ROTARY)}
     panels = []
-    for run, title in (('nope', 'NoPE'), ('rope', 'RoPE')):
+    roles: dict = {}
+    for run, title, unscaled, scaled in (
+        ('nope', 'NoPE', 'base', 'uniform'),
+        ('rope', 'RoPE', 'rotary', 'rotary_uniform'),
+    ):
         curves = []
         for scale in scales[run]:
             # No entry changes the base model's own scale, so that figures share its records.
@@ -32,6 +36,10 @@ def get_config(size: str = 'quick') -> ConfigDict:
             name = f'{run}_{round(100 * scale)}'
             config.evals[name] = {'run': run, 'times': times, **change}
             curves.append({'record': name, 'label': f'scale {scale:g}'})
+            if scale == 1.0:
+                roles[unscaled] = name
+            else:
+                roles[scaled] = (*roles.get(scaled, ()), name)
         panels.append({'title': title, 'curves': tuple(curves)})
-    config.figure = {'kind': 'entropy_loss', 'panels': tuple(panels)}
+    config.figure = {'kind': 'entropy_loss', 'panels': tuple(panels), 'roles': roles}
     return config

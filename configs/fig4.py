@@ -27,5 +27,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         {'record': 'uniform', 'label': 'one scale'},
         {'record': 'headscale', 'label': 'HeadScale'},
     )
-    config.figure = {'kind': 'entropy_loss', 'panels': ({'title': '', 'curves': curves},)}
+    roles = {'uniform': ('uniform',), 'headscale': {int(TIMES): 'headscale'}}
+    panels = ({'title': '', 'curves': curves},)
+    config.figure = {'kind': 'entropy_loss', 'panels': panels, 'roles': roles}
     return config

@@ -20,18 +20,25 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config = retrieval.experiment('fig6', size)
     config.runs = {'rope': pieces.base(models.ROTARY), 'nope': pieces.base()}
     # Run, label, longest prompts and the context that they are averaged over, in multiples of L.
-    rows = (
+    rotary = (
         ('rope', 'rotary', 2.0, 1.0),
         (retrieval.yarn(config, 4.0), 'rotary, YaRN at 4 L', 8.0, 4.0),
         (retrieval.yarn(config, 8.0), 'rotary, YaRN at 8 L', 16.0, 8.0),
+    )
+    nope = (
         ('nope', 'NoPE', 2.0, 1.0),
         (pieces.add_headscale(config, 4.0), 'NoPE, HeadScale at 4 L', 8.0, 4.0),
         (pieces.add_headscale(config, 9.0), 'NoPE, HeadScale at 9 L', 16.0, 8.0),
     )
     panels: list[dict] = []
-    for run, label, times, window in rows:
+    for run, label, times, window in rotary + nope:
         record = retrieval.passkey(config, run, times, window)
         panels.append({'record': record, 'label': label})
     panels[-1]['paper'] = 81
-    config.figure = {'kind': 'passkey_maps', 'panels': tuple(panels), 'columns': 3}
+    config.figure = {
+        'kind': 'passkey_maps',
+        'panels': tuple(panels),
+        'columns': 3,
+        'roles': {'nope': tuple(label for _, label, _, _ in nope)},
+    }
     return config

@@ -31,6 +31,6 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'kind': 'passkey_maps',
         'panels': tuple(panels),
         'columns': 3,
-        'roles': dict(ablations.LABELS),
+        'roles': {**ablations.LABELS, 'nope': (ablations.LABELS['full'],)},
     }
     return config

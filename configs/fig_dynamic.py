@@ -24,11 +24,13 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig_dynamic', size)
     config.seeds = (0, 1, 2)
     config.runs = {'nope': pieces.base()}
-    measured = {'base': 'nope'}
-    for times in (4.0, 8.0):
-        name = pieces.add_headscale(config, times)
-        measured[name] = name
-    measured['log_length'] = pieces.add_log_length(config, SEARCHED)
+    headscale = {int(times): pieces.add_headscale(config, times) for times in (4.0, 8.0)}
+    log_length = pieces.add_log_length(config, SEARCHED)
+    measured = {
+        'base': 'nope',
+        **{run: run for run in headscale.values()},
+        'log_length': log_length,
+    }
     for name, run in measured.items():
         config.evals[f'{name}/'] = {'kind': 'lengths', 'run': run, 'times': TIMES}
     config.evals['uniform/'] = {
@@ -37,5 +39,20 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'times': TIMES,
         'grid': {'high': 2.6},
     }
-    config.figure = {'kind': 'length_curves'}
+    labels = {
+        'base': 'base',
+        'uniform': 'best uniform scale for each n',
+        **{run: f'HeadScale searched at {times} L' for times, run in headscale.items()},
+        'log_length': 'log-length searched up to 4 L',
+    }
+    config.figure = {
+        'kind': 'length_curves',
+        'curves': tuple({'group': name, 'label': label} for name, label in labels.items()),
+        'roles': {
+            'base': 'base',
+            'uniform': 'uniform',
+            'headscale': headscale,
+            'log_length': 'log_length',
+        },
+    }
     return config

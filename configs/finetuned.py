@@ -28,18 +28,29 @@ def get_config(size: str = 'quick') -> ConfigDict:
         config.finetune.learning_rate = config.train.learning_rate / 4
     config.runs = {'rope': pieces.base(models.ROTARY)}
     panels = []
+    titles = {}
     for budget, steps in BUDGETS.items():
         curves = [
-            {'group': name, 'label': f'{METHODS[method][0]} at {times:g} L', 'tuned': times}
-            for method in METHODS
+            {
+                'group': add(config, method, budget, times),
+                'label': f'{title} at {times:g} L',
+                'method': title,
+                'tuned': times,
+            }
+            for method, (title, _, _) in METHODS.items()
             for times in TUNED
-            for name in (add(config, method, budget, times),)
         ]
-        panels.append({'title': f'{budget}: {steps:,} steps', 'curves': tuple(curves)})
+        titles[budget] = f'{budget}: {steps:,} steps'
+        panels.append({'title': titles[budget], 'curves': tuple(curves)})
     for run in config.runs:
         config.evals[f'{run}/'] = {'kind': 'lengths', 'run': run, 'times': TIMES}
     base_curve = {'group': 'rope', 'label': 'rotary'}
-    config.figure = {'kind': 'tuned_lengths', 'base': base_curve, 'panels': tuple(panels)}
+    config.figure = {
+        'kind': 'tuned_lengths',
+        'base': base_curve,
+        'panels': tuple(panels),
+        'roles': {method: title for method, (title, _, _) in METHODS.items()} | titles,
+    }
     return config
 
 

@@ -21,11 +21,6 @@ PAPER = {
     'no_bound': 'without_focus_constraint',
     'no_init': 'without_initialization',
 }
-ROLES = {
-    'headscale': 'full',
-    'without_constraint': 'no_bound',
-    'without_initialization': 'no_init',
-}
 
 
 def get_config(argument: str = 'quick') -> ConfigDict:
@@ -58,7 +53,7 @@ def get_config(argument: str = 'quick') -> ConfigDict:
         'window': int(shown),
         'passkey_within': int(shown),
         'rows': tuple(rows),
-        'roles': {role: ablations.LABELS[variant] for role, variant in ROLES.items()},
+        'roles': dict(ablations.LABELS),
     }
     if not more:
         reason = 'not asked for: configs/table4.py:SIZE,longbench with --config.longbench.folder'

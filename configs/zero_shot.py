@@ -39,7 +39,8 @@ def get_config(size: str = 'quick') -> ConfigDict:
         config.evals[f'{run}/'] = {'kind': 'lengths', 'run': run, 'times': TIMES}
     grids = [_grid(config, scaling) for scaling in FACTORS]
     curves = [{'group': run, 'label': label} for run, label in fixed.items()]
-    config.figure = {'kind': 'factor_grid', 'curves': tuple(curves + grids)}
+    roles = {'ntk': LABELS['dynamic_ntk'], 'yarn': LABELS['yarn']}
+    config.figure = {'kind': 'factor_grid', 'curves': tuple(curves + grids), 'roles': roles}
     return config
 
 

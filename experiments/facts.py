@@ -63,7 +63,10 @@ def _training(run: Source, step: int | None) -> dict[str, Any]:
     if run.init is None:
         return {'train_tokens': run.train.batch_size * run.train.block * done, 'step': done}
     facts = _training(run.init, None) | {'step': done}
+    if run.searches:
+        facts['searched_length'] = run.train.block
     if run.fine_tunes:
+        facts['tuned_length'] = run.train.block
         steps = f'{done:,} steps of {run.train.batch_size} sequences of {run.train.block:,}'
         facts['tuning'] = f'fine-tuned for {steps}'
     return facts

@@ -63,12 +63,14 @@ class FigureInput:
 class Claim:
     """One thing the paper says, next to what was measured.
 
-    number: of the list of claims under test, None for a reading outside it.
+    id, number, paper: as listed in claims/catalogue.py.
     measured: numbers, JSON-able; None stands for 'not within the positions measured'.
-    holds: computed from `measured`; None where there is nothing to decide.
+    holds: computed from `measured`; None where there is nothing to decide, or where `measured`
+        says what is missing.
     statement: what `holds` decides, with every threshold it uses.
     """
 
+    id: str
     number: int | None
     paper: str
     measured: Mapping[str, Any] | float
@@ -174,6 +176,20 @@ def shared_attribute(given: FigureInput, names: list[str], attribute: str) -> An
     if len(set(values.values())) != 1:
         raise ValueError(f'figure {given.name!r}: the runs differ in {attribute!r}: {values}')
     return values[names[0]]
+
+
+def check_multiple(
+    given: FigureInput, names: Collection[str], attribute: str, multiple: float
+) -> None:
+    """ValueError where the `attribute` of a record, a length in tokens, is not `multiple` L. For
+    records that do not have it the options are believed."""
+    for name in names:
+        facts = given.records[name].attributes
+        if facts.get(attribute) not in (None, round(multiple * facts['train_length'])):
+            raise ValueError(
+                f'figure {given.name!r}: the options say {multiple:g} L of {name!r}, whose '
+                f'{attribute} is {facts[attribute]} with L = {facts["train_length"]}'
+            )
 
 
 def runs_of(given: FigureInput, names: list[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import is_color_like
 from matplotlib.lines import Line2D
 
-from experiments.figures import captions, claims, curves, position_curve, style
+from experiments.figures import captions, curves, position_curve, roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -20,9 +20,12 @@ from experiments.figures.base import (
     runs_of,
     shared_attribute,
 )
+from experiments.figures.claims import positions as claims
+from experiments.figures.claims.decide import decide
 from experiments.figures.position_curve import PositionCurve
+from experiments.figures.roles import Roles
 
-OPTIONS = {'panels', 'x_scale'}
+OPTIONS = {'panels', 'x_scale', 'roles'}
 X_SCALES = ('linear', 'log')
 MAX_PANELS = 2
 
@@ -57,13 +60,15 @@ def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
             color = curve.get('color')
             if color is not None and not is_color_like(color):
                 raise ValueError(f'figure {name!r}: color {color!r} is no colour of matplotlib')
-    return {c['record']: 'positions' for p in options['panels'] for c in p['curves']}
+    records = [curve['record'] for panel in options['panels'] for curve in panel['curves']]
+    roles.check(name, options, roles.parts(claims.ROLES, records))
+    return dict.fromkeys(records, 'positions')
 
 
 @style.styled
 def draw(given: FigureInput) -> FigureOutput:
     """Options: panels, one or two of {title, curves: [{record, label, color?}]};
-    x_scale, 'linear' (default) or 'log'."""
+    x_scale, 'linear' (default) or 'log'; roles of records (claims/positions.py)."""
     needs = required(given.name, given.options)
     check_records(given, needs)
     panels = _panels(given)
@@ -86,13 +91,14 @@ def draw(given: FigureInput) -> FigureOutput:
         'entropy is not smoothed. Thin dashed: the bound log2(i) of even attention. Dotted: the '
         f'training length L. {captions.sources(labelled)}'
     )
-    unique = list({c.record: c.data for c in drawn}.values())
+    players = Roles(given.name, given.options, {c.record: c.data for c in drawn})
+    roles.check_searched(given, claims.HEADSCALE, {name: [name] for name in names})
     return FigureOutput(
         given.name,
         figure,
         [row for p in panels for c in p.curves for row in _rows(p.title, c)],
         caption,
-        claims.from_curves(unique),
+        decide(claims.RULES, players),
         runs_of(given, names),
     )
 

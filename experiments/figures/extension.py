@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from experiments.figures import captions, extension_claims, position_curve, style
+from experiments.figures import captions, position_curve, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -19,6 +19,8 @@ from experiments.figures.base import (
     runs_of,
     shared_attribute,
 )
+from experiments.figures.claims import extension as claims
+from experiments.figures.claims.decide import decide
 from experiments.figures.position_curve import PositionCurve
 from nope.records import Records
 
@@ -67,7 +69,7 @@ def draw(given: FigureInput) -> FigureOutput:
         _picture(data, captions.token_name(given.records[names[0]])),
         _rows(records, data),
         _caption(given, data),
-        extension_claims.from_curves(data['before'], data['after'], data.get('uniform')),
+        decide(claims.RULES, data),
         runs_of(given, names),
     )
 

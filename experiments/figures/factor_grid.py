@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from experiments.figures import captions, factor_claims, length_axes, length_group, style
+from experiments.figures import captions, length_axes, length_group, roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -20,11 +20,14 @@ from experiments.figures.base import (
     runs_of,
     shared_attribute,
 )
+from experiments.figures.claims import factors as claims
+from experiments.figures.claims.decide import decide
 from experiments.figures.factor_method import Method
 from experiments.figures.length_axes import MARKERS, PANELS
 from experiments.figures.length_group import Group
+from experiments.figures.roles import Roles
 
-OPTIONS = {'curves'}
+OPTIONS = {'curves', 'roles'}
 
 Curve = Group | Method
 
@@ -46,6 +49,11 @@ def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
     labels = [curve['label'] for curve in curves]
     if len(set(labels)) < len(labels):
         raise ValueError(f'figure {name!r}: labels of curves must differ, got {labels}')
+    grids = [curve['label'] for curve in curves if curve.get('grid')]
+    groups = [curve['label'] for curve in curves if curve.get('group')]
+    accepted = roles.parts(claims.METHODS, grids, 'curve with a grid')
+    accepted |= roles.parts(claims.GROUPS, groups, 'curve without a grid')
+    roles.check(name, options, accepted)
     return {f'{group}/': 'lengths' for curve in curves for group in _groups_of(curve)}
 
 
@@ -79,7 +87,8 @@ def _groups_of(curve: Mapping[str, Any]) -> Iterator[str]:
 @style.styled
 def draw(given: FigureInput) -> FigureOutput:
     """Options: curves, [{label, group}] of records '<group>/<seed>', or with a factor
-    [{label, grid: [{factor, group, choice}]}], `choice` the same model on other windows."""
+    [{label, grid: [{factor, group, choice}]}], `choice` the same model on other windows; roles of
+    labels (claims/factors.py)."""
     check_records(given, required(given.name, given.options))
     curves = [_read(given, chosen) for chosen in given.options['curves']]
     groups = [group for curve in curves for group in _all(curve)]
@@ -96,10 +105,7 @@ def draw(given: FigureInput) -> FigureOutput:
         _picture(curves, captions.token_name(given.records[names[0]])),
         [row for curve in curves for row in _rows(given, curve)],
         _caption(given, curves, train_length),
-        factor_claims.from_curves(
-            [c for c in curves if isinstance(c, Method)],
-            [c for c in curves if isinstance(c, Group)],
-        ),
+        decide(claims.RULES, _roles(given, curves)),
         runs_of(given, list(dict.fromkeys(names))),
     )
 
@@ -117,6 +123,13 @@ def _read(given: FigureInput, chosen: Mapping[str, Any]) -> Curve:
     )
 
 
+def _roles(given: FigureInput, curves: Sequence[Curve]) -> Roles[Curve]:
+    found = Roles(given.name, given.options, {curve.label: curve for curve in curves})
+    names = {curve.label: curve.names for curve in curves if isinstance(curve, Group)}
+    roles.check_searched(given, claims.HEADSCALE, names)
+    return found
+
+
 def _all(curve: Curve) -> Sequence[Group]:
     return [curve] if isinstance(curve, Group) else [*curve.reported, *curve.choice]
 
@@ -124,11 +137,11 @@ def _all(curve: Curve) -> Sequence[Group]:
 def _picture(curves: Sequence[Curve], token: str) -> Figure:
     figure = style.new_figure(10.0, 4.8)
     axes = figure.subplots(1, len(PANELS))
-    for panel, ax in zip(PANELS, axes, strict=True):
+    for (measure, title), ax in zip(PANELS.items(), axes, strict=True):
         for index, curve in enumerate(curves):
-            _draw_curve(ax, curve, panel.measure, index)
+            _draw_curve(ax, curve, measure, index)
         length_axes.set_axis(ax, curves[0].multiples)
-        ax.set_title(panel.title)
+        ax.set_title(title)
         ax.set_ylabel(f'loss (nats per {token})')
     handles: list[Any] = [h for i, c in enumerate(curves) for h in _handles(c, i)]
     handles += length_axes.band_handle(len(_all(curves[0])[0].seeds))

@@ -54,7 +54,7 @@ class Method:
     @functools.cached_property
     def _scores(self) -> np.ndarray:
         """[factors, n]"""
-        return np.stack([g.window.mean(axis=0, dtype=np.float64) for g in self.choice])
+        return np.stack([g.loss_window.mean(axis=0, dtype=np.float64) for g in self.choice])
 
     def _shown(self, measure: str) -> np.ndarray:
         """[factors, seeds, n]"""

@@ -9,13 +9,14 @@ import numpy as np
 
 from experiments.figures import captions, curves, head_grid, position_curve, style
 from experiments.figures.base import (
-    Claim,
     FigureInput,
     FigureOutput,
     check_options,
     check_records,
     runs_of,
 )
+from experiments.figures.claims import heads as claims
+from experiments.figures.claims.decide import decide
 
 OPTIONS = {'record', 'label'}
 COLUMNS = 4
@@ -69,23 +70,6 @@ def draw(given: FigureInput) -> FigureOutput:
     rows = [
         row for la in range(layers) for row in head_grid.rows(name, label, la, positions, bits[la])
     ]
-    claims = [_low_layers(bits[..., -1], length)] if layers > 1 else []
-    return FigureOutput(given.name, figure, rows, caption, claims, runs_of(given, [name]))
-
-
-def _low_layers(bits: np.ndarray, length: int) -> Claim:
-    """bits: [layers, N] at the last position, which sees `length` tokens."""
-    share = bits.mean(axis=1) / np.log2(length)
-    low = max(1, len(share) // 3)
-    return Claim(
-        None,
-        'Low layers lie near the upper bound of the entropy (Figure 10).',
-        {
-            'share_of_bound_by_layer': share.tolist(),
-            'lowest_third': share[:low].mean(),
-            'others': share[low:].mean(),
-        },
-        bool(share[:low].mean() > share[low:].mean()),
-        'At the last position the mean entropy of the lowest third of the layers is a larger '
-        'share of log2(i) than that of the others.',
-    )
+    share = bits[..., -1].mean(axis=1) / np.log2(length)
+    found = decide(claims.LAYERS, share)
+    return FigureOutput(given.name, figure, rows, caption, found, runs_of(given, [name]))

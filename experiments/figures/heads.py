@@ -9,7 +9,6 @@ import numpy as np
 
 from experiments.figures import captions, curves, head_grid, position_curve, style
 from experiments.figures.base import (
-    Claim,
     FigureInput,
     FigureOutput,
     check_options,
@@ -17,12 +16,11 @@ from experiments.figures.base import (
     runs_of,
     shared_attribute,
 )
-from nope.records import Records
+from experiments.figures.claims import heads as claims
+from experiments.figures.claims.decide import decide
 
 OPTIONS = {'rows', 'layers'}
 POINTS = 512
-# Shares of the bound log2 L below and above which a head counts as concentrated or spread.
-CONCENTRATED, SPREAD = 0.25, 0.75
 
 
 def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
@@ -68,8 +66,8 @@ def draw(given: FigureInput) -> FigureOutput:
         'Dashed: the bound log2(i) of even attention. Dotted: the training length L. '
         + captions.sources({label: [given.records[r]] for r, label in labels.items()})
     )
-    found = _spread({label: given.records[r] for r, label in labels.items()})
-    return FigureOutput(given.name, figure, rows, caption, [found], runs_of(given, list(labels)))
+    found = decide(claims.APART, {label: given.records[r] for r, label in labels.items()})
+    return FigureOutput(given.name, figure, rows, caption, found, runs_of(given, list(labels)))
 
 
 def _layers(given: FigureInput, names: Sequence[str]) -> list[int]:
@@ -81,29 +79,3 @@ def _layers(given: FigureInput, names: Sequence[str]) -> list[int]:
             f'figure {given.name!r}: layers must lie in 0..{count - 1}, got {wrong[0]}'
         )
     return list(layers)
-
-
-def _spread(labelled: Mapping[str, Records]) -> Claim:
-    """How far the heads of all layers lie apart at L and at the last position."""
-    measured = {}
-    decided = False
-    for label, records in labelled.items():
-        bits = records['entropy'] * curves.BITS_PER_NAT
-        length = int(records.attributes['train_length'])
-        measured[label] = {
-            f'bits at {name}': dict(
-                zip(('min', 'median', 'max'), np.quantile(at, (0, 0.5, 1)).tolist(), strict=True)
-            )
-            for name, at in (('L', bits[..., length - 1]), ('the end', bits[..., -1]))
-        }
-        ends = measured[label]['bits at L']
-        bound = np.log2(length)
-        decided |= bool(ends['min'] < CONCENTRATED * bound and ends['max'] > SPREAD * bound)
-    return Claim(
-        None,
-        'Some heads converge to about 1 bit, others to about 10 bits, of a bound of 11 (Figure 3).',
-        measured,
-        decided,
-        f'In one of the rows, over all layers, some head lies below {CONCENTRATED} and some head '
-        f'above {SPREAD} of log2(L) at position L.',
-    )

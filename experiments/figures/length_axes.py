@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,20 +13,11 @@ from experiments.figures import style
 
 BANDS = ('min-max', 'std')
 MARKERS = 'osD^vP*'
-
-
-@dataclasses.dataclass(frozen=True)
-class Panel:
-    """measure: a field of `Group`."""
-
-    measure: str
-    title: str
-
-
-PANELS = (
-    Panel('window', 'mean over the whole window'),
-    Panel('tail', 'mean over the last L/2 positions'),
-)
+# Fields of `Group` -> titles of the panels that show them.
+PANELS: Mapping[str, str] = {
+    'loss_window': 'mean over the whole window',
+    'loss_tail': 'mean over the last L/2 positions',
+}
 
 
 def set_axis(axes: Axes, multiples: np.ndarray) -> None:

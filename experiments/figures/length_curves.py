@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from experiments.figures import captions, length_axes, length_claims, length_group, style
+from experiments.figures import captions, length_axes, length_group, roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -19,38 +19,35 @@ from experiments.figures.base import (
     runs_of,
     shared_attribute,
 )
+from experiments.figures.claims import lengths as claims
+from experiments.figures.claims.decide import decide
 from experiments.figures.length_axes import MARKERS, PANELS
 from experiments.figures.length_group import Group
+from experiments.figures.roles import Roles
 
-OPTIONS = {'curves', 'band'}
-CURVES = (
-    {'group': 'base', 'label': 'base'},
-    {'group': 'uniform', 'label': 'best uniform scale for each n'},
-    {'group': 'headscale_4x', 'label': 'HeadScale searched at 4 L', 'tuned': 4},
-    {'group': 'headscale_8x', 'label': 'HeadScale searched at 8 L', 'tuned': 8},
-    {'group': 'log_length', 'label': 'log-length searched up to 4 L', 'tuned': 4},
-)
+OPTIONS = {'curves', 'band', 'roles'}
 
 
 def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
     """Prefix of record names, one record a seed below it -> evaluation. ValueError for options
     that figure `name` of this kind does not have."""
-    check_options(name, options, OPTIONS)
+    check_options(name, options, OPTIONS, ('curves',))
     check_choice(name, 'band', options.get('band', 'min-max'), length_axes.BANDS)
-    chosen = options.get('curves', CURVES)
-    if not 1 <= len(chosen) <= len(style.COLORS):
+    chosen = options['curves']
+    if len(chosen) > len(style.COLORS):
         raise ValueError(
             f'figure {name!r}: curves must be 1 to {len(style.COLORS)}, got {len(chosen)}'
         )
     for curve in chosen:
-        check_options(name, curve, ('group', 'label', 'tuned'), ('group',), 'curves')
+        check_options(name, curve, ('group', 'label'), ('group',), 'curves')
+    roles.check(name, options, roles.parts(claims.ROLES, [c['group'] for c in chosen]))
     return {f'{c["group"]}/': 'lengths' for c in chosen}
 
 
 @style.styled
 def draw(given: FigureInput) -> FigureOutput:
-    """Options: curves, [{group, label, tuned}] with tuned the length of the search in multiples
-    of L (default: CURVES); band, 'min-max' (default) or 'std', drawn for two seeds or more."""
+    """Options: curves, [{group, label}] of records '<group>/<seed>'; roles of groups
+    (claims/lengths.py); band, 'min-max' (default) or 'std', drawn for two seeds or more."""
     check_records(given, required(given.name, given.options))
     groups = _groups(given)
     band = given.options.get('band', 'min-max')
@@ -59,9 +56,9 @@ def draw(given: FigureInput) -> FigureOutput:
     train_length = shared_attribute(given, names, 'train_length')
     figure = style.new_figure(10.0, 4.6)
     axes = figure.subplots(1, len(PANELS))
-    for panel, ax in zip(PANELS, axes, strict=True):
-        _draw_panel(panel.measure, ax, groups, band)
-        ax.set_title(panel.title)
+    for (measure, title), ax in zip(PANELS.items(), axes, strict=True):
+        _draw_panel(measure, ax, groups, band)
+        ax.set_title(title)
         ax.set_ylabel(f'loss (nats per {token})')
     seeds = len(groups[0].seeds)
     handles: list[Any] = [
@@ -80,18 +77,24 @@ def draw(given: FigureInput) -> FigureOutput:
         figure,
         [row for g in groups for row in length_group.rows(g, given.records)],
         caption,
-        length_claims.from_groups(groups),
+        decide(claims.RULES, _roles(given, groups)),
         runs_of(given, names),
     )
 
 
 def _groups(given: FigureInput) -> list[Group]:
     groups = [
-        length_group.read(given, c['group'], c.get('label', c['group']), c.get('tuned'))
-        for c in given.options.get('curves', CURVES)
+        length_group.read(given, c['group'], c.get('label', c['group']))
+        for c in given.options['curves']
     ]
     length_group.check_alike(given, groups)
     return groups
+
+
+def _roles(given: FigureInput, groups: Sequence[Group]) -> Roles[Group]:
+    found = Roles(given.name, given.options, {group.name: group for group in groups})
+    roles.check_searched(given, claims.HEADSCALE, {group.name: group.names for group in groups})
+    return found
 
 
 def _draw_panel(measure: str, axes: Axes, groups: Sequence[Group], band: str) -> None:

@@ -11,37 +11,30 @@ import numpy as np
 from experiments.figures.base import FigureInput
 from nope.records import Records
 
-HEADSCALE_PREFIX = 'headscale'
-
 
 @dataclasses.dataclass(frozen=True)
 class Group:
     """One curve: the same model, made in the same way, for every seed.
 
-    tuned: length of the search or the fine-tuning in multiples of L. names: the records, one a
-    seed. multiples: [n] lengths over L. window, tail: [seeds, n] losses in nats.
+    names: the records, one a seed. multiples: [n] lengths over L. loss_window, loss_tail: [seeds,
+    n] in nats, means over the window and over its last L/2 positions.
     """
 
     name: str
     label: str
-    tuned: float | None
     names: tuple[str, ...]
     seeds: tuple[str, ...]
     multiples: np.ndarray
-    window: np.ndarray
-    tail: np.ndarray
+    loss_window: np.ndarray
+    loss_tail: np.ndarray
 
     def at(self, multiple: float) -> int | None:
         """Index of the length `multiple` L, None where it was not measured."""
         found = np.flatnonzero(np.isclose(self.multiples, multiple))
         return int(found[0]) if found.size else None
 
-    @property
-    def is_headscale(self) -> bool:
-        return self.name.startswith(HEADSCALE_PREFIX)
 
-
-def read(given: FigureInput, name: str, label: str, tuned: float | None = None) -> Group:
+def read(given: FigureInput, name: str, label: str) -> Group:
     """The records '<name>/<seed>' of evaluation 'lengths', at least one. ValueError where they
     were measured at different lengths."""
     prefix = f'{name}/'
@@ -56,12 +49,11 @@ def read(given: FigureInput, name: str, label: str, tuned: float | None = None) 
     return Group(
         name=name,
         label=label,
-        tuned=tuned,
         names=tuple(names),
         seeds=tuple(n.removeprefix(prefix) for n in names),
         multiples=np.array(lengths.pop()) / records[0].attributes['train_length'],
-        window=np.stack([r['loss_window'] for r in records]),
-        tail=np.stack([r['loss_tail'] for r in records]),
+        loss_window=np.stack([r['loss_window'] for r in records]),
+        loss_tail=np.stack([r['loss_tail'] for r in records]),
     )
 
 

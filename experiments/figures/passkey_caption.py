@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from experiments.figures import captions
 from experiments.figures.base import FigureInput
-from experiments.figures.passkey_panel import Panel
+from experiments.figures.passkey_panel import PasskeyPanel
 from nope.records import Records
 
 PAPER_TEMPLATE = 'paper'
 
 
-def caption(given: FigureInput, panels: Sequence[Panel], missing: Mapping[str, str]) -> str:
+def caption(given: FigureInput, panels: Sequence[PasskeyPanel], missing: Mapping[str, str]) -> str:
     """missing: label -> why there is no panel."""
     labelled = {p.label: [given.records[n] for n in p.names] for p in panels}
     sentences = [
@@ -31,13 +31,13 @@ def caption(given: FigureInput, panels: Sequence[Panel], missing: Mapping[str, s
     return ' '.join(sentence for sentence in sentences if sentence)
 
 
-def token_name(given: FigureInput, panels: Sequence[Panel]) -> str:
+def token_name(given: FigureInput, panels: Sequence[PasskeyPanel]) -> str:
     """'token' where panels differ, 'byte' where bytes are all that there is."""
     found = {captions.token_name(given.records[p.names[0]]) for p in panels}
     return found.pop() if len(found) == 1 else 'token'
 
 
-def _cells(panels: Sequence[Panel]) -> str:
+def _cells(panels: Sequence[PasskeyPanel]) -> str:
     found: dict[str, list[str]] = {}
     for p in panels:
         count = f'{p.tests:,} prompts' if p.tests > 1 else 'one prompt'
@@ -45,7 +45,7 @@ def _cells(panels: Sequence[Panel]) -> str:
     return f'A cell is the share of {_by_label(found)} answered with exactly the key.'
 
 
-def _lengths(panels: Sequence[Panel], token: str) -> str:
+def _lengths(panels: Sequence[PasskeyPanel], token: str) -> str:
     """How many tokens prompts really have: the protocol counts each piece alone."""
     shares = [100 * share for p in panels for share in p.tokens / p.lengths]
     longest: dict[int, set[int]] = {}
@@ -61,7 +61,7 @@ def _lengths(panels: Sequence[Panel], token: str) -> str:
     )
 
 
-def _seeds(panels: Sequence[Panel]) -> str:
+def _seeds(panels: Sequence[PasskeyPanel]) -> str:
     """Which panels are means over seeds, and how far the averages above them lie apart."""
     spread = []
     for p in panels:
@@ -77,7 +77,7 @@ def _seeds(panels: Sequence[Panel]) -> str:
     return f'Means over several runs: {"; ".join(spread)}.' if spread else ''
 
 
-def _templates(panels: Sequence[Panel]) -> str:
+def _templates(panels: Sequence[PasskeyPanel]) -> str:
     found: dict[str, list[str]] = {}
     for p in panels:
         form = "the paper's" if p.template == PAPER_TEMPLATE else "a brief form of the paper's"

@@ -12,7 +12,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
-from experiments.figures import passkey_caption, passkey_claims, passkey_panel, style
+from experiments.figures import passkey_caption, passkey_panel, roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -20,8 +20,12 @@ from experiments.figures.base import (
     check_options,
     check_records,
     runs_of,
+    shared_attribute,
 )
-from experiments.figures.passkey_panel import Panel
+from experiments.figures.claims import passkey as claims
+from experiments.figures.claims.decide import decide
+from experiments.figures.passkey_panel import PasskeyPanel
+from experiments.figures.roles import Roles
 
 OPTIONS = {'panels', 'columns', 'unit', 'roles'}
 PANEL_KEYS = {'record', 'label', 'line', 'paper', 'missing'}
@@ -51,7 +55,8 @@ def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
     if not isinstance(columns, int) or columns < 1:
         raise ValueError(f'figure {name!r}: columns must be an integer from 1, got {columns!r}')
     check_choice(name, 'unit', options.get('unit', 'L'), UNITS)
-    _check_roles(name, options.get('roles') or {}, labels)
+    roles.check(name, options, roles.parts(claims.ROLES, labels, 'panel'))
+    _check_ablations(name, options.get('roles') or {})
     found = {panel['record']: 'passkey' for panel in options['panels'] if panel.get('record')}
     if not found:
         raise ValueError(f'figure {name!r}: all panels are missing; one must give record')
@@ -77,14 +82,13 @@ def _check_panel(name: str, panel: Mapping[str, Any]) -> None:
         )
 
 
-def _check_roles(name: str, roles: Mapping[str, str], labels: Sequence[str]) -> None:
-    if not roles:
-        return
-    check_options(name, roles, passkey_claims.ROLES, (passkey_claims.FULL,), 'roles')
-    for role, label in roles.items():
-        check_choice(name, f'the role {role!r}', label, labels)
-    if len(set(roles.values())) < len(roles):
-        raise ValueError(f'figure {name!r}: roles must be of different panels, got {dict(roles)}')
+def _check_ablations(name: str, given: Mapping[str, Any]) -> None:
+    """ValueError unless the ablations are compared with the full method, each by its own panel."""
+    compared = {role: given[role] for role in claims.ABLATED if given.get(role)}
+    if compared and claims.FULL not in compared:
+        raise ValueError(f'figure {name!r}: roles must give {claims.FULL!r}, got {compared}')
+    if len(set(compared.values())) < len(compared):
+        raise ValueError(f'figure {name!r}: roles must be of different panels, got {compared}')
 
 
 @style.styled
@@ -92,25 +96,37 @@ def draw(given: FigureInput) -> FigureOutput:
     """Options: panels, [{record, label, line, paper}], record a name or, of several seeds, a
     prefix that ends in '/'; line a multiple of L (default: the record's window); paper the
     percent that the paper prints; or {label, missing: why there is no record}. columns, panels
-    in a row. unit of the lengths, 'L' or 'K' (1,024 tokens). roles, {full, no_bound, no_init}:
-    labels of the panels that claim 8 compares."""
+    in a row. unit of the lengths, 'L' or 'K' (1,024 tokens). roles of labels
+    (claims/passkey.py)."""
     check_records(given, required(given.name, given.options))
     chosen = given.options['panels']
     panels = [passkey_panel.read(given, c) for c in chosen if c.get('record')]
     missing = {c['label']: c['missing'] for c in chosen if c.get('missing')}
-    roles = passkey_panel.of_roles(given, panels)
     names = list(dict.fromkeys(n for p in panels for n in p.names))
     return FigureOutput(
         given.name,
         _picture(given, panels, missing),
         [row for panel in panels for row in _rows(panel)],
         passkey_caption.caption(given, panels, missing),
-        passkey_claims.from_panels(panels, roles),
+        decide(claims.RULES, _roles(given, panels)),
         runs_of(given, names),
     )
 
 
-def _picture(given: FigureInput, panels: Sequence[Panel], missing: Mapping[str, str]) -> Figure:
+def _roles(given: FigureInput, panels: Sequence[PasskeyPanel]) -> Roles[PasskeyPanel]:
+    """Panels by their labels. ValueError unless the full method and its ablations, as far as they
+    have records, were asked the same prompts and have the same context."""
+    found = Roles(given.name, given.options, {p.label: p for p in panels}, 'panel')
+    compared = [panel for role in claims.ABLATED if (panel := found.get(role))]
+    names = [name for panel in compared for name in panel.names]
+    for attribute in ('window', 'max_length', 'template') if names else ():
+        shared_attribute(given, names, attribute)
+    return found
+
+
+def _picture(
+    given: FigureInput, panels: Sequence[PasskeyPanel], missing: Mapping[str, str]
+) -> Figure:
     chosen, unit = given.options['panels'], given.options.get('unit', 'L')
     columns = min(given.options.get('columns', COLUMNS), len(chosen))
     lines = -(-len(chosen) // columns)
@@ -135,7 +151,7 @@ def _picture(given: FigureInput, panels: Sequence[Panel], missing: Mapping[str, 
     return figure
 
 
-def _length_label(panels: Sequence[Panel], unit: str, token: str) -> str:
+def _length_label(panels: Sequence[PasskeyPanel], unit: str, token: str) -> str:
     if unit == 'K':
         return f'nominal length of the prompt (K = {K:,} {token}s)'
     lengths = {p.train_length for p in panels}
@@ -143,7 +159,7 @@ def _length_label(panels: Sequence[Panel], unit: str, token: str) -> str:
     return f'nominal length of the prompt (multiples of L{value})'
 
 
-def _draw_panel(axes: Axes, panel: Panel, unit: str) -> None:
+def _draw_panel(axes: Axes, panel: PasskeyPanel, unit: str) -> None:
     axes.pcolormesh(panel.mean.T, cmap=COLORS, vmin=0, vmax=1, edgecolors='white', linewidth=0.5)
     for (column, row), value in np.ndenumerate(panel.mean):
         cell = axes.text(
@@ -156,7 +172,7 @@ def _draw_panel(axes: Axes, panel: Panel, unit: str) -> None:
     axes.set_title(_title(panel.label, _inside(panel, unit), panel.paper), fontsize=9.5)
 
 
-def _set_axes(axes: Axes, panel: Panel, unit: str) -> None:
+def _set_axes(axes: Axes, panel: PasskeyPanel, unit: str) -> None:
     """Columns under their lengths, rows from the shallowest down."""
     _no_frame(axes)
     labels = [f'{length / _size(panel, unit):.4g}' for length in panel.lengths]
@@ -192,14 +208,14 @@ def _no_frame(axes: Axes) -> None:
     axes.tick_params(length=0)
 
 
-def _inside(panel: Panel, unit: str) -> str:
-    window = f'inside {panel.window / _size(panel, unit):.3g} {unit}'
+def _inside(panel: PasskeyPanel, unit: str) -> str:
+    inside = f'inside {panel.context / _size(panel, unit):.3g} {unit}'
     if panel.inside_mean is None:
-        return f'no length {window}'
-    return f'{100 * panel.inside_mean:.0f} % {window}'
+        return f'no length {inside}'
+    return f'{100 * panel.inside_mean:.0f} % {inside}'
 
 
-def _size(panel: Panel, unit: str) -> int:
+def _size(panel: PasskeyPanel, unit: str) -> int:
     """Tokens of a unit."""
     return panel.train_length if unit == 'L' else K
 
@@ -211,7 +227,7 @@ def _title(label: str, result: str, paper: float | None) -> str:
     return line if len(line) <= TITLE_WIDTH else f'{textwrap.fill(label, TITLE_WIDTH)}:\n{result}'
 
 
-def _rows(panel: Panel) -> list[dict[str, Any]]:
+def _rows(panel: PasskeyPanel) -> list[dict[str, Any]]:
     """One row a record, length and depth."""
     return [
         {

@@ -17,11 +17,11 @@ SHARED = ('position', 'train_length', 'window', 'tests', 'template', 'max_length
 
 
 @dataclasses.dataclass(frozen=True)
-class Panel:
+class PasskeyPanel:
     """names, seeds: the records and their seeds, S of them. lengths: nominal, in tokens,
     ascending. tokens: true ones of the prompts, means. depths: shares. accuracy: shares, by seed.
 
-    train_length: L. window: tokens up to which the model's context reaches. tests: prompts of a
+    train_length: L. context: tokens that the model reads at once. tests: prompts of a
     cell. line: multiple of L at which the context is marked. paper: percent that the paper
     prints, None where it is not known.
     """
@@ -33,9 +33,8 @@ class Panel:
     tokens: np.ndarray  # [lengths]
     depths: np.ndarray  # [depths]
     accuracy: np.ndarray  # [S, lengths, depths]
-    encoding: str
     train_length: int
-    window: int
+    context: int
     tests: int
     template: str
     line: float
@@ -48,12 +47,12 @@ class Panel:
 
     @property
     def inside(self) -> np.ndarray:
-        """[lengths] bool, whether a length is within the window."""
-        return self.lengths <= self.window
+        """[lengths] bool, whether a length is within the context."""
+        return self.lengths <= self.context
 
     @property
     def inside_by_seed(self) -> np.ndarray | None:
-        """[S] mean accuracy of the cells inside the window; None where no length is."""
+        """[S] mean accuracy of the cells inside the context; None where no length is."""
         if not self.inside.any():
             return None
         return self.accuracy[:, self.inside].mean(axis=(1, 2))
@@ -87,7 +86,7 @@ def _reach(lengths: np.ndarray, accuracy: np.ndarray, least: float) -> int:
     return int(lengths[works - 1]) if works else 0
 
 
-def read(given: FigureInput, chosen: Mapping[str, Any]) -> Panel:
+def read(given: FigureInput, chosen: Mapping[str, Any]) -> PasskeyPanel:
     """The panel `chosen`, an entry of the figure's options that has records.
 
     ValueError where its seeds were measured at different lengths or depths, or differ in
@@ -98,7 +97,7 @@ def read(given: FigureInput, chosen: Mapping[str, Any]) -> Panel:
     records = [given.records[n] for n in names]
     facts = {attribute: shared_attribute(given, names, attribute) for attribute in SHARED}
     line = chosen.get('line')
-    return Panel(
+    return PasskeyPanel(
         label=chosen['label'],
         names=tuple(names),
         seeds=tuple(captions.run_label(r) for r in records),
@@ -106,26 +105,13 @@ def read(given: FigureInput, chosen: Mapping[str, Any]) -> Panel:
         tokens=_alike(given, name, 'prompts', [r['tokens'] for r in records]),
         depths=_alike(given, name, 'depths', [_along(r, 'depth', 1) for r in records]),
         accuracy=np.stack([r['accuracy'] for r in records]).astype(np.float64),
-        encoding=str(facts['position']),
         train_length=int(facts['train_length']),
-        window=int(facts['window']),
+        context=int(facts['window']),
         tests=int(facts['tests']),
         template=str(facts['template']),
         line=facts['window'] / facts['train_length'] if line is None else float(line),
         paper=None if chosen.get('paper') is None else float(chosen['paper']),
     )
-
-
-def of_roles(given: FigureInput, panels: Sequence[Panel]) -> dict[str, Panel]:
-    """Role -> its panel, of the roles in the figure's options that have records. ValueError
-    unless they were asked the same prompts and have the same window."""
-    by_label = {p.label: p for p in panels}
-    roles = given.options.get('roles') or {}
-    found = {role: by_label[label] for role, label in roles.items() if label in by_label}
-    names = [name for p in found.values() for name in p.names]
-    for attribute in ('window', 'max_length', 'template') if names else ():
-        shared_attribute(given, names, attribute)
-    return found
 
 
 def _along(records: Records, axis: str, index: int) -> np.ndarray:

@@ -22,14 +22,13 @@ SENSITIVITY = (0.05, 0.1, 0.2)
 class PositionCurve:
     """Arrays are float64 [T], T >= L; positions are 1..T.
 
-    name: unique in a figure.
+    name: unique in a figure. scale_value: of the one scale for all heads, None where each has its
+    own.
     entropy_bits: mean over layers and heads. loss, loss_std: nats, loss_std over `windows`.
     smoothed: `loss` under the moving average of `half` positions to each side.
     """
 
     name: str
-    encoding: str
-    scale: str
     scale_value: float | None
     train_length: int
     windows: int
@@ -42,14 +41,6 @@ class PositionCurve:
     @functools.cached_property
     def smoothed(self) -> np.ndarray:
         return curves.smooth(self.loss, self.half)
-
-    @property
-    def is_headscale(self) -> bool:
-        return self.scale_value is None and self.scale.startswith('HeadScale')
-
-    @property
-    def unscaled(self) -> bool:
-        return self.scale_value == 1
 
     @property
     def scaled_up(self) -> bool:
@@ -120,8 +111,6 @@ def read(name: str, records: Records) -> PositionCurve:
     scale_value = facts['scale_value']
     return PositionCurve(
         name=name,
-        encoding=str(facts['position']),
-        scale=str(facts['scale']),
         scale_value=None if scale_value is None else float(scale_value),
         train_length=train_length,
         windows=int(facts['windows']),

@@ -11,13 +11,14 @@ from matplotlib.axes import Axes
 
 from experiments.figures import captions, curves, position_curve, style
 from experiments.figures.base import (
-    Claim,
     FigureInput,
     FigureOutput,
     check_options,
     check_records,
     runs_of,
 )
+from experiments.figures.claims import heads as claims
+from experiments.figures.claims.decide import decide
 
 OPTIONS = {'record', 'label', 'layers'}
 MAX_LAYERS = 7
@@ -67,8 +68,8 @@ def draw(given: FigureInput) -> FigureOutput:
         }
         for layer, head in np.ndindex(scale.shape)
     ]
-    claims = [_correlations(scale, bits)]
-    return FigureOutput(given.name, figure, rows, caption, claims, runs_of(given, [name]))
+    found = decide(claims.CORRELATIONS, (scale, bits))
+    return FigureOutput(given.name, figure, rows, caption, found, runs_of(given, [name]))
 
 
 def _layers(given: FigureInput, count: int) -> list[int]:
@@ -103,26 +104,3 @@ def _scatter(axes: Axes, scale: np.ndarray, bits: np.ndarray, layers: Sequence[i
             slope, intercept = np.polyfit(x, y, 1)
             ends = np.array([x.min(), x.max()])
             axes.plot(ends, slope * ends + intercept, color=colors[index], linewidth=1.2)
-
-
-def _correlations(scale: np.ndarray, bits: np.ndarray) -> Claim:
-    """Over all layers, drawn or not. scale, bits: [layers, N]."""
-    by_layer = [curves.correlation(x, y) for x, y in zip(scale, bits, strict=True)]
-    defined = [r for r in by_layer if r is not None]
-    negative = sum(r < 0 for r in defined)
-    centred = (scale - scale.mean(1, keepdims=True), bits - bits.mean(1, keepdims=True))
-    pooled = curves.correlation(centred[0].ravel(), centred[1].ravel())
-    return Claim(
-        9,
-        'Inside a layer, lower entropy goes with a larger scale: a negative correlation.',
-        {
-            'r_by_layer': by_layer,
-            'layers_negative': negative,
-            'layers_with_r': len(defined),
-            'r_within_layers': pooled,
-            'heads_per_layer': scale.shape[1],
-            'entropy_std_by_layer_bits': bits.std(axis=1).tolist(),
-        },
-        pooled is not None and pooled < 0 and negative > len(defined) / 2,
-        'r is negative in most layers, and over all heads with the mean of their layer taken off.',
-    )

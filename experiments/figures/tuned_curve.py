@@ -12,21 +12,17 @@ from experiments.figures.length_group import Group
 @dataclasses.dataclass(frozen=True)
 class TunedCurve:
     """panel: title of the panel it is drawn in. method: what it shares with the same method at
-    other lengths and in other panels."""
+    other lengths and in other panels. tuned: length of the fine-tuning in multiples of L."""
 
     panel: str
     method: str
+    tuned: float
     group: Group
 
     @property
     def name(self) -> str:
         """Unique in a figure."""
         return f'{self.group.label} ({self.panel})' if self.panel else self.group.label
-
-    @property
-    def tuned(self) -> float:
-        assert self.group.tuned is not None
-        return self.group.tuned
 
     @property
     def at_tuned(self) -> int:
@@ -38,9 +34,4 @@ class TunedCurve:
     @property
     def window_at_tuned(self) -> np.ndarray:
         """[seeds] mean loss over windows of the length it was tuned at."""
-        return self.group.window[:, self.at_tuned]
-
-
-def first_word(label: str) -> str:
-    """'YaRN, tuned at 2 L' -> 'YaRN'."""
-    return label.replace(',', ' ').replace(':', ' ').split()[0]
+        return self.group.loss_window[:, self.at_tuned]

@@ -12,20 +12,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from experiments.figures import captions, length_axes, length_group, style, tuned_claims
+from experiments.figures import captions, length_axes, length_group, roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
+    check_multiple,
     check_options,
     check_records,
     runs_of,
     shared_attribute,
 )
+from experiments.figures.claims import tuned as claims
+from experiments.figures.claims.decide import decide
 from experiments.figures.length_axes import MARKERS
 from experiments.figures.length_group import Group
-from experiments.figures.tuned_curve import TunedCurve, first_word
+from experiments.figures.roles import Roles
+from experiments.figures.tuned_curve import TunedCurve
 
-OPTIONS = {'base', 'panels'}
+OPTIONS = {'base', 'panels', 'roles'}
 MAX_PANELS = 3
 # Black is the base model's.
 COLORS = tuple(c for c in style.COLORS if c != style.BLACK)
@@ -43,14 +47,18 @@ def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
     for panel in panels:
         check_options(name, panel, ('title', 'curves'), ('curves',), 'panels')
         for curve in panel['curves']:
-            needed = ('group', 'label', 'tuned')
-            check_options(name, curve, (*needed, 'method'), needed, 'curves')
+            keys = ('group', 'label', 'method', 'tuned')
+            check_options(name, curve, keys, keys, 'curves')
             if not isinstance(curve['tuned'], numbers.Real):
                 raise ValueError(
                     f'figure {name!r}: tuned must be a multiple of L, got {curve["tuned"]!r}'
                 )
     _check_told_apart(name, panels)
     drawn = [curve for panel in panels for curve in panel['curves']]
+    methods = list(dict.fromkeys(curve['method'] for curve in drawn))
+    titles = [panel.get('title', '') for panel in panels]
+    accepted = roles.parts(claims.METHODS, methods, 'method')
+    roles.check(name, options, accepted | roles.parts(claims.BUDGETS, titles, 'panel'))
     return {f'{c["group"]}/': 'lengths' for c in (base, *drawn)}
 
 
@@ -64,22 +72,18 @@ def _check_told_apart(name: str, panels: Sequence[Mapping[str, Any]]) -> None:
         if len(set(given)) < len(given):
             raise ValueError(f'figure {name!r}: {what} must differ, got {given}')
     for what, found, most in (
-        ('methods', {_method(curve) for curve in drawn}, len(COLORS)),
+        ('methods', {curve['method'] for curve in drawn}, len(COLORS)),
         ('tuned lengths', {curve['tuned'] for curve in drawn}, len(LINES)),
     ):
         if len(found) > most:
             raise ValueError(f'figure {name!r}: {what} must be 1 to {most}, got {sorted(found)}')
 
 
-def _method(chosen: Mapping[str, Any]) -> str:
-    return chosen.get('method') or first_word(chosen['label'])
-
-
 @style.styled
 def draw(given: FigureInput) -> FigureOutput:
     """Options: base, {group, label}; panels, up to three of {title, curves: [{group, label,
     tuned, method}]} with tuned the length of the fine-tuning in multiples of L, and method the
-    curves of one colour (default: the first word of the label)."""
+    curves of one colour; roles of methods and of titles (claims/tuned.py)."""
     check_records(given, required(given.name, given.options))
     chosen = given.options['base']
     base = length_group.read(given, chosen['group'], chosen.get('label', chosen['group']))
@@ -94,7 +98,7 @@ def draw(given: FigureInput) -> FigureOutput:
         _picture(given, base, curves),
         _rows(given, base, curves),
         _caption(given, base, curves),
-        tuned_claims.from_curves(base, curves),
+        decide(claims.RULES, claims.Tuned(base, curves, _roles(given, curves))),
         runs_of(given, list(dict.fromkeys(names))),
     )
 
@@ -103,12 +107,19 @@ def _curves(given: FigureInput) -> list[TunedCurve]:
     return [
         TunedCurve(
             panel.get('title', ''),
-            _method(c),
-            length_group.read(given, c['group'], c['label'], float(c['tuned'])),
+            c['method'],
+            float(c['tuned']),
+            length_group.read(given, c['group'], c['label']),
         )
         for panel in given.options['panels']
         for c in panel['curves']
     ]
+
+
+def _roles(given: FigureInput, curves: Sequence[TunedCurve]) -> Roles[str]:
+    """Of methods and of panels, which go by their own names."""
+    names = [name for curve in curves for name in (curve.method, curve.panel)]
+    return Roles(given.name, given.options, {name: name for name in names}, 'method or panel')
 
 
 def _check_tuned(given: FigureInput, curves: Sequence[TunedCurve]) -> None:
@@ -118,6 +129,7 @@ def _check_tuned(given: FigureInput, curves: Sequence[TunedCurve]) -> None:
                 f'figure {given.name!r}: {curve.group.name!r} was tuned at {curve.tuned:g} L, but '
                 f'measured at {curve.group.multiples.tolist()} L'
             )
+        check_multiple(given, curve.group.names, 'tuned_length', curve.tuned)
 
 
 def _picture(given: FigureInput, base: Group, curves: Sequence[TunedCurve]) -> Figure:
@@ -147,20 +159,20 @@ def _picture(given: FigureInput, base: Group, curves: Sequence[TunedCurve]) -> F
 def _close_up(base: Group, curves: Sequence[TunedCurve]) -> tuple[float, float]:
     """Limits for the losses up to the tuned lengths, and the base model's up to L."""
     shown = [(base, 1.0), *((c.group, c.tuned) for c in curves)]
-    inside = [g.window.mean(axis=0)[g.multiples <= limit] for g, limit in shown]
+    inside = [g.loss_window.mean(axis=0)[g.multiples <= limit] for g, limit in shown]
     low, high = float(np.concatenate(inside).min()), float(np.concatenate(inside).max())
     margin = 0.15 * max(high - low, 0.05)
     return low - margin, high + margin
 
 
 def _draw_base(axes: Axes, base: Group) -> None:
-    loss = base.window.astype(np.float64)
+    loss = base.loss_window.astype(np.float64)
     axes.plot(base.multiples, loss.mean(axis=0), color=style.BLACK, linewidth=1.4)
     length_axes.draw_band(axes, base.multiples, loss, style.BLACK)
 
 
 def _draw_curve(axes: Axes, curve: TunedCurve, color: str, index: int) -> None:
-    multiples, loss = curve.group.multiples, curve.group.window.astype(np.float64)
+    multiples, loss = curve.group.multiples, curve.group.loss_window.astype(np.float64)
     mean = loss.mean(axis=0)
     axes.plot(multiples, mean, color=color, **_look(index))
     length_axes.draw_band(axes, multiples, loss, color)

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from experiments.figures import captions, curves, fit_claims, position_curve, style
+from experiments.figures import captions, curves, position_curve, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -17,7 +17,9 @@ from experiments.figures.base import (
     check_records,
     runs_of,
 )
-from experiments.figures.fit_claims import FitPanel
+from experiments.figures.claims import fits as claims
+from experiments.figures.claims.decide import decide
+from experiments.figures.fit_panel import FitPanel
 from nope.records import Records
 
 OPTIONS = {'panels'}
@@ -64,7 +66,7 @@ def draw(given: FigureInput) -> FigureOutput:
         figure,
         [row for panel in panels for row in _rows(panel)],
         caption,
-        fit_claims.from_panels(panels),
+        decide(claims.RULES, panels),
         runs_of(given, [p.record for p in panels]),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments.figures import captions, style
+from experiments.figures import captions, roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -15,8 +15,11 @@ from experiments.figures.base import (
     names_below,
     runs_of,
 )
+from experiments.figures.claims import ablations as claims
+from experiments.figures.claims.ablations import LONGBENCH, PASSKEY, AblationRow
+from experiments.figures.claims.decide import decide
+from experiments.figures.roles import Roles
 from experiments.figures.tables import (
-    ablation_claims,
     longbench,
     markdown,
     options,
@@ -26,10 +29,8 @@ from experiments.figures.tables import (
     perplexity_rows,
     typeset,
 )
-from experiments.figures.tables.ablation_claims import LONGBENCH, PASSKEY, AblationRow
 from experiments.figures.tables.options import Options
 from experiments.figures.tables.perplexity_rows import record_name
-from experiments.figures.tables.roles import Roles
 from experiments.figures.tables.scores import by_task
 from experiments.figures.tables.table import Cell, Column, Row, Table, grouped, measured, tidy
 from nope.records import Records
@@ -70,7 +71,7 @@ def required(name: str, given: Options) -> dict[str, str]:
                     f'figure {name!r}: row {row["label"]!r} has no record for {key!r}; missing '
                     f'must then give the reason, got {dict(reasons)}'
                 )
-    options.check_roles(name, given, ablation_claims.ROLES, ())
+    roles.check(name, given, roles.parts(claims.ROLES, options.labels(given), 'row'))
     return _needs(given)
 
 
@@ -90,18 +91,18 @@ def draw(given: FigureInput) -> FigureOutput:
     is taken; passkey_within, the longest prompts of the passkey mean in multiples of L; rows,
     {group, label, paper, tuned, tokens, perplexity, passkey, longbench}, the last three names of
     records, perplexity without its corpus; missing, {measure: reason} for what a row does not
-    name; roles, the labels of the rows that claims speak of (ablation_claims.py)."""
+    name; roles, the labels of the rows that claims speak of (claims/ablations.py)."""
     check_records(given, required(given.name, given.options))
     rows = [_read(given, option) for option in given.options['rows']]
     table, caption = _table(given.options, rows, _token(given, rows)), _caption(given, rows)
-    roles = Roles(given.name, given.options.get('roles', {}), {row.label: row for row in rows})
+    players = Roles(given.name, given.options, {row.label: row for row in rows}, 'row')
     corpora = [c for c in given.options['corpora'] if not c.get('missing')]
     return FigureOutput(
         given.name,
         typeset.draw(table),
         tidy(table),
         caption,
-        ablation_claims.from_rows(roles, corpora),
+        decide(claims.RULES, claims.Shown(players, corpora)),
         runs_of(given, list(dict.fromkeys(name for row in rows for name in row.names))),
         markdown.write(table, caption),
     )

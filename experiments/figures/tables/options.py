@@ -38,9 +38,9 @@ def check_rows(figure: str, rows: Sequence[Options], accepted: Collection[str], 
     for row in rows:
         check_options(figure, row, accepted, ('label',), 'rows')
         paper.check_row(figure, table, row.get('paper', ''))
-    labels = [row['label'] for row in rows]
-    if len(set(labels)) < len(labels):
-        raise ValueError(f'figure {figure!r}: labels of rows must differ, got {labels}')
+    found = [row['label'] for row in rows]
+    if len(set(found)) < len(found):
+        raise ValueError(f'figure {figure!r}: labels of rows must differ, got {found}')
 
 
 def check_shown(figure: str, row: Options) -> None:
@@ -63,30 +63,6 @@ def check_number(figure: str, where: str, value: Any) -> None:
         raise ValueError(f'figure {figure!r}: {where} must be a number above 0, got {value!r}')
 
 
-def check_roles(
-    figure: str, options: Options, single: Collection[str], by_multiple: Collection[str]
-) -> None:
-    """ValueError unless every role is known and is played by a row. single: roles of one label.
-    by_multiple: roles of {multiple of L: label}."""
-    roles = options.get('roles', {})
-    check_options(figure, roles, (*single, *by_multiple), (), 'roles')
-    labels = [row['label'] for row in options['rows']]
-    for role, given in roles.items():
-        if role in by_multiple:
-            multiples(figure, role, given)
-        for label in given.values() if role in by_multiple else [given]:
-            if label not in labels:
-                raise ValueError(
-                    f'figure {figure!r}: role {role!r} is given to the row {label!r}; the rows '
-                    f'are {labels}'
-                )
-
-
-def multiples(figure: str, role: str, given: Any) -> dict[float, str]:
-    """Labels by multiple of L; in JSON the multiples are texts."""
-    try:
-        return {float(multiple): label for multiple, label in given.items()}
-    except (AttributeError, TypeError, ValueError):
-        raise ValueError(
-            f'figure {figure!r}: role {role!r} must be {{multiple of L: label}}, got {given!r}'
-        ) from None
+def labels(options: Options) -> list[str]:
+    """Of the rows, which roles are given to."""
+    return [row['label'] for row in options['rows']]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.figures import style
+from experiments.figures import roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -14,18 +14,20 @@ from experiments.figures.base import (
     runs_of,
     shared_attribute,
 )
+from experiments.figures.claims import perplexity as claims
+from experiments.figures.claims.decide import decide
+from experiments.figures.roles import Roles
 from experiments.figures.tables import (
     markdown,
     options,
     paper,
     perplexity_caption,
-    perplexity_claims,
     perplexity_rows,
     typeset,
 )
 from experiments.figures.tables.options import Options
 from experiments.figures.tables.perplexity_options import measured_corpora, required, windows_of
-from experiments.figures.tables.perplexity_rows import PerplexityRow, record_name
+from experiments.figures.tables.perplexity_rows import ONE_FACTOR, PerplexityRow, record_name
 from experiments.figures.tables.table import Cell, Column, Row, Table, grouped, measured, tidy
 
 __all__ = ['draw', 'required']
@@ -39,7 +41,7 @@ def draw(given: FigureInput) -> FigureOutput:
     missing the reason why none of the rows is measured there; windows, multiples of L; rows,
     {group, label, paper, tuned, tokens} with tuned a multiple of L, and one of record, choices
     ({factor, record} each) and missing (the reason); roles, the labels of the rows that
-    claims speak of (perplexity_claims.py). The record of a corpus is named 'record@key'."""
+    claims speak of (claims/perplexity.py). The record of a corpus is named 'record@key'."""
     check_records(given, required(given.name, given.options))
     corpora, windows = measured_corpora(given.options), windows_of(given.options)
     _check_alike(given, corpora)
@@ -51,7 +53,7 @@ def draw(given: FigureInput) -> FigureOutput:
         typeset.draw(table),
         tidy(table),
         caption,
-        perplexity_claims.from_rows(given, rows, corpora, windows),
+        decide(claims.RULES, _shown(given, rows, corpora, windows)),
         runs_of(given, list(dict.fromkeys(name for row in rows for name in row.names))),
         markdown.write(table, caption),
     )
@@ -74,8 +76,28 @@ def _check_alike(given: FigureInput, corpora: Sequence[str]) -> None:
         shared_attribute(given, everything, attribute)
 
 
+def _shown(
+    given: FigureInput,
+    rows: Sequence[PerplexityRow],
+    corpora: Sequence[str],
+    windows: Sequence[float],
+) -> claims.Shown:
+    """What claims are decided by: of a method with factors the best one for each window."""
+    players = {row.name: row for row in rows if row.variant != ONE_FACTOR}
+    roles.check_searched(
+        given, claims.HEADSCALE, {name: row.names for name, row in players.items()}
+    )
+    return claims.Shown(
+        Roles(given.name, given.options, players, 'row'),
+        {row.name: row for row in rows if row.variant == ONE_FACTOR},
+        corpora,
+        sorted(windows),
+    )
+
+
 def _table(given: FigureInput, rows: Sequence[PerplexityRow]) -> Table:
-    base = next((r for r in rows if r.name == given.options.get('roles', {}).get('base')), None)
+    played = given.options.get('roles', {}).get(claims.BASE)
+    base = next((row for row in rows if row.name == played), None)
     keys = options.shown_keys(given.options['rows'])
     made = [
         (

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from experiments.figures import roles
 from experiments.figures.base import check_choice, check_options
-from experiments.figures.tables import options, paper, perplexity_claims, perplexity_rows
+from experiments.figures.claims import perplexity as claims
+from experiments.figures.tables import options, paper, perplexity_rows
 from experiments.figures.tables.options import Options
 from experiments.figures.tables.perplexity_rows import record_name
 
@@ -25,7 +27,7 @@ def required(name: str, given: Options) -> dict[str, str]:
     options.check_rows(name, given['rows'], (*ROW, *SOURCE), 'table2')
     for row in given['rows']:
         _check_row(name, row)
-    options.check_roles(name, given, perplexity_claims.SINGLE, perplexity_claims.BY_MULTIPLE)
+    roles.check(name, given, roles.parts(claims.ROLES, options.labels(given), 'row'))
     return {
         record_name(record, corpus): 'perplexity'
         for row in given['rows']

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.base import FigureInput, names_below
+from experiments.figures.roles import Undecided
 from experiments.figures.tables.options import Options
-from experiments.figures.tables.roles import Undecided
 from nope.records import Records
 
 Key = tuple[str, float]  # a corpus and a window in multiples of L

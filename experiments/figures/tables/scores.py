@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from experiments.figures import captions, style
+from experiments.figures import captions, roles, style
 from experiments.figures.base import (
-    Claim,
     FigureInput,
     FigureOutput,
     check_options,
@@ -18,48 +17,32 @@ from experiments.figures.base import (
     names_below,
     runs_of,
 )
+from experiments.figures.claims.decide import Rule, decide
+from experiments.figures.roles import Roles, Shape
 from experiments.figures.tables import markdown, options, paper, typeset
 from experiments.figures.tables.options import Options
-from experiments.figures.tables.roles import ClaimTest, Roles, Undecided
+from experiments.figures.tables.score_row import AVERAGE, ScoreRow
 from experiments.figures.tables.table import Cell, Column, Row, Table, grouped, measured, tidy
 from nope.records import Records
 
 ROW = ('group', 'label', 'paper', *options.SHOWN)
 SOURCE = ('record', 'missing')
-AVERAGE = Column('avg', 'avg')
 NOT_SCORED = 'the records hold no score of this task'
 PARTIAL = 'a task of the mean is missing'
 
 
 @dataclasses.dataclass(frozen=True)
-class ScoreRow:
-    """option: what the config says of it. scores: task -> [S], one a seed, percent; tasks that a
-    record lacks are left out. samples: task -> how many were scored."""
-
-    option: Options
-    names: tuple[str, ...]
-    scores: Mapping[str, np.ndarray]
-    samples: Mapping[str, int]
-
-    def mean(self, task: str) -> float:
-        """Over seeds; Undecided where it was not measured."""
-        if task not in self.scores:
-            raise Undecided(f'{self.option["label"]!r} has no score of {task!r}')
-        return float(self.scores[task].mean())
-
-
-@dataclasses.dataclass(frozen=True)
 class ScoreTable:
     """A kind of table. columns: the tasks. axis: of the records. paper: name of the paper's table.
-    about: what the caption says before the sources. roles, tests: of claims."""
+    about: what the caption says before the sources. roles, rules: of claims."""
 
     evaluation: str
     axis: str
     paper: str
     columns: tuple[Column, ...]
     about: str
-    roles: Collection[str] = ()
-    tests: tuple[ClaimTest[ScoreRow], ...] = ()
+    roles: Mapping[str, Shape] = dataclasses.field(default_factory=dict)
+    rules: tuple[Rule[Roles[ScoreRow]], ...] = ()
 
     def required(self, name: str, given: Options) -> dict[str, str]:
         """Names of records -> evaluation. ValueError for options that figure `name` of this kind
@@ -70,7 +53,7 @@ class ScoreTable:
         for row in given['rows']:
             options.check_one_of(name, row, SOURCE)
             options.check_shown(name, row)
-        options.check_roles(name, given, self.roles, ())
+        roles.check(name, given, roles.parts(self.roles, options.labels(given), 'row'))
         return {row['record']: self.evaluation for row in given['rows'] if row.get('record')}
 
     @property
@@ -84,12 +67,13 @@ class ScoreTable:
         check_records(given, self.required(given.name, given.options), measures)
         rows = [self._read(given, option) for option in given.options['rows']]
         table, caption = self._table(rows), self._caption(given, rows)
+        players = Roles(given.name, given.options, {r.option['label']: r for r in rows}, 'row')
         return FigureOutput(
             given.name,
             typeset.draw(table),
             tidy(table),
             caption,
-            self._claims(given, rows),
+            decide(self.rules, players),
             runs_of(given, list(dict.fromkeys(name for row in rows for name in row.names))),
             markdown.write(table, caption),
         )
@@ -131,11 +115,6 @@ class ScoreTable:
             return measured(row.scores[column.key], printed, facts)
         lacking = PARTIAL if column is AVERAGE else NOT_SCORED
         return Cell(None, printed, row.option.get('missing') or lacking, facts=facts)
-
-    def _claims(self, given: FigureInput, rows: Sequence[ScoreRow]) -> list[Claim]:
-        by_label = {row.option['label']: row for row in rows}
-        roles = Roles(given.name, given.options.get('roles', {}), by_label)
-        return [test.claim(roles) for test in self.tests]
 
     def _caption(self, given: FigureInput, rows: Sequence[ScoreRow]) -> str:
         labelled = {r.option['label']: [given.records[n] for n in r.names] for r in rows if r.names}

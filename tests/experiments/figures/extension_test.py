@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, FigureInput, extension_claims, position_curve, write
+from experiments.figures import KINDS, FigureInput, position_curve, write
+from experiments.figures.claims import extension
+from experiments.figures.claims.decide import decide
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import INPUTS, column, rows_of
 
@@ -17,8 +19,9 @@ def curve(name, **changed):
 
 
 def claims(before, after, uniform=None):
-    drawn = None if uniform is None else curve('uniform', **uniform)
-    return extension_claims.from_curves(curve('before', **before), curve('after', **after), drawn)
+    drawn = {'before': before, 'uniform': uniform, 'after': after}
+    curves = {role: curve(role, **facts) for role, facts in drawn.items() if facts is not None}
+    return decide(extension.RULES, curves)
 
 
 def test_rows_are_the_records(tmp_path):

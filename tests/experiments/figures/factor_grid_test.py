@@ -11,11 +11,13 @@ from experiments.figures.length_group import Group
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import FACTOR_CURVES, INPUTS, column, rows_of
 
+OPTIONS = INPUTS['factor_grid'].options
+
 
 def group(*window, multiples=(1.0, 2.0, 4.0)):
     losses = np.array([window, window])
     names = ('a/seed0', 'a/seed1')
-    return Group('a', 'a', None, names, ('0', '1'), np.array(multiples), losses, losses + 0.5)
+    return Group('a', 'a', names, ('0', '1'), np.array(multiples), losses, losses + 0.5)
 
 
 # On the windows shown the second factor would be best everywhere.
@@ -36,10 +38,10 @@ def test_factors_are_chosen_on_the_other_windows(choice, per_length, overall):
     assert method.factors_per_length == per_length
     assert method.factor_overall == overall
     index = {1: 0, 2: 1, 4: 2}
-    expected = [SHOWN[index[f]].window[0, i] for i, f in enumerate(per_length)]
-    np.testing.assert_array_equal(method.best('window'), [expected, expected])
-    np.testing.assert_array_equal(method.best('tail'), np.array([expected, expected]) + 0.5)
-    np.testing.assert_array_equal(method.single('window'), SHOWN[index[overall]].window)
+    expected = [SHOWN[index[f]].loss_window[0, i] for i, f in enumerate(per_length)]
+    np.testing.assert_array_equal(method.best('loss_window'), [expected, expected])
+    np.testing.assert_array_equal(method.best('loss_tail'), np.array([expected, expected]) + 0.5)
+    np.testing.assert_array_equal(method.single('loss_window'), SHOWN[index[overall]].loss_window)
 
 
 def test_rows_hold_every_factor_on_both_splits(tmp_path):
@@ -74,7 +76,7 @@ def test_claims_follow_the_numbers():
     assert rise['dynamic NTK'] - rise['YaRN'] == pytest.approx(3 * (0.06 - 0.02))
     # HeadScale of these records lies above both.
     assert (head.number, head.holds) == (11, False)
-    assert head.measured['headscale_minus_method_nats']['NTK']['8 L'] > 0
+    assert head.measured['headscale_minus_method_nats']['ntk']['8 L'] > 0
 
 
 def changed(prefix, amount):
@@ -83,7 +85,7 @@ def changed(prefix, amount):
     for name in [n for n in runs if n.startswith(prefix)]:
         for measure in ('loss_window', 'loss_tail'):
             runs[name][measure][-1] += amount
-    return FigureInput('f', runs, {'curves': FACTOR_CURVES})
+    return FigureInput('f', runs, OPTIONS)
 
 
 def test_claims_fail_and_hold_where_the_numbers_do():
@@ -93,12 +95,30 @@ def test_claims_fail_and_hold_where_the_numbers_do():
 
 
 @pytest.mark.parametrize(
-    ('kept', 'count'), [(['RoPE'], 0), (['RoPE', 'YaRN'], 1), (['YaRN', 'dynamic NTK'], 2)]
+    ('kept', 'missing'),
+    [
+        ({}, ["'ntk'", "'headscale'"]),
+        ({'yarn', 'headscale'}, ["'ntk'"]),
+        ({'ntk', 'yarn'}, ["'headscale'"]),
+        ({'headscale'}, ["'ntk'", "'ntk', 'yarn'"]),
+    ],
 )
-def test_claims_that_the_curves_cannot_bear_are_not_listed(kept, count):
-    curves = [c for c in FACTOR_CURVES if c['label'] in kept]
-    given = FigureInput('f', synthetic.factor_runs(1), {'curves': curves})
-    assert len(KINDS['factor_grid'].draw(given).claims) == count
+def test_claims_whose_roles_nobody_plays_are_undecided_and_say_so(kept, missing):
+    roles = {role: label for role, label in OPTIONS['roles'].items() if role in kept}
+    given = FigureInput('f', synthetic.factor_runs(1), {**OPTIONS, 'roles': roles})
+    reading, *found = KINDS['factor_grid'].draw(given).claims
+    assert set(reading.measured) == {'dynamic NTK', 'YaRN'}
+    lacking = [c.measured['missing'] for c in found if 'missing' in c.measured]
+    assert [text[text.index("'") :] for text in lacking] == missing
+
+
+@pytest.mark.parametrize(
+    ('role', 'label', 'noun'),
+    [('ntk', 'RoPE', 'curve with a grid'), ('headscale', {8: 'YaRN'}, 'curve without a grid')],
+)
+def test_methods_have_grids_and_searches_none(role, label, noun):
+    with pytest.raises(ValueError, match=f"figure 'f': role '{role}' is given to the {noun}"):
+        KINDS['factor_grid'].required('f', {**OPTIONS, 'roles': {role: label}})
 
 
 def test_the_caption_says_what_was_chosen_and_on_what():

@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 
 
 FACTOR = {'factor': 2, 'group': 'a', 'choice': 'b'}
-TUNED = {'label': 'PI', 'group': 'a', 'tuned': 2}
+TUNED = {'label': 'PI', 'group': 'a', 'method': 'PI', 'tuned': 2}
 # What the captions of kinds that read no windows of the training data's text say instead.
 MEASURED_ON = {
     'perplexity_table': 'windows of up to 16,384 tokens',
@@ -31,7 +31,8 @@ MEASURED_ON = {
     'ablation_table': '10 for each length and depth',
     'passkey_maps': '10 for each length and depth',
 }
-MANY = [{'label': f'PI {n}', 'group': 'a', 'tuned': n} for n in range(1, 6)]
+LENGTHS = [{'group': 'a'}]
+MANY = [{**TUNED, 'label': f'PI {n}', 'tuned': n} for n in range(1, 6)]
 
 
 def factors(*grid):
@@ -92,7 +93,7 @@ def test_summary_is_strict_json_with_decided_claims_and_runs(kind, written):
     assert set(summary) == {'figure', 'caption', 'runs', 'claims'}
     assert summary['runs']
     for claim in summary['claims']:
-        assert set(claim) == {'number', 'paper', 'measured', 'holds', 'statement'}
+        assert set(claim) == {'id', 'number', 'paper', 'measured', 'holds', 'statement'}
         assert claim['holds'] in (True, False, None)
 
 
@@ -114,7 +115,11 @@ def test_an_unknown_option_is_refused_before_any_record_is_needed(kind):
 
 
 @pytest.mark.parametrize(
-    'kind', ['entropy_loss', 'heads', 'uniform_fit', 'factor_grid', 'tuned_lengths', 'extension']
+    'kind',
+    [
+        *('entropy_loss', 'heads', 'uniform_fit', 'length_curves', 'factor_grid'),
+        *('tuned_lengths', 'extension'),
+    ],
 )
 def test_a_figure_without_content_is_refused(kind):
     with pytest.raises(ValueError, match="figure 'f': options must give"):
@@ -134,8 +139,8 @@ def test_a_figure_without_content_is_refused(kind):
             "'reddish' is no colour",
         ),
         ('heads', {'rows': [{'run': 'a'}]}, "unknown key 'run' in rows"),
-        ('length_curves', {'band': 'iqr'}, 'band must be one of'),
-        ('length_curves', {'curves': []}, 'curves must be 1 to'),
+        ('length_curves', {'curves': LENGTHS, 'band': 'iqr'}, 'band must be one of'),
+        ('length_curves', {'curves': LENGTHS * 8}, 'curves must be 1 to'),
         ('factor_grid', {'curves': [{'label': 'a'}]}, 'either group or grid'),
         ('factor_grid', {'curves': [{'label': 'a', 'group': 'b'}] * 2}, 'labels of curves must'),
         ('factor_grid', factors({'factor': 2, 'group': 'a'}), "must give 'choice'"),
@@ -143,7 +148,7 @@ def test_a_figure_without_content_is_refused(kind):
         ('factor_grid', factors({**FACTOR, 'factor': 'two'}), 'must be a number'),
         ('factor_grid', factors(FACTOR, FACTOR), 'holds a factor twice'),
         ('tuned_lengths', {'base': {'group': 'a'}}, "must give 'panels'"),
-        ('tuned_lengths', tuned({'label': 'a', 'group': 'a'}), "must give 'tuned'"),
+        ('tuned_lengths', tuned({'label': 'a', 'group': 'a', 'method': 'b'}), "must give 'tuned'"),
         ('tuned_lengths', tuned({**TUNED, 'tuned': '2x'}), 'multiple of L'),
         ('tuned_lengths', tuned(TUNED, TUNED), 'labels of a panel must differ'),
         ('tuned_lengths', tuned(*MANY), 'tuned lengths must be 1 to 4'),
@@ -209,7 +214,8 @@ def test_labels_that_stand_in_both_panels_are_told_apart():
         {'title': title, 'curves': [{'record': record, 'label': 'scale 1'}]}
         for title, record in (('NoPE', 'nope'), ('RoPE', 'rope'))
     ]
-    output = KINDS['entropy_loss'].draw(FigureInput('f', runs, {'panels': panels}))
+    roles = {'base': 'nope', 'rotary': 'rope'}
+    output = KINDS['entropy_loss'].draw(FigureInput('f', runs, {'panels': panels, 'roles': roles}))
     onset = next(c for c in output.claims if c.number == 2)
     assert set(onset.measured) == {'NoPE scale 1', 'RoPE scale 1'}
 

@@ -12,6 +12,12 @@ from nope.records import Measure, Records
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import INPUTS, column, rows_of
 
+OPTIONS = INPUTS['length_curves'].options
+
+
+def claims(runs, **options):
+    return KINDS['length_curves'].draw(FigureInput('f', runs, {**OPTIONS, **options})).claims
+
 
 def test_length_rows_are_the_records(tmp_path):
     given = INPUTS['length_curves']
@@ -52,38 +58,59 @@ def test_length_claims_of_the_pilot():
     assert found[1].measured['headscale_minus_base_at_L_nats']['HeadScale searched at 4 L'][
         'mean'
     ] == pytest.approx(1.729 - 1.611)
-    assert found[5].measured['window']['1 L']['best'] == 'base'
-    assert found[5].measured['window']['8 L']['best'] == 'HeadScale searched at 8 L'
+    assert found[5].measured['loss_window']['1 L']['best'] == 'base'
+    assert found[5].measured['loss_window']['8 L']['best'] == 'HeadScale searched at 8 L'
 
 
 def test_equal_at_l_means_equal_to_the_last_bit():
     runs = shifted(synthetic.length_runs(2), 'log_length/seed1', 1e-12, 0)
-    assert KINDS['length_curves'].draw(FigureInput('f', runs, {})).claims[0].holds is False
+    assert claims(runs)[0].holds is False
 
 
 def test_length_claims_fail_where_the_numbers_do():
     runs = shifted(synthetic.length_runs(2), 'headscale_4x/', -0.2, 0)
     runs = shifted(runs, 'headscale_4x/', 0.2, 4)
-    found = KINDS['length_curves'].draw(FigureInput('f', runs, {})).claims
+    found = claims(runs)
     assert [c.holds for c in found if c.number == 7] == [False, False]
 
 
 def test_log_length_is_level_where_no_other_curve_is_ahead():
     runs = {k: r for k, r in synthetic.length_runs(2).items() if not k.startswith('headscale_8x')}
-    curves = [{'group': g} for g in ('base', 'uniform', 'headscale_4x', 'log_length')]
-    found = KINDS['length_curves'].draw(FigureInput('f', runs, {'curves': curves})).claims
+    curves = [c for c in OPTIONS['curves'] if c['group'] != 'headscale_8x']
+    roles = OPTIONS['roles'] | {'headscale': {4: 'headscale_4x'}}
+    found = claims(runs, curves=curves, roles=roles)
     assert [c.holds for c in found if 'one set' in c.paper] == [True]
+
+
+def test_claims_whose_roles_nobody_plays_are_undecided_and_say_so():
+    roles = {k: v for k, v in OPTIONS['roles'].items() if k != 'uniform'}
+    found = claims(synthetic.length_runs(1), roles=roles)
+    assert [c.holds for c in found] == [True, True, None, True, False, None]
+    assert found[2].measured == {'missing': "no curve has the role 'uniform'"}
+    *none, lowest = claims(synthetic.length_runs(1), roles={})
+    assert all(c.holds is None and 'missing' in c.measured for c in none)
+    assert set(lowest.measured) == {'loss_window', 'loss_tail'}
+
+
+def test_a_search_at_another_length_than_its_role_says_is_refused():
+    runs = synthetic.length_runs(1)
+    facts = {**runs['headscale_8x/seed0'].attributes, 'searched_length': 256}
+    runs['headscale_8x/seed0'] = dataclasses.replace(runs['headscale_8x/seed0'], attributes=facts)
+    with pytest.raises(ValueError, match=r"say 8 L of 'headscale_8x/seed0', whose searched_length"):
+        claims(runs)
+    runs['headscale_8x/seed0'].attributes['searched_length'] = 512
+    claims(runs)
 
 
 def test_seeds_and_lengths_of_the_curves_must_agree():
     runs = synthetic.length_runs(2)
     del runs['uniform/seed1']
     with pytest.raises(ValueError, match="'uniform' has the seeds"):
-        KINDS['length_curves'].draw(FigureInput('f', runs, {}))
+        claims(runs)
     runs = synthetic.length_runs(1)
     other = runs['uniform/seed0']
     runs['uniform/seed0'] = Records(
         other.attributes, other.measures, {'length': other.coordinates['length'] + 1}
     )
     with pytest.raises(ValueError, match='measured at other lengths'):
-        KINDS['length_curves'].draw(FigureInput('f', runs, {}))
+        claims(runs)

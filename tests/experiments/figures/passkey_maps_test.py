@@ -283,7 +283,10 @@ OTHER = {'record': 'b', 'label': 'b'}
         ({'panels': [PANEL], 'unit': 'M'}, "unit must be one of .*'K', 'L'.*, got 'M'"),
         ({'panels': [PANEL], 'roles': {'half': 'a'}}, "unknown key 'half' in roles"),
         ({'panels': [PANEL], 'roles': {'no_init': 'a'}}, "roles must give 'full'"),
-        ({'panels': [PANEL, OTHER], 'roles': {'full': 'c'}}, "the role 'full' must be one of"),
+        (
+            {'panels': [PANEL, OTHER], 'roles': {'full': 'c'}},
+            "role 'full' is given to the panel 'c'; the panels are",
+        ),
         (
             {'panels': [PANEL, OTHER], 'roles': {'full': 'a', 'no_init': 'a'}},
             'roles must be of different panels',

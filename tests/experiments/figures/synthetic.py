@@ -144,7 +144,25 @@ def reaching(factor: float, *, cost: float, slope: float, floor: float = 1.3) ->
 
 
 ROTARY = {'model': 'rotary, 4 layers, width 64, 4 heads, 222k parameters', 'position': 'rotary'}
+LENGTH_CURVES = [
+    {'group': 'base', 'label': 'base'},
+    {'group': 'uniform', 'label': 'best uniform scale for each n'},
+    {'group': 'headscale_4x', 'label': 'HeadScale searched at 4 L'},
+    {'group': 'headscale_8x', 'label': 'HeadScale searched at 8 L'},
+    {'group': 'log_length', 'label': 'log-length searched up to 4 L'},
+]
+LENGTH_ROLES = {
+    'base': 'base',
+    'uniform': 'uniform',
+    'headscale': {4: 'headscale_4x', 8: 'headscale_8x'},
+    'log_length': 'log_length',
+}
 FACTORS = (1, 2, 4, 8)
+FACTOR_ROLES = {
+    'ntk': 'dynamic NTK',
+    'yarn': 'YaRN',
+    'headscale': {8: 'NoPE, HeadScale searched at 8 L'},
+}
 ZERO_SHOT = {'ntk': {'cost': 0.06, 'slope': 0.5}, 'yarn': {'cost': 0.02, 'slope': 0.2}}
 FACTOR_CURVES = [
     {'label': 'RoPE', 'group': 'rope'},
@@ -187,13 +205,24 @@ TUNED_PANELS = [
     {
         'title': f'{budget}: {steps} steps',
         'curves': [
-            {'group': f'{method}_{budget}_{n}', 'label': f'{method} at {n} L', 'tuned': n}
+            {
+                'group': f'{method}_{budget}_{n}',
+                'label': f'{method} at {n} L',
+                'method': method,
+                'tuned': n,
+            }
             for method in ('PI', 'YaRN')
             for n in TUNED
         ],
     }
     for budget, (steps, _) in BUDGETS.items()
 ]
+TUNED_ROLES = {
+    'pi': 'PI',
+    'yarn': 'YaRN',
+    'fair': 'fair: 200 steps',
+    'raw': 'raw: 1,000 steps',
+}
 
 
 def tuned_runs(seeds: int) -> dict[str, Records]:
@@ -317,7 +346,11 @@ PASSKEY_PANELS = [
     {'record': 'no_init/', 'label': 'without initialisation'},
     {'label': 'MPT-7B', 'missing': 'there are no weights'},
 ]
-PASSKEY_ROLES = {'full': 'HeadScale at 2 L', 'no_init': 'without initialisation'}
+PASSKEY_ROLES = {
+    'full': 'HeadScale at 2 L',
+    'no_init': 'without initialisation',
+    'nope': ['HeadScale at 2 L'],
+}
 
 
 def passkey_runs(seeds=2) -> dict[str, Records]:
@@ -552,9 +585,9 @@ ABLATION_OPTIONS = {
     'rows': ABLATION_ROWS,
     'missing': {'longbench': 'LongBench was not run'},
     'roles': {
-        'headscale': 'HeadScale',
-        'without_constraint': 'without the constraint',
-        'without_initialization': 'without the uniform start',
+        'full': 'HeadScale',
+        'no_bound': 'without the constraint',
+        'no_init': 'without the uniform start',
     },
 }
 
@@ -564,21 +597,32 @@ GRIDS = {
     'late': grid_records(a=0.4),
 }
 CURVES = [{'record': 'nope', 'label': 'NoPE'}, {'record': 'headscale', 'label': 'HeadScale'}]
+CURVE_ROLES = {'base': 'nope', 'headscale': {4: 'headscale'}}
 # One figure of each kind.
 INPUTS = {
-    'entropy_loss': FigureInput('fig1', position_runs(), {'panels': [{'curves': CURVES}]}),
+    'entropy_loss': FigureInput(
+        'fig1', position_runs(), {'panels': [{'curves': CURVES}], 'roles': CURVE_ROLES}
+    ),
     'heads': FigureInput('fig3', position_runs(), {'rows': CURVES, 'layers': [0, 3]}),
     'scale_entropy': FigureInput('fig5', position_runs(), {'record': 'headscale'}),
     'uniform_fit': FigureInput(
         'fig7', GRIDS, {'panels': [{'record': 'early', 'title': '2M'}, {'record': 'late'}]}
     ),
     'head_entropy': FigureInput('fig10', position_runs(), {}),
-    'length_curves': FigureInput('fig_dynamic', length_runs(3), {}),
-    'factor_grid': FigureInput('zero_shot', factor_runs(3), {'curves': FACTOR_CURVES}),
+    'length_curves': FigureInput(
+        'fig_dynamic', length_runs(3), {'curves': LENGTH_CURVES, 'roles': LENGTH_ROLES}
+    ),
+    'factor_grid': FigureInput(
+        'zero_shot', factor_runs(3), {'curves': FACTOR_CURVES, 'roles': FACTOR_ROLES}
+    ),
     'tuned_lengths': FigureInput(
         'tuned',
         tuned_runs(3),
-        {'base': {'group': 'rope', 'label': 'RoPE'}, 'panels': TUNED_PANELS},
+        {
+            'base': {'group': 'rope', 'label': 'RoPE'},
+            'panels': TUNED_PANELS,
+            'roles': TUNED_ROLES,
+        },
     ),
     'extension': FigureInput(
         'extended',

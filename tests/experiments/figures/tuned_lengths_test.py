@@ -7,12 +7,12 @@ import pytest
 
 from experiments.figures import KINDS, FigureInput, write
 from tests.experiments.figures import synthetic
-from tests.experiments.figures.synthetic import INPUTS, TUNED_PANELS, column, rows_of
+from tests.experiments.figures.synthetic import INPUTS, TUNED_PANELS, TUNED_ROLES, column, rows_of
 
 BASE = {'group': 'rope', 'label': 'RoPE'}
 
 
-def claims(changes=(), panels=TUNED_PANELS):
+def claims(changes=(), panels=TUNED_PANELS, roles=TUNED_ROLES):
     """Claims where the losses of records below a prefix are raised at one length, [(prefix,
     index of MULTIPLES, nats)]."""
     runs = synthetic.tuned_runs(2)
@@ -20,7 +20,7 @@ def claims(changes=(), panels=TUNED_PANELS):
         for name in [n for n in runs if n.startswith(prefix)]:
             for measure in ('loss_window', 'loss_tail'):
                 runs[name][measure][index] += amount
-    given = FigureInput('f', runs, {'base': BASE, 'panels': panels})
+    given = FigureInput('f', runs, {'base': BASE, 'panels': panels, 'roles': roles})
     return KINDS['tuned_lengths'].draw(given).claims
 
 
@@ -64,23 +64,48 @@ def test_each_claim_fails_where_one_curve_does(change, failing):
     assert [i for i, c in enumerate(claims([change])) if c.holds is False] == [failing]
 
 
-def test_claims_that_the_curves_cannot_bear_are_not_listed():
+def test_claims_whose_roles_nobody_plays_are_undecided_and_say_so():
+    assert [c.holds for c in claims(roles={})] == [True, True, None, None]
     only_pi = [{'title': 'PI', 'curves': TUNED_PANELS[0]['curves'][2:3]}]
-    assert len(claims(panels=only_pi)) == 1
+    works, *others = claims(panels=only_pi, roles={'pi': 'PI'})
+    assert works.holds is True
+    assert [c.measured['missing'] for c in others] == [
+        'no curve was measured at twice its tuned length',
+        "no method or panel has the role 'yarn'",
+        "no method or panel has the role 'fair'",
+    ]
 
 
-def test_methods_can_be_named():
+def test_a_method_is_the_curves_of_one_name():
     curves = [{**c, 'method': 'any'} for c in TUNED_PANELS[0]['curves']]
     given = FigureInput(
         'f', synthetic.tuned_runs(1), {'base': BASE, 'panels': [{'curves': curves}]}
     )
     output = KINDS['tuned_lengths'].draw(given)
     assert {row['method'] for row in output.rows} == {None, 'any'}
-    assert len(output.claims) == 2
+
+
+@pytest.mark.parametrize(
+    ('role', 'name', 'noun'), [('pi', 'fair: 200 steps', 'method'), ('raw', 'PI', 'panel')]
+)
+def test_roles_are_of_methods_and_of_panels(role, name, noun):
+    options = {'base': BASE, 'panels': TUNED_PANELS, 'roles': {role: name}}
+    with pytest.raises(ValueError, match=f"figure 'f': role '{role}' is given to the {noun}"):
+        KINDS['tuned_lengths'].required('f', options)
+
+
+def test_a_tuning_at_another_length_than_the_options_say_is_refused():
+    given = INPUTS['tuned_lengths']
+    given.records['PI_raw_4/seed0'].attributes['tuned_length'] = 128
+    try:
+        with pytest.raises(ValueError, match=r"say 4 L of 'PI_raw_4/seed0', whose tuned_length"):
+            KINDS['tuned_lengths'].draw(given)
+    finally:
+        del given.records['PI_raw_4/seed0'].attributes['tuned_length']
 
 
 def test_the_tuned_length_must_be_measured():
-    curves = [{'group': 'PI_fair_2', 'label': 'PI', 'tuned': 5}]
+    curves = [{'group': 'PI_fair_2', 'label': 'PI', 'method': 'PI', 'tuned': 5}]
     given = FigureInput(
         'f', synthetic.tuned_runs(1), {'base': BASE, 'panels': [{'curves': curves}]}
     )

@@ -35,7 +35,7 @@ def test_fit_claims_follow_the_numbers():
     holds = [(c.number, c.holds) for c in KINDS['uniform_fit'].draw(INPUTS['uniform_fit']).claims]
     assert holds == [(5, True), (5, True), (5, True), (6, True)]
     steep = [(c.number, c.holds) for c in fit_claims(a=0.61).claims]
-    assert steep == [(5, True), (5, False), (6, True)]
+    assert steep == [(5, True), (5, False), (5, None), (6, True)]
 
 
 def test_a_grid_without_a_fit_is_refused_and_without_r2_does_not_hold():
@@ -57,4 +57,6 @@ def test_a_grid_without_a_fit_is_refused_and_without_r2_does_not_hold():
 def test_imported_models_have_no_budget_to_compare():
     grids = {name: synthetic.grid_records(a=0.3, **synthetic.IMPORTED) for name in 'ab'}
     given = FigureInput('f', grids, {'panels': [{'record': 'a'}, {'record': 'b'}]})
-    assert [c.number for c in KINDS['uniform_fit'].draw(given).claims] == [5, 5, 6]
+    found = KINDS['uniform_fit'].draw(given).claims[2]
+    assert (found.id, found.holds) == ('fit_budget', None)
+    assert 'two known amounts of training' in found.measured['missing']

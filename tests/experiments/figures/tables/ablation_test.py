@@ -45,9 +45,9 @@ def claims(free, cold, **more):
     """Of HeadScale's numbers by default against those of the two ablations."""
     runs = made('full') | made('free', **free) | made('cold', **cold)
     roles = {
-        'headscale': 'full',
-        'without_constraint': 'free',
-        'without_initialization': 'cold',
+        'full': 'full',
+        'no_bound': 'free',
+        'no_init': 'cold',
     }
     options = {
         'corpora': CORPORA,
@@ -185,7 +185,7 @@ def test_without_longbench_the_trade_is_decided_by_the_others():
 @pytest.mark.parametrize(
     ('changed', 'matters', 'trade'),
     [
-        ({'roles': {}}, "no row has the role 'headscale'", "no row has the role 'headscale'"),
+        ({'roles': {}}, "no row has the role 'full'", "no row has the role 'full'"),
         (
             {'corpora': ({'key': 'pg19'},)},
             None,
@@ -215,7 +215,7 @@ def test_claims_that_lack_something_are_undecided(changed, matters, trade):
         ({'rows': ({**ROW, 'record': 'a'},)}, "unknown key 'record' in rows"),
         ({'rows': ({**ROW, 'paper': 'NoPE'},)}, "paper is 'NoPE'; accepted"),
         ({'roles': {'base': 'HeadScale'}}, "unknown key 'base' in roles"),
-        ({'roles': {'headscale': 'b'}}, "role 'headscale' is given to the row 'b'"),
+        ({'roles': {'full': 'b'}}, "role 'full' is given to the row 'b'"),
     ],
 )
 def test_bad_options_are_named(changed, message):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, FigureInput, passkey_claims, passkey_panel
+from experiments.figures import KINDS, FigureInput, passkey_panel
+from experiments.figures.claims import passkey
+from experiments.figures.claims.decide import decide
+from experiments.figures.roles import Roles
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import INPUTS, PASSKEY_PANELS
 
@@ -13,8 +16,8 @@ from tests.experiments.figures.synthetic import INPUTS, PASSKEY_PANELS
 def claims(runs, roles=None):
     """By number. runs: label -> records."""
     given = FigureInput('f', runs, {'roles': roles})
-    panels = [passkey_panel.read(given, {'record': name, 'label': name}) for name in runs]
-    found = passkey_claims.from_panels(panels, passkey_panel.of_roles(given, panels))
+    panels = {n: passkey_panel.read(given, {'record': n, 'label': n}) for n in runs}
+    found = decide(passkey.RULES, Roles('f', given.options, panels, 'panel'))
     assert len({claim.number for claim in found}) == len(found)
     return {claim.number: claim for claim in found}
 
@@ -66,17 +69,22 @@ def test_claim_8_needs_the_method_and_an_ablation_inside_their_windows(roles):
     runs['short'] = by_length([0.5], window=128)
     if roles and 'no_init' in roles:
         runs['no_init'] = by_length([0.5], window=128)
-    assert 8 not in claims(runs, roles)
+    assert claims(runs, roles)[8].holds is None
+    assert 'missing' in claims(runs, roles)[8].measured
 
 
-def test_claim_8_is_left_out_where_the_ablations_are_missing():
+def test_claim_8_is_undecided_where_the_ablations_are_missing():
     panels = [
         {'record': 'full', 'label': 'full'},
         {'label': 'no_init', 'missing': 'not trained yet'},
     ]
     options = {'panels': panels, 'roles': {p['label']: p['label'] for p in panels}}
     output = KINDS['passkey_maps'].draw(FigureInput('f', {'full': by_length([1.0])}, options))
-    assert [claim.number for claim in output.claims] == [10, None]
+    assert [(claim.number, claim.holds) for claim in output.claims] == [
+        (8, None),
+        (10, None),
+        (None, True),
+    ]
 
 
 @pytest.mark.parametrize('attribute', ['window', 'max_length', 'template'])
@@ -84,7 +92,16 @@ def test_panels_of_roles_were_asked_the_same_prompts(attribute):
     runs = {name: by_length([0.5]) for name in ('full', 'no_init')}
     runs['no_init'].attributes[attribute] = 'brief' if attribute == 'template' else 4095
     with pytest.raises(ValueError, match=f"figure 'f': the runs differ in '{attribute}'"):
-        claims(runs, {role: role for role in runs})
+        KINDS['passkey_maps'].draw(
+            FigureInput(
+                'f',
+                runs,
+                {
+                    'panels': [{'record': name, 'label': name} for name in runs],
+                    'roles': {role: role for role in runs},
+                },
+            )
+        )
 
 
 @pytest.mark.parametrize(
@@ -99,7 +116,7 @@ def test_panels_of_roles_were_asked_the_same_prompts(attribute):
     ],
 )
 def test_passkey_reaches_beyond_the_window(values, reach, holds):
-    found = claims({'NoPE': by_length(values)})[10]
+    found = claims({'NoPE': by_length(values)}, {'nope': ['NoPE']})[10]
     assert found.holds is holds
     assert found.measured == {
         'NoPE': {'reach_over_window': reach, 'by_seed': [reach], 'measured_up_to': 2.0}
@@ -109,13 +126,17 @@ def test_passkey_reaches_beyond_the_window(values, reach, holds):
 def test_every_model_without_position_encoding_must_reach_beyond_its_window():
     good, bad = by_length([1.0] * 9), by_length([1.0])
     rotary = by_length([1.0], **synthetic.ROTARY)
-    assert claims({'NoPE': good, 'RoPE': rotary})[10].holds is True
-    assert claims({'NoPE': good, 'HeadScale': bad})[10].holds is False
-    assert 10 not in claims({'RoPE': rotary})
+    one, both = {'nope': ['NoPE']}, {'nope': ['NoPE', 'HeadScale']}
+    assert claims({'NoPE': good, 'RoPE': rotary}, one)[10].holds is True
+    assert claims({'NoPE': good, 'HeadScale': bad}, both)[10].holds is False
+    assert claims({'RoPE': rotary})[10].measured == {'missing': "no panel has the role 'nope'"}
     # An ablation is not what the claim is about.
-    found = claims({'NoPE': good, 'cut': bad}, {'full': 'NoPE', 'no_init': 'cut'})[10]
+    ablated = {**one, 'full': 'NoPE', 'no_init': 'cut'}
+    found = claims({'NoPE': good, 'cut': bad}, ablated)[10]
     assert found.holds is True
     assert set(found.measured) == {'NoPE'}
+    # One that could not be measured says so in the caption.
+    assert claims({'NoPE': good}, both)[10].holds is True
 
 
 @pytest.mark.parametrize(
@@ -123,7 +144,7 @@ def test_every_model_without_position_encoding_must_reach_beyond_its_window():
 )
 def test_prompts_that_end_before_the_claim_decide_nothing_unless_they_fail(window, beyond, holds):
     records = by_length([1.0, *[beyond] * 8], window=window)
-    assert claims({'NoPE': records})[10].holds is holds
+    assert claims({'NoPE': records}, {'nope': ['NoPE']})[10].holds is holds
 
 
 @pytest.mark.parametrize(('share', 'holds'), [(0.95, True), (0.89, False)])
@@ -137,7 +158,8 @@ def test_the_average_inside_the_window_is_a_reading(share, holds):
 
 
 def test_a_panel_without_cells_inside_its_window_has_no_reading():
-    assert None not in claims({'NoPE': by_length([1.0], window=128)})
+    found = claims({'NoPE': by_length([1.0], window=128)})[None]
+    assert found.measured == {'missing': 'no panel has prompts inside its window'}
 
 
 def test_seeds_are_given_one_by_one():

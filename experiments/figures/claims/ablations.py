@@ -1,0 +1,94 @@
+"""Claims about the parts of HeadScale, decided by a table of what it is without them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from experiments.figures.claims.catalogue import BOUND_FOR_RETRIEVAL, PARTS_MATTER
+from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.passkey import ABLATED, FULL, NO_BOUND, NO_INIT
+from experiments.figures.roles import Roles, Shape, Undecided
+from experiments.figures.tables.options import Options
+from experiments.figures.tables.perplexity_rows import Value
+
+ROLES: Mapping[str, Shape] = ABLATED
+PASSKEY, LONGBENCH = 'passkey', 'longbench'
+
+
+@dataclasses.dataclass(frozen=True)
+class AblationRow:
+    """option: what the config says of it. perplexity: by corpus. scores: passkey and longbench,
+    percent [S]. lacking: why one of them is not there. names: of the records."""
+
+    option: Options
+    perplexity: Mapping[str, Value]
+    scores: Mapping[str, np.ndarray]
+    lacking: Mapping[str, str]
+    names: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return self.option['label']
+
+    def score(self, name: str) -> float:
+        """Mean over seeds; Undecided where it was not measured."""
+        if name not in self.scores:
+            raise Undecided(f'{self.label!r} has no {name}: {self.lacking[name]}')
+        return float(self.scores[name].mean())
+
+    def loss(self, corpus: str) -> float:
+        """Mean over seeds, nats; Undecided where it was not measured."""
+        if corpus not in self.perplexity:
+            raise Undecided(f'{self.label!r} has no perplexity on {corpus!r}')
+        return self.perplexity[corpus].mean_loss
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """corpora: those measured, as the options have them."""
+
+    roles: Roles[AblationRow]
+    corpora: Sequence[Options]
+
+
+def _parts_matter(shown: Shown) -> Measured:
+    full, others = shown.roles[FULL], [shown.roles[role] for role in (NO_INIT, NO_BOUND)]
+    drops = {row.label: full.score(PASSKEY) - row.score(PASSKEY) for row in others}
+    by_seed = {row.label: row.scores[PASSKEY].tolist() for row in (full, *others)}
+    measured = {'passkey_drop_points': drops, 'passkey_by_seed': by_seed}
+    return measured, all(drop > PARTS_MATTER.thresholds['points'] for drop in drops.values())
+
+
+def _bound_for_retrieval(shown: Shown) -> Measured:
+    """The constraint costs perplexity on PG19, and is for retrieval and LongBench."""
+    full, free = shown.roles[FULL], shown.roles[NO_BOUND]
+    book = next((c['key'] for c in shown.corpora if c.get('paper') == 'pg19'), None)
+    if book is None:
+        raise Undecided("no corpus stands for the paper's 'pg19'")
+    losses = {c['key']: free.loss(c['key']) - full.loss(c['key']) for c in shown.corpora}
+    points = {
+        name: free.score(name) - full.score(name)
+        for name in (PASSKEY, LONGBENCH)
+        if name == PASSKEY or (name in full.scores and name in free.scores)
+    }
+    measured = {'without_minus_full_nats': losses, 'without_minus_full_points': points}
+    return measured, losses[book] < 0 and all(p < 0 for p in points.values())
+
+
+RULES: tuple[Rule[Shown], ...] = (
+    Rule(
+        PARTS_MATTER,
+        'Without either, the passkey accuracy inside the window is lower by more than '
+        f'{PARTS_MATTER.thresholds["points"]:g} points (means over seeds).',
+        _parts_matter,
+    ),
+    Rule(
+        BOUND_FOR_RETRIEVAL,
+        'Without the constraint the loss on the corpus in the place of PG19 is lower, and so are '
+        'the passkey accuracy and, where both have it, the LongBench mean (means over seeds).',
+        _bound_for_retrieval,
+    ),
+)

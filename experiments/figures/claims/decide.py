@@ -1,0 +1,41 @@
+"""From a listed claim and what a figure measured to what its summary says."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from experiments.figures.base import Claim
+from experiments.figures.claims.catalogue import Listed
+from experiments.figures.roles import Undecided
+
+T = TypeVar('T')
+
+Measured = tuple[Mapping[str, Any], bool | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule(Generic[T]):
+    """How a figure decides a claim. statement: what is decided, with every threshold.
+    measure: from what the figure shows to what was measured and whether the claim holds, None
+    where that is not decided; it raises Undecided where something is missing."""
+
+    claim: Listed
+    statement: str
+    measure: Callable[[T], Measured]
+
+
+def decide(rules: Sequence[Rule[T]], shown: T) -> list[Claim]:
+    """One claim for each rule, in their order; undecided ones say what is missing."""
+    return [_decided(rule, shown) for rule in rules]
+
+
+def _decided(rule: Rule[T], shown: T) -> Claim:
+    measured: Mapping[str, Any]
+    try:
+        measured, holds = rule.measure(shown)
+    except Undecided as reason:
+        measured, holds = {'missing': str(reason)}, None
+    listed = rule.claim
+    return Claim(listed.id, listed.number, listed.paper, measured, holds, rule.statement)

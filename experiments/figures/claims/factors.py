@@ -1,0 +1,113 @@
+"""Claims about NTK and YaRN without training, decided by losses by sequence length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from experiments.figures.claims.catalogue import BETWEEN_NTK_AND_YARN, FACTORS, YARN_FLAT
+from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.factor_method import Method
+from experiments.figures.length_group import Group, by_length
+from experiments.figures.roles import Roles, Shape, Undecided
+
+NTK, YARN, HEADSCALE = 'ntk', 'yarn', 'headscale'
+METHODS: Mapping[str, Shape] = {NTK: Shape.ONE, YARN: Shape.ONE}  # of curves with a grid
+GROUPS: Mapping[str, Shape] = {HEADSCALE: Shape.BY_MULTIPLE}  # of curves without one
+
+BEST, SINGLE = 'best factor for each length', 'one factor for all lengths'
+TAIL = 'loss of the last L/2 positions'
+
+Curves = Roles[Any]  # a `Method` where a curve has a grid, else a `Group`
+
+
+def _factors(roles: Curves) -> Measured:
+    """The factors and their losses: a reading, nothing to decide."""
+    methods = [m for m in roles.players.values() if isinstance(m, Method)]
+    if not methods:
+        raise Undecided('no curve has a grid of factors')
+    measured = {
+        m.label: {
+            'factors': list(m.factors),
+            'factor_for_each_length': by_length(m.multiples, np.array(m.factors_per_length)),
+            'factor_for_all_lengths': m.factor_overall,
+            'loss_window_nats': {
+                BEST: by_length(m.multiples, m.best('loss_window').mean(axis=0)),
+                SINGLE: by_length(m.multiples, m.single('loss_window').mean(axis=0)),
+            },
+        }
+        for m in methods
+    }
+    return measured, None
+
+
+def _yarn_flat(roles: Curves) -> Measured:
+    ntk, yarn = _method(roles, NTK), _method(roles, YARN)
+    start = ntk.reported[0].at(1)
+    if start is None:
+        raise Undecided('windows of L were not measured')
+    longest = int(np.argmax(ntk.multiples))
+    pair = (yarn, ntk)
+    rises = {
+        BEST: {m.label: _rise(m.best('loss_tail'), start, longest) for m in pair},
+        SINGLE: {m.label: _rise(m.single('loss_tail'), start, longest) for m in pair},
+    }
+    measured = {
+        'longest_in_L': ntk.multiples[longest],
+        'rise_from_L_to_longest_nats': rises,
+    }
+    return measured, rises[BEST][yarn.label] < rises[BEST][ntk.label]
+
+
+def _between(roles: Curves) -> Measured:
+    scaled: list[Group] = list(roles.by_multiple(HEADSCALE).values())
+    methods = {role: _method(roles, role) for role in (NTK, YARN) if roles.get(role)}
+    if not methods:
+        raise Undecided(f'no curve has one of the roles {NTK!r}, {YARN!r}')
+    longest = int(np.argmax(scaled[0].multiples))
+    head = min(scaled, key=lambda g: float(g.loss_tail[:, longest].mean()))
+    differences = {
+        role: (head.loss_tail - method.best('loss_tail')).mean(axis=0)
+        for role, method in methods.items()
+    }
+    ends = {role: float(values[longest]) for role, values in differences.items()}
+    measured = {
+        'headscale': head.label,
+        'headscale_minus_method_nats': {
+            role: by_length(head.multiples, values) for role, values in differences.items()
+        },
+    }
+    return measured, ends.get(NTK, -1) < 0 < ends.get(YARN, 1)
+
+
+def _method(roles: Curves, role: str) -> Method:
+    return roles[role]
+
+
+def _rise(loss: np.ndarray, start: int, end: int) -> float:
+    """Of [seeds, n], between two lengths, mean over seeds."""
+    return float((loss[:, end] - loss[:, start]).mean())
+
+
+RULES: tuple[Rule[Curves], ...] = (
+    Rule(
+        FACTORS,
+        'Factors chosen by the mean loss over windows other than those whose losses are given.',
+        _factors,
+    ),
+    Rule(
+        YARN_FLAT,
+        f'With the best factor for each length, the {TAIL} rises less with YaRN than with dynamic '
+        'NTK from L to the longest length (mean over seeds).',
+        _yarn_flat,
+    ),
+    Rule(
+        BETWEEN_NTK_AND_YARN,
+        f'At the longest length the {TAIL} with HeadScale lies below NTK and above YaRN, those of '
+        'them that are drawn, each with its best factor for each length (means over seeds; of '
+        'several HeadScale curves the lowest there).',
+        _between,
+    ),
+)

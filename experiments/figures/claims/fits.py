@@ -1,0 +1,94 @@
+"""Claims about the best uniform scale by position, decided by grids of scales."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures.claims.catalogue import FIT_BUDGET, FIT_FORM, FIT_SLOPE, UNIFORM_HURTS
+from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.fit_panel import FitPanel
+from experiments.figures.roles import Undecided
+
+Panels = Sequence[FitPanel]
+
+
+def _form(panels: Panels) -> Measured:
+    measured = {}
+    for p in panels:
+        multiples = [m for m in (1, 2, 4, 8) if m * p.train_length <= p.positions[-1]]
+        measured[p.title] = {
+            'a': p.a,
+            'r2': p.r2,
+            'fit': {f'{m} L': 1 + p.a * math.log(m) for m in multiples},
+            'best_scale': {f'{m} L': p.best_scale[m * p.train_length - 1] for m in multiples},
+            'yarn_formula': {f'{m} L': (1 + 0.1 * math.log(m)) ** 2 for m in multiples},
+            'best_scale_whole_window': p.facts['best_scale_window'],
+        }
+    least = FIT_FORM.thresholds['r2']
+    return measured, all(p.a > 0 and p.r2 is not None and p.r2 >= least for p in panels)
+
+
+def _slope(panels: Panels) -> Measured:
+    low, high = FIT_SLOPE.thresholds['low'], FIT_SLOPE.thresholds['high']
+    return {p.title: p.a for p in panels}, all(low <= p.a <= high for p in panels)
+
+
+def _budget(panels: Panels) -> Measured:
+    # Of an imported model it is not known.
+    known = [p for p in panels if p.facts['train_tokens'] is not None]
+    ordered = sorted(known, key=lambda p: p.facts['train_tokens'])
+    if len({p.facts['train_tokens'] for p in ordered}) < 2:
+        raise Undecided('the panels are not of two known amounts of training')
+    measured = {p.title: {'train_tokens': p.facts['train_tokens'], 'a': p.a} for p in ordered}
+    return measured, ordered[-1].a > ordered[0].a
+
+
+def _uniform_hurts(panels: Panels) -> Measured:
+    """The grid at positions inside L, for the scales nearest to the paper's."""
+    measured: dict[str, Any] = {}
+    largest = []
+    for p in panels:
+        if p.base_loss is None or p.scales.max() <= 1:
+            continue
+        inside = p.positions <= p.train_length
+        change = (p.loss - p.base_loss)[:, inside].mean(axis=1)
+        near = sorted({int(np.abs(p.scales - s).argmin()) for s in UNIFORM_HURTS.numbers.values()})
+        near = [i for i in near if p.scales[i] > 1]
+        measured[p.title] = {f'{p.scales[i]:g}': change[i] for i in near}
+        largest.append(change[near[-1]] if near else 0.0)
+    if not measured:
+        raise Undecided('no grid holds 1 and a scale above it')
+    limit = UNIFORM_HURTS.thresholds['nats']
+    return {'change_inside_L_nats': measured}, all(change > limit for change in largest)
+
+
+RULES: tuple[Rule[Panels], ...] = (
+    Rule(
+        FIT_FORM,
+        f'In every panel a is positive and R^2 at least {FIT_FORM.thresholds["r2"]}. The scale of '
+        'the fit, the best one at a single position, the one of the formula (1 + 0.1 ln s)^2 and '
+        'the one for the mean of the whole window answer different questions.',
+        _form,
+    ),
+    Rule(
+        FIT_SLOPE,
+        f'In every panel a lies between {FIT_SLOPE.thresholds["low"]} and '
+        f'{FIT_SLOPE.thresholds["high"]}.',
+        _slope,
+    ),
+    Rule(
+        FIT_BUDGET,
+        'a is larger in the panel with the most training tokens than in the one with the fewest.',
+        _budget,
+    ),
+    Rule(
+        UNIFORM_HURTS,
+        'In every panel the largest scale raises the mean loss over (0, L] by more than '
+        f'{UNIFORM_HURTS.thresholds["nats"]} nats.',
+        _uniform_hurts,
+    ),
+)

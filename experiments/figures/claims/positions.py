@@ -1,0 +1,249 @@
+"""Claims about entropy and loss against position, and the roles that curves play in them.
+
+Positions are given in multiples of the training length L.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.figures.claims import catalogue
+from experiments.figures.claims.catalogue import (
+    BENDS_MEET,
+    BENDS_MOVE,
+    HEADSCALE_BEATS_UNIFORM,
+    HEADSCALE_ENTROPY,
+    ONSET,
+    PARITY,
+    UNIFORM_HURTS,
+)
+from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.position_curve import SENSITIVITY, THRESHOLD, PositionCurve
+from experiments.figures.roles import Roles, Shape, Undecided
+
+BASE, UNIFORM, HEADSCALE = 'base', 'uniform', 'headscale'
+ROTARY, ROTARY_UNIFORM, NTK = 'rotary', 'rotary_uniform', 'ntk'
+ROLES: Mapping[str, Shape] = {
+    BASE: Shape.ONE,  # NoPE as it was trained
+    UNIFORM: Shape.SEVERAL,  # NoPE with one scale for all heads
+    HEADSCALE: Shape.BY_MULTIPLE,  # NoPE with scales searched at a multiple of L
+    ROTARY: Shape.ONE,  # as it was trained
+    ROTARY_UNIFORM: Shape.SEVERAL,
+    NTK: Shape.ONE,  # rotary with dynamic NTK
+}
+
+Curves = Roles[PositionCurve]
+
+
+def _parity(roles: Curves) -> Measured:
+    nope, rotary = roles[BASE], roles[ROTARY]
+    half, length = nope.train_length / 2, nope.train_length
+    losses = {c.name: c.mean_loss(half, length) for c in (nope, rotary)}
+    difference = losses[nope.name] - losses[rotary.name]
+    measured = {'loss_nats': losses, 'nope_minus_rope_nats': difference}
+    return measured, abs(difference) <= PARITY.thresholds['nats']
+
+
+def _onset(roles: Curves) -> Measured:
+    as_trained = _as_trained(roles)
+    measured = {
+        c.name: {
+            'paper': ONSET.numbers[role],
+            'onset': {str(t): c.loss_bend(t) for t in SENSITIVITY},
+            'first_crossing': {str(t): c.loss_bend(t, sustained=False) for t in SENSITIVITY},
+            'noise_nats': c.noise(),
+        }
+        for role, c in as_trained.items()
+    }
+    onsets = {role: _or_inf(c.loss_bend()) for role, c in as_trained.items()}
+    beyond = all(1 <= o < math.inf for o in onsets.values())
+    return measured, beyond and (len(onsets) < 2 or onsets[BASE] > onsets[ROTARY])
+
+
+def _bends_meet(roles: Curves) -> Measured:
+    as_trained = _as_trained(roles, or_else=NTK)
+    limit = BENDS_MEET.thresholds['factor']
+    measured: dict[str, Any] = {}
+    holds = True
+    for c in as_trained.values():
+        loss, entropy = c.loss_bend(), c.entropy_bend()
+        ratio = entropy / loss if entropy is not None and loss is not None else None
+        measured[c.name] = {**_bends(c), 'entropy_bend_over_loss_bend': ratio}
+        holds &= ratio is not None and 1 / limit <= ratio <= limit
+    if extended := roles.get(NTK):
+        measured[extended.name] = _bends(extended)
+        first = min(_or_inf(extended.loss_bend()), _or_inf(extended.entropy_bend()))
+        holds &= first > BENDS_MEET.thresholds['ntk_reach']
+    return measured, holds
+
+
+def _bends_move(roles: Curves) -> Measured:
+    measured: dict[str, Any] = {}
+    holds = True
+    lacking = []
+    for as_trained, scaled, moves in ((BASE, UNIFORM, True), (ROTARY, ROTARY_UNIFORM, False)):
+        try:
+            base, curves = roles[as_trained], _scaled_up(roles, scaled)
+        except Undecided as reason:
+            lacking.append(str(reason))
+            continue
+        moved = {c.name: _outward(base, c) for c in curves}
+        measured[base.name] = _bends(base)
+        measured |= {c.name: {**_bends(c), 'both_moved_outward': moved[c.name]} for c in curves}
+        holds &= all(moved.values()) if moves else not any(moved.values())
+    if not measured:
+        raise Undecided('; '.join(lacking))
+    return measured, holds
+
+
+def _uniform_hurts(roles: Curves) -> Measured:
+    base, scaled = roles[BASE], _scaled_up(roles, UNIFORM)
+    inside = base.mean_loss(0, base.train_length)
+    changes = {c.name: c.mean_loss(0, c.train_length) - inside for c in scaled}
+    largest = max(scaled, key=lambda c: c.scale_value or 0)
+    holds = changes[largest.name] > UNIFORM_HURTS.thresholds['nats']
+    return {'change_inside_L_nats': changes}, holds
+
+
+def _headscale_beats_uniform(roles: Curves) -> Measured:
+    heads, uniform = _pair(roles)
+    length, end = heads.train_length, int(heads.positions[-1])
+    marks = sorted({m for m in (length, 2 * length, 4 * length, end) if m <= end})
+    width = length / 4
+    at = {
+        f'{m / length:g} L': heads.mean_loss(m - width, m) - uniform.mean_loss(m - width, m)
+        for m in marks
+    }
+    inside = heads.mean_loss(0, length) - uniform.mean_loss(0, length)
+    measured = {
+        'headscale_minus_uniform_nats': {**at, 'mean over (0, L]': inside},
+        'mean_to_end_nats': heads.mean_loss(0, end) - uniform.mean_loss(0, end),
+        'labels': [heads.name, uniform.name],
+    }
+    return measured, at[f'{end / length:g} L'] < 0 and inside < 0
+
+
+def _headscale_entropy(roles: Curves) -> Measured:
+    heads, uniform = _pair(roles)
+    beyond = (heads.train_length, int(heads.positions[-1]))
+    if beyond[1] <= beyond[0]:
+        raise Undecided('no position beyond L was measured')
+    entropies = {c.name: c.mean_entropy(*beyond) for c in (heads, uniform)}
+    difference = entropies[heads.name] - entropies[uniform.name]
+    measured = {'entropy_bits': entropies, 'headscale_minus_uniform_bits': difference}
+    return measured, difference > 0
+
+
+def _ranges(roles: Curves) -> Measured:
+    """Loss and entropy by range of positions: a reading, nothing to decide."""
+    measured = {}
+    for c in roles.players.values():
+        length, end = c.train_length, int(c.positions[-1])
+        ranges = {'(0, L]': (0, 1), '(L/2, L]': (0.5, 1), '(L, 2L]': (1, 2), '(2L, 4L]': (2, 4)}
+        ranges = {k: (a * length, b * length) for k, (a, b) in ranges.items() if b * length <= end}
+        ranges['all'] = (0, end)
+        measured[c.name] = {
+            'loss_nats': {k: c.mean_loss(*r) for k, r in ranges.items()},
+            'entropy_bits': {k: c.mean_entropy(*r) for k, r in ranges.items()},
+        }
+    return measured, None
+
+
+def _as_trained(roles: Curves, or_else: str | None = None) -> dict[str, PositionCurve]:
+    """NoPE and rotary by role, those that are drawn. Undecided where neither is, nor `or_else`."""
+    found = {role: curve for role in (BASE, ROTARY) if (curve := roles.get(role))}
+    if not found and not (or_else and roles.get(or_else)):
+        wanted = [repr(role) for role in (BASE, ROTARY, or_else) if role]
+        raise Undecided(f'no curve has one of the roles {", ".join(wanted)}')
+    return found
+
+
+def _scaled_up(roles: Curves, role: str) -> Sequence[PositionCurve]:
+    """The curves of a role whose scale is above 1."""
+    found = [c for c in roles.several(role) if c.scaled_up]
+    if not found:
+        raise Undecided(f'no curve of the role {role!r} has a scale above 1')
+    return found
+
+
+def _pair(roles: Curves) -> tuple[PositionCurve, PositionCurve]:
+    """HeadScale, of several searches the longest, and the uniform scale it is compared with."""
+    searches = roles.by_multiple(HEADSCALE)
+    return searches[max(searches)], _scaled_up(roles, UNIFORM)[0]
+
+
+def _bends(curve: PositionCurve) -> dict[str, Any]:
+    return {
+        'loss_bend': {str(t): curve.loss_bend(t) for t in SENSITIVITY},
+        'entropy_bend': {str(t): curve.entropy_bend(t) for t in SENSITIVITY},
+        'entropy_line_r2': curve.line_r2(),
+    }
+
+
+def _outward(base: PositionCurve, scaled: PositionCurve) -> bool:
+    """Both bends of `base` are there, and both of `scaled` lie further out."""
+    limit = BENDS_MOVE.thresholds['factor']
+    pairs = (
+        (base.loss_bend(), scaled.loss_bend()),
+        (base.entropy_bend(), scaled.entropy_bend()),
+    )
+    return all(b is not None and _or_inf(s) > limit * b for b, s in pairs)
+
+
+def _or_inf(position: float | None) -> float:
+    return math.inf if position is None else position
+
+
+RULES: tuple[Rule[Curves], ...] = (
+    Rule(
+        PARITY,
+        'Mean loss over (L/2, L] of NoPE and RoPE differs by at most '
+        f'{PARITY.thresholds["nats"]} nats.',
+        _parity,
+    ),
+    Rule(
+        ONSET,
+        'The loss starts to rise at L or later but within the positions measured, and where both '
+        'are drawn that of NoPE later than that of RoPE; in multiples of L. The onset is the first '
+        'position beyond L/2 from which the smoothed loss exceeds its mean over [L/2, L] by '
+        f'{THRESHOLD} nats for L/8 positions; first_crossing asks for a single position.',
+        _onset,
+    ),
+    Rule(
+        BENDS_MEET,
+        'In multiples of L, the two bends of NoPE and of RoPE as trained, where they are drawn, '
+        f'lie within a factor of {BENDS_MEET.thresholds["factor"]}, and RoPE-NTK, where it is '
+        f'drawn, shows neither bend up to {BENDS_MEET.thresholds["ntk_reach"]:g} L. Entropy bend: '
+        'from where the mean entropy exceeds the line fitted to it against ln i on [L/4, L] (its '
+        f'R^2 is given) by {THRESHOLD} bits for L/8 positions. Loss bend: the onset of claim 2.',
+        _bends_meet,
+    ),
+    Rule(
+        BENDS_MOVE,
+        'Moves both bends outward by a factor above '
+        f'{BENDS_MOVE.thresholds["factor"]}: every scale above 1 does for NoPE, none for RoPE, '
+        'where they are drawn. Bends as in claims 2 and 3, each curve against its own values '
+        'inside L; none within the positions measured counts as further out.',
+        _bends_move,
+    ),
+    Rule(
+        UNIFORM_HURTS,
+        'The largest scale raises the mean loss over (0, L] by more than '
+        f'{UNIFORM_HURTS.thresholds["nats"]} nats.',
+        _uniform_hurts,
+    ),
+    Rule(
+        HEADSCALE_BEATS_UNIFORM,
+        'HeadScale has the lower loss at the last position and over (0, L]. A value at x is the '
+        'mean over the L/4 positions up to x.',
+        _headscale_beats_uniform,
+    ),
+    Rule(
+        HEADSCALE_ENTROPY,
+        'Mean entropy over all positions beyond L is higher with HeadScale.',
+        _headscale_entropy,
+    ),
+    Rule(catalogue.RANGES, 'Mean loss and entropy by range of positions.', _ranges),
+)

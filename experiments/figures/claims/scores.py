@@ -1,0 +1,30 @@
+"""The claim about scores of commonsense tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from experiments.figures.claims.catalogue import PARITY
+from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.roles import Roles, Shape
+from experiments.figures.tables.score_row import AVERAGE, ScoreRow
+
+BASE, ROTARY = 'base', 'rotary'
+ROLES: Mapping[str, Shape] = {BASE: Shape.ONE, ROTARY: Shape.ONE}
+
+
+def _parity(roles: Roles[ScoreRow]) -> Measured:
+    base, rotary = roles[BASE], roles[ROTARY]
+    tasks = list(dict.fromkeys((AVERAGE.key, *base.scores)))
+    differences = {task: base.mean(task) - rotary.mean(task) for task in tasks}
+    holds = abs(differences[AVERAGE.key]) <= PARITY.thresholds['points']
+    return {'nope_minus_rope_points': differences}, holds
+
+
+RULES: tuple[Rule[Roles[ScoreRow]], ...] = (
+    Rule(
+        PARITY,
+        f'The means of the seven scores differ by at most {PARITY.thresholds["points"]:g} point.',
+        _parity,
+    ),
+)

@@ -1,0 +1,159 @@
+"""Claims come out true and false where curves were built to make them so."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.figures import position_curve
+from experiments.figures.claims import catalogue, positions
+from experiments.figures.claims.decide import decide
+from experiments.figures.roles import Roles
+from tests.experiments.figures import synthetic
+
+
+def curve(name='a', **changed):
+    return position_curve.read(name, synthetic.positions_records(**changed))
+
+
+def scaled(name='scaled', value=1.5, **changed):
+    return curve(name, scale=str(value), scale_value=value, **changed)
+
+
+def heads(**changed):
+    return curve('heads', scale_value=None, **changed)
+
+
+def cast(**played):
+    """Roles of curves: one, a list, or one by the multiple of L."""
+    players, given = {}, {}
+    for role, found in played.items():
+        if isinstance(found, dict):
+            given[role] = {multiple: c.name for multiple, c in found.items()}
+            several = list(found.values())
+        else:
+            several = found if isinstance(found, list) else [found]
+            given[role] = [c.name for c in several] if isinstance(found, list) else found.name
+        players |= {c.name: c for c in several}
+    return Roles('f', {'roles': given}, players)
+
+
+def decided(listed, **played):
+    found = decide(positions.RULES, cast(**played))
+    return next(claim for claim in found if claim.id == listed.id)
+
+
+@pytest.mark.parametrize(('difference', 'holds'), [(0.04, True), (0.06, False), (-0.06, False)])
+def test_parity_compares_the_loss_inside_the_training_length(difference, holds):
+    nope, rotary = curve('nope', floor=1.5 + difference), curve('rope', floor=1.5)
+    claim = decided(catalogue.PARITY, base=nope, rotary=rotary)
+    assert claim.measured['nope_minus_rope_nats'] == pytest.approx(difference)
+    assert claim.holds is holds
+
+
+@pytest.mark.parametrize(
+    ('nope', 'rotary', 'holds'),
+    [(90, 70, True), (70, 90, False), (90, 1e9, False), (30, 20, False)],
+)
+def test_nope_must_rise_later_than_rope_and_both_beyond_l(nope, rotary, holds):
+    base, other = curve('nope', loss_bend=nope), curve('rope', loss_bend=rotary)
+    found = decided(catalogue.ONSET, base=base, rotary=other)
+    assert found.holds is holds
+    assert list(found.measured['nope']['onset']) == ['0.05', '0.1', '0.2']
+    assert [m['paper'] for m in found.measured.values()] == [1.2, 1.1]
+
+
+def test_onset_is_reported_in_multiples_of_l():
+    found = decided(catalogue.ONSET, base=curve('nope', loss_bend=90))
+    assert found.measured['nope']['onset']['0.1'] == pytest.approx(90 * 2**0.1 / 64, abs=2 / 64)
+
+
+@pytest.mark.parametrize(('entropy', 'holds'), [(90, True), (150, False), (1e9, False)])
+def test_the_two_bends_must_meet(entropy, holds):
+    found = decided(catalogue.BENDS_MEET, base=curve(loss_bend=90, entropy_bend=entropy))
+    assert found.holds is holds
+
+
+@pytest.mark.parametrize(('bend', 'holds'), [(200, True), (80, False)])
+def test_rope_ntk_must_not_bend_up_to_twice_l(bend, holds):
+    extended = curve('ntk', loss_bend=bend, entropy_bend=200)
+    assert decided(catalogue.BENDS_MEET, ntk=extended).holds is holds
+
+
+@pytest.mark.parametrize(
+    ('loss', 'entropy', 'holds'), [(120, 120, True), (120, 80, False), (80, 120, False)]
+)
+def test_a_scale_must_move_both_bends_of_nope(loss, entropy, holds):
+    moved = scaled(loss_bend=loss, entropy_bend=entropy)
+    assert decided(catalogue.BENDS_MOVE, base=curve(), uniform=[moved]).holds is holds
+
+
+def test_a_scale_must_not_move_the_bends_of_rope():
+    stays, moves = scaled('stays'), scaled('moves', loss_bend=160, entropy_bend=160)
+    rotary = {'rotary': curve('rope')}
+    assert decided(catalogue.BENDS_MOVE, **rotary, rotary_uniform=[stays]).holds
+    assert not decided(catalogue.BENDS_MOVE, **rotary, rotary_uniform=[stays, moves]).holds
+
+
+@pytest.mark.parametrize(('harm', 'holds'), [(0.2, True), (0.0, False), (-0.1, False)])
+def test_the_largest_scale_decides_about_short_positions(harm, holds):
+    scales = [
+        scaled('small', 1.1, floor=2.0),
+        scaled('large', 1.5, floor=1.5 + harm),
+        scaled('below', 0.9, floor=2.0),
+    ]
+    found = decided(catalogue.UNIFORM_HURTS, base=curve(), uniform=scales)
+    assert found.holds is holds
+    assert set(found.measured['change_inside_L_nats']) == {'small', 'large'}
+    assert found.measured['change_inside_L_nats']['large'] == pytest.approx(harm)
+
+
+@pytest.mark.parametrize(
+    ('floor', 'slope', 'holds'), [(1.4, 0.5, True), (1.6, 0.1, False), (1.4, 2.0, False)]
+)
+def test_headscale_must_win_at_the_end_and_inside_l(floor, slope, holds):
+    uniform, searched = scaled(floor=1.5, loss_slope=1.0), heads(floor=floor, loss_slope=slope)
+    found = decided(catalogue.HEADSCALE_BEATS_UNIFORM, uniform=[uniform], headscale={4: searched})
+    assert found.holds is holds
+    values = found.measured['headscale_minus_uniform_nats']
+    assert list(values) == ['1 L', '2 L', '4 L', 'mean over (0, L]']
+    assert values['1 L'] == pytest.approx(floor - 1.5)
+
+
+@pytest.mark.parametrize(('slope', 'holds'), [(2.0, True), (1.0, False)])
+def test_headscale_entropy_is_compared_beyond_l(slope, holds):
+    uniform, searched = scaled(entropy_slope=1.5), heads(entropy_slope=slope)
+    found = decided(catalogue.HEADSCALE_ENTROPY, uniform=[uniform], headscale={4: searched})
+    assert found.holds is holds
+
+
+@pytest.mark.parametrize(
+    ('played', 'decided'),
+    [
+        ({}, []),
+        ({'base': curve()}, [2, 3]),
+        ({'uniform': [scaled()], 'headscale': {4: heads()}}, [7, None]),
+        ({'base': curve('b'), 'uniform': [scaled()]}, [2, 3, 4, 6]),
+        ({'base': curve('b'), 'uniform': [scaled('low', 1.0)]}, [2, 3]),
+    ],
+)
+def test_claims_whose_roles_nobody_plays_are_undecided_and_say_so(played, decided):
+    *found, ranges = decide(positions.RULES, cast(**played))
+    assert [c.number for c in found if c.holds is not None] == decided
+    for claim in found:
+        assert (claim.holds is None) == ('missing' in claim.measured)
+    assert (ranges.id, ranges.holds) == ('ranges', None)
+
+
+def test_what_is_missing_is_named():
+    assert decided(catalogue.PARITY, base=curve()).measured == {
+        'missing': "no curve has the role 'rotary'"
+    }
+    below = decided(catalogue.UNIFORM_HURTS, base=curve('b'), uniform=[scaled('low', 0.9)])
+    assert below.measured == {'missing': "no curve of the role 'uniform' has a scale above 1"}
+
+
+def test_ranges_leave_out_what_was_not_measured():
+    found = decide(positions.RULES, cast(base=curve(length=128)))
+    short = next(c for c in found if c.id == 'ranges').measured['a']['loss_nats']
+    assert list(short) == ['(0, L]', '(L/2, L]', '(L, 2L]', 'all']
+    assert short['(0, L]'] == pytest.approx(1.5)

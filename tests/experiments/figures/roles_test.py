@@ -1,0 +1,65 @@
+"""Roles in the options of a figure: accepted ones, their players, and what is said otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.figures import roles
+from experiments.figures.roles import Roles, Shape, Undecided
+
+ACCEPTED = roles.parts(
+    {'base': Shape.ONE, 'uniform': Shape.SEVERAL, 'headscale': Shape.BY_MULTIPLE}, ['a', 'b', 'c']
+)
+
+
+def of(given):
+    return Roles('f', {'roles': given}, {'a': 1, 'b': 2})
+
+
+@pytest.mark.parametrize('given', [None, {}, {'base': 'a', 'uniform': ('a', 'b')}])
+def test_roles_may_be_left_out_and_shared(given):
+    roles.check('f', {'roles': given}, ACCEPTED)
+    roles.check('f', {}, ACCEPTED)
+
+
+@pytest.mark.parametrize(
+    ('given', 'message'),
+    [
+        ({'best': 'a'}, "unknown key 'best' in roles; accepted"),
+        ({'base': 'd'}, r"role 'base' is given to the curve 'd'; the curves are \['a', 'b', 'c'\]"),
+        ({'uniform': ['a', 'd']}, "role 'uniform' is given to the curve 'd'"),
+        ({'uniform': 'a'}, "role 'uniform' must be a list of names, got 'a'"),
+        ({'headscale': {4: 'd'}}, "role 'headscale' is given to the curve 'd'"),
+        ({'headscale': 'a'}, "role 'headscale' must be {multiple of L: label}, got 'a'"),
+        ({'headscale': {'long': 'a'}}, "role 'headscale' must be {multiple of L: label}"),
+    ],
+)
+def test_what_does_not_fit_is_named_before_anything_has_run(given, message):
+    with pytest.raises(ValueError, match=f"figure 'f'.*{message}"):
+        roles.check('f', {'roles': given}, ACCEPTED)
+
+
+def test_players_are_found_by_role():
+    found = of({'base': 'b', 'uniform': ['b', 'a'], 'headscale': {'8': 'a', '1.5': 'b'}})
+    assert found['base'] == found.get('base') == 2
+    assert found.several('uniform') == [2, 1]
+    # From JSON multiples come as texts.
+    assert list(found.by_multiple('headscale').items()) == [(1.5, 2), (8.0, 1)]
+
+
+def test_a_role_that_nobody_plays_is_undecided():
+    found = of({'uniform': []})
+    assert found.get('base') is None
+    for ask in (found.__getitem__, found.several, found.by_multiple):
+        with pytest.raises(Undecided, match="no curve has the role 'uniform'"):
+            ask('uniform')
+
+
+def test_a_player_without_records_is_left_out_or_undecided():
+    found = of({'base': 'c', 'uniform': ['c', 'a'], 'headscale': {4: 'c'}})
+    assert found.several('uniform') == [1]
+    assert found.get('base') is None
+    with pytest.raises(Undecided, match="'c', of the role 'base', was not measured"):
+        _ = found['base']
+    with pytest.raises(Undecided, match="'c', of the role 'headscale'"):
+        found.by_multiple('headscale')
