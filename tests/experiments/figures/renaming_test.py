@@ -1,0 +1,149 @@
+"""What claims decide does not depend on what runs, records, labels and titles are called.
+
+Every config is drawn twice at quick, on the same made-up numbers: as it is, and with every name
+and every text that a person reads replaced by another.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments.figures import KINDS, FigureInput
+from nope.records import Records
+from tests.experiments.figures import synthetic
+
+ROOT = pathlib.Path(__file__).parents[3]
+CONFIGS = sorted(
+    path.stem for path in (ROOT / 'configs').glob('*.py') if 'def get_config' in path.read_text()
+)
+# Nothing is claimed of LongBench, nor of encodings but for NoPE and rotary.
+UNDECIDED = {'encodings', 'table3'}
+
+# Keys of options whose values are names of records or read by people.
+NAMING = (
+    'record',
+    'group',
+    'choice',
+    'label',
+    'title',
+    'method',
+    'perplexity',
+    'passkey',
+    'longbench',
+)
+EXTENSION = ('before', 'uniform', 'after')
+# Keys whose values are the paper's names or ours for its tables.
+FIXED = ('key', 'paper', 'kind', 'missing')
+LENGTH = 64
+
+
+def names_in(options: Any, kind: str) -> list[str]:
+    """Every name in options, in their order."""
+    keys = NAMING + (EXTENSION if kind == 'extension' else ())
+    found: list[str] = []
+    if isinstance(options, dict):
+        for key, value in options.items():
+            if key in keys and isinstance(value, str):
+                found.append(value)
+            elif key not in FIXED:
+                found += names_in(value, kind)
+    elif isinstance(options, list | tuple):
+        for value in options:
+            found += names_in(value, kind)
+    return [name for name in dict.fromkeys(found) if name]
+
+
+def renamed(options: Any, names: dict[str, str]) -> Any:
+    """Options with every name replaced, in roles as well."""
+    if isinstance(options, dict):
+        return {k: v if k in FIXED else renamed(v, names) for k, v in options.items()}
+    if isinstance(options, list | tuple):
+        return [renamed(value, names) for value in options]
+    return names.get(options, options) if isinstance(options, str) else options
+
+
+def others(options: Any, kind: str) -> dict[str, str]:
+    """Another name for each, as unlike it as its use allows: what ends in '/' stands for seeds."""
+    return {
+        name: f'w{index:03}' + ('/' if name.endswith('/') else '')
+        for index, name in enumerate(reversed(names_in(options, kind)))
+    }
+
+
+def scale_of(config, record: str) -> float | None:
+    """The one scale of the record, or of those below it; None where every head has its own."""
+    entry = next(entry for name, entry in config.evals.items() if name.startswith(record))
+    if 'scale' in entry or 'scale_from' in entry:
+        return entry.get('scale', 1.4)
+    return None if 'search' in config.runs[entry.run] else 1.0
+
+
+def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
+    """Numbers that depend on the place of a record alone."""
+    rng = np.random.default_rng((index, seed))
+    if evaluation == 'positions':
+        bends = {name: rng.uniform(60, 200) for name in ('loss_bend', 'entropy_bend')}
+        more = {'floor': rng.uniform(1.4, 1.6), 'entropy_slope': rng.uniform(0.5, 2)}
+        return synthetic.positions_records(**bends, **more, **facts)
+    if evaluation == 'scale_grid':
+        return synthetic.grid_records(a=rng.uniform(0.1, 0.6), **facts)
+    if evaluation == 'lengths':
+        rising = np.cumsum(rng.uniform(-0.02, 0.2, len(synthetic.MULTIPLES)))
+        return synthetic.length_records(1.5 + rising, **facts)
+    if evaluation == 'perplexity':
+        return synthetic.perplexity_records(15 + np.cumsum(rng.uniform(-1, 20, 4)), **facts)
+    if evaluation == 'passkey':
+        grid = {'max_length': 16 * LENGTH, 'window': 4 * LENGTH, 'share': rng.uniform(0.2, 1)}
+        return synthetic.passkey_records(**grid, reach=rng.uniform(200, 900), **facts)
+    scores = {'longbench': 16, 'harness': 7}
+    make = {'longbench': synthetic.longbench_records, 'harness': synthetic.harness_records}
+    return make[evaluation](rng.uniform(20, 60, scores[evaluation]), **facts)
+
+
+def drawn(kind: str, options: dict, scales: list[float | None], texts: dict) -> list:
+    """(id, holds) of every claim. scales: of the records asked for, in their order."""
+    needs = KINDS[kind].required('f', options)
+    records = {}
+    for index, (name, evaluation) in enumerate(needs.items()):
+        facts = {'train_length': LENGTH, 'scale_value': scales[index], **texts}
+        for seed in (0, 1) if name.endswith('/') else (0,):
+            full = f'{name}seed{seed}' if name.endswith('/') else name
+            records[full] = made(evaluation, index, seed, {**facts, 'seed': seed})
+    output = KINDS[kind].draw(FigureInput('f', records, options))
+    return [(claim.id, claim.holds) for claim in output.claims]
+
+
+@pytest.mark.parametrize('name', CONFIGS)
+def test_no_name_decides_a_claim(name):
+    config = importlib.import_module(f'configs.{name}').get_config()
+    options = config.figure.to_dict()
+    kind = options.pop('kind')
+    scales = [scale_of(config, record) for record in KINDS[kind].required('f', options)]
+    names = others(options, kind)
+    assert names
+    before = drawn(kind, options, scales, {})
+    texts = {text: f'some {text}' for text in ('position', 'scale', 'model', 'data', 'run_id')}
+    after = drawn(kind, renamed(options, names), scales, texts)
+    assert before == after
+    assert any(holds is not None for _, holds in before) == (name not in UNDECIDED)
+
+
+def test_every_kind_of_figure_is_renamed():
+    modules = [importlib.import_module(f'configs.{name}') for name in CONFIGS]
+    assert {module.get_config().figure.kind for module in modules} == set(KINDS)
+
+
+def test_a_role_that_follows_no_renaming_is_refused():
+    """What would have been five claims fewer is an error."""
+    given = synthetic.INPUTS['length_curves']
+    curves = renamed(given.options['curves'], {'headscale_4x': 'w'})
+    runs = {k.replace('headscale_4x', 'w'): r for k, r in given.records.items()}
+    options = {**given.options, 'curves': curves}
+    with pytest.raises(ValueError, match="role 'headscale' is given to the curve 'headscale_4x'"):
+        KINDS['length_curves'].draw(dataclasses.replace(given, records=runs, options=options))
