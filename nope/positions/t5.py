@@ -22,10 +22,12 @@ class T5Bias(Position):
     max_distance: int = 128
 
     def __post_init__(self) -> None:
-        if self.buckets < 2 or self.max_distance <= self.buckets // 2:
+        if self.buckets < 2:
+            raise ValueError(f'model.position.buckets is {self.buckets}; it must be at least 2')
+        if self.max_distance <= self.buckets // 2:
             raise ValueError(
-                f'model.position.buckets is {self.buckets} and max_distance {self.max_distance}; '
-                'accepted: at least 2 buckets, and a distance above half of them'
+                f'model.position.max_distance is {self.max_distance}; it must be above half of '
+                f'buckets, {self.buckets // 2}'
             )
 
     def table(self, width: int, heads: int) -> Table:

@@ -43,7 +43,16 @@ def test_the_table_is_one_for_all_layers() -> None:
     assert T5Bias().table(768, 12) == Table((32, 12), ('buckets', 'heads'), 768**-0.5)
 
 
-@pytest.mark.parametrize(('buckets', 'distance'), [(1, 128), (32, 16), (0, 0)])
-def test_too_few_buckets_or_too_short_a_distance_is_refused(buckets: int, distance: int) -> None:
-    with pytest.raises(ValueError, match=rf'buckets is {buckets} and max_distance {distance}; acc'):
+@pytest.mark.parametrize(
+    ('buckets', 'distance', 'message'),
+    [
+        (1, 128, r'model\.position\.buckets is 1; it must be at least 2'),
+        (32, 16, r'model\.position\.max_distance is 16; it must be above half of buckets, 16'),
+        (0, 0, r'model\.position\.buckets is 0; '),
+    ],
+)
+def test_too_few_buckets_or_too_short_a_distance_is_refused(
+    buckets: int, distance: int, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
         T5Bias(buckets, distance)
