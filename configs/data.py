@@ -1,4 +1,4 @@
-"""Where text comes from: the default corpus, or anything else by one field.
+"""Data section: the default corpus, or any other source by one field.
 
 `source` is KIND or KIND:PATH, one of nope/data/sources: stdlib (the sources of the Python that
 runs), tfds:NAME, text:PATH, jsonl:PATH, parquet:PATH, shards:PATH, or retrieval (synthetic records

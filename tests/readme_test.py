@@ -9,7 +9,8 @@ import tomllib
 import pytest
 
 from nope.attention.api import BACKENDS
-from nope.positions.registry import KINDS
+from nope.data import sources
+from nope.positions import registry
 from nope.positions.scaling import SCALINGS
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -87,17 +88,21 @@ def _first_column(page: str, heading: str) -> set[str]:
     """Code spans in the first column of the tables under a heading."""
     text = f'\n{(ROOT / page).read_text()}'.partition(f'\n{heading}\n')[2].partition('\n#')[0]
     cells = re.findall(r'^\| ([^|]*) \|', text, re.MULTILINE)
-    return {name for cell in cells for name in re.findall(r'`([\w.]+)`', cell)}
+    return {name for cell in cells for name in re.findall(r'`([\w.]+)(?::[A-Z]+)?`', cell)}
 
 
 def test_the_table_of_position_encodings_has_every_kind() -> None:
     named = _first_column('nope/positions/README.md', '# Position encodings')
-    assert named == {*KINDS, *SCALINGS}
+    assert named == {*registry.KINDS, *SCALINGS}
 
 
 def test_the_table_of_attention_backends_has_every_backend() -> None:
     backends = {name.removesuffix('_interpret') for name in BACKENDS}
     assert _first_column('nope/attention/README.md', '## Backends') == backends
+
+
+def test_the_table_of_sources_has_every_kind() -> None:
+    assert _first_column('nope/data/README.md', '## Your own text') == set(sources.KINDS)
 
 
 def test_the_table_of_tools_has_every_tool() -> None:
