@@ -1,28 +1,32 @@
-"""From a config file's plain data to frozen specs: the one place where names are checked.
+"""From a config's plain data to an experiment: what one command has to make.
 
-A config has sections with defaults (`model`, `data`, `train`, `search`, `evaluation`,
-`finetune`, `grid`, `compute`) and lists of names: `runs`, `evals` and `exports`, whose entries
-change fields of the sections, and `figure`. Lengths are multiples of `train.length` (`times`), so
-that one field moves all of them, or shares of one length in tokens (`target`).
+A config has sections with defaults (`model`, `data`, `train`, `search`, `evaluation`, `finetune`,
+`grid`, `compute`), groups of entries that change fields of the sections (`runs`, `evals` and
+`exports`), and a `figure`. Lengths are multiples of the training length (`times`), so that one
+field moves all of them, or shares of one length in tokens (`target`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from experiments import figures, sections
-from experiments.builder import Builder
+from experiments import figures
+from experiments.config import Ledger, Section, plain
+from experiments.entries import Entries
 from experiments.evaluations import EvalSpec
-from experiments.spec import ExportSpec
+from experiments.exports import ExportSpec
+from nope.sharding import MeshConfig
 from nope.training.config import Compute
 
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """Everything one command has to make: evaluations by name, the figure of them, and models
-    to write for other libraries."""
+    """Evaluations by name, the figure of them, and models to write for other libraries.
+
+    settings: path -> value of the fields that determine all of it.
+    """
 
     name: str
     evals: Mapping[str, EvalSpec]
@@ -30,37 +34,66 @@ class Experiment:
     figure: Mapping[str, Any]
     compute: Compute
     batch_tokens: int
+    settings: Mapping[str, Any]
 
 
-def build(config_dict: Mapping[str, Any]) -> Experiment:
-    """The experiment a config describes. ValueError names the field that does not fit."""
-    config: dict[str, Any] = sections.plain(config_dict)
-    seeds = config['seeds']
-    if not seeds or len(set(seeds)) != len(seeds):
-        raise ValueError(f'seeds is {seeds}; it takes one or more different numbers')
+def build(config_dict: Mapping[str, Any], changed: Collection[str] = ()) -> Experiment:
+    """The experiment that a config describes.
+
+    changed: paths of the fields that the user has set. ValueError names the field that does not
+    fit, or that was set and has no use.
+    """
+    config: dict[str, Any] = plain(config_dict)
+    ledger = Ledger()
+    seeds = Section('seeds', {'seeds': config['seeds']}, ledger, {'seeds': 'seeds'})
     evals: dict[str, EvalSpec] = {}
     exports: list[ExportSpec] = []
-    for seed in seeds:
-        builder = Builder(config, seed)
-        for name, spec in builder.evals().items():
-            if not name.endswith('/') and len(seeds) > 1:
-                raise ValueError(
-                    f'seeds is {seeds}, but evals.{name} holds one seed; a name that ends in "/" '
-                    'holds several'
+    for seed in seeds.several('seeds', 'seeds'):
+        entries = Entries(config, seed, ledger)
+        for name, spec in entries.evaluations().items():
+            if not name.endswith('/') and len(config['seeds']) > 1:
+                raise seeds.error(
+                    'seeds',
+                    f'but evals.{name} holds one seed; a name that ends in "/" holds several',
                 )
             evals[f'{name}seed{seed}' if name.endswith('/') else name] = spec
-        exports += builder.exports()
+        exports += entries.exports()
     _check_figure(config, evals)
-    return Experiment(
+    for path in ('name', 'figure'):
+        ledger.note(path, config[path])
+    experiment = Experiment(
         name=config['name'],
         evals=evals,
         exports=tuple(exports),
         figure=config['figure'],
-        compute=sections.compute(config['compute']),
-        batch_tokens=sections.at_least(
-            'evaluation.batch_tokens', config['evaluation']['batch_tokens'], 1
-        ),
+        compute=_compute(config, ledger),
+        batch_tokens=_batch_tokens(config, ledger),
+        settings=ledger.settings(),
     )
+    sections = {name for name, value in config.items() if isinstance(value, Mapping)}
+    ledger.check_used(p for p in changed if p.partition('.')[0] in sections)
+    return experiment
+
+
+def _compute(config: Mapping[str, Any], ledger: Ledger) -> Compute:
+    """How it is carried out. All sizes of `later_mesh` 0: it is `mesh`."""
+    section = Section('compute', config['compute'], ledger)
+    meshes: dict[str, Any] = {}
+    for name in ('mesh', 'later_mesh'):
+        sizes = Section(section.path(name), section.execution(name), ledger)
+        meshes[name] = MeshConfig(**{axis: sizes.execution(axis) for axis in sizes})
+    if not any(config['compute']['later_mesh'].values()):
+        meshes['later_mesh'] = meshes['mesh']
+    values = {name: section.execution(name) for name in section if name not in meshes}
+    with section.naming():
+        return Compute(**values, **meshes)
+
+
+def _batch_tokens(config: Mapping[str, Any], ledger: Ledger) -> int:
+    section = Section('evaluation', config['evaluation'], ledger)
+    if section.execution('batch_tokens') < 1:
+        raise section.error('batch_tokens', 'it must be at least 1')
+    return section.execution('batch_tokens')
 
 
 def _check_figure(config: dict[str, Any], evals: Mapping[str, EvalSpec]) -> None:

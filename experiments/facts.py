@@ -4,42 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.evaluations import EvalSpec, TextSpec
-from experiments.spec import ImportSpec, RunSpec, Source, identifier
+from experiments.runs import ImportSpec, RunSpec, Source
+from experiments.specs import identifier
 from nope import data
-from nope.data import DataConfig
 from nope.model import ModelConfig
 
 
-def of_evaluation(spec: EvalSpec) -> dict[str, Any]:
-    """Attributes of all records, whatever was measured."""
-    run = spec.run
+def of_evaluation(
+    run: Source, trained_on: Source, model: ModelConfig, step: int | None, split: str | None
+) -> dict[str, Any]:
+    """Attributes of all records, whatever was measured.
+
+    trained_on: the run whose data are named. model: as it was measured, at a step of the run (None:
+    the last). split: that was read, if one was.
+    """
     return {
         'run_id': identifier(run),
-        **_training(run, getattr(spec, 'step', None)),
+        **_training(run, step),
         'model': describe_model(run.model),
-        'position': spec.model.describe_position(),
-        'data': data.describe(_read(spec)),
+        'position': model.describe_position(),
+        'data': data.describe(trained_on.data),
         'token': 'byte' if run.data.tokenizer == 'bytes' else 'token',
-        'split': _split(spec),
+        'split': split,
         'train_length': run.train_length,
         'seed': run.seed,
         **({'order': run.data_seed} if isinstance(run, RunSpec) and run.searches else {}),
     }
-
-
-def _read(spec: EvalSpec) -> DataConfig:
-    """What windows are cut from; of an evaluation of text, what the model was first trained on."""
-    run = spec.run
-    while isinstance(spec, TextSpec) and run.init is not None:
-        run = run.init
-    return run.data
-
-
-def _split(spec: EvalSpec) -> str | None:
-    """The split that it reads, where it reads one."""
-    windows = getattr(spec, 'windows', None)
-    return getattr(spec, 'split', None) if windows is None else windows.split
 
 
 def describe_scale(run: Source, scale: float | None, neutral: bool) -> dict[str, Any]:

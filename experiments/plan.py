@@ -1,49 +1,66 @@
-"""What a work folder still lacks for an experiment."""
+"""Plan of an experiment: the missing pieces, each after what it needs."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from experiments.evaluations import EvalSpec, eval_slug
-from experiments.lab import Lab
-from experiments.spec import ImportSpec, RunSpec, Source, needs
+from experiments.specs import Spec
+from experiments.workspace import Workspace
+from nope.runtime import processes
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """Missing runs and evaluations, each after what it needs, and how many are there already."""
+    """Missing pieces in the order they can be made, and how many are there already."""
 
-    runs: tuple[RunSpec, ...]
-    evals: tuple[EvalSpec, ...]
+    missing: tuple[Spec, ...]
     finished: int
 
     def describe(self) -> str:
-        if not (self.runs or self.evals):
+        if not self.missing:
             return f'nothing to train or measure: all {self.finished} pieces are there'
-        lines = [f'to make: {len(self.runs)} runs, {len(self.evals)} evaluations']
-        lines += [f'  train    {run.slug()} ({run.train.tokens:,} tokens)' for run in self.runs]
-        lines += [f'  measure  {eval_slug(spec)}' for spec in self.evals]
+        lines = [f'to make: {len(self.missing)} pieces']
+        lines += [f'  {spec.describe()}' for spec in self.missing]
         return '\n'.join([*lines, f'  {self.finished} finished pieces are used as they are'])
 
 
-def make_plan(lab: Lab, wanted: Iterable[Source | EvalSpec]) -> Plan:
-    """Walks what evaluations and exported runs need and asks the lab what of it is there."""
-    there: dict[RunSpec | EvalSpec, bool] = {}
+def make_plan(workspace: Workspace, wanted: Sequence[Spec]) -> Plan:
+    """Walks what the wanted pieces need, and looks for all of it in the work folder. What only
+    finished pieces needed is left out.
 
-    def visit(spec: Source | EvalSpec) -> None:
-        if isinstance(spec, ImportSpec) or spec in there:
-            return
-        done = lab.finished(spec) if isinstance(spec, RunSpec) else lab.measured(spec)
-        for part in () if done else needs(spec):
-            visit(part)
-        there[spec] = done
+    ValueError where a folder holds something else. All processes get the first one's plan.
+    """
+    order = _ordered(wanted)
+    done = processes.from_first(lambda: [workspace.finished(spec) for spec in order])
+    finished = {spec for spec, is_done in zip(order, done, strict=True) if is_done}
+    reached = _reached(wanted, finished)
+    missing = tuple(spec for spec in order if spec in reached and spec not in finished)
+    return Plan(missing, len(reached & finished))
+
+
+def _ordered(wanted: Sequence[Spec]) -> list[Spec]:
+    """The wanted pieces and all below them, each after what it needs."""
+    order: dict[Spec, None] = {}
+
+    def visit(spec: Spec) -> None:
+        if spec not in order and spec.room:
+            for part in spec.needs:
+                visit(part)
+            order[spec] = None
 
     for spec in wanted:
         visit(spec)
-    missing = [spec for spec, done in there.items() if not done]
-    return Plan(
-        runs=tuple(spec for spec in missing if isinstance(spec, RunSpec)),
-        evals=tuple(spec for spec in missing if not isinstance(spec, RunSpec)),
-        finished=len(there) - len(missing),
-    )
+    return list(order)
+
+
+def _reached(wanted: Sequence[Spec], finished: set[Spec]) -> set[Spec]:
+    """The wanted pieces and those below them, nothing below a finished one."""
+    found: set[Spec] = set()
+    waiting = list(wanted)
+    while waiting:
+        spec = waiting.pop()
+        if spec.room and spec not in found:
+            found.add(spec)
+            waiting += () if spec in finished else spec.needs
+    return found

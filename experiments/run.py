@@ -22,21 +22,20 @@ import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any
 
 from absl import app, flags
 from ml_collections import config_flags
 
 from experiments import draw
+from experiments.bench import Bench
 from experiments.build import Experiment, build
-from experiments.evaluations import eval_slug
-from experiments.lab import Lab
-from experiments.plan import Plan, make_plan
-from experiments.workspace import Workspace, check_claim, claim
+from experiments.execute import check, execute
+from experiments.exports import ExportSpec
+from experiments.homes import check_figure, take_figure
+from experiments.plan import make_plan
+from experiments.workspace import Workspace
 from nope.checkpoints.manager import CheckpointError
-from nope.identity import execution_fields
 from nope.interop import CheckpointFileError
-from nope.model import ModelConfig
 from nope.runtime import ending, processes
 from nope.runtime.ending import Failure
 from nope.training.reporting import TrainingDiverged
@@ -62,8 +61,6 @@ flags.mark_flag_as_required('config')
 FAR_ERRORS = (processes.MissingProcessError, processes.OtherProcessError)
 STOPPED = 128 + signal.SIGTERM
 BAD_INPUT = 2
-# Fields that say where files lie; what is in them counts.
-PLACES = {'longbench': ('folder',), 'harness': ('files', 'include')}
 
 log = logging.getLogger('experiments')
 
@@ -88,27 +85,29 @@ def command(argv: Sequence[str]) -> int:
         should_stop = processes.StopTogether(StopRequest().requested)
         if PROFILE.value is not None:
             CONFIG.value.compute.profile = PROFILE.value
-        experiment = build(CONFIG.value)
+        experiment = build(CONFIG.value, config_flags.get_override_values(flags.FLAGS['config']))
         workspace = Workspace(pathlib.Path(WORKDIR.value))
         workspace.check_shared()
-        figure, config = workspace.figure(experiment.name), scientific(CONFIG.value.to_dict())
-        processes.from_first(lambda: check_claim(figure, config))
-        lab = Lab(workspace, experiment.compute, experiment.batch_tokens, should_stop)
-        unwritten = [e.run for e in experiment.exports if not lab.exported(e)]
-        plan = make_plan(lab, [*experiment.evals.values(), *unwritten])
+        figure = workspace.figure(experiment.name)
+        processes.from_first(lambda: check_figure(figure, experiment.settings))
+        bench = Bench(workspace, experiment.compute, experiment.batch_tokens, should_stop)
+        # An export is written by one process, which has to have the whole of the model.
+        exports = experiment.exports if processes.count() == 1 else ()
+        plan = make_plan(workspace, [*experiment.evals.values(), *exports])
         log.info('%s', plan.describe())
-        prepare(lab, plan)
+        check(bench, plan.missing)
         # Only now: what cannot be made takes no name.
-        processes.from_first(lambda: claim(figure, config))
+        processes.from_first(lambda: take_figure(figure, experiment.settings))
     except (ValueError, OSError, ImportError, CheckpointError, *FAR_ERRORS) as error:
         raise Failure(BAD_INPUT, error) from error
     try:
-        make_records(lab, experiment)
-        sources = {n: workspace.records(eval_slug(spec)) for n, spec in experiment.evals.items()}
+        execute(bench, [piece for piece in plan.missing if not isinstance(piece, ExportSpec)])
         if processes.is_first():
+            sources = {name: workspace.folder(spec) for name, spec in experiment.evals.items()}
             draw.write_inputs(figure, experiment.name, experiment.figure, sources)
             print(draw.draw(figure))
-        write_exports(lab, experiment)
+        execute(bench, plan.missing)
+        tell_exports(workspace, experiment)
         processes.meet('the end of the command')
     except Interrupted as error:
         print(f'{error}. The same command goes on from here.', file=sys.stderr)
@@ -121,46 +120,13 @@ def command(argv: Sequence[str]) -> int:
     return 0
 
 
-def prepare(lab: Lab, plan: Plan) -> None:
-    """Reads what every missing piece needs, so that bad input ends the command here. The first
-    process does it before the others, which then find texts tokenised."""
-
-    def read() -> None:
-        for run in plan.runs:
-            lab.check_training_data(run)
-        for spec in plan.evals:
-            lab.check_evaluation(spec)
-
-    processes.from_first(read)
-    processes.together(read, 'reading the data')
-
-
-def make_records(lab: Lab, experiment: Experiment) -> None:
-    """Every evaluation of the experiment, with the runs below it."""
-    for spec in experiment.evals.values():
-        lab.ensure_records(spec)
-
-
-def write_exports(lab: Lab, experiment: Experiment) -> None:
-    """Models for other libraries, by one process only: it has to have the whole of them."""
+def tell_exports(workspace: Workspace, experiment: Experiment) -> None:
+    """Prints where models for other libraries are, or how to write them."""
     for export in experiment.exports:
         if processes.count() > 1:
             log.info('%s: write it with tools/export_hf.py on one machine', export.slug())
         else:
-            print(lab.ensure_export(export))
-
-
-def scientific(config: dict[str, Any]) -> dict[str, Any]:
-    """The config without what changes no result: a figure may be drawn again with other
-    `compute`, or with layers unrolled."""
-    execution = execution_fields(ModelConfig)
-    model = {k: v for k, v in config['model'].items() if k not in execution}
-    evaluation = {k: v for k, v in config['evaluation'].items() if k != 'batch_tokens'}
-    kept = {k: v for k, v in config.items() if k != 'compute'}
-    for section, places in PLACES.items():
-        if section in kept:
-            kept[section] = {k: v for k, v in kept[section].items() if k not in places}
-    return kept | {'model': model, 'evaluation': evaluation}
+            print(workspace.folder(export))
 
 
 class StopRequest:

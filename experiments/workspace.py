@@ -13,12 +13,10 @@ from __future__ import annotations
 import os
 import pathlib
 import uuid
-from collections.abc import Mapping
-from typing import Any
 
-from nope.identity import first_difference
+from experiments.specs import Spec
 from nope.runtime import processes
-from nope.runtime.files import read_json, write_json
+from nope.runtime.files import read_json
 
 
 class Workspace:
@@ -49,33 +47,22 @@ class Workspace:
         (self.root / name).touch()
         return name
 
-    def run(self, slug: str) -> pathlib.Path:
-        return self.root / 'runs' / slug
-
-    def records(self, slug: str) -> pathlib.Path:
-        return self.root / 'records' / slug
+    def folder(self, spec: Spec) -> pathlib.Path:
+        """The home of what a spec describes."""
+        return self.root / spec.room / spec.slug()
 
     def figure(self, name: str) -> pathlib.Path:
         return self.root / 'figures' / name
 
-    def export(self, slug: str) -> pathlib.Path:
-        return self.root / 'exports' / slug
+    def finished(self, spec: Spec) -> bool:
+        """Whether it is whole, as this process sees it. ValueError where its folder holds something
+        else."""
+        if not spec.room:
+            return True
+        folder = self.folder(spec)
+        spec.check_folder(folder)
+        return read_json(folder / spec.finished) is not None
 
     @property
     def data(self) -> pathlib.Path:
         return self.root / 'data'
-
-
-def check_claim(folder: pathlib.Path, spec: Mapping[str, Any]) -> None:
-    """ValueError where `folder` is the home of something else than `spec`."""
-    found = read_json(folder / 'spec.json')
-    different = '' if found is None else first_difference(spec, found)
-    if different:
-        raise ValueError(f'{folder} holds something made from another config: {different}')
-
-
-def claim(folder: pathlib.Path, spec: Mapping[str, Any]) -> None:
-    """Marks `folder` as the home of `spec`; ValueError as `check_claim`."""
-    check_claim(folder, spec)
-    if not (folder / 'spec.json').exists():
-        write_json(folder / 'spec.json', spec)

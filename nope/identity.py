@@ -13,7 +13,8 @@ def plain(value: Any, special: Mapping[type, Callable[[Any], Any]] | None = None
     """JSON-able form of a tree of dataclasses and tuples.
 
     Fields marked `metadata={'identity': False}` are left out, and `added_later` ones that have
-    their default. `special` maps types to what stands for them.
+    their default. `special` maps types to what stands for them. A class that was renamed says what
+    it was called, as `identity_type`.
     """
     special = special or {}
     if type(value) in special:
@@ -25,7 +26,8 @@ def plain(value: Any, special: Mapping[type, Callable[[Any], Any]] | None = None
             for f in dataclasses.fields(value)
             if f.name not in execution and not _unchanged(f, getattr(value, f.name))
         }
-        return {'type': type(value).__name__, **fields}
+        name = getattr(type(value), 'identity_type', type(value).__name__)
+        return {'type': name, **fields}
     if isinstance(value, tuple):
         return [plain(item, special) for item in value]
     return value

@@ -49,10 +49,11 @@ os.environ.setdefault('JAX_PLATFORMS', 'cpu')
 import _flops
 import _hlo
 import jax
-from _programs import Program, Step, programs
 from jax.sharding import Mesh
 
+from experiments.ahead import programs
 from experiments.build import Experiment, build
+from experiments.programs import Program, Step
 from nope import sharding
 from nope.runtime import hardware, progress, targets
 

@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 BEAT = 10.0  # seconds between heartbeats
 SILENCE = 60.0  # seconds without a heartbeat after which the lease has expired
+OWNER = 'owner.json'
 SETTLING = 2.0  # seconds for two that start at once to see each other
 
 
@@ -31,18 +32,37 @@ class LostLeaseError(OSError):
 
 
 @contextlib.contextmanager
-def only_writer(folder: epath.Path, locked: bool) -> Iterator[Callable[[], None]]:
-    """Lease of `folder` (`owner.json` beside it) for a `with` block, where no lock file protects
-    it: where `locked` is False, or in a bucket, which commands with other work folders may share.
+def only_writer(folder: epath.Path) -> Iterator[Callable[[], None]]:
+    """Lease of a folder of checkpoints (`owner.json` beside it) for a `with` block, where it is in
+    a bucket, which commands with other work folders may share.
 
     Yields a cheap function to call now and then: it raises LostLeaseError once another command has
     taken over. Of several processes the first one holds the lease.
     """
-    if processes.is_first() and (in_bucket(folder) or not locked):
-        with Lease(folder.parent / 'owner.json') as lease:
+    if processes.is_first() and in_bucket(folder):
+        with Lease(folder.parent / OWNER) as lease:
             yield lease.check
     else:
         yield lambda: None
+
+
+@contextlib.contextmanager
+def sole(folder: pathlib.Path, lock: pathlib.Path) -> Iterator[Callable[[], None]]:
+    """Exclusive hold of `folder` for a `with` block: by the lock file `lock`, or by a lease where
+    locks do not reach all who see the folder. BusyError at once where someone else holds it.
+
+    Yields as `only_writer`.
+    """
+    with files.exclusive(lock, wait=False) as locked:
+        if locked:
+            yield lambda: None
+            return
+        with Lease(lock.parent / OWNER, wait=False) as lease:
+            yield lease.check
+
+
+# Path -> what other holders' files said, and when this process first saw it.
+_sightings: dict[str, tuple[dict[str, Any], float]] = {}
 
 
 class Lease:
@@ -50,7 +70,8 @@ class Lease:
 
     Waits for the current holder: until it releases the lease, until its heartbeats stop for
     `silence` seconds (by the clock of this process), or not at all where its process is known to
-    have ended. A process that slept for longer than `silence` may lose its lease; `check` tells.
+    have ended. Without `wait` a lease that is held raises BusyError at once. A process that slept
+    for longer than `silence` may lose its lease; `check` tells.
     """
 
     def __init__(
@@ -60,9 +81,11 @@ class Lease:
         beat: float = BEAT,
         silence: float = SILENCE,
         settling: float = SETTLING,
+        wait: bool = True,
     ) -> None:
         self._path = epath.Path(path)
         self._beat, self._silence, self._settling = beat, silence, settling
+        self._waits = wait
         self._mine = {'token': uuid.uuid4().hex, 'pid': os.getpid(), **_here()}
         self._seen = 0.0  # when it was held for sure
         self._taken_by: str | None = None
@@ -98,18 +121,25 @@ class Lease:
             raise LostLeaseError(f'{self._path.parent} was taken over by {self._taken_by}')
 
     def _wait_for_others(self) -> None:
-        seen, since, told = self._read(), time.monotonic(), False
-        while seen is not None and not _is_gone(seen):
+        told = False
+        while (seen := self._read()) is not None and not _is_gone(seen):
+            if self._silent_for(seen) > self._silence:
+                log.warning('%s was silent for %.0f s; taking over', _name(seen), self._silence)
+                return
+            if not self._waits:
+                raise files.BusyError(f'{_name(seen)} is at work on {self._path.parent}')
             if not told:
                 log.info('%s is at work on %s; waiting for it', _name(seen), self._path.parent)
                 told = True
             time.sleep(min(self._beat, self._silence) / 4)
-            found = self._read()
-            if found != seen:
-                seen, since = found, time.monotonic()
-            elif time.monotonic() - since > self._silence:
-                log.warning('%s was silent for %.0f s; taking over', _name(seen), self._silence)
-                return
+
+    def _silent_for(self, seen: dict[str, Any]) -> float:
+        """Seconds since this process first saw the file as it is, by this lease or another."""
+        last, since = _sightings.get(str(self._path), (None, 0.0))
+        if last != seen:
+            since = time.monotonic()
+            _sightings[str(self._path)] = seen, since
+        return time.monotonic() - since
 
     def _live(self) -> None:
         beats = 0

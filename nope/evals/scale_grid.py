@@ -12,6 +12,7 @@ from nope.evals.forward import Progress, means
 from nope.model import ModelConfig
 from nope.model.lam import Constant
 from nope.records import Measure, Records
+from nope.runtime.errors import FieldError
 from nope.variables import Variables, with_lam
 
 
@@ -27,9 +28,9 @@ class Grid:
         for name in ('low', 'high', 'increment'):
             value = getattr(self, name)
             if not (np.isfinite(value) and value > 0):
-                raise ValueError(f'grid.{name} is {value}; it must be finite and above 0')
+                raise FieldError(name, value, 'it must be finite and above 0')
         if self.high < self.low:
-            raise ValueError(f'grid.high is {self.high}, below grid.low, {self.low}')
+            raise FieldError('high', self.high, f'it must be at least low, {self.low}')
 
     def scales(self) -> np.ndarray:
         count = round((self.high - self.low) / self.increment) + 1

@@ -19,10 +19,14 @@ log = logging.getLogger(__name__)
 LOCAL_LOCKS = frozenset({'localflock', 'nolock', 'local_lock=flock', 'local_lock=all'})
 
 
+class BusyError(Exception):
+    """Someone else is at work there."""
+
+
 @contextlib.contextmanager
-def exclusive(path: pathlib.Path) -> Iterator[bool]:
+def exclusive(path: pathlib.Path, *, wait: bool = True) -> Iterator[bool]:
     """Holds the lock file `path`, waiting (and saying so) for whoever holds it; the lock is the
-    kernel's and ends with the process, however that ends.
+    kernel's and ends with the process, however that ends. wait: BusyError if not, where it is held.
 
     Yields False where other machines that have the folder may not know of it, and without waiting
     on a file system that has no locks: makers must therefore also write under a name of their own
@@ -30,7 +34,7 @@ def exclusive(path: pathlib.Path) -> Iterator[bool]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open('a') as file:
-        yield _lock(file.fileno(), path) and not _lock_is_local(file.fileno())
+        yield _lock(file.fileno(), path, wait) and not _lock_is_local(file.fileno())
 
 
 def share_until_exit(path: pathlib.Path) -> None:
@@ -96,11 +100,13 @@ def read_json(path: pathlib.Path) -> Any | None:
         raise ValueError(f'{path} is damaged: {error}') from error
 
 
-def _lock(descriptor: int, path: pathlib.Path) -> bool:
+def _lock(descriptor: int, path: pathlib.Path, wait: bool) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     except BlockingIOError:
+        if not wait:
+            raise BusyError(f'another process is at work on {path.parent}') from None
         log.info('another process is at work on %s; waiting for it', path.parent)
     except OSError:
         return False

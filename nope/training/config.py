@@ -10,6 +10,7 @@ from jax.sharding import Mesh
 
 from nope import sharding
 from nope.model import ModelConfig
+from nope.runtime.errors import FieldError
 from nope.training import optim
 
 
@@ -31,9 +32,9 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name, value in (('batch_size', self.batch_size), ('steps', self.steps)):
             if value < 1:
-                raise ValueError(f'train.{name} is {value}; it must be at least 1')
+                raise FieldError(name, value, 'it must be at least 1')
         if not self.lengths or min(self.lengths) < 1:
-            raise ValueError(f'train.length is {self.lengths}; it must be at least 1 token')
+            raise FieldError('lengths', self.lengths, 'each must be at least 1 token')
 
     @property
     def block(self) -> int:
@@ -79,16 +80,16 @@ class Compute:
 
     def __post_init__(self) -> None:
         if self.accumulate < 0:
-            raise ValueError(f'compute.accumulate is {self.accumulate}; it must be 0 or more')
+            raise FieldError('accumulate', self.accumulate, 'it must be 0 or more')
         for name in ('shard_sequences', 'checkpoint_every', 'log_every', 'keep', 'threads'):
             if getattr(self, name) < 1:
-                raise ValueError(f'compute.{name} is {getattr(self, name)}; it must be at least 1')
-        if self.slow_step <= 1:
-            raise ValueError(f'compute.slow_step is {self.slow_step}; it must be above 1')
-        if self.hang_seconds <= 0:
-            raise ValueError(f'compute.hang_seconds is {self.hang_seconds}; it must be above 0')
+                raise FieldError(name, getattr(self, name), 'it must be at least 1')
+        if not self.slow_step > 1:
+            raise FieldError('slow_step', self.slow_step, 'it must be above 1')
+        if not self.hang_seconds > 0:
+            raise FieldError('hang_seconds', self.hang_seconds, 'it must be above 0')
         if self.profile < 0:
-            raise ValueError(f'compute.profile is {self.profile}; it must be 0 or more')
+            raise FieldError('profile', self.profile, 'it must be 0 or more')
 
     def micro_batches(self, batch_size: int, mesh: Mesh) -> int:
         """Number of micro-batches per step."""

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import optax
 
 from nope.identity import added_later
+from nope.runtime.errors import FieldError, one_of
 from nope.training.guard import guarded
 from nope.variables import COLLECTIONS, Variables
 
@@ -64,28 +65,28 @@ class OptimizerConfig:
             ('on_bad', self.on_bad, (STOP, SKIP)),
         ):
             if value not in accepted:
-                raise ValueError(f'optimizer.{name} is {value!r}; accepted: {", ".join(accepted)}')
+                raise FieldError(name, value, one_of(accepted))
         for name in ('learning_rate', 'epsilon', 'clip'):
             if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f'{name} is {getattr(self, name)}; it must be finite and above 0')
+                raise FieldError(name, getattr(self, name), 'it must be finite and above 0')
         for name in ('b1', 'b2', 'end_share', 'tail_share'):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f'{name} is {getattr(self, name)}; accepted is 0 to 1')
+                raise FieldError(name, getattr(self, name), 'accepted: 0 to 1')
         for name in ('weight_decay', 'spike'):
             if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f'{name} is {getattr(self, name)}; it must be finite, 0 or more')
+                raise FieldError(name, getattr(self, name), 'it must be finite, 0 or more')
         if not 0 <= self.warmup_steps < max(self.decay_steps, 1):
-            raise ValueError(
-                f'warmup_steps is {self.warmup_steps}; accepted is 0 to {self.decay_steps - 1}, '
-                'below the step at which the schedule ends'
+            raise FieldError(
+                'warmup_steps',
+                self.warmup_steps,
+                f'accepted: 0 to {self.decay_steps - 1}, below the step at which the schedule ends',
             )
         if self.bound is not None and self.trains != 'lam':
-            raise ValueError(
-                f'optimizer.bound is {self.bound}, but the optimizer trains {self.trains!r}; '
-                'only lam is bounded'
+            raise FieldError(
+                'bound', self.bound, f'the optimizer trains {self.trains!r}; only lam is bounded'
             )
         if self.straight_through and self.bound is None:
-            raise ValueError('optimizer.straight_through is True, which needs a bound to clamp at')
+            raise FieldError('straight_through', True, 'it needs a bound to clamp at')
 
     @property
     def guarded(self) -> bool:

@@ -15,7 +15,8 @@ import pytest
 from etils import epath
 
 from nope.checkpoints import lease
-from nope.checkpoints.lease import Lease, LostLeaseError, only_writer
+from nope.checkpoints.lease import Lease, LostLeaseError, only_writer, sole
+from nope.runtime import files
 
 QUICK = {'beat': 0.05, 'silence': 0.5, 'settling': 0.0}
 
@@ -125,11 +126,35 @@ def test_of_two_that_begin_at_once_one_goes_first(
     assert tries[:2] == [0, 0]
 
 
-@pytest.mark.parametrize(('locked', 'needed'), [(True, False), (False, True)])
+@pytest.mark.parametrize(('locks', 'leased'), [(True, False), (False, True)])
 def test_it_is_held_only_where_no_lock_is(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, locked: bool, needed: bool
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, locks: bool, leased: bool
 ) -> None:
-    monkeypatch.setattr(lease.Lease.__init__, '__kwdefaults__', QUICK)
-    with only_writer(epath.Path(tmp_path / 'run' / 'checkpoints'), locked) as check:
+    monkeypatch.setattr(lease.Lease.__init__, '__kwdefaults__', {**QUICK, 'wait': True})
+    monkeypatch.setattr(files, '_lock', lambda *_: locks)
+    with sole(tmp_path / 'run', tmp_path / 'run' / '.lock') as check:
         check()
-        assert (tmp_path / 'run' / 'owner.json').exists() == needed
+        assert (tmp_path / 'run' / 'owner.json').exists() == leased
+    assert not (tmp_path / 'run' / 'owner.json').exists()
+
+
+def test_what_is_held_is_not_waited_for(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / 'run' / '.lock'
+    with (
+        files.exclusive(lock),
+        pytest.raises(files.BusyError, match=r'another process is at work on .*run'),
+        sole(tmp_path / 'run', lock),
+    ):
+        pass
+    monkeypatch.setattr(files, '_lock', lambda *_: False)
+    other(tmp_path / 'run' / 'owner.json')
+    with pytest.raises(files.BusyError, match='process 7 of far'), sole(tmp_path / 'run', lock):
+        pass
+
+
+def test_a_folder_of_checkpoints_is_leased_in_buckets_alone(tmp_path: pathlib.Path) -> None:
+    with only_writer(epath.Path(tmp_path / 'run' / 'checkpoints')) as check:
+        check()
+        assert not (tmp_path / 'run').exists()

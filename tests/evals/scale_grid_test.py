@@ -81,12 +81,12 @@ def test_grids_hold_both_ends_and_round_values() -> None:
 @pytest.mark.parametrize(
     ('changes', 'message'),
     [
-        ({'low': 0.0}, r'grid\.low is 0\.0; it must be finite and above 0'),
-        ({'low': -1.0}, r'grid\.low is -1\.0'),
-        ({'high': float('inf')}, r'grid\.high is inf'),
-        ({'high': float('nan')}, r'grid\.high is nan'),
-        ({'increment': 0.0}, r'grid\.increment is 0\.0'),
-        ({'low': 1.5, 'high': 1.0}, r'grid\.high is 1\.0, below grid\.low, 1\.5'),
+        ({'low': 0.0}, r'low is 0\.0; it must be finite and above 0'),
+        ({'low': -1.0}, r'low is -1\.0'),
+        ({'high': float('inf')}, r'high is inf'),
+        ({'high': float('nan')}, r'high is nan'),
+        ({'increment': 0.0}, r'increment is 0\.0'),
+        ({'low': 1.5, 'high': 1.0}, r'high is 1\.0; it must be at least low, 1\.5'),
     ],
 )
 def test_a_scale_that_is_not_finite_or_not_positive_is_refused(

@@ -12,7 +12,9 @@ from ml_collections import ConfigDict
 
 from configs import extend, fig4, finetuned, zero_shot
 from experiments.build import build
-from experiments.spec import GridSpec, ImportSpec, RunSpec, identifier
+from experiments.evaluations.scale_grid import GridSpec
+from experiments.runs import ImportSpec, RunSpec
+from experiments.specs import identifier
 from nope.interop import Described, save
 from nope.model import LayerKind, ModelConfig
 from nope.positions import DynamicNTK, Linear, NoPE, Rotary
@@ -188,7 +190,10 @@ def test_bad_input_names_the_field(directories, changes: dict, message: str) -> 
         ),
         ({'finetune': {'steps': 1}}, r'runs\.nope\.finetune needs runs\.nope\.init'),
         ({'init': 'hf:DIR', 'finetune': {}, 'search': {}}, 'both search and finetune'),
-        ({'init': 'hf:DIR', 'finetune': {}, 'train': {'steps': 1}}, 'fine-tuning takes all but'),
+        (
+            {'init': 'hf:DIR', 'finetune': {}, 'train': {'steps': 1}},
+            r'runs\.nope\.train: fine-tuning takes no train',
+        ),
         ({'init': 'nope'}, r"runs\.nope\.init is 'nope'; accepted is hf:DIR"),
     ],
 )

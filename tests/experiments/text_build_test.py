@@ -8,8 +8,11 @@ import pathlib
 import pytest
 
 from experiments.build import build
-from experiments.evaluations import NeedlesSpec, PerplexitySpec
-from experiments.spec import GridSpec, RunSpec, identifier
+from experiments.evaluations.passkey import PasskeySpec
+from experiments.evaluations.perplexity import PerplexitySpec
+from experiments.evaluations.scale_grid import GridSpec
+from experiments.runs import RunSpec
+from experiments.specs import identifier
 from nope.data.sources import Retrieval, Stdlib
 from nope.interop import CheckpointFileError
 from tests.experiments.build_test import config_of
@@ -30,7 +33,7 @@ def test_paper_protocols_are_those_of_the_paper():
     assert (perplexity.lengths, perplexity.stride) == ((2048, 4096, 8192, 16_384), 256)
     assert (perplexity.budget, perplexity.bos) == (16_384 * 128, True)
     passkey = build(config_of('fig6', 'paper')).evals
-    assert {(s.max_length, s.window) for s in passkey.values() if isinstance(s, NeedlesSpec)} == {
+    assert {(s.max_length, s.window) for s in passkey.values() if isinstance(s, PasskeySpec)} == {
         (4096, 2048),
         (16_384, 8192),
         (32_768, 16_384),
@@ -120,13 +123,18 @@ def test_a_task_that_lm_eval_does_not_know_is_named(tmp_path: pathlib.Path):
         ('table2', 'perplexity.budget', 1, r'perplexity\.budget'),
         ('table2', 'corpora.stdlib.split', 'dev', r"corpora\.stdlib\.split is 'dev'"),
         ('table2', 'evals.nope@stdlib/.corpus', 'c4', r"corpus is 'c4'; .*stdlib"),
-        ('table2', 'evals.nope@stdlib/.times', (), r'times is \(\)'),
+        (
+            'table2',
+            'evals.nope@stdlib/.times',
+            (),
+            r'times is \(\); it takes one',
+        ),
         ('fig8', 'needles.template', 'long', r"needles\.template is 'long'; accepted: paper"),
         ('fig8', 'needles.tests', 11, r'needles\.tests is 11; accepted: 1 to 10'),
         ('fig8', 'evals.alibi_passkey/.times', 0.0, r'times is 0'),
         ('table3', 'longbench.beams', 0, r'longbench\.beams'),
         ('table3', 'evals.nope_longbench/.longbench.beyond', False, r'more than the window, 64'),
-        ('table2', 'evals.nope@stdlib/.times', (2.0, 2.0), r'every length is measured once'),
+        ('table2', 'evals.nope@stdlib/.times', (2.0, 2.0), r'each is taken once'),
     ],
 )
 def test_bad_fields_are_named(name, field, value, message):

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
+from experiments import programs
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import optim
 from tests import tiny
 from tests.tools.loading import load
 
-_flops, _hlo, _programs, aot = map(load, ('_flops', '_hlo', '_programs', 'aot'))
+_flops, _hlo, aot = map(load, ('_flops', '_hlo', 'aot'))
 
 
 def traced(function, *arguments):
@@ -50,12 +51,12 @@ def test_a_branch_counts_as_its_dearest_and_a_shard_on_all_devices() -> None:
 def test_the_flops_of_a_step_are_those_of_the_convention() -> None:
     """Where nothing is recomputed but the head's product, in the backward pass of the loss."""
     model = tiny.model(remat='none')
-    program = _programs.Step(model, optim.OptimizerConfig(1e-3), 16, 4, 1)
+    program = programs.Step(model, optim.OptimizerConfig(1e-3), 16, 4, 1)
     tokens = 4 * 16
     assert program.model_flops == tokens * model.training_flops_per_token(16)
     head = 2.0 * model.vocab_size * model.width * tokens
     assert aot.computed(program) in (program.model_flops, program.model_flops + head)
-    again = _programs.Step(tiny.model(remat='full'), optim.OptimizerConfig(1e-3), 16, 4, 1)
+    again = programs.Step(tiny.model(remat='full'), optim.OptimizerConfig(1e-3), 16, 4, 1)
     assert aot.computed(program) < aot.computed(again) < 8 / 6 * aot.computed(program)
 
 
@@ -107,8 +108,8 @@ def test_collectives_in_a_loop_count_as_often_as_it_runs() -> None:
 
 def test_of_programs_that_differ_in_shape_the_longest_stay() -> None:
     mesh, optimizer = make_mesh(MeshConfig()), optim.OptimizerConfig(1e-3)
-    short, long = (_programs.Step(tiny.model(), optimizer, n, 64 // n, 1) for n in (8, 16))
-    other = _programs.Evaluation(tiny.model(), True, 4, 8)
+    short, long = (programs.Step(tiny.model(), optimizer, n, 64 // n, 1) for n in (8, 16))
+    other = programs.Evaluation(tiny.model(), True, 4, 8)
     asked = {(program, mesh): str(i) for i, program in enumerate((short, long, other))}
     assert aot.longest(asked) == {(long, mesh): '1', (other, mesh): '2'}
 
@@ -137,7 +138,7 @@ def test_a_config_that_cannot_be_built_is_named(
 
 
 def test_a_line_says_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = _programs.Step(tiny.model(), optim.OptimizerConfig(1e-3), 16, 8, 1)
+    program = programs.Step(tiny.model(), optim.OptimizerConfig(1e-3), 16, 8, 1)
     mesh = make_mesh(MeshConfig(fsdp=8))
     found = aot.analyse(program, mesh)
     state = program.state(mesh)

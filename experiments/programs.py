@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 
-from experiments.build import Experiment
-from experiments.evaluations import (
-    EvalSpec,
-    HarnessSpec,
-    LengthsSpec,
-    LongbenchSpec,
-    NeedlesSpec,
-    PerplexitySpec,
-    PositionsSpec,
-)
-from experiments.lab import compute_for
-from experiments.spec import ImportSpec, RunSpec, Source, needs
 from nope import sharding
-from nope.evals import batching, forward, generation, scoring, sliding
+from nope.evals import forward, generation, scoring, sliding
 from nope.evals.generation import Options
-from nope.evals.longbench.datasets import MOST_NEW_TOKENS
 from nope.model import ModelConfig
 from nope.model.cache import empty
 from nope.model.decoding import unstack
@@ -227,48 +213,6 @@ class Continuing(_Measuring):
 
 
 Program = Step | Evaluation | SlidingWindows | Scoring | Continuing
-
-
-def programs(experiment: Experiment, devices: list[jax.Device]) -> Iterator[tuple[Program, Mesh]]:
-    """What the experiment runs on the devices, each on its mesh, with repetitions."""
-    compute = experiment.compute
-    first, later = (compute.mesh_of(later, devices) for later in (False, True))
-
-    def of(spec: Source | EvalSpec) -> Iterator[tuple[Program, Mesh]]:
-        if isinstance(spec, RunSpec):
-            train, mesh = spec.train, later if spec.init else first
-            micro = compute_for(spec, compute).micro_batches(train.batch_size, mesh)
-            yield Step(spec.model, train.optimizer, train.block, train.batch_size, micro), mesh
-        elif not isinstance(spec, ImportSpec):
-            for program in _evaluations(spec, experiment.batch_tokens, later):
-                yield program, later
-        for part in needs(spec):
-            yield from of(part)
-
-    for spec in experiment.evals.values():
-        yield from of(spec)
-
-
-def _evaluations(spec: EvalSpec, batch_tokens: int, mesh: Mesh) -> Iterator[Program]:
-    def rows(length: int, rules: sharding.Rules) -> int:
-        return batching.most_rows(batch_tokens, length, sharding.batch_parts(mesh, rules))
-
-    if isinstance(spec, PerplexitySpec):
-        for length in spec.lengths:
-            batch = rows(length, SlidingWindows.rules)
-            yield SlidingWindows(spec.model, spec.stride, length, batch)
-    elif isinstance(spec, LongbenchSpec):
-        options = Options(new_tokens=MOST_NEW_TOKENS, beams=spec.beams)
-        length = batching.padded_length(spec.max_length)
-        tokens = (length + options.new_tokens) * options.beams
-        yield Continuing(spec.model, options, length, rows(tokens, Continuing.rules))
-    elif isinstance(spec, NeedlesSpec | HarnessSpec):
-        yield Scoring(spec.model, spec.extent, rows(spec.extent, Scoring.rules))
-    else:
-        lengths = spec.lengths if isinstance(spec, LengthsSpec) else (spec.windows.length,)
-        for length in lengths:
-            batch = rows(length, Evaluation.rules)
-            yield Evaluation(spec.model, isinstance(spec, PositionsSpec), length, batch)
 
 
 def _training_flops(program: Any) -> float:

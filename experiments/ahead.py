@@ -1,0 +1,36 @@
+"""Programs of an experiment, for compilation ahead of time: each with the mesh it runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+from jax.sharding import Mesh
+
+from experiments.build import Experiment
+from experiments.evaluations import EvalSpec
+from experiments.evaluations.base import most_rows
+from experiments.programs import Program, Step
+from experiments.runs import RunSpec
+from experiments.specs import Spec
+
+
+def programs(experiment: Experiment, devices: list[jax.Device]) -> Iterator[tuple[Program, Mesh]]:
+    """What the experiment runs on the devices, with repetitions."""
+    compute = experiment.compute
+    first, later = (compute.mesh_of(later, devices) for later in (False, True))
+    rows = most_rows(experiment.batch_tokens, later)
+
+    def of(spec: Spec) -> Iterator[tuple[Program, Mesh]]:
+        if isinstance(spec, RunSpec):
+            train, mesh = spec.train, later if spec.init else first
+            micro = spec.compute(compute).micro_batches(train.batch_size, mesh)
+            yield Step(spec.model, train.optimizer, train.block, train.batch_size, micro), mesh
+        elif isinstance(spec, EvalSpec):
+            for program in spec.programs(rows):
+                yield program, later
+        for part in spec.needs:
+            yield from of(part)
+
+    for spec in experiment.evals.values():
+        yield from of(spec)

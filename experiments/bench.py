@@ -1,0 +1,154 @@
+"""The bench: devices, data and finished pieces, as trainings and measurements ask for them."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import pathlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+import numpy as np
+
+from experiments.runs import ImportSpec, RunSpec, ScaleChoice, Source
+from experiments.specs import identity
+from experiments.workspace import Workspace
+from nope import data, interop, records, sharding
+from nope.checkpoints import folders
+from nope.checkpoints.manager import CheckpointError, Checkpoints, OtherRunError
+from nope.data import DataConfig
+from nope.interop import CheckpointFileError
+from nope.runtime import processes, progress
+from nope.training.config import Compute
+from nope.training.train import Interrupted
+from nope.variables import Variables, abstract_variables, lam_of, with_lam
+
+log = logging.getLogger(__name__)
+
+
+class Bench:
+    """What a work folder holds and the devices there are, for whoever makes the next piece.
+
+    batch_tokens: tokens per device in an evaluation batch.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        compute: Compute,
+        batch_tokens: int,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.workspace = workspace
+        self.compute = compute
+        self.batch_tokens = batch_tokens
+        self.should_stop = should_stop
+
+    @functools.cached_property
+    def mesh(self) -> jax.sharding.Mesh:
+        """Of all that comes after pre-training."""
+        return self.compute.mesh_of(later=True)
+
+    def mesh_of(self, spec: RunSpec) -> jax.sharding.Mesh:
+        """The mesh that a run is trained on."""
+        return self.mesh if spec.init else self.compute.mesh_of(later=False)
+
+    @property
+    def cache(self) -> pathlib.Path:
+        """Where tokenised data lie."""
+        return self.workspace.data
+
+    # Models
+
+    def variables(self, spec: Source, step: int | None = None) -> Variables:
+        """Parameters and lambda of a finished run or an imported model."""
+        return self._variables(spec, step)
+
+    @functools.lru_cache(maxsize=2)  # noqa: B019 (a bench lives as long as the process)
+    def _variables(self, spec: Source, step: int | None) -> Variables:
+        if isinstance(spec, ImportSpec):
+            return self._imported(spec)
+        folder = self.workspace.folder(spec)
+        target = abstract_variables(spec.model, self.mesh)
+        # Of a search the rest is what it began from, and is in memory but once.
+        init = spec.init if spec.searches else None
+        wanted = target if init is None else {'lam': target['lam']}
+        with Checkpoints(folders.of_run(folder), identity(spec)) as checkpoints:
+            try:
+                found = checkpoints.read(wanted, step)
+            except OtherRunError:
+                raise
+            except CheckpointError as error:
+                if step is not None:
+                    raise
+                raise CheckpointError(
+                    f'{error}. Without {folder / spec.finished} the same command takes the run up '
+                    'again from the checkpoint before'
+                ) from error
+        return found if init is None else {**self.variables(init), **found}
+
+    def _imported(self, spec: ImportSpec) -> Variables:
+        directory = interop.open_directory(pathlib.Path(spec.path))
+        if interop.fingerprint(directory) != spec.fingerprint:
+            raise CheckpointFileError(f'{spec.path} has changed since this command began')
+        log.info('reading %d tensors from %s', len(directory.tensors), spec.path)
+        bar = self.bar('import', stops=processes.count() == 1)
+        return interop.load(directory, spec.model, self.mesh, progress=bar)
+
+    def best_scale(self, scale: float | ScaleChoice | None) -> float | None:
+        """The number that a uniform scale stands for."""
+        if not isinstance(scale, ScaleChoice):
+            return scale
+        folder = self.workspace.folder(scale)
+        return processes.from_first(lambda: records.load(folder).attributes['best_scale_window'])
+
+    def scaled(self, run: Source, step: int | None, scale: float | None) -> Variables:
+        """The run's variables, with a uniform scale in place of its lambda if given."""
+        variables = self.variables(run, step)
+        return variables if scale is None else uniform(variables, scale)
+
+    # Data
+
+    def blocks(
+        self, config: DataConfig, *, split: str, block: int, length: int, count: int, seed: int
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """The last `length` + 1 tokens of held-out blocks, [count, length + 1] int32, and what to
+        say of them."""
+        found = data.eval_blocks(
+            config, split=split, length=block, count=count, seed=seed, cache=self.cache
+        )
+        if len(found.tokens) < count:
+            log.warning(
+                'only %d of %d evaluation windows of %d tokens exist in %s',
+                *(len(found.tokens), count, block, found.description),
+            )
+        blocks = np.ascontiguousarray(found.tokens[:, -(length + 1) :])
+        return blocks, {'documents': found.documents}
+
+    # Progress
+
+    def bar(self, title: str, *, stops: bool = True) -> Callable[[Iterable], Iterable]:
+        """A progress bar that ends where the command is asked to stop. stops: whether it does;
+        not where processes go through the items at their own pace (`processes.StopTogether`)."""
+
+        def watched(items: Iterable) -> Iterable:
+            quiet = not processes.is_first()
+            for item in progress.bar(items, desc=title, leave=False, disable=quiet):
+                if stops:
+                    self.stop_where_asked(title)
+                yield item
+
+        return watched
+
+    def stop_where_asked(self, title: str) -> None:
+        """Interrupted where the command is asked to stop."""
+        if self.should_stop():
+            raise Interrupted(f'{title}: stopped; what was finished before it is kept')
+
+
+def uniform(variables: Variables, coefficient: float) -> Variables:
+    """`variables` with the same lambda coefficient in every head."""
+    lam_LN = lam_of(variables)
+    same_LN = np.full(lam_LN.shape, coefficient, lam_LN.dtype)
+    return with_lam(variables, sharding.put(same_LN, lam_LN.sharding))

@@ -1,0 +1,240 @@
+"""Config sections: defaults merged with an entry's changes, and the path of every value.
+
+A config is plain data: sections with defaults, and entries (runs, evaluations, exports) that
+change some fields of some sections. `Section` is one section as one entry sees it. Whatever it
+hands out is noted in a `Ledger`, so that a field that was set and that nothing read is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from nope.identity import execution_fields
+from nope.runtime.errors import FieldError, describe
+
+T = TypeVar('T')
+
+
+class Ledger:
+    """The fields that the build of an experiment has read, by their paths.
+
+    execution: those that change no result. shadowed: path of a section's field -> paths of the
+    entries' fields that took its place.
+    """
+
+    def __init__(self) -> None:
+        self.read: dict[str, Any] = {}
+        self.execution: set[str] = set()
+        self.shadowed: dict[str, set[str]] = {}
+
+    def note(self, path: str, value: Any, *, execution: bool = False) -> None:
+        self.read[path] = value
+        if execution:
+            self.execution.add(path)
+
+    def has(self, path: str) -> bool:
+        """Whether the field, or something that it belongs to or that belongs to it, was read."""
+        return any(within(path, read) or within(read, path) for read in self.read)
+
+    def check_used(self, paths: Iterable[str]) -> None:
+        """ValueError, naming it, for a field that was set and changes nothing."""
+        for path in paths:
+            if self.has(path):
+                continue
+            instead = sorted(
+                other
+                for own, others in self.shadowed.items()
+                if within(path, own)
+                for other in others
+            )
+            remedy = f'; what is used in its place: {", ".join(instead)}' if instead else ''
+            raise ValueError(f'{path} is set, but nothing in this config reads it{remedy}')
+
+    def settings(self) -> dict[str, Any]:
+        """What determines the results: path -> value of all that was read but execution."""
+        return {k: v for k, v in sorted(self.read.items()) if k not in self.execution}
+
+
+def within(path: str, prefix: str) -> bool:
+    return path == prefix or path.startswith(f'{prefix}.')
+
+
+class Section(Mapping[str, Any]):
+    """Named values of a config, each with the path it was typed at.
+
+    path: of the section. places: of single fields, where an entry has changed them.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        values: Mapping[str, Any],
+        ledger: Ledger,
+        places: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = path
+        self._values = dict(values)
+        self._ledger = ledger
+        self._places = dict(places or {})
+
+    def __getitem__(self, field: str) -> Any:
+        value = self._values[field]
+        self._ledger.note(self.path(field), value)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, field: object) -> bool:
+        return field in self._values
+
+    def inner(self, field: str) -> Mapping[str, Any]:
+        """The mapping that a field holds, whose own fields are read one by one."""
+        value = self._values[field]
+        if not isinstance(value, Mapping):
+            raise self.error(field, 'it takes named values')
+        return value
+
+    def path(self, field: str) -> str:
+        """Where the field was typed, or where it would be."""
+        return self._places.get(field, f'{self.name}.{field}')
+
+    def execution(self, field: str) -> Any:
+        """A value that changes no result."""
+        value = self._values[field]
+        self._ledger.note(self.path(field), value, execution=True)
+        return value
+
+    def changed(self, changes: Mapping[str, Any], where: str) -> Section:
+        """The section with an entry's changes, which stand at `where`. ValueError for a field that
+        the section has not, and for a value of another type."""
+        places = dict(self._places)
+        for field in changes:
+            old = places.get(field, f'{self.name}.{field}')
+            self._ledger.shadowed.setdefault(old, set()).add(f'{where}.{field}')
+            places[field] = f'{where}.{field}'
+        return Section(self.name, merge(self._values, changes, where), self._ledger, places)
+
+    def replaced(self, **values: Any) -> Section:
+        """The section with other values for fields, which were typed where they were."""
+        return Section(self.name, {**self._values, **values}, self._ledger, self._places)
+
+    def with_defaults(self, defaults: Mapping[str, Any]) -> Section:
+        """The section with values for the fields that it has not."""
+        return Section(self.name, {**defaults, **self._values}, self._ledger, self._places)
+
+    def only(self, accepted: Iterable[str]) -> Section:
+        """This section. ValueError for a field that is not accepted."""
+        known = sorted(accepted)
+        for field in self:
+            if field not in known:
+                raise ValueError(f'{self.path(field)} is unknown; accepted: {", ".join(known)}')
+        return self
+
+    def error(self, field: str, rule: str) -> ValueError:
+        """What to raise for a field's value."""
+        return ValueError(describe(self.path(field), self._values.get(field), rule))
+
+    def at_least(self, field: str, least: int) -> int:
+        if self[field] < least:
+            raise self.error(field, f'it must be at least {least}')
+        return self[field]
+
+    def finite(self, field: str, *, positive: bool = False) -> float:
+        value = float(self[field])
+        if not math.isfinite(value) or (positive and value <= 0):
+            raise self.error(field, f'it must be finite{" and above 0" if positive else ""}')
+        return value
+
+    def choice(self, field: str, accepted: Iterable[str]) -> str:
+        known = list(accepted)
+        if self[field] not in known:
+            raise self.error(field, f'accepted: {", ".join(known)}')
+        return self[field]
+
+    def several(self, field: str, what: str) -> tuple[Any, ...]:
+        """A tuple with something in it, each value once."""
+        values = self.get(field, ())
+        if not isinstance(values, list | tuple) or not values:
+            raise self.error(field, f'it takes one or more {what}')
+        if len(set(values)) < len(values):
+            raise self.error(field, 'each is taken once')
+        return tuple(values)
+
+    def make(self, kind: Callable[..., T], **given: Any) -> T:
+        """A dataclass from the fields that it shares with the section, and from `given`."""
+        fields = {f.name for f in dataclasses.fields(kind)} - given.keys()  # type: ignore[arg-type]
+        details = execution_fields(kind)  # type: ignore[arg-type]
+        values = {
+            field: self.execution(field) if field in details else self[field]
+            for field in self
+            if field in fields
+        }
+        with self.naming():
+            return kind(**values, **given)
+
+    @contextlib.contextmanager
+    def naming(self, **fields: str) -> Iterator[None]:
+        """Lets the errors of typed values name what was typed. fields: a dataclass's field -> the
+        section's, where they differ."""
+        try:
+            yield
+        except FieldError as error:
+            field = fields.get(error.field, error.field)
+            if field not in self:
+                raise
+            raise ValueError(describe(self.path(field), error.value, error.rule)) from error
+
+
+def merge(section: Mapping[str, Any], changes: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """`section` with `changes`, whose keys must exist and whose values must be of its types."""
+    merged = dict(section)
+    for key, value in changes.items():
+        if key not in section:
+            raise ValueError(f'{where}.{key} is unknown; accepted: {", ".join(sorted(section))}')
+        old = section[key]
+        if key == 'position':
+            merged[key] = changed_position(old, value)
+        elif isinstance(old, Mapping):
+            merged[key] = merge(old, value, f'{where}.{key}')
+        else:
+            merged[key] = _of_its_type(old, value, f'{where}.{key}')
+    return merged
+
+
+def _of_its_type(old: Any, value: Any, where: str) -> Any:
+    if isinstance(old, float) and type(value) is int:
+        return float(value)
+    if None in (old, value) or type(old) is type(value):  # None: chosen for the user
+        return value
+    raise ValueError(f'{where} is {value!r}; accepted is a {type(old).__name__} as in {old!r}')
+
+
+def changed_position(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Another kind has other fields: it takes the old one's place; else fields are changed."""
+    return dict(new) if 'kind' in new else {**old, **new}
+
+
+def plain(value: Any) -> Any:
+    """Nested mappings (ConfigDict among them) as plain dicts, in their order."""
+    if isinstance(value, Mapping) or hasattr(value, 'items'):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(plain(item) for item in value)
+    return value
+
+
+def flat(config: Mapping[str, Any], path: str = '') -> dict[str, Any]:
+    """Path -> value of every leaf of nested mappings."""
+    found: dict[str, Any] = {}
+    for key, value in config.items():
+        where = f'{path}.{key}' if path else key
+        found |= flat(value, where) if isinstance(value, Mapping) and value else {where: value}
+    return found

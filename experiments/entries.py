@@ -1,0 +1,118 @@
+"""The runs, evaluations and exports of one seed, by their names in the config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.config import Ledger, Section
+from experiments.evaluations import KINDS, Asked, EvalSpec
+from experiments.exports import ExportSpec
+from experiments.exports import from_entry as export_from_entry
+from experiments.runs import ScaleChoice, Source, finetuning, imports, pretraining, search
+from experiments.runs.directories import is_import
+from experiments.scope import Scope
+
+RUN_FIELDS = tuple(
+    dict.fromkeys((*pretraining.FIELDS, *search.FIELDS, *finetuning.FIELDS, *imports.FIELDS))
+)
+LATER = ('search', 'finetune')  # what a run may do with the one it starts from
+
+
+class Entries:
+    """Makes specs from entries, which refer to each other by name."""
+
+    def __init__(self, config: Mapping[str, Any], seed: int, ledger: Ledger) -> None:
+        self._scope = Scope(config, seed, ledger)
+        self._following: list[str] = []  # the runs that led here, to find a circle of them
+
+    def evaluations(self) -> dict[str, EvalSpec]:
+        return {name: self.evaluation(name) for name in self._scope.names('evals')}
+
+    def exports(self) -> list[ExportSpec]:
+        return [self._export(name) for name in self._scope.names('exports')]
+
+    # Runs
+
+    def run(self, name: str, asked_by: str) -> Source:
+        """The run of that name. asked_by: the field that names it."""
+        if name in self._following:
+            raise ValueError(
+                f'{asked_by} is {name!r}: the runs start from each other in a circle, '
+                f'{" -> ".join([*self._following, name])}'
+            )
+        entry = self._scope.entry('runs', name, asked_by, RUN_FIELDS)
+        self._following.append(name)
+        try:
+            return self._run(entry)
+        finally:
+            self._following.pop()
+
+    def _run(self, entry: Section) -> Source:
+        scope, init = self._scope, entry.get('init', '')
+        later = [kind for kind in LATER if kind in entry]
+        if len(later) > 1:
+            raise ValueError(f'{entry.name} has both search and finetune; accepted is one of them')
+        if later and not init:
+            raise ValueError(
+                f'{entry.path(later[0])} needs {entry.path("init")}, the run or model it starts '
+                'from'
+            )
+        if later == ['search']:
+            _check_fields(entry, search.FIELDS, 'a search')
+            return search.from_entry(scope, entry, self._init(entry, init), self.grid)
+        if later == ['finetune']:
+            _check_fields(entry, finetuning.FIELDS, 'fine-tuning')
+            return finetuning.from_entry(scope, entry, self._init(entry, init))
+        if init or (entry.get('nope')):
+            _check_fields(entry, imports.FIELDS, 'an imported model')
+            return imports.from_entry(scope, entry)
+        _check_fields(entry, pretraining.FIELDS, 'pre-training')
+        return pretraining.from_entry(scope, entry)
+
+    def _init(self, entry: Section, init: str) -> Source:
+        """What a run starts from: another run, or a model of another library."""
+        if not is_import(init):
+            return self.run(init, entry.path('init'))
+        fields = ('init', 'nope', 'own_tokenizer')
+        own = {name: entry[name] for name in fields if name in entry}
+        return imports.from_entry(self._scope, Section(entry.name, own, self._scope.ledger))
+
+    # Evaluations
+
+    def evaluation(self, name: str) -> EvalSpec:
+        scope, where = self._scope, f'evals.{name}'
+        group = scope.group('evals')
+        kind = group[name].get('kind', 'positions')
+        if kind not in KINDS:
+            raise ValueError(f'{where}.kind is {kind!r}; accepted: {", ".join(KINDS)}')
+        accepted = ('kind', 'run', *KINDS[kind].fields)
+        entry = scope.entry('evals', name, 'the config', accepted)
+        scope.ledger.note(f'{where}.kind', kind)
+        run = self.run(entry.get('run', ''), f'{where}.run')
+        return KINDS[kind].from_entry(Asked(entry, run, scope, self.grid))
+
+    def grid(self, name: str, field: str) -> ScaleChoice:
+        """The evaluation that chooses a uniform scale, which `field` names."""
+        if name not in self._scope.names('evals'):
+            raise ValueError(
+                f'{field} is {name!r}; the config has the evals '
+                f'{sorted(self._scope.names("evals"))}'
+            )
+        spec = self.evaluation(name)
+        if not isinstance(spec, ScaleChoice):
+            raise ValueError(f'{field} is {name!r}, which is not an eval of kind "scale_grid"')
+        return spec
+
+    def _export(self, name: str) -> ExportSpec:
+        entry = self._scope.entry('exports', name, 'the config', ExportSpec.fields)
+        run = self.run(entry.get('run', ''), f'{entry.name}.run')
+        return export_from_entry(self._scope, entry, name, run)
+
+
+def _check_fields(entry: Section, accepted: tuple[str, ...], what: str) -> None:
+    for field in entry:
+        if field not in accepted:
+            raise ValueError(
+                f'{entry.path(field)}: {what} takes no {field}; accepted: {", ".join(accepted)}'
+            )

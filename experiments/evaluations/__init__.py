@@ -1,0 +1,30 @@
+"""Evaluations: one file a kind, each with its spec, fields, check, measurement and words.
+
+A new kind is a file with a subclass of `EvalSpec` and a line in `KINDS`.
+"""
+
+from collections.abc import Mapping
+
+from experiments.evaluations.base import Asked, EvalSpec
+from experiments.evaluations.harness import HarnessSpec
+from experiments.evaluations.lengths import LengthsSpec
+from experiments.evaluations.longbench import LongbenchSpec
+from experiments.evaluations.passkey import PasskeySpec
+from experiments.evaluations.perplexity import PerplexitySpec
+from experiments.evaluations.positions import PositionsSpec
+from experiments.evaluations.scale_grid import GridSpec
+
+KINDS: Mapping[str, type[EvalSpec]] = {
+    spec.kind: spec
+    for spec in (
+        PositionsSpec,
+        GridSpec,
+        LengthsSpec,
+        PerplexitySpec,
+        PasskeySpec,
+        LongbenchSpec,
+        HarnessSpec,
+    )
+}
+
+__all__ = ['KINDS', 'Asked', 'EvalSpec']

@@ -1,0 +1,248 @@
+"""What every kind of evaluation has: its spec, fields, check, measurement, programs and words."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Self
+
+from experiments import facts
+from experiments.bench import Bench
+from experiments.config import Section
+from experiments.models import position_for
+from experiments.programs import Program
+from experiments.runs import RunSpec, ScaleChoice, Source, check_same_table
+from experiments.scope import Scope
+from experiments.specs import Spec, identifier
+from nope import sharding
+from nope.evals import batching
+from nope.evals.generation import Generator
+from nope.evals.samples import NAME, SampleLog
+from nope.interop.fold import is_neutral
+from nope.model import ModelConfig
+from nope.model.lam import Constant
+from nope.positions import Position
+from nope.records import Records
+from nope.variables import Variables
+
+Scale = float | ScaleChoice | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EvalSpec(Spec):
+    """One evaluation of one model.
+
+    run: the model. A kind is a subclass: its fields determine the result, `fields` are those that
+    an entry of `evals` may have besides `kind` and `run`.
+    """
+
+    run: Source
+    kind: ClassVar[str]
+    fields: ClassVar[tuple[str, ...]]
+    room = 'records'
+    finished = 'records.json'
+
+    @classmethod
+    @abc.abstractmethod
+    def from_entry(cls, asked: Asked) -> Self:
+        """The spec of an entry. ValueError or FileNotFoundError, naming the field, for values that
+        do not fit, files that are missing, and lengths that the model is not defined for."""
+
+    @property
+    @abc.abstractmethod
+    def model(self) -> ModelConfig:
+        """The run's model, with the scale and the position encoding it is measured with."""
+
+    @property
+    @abc.abstractmethod
+    def extent(self) -> int:
+        """Tokens of the longest sequence, which the records' folder is named after."""
+
+    @abc.abstractmethod
+    def check(self, bench: Bench) -> None:
+        """Raises what the measurement would raise about text and files, before any training."""
+
+    @abc.abstractmethod
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        """The records, and attributes to add to them. folder: for what is kept on the way."""
+
+    @abc.abstractmethod
+    def programs(self, rows: Rows) -> Iterator[Program]:
+        """What it runs on the devices, for compilation ahead of time."""
+
+    @abc.abstractmethod
+    def measured_on(self, found: Records) -> tuple[str, str]:
+        """What it was measured on and how, as captions say it: 'windows of 256 bytes', 'test
+        split'. found: the records with all their attributes."""
+
+    @property
+    def measured_step(self) -> int | None:
+        """The step of the run that is measured; None for the last."""
+        return None
+
+    @property
+    def read_split(self) -> str | None:
+        """The split of the data that is read; None where there is none."""
+        return None
+
+    @property
+    def trained_on(self) -> Source:
+        """The run whose data captions name."""
+        return self.run
+
+    def slug(self) -> str:
+        return f'{self.kind}-{self.extent}-{identifier(self)}'
+
+    def describe(self) -> str:
+        return f'measure  {self.slug()}'
+
+
+# Program's tokens of one row, and the rules it is sharded by -> rows of a batch.
+Rows = Callable[[int, sharding.Rules], int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """An entry of `evals`, and what it may ask for.
+
+    find: the evaluation that chooses a scale, by its name and the field that names it.
+    """
+
+    entry: Section
+    run: Source
+    scope: Scope
+    find: Callable[[str, str], ScaleChoice]
+
+    @property
+    def where(self) -> str:
+        return self.entry.name
+
+    @property
+    def train_length(self) -> int:
+        """L of the model, which lengths are multiples of."""
+        return self.run.train_length
+
+    def section(self, name: str) -> Section:
+        """A section of the config with the entry's changes."""
+        return self.scope.section(name, self.entry)
+
+    def times(self, field: str, default: float) -> int:
+        """Tokens of a multiple of L."""
+        value = self.entry.get(field, default)
+        return self.scope.times(value, self.train_length, self.entry.path(field))
+
+    def lengths(self, field: str = 'times') -> tuple[int, ...]:
+        """Tokens of several multiples of L."""
+        where = self.entry.path(field)
+        several = self.entry.several(field, 'multiples of L')
+        return tuple(self.scope.times(t, self.train_length, where) for t in several)
+
+    def scale(self) -> Scale:
+        """`scale`, or the best of the evaluation that `scale_from` names."""
+        entry = self.entry
+        if entry.get('scale_from'):
+            return self.find(entry['scale_from'], entry.path('scale_from'))
+        return entry.finite('scale', positive=True) if 'scale' in entry else None
+
+    def position(self) -> Position | None:
+        """Another position encoding than the run was trained with."""
+        if 'position' not in self.entry:
+            return None
+        field = self.entry.path('position')
+        return position_for(self.entry['position'], self.run.model, self.train_length, field)
+
+    def window(self) -> int:
+        """`window` in multiples of L; without it the length that the model was tuned at, if it
+        was, else L."""
+        if 'window' in self.entry:
+            return self.times('window', 1.0)
+        if isinstance(self.run, RunSpec) and self.run.init is not None:
+            return self.run.train.block
+        return self.train_length
+
+    def check_reach(self, position: Position | None, length: int) -> None:
+        """ValueError where sequences are longer than the position encoding is defined for."""
+        model = self.run.model if position is None else self.run.model.with_position(position)
+        check_same_table(model, self.run.model)
+        if model.longest is not None and length > model.longest:
+            raise ValueError(
+                f'{self.where}: sequences of {length} tokens; {model.describe_position()} '
+                f'positions end at {model.longest}'
+            )
+
+
+def uniform_form(model: ModelConfig) -> ModelConfig:
+    """The same model with constant lambda, for uniform scales."""
+    return dataclasses.replace(model, lam=Constant())
+
+
+def measured_model(run: Source, scale: Any, position: Position | None) -> ModelConfig:
+    """A run's model under a uniform scale (None: its own lambda) and another position encoding
+    (None: its own)."""
+    model = run.model if scale is None else uniform_form(run.model)
+    return model if position is None else model.with_position(position)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextSpec(EvalSpec):
+    """An evaluation of text: documents, prompts or tasks.
+
+    scale: None for the run's own lambda; a number or a grid's best for a uniform one.
+    position: another position encoding than the run was trained with. bos: whether documents and
+    prompts begin with the tokenizer's BOS.
+    """
+
+    bos: bool
+    scale: Scale = None
+    position: Position | None = None
+
+    @property
+    def model(self) -> ModelConfig:
+        return measured_model(self.run, self.scale, self.position)
+
+    @property
+    def trained_on(self) -> Source:
+        """What the model was first trained on: the text that is measured is named apart."""
+        run = self.run
+        while run.init is not None:
+            run = run.init
+        return run
+
+    def measured(self, bench: Bench) -> tuple[Variables, dict[str, Any]]:
+        """The variables that are measured, and what to say of their lambda."""
+        scale = bench.best_scale(self.scale)
+        variables = bench.scaled(self.run, None, scale)
+        neutral = is_neutral(self.model, variables, self.extent)
+        return variables, facts.describe_scale(self.run, scale, neutral)
+
+    def generator(self, bench: Bench, variables: Variables) -> Generator:
+        return Generator(self.model, variables, bench.mesh, batch_tokens=bench.batch_tokens)
+
+
+def of_text(asked: Asked, section: Section) -> dict[str, Any]:
+    """The fields that evaluations of text share, from an entry and its section."""
+    return {
+        'run': asked.run,
+        'bos': section['bos'],
+        'scale': asked.scale(),
+        'position': asked.position(),
+    }
+
+
+TEXT_FIELDS = ('scale', 'scale_from', 'position')
+
+
+def open_log(folder: pathlib.Path) -> SampleLog:
+    """Finished samples of the evaluation whose records go into `folder`."""
+    return SampleLog(folder / NAME)
+
+
+def most_rows(batch_tokens: int, mesh: Any) -> Rows:
+    """Rows of a batch on a mesh."""
+
+    def rows(length: int, rules: sharding.Rules = sharding.RULES) -> int:
+        return batching.most_rows(batch_tokens, length, sharding.batch_parts(mesh, rules))
+
+    return rows

@@ -1,0 +1,98 @@
+"""Loss against window length, on windows that end at the same tokens."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any, Self
+
+from experiments.bench import Bench
+from experiments.evaluations.base import Asked, EvalSpec, Rows, measured_model
+from experiments.evaluations.scale_grid import GridSpec
+from experiments.evaluations.windows import Windows, blocks, execution, measured_on, windows
+from experiments.programs import Evaluation, Program
+from nope.evals import lengths
+from nope.evals.scale_grid import Grid
+from nope.identity import added_later
+from nope.model import ModelConfig
+from nope.positions import Position
+from nope.records import Records
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LengthsSpec(EvalSpec):
+    """Loss against window length.
+
+    scales: a grid for every length, or none for the run's own lambda. position: another position
+    encoding than the run was trained with.
+    """
+
+    windows: Windows
+    lengths: tuple[int, ...]
+    scales: tuple[GridSpec, ...] = ()
+    position: Position | None = added_later(None)
+    kind = 'lengths'
+    fields = ('times', 'evaluation', 'grid', 'position')
+
+    @classmethod
+    def from_entry(cls, asked: Asked) -> Self:
+        measured = asked.lengths()
+        longest, position = max(measured), asked.position()
+        asked.check_reach(position, longest)
+        return cls(
+            run=asked.run,
+            windows=windows(longest, asked.section('evaluation')),
+            lengths=measured,
+            scales=_grids(asked, measured),
+            position=position,
+        )
+
+    @property
+    def extent(self) -> int:
+        return self.windows.length
+
+    @property
+    def model(self) -> ModelConfig:
+        return measured_model(self.run, self.scales or None, self.position)
+
+    @property
+    def read_split(self) -> str:
+        return self.windows.split
+
+    def check(self, bench: Bench) -> None:
+        blocks(bench, self.run, self.windows)
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        del folder
+        tokens, more = blocks(bench, self.run, self.windows)
+        scales = [bench.best_scale(grid) for grid in self.scales] or [None] * len(self.lengths)
+        found = lengths.run(
+            self.model,
+            [bench.scaled(self.run, None, scale) for scale in scales],
+            tokens,
+            self.lengths,
+            train_length=self.run.train_length,
+            progress=bench.bar('loss by length'),
+            **execution(bench, self.windows),
+        )
+        return found, more
+
+    def programs(self, rows: Rows) -> Iterator[Program]:
+        for length in self.lengths:
+            yield Evaluation(self.model, False, length, rows(length, Evaluation.rules))
+
+    def measured_on(self, found: Records) -> tuple[str, str]:
+        return measured_on(found, 'up to ')
+
+
+def _grids(asked: Asked, measured: tuple[int, ...]) -> tuple[GridSpec, ...]:
+    """The best uniform scale of every length, chosen on other windows; none without `grid`."""
+    if 'grid' not in asked.entry:
+        return ()
+    section = asked.section('grid')
+    grid, block = section.make(Grid), max(measured)
+    return tuple(
+        GridSpec(run=asked.run, windows=windows(length, section, block), grid=grid)
+        for length in measured
+    )

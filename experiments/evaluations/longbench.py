@@ -1,0 +1,125 @@
+"""LongBench in English, from local files."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any, Self
+
+from experiments.bench import Bench
+from experiments.config import Section
+from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
+from experiments.programs import Continuing, Program
+from nope.data import digest, load_tokenizer
+from nope.data.sources import folders
+from nope.evals import batching, longbench
+from nope.evals.generation import Options
+from nope.evals.longbench.datasets import MOST_NEW_TOKENS
+from nope.evals.longbench.prompts import check_settings
+from nope.records import Records
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LongbenchSpec(TextSpec):
+    """LongBench (`nope.evals.longbench`).
+
+    folder: of its files. fingerprint: of their content. limit: samples of each data set at most, 0
+    for all. max_length: tokens of a prompt. window: of a prompt and its answer,
+    unless they may go beyond it.
+    """
+
+    folder: str = dataclasses.field(metadata={'identity': False})
+    fingerprint: str
+    datasets: tuple[str, ...]
+    limit: int
+    max_length: int
+    window: int
+    beams: int
+    beyond: bool
+    kind = 'longbench'
+    fields = ('window', 'longbench', *TEXT_FIELDS)
+
+    @classmethod
+    def from_entry(cls, asked: Asked) -> Self:
+        section = asked.section('longbench')
+        common = of_text(asked, section)
+        folder = pathlib.Path(_folder(section))
+        names = tuple(section['datasets'] or longbench.DATASETS)
+        longbench.check(folder, names)
+        window = asked.window()
+        asked.check_reach(common['position'], window)
+        return cls(
+            folder=str(folder),
+            fingerprint=digest.of_json(
+                folders.identity('longbench', folder, [f'{name}.jsonl' for name in names])
+            ),
+            datasets=names,
+            limit=section.at_least('limit', 0),
+            max_length=_max_length(section, names, window),
+            window=window,
+            beyond=section['beyond'],
+            beams=section.at_least('beams', 1),
+            **common,
+        )
+
+    @property
+    def extent(self) -> int:
+        return self.window
+
+    def check(self, bench: Bench) -> None:
+        check_settings(load_tokenizer(self.run.data.tokenizer), self.max_length, self.bos)
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        variables, more = self.measured(bench)
+        samples = longbench.read(pathlib.Path(self.folder), self.datasets, self.limit or None)
+        found = longbench.run(
+            self.generator(bench, variables),
+            load_tokenizer(self.run.data.tokenizer),
+            samples,
+            max_length=self.max_length,
+            beams=self.beams,
+            log=open_log(folder),
+            bos=self.bos,
+            window=None if self.beyond else self.window,
+            progress=bench.bar('LongBench'),
+        )
+        return found, more
+
+    def programs(self, rows: Rows) -> Iterator[Program]:
+        options = Options(new_tokens=MOST_NEW_TOKENS, beams=self.beams)
+        length = batching.padded_length(self.max_length)
+        tokens = (length + options.new_tokens) * options.beams
+        yield Continuing(self.model, options, length, rows(tokens, Continuing.rules))
+
+    def measured_on(self, found: Records) -> tuple[str, str]:
+        facts, samples = found.attributes, int(found['samples'].sum())
+        beams = facts['beams']
+        search = f'{beams} beams' if beams > 1 else 'greedy'
+        length = f'{facts["max_length"]:,} {facts["token"]}s'
+        return 'LongBench', f'{samples:,} prompts of up to {length}, {search}'
+
+
+def _folder(section: Section) -> str:
+    """Where its files lie."""
+    folder = section.execution('folder')
+    if not folder:
+        raise ValueError(
+            f'{section.path("folder")} is empty: --config.longbench.folder=FOLDER with the files '
+            'of LongBench, which cannot come with this code: NAME.jsonl for each data set ('
+            + ', '.join(longbench.DATASETS)
+            + '), as in the published archive'
+        )
+    return folder
+
+
+def _max_length(section: Section, names: tuple[str, ...], window: int) -> int:
+    """Tokens of a prompt: as asked, or by the rule of the window."""
+    max_length = section['max_length'] or longbench.prompt_budget(window)
+    longest = max_length + max(longbench.DATASETS[name].new_tokens for name in names)
+    if longest > window and not section['beyond']:
+        raise ValueError(
+            f'{section.path("max_length")} is {max_length}: with an answer {longest} tokens, more '
+            f'than the window, {window}; accepted with {section.path("beyond")}=True'
+        )
+    return max_length

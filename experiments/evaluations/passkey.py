@@ -1,0 +1,91 @@
+"""Passkey retrieval by length and depth: a 5-digit key hidden in filler, exact match."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+from experiments.bench import Bench
+from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
+from experiments.programs import Program, Scoring
+from nope.data import load_tokenizer
+from nope.data.templates import TEMPLATES
+from nope.evals.needles import passkey
+from nope.evals.passkey_plan import TESTS
+from nope.records import Records
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PasskeySpec(TextSpec):
+    """Passkey retrieval (`nope.evals.needles.passkey`, arXiv 2404.12224).
+
+    template: name of the prompt's pieces. max_length: tokens of the longest prompt. window: tokens
+    up to which the model's context reaches. plan_seed: of positions and keys. tests: prompts of
+    each length and depth.
+    """
+
+    task: str = dataclasses.field(default='passkey', init=False)
+    template: str
+    max_length: int
+    window: int
+    plan_seed: int
+    tests: int
+    kind = 'passkey'
+    fields = ('times', 'window', 'needles', *TEXT_FIELDS)
+    identity_type: ClassVar[str] = 'NeedlesSpec'
+
+    @classmethod
+    def from_entry(cls, asked: Asked) -> Self:
+        section = asked.section('needles')
+        common = of_text(asked, section)
+        max_length = asked.times('times', 2.0)
+        asked.check_reach(common['position'], max_length)
+        if not 1 <= section['tests'] <= TESTS:
+            raise section.error('tests', f'accepted: 1 to {TESTS}')
+        return cls(
+            template=section.choice('template', TEMPLATES),
+            max_length=max_length,
+            window=asked.window(),
+            plan_seed=section['seed'],
+            tests=section['tests'],
+            **common,
+        )
+
+    @property
+    def extent(self) -> int:
+        return self.max_length
+
+    def check(self, bench: Bench) -> None:
+        self._plan()
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        variables, more = self.measured(bench)
+        found = passkey.run(
+            self.generator(bench, variables),
+            self._plan(),
+            open_log(folder),
+            window=self.window,
+            progress=bench.bar('passkey'),
+        )
+        return found, more
+
+    def programs(self, rows: Rows) -> Iterator[Program]:
+        yield Scoring(self.model, self.extent, rows(self.extent, Scoring.rules))
+
+    def measured_on(self, found: Records) -> tuple[str, str]:
+        facts = found.attributes
+        length = f'{facts["max_length"]:,} {facts["token"]}s'
+        what = f'pass keys in prompts of up to {length}'
+        return what, f'{facts["tests"]:,} for each length and depth'
+
+    def _plan(self) -> Any:
+        return passkey.plan(
+            TEMPLATES[self.template],
+            load_tokenizer(self.run.data.tokenizer),
+            self.max_length,
+            self.plan_seed,
+            bos=self.bos,
+            tests=self.tests,
+        )

@@ -1,0 +1,124 @@
+"""Perplexity in sliding windows over the documents of a corpus."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any, Self
+
+from experiments.bench import Bench
+from experiments.config import Section
+from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
+from experiments.programs import Program, SlidingWindows
+from nope import data
+from nope.data import SPLITS, DataConfig
+from nope.data.documents import Documents, open_documents
+from nope.evals import sliding
+from nope.records import Records
+
+CORPUS = {'source': '', 'field': 'text', 'record_length': None, 'split': 'test'}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PerplexitySpec(TextSpec):
+    """Perplexity in sliding windows (`nope.evals.sliding`).
+
+    corpus: one source, read with the run's tokenizer. lengths: of the windows. stride: tokens
+    scored in each. budget: tokens scored at each length.
+    """
+
+    corpus: DataConfig
+    split: str
+    lengths: tuple[int, ...]
+    stride: int
+    budget: int
+    kind = 'perplexity'
+    fields = ('times', 'corpus', 'perplexity', *TEXT_FIELDS)
+
+    @classmethod
+    def from_entry(cls, asked: Asked) -> Self:
+        section = asked.section('perplexity')
+        common = of_text(asked, section)
+        measured = asked.lengths() if 'times' in asked.entry else (asked.train_length,)
+        asked.check_reach(common['position'], max(measured))
+        stride = section['stride'] or max(asked.train_length // 8, 1)
+        corpus = _corpus(asked)
+        return cls(
+            corpus=data.from_section(
+                corpus.with_defaults({'tokenizer': asked.run.data.tokenizer}),
+                asked.train_length,
+                corpus.path,
+            ),
+            split=corpus.choice('split', SPLITS),
+            lengths=measured,
+            stride=stride,
+            budget=section.at_least('budget', stride),
+            **common,
+        )
+
+    @property
+    def extent(self) -> int:
+        return max(self.lengths)
+
+    @property
+    def read_split(self) -> str:
+        return self.split
+
+    def check(self, bench: Bench) -> None:
+        documents = self._documents(bench)
+        for length in self.lengths:
+            sliding.plan(documents.lengths, length, stride=self.stride, budget=self.budget)
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        variables, more = self.measured(bench)
+        found = sliding.run(
+            self.model,
+            variables,
+            self._documents(bench),
+            self.lengths,
+            stride=self.stride,
+            budget=self.budget,
+            mesh=bench.mesh,
+            batch_tokens=bench.batch_tokens,
+            log=open_log(folder),
+            progress=bench.bar('perplexity'),
+        )
+        return found, more
+
+    def programs(self, rows: Rows) -> Iterator[Program]:
+        for length in self.lengths:
+            batch = rows(length, SlidingWindows.rules)
+            yield SlidingWindows(self.model, self.stride, length, batch)
+
+    def measured_on(self, found: Records) -> tuple[str, str]:
+        facts, token = found.attributes, found.attributes['token']
+        start = ', each document after a BOS' if facts['bos'] else ''
+        return str(facts['corpus']), (
+            f'windows of up to {self.extent:,} {token}s, {facts["stride"]:,} apart, '
+            f'{amount(facts["scored"])} {token}s scored for each length{start}'
+        )
+
+    def _documents(self, bench: Bench) -> Documents:
+        return open_documents(self.corpus, split=self.split, cache=bench.cache, bos=self.bos)
+
+
+def _corpus(asked: Asked) -> Section:
+    """The entry of `corpora` that the evaluation names."""
+    corpora = asked.scope.group('corpora')
+    name = asked.entry.get('corpus', '')
+    if name not in corpora:
+        raise ValueError(
+            f'{asked.where}.corpus is {name!r}; the config has the corpora {list(corpora)}'
+        )
+    where = f'corpora.{name}'
+    return Section(where, CORPUS, asked.scope.ledger).changed(corpora[name], where)
+
+
+def amount(count: int) -> str:
+    """4915200 -> '4.9M', 104857600000 -> '105B'."""
+    for size, suffix in ((10**9, 'B'), (10**6, 'M'), (10**3, 'k')):
+        if count >= size:
+            value = count / size
+            return f'{value:.0f}{suffix}' if value >= 100 else f'{value:.2g}{suffix}'
+    return str(count)

@@ -1,0 +1,90 @@
+"""Loss and attention entropy by position."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any, Self
+
+from experiments import facts
+from experiments.bench import Bench
+from experiments.evaluations.base import Asked, EvalSpec, Rows, Scale, measured_model
+from experiments.evaluations.steps import kept_step
+from experiments.evaluations.windows import Windows, blocks, execution, measured_on, windows
+from experiments.programs import Evaluation, Program
+from nope.evals import positions
+from nope.interop.fold import is_neutral
+from nope.model import ModelConfig
+from nope.positions import Position
+from nope.records import Records
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PositionsSpec(EvalSpec):
+    """Loss and entropy by position.
+
+    scale: None for the run's own lambda; a number or a grid's best for a uniform one.
+    position: another position encoding than the run was trained with. step: None for the last.
+    """
+
+    windows: Windows
+    scale: Scale = None
+    position: Position | None = None
+    step: int | None = None
+    kind = 'positions'
+    fields = ('times', 'target', 'step_share', 'evaluation', 'scale', 'scale_from', 'position')
+
+    @classmethod
+    def from_entry(cls, asked: Asked) -> Self:
+        position = asked.position()
+        length = asked.scope.length_of(asked.entry, asked.train_length)
+        asked.check_reach(position, length)
+        return cls(
+            run=asked.run,
+            windows=windows(length, asked.section('evaluation')),
+            scale=asked.scale(),
+            position=position,
+            step=kept_step(asked),
+        )
+
+    @property
+    def extent(self) -> int:
+        return self.windows.length
+
+    @property
+    def model(self) -> ModelConfig:
+        return measured_model(self.run, self.scale, self.position)
+
+    @property
+    def read_split(self) -> str:
+        return self.windows.split
+
+    @property
+    def measured_step(self) -> int | None:
+        return self.step
+
+    def check(self, bench: Bench) -> None:
+        blocks(bench, self.run, self.windows)
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        del folder
+        scale = bench.best_scale(self.scale)
+        tokens, more = blocks(bench, self.run, self.windows)
+        variables = bench.scaled(self.run, self.step, scale)
+        neutral = is_neutral(self.model, variables, self.windows.length)
+        found = positions.run(
+            self.model,
+            variables,
+            tokens,
+            progress=bench.bar('loss and entropy'),
+            **execution(bench, self.windows),
+        )
+        return found, more | facts.describe_scale(self.run, scale, neutral)
+
+    def programs(self, rows: Rows) -> Iterator[Program]:
+        length = self.windows.length
+        yield Evaluation(self.model, True, length, rows(length, Evaluation.rules))
+
+    def measured_on(self, found: Records) -> tuple[str, str]:
+        return measured_on(found)

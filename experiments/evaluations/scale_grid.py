@@ -1,0 +1,86 @@
+"""Uniform scales on a grid: loss by position under each, and the best."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any, Self
+
+from experiments.bench import Bench
+from experiments.evaluations.base import Asked, EvalSpec, Rows, uniform_form
+from experiments.evaluations.steps import kept_step
+from experiments.evaluations.windows import Windows, blocks, execution, measured_on, windows
+from experiments.programs import Evaluation, Program
+from experiments.runs import ScaleChoice
+from nope.evals import scale_grid
+from nope.evals.scale_grid import Grid
+from nope.model import ModelConfig
+from nope.records import Records
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GridSpec(EvalSpec, ScaleChoice):
+    """Uniform scales on a grid (`nope.evals.scale_grid`). step: None for the last."""
+
+    windows: Windows
+    grid: Grid
+    step: int | None = None
+    kind = 'scale_grid'
+    fields = ('times', 'target', 'step_share', 'grid')
+
+    @classmethod
+    def from_entry(cls, asked: Asked) -> Self:
+        section = asked.section('grid')
+        length = asked.scope.length_of(asked.entry, asked.train_length)
+        asked.check_reach(None, length)
+        return cls(
+            run=asked.run,
+            windows=windows(length, section),
+            grid=section.make(Grid),
+            step=kept_step(asked),
+        )
+
+    @property
+    def extent(self) -> int:
+        return self.windows.length
+
+    @property
+    def model(self) -> ModelConfig:
+        return uniform_form(self.run.model)
+
+    @property
+    def highest(self) -> float:
+        return self.grid.high
+
+    @property
+    def read_split(self) -> str:
+        return self.windows.split
+
+    @property
+    def measured_step(self) -> int | None:
+        return self.step
+
+    def check(self, bench: Bench) -> None:
+        blocks(bench, self.run, self.windows)
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        del folder
+        tokens, more = blocks(bench, self.run, self.windows)
+        found = scale_grid.run(
+            self.model,
+            bench.variables(self.run, self.step),
+            tokens,
+            self.grid,
+            train_length=self.run.train_length,
+            progress=bench.bar('scale grid'),
+            **execution(bench, self.windows),
+        )
+        return found, more
+
+    def programs(self, rows: Rows) -> Iterator[Program]:
+        length = self.windows.length
+        yield Evaluation(self.model, False, length, rows(length, Evaluation.rules))
+
+    def measured_on(self, found: Records) -> tuple[str, str]:
+        return measured_on(found)

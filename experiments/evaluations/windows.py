@@ -1,0 +1,71 @@
+"""Windows cut from a model's own data, for the evaluations that read them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from experiments.bench import Bench
+from experiments.config import Section
+from experiments.runs import Source
+from nope import sharding
+from nope.evals import batching
+from nope.records import Records
+from nope.runtime.errors import FieldError
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows:
+    """Evaluation windows: the last `length` tokens of blocks of `block` tokens."""
+
+    length: int
+    block: int
+    count: int
+    split: str
+    seed: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.length <= self.block:
+            raise FieldError('length', self.length, f'accepted: 1 to the block, {self.block}')
+        if self.count < 1:
+            raise FieldError('count', self.count, 'it must be at least 1')
+
+
+def windows(length: int, section: Section, block: int | None = None) -> Windows:
+    """As a section says, with `windows`, `split` and `seed`."""
+    with section.naming(count='windows'):
+        return Windows(
+            length=length,
+            block=block or length,
+            count=section['windows'],
+            split=section['split'],
+            seed=section['seed'],
+        )
+
+
+def blocks(bench: Bench, run: Source, asked: Windows) -> tuple[np.ndarray, dict[str, Any]]:
+    """Blocks [windows, length + 1] int32, and what to say of them."""
+    return bench.blocks(
+        run.data,
+        split=asked.split,
+        block=asked.block,
+        length=asked.length,
+        count=asked.count,
+        seed=asked.seed,
+    )
+
+
+def execution(bench: Bench, asked: Windows) -> dict[str, Any]:
+    """The mesh and the rows of a batch."""
+    parts = sharding.batch_parts(bench.mesh)
+    rows = batching.most_rows(bench.batch_tokens, asked.length, parts)
+    return {'mesh': bench.mesh, 'batch_size': rows}
+
+
+def measured_on(found: Records, most: str = '') -> tuple[str, str]:
+    """most: 'up to ' where there are shorter ones too."""
+    facts = found.attributes
+    length = f'{most}{facts["length"]:,} {facts["token"]}s'
+    return f'{facts["windows"]:,} windows of {length} of {facts["data"]}', f'{facts["split"]} split'

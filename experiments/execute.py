@@ -1,0 +1,110 @@
+"""Execution of a plan: its pieces in order, shared with other commands on the same work folder.
+
+A command takes the first missing piece whose needs are there and that nobody else is at work on.
+So commands that are started together, on one machine or on many (an array of jobs), finish a sweep
+together, and where one is killed the others take up what it left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from experiments import exports
+from experiments.bench import Bench
+from experiments.evaluations import EvalSpec
+from experiments.evaluations import making as evaluating
+from experiments.exports import ExportSpec
+from experiments.homes import take_home
+from experiments.runs import RunSpec
+from experiments.runs import making as training
+from experiments.specs import Spec, identity
+from nope.checkpoints.lease import sole
+from nope.runtime import processes
+from nope.runtime.files import BusyError
+
+LOOK_SECONDS = 1.0  # between looks at what others are at work on
+
+log = logging.getLogger(__name__)
+
+
+def check(bench: Bench, pieces: Sequence[Spec]) -> None:
+    """Reads what every piece needs, so that bad input ends the command before anything is trained.
+    The first process does it before the others, which then find texts tokenised."""
+
+    def read() -> None:
+        for spec in pieces:
+            if isinstance(spec, RunSpec):
+                training.check(bench, spec)
+            elif isinstance(spec, EvalSpec):
+                evaluating.check(bench, spec)
+
+    processes.from_first(read)
+    processes.together(read, 'reading the data')
+
+
+def execute(bench: Bench, pieces: Sequence[Spec]) -> None:
+    """Makes all pieces, or waits for whoever else makes them. pieces: in the order of a plan."""
+    told = False
+    while True:
+        with contextlib.ExitStack() as held:
+            number, check_alone = _take(bench, pieces, held)
+            if number is None:
+                return
+            if number >= 0:
+                _make(bench, pieces[number], check_alone)
+                told = False
+                continue
+        bench.stop_where_asked('waiting for other commands')
+        if not told:
+            log.info('other commands are at work on all that can be made now; waiting for them')
+            told = True
+        time.sleep(LOOK_SECONDS)
+
+
+def _take(
+    bench: Bench, pieces: Sequence[Spec], held: contextlib.ExitStack
+) -> tuple[int | None, Callable[[], None]]:
+    """The number of a piece that this command alone may make now, -1 where there is none for the
+    moment, None where all are there; and what to call now and then while it is made.
+
+    The first process decides and holds the folder, until `held` is closed.
+    """
+    checks: list[Callable[[], None]] = []
+
+    def decide() -> int | None:
+        finished = {spec for spec in pieces if bench.workspace.finished(spec)}
+        if len(finished) == len(set(pieces)):
+            return None
+        missing = set(pieces) - finished
+        for number, spec in enumerate(pieces):
+            if spec in finished or not missing.isdisjoint(spec.needs):
+                continue
+            folder = bench.workspace.folder(spec)
+            try:
+                checks.append(held.enter_context(sole(folder, spec.lock(folder))))
+            except BusyError:
+                continue
+            if not bench.workspace.finished(spec):
+                return number
+            held.close()  # made by another one in the meantime
+            checks.clear()
+        return -1
+
+    number = processes.from_first(decide)
+    return number, checks[0] if checks else lambda: None
+
+
+def _make(bench: Bench, spec: Spec, check_alone: Callable[[], None]) -> None:
+    folder = bench.workspace.folder(spec)
+    log.info('%s', spec.describe())
+    if isinstance(spec, ExportSpec):
+        exports.make(bench, spec, folder)
+        return
+    processes.from_first(lambda: take_home(folder, identity(spec)))
+    if isinstance(spec, RunSpec):
+        training.make(bench, spec, folder, check_alone)
+    elif isinstance(spec, EvalSpec):
+        evaluating.make(bench, spec, folder)

@@ -1,0 +1,106 @@
+"""Exports: models as Hugging Face directories, from the entries of a config's `exports`."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import pathlib
+from typing import ClassVar
+
+from experiments.bench import Bench
+from experiments.config import Section
+from experiments.runs import RunSpec, Source
+from experiments.scope import Scope
+from experiments.specs import Spec, identifier, identity
+from nope import data, interop
+from nope.identity import first_difference
+from nope.interop import Described, Export, check_export, tokenizer_in
+from nope.interop.fold import check_foldable
+from nope.runtime.files import read_json
+
+log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportSpec(Spec):
+    """A model as a Hugging Face directory (see `nope.interop.save`).
+
+    name: of the directory.
+    """
+
+    name: str
+    run: Source
+    export: Export
+    room = 'exports'
+    finished = interop.EXPORT_FACTS
+    fields: ClassVar[tuple[str, ...]] = ('run', 'lam', 'target', 'share', 'dtype')
+
+    @property
+    def tokenizer(self) -> str:
+        """Whose files go with the weights: those of an imported model, else of the data."""
+        imported = self.run.imported
+        used = self.run.data.tokenizer
+        if imported is not None and tokenizer_in(pathlib.Path(imported.path)) == used:
+            return imported.path
+        return used
+
+    @property
+    def described(self) -> Described:
+        """The model, and what a config.json says of it."""
+        tokenizer = data.load_tokenizer(self.run.data.tokenizer)
+        return Described(
+            self.run.model,
+            self.run.train_length,
+            self.export.dtype,
+            tokenizer.bos_id,
+            tokenizer.eos_id,
+        )
+
+    def slug(self) -> str:
+        return f'{self.name}-{identifier(self)}'
+
+    def describe(self) -> str:
+        return f'export   {self.slug()}'
+
+    def lock(self, folder: pathlib.Path) -> pathlib.Path:
+        """Beside the folder, which appears when it is whole."""
+        return folder.with_name(f'.{folder.name}.lock')
+
+    def check_folder(self, folder: pathlib.Path) -> None:
+        found = read_json(folder / self.finished)
+        if found is None:
+            return
+        different = first_difference(identity(self), found['origin'].get('identity'))
+        if different:
+            raise ValueError(f'{folder} holds another model: {different}')
+
+
+def from_entry(scope: Scope, entry: Section, name: str, run: Source) -> ExportSpec:
+    """ValueError for a lambda that cannot be written so: not after the search, which takes
+    hours."""
+    length = None
+    if entry.get('target'):
+        share = entry.get('share', 1.0)
+        length = scope.share(entry['target'], share, entry.path('share'))
+    elif isinstance(run, RunSpec) and run.fine_tunes:
+        length = run.train.block
+    own = 'float32' if run.imported is None else run.imported.dtype
+    dtype = entry.get('dtype', '') or own
+    export = Export(entry.get('lam', 'fold'), length, dtype)
+    check_export(run.model, export)
+    if run.searched and export.lam == 'fold':
+        check_foldable(run.model, length)
+    return ExportSpec(name, run, export)
+
+
+def make(bench: Bench, spec: ExportSpec, folder: pathlib.Path) -> None:
+    """Writes the directory: by one process only, which has to have the whole model."""
+    log.info('writing %s', folder)
+    interop.save(
+        folder,
+        bench.variables(spec.run),
+        spec.described,
+        export=spec.export,
+        tokenizer=spec.tokenizer,
+        origin={'run': spec.run.slug(), 'identity': identity(spec)},
+    )

@@ -1,0 +1,56 @@
+"""Homes: each folder of a work folder belongs to one spec, which its `spec.json` tells."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from nope.identity import first_difference
+from nope.runtime.files import read_json, write_json
+
+SPEC = 'spec.json'
+SETTINGS = 'settings'  # of a figure's spec: path -> value of the fields that determine it
+
+
+def check_home(folder: pathlib.Path, spec: Mapping[str, Any]) -> None:
+    """ValueError where `folder` is the home of something else than `spec`."""
+    found = read_json(folder / SPEC)
+    different = '' if found is None else first_difference(spec, found)
+    if different:
+        raise ValueError(f'{folder} holds something made from another config: {different}')
+
+
+def take_home(folder: pathlib.Path, spec: Mapping[str, Any]) -> None:
+    """Marks `folder` as the home of `spec`; ValueError as `check_home`."""
+    check_home(folder, spec)
+    if not (folder / SPEC).exists():
+        write_json(folder / SPEC, spec)
+
+
+def check_figure(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
+    """ValueError where the folder of a figure holds one of other settings."""
+    found = read_json(folder / SPEC)
+    if found is None:
+        return
+    remedy = f'give this one another name, with --config.name=NAME, or remove {folder}'
+    if SETTINGS not in found:
+        raise ValueError(
+            f'{folder} holds a figure of an earlier version, which noted its settings in another '
+            f'form; {remedy}. Runs and records are used as they are'
+        )
+    wanted = {key: settings[key] for key in settings}
+    for path in sorted({*wanted, *found[SETTINGS]}):
+        here, there = ({path: side.get(path)} for side in (wanted, found[SETTINGS]))
+        if first_difference(here, there):
+            raise ValueError(
+                f'{folder} holds a figure made from another config: {path} is {here[path]!r} here '
+                f'and {there[path]!r} there; {remedy}'
+            )
+
+
+def take_figure(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
+    """Marks the folder of a figure as one of these settings; ValueError as `check_figure`."""
+    check_figure(folder, settings)
+    if not (folder / SPEC).exists():
+        write_json(folder / SPEC, {SETTINGS: dict(settings)})

@@ -1,0 +1,43 @@
+"""Model sections of a config as typed models, and position encodings for trained models."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.config import Section
+from nope.model import ModelConfig
+from nope.positions import Position, Rotary, from_section
+
+# Of the model's fields that a config may leave out.
+MODEL_DEFAULTS: dict[str, Any] = {
+    f.name: f.default
+    for f in dataclasses.fields(ModelConfig)
+    if f.default is not dataclasses.MISSING and f.name not in ('lam', 'position')
+}
+
+
+def model_config(section: Section, **given: Any) -> ModelConfig:
+    """The model of a section. `lam_layers` may be 'auto': 'nope' where only some layers have no
+    position encoding, since the others gain nothing from a scale; else 'all'."""
+    lam_layers = section['lam_layers']
+    if lam_layers != 'auto':
+        return section.make(ModelConfig, lam_layers=lam_layers, **given)
+    model = section.make(ModelConfig, lam_layers='all', **given)
+    some = any(model.without_position) and not all(model.without_position)
+    return dataclasses.replace(model, lam_layers='nope') if some else model
+
+
+def position_for(
+    section: Mapping[str, Any], model: ModelConfig, train_length: int, field: str
+) -> Position:
+    """Another position encoding for a trained model. Of a rotary one for a rotary model, fields
+    that the section leaves out stay the model's own: its base above all."""
+    rotary = (kind.position for kind in model.kinds if isinstance(kind.position, Rotary))
+    own = next(rotary, None)
+    if own is None or section.get('kind', 'rotary') != 'rotary':
+        return from_section(section, train_length, field)
+    made = from_section({'kind': 'rotary', **section}, train_length, field)
+    given = {name: getattr(made, name) for name in section if name != 'kind'}
+    return dataclasses.replace(own, **given)

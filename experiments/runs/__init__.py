@@ -1,0 +1,8 @@
+"""Runs: pre-training, a search of lambda, fine-tuning, and models that are imported.
+
+`spec` says what a run is; a file for each kind makes it from an entry of a config's `runs`.
+"""
+
+from experiments.runs.spec import ImportSpec, RunSpec, ScaleChoice, Source, check_same_table
+
+__all__ = ['ImportSpec', 'RunSpec', 'ScaleChoice', 'Source', 'check_same_table']

@@ -1,0 +1,91 @@
+"""Hugging Face directories that the runs of a config name: `init = 'hf:DIR'`."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from nope import interop
+from nope.interop import Described, Directory
+
+PREFIX = 'hf:'
+
+
+class Opened(NamedTuple):
+    """A directory whose headers were read, which it is, and what it says of its model."""
+
+    directory: Directory
+    fingerprint: str
+    described: Described
+
+
+def is_import(init: str) -> bool:
+    return init.startswith(PREFIX)
+
+
+def check_init(init: str, where: str) -> None:
+    """Raises ValueError unless `init` names a Hugging Face directory."""
+    if not is_import(init):
+        raise ValueError(
+            f'{where}.init is {init!r}; accepted is hf:DIR, a Hugging Face directory, as in '
+            '--config.init=hf:DIR (a run of this config only with search or finetune)'
+        )
+
+
+@functools.lru_cache(maxsize=8)
+def _opened(path: str) -> Opened:
+    directory = interop.open_directory(pathlib.Path(path))
+    return Opened(directory, interop.fingerprint(directory), interop.describe(directory))
+
+
+class Imported:
+    """The directories that the runs of a config name, and what they share."""
+
+    def __init__(self, runs: Mapping[str, Any], *, shapeless: bool) -> None:
+        """shapeless: the config has no shape to train a model of, so that every run that starts
+        from no other has to be imported."""
+        for name, entry in runs.items():
+            first = 'search' not in entry and 'finetune' not in entry
+            if (shapeless and first) or entry.get('nope'):
+                check_init(entry.get('init', ''), f'runs.{name}')
+        inits = (str(entry.get('init', '')) for entry in runs.values())
+        self._inits = sorted({init for init in inits if is_import(init)})
+
+    def opened(self, init: str) -> Opened:
+        """ValueError for a directory that cannot be read, or holds no model we know."""
+        path = init.removeprefix(PREFIX)
+        if not path:
+            raise ValueError(f'init is {init!r}; accepted is hf:DIR, a Hugging Face directory')
+        return _opened(path)
+
+    def train_length(self) -> int:
+        """The length that the imported models were trained at, where `train.length` is 0."""
+        found = {self.opened(init).described.train_length for init in self._inits}
+        if len(found) != 1 or None in found:
+            raise ValueError(
+                f'train.length is 0, and the imported models ({", ".join(self._inits) or "none"}) '
+                f'do not say one length (found: {sorted(map(str, found))}); give train.length'
+            )
+        return found.pop() or 0
+
+    def tokenizer(self) -> str:
+        """The tokenizer of the one imported model, where `data.tokenizer` is empty."""
+        if len(self._inits) != 1:
+            raise ValueError(
+                "data.tokenizer is ''; accepted: 'bytes', a tokenizer file, or nothing where "
+                f'exactly one model is imported (here: {", ".join(self._inits) or "none"})'
+            )
+        return self.tokenizer_of(self._inits[0])
+
+    def tokenizer_of(self, init: str) -> str:
+        """The tokenizer in a model's directory. ValueError where it holds none."""
+        directory = self.opened(init).directory.path
+        found = interop.tokenizer_in(directory)
+        if found is None:
+            raise ValueError(
+                f"data.tokenizer is '', and {directory} holds neither tokenizer.json nor "
+                'tokenizer.model; give data.tokenizer'
+            )
+        return found

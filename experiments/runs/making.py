@@ -1,0 +1,107 @@
+"""Training of a run: what it begins from, its batches, where its checkpoints go."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import pathlib
+import time
+from collections.abc import Callable, Iterator
+
+from experiments.bench import Bench, uniform
+from experiments.runs.spec import RunSpec, ScaleChoice
+from experiments.specs import identity
+from nope import data, sharding
+from nope.checkpoints import folders
+from nope.checkpoints.lease import only_writer
+from nope.runtime import processes
+from nope.runtime.files import write_json
+from nope.training.config import check_mesh
+from nope.training.train import train
+from nope.variables import Variables, fresh_variables
+
+log = logging.getLogger(__name__)
+
+
+def check(bench: Bench, spec: RunSpec) -> None:
+    """Raises what training would raise about its data, its batch and the mesh."""
+    compute = spec.compute(bench.compute)
+    field = compute.mesh_field(later=spec.init is not None)
+    check_mesh(spec.model, spec.train, compute, bench.mesh_of(spec), field)
+    next(batches(bench, spec, 0))
+
+
+def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callable) -> None:
+    """Trains the run, or goes on with it. check_alone: raises where another command has taken the
+    folder over."""
+    place = bench.compute.checkpoints
+    elsewhere = f'{place}/{spec.slug()}/checkpoints' if place else None
+    checkpoints = folders.in_full(
+        processes.from_first(lambda: os.fspath(folders.settle(folder, elsewhere)))
+    )
+    with only_writer(checkpoints) as check_bucket:
+
+        def should_stop() -> bool:
+            check_alone()
+            check_bucket()
+            return bench.should_stop()
+
+        began = time.monotonic()
+        train(
+            spec.model,
+            spec.train,
+            spec.compute(bench.compute),
+            mesh=bench.mesh_of(spec),
+            initial=functools.partial(initial, bench, spec),
+            batches=functools.partial(batches, bench, spec),
+            folder=folder,
+            identity=identity(spec),
+            title=spec.slug().rsplit('-', 1)[0],
+            should_stop=should_stop,
+            checkpoints_in=checkpoints,
+        )
+        seconds = round(time.monotonic() - began, 1)
+        done = {'steps': spec.train.steps, 'seconds': seconds}
+        processes.from_first(lambda: write_json(folder / spec.finished, done))
+
+
+def initial(bench: Bench, spec: RunSpec) -> Variables:
+    """The variables that training begins from."""
+    if spec.init is None:
+        return fresh_variables(spec.model, bench.mesh_of(spec), spec.seed)
+    variables = bench.variables(spec.init)
+    coefficient = start_of(bench, spec)
+    return variables if coefficient is None else uniform(variables, coefficient)
+
+
+def start_of(bench: Bench, spec: RunSpec) -> float | None:
+    """The coefficient that a search begins from: of a grid its best scale, or the bound where that
+    is higher."""
+    coefficient = bench.best_scale(spec.lam_start)
+    bound = spec.train.optimizer.bound
+    chosen = isinstance(spec.lam_start, ScaleChoice)
+    if chosen and coefficient is not None and bound is not None and coefficient < bound:
+        log.warning(
+            'the best uniform scale is %g, below search.bound = %g; it starts there',
+            *(coefficient, bound),
+        )
+        return bound
+    return coefficient
+
+
+def batches(bench: Bench, spec: RunSpec, consumed: int) -> Iterator[data.Batch]:
+    """This process's examples, arrays [B', T], from batch `consumed` on."""
+    mesh, compute = bench.mesh_of(spec), spec.compute(bench.compute)
+    return data.training_batches(
+        spec.data,
+        length=spec.train.block,
+        batch_size=spec.train.batch_size,
+        seed=spec.data_seed,
+        start=consumed,
+        cache=bench.cache,
+        rows=sharding.rows_here(
+            mesh, compute.micro_batches(spec.train.batch_size, mesh), spec.train.batch_size
+        ),
+        threads=bench.compute.threads,
+    )

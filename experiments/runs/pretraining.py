@@ -1,0 +1,42 @@
+"""Pre-training from an entry of `runs`."""
+
+from __future__ import annotations
+
+from experiments.config import Section
+from experiments.runs.spec import RunSpec
+from experiments.scope import Scope
+from nope.training.config import TrainConfig
+from nope.training.optim import OptimizerConfig
+
+FIELDS = ('init', 'nope', 'model', 'data', 'train')
+
+
+def from_entry(scope: Scope, entry: Section) -> RunSpec:
+    """A run from fresh parameters, with its own data and training length where it names them."""
+    section = scope.section('train', entry)
+    length = section['length'] or scope.length
+    if length < 1:
+        raise section.error('length', 'it must be at least 1')
+    steps = section.at_least('steps', 1)
+    config = scope.data(entry, length)
+    optimizer = section.make(
+        OptimizerConfig, trains='params', decay_steps=section['decay_steps'] or steps
+    )
+    kept = tuple(kept_step(share, steps, section.path('keep')) for share in section['keep'])
+    with section.naming(lengths='length'):
+        train = TrainConfig((length,), section['batch_size'], steps, optimizer, kept)
+    return RunSpec(
+        model=scope.model(entry, config, length),
+        data=config,
+        train=train,
+        seed=scope.seed,
+        data_seed=section['data_seed'] + scope.seed,
+        train_length=length,
+    )
+
+
+def kept_step(share: float, steps: int, field: str) -> int:
+    """The step after a share of the training."""
+    if not 0 < share < 1:
+        raise ValueError(f'{field} is {share}; a share of the training steps lies in (0, 1)')
+    return max(round(share * steps), 1)

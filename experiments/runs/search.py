@@ -1,0 +1,86 @@
+"""Search of lambda on a frozen model, from an entry of `runs`."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+from experiments.config import Section
+from experiments.runs.spec import RunSpec, ScaleChoice, Source
+from experiments.scope import Scope
+from nope.model.lam import FORMS, Constant, Form, LogLength
+from nope.training.config import TrainConfig
+from nope.training.optim import OptimizerConfig
+
+FIELDS = ('init', 'nope', 'own_tokenizer', 'data', 'search')
+
+
+def from_entry(
+    scope: Scope, entry: Section, init: Source, grid: Callable[[str, str], ScaleChoice]
+) -> RunSpec:
+    """A run that trains lambda alone. grid: finds the evaluation that `start_from` names."""
+    section = scope.section('search', entry)
+    lengths = scope.training_lengths(section, init.train_length)
+    if section['target'] and section['target'] <= init.train_length:
+        raise section.error('target', f'it must be beyond the training length, {init.train_length}')
+    form = _form(section, init.train_length)
+    bound = _bound(section)
+    section.at_least('steps', 1)
+    optimizer = section.make(
+        OptimizerConfig, trains='lam', decay_steps=section['steps'], bound=bound
+    )
+    with section.naming():
+        train = TrainConfig(lengths, section['batch_size'], section['steps'], optimizer)
+    return RunSpec(
+        model=dataclasses.replace(init.model, lam=form),
+        data=scope.data(entry, train.block, init.data.tokenizer),
+        train=train,
+        seed=scope.seed,
+        data_seed=section['data_seed'] + scope.seed,
+        train_length=init.train_length,
+        init=init,
+        lam_start=_start(section, form, bound, grid),
+    )
+
+
+def _form(section: Section, train_length: int) -> Form:
+    name = section.choice('form', FORMS)
+    return LogLength(train_length) if name == 'log_length' else Constant()
+
+
+def _bound(section: Section) -> float | None:
+    bound = float(section['bound'])
+    if bound == -math.inf:
+        return None
+    if not math.isfinite(bound):
+        raise section.error('bound', 'accepted: a finite number, or -inf for none')
+    return bound
+
+
+def _start(
+    section: Section, form: Form, bound: float | None, grid: Callable[[str, str], ScaleChoice]
+) -> float | ScaleChoice:
+    """`start`, unless `start_from` names a grid, whose best scale then takes its place. ValueError
+    where the search would begin outside of its own constraint."""
+    if section['start_from']:
+        if not isinstance(form, Constant):
+            raise section.error(
+                'start_from', "a best uniform scale starts only the form 'constant'"
+            )
+        choice = grid(section['start_from'], section.path('start_from'))
+        if bound is not None and choice.highest < bound:
+            raise section.error(
+                'bound',
+                f'it is above every scale of the grid that {section.path("start_from")} names, up '
+                f'to {choice.highest}; the search would begin outside its constraint',
+            )
+        return choice
+    start = section.finite('start', positive=isinstance(form, Constant))
+    if bound is not None and start < bound:
+        raise section.error(
+            'start',
+            f'it is below {section.path("bound")}, {bound}; the search would begin outside its '
+            'own constraint',
+        )
+    return start

@@ -1,0 +1,162 @@
+"""Runs: a training, a search of lambda or a fine-tuning, and models that are imported.
+
+A later run starts from another run or from an imported model (`init`): with a search of lambda, or
+with all its parameters trained on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from typing import ClassVar
+
+from experiments.specs import Spec, identifier
+from nope.data import DataConfig
+from nope.identity import execution_fields
+from nope.model import ModelConfig
+from nope.training.config import Compute, TrainConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class ImportSpec(Spec):
+    """A model of another library, read from a Hugging Face directory.
+
+    path: where it is. fingerprint: which it is (`nope.interop.fingerprint`). data, seed: of the
+    windows it is measured on. train_length: the length it was trained at. dtype: of its tensors.
+    """
+
+    path: str = dataclasses.field(metadata={'identity': False})
+    fingerprint: str
+    model: ModelConfig
+    data: DataConfig
+    seed: int
+    train_length: int
+    dtype: str
+    searches: ClassVar[bool] = False
+    searched: ClassVar[bool] = False
+    fine_tunes: ClassVar[bool] = False
+    init: ClassVar[None] = None
+
+    @property
+    def imported(self) -> ImportSpec:
+        return self
+
+    @property
+    def origin(self) -> str:
+        """The directory's name."""
+        return pathlib.Path(self.path).resolve().name
+
+    def slug(self) -> str:
+        shape = f'{self.model.layers}x{self.model.width}'
+        return f'import-{_slugged(self.model)}-{shape}-{identifier(self)}'
+
+
+class ScaleChoice(Spec):
+    """An evaluation whose records name a best uniform scale."""
+
+    @property
+    def highest(self) -> float:
+        """The highest scale that it may choose."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSpec(Spec):
+    """One training.
+
+    init: the run or imported model whose parameters are taken over; None for fresh ones.
+    lam_start: coefficient every head starts from, or the evaluation whose best scale it is;
+        None for the form's neutral one.
+    seed: of the fresh parameters. data_seed: of the order of examples.
+    train_length: L, of the pre-training that it goes back to.
+    """
+
+    model: ModelConfig
+    data: DataConfig
+    train: TrainConfig
+    seed: int
+    data_seed: int
+    train_length: int
+    init: RunSpec | ImportSpec | None = None
+    lam_start: float | ScaleChoice | None = None
+    room = 'runs'
+    finished = 'done.json'
+
+    def __post_init__(self) -> None:
+        if self.init is not None:
+            _check_same_model(self.model, self.init.model)
+
+    @property
+    def searches(self) -> bool:
+        return self.train.optimizer.trains == 'lam'
+
+    @property
+    def searched(self) -> bool:
+        """Whether lambda was searched, here or in what it starts from."""
+        return self.searches or (self.init is not None and self.init.searched)
+
+    @property
+    def imported(self) -> ImportSpec | None:
+        """The imported model that it starts from, at any remove."""
+        return None if self.init is None else self.init.imported
+
+    @property
+    def fine_tunes(self) -> bool:
+        return self.init is not None and not self.searches
+
+    def compute(self, compute: Compute) -> Compute:
+        """How it is carried out: the few sequences of a search or of fine-tuning are not cut into
+        micro-batches."""
+        return compute if self.init is None else dataclasses.replace(compute, accumulate=1)
+
+    def slug(self) -> str:
+        if self.searches:
+            form = type(self.model.lam).__name__.lower()
+            kind = f'search-{form}-{"-".join(map(str, self.train.lengths))}'
+        else:
+            kind = f'{_slugged(self.model)}-{self.train.block}'
+            kind = f'tuned-{kind}' if self.fine_tunes else kind
+        shape = f'{self.model.layers}x{self.model.width}'
+        return f'{kind}-{shape}-seed{self.seed}-{identifier(self)}'
+
+    def describe(self) -> str:
+        return f'train    {self.slug()} ({self.train.tokens:,} tokens)'
+
+
+Source = RunSpec | ImportSpec  # where a model comes from
+
+
+def _slugged(model: ModelConfig) -> str:
+    """'nope', 'rotary', 'alibi', 'rotary-nope': the kinds of layers, for a folder's name."""
+    kinds = (kind.position.describe().split(',')[0] for kind in model.kinds)
+    names = ('nope' if kind == 'none' else kind for kind in kinds)
+    return '-'.join(dict.fromkeys(names)).lower().replace(' ', '-')
+
+
+def check_same_table(model: ModelConfig, init: ModelConfig) -> None:
+    """ValueError where a model would need another learned table of positions than it has."""
+    if model.table != init.table:
+        raise ValueError(
+            f'{model.describe_position()} positions and those it was trained with, '
+            f'{init.describe_position()}, differ in a learned table, which cannot be exchanged'
+        )
+
+
+def _check_same_model(model: ModelConfig, init: ModelConfig) -> None:
+    """A later run may have another lambda and other position encodings, nothing else."""
+    check_same_table(model, init)
+    free = {'position', 'pattern', 'window', 'lam', 'lam_layers', 'dtype', 'vocab_size'}
+    for field in dataclasses.fields(ModelConfig):
+        name = field.name
+        if name in free | execution_fields(ModelConfig):
+            continue
+        if getattr(model, name) != getattr(init, name):
+            raise ValueError(
+                f'model.{name} is {getattr(model, name)}; the run it starts from has '
+                f'{getattr(init, name)}'
+            )
+    if model.vocab_size != init.vocab_size:
+        raise ValueError(
+            f'data.tokenizer has {model.vocab_size} tokens; the run it starts from was trained '
+            f'with {init.vocab_size}'
+        )

@@ -1,0 +1,144 @@
+"""One seed's view of a config: its sections and entries, lengths, data and models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from experiments.config import Ledger, Section
+from experiments.models import MODEL_DEFAULTS, model_config
+from experiments.runs.directories import Imported
+from nope import data
+from nope.data import DataConfig
+from nope.model import LayerKind, ModelConfig
+from nope.positions import from_section
+
+
+class Scope:
+    """What all entries of one seed share.
+
+    length: L, `train.length`, or that of the imported models.
+    """
+
+    def __init__(self, config: Mapping[str, Any], seed: int, ledger: Ledger) -> None:
+        self._config = config
+        self.seed = seed
+        self.ledger = ledger
+        self.imported = Imported(config['runs'], shapeless='layers' not in config['model'])
+        train = self.section('train')
+        self.length = train['length'] or self.imported.train_length()
+        if self.length < 1:
+            raise train.error('length', 'it must be at least 1')
+
+    # Sections and entries
+
+    def names(self, group: str) -> tuple[str, ...]:
+        return tuple(self._config[group])
+
+    def section(self, name: str, entry: Section | None = None) -> Section:
+        """A section of the config, with the changes of an entry that names it."""
+        if name not in self._config:
+            raise ValueError(f'the config has no section {name!r}; it has {sorted(self._config)}')
+        section = Section(name, self._config[name], self.ledger)
+        if name == 'model':
+            section = section.with_defaults(MODEL_DEFAULTS)
+        if entry is None or name not in entry:
+            return section
+        return section.changed(entry.inner(name), entry.path(name))
+
+    def entry(self, group: str, name: str, asked_by: str, accepted: Iterable[str]) -> Section:
+        """What a config says of one of its runs, evaluations or exports."""
+        entries = self._config[group]
+        if name not in entries:
+            raise ValueError(f'{asked_by} names {name!r}; the config has {group} {sorted(entries)}')
+        return Section(f'{group}.{name}', entries[name], self.ledger).only(accepted)
+
+    def group(self, name: str) -> Mapping[str, Any]:
+        """A table of the config, by name: `corpora`, say."""
+        return self._config[name]
+
+    # Lengths
+
+    def times(self, times: float, train_length: int, field: str) -> int:
+        """Tokens of a multiple of L."""
+        if not (math.isfinite(times) and times > 0):
+            raise ValueError(f'{field} is {times}; it must be finite and above 0')
+        length = round(times * train_length)
+        if length < 1:
+            raise ValueError(f'{field} is {times}: less than one token of {train_length}')
+        return length
+
+    def share(self, target: int, share: float, where: str) -> int:
+        """Tokens of a share of a length."""
+        if not 0 < share <= 1:
+            raise ValueError(f'{where} is {share}; a share of the target lies in (0, 1]')
+        length = round(target * share)
+        if length < 1:
+            raise ValueError(f'{where} is {share}: less than one token of {target}')
+        return length
+
+    def training_lengths(self, section: Section, train_length: int) -> tuple[int, ...]:
+        """Multiples of L, or shares of `target` tokens where that is given."""
+        target = section['target']
+        if not target:
+            field = section.path('times')
+            return tuple(self.times(t, train_length, field) for t in section['times'])
+        section.at_least('target', 1)
+        return tuple(self.share(target, s, section.path('shares')) for s in section['shares'])
+
+    def length_of(self, entry: Section, train_length: int) -> int:
+        """Length of an evaluation: `target` tokens where it has one, else a multiple of L."""
+        if 'target' in entry:
+            return entry.at_least('target', 1)
+        times = entry.get('times', 1.0)
+        return self.times(times, train_length, entry.path('times'))
+
+    # Data
+
+    def data(self, entry: Section, length: int, tokenizer: str | None = None) -> DataConfig:
+        """What a run reads: the config's data with the run's changes. length: the longest it is
+        trained at, in tokens. tokenizer: that of the model it starts from."""
+        section = self.section('data', entry)
+        own = section['tokenizer']
+        used = tokenizer or own or self.imported.tokenizer()
+        return data.from_section(section.replaced(tokenizer=used), length, section.path)
+
+    # Models
+
+    def model(self, entry: Section, config: DataConfig, train_length: int) -> ModelConfig:
+        """A fresh run's model: the section, with the run's changes."""
+        section = self.section('model', entry)
+        for name in ('heads', 'width'):
+            section.at_least(name, 1)
+        heads, width = section['heads'], section['width']
+        if not section['head_dim'] and width % heads:
+            raise section.error(
+                'width', f'it must be a multiple of model.heads = {heads}, or give model.head_dim'
+            )
+        return model_config(
+            section,
+            head_dim=section['head_dim'] or width // heads,
+            vocab_size=_vocab_size(section, config),
+            position=from_section(section['position'], train_length, section.path('position')),
+            pattern=tuple(
+                self._kind(kind, train_length, section.path('pattern'))
+                for kind in section['pattern']
+            ),
+        )
+
+    def _kind(self, fields: Mapping[str, Any], train_length: int, where: str) -> LayerKind:
+        default = Section(where, {'position': {'kind': 'none'}, 'window': 0}, self.ledger)
+        section = default.changed(fields, where)
+        position = from_section(section['position'], train_length, f'{where}.position')
+        with section.naming():
+            return LayerKind(position, section['window'])
+
+
+def _vocab_size(section: Section, config: DataConfig) -> int:
+    """The tokenizer's vocabulary, or a larger one that the config asks for."""
+    found = data.load_tokenizer(config.tokenizer).vocab_size
+    asked = section['vocab_size']
+    if asked and asked < found:
+        raise section.error('vocab_size', f'data.tokenizer has {found} tokens')
+    return asked or found

@@ -1,0 +1,68 @@
+"""Specs: frozen values for what an experiment makes, and their identity.
+
+A run ends in a checkpoint, an evaluation in records, an export in a Hugging Face directory. Each
+is identified by a hash of what determines its result, so that figures share them and nothing is
+made twice.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+import pathlib
+from typing import Any, ClassVar
+
+from experiments.homes import check_home
+from nope import data
+from nope.data import DataConfig
+from nope.identity import digest, plain
+
+# Raise when code changes what a run or an evaluation computes from the same spec.
+VERSION = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec(abc.ABC):
+    """Something that is made once and kept in a folder of its own.
+
+    room: the folder of a work folder that holds its kind. finished: the file that is there once it
+    is whole. There is nothing to make where `room` is empty.
+    """
+
+    room: ClassVar[str] = ''
+    finished: ClassVar[str] = ''
+
+    @abc.abstractmethod
+    def slug(self) -> str:
+        """Readable folder name that is unique to the spec."""
+
+    @property
+    def needs(self) -> tuple[Spec, ...]:
+        """What has to be there before it can be made, without what that needs in turn."""
+        values = (getattr(self, field.name) for field in dataclasses.fields(self))
+        parts = (part for v in values for part in (v if isinstance(v, tuple) else (v,)))
+        return tuple(part for part in parts if isinstance(part, Spec))
+
+    def describe(self) -> str:
+        """One line of a plan."""
+        return self.slug()
+
+    def lock(self, folder: pathlib.Path) -> pathlib.Path:
+        """The lock file of whoever makes it."""
+        return folder / '.lock'
+
+    def check_folder(self, folder: pathlib.Path) -> None:
+        """ValueError where `folder` is the home of something else."""
+        check_home(folder, identity(self))
+
+
+def identifier(spec: Any) -> str:
+    """Twelve hex digits of the hash of `identity(spec)`."""
+    return digest(identity(spec))
+
+
+@functools.lru_cache(maxsize=1024)
+def identity(spec: Any) -> dict[str, Any]:
+    """JSON-able content of a spec: what determines its result and nothing else."""
+    return {'version': VERSION, **plain(spec, {DataConfig: data.identity})}

@@ -1,0 +1,68 @@
+"""Config sections: the path of every value, and fields that nothing reads."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from experiments.config import Ledger, Section, flat, merge
+from nope.runtime.errors import FieldError
+
+
+@dataclasses.dataclass(frozen=True)
+class Oven:
+    degrees: float
+    minutes: int = 10
+    colour: str = dataclasses.field(default='white', metadata={'identity': False})
+
+    def __post_init__(self) -> None:
+        if self.degrees > 300:
+            raise FieldError('degrees', self.degrees, 'accepted: up to 300')
+
+
+def oven(ledger: Ledger, **values: object) -> Section:
+    return Section('oven', {'degrees': 200.0, 'minutes': 5, 'colour': 'red', **values}, ledger)
+
+
+def test_a_value_is_named_where_it_was_typed() -> None:
+    ledger = Ledger()
+    section = oven(ledger).changed({'degrees': 400}, 'cakes.lemon.oven')
+    assert section.path('degrees') == 'cakes.lemon.oven.degrees'
+    assert section.path('minutes') == 'oven.minutes'
+    with pytest.raises(ValueError, match=r'^cakes\.lemon\.oven\.degrees is 400\.0; accepted: up'):
+        section.make(Oven)
+    with pytest.raises(ValueError, match=r'^oven\.minutes is 5; it must be at least 6'):
+        section.at_least('minutes', 6)
+
+
+def test_changes_have_known_names_and_the_types_of_what_they_change() -> None:
+    section = oven(Ledger())
+    with pytest.raises(ValueError, match=r'cakes\.lemon\.oven\.door is unknown; accepted: colour'):
+        section.changed({'door': 1}, 'cakes.lemon.oven')
+    with pytest.raises(ValueError, match=r"cakes\.minutes is '5'; accepted is a int as in 5"):
+        section.changed({'minutes': '5'}, 'cakes')
+    assert merge({'a': None}, {'a': 3}, '') == {'a': 3}
+    assert merge({'a': 3}, {'a': None}, '') == {'a': None}
+
+
+def test_what_nothing_reads_is_refused_by_its_name() -> None:
+    ledger = Ledger()
+    section = oven(ledger).changed({'minutes': 7}, 'cakes.lemon.oven')
+    assert section.make(Oven) == Oven(200.0, 7, 'red')
+    ledger.check_used(['oven.degrees', 'oven.colour', 'cakes.lemon.oven.minutes', 'cakes.lemon'])
+    with pytest.raises(ValueError, match=r'oven\.minutes is set, but .*: cakes\.lemon\.oven\.min'):
+        ledger.check_used(['oven.minutes'])
+    with pytest.raises(ValueError, match=r'fridge\.degrees is set, but nothing in this config'):
+        ledger.check_used(['fridge.degrees'])
+
+
+def test_settings_are_what_determines_results() -> None:
+    ledger = Ledger()
+    oven(ledger).make(Oven)
+    assert ledger.settings() == {'oven.degrees': 200.0, 'oven.minutes': 5}
+    assert ledger.execution == {'oven.colour'}
+
+
+def test_leaves_are_told_by_their_paths() -> None:
+    assert flat({'a': {'b': 1, 'c': {}}, 'd': (2,)}) == {'a.b': 1, 'a.c': {}, 'd': (2,)}

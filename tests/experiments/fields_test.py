@@ -1,0 +1,121 @@
+"""Every field of every config changes a result, changes how it is carried out, or is refused."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+import pytest
+
+from experiments.build import Experiment, build
+from experiments.config import flat, plain, within
+from experiments.specs import identifier
+from tests.experiments.build_test import CONFIGS, config_of
+
+OTHERS = ('encodings', 'finetuned', 'zero_shot')
+# Changes that are fine for their type but name something else that has to be there.
+CHOICES = {
+    'rms': 'layer',
+    'stdlib': 'retrieval',
+    'test': 'validation',
+    'validation': 'test',
+    'none': 'full',
+}
+
+
+def changed(value: Any) -> list[Any]:
+    """Other values of the same type, the most harmless first."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value * 2, value + 64]
+    if isinstance(value, float):
+        return [value * 1.25 + 0.01, value / 2]
+    if isinstance(value, str):
+        return [CHOICES.get(value, f'{value}x')]
+    if isinstance(value, tuple):
+        return [(*value[:-1], other) for other in changed(value[-1])] if value else [(0.5,), ('x',)]
+    if isinstance(value, dict):
+        return [{**value, name: other} for name in value for other in changed(value[name])]
+    return [1]
+
+
+def set_in(config: Any, path: str, value: Any) -> None:
+    """Sets a field; names of entries may have points in them."""
+    *sections, last = _names(config, path)
+    for name in sections:
+        config = config[name]
+    with config.ignore_type():
+        config[last] = value
+
+
+def _names(config: Any, path: str) -> list[str]:
+    for name in config:
+        if path == name:
+            return [name]
+        if within(path, name):
+            return [name, *_names(config[name], path[len(name) + 1 :])]
+    raise KeyError(path)
+
+
+def identities(experiment: Experiment) -> str:
+    """All that determines what the command leaves behind."""
+    evals = {name: identifier(spec) for name, spec in experiment.evals.items()}
+    exports = [identifier(spec) for spec in experiment.exports]
+    return json.dumps([experiment.name, evals, exports, plain(experiment.figure)], sort_keys=True)
+
+
+def execution(experiment: Experiment) -> str:
+    """How it is carried out: what may change without a result changing."""
+    runs = {run for spec in experiment.evals.values() for run in _models(spec)}
+    files = {str(getattr(spec, name, '')) for spec in experiment.evals.values() for name in FILES}
+    return json.dumps([repr(experiment.compute), experiment.batch_tokens, sorted(runs | files)])
+
+
+FILES = ('folder', 'files', 'include')
+
+
+def _models(spec: Any) -> set[str]:
+    own = {repr(spec.model)} if hasattr(spec, 'model') else set()
+    return own.union(*(_models(part) for part in spec.needs))
+
+
+@functools.cache
+def original(name: str) -> Experiment:
+    return build(config_of(name))
+
+
+def outcome(name: str, path: str, value: Any) -> str:
+    """'result', 'execution', 'refused: ...' or 'nothing'."""
+    config = config_of(name)
+    set_in(config, path, value)
+    try:
+        found = build(config, [path])
+    except (ValueError, OSError) as error:
+        return f'refused: {error}'
+    if identities(found) != identities(original(name)):
+        return 'result'
+    return 'nothing' if execution(found) == execution(original(name)) else 'execution'
+
+
+def names_it(message: str, path: str) -> bool:
+    """Whether an error names the field as it was typed, or the one that it belongs to."""
+    return path in message or (path.count('.') > 2 and path.rpartition('.')[0] in message)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize('name', [*CONFIGS, *OTHERS])
+def test_no_field_is_accepted_and_ignored(name: str) -> None:
+    silent, unnamed = [], []
+    fields = flat(plain(config_of(name)))
+    assert len(fields) > 60
+    for path, value in fields.items():
+        found = [outcome(name, path, other) for other in changed(value)]
+        if any(kind in ('result', 'execution') for kind in found):
+            continue
+        if 'nothing' in found:
+            silent.append(path)
+        elif not any(names_it(message, path) for message in found):
+            unnamed.append((path, found[0]))
+    assert not silent and not unnamed
