@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import pathlib
 import re
 import tomllib
+from collections.abc import Iterable
 
 import pytest
 
+from experiments.figures import KINDS
 from nope.attention.api import BACKENDS
 from nope.data import sources
 from nope.positions import registry
@@ -17,6 +20,12 @@ ROOT = pathlib.Path(__file__).parents[1]
 FOLDERS = ('configs', 'experiments', 'nope', 'tests', 'tools', '.github')
 PAGES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob('*.md'))
 PAGES.append(ROOT / 'README.md')
+
+CONFIGS = [
+    path.stem
+    for path in (ROOT / 'configs').glob('*.py')
+    if re.search(r'^def get_config\(', path.read_text(), re.MULTILINE)
+]
 
 _LINK = re.compile(r'!?\[[^\]]*\]\(([^)\s]+)\)')
 _FILE = re.compile(r'`((?:nope|experiments|configs|tools|tests)/[\w./-]+\.\w+)(?::\w+)?`')
@@ -68,13 +77,7 @@ def test_the_table_of_figures_has_a_row_for_every_config_of_a_figure() -> None:
     text = (ROOT / 'README.md').read_text()
     table = text.partition('\n## Figures\n')[2].partition('\n## ')[0]
     rows = re.findall(r'^\| `(\w+)` \|', table, re.MULTILINE)
-    configs = {
-        path.stem
-        for path in (ROOT / 'configs').glob('*.py')
-        if re.search(r'^def get_config\(', path.read_text(), re.MULTILINE)
-    }
-    assert len(rows) == len(set(rows))
-    assert set(rows) == configs
+    assert sorted(rows) == sorted(CONFIGS)
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -109,3 +112,20 @@ def test_the_table_of_tools_has_every_tool() -> None:
     text = (ROOT / 'tools/README.md').read_text()
     for path in (ROOT / 'tools').glob('[!_]*.py'):
         assert f'`{path.name}`' in text, f'{path.name} has no row'
+
+
+def test_the_table_of_figure_kinds_names_each_kind_with_its_configs() -> None:
+    text = (ROOT / 'experiments/figures/README.md').read_text()
+    rows = re.findall(r'^\| `(\w+)` \| `([\w/.]+)` \| ([^|]+) \|', text, re.MULTILINE)
+    kinds = {name: importlib.import_module(f'configs.{name}') for name in CONFIGS}
+    shown = {name: module.get_config().figure.kind for name, module in kinds.items()}
+    assert sorted(kind for kind, _, _ in rows) == sorted(KINDS)
+    for kind, module, configs in rows:
+        assert KINDS[kind].__file__.endswith(f'experiments/figures/{module}')
+        assert re.findall(r'`(\w+)`', configs) == [n for n in _ordered(shown) if shown[n] == kind]
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    """Names in the order of the table of figures."""
+    text = (ROOT / 'README.md').read_text()
+    return sorted(names, key=lambda name: text.index(f'| `{name}` |'))
