@@ -33,5 +33,5 @@ def add(config: ConfigDict, directories: dict[str, str]) -> None:
 
 
 def missing(name: str) -> str:
-    """Why a row is empty."""
+    """Reason why a row is empty."""
     return f'no directory was given ({name}=DIR)'

@@ -201,7 +201,7 @@ def fetch(tree: Any) -> Any:
 
 
 def batch_parts(mesh: Mesh, rules: Rules = RULES) -> int:
-    """How many parts the batch is split into."""
+    """Number of parts that the mesh splits the batch into."""
     return math.prod(mesh.shape[axis] for axis in dict(rules)['batch'] or ())
 
 

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def sequence_sharded() -> bool:
-    """Whether the current mesh and rules split the sequence."""
+    """True where the current mesh and rules split the sequence."""
     return _parts(_axis('sequence')) > 1
 
 

@@ -1,4 +1,4 @@
-"""How fresh parameters are drawn: normal distributions with a standard deviation by role.
+"""Initialisation of parameters: normal distributions with a standard deviation by role.
 
 tinyllama: sqrt(2 / (5 D)) for every matrix, 1 / (sqrt(D) layers) for those that write to the
     residual stream.

@@ -16,14 +16,14 @@ from nope.model.decoding.prompt import next_logits
 
 
 class Stops(NamedTuple):
-    """What ends a row. ids_E: int32, none of which is in the result. least: int32 scalar, new
-    tokens before the first of them is allowed."""
+    """Stop condition of rows. ids_E: int32, none of which is in the result. least: int32 scalar,
+    new tokens before the first of them is allowed."""
 
     ids_E: jax.Array
     least: jax.Array
 
     def hit(self, tokens: jax.Array) -> jax.Array:
-        """Whether each token is a stop id; bool of its shape."""
+        """Mask of the tokens that are stop ids; bool of their shape."""
         return jnp.any(tokens[..., None] == self.ids_E, axis=-1)
 
     def hold_back(self, logits: jax.Array, made: jax.Array) -> jax.Array:
