@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from experiments import evaluations
 from experiments.figures import KINDS
 from nope.attention.api import BACKENDS
 from nope.data import sources
@@ -106,6 +107,11 @@ def test_the_table_of_attention_backends_has_every_backend() -> None:
 
 def test_the_table_of_sources_has_every_kind() -> None:
     assert _first_column('nope/data/README.md', '## Your own text') == set(sources.KINDS)
+
+
+def test_the_table_of_evaluations_has_every_kind() -> None:
+    named = _first_column('experiments/README.md', '## Evaluations')
+    assert named - {'kind'} == set(evaluations.KINDS)
 
 
 def test_the_table_of_tools_has_every_tool() -> None:
