@@ -87,14 +87,21 @@ def logits(hidden: jax.Array, head_DV: jax.Array) -> jax.Array:
     return jnp.einsum('...D,DV->...V', hidden, head_DV, preferred_element_type=jnp.float32)
 
 
-def mean_loss(nll_BT: jax.Array, weights_BT: jax.Array | None = None) -> jax.Array:
-    """Weighted mean over tokens, float32 scalar; 0 where all weights are 0."""
+def mean_loss(
+    nll_BT: jax.Array, weights_BT: jax.Array | None = None, total: jax.Array | None = None
+) -> jax.Array:
+    """Weighted mean over tokens, sum(w nll) / sum(w), float32 scalar; 0 where all weights are 0.
+
+    total: float32 scalar that takes the place of sum(w). With that of a whole batch the results of
+    its parts add up to the mean over the batch. Without weights it has no meaning.
+    """
     if weights_BT is None:
         return jnp.mean(nll_BT)
     if weights_BT.shape != nll_BT.shape:
         raise ValueError(f'weights_BT has shape {weights_BT.shape}, nll_BT has {nll_BT.shape}')
     weights_BT = weights_BT.astype(jnp.float32)
-    total = jnp.sum(weights_BT)
+    if total is None:
+        total = jnp.sum(weights_BT)
     # A weight of 0 removes the token even where its loss is not finite.
     weighted_BT = jnp.where(weights_BT == 0, 0.0, nll_BT * weights_BT)
     return jnp.sum(weighted_BT) / jnp.where(total == 0, 1.0, total)

@@ -134,6 +134,14 @@ def test_mean_loss() -> None:
     np.testing.assert_allclose(gradient, [[0.25, 0.25], [0.5, 0]])
 
 
+def test_the_parts_of_a_batch_add_up_to_its_mean() -> None:
+    nll, weights = jnp.arange(12.0).reshape(4, 3), jnp.arange(12.0).reshape(4, 3) % 5
+    total = jnp.sum(weights)
+    parts = [losses.mean_loss(nll[i : i + 1], weights[i : i + 1], total) for i in range(4)]
+    np.testing.assert_allclose(sum(parts), losses.mean_loss(nll, weights), rtol=1e-6)
+    assert losses.mean_loss(nll, 0 * weights, 0 * total) == 0
+
+
 @pytest.mark.parametrize(
     ('message', 'change'),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,12 +25,21 @@ Placed = Batch | jax.Array
 Step = Callable[[TrainState, Variables, Placed], tuple[TrainState, Metrics]]
 
 
-def batch_loss(config: ModelConfig, variables: Variables, batch: Placed) -> jax.Array:
-    """Mean cross-entropy of the targets (nats), of a batch [B, T] or of blocks [B, T + 1] int32."""
+def batch_loss(
+    config: ModelConfig, variables: Variables, batch: Placed, total: jax.Array | None = None
+) -> jax.Array:
+    """Weighted mean cross-entropy of the targets (nats), float32 scalar.
+
+    batch: arrays [B, T], or the blocks [B, T + 1] of a plain one. Without segments attention
+    crosses the boundaries of documents. total: see `nope.losses.mean_loss`.
+    """
     if not isinstance(batch, Batch):
         batch = Batch.of_blocks(batch)
-    output = apply(config, variables, batch.tokens)
-    return losses.mean_loss(losses.token_loss(output.hidden, output.head, batch.targets))
+    output = apply(
+        config, variables, batch.tokens, segments_BT=batch.segments, positions_BT=batch.positions
+    )
+    nll_BT = losses.token_loss(output.hidden, output.head, batch.targets)
+    return losses.mean_loss(nll_BT, batch.weights, total)
 
 
 def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
@@ -37,25 +47,27 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
 
     frozen: the collection that does not train, {'params': ...} or {'lam': ...}. A > 1 accumulates
     gradients over A micro-batches. Gradients are taken for the collection that trains and for
-    nothing else. metrics: loss (nats per token), grad_norm (before clipping), learning_rate,
-    float32 scalars; bad, whether the step is one (`nope.training.guard`).
+    nothing else. metrics: loss (nats per token, the weighted mean over the batch), grad_norm
+    (before clipping), learning_rate, float32 scalars; bad, whether the step is one
+    (`nope.training.guard`). Where all weights are 0, so are the loss and the gradients.
     """
     transform = optax.with_extra_args_support(optim.make_optimizer(optimizer))
     schedule = optim.learning_rate(optimizer)
     trains = optimizer.trains
 
-    def loss_of(trained: Variables, variables: Variables, micro: Placed) -> jax.Array:
+    def loss_of(
+        trained: Variables, variables: Variables, micro: Placed, total: jax.Array | None
+    ) -> jax.Array:
         variables = {**variables, trains: trained}
         if optimizer.straight_through:
             lam_LN = optim.clamp_straight_through(lam_of(variables), optimizer.bound)
             variables = with_lam(variables, lam_LN)
-        return batch_loss(config, variables, micro)
+        return batch_loss(config, variables, micro, total)
 
     def step(state: TrainState, frozen: Variables, batch: Placed) -> tuple[TrainState, Metrics]:
         variables = {**frozen, **state.trained}
-        loss, gradient = _accumulate(
-            lambda micro: jax.value_and_grad(loss_of)(variables[trains], variables, micro), batch
-        )
+        of_trained = functools.partial(jax.value_and_grad(loss_of), variables[trains], variables)
+        loss, gradient = _accumulate(of_trained, batch)
         gradients = {**jax.tree.map(jnp.zeros_like, variables), trains: gradient}
         measured = {'loss': loss, 'grad_norm': optax.tree.norm(gradient)}
         more = measured if optimizer.guarded else {}
@@ -72,19 +84,27 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
 
 
 def _accumulate(
-    value_and_grad: Callable[[Placed], tuple[jax.Array, Variables]], batch: Placed
+    value_and_grad: Callable[[Placed, jax.Array | None], tuple[jax.Array, Variables]], batch: Placed
 ) -> tuple[jax.Array, Variables]:
-    """Mean loss and gradient over the micro-batches, along the first axis of the arrays."""
+    """Loss and gradient of a batch, from its micro-batches along the first axis of the arrays.
+
+    With weights a micro-batch gives its share sum(w nll) / W, W being the weight of the whole
+    batch, and shares add up: a mean of means would favour the targets of light micro-batches.
+    Without weights all have as many targets and the mean of their means is the mean; it is taken so
+    because the other order rounds otherwise.
+    """
+    weights = batch.weights if isinstance(batch, Batch) else None
+    total = None if weights is None else jnp.sum(weights, dtype=jnp.float32)
     count = jax.tree.leaves(batch)[0].shape[0]
     first: Placed = jax.tree.map(lambda array: array[0], batch)
     if count == 1:
-        return value_and_grad(first)
+        return value_and_grad(first, total)
     zeros = jax.tree.map(
-        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(value_and_grad, first)
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(value_and_grad, first, total)
     )
 
-    def add(total: tuple, micro: Any) -> tuple[tuple, None]:
-        return jax.tree.map(jnp.add, total, value_and_grad(micro)), None
+    def add(sums: tuple, micro: Any) -> tuple[tuple, None]:
+        return jax.tree.map(jnp.add, sums, value_and_grad(micro, total)), None
 
-    total, _ = jax.lax.scan(add, zeros, batch)
-    return jax.tree.map(lambda leaf: leaf / count, total)
+    sums, _ = jax.lax.scan(add, zeros, batch)
+    return sums if total is not None else jax.tree.map(lambda leaf: leaf / count, sums)

@@ -10,9 +10,10 @@ import numpy as np
 import optax
 import pytest
 
+from nope.data import Batch
 from nope.losses import token_loss
-from nope.model import Transformer
-from nope.training.optim import OptimizerConfig
+from nope.model import Transformer, apply
+from nope.training.optim import OptimizerConfig, learning_rate, make_optimizer
 from nope.training.state import TrainState, fresh_state
 from nope.training.step import Metrics, Step, batch_loss, make_step
 from nope.variables import Variables, lam_of, with_lam
@@ -20,6 +21,10 @@ from tests import tiny
 
 T = 8
 BLOCKS = tiny.tokens(8, T + 1)
+# Unequal weights, none in the first two sequences, and so in the first of four micro-batches.
+WEIGHTS = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], (8, T)).astype(np.float32)
+WEIGHTS[:2] = 0
+WEIGHTED = Batch.of_blocks(BLOCKS)._replace(weights=WEIGHTS)
 PRETRAIN = OptimizerConfig(learning_rate=1e-2, schedule='linear_tail', decay_steps=1000)
 SEARCH = dataclasses.replace(PRETRAIN, trains='lam', clip=1e9)
 
@@ -34,6 +39,11 @@ def start(
     optimizer: OptimizerConfig, variables: Variables | None = None
 ) -> tuple[TrainState, Variables]:
     return fresh_state(variables or tiny.varied_lam(), optimizer, tiny.mesh())
+
+
+def micro(parts: int, batch: Batch = WEIGHTED) -> Any:
+    """The batch in so many micro-batches."""
+    return jax.tree.map(lambda array: array.reshape(parts, -1, array.shape[-1]), batch)
 
 
 def once(optimizer: OptimizerConfig, blocks: Any) -> tuple[TrainState, Metrics]:
@@ -92,6 +102,100 @@ def test_accumulated_gradients_are_those_of_one_batch() -> None:
     tiny.assert_close(parts_metrics, whole_metrics, rtol=1e-5)
     moments = [first_moment(state)['params'] for state in (parts, whole)]
     tiny.assert_close(*moments, rtol=1e-4, atol=1e-7)
+
+
+def as_ever(optimizer: OptimizerConfig) -> Any:
+    """The step of a language-model run, written out: the mean over the targets of a micro-batch,
+    and the mean of these."""
+    transform, rate = make_optimizer(optimizer), learning_rate(optimizer)
+
+    def loss_of(params: Any, frozen: Variables, blocks: jax.Array) -> jax.Array:
+        output = apply(tiny.MODEL, {**frozen, 'params': params}, blocks[:, :-1])
+        return jnp.mean(token_loss(output.hidden, output.head, blocks[:, 1:]))
+
+    def step(state: TrainState, frozen: Variables, blocks: jax.Array) -> tuple[TrainState, Metrics]:
+        params = state.trained['params']
+        of_params = functools.partial(jax.value_and_grad(loss_of), params, frozen)
+        if len(blocks) == 1:
+            loss, gradient = of_params(blocks[0])
+        else:
+            zeros = jnp.zeros(()), jax.tree.map(jnp.zeros_like, params)
+            sums, _ = jax.lax.scan(
+                lambda sums, micro: (jax.tree.map(jnp.add, sums, of_params(micro)), None),
+                zeros,
+                blocks,
+            )
+            loss, gradient = jax.tree.map(lambda leaf: leaf / len(blocks), sums)
+        variables = {**frozen, **state.trained}
+        gradients = {**jax.tree.map(jnp.zeros_like, variables), 'params': gradient}
+        norm = optax.tree.norm(gradient)
+        updates, opt_state = transform.update(gradients, state.opt_state, variables)
+        bad = ~(jnp.isfinite(loss) & jnp.isfinite(norm))
+        metrics = {'loss': loss, 'grad_norm': norm, 'learning_rate': rate(state.step), 'bad': bad}
+        trained = optax.apply_updates(state.trained, {'params': updates['params']})
+        return TrainState(state.step + 1, trained, opt_state), metrics
+
+    return jax.jit(step)
+
+
+@pytest.mark.parametrize('parts', [1, 4])
+def test_a_plain_step_is_what_it_has_always_been(parts: int) -> None:
+    """Bit for bit: loss, norm, weights and moments."""
+    blocks = BLOCKS.reshape(parts, -1, T + 1)
+    tiny.assert_same(once(PRETRAIN, blocks), as_ever(PRETRAIN)(*start(PRETRAIN), blocks))
+
+
+def test_a_plain_batch_is_its_blocks() -> None:
+    """As two arrays it is another program, so to rounding."""
+    found, expected = (
+        once(PRETRAIN, micro(1, Batch.of_blocks(BLOCKS))),
+        once(PRETRAIN, BLOCKS[None]),
+    )
+    tiny.assert_close(found[1], expected[1], rtol=1e-6)
+    tiny.assert_close(first_moment(found[0]), first_moment(expected[0]), rtol=1e-5, atol=1e-8)
+
+
+def test_the_weighted_loss_and_its_gradient_are_those_of_the_definition() -> None:
+    """sum(w nll) / sum(w), by NumPy in float64; the gradient of the head."""
+    loss = functools.partial(batch_loss, tiny.MODEL)
+    value, gradients = jax.jit(jax.value_and_grad(loss))(tiny.varied_lam(), WEIGHTED)
+    output = jax.jit(Transformer(tiny.MODEL).apply)(tiny.varied_lam(), WEIGHTED.tokens)
+    hidden_BTD, head_DV = (np.asarray(x, np.float64) for x in (output.hidden, output.head))
+    exp_BTV = np.exp(hidden_BTD @ head_DV)
+    probs_BTV = exp_BTV / exp_BTV.sum(-1, keepdims=True)
+    hit_BTV = np.eye(tiny.MODEL.vocab_size)[WEIGHTED.targets]
+    shares_BT = WEIGHTS / WEIGHTS.sum(dtype=np.float64)
+    expected = -np.sum(shares_BT * np.log((probs_BTV * hit_BTV).sum(-1)))
+    d_logits_BTV = shares_BT[..., None] * (probs_BTV - hit_BTV)
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        gradients['params']['head'],
+        np.einsum('BTD,BTV->DV', hidden_BTD, d_logits_BTV),
+        rtol=1e-4,
+        atol=1e-7,
+    )
+
+
+@pytest.mark.parametrize('optimizer', [PRETRAIN, SEARCH], ids=['pretraining', 'search'])
+def test_micro_batches_of_unequal_weight_make_one_batch(optimizer: OptimizerConfig) -> None:
+    """One of them weighs nothing. The mean of their means would be another number."""
+    whole, whole_metrics = once(optimizer, micro(1))
+    parts, parts_metrics = once(optimizer, micro(4))
+    tiny.assert_close(parts_metrics, whole_metrics, rtol=1e-5)
+    tiny.assert_close(first_moment(parts), first_moment(whole), rtol=1e-4, atol=1e-7)
+    loss = jax.jit(functools.partial(batch_loss, tiny.MODEL, tiny.varied_lam()))
+    means = [loss(jax.tree.map(lambda array, i=i: array[i], micro(4))) for i in range(4)]
+    assert means[0] == 0
+    assert abs(np.mean(means) - whole_metrics['loss']) > 0.1
+
+
+def test_a_batch_without_weight_changes_nothing() -> None:
+    """Its loss and gradients are 0, not NaN."""
+    nothing = micro(4, WEIGHTED._replace(weights=0 * WEIGHTS))
+    state, metrics = once(PRETRAIN, nothing)
+    assert metrics['loss'] == metrics['grad_norm'] == 0
+    assert not metrics['bad']
+    tiny.assert_same(state.trained['params'], tiny.varied_lam()['params'])
 
 
 def test_the_search_takes_the_gradient_of_lambda_alone(loss_and_gradients: tuple) -> None:
