@@ -33,6 +33,18 @@ LAYERS: tuple[frozenset[str], ...] = (
 )
 LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
+# The parts of experiments; none imports a later one.
+FLOOR: tuple[frozenset[str], ...] = (
+    frozenset({'config', 'figures', 'homes'}),
+    frozenset({'models', 'specs'}),
+    frozenset({'facts', 'programs', 'runs', 'scope', 'workspace', 'bench'}),
+    frozenset({'evaluations', 'exports'}),
+    frozenset({'entries'}),
+    frozenset({'build', 'plan'}),
+    frozenset({'ahead', 'draw', 'execute'}),
+    frozenset({'run'}),
+)
+
 # Whatever sits at or below the first name never imports what sits at or below the second ones.
 FORBIDDEN = {
     'nope': ('absl.app', 'absl.flags', 'configs', 'experiments', 'ml_collections'),
@@ -199,6 +211,43 @@ def test_every_part_of_nope_has_a_layer() -> None:
 
 def test_nope_loads_without_cycles() -> None:
     assert cycle(project_imports('nope')) == []
+
+
+def test_the_experiments_have_no_circle_however_it_is_hidden() -> None:
+    """Imports inside functions and under TYPE_CHECKING count too."""
+    found = {
+        module: [dataclasses.replace(i, on_load=True) for i in imports]
+        for module, imports in project_imports('experiments').items()
+    }
+    assert len(found) > 50
+    assert cycle(found) == []
+
+
+def test_no_import_is_for_types_alone() -> None:
+    hidden = [
+        str(path.relative_to(ROOT))
+        for package in ('nope', 'experiments', 'configs', 'tools')
+        for path in (ROOT / package).rglob('*.py')
+        if 'TYPE_CHECKING' in path.read_text()
+    ]
+    assert hidden == []
+
+
+def test_the_experiments_are_built_from_below() -> None:
+    """config and specs -> runs -> evaluations -> build -> plan -> execute -> run."""
+    order = {part: level for level, parts in enumerate(FLOOR) for part in parts}
+    imports = project_imports('experiments')
+    parts = {module.split('.')[1] for module in imports if '.' in module}
+    assert parts == set(order), 'each part of experiments has a level'
+    upwards = [
+        f'{module} imports {i.name}'
+        for module, found in imports.items()
+        for i in found
+        if module.count('.')
+        and i.name.startswith('experiments.')
+        and order[i.name.split('.')[1]] > order[module.split('.')[1]]
+    ]
+    assert upwards == []
 
 
 def test_drawing_needs_no_model() -> None:

@@ -92,6 +92,11 @@ class EvalSpec(Spec):
         """The run whose data captions name."""
         return self.run
 
+    @property
+    def own_text(self) -> bool:
+        """Whether `measured_on` names the text that the model was trained on."""
+        return True
+
     def slug(self) -> str:
         return f'{self.kind}-{self.extent}-{identifier(self)}'
 
@@ -209,6 +214,10 @@ class TextSpec(EvalSpec):
         while run.init is not None:
             run = run.init
         return run
+
+    @property
+    def own_text(self) -> bool:
+        return False
 
     def measured(self, bench: Bench) -> tuple[Variables, dict[str, Any]]:
         """The variables that are measured, and what to say of their lambda."""

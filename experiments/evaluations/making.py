@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+from typing import Any
 
 from experiments import facts
 from experiments.bench import Bench
 from experiments.evaluations.base import EvalSpec
 from nope import records
+from nope.records import Records
 from nope.runtime import memory, processes
 from nope.training.goodput import Goodput
 
@@ -29,8 +31,12 @@ def make(bench: Bench, spec: EvalSpec, folder: pathlib.Path) -> None:
     known = facts.of_evaluation(
         spec.run, spec.trained_on, spec.model, spec.measured_step, spec.read_split
     )
-    attributes = {**known, **found.attributes, **more}
-    found = dataclasses.replace(found, attributes=attributes)
-    what, how = spec.measured_on(found)
-    attributes |= {'measured_on': what, 'measured_how': how}
-    processes.from_first(lambda: records.save(found, folder))
+    described = _with(found, **{**known, **found.attributes, **more})
+    what, how = spec.measured_on(described)
+    measured_on = {'what': what, 'how': how, 'own_text': spec.own_text}
+    whole = _with(described, measured_on=measured_on)
+    processes.from_first(lambda: records.save(whole, folder))
+
+
+def _with(found: Records, **attributes: Any) -> Records:
+    return dataclasses.replace(found, attributes={**found.attributes, **attributes})

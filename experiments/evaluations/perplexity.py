@@ -10,6 +10,7 @@ from typing import Any, Self
 from experiments.bench import Bench
 from experiments.config import Section
 from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
+from experiments.figures.captions import amount
 from experiments.programs import Program, SlidingWindows
 from nope import data
 from nope.data import SPLITS, DataConfig
@@ -113,12 +114,3 @@ def _corpus(asked: Asked) -> Section:
         )
     where = f'corpora.{name}'
     return Section(where, CORPUS, asked.scope.ledger).changed(corpora[name], where)
-
-
-def amount(count: int) -> str:
-    """4915200 -> '4.9M', 104857600000 -> '105B'."""
-    for size, suffix in ((10**9, 'B'), (10**6, 'M'), (10**3, 'k')):
-        if count >= size:
-            value = count / size
-            return f'{value:.0f}{suffix}' if value >= 100 else f'{value:.2g}{suffix}'
-    return str(count)

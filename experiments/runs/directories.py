@@ -48,8 +48,13 @@ class Imported:
         from no other has to be imported."""
         for name, entry in runs.items():
             first = 'search' not in entry and 'finetune' not in entry
-            if (shapeless and first) or entry.get('nope'):
+            if shapeless and first:
                 check_init(entry.get('init', ''), f'runs.{name}')
+            if entry.get('nope') and not entry.get('init'):
+                raise ValueError(
+                    f'runs.{name}.nope is True; it needs runs.{name}.init=hf:DIR, the model that '
+                    'was trained without positions'
+                )
         inits = (str(entry.get('init', '')) for entry in runs.values())
         self._inits = sorted({init for init in inits if is_import(init)})
 

@@ -1,0 +1,132 @@
+"""A kind of evaluation is one file and a line in `KINDS`: from an entry to its records."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+from experiments import evaluations, execute
+from experiments.bench import Bench
+from experiments.build import build
+from experiments.evaluations.base import Asked, EvalSpec, Rows
+from experiments.plan import make_plan
+from experiments.programs import Program
+from experiments.specs import identifier
+from experiments.workspace import Workspace
+from nope import records
+from nope.model import ModelConfig
+from nope.records import Measure, Records
+from tests.experiments import build_test, execute_test, run_test
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NormSpec(EvalSpec):
+    """Norms of a model's parameters, `power` of them."""
+
+    power: float
+    kind = 'norms'
+    fields = ('power',)
+
+    @classmethod
+    def from_entry(cls, asked: Asked) -> Self:
+        return cls(run=asked.run, power=asked.entry.finite('power', positive=True))
+
+    @property
+    def model(self) -> ModelConfig:
+        return self.run.model
+
+    @property
+    def extent(self) -> int:
+        return self.run.train_length
+
+    def check(self, bench: Bench) -> None:
+        if self.power > 8:
+            raise ValueError('too powerful')
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        head = np.asarray(bench.variables(self.run)['params']['head'])
+        norm = np.sum(np.abs(head) ** self.power, keepdims=True)[0]
+        return Records(
+            attributes={'evaluation': self.kind},
+            measures={'norm': Measure(norm, ('one',), '')},
+            coordinates={'one': np.zeros(1)},
+        ), {'power': self.power}
+
+    def programs(self, rows: Rows) -> Iterator[Program]:
+        yield from ()
+
+    def measured_on(self, found: Records) -> tuple[str, str]:
+        return 'the parameters', f'power {found.attributes["power"]:g}'
+
+
+@pytest.fixture
+def kinds(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, type[EvalSpec]]:
+    found = {**evaluations.KINDS, 'norms': NormSpec}
+    monkeypatch.setattr('experiments.entries.KINDS', found)
+    return found
+
+
+def config_of(tmp_path: pathlib.Path, **entry: Any) -> Any:
+    text = tmp_path / 'text'
+    text.mkdir(exist_ok=True)
+    run_test.write_texts(text)
+    config = build_test.config_of('fig4')
+    for option in run_test.TINY:
+        name, value = option.removeprefix('--config.').format(text=text).split('=', 1)
+        config.update_from_flattened_dict({name: execute_test.type_of(value)})
+    config.train.steps, config.train.warmup_steps = 2, 1
+    config.evals['norms'] = {'kind': 'norms', 'run': 'nope', **entry}
+    return config
+
+
+def test_a_kind_is_made_from_its_entry_to_its_records(kinds, tmp_path: pathlib.Path) -> None:
+    experiment = build(config_of(tmp_path, power=2.0))
+    spec = experiment.evals['norms']
+    assert spec.slug() == f'norms-16-{identifier(spec)}'
+    other = build(config_of(tmp_path, power=3.0)).evals['norms']
+    assert identifier(other) != identifier(spec)
+    bench = execute_test.bench_of(experiment, tmp_path / 'work')
+    pieces = make_plan(Workspace(tmp_path / 'work'), [spec]).missing
+    execute.check(bench, pieces)
+    execute.execute(bench, pieces)
+    found = records.load(bench.workspace.folder(spec))
+    head = np.asarray(bench.variables(spec.run)['params']['head'])
+    np.testing.assert_allclose(found['norm'], [np.sum(head**2)], rtol=1e-5)
+    assert found.attributes['train_length'] == 16
+    assert found.attributes['measured_on'] == {
+        'what': 'the parameters', 'how': 'power 2', 'own_text': True
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('entry', 'message'),
+    [
+        ({'power': -1.0}, r'evals\.norms\.power is -1\.0; it must be finite and above 0'),
+        ({'power': 1.0, 'times': 2.0}, r'evals\.norms\.times is unknown; accepted: kind, power'),
+        ({'power': 1.0, 'run': 'nobody'}, r"evals\.norms\.run names 'nobody'"),
+    ],
+)
+def test_an_entry_of_a_kind_is_checked(
+    kinds, tmp_path: pathlib.Path, entry: dict, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        build(config_of(tmp_path, **entry))
+
+
+def test_what_a_kind_checks_comes_before_any_training(kinds, tmp_path: pathlib.Path) -> None:
+    experiment = build(config_of(tmp_path, power=9.0))
+    bench = execute_test.bench_of(experiment, tmp_path / 'work')
+    with pytest.raises(ValueError, match='too powerful'):
+        execute.check(bench, [experiment.evals['norms']])
+
+
+def test_kinds_that_are_there_say_what_they_are() -> None:
+    for kind, spec in evaluations.KINDS.items():
+        assert spec.kind == kind
+        assert spec.room == 'records' and spec.fields
+        assert (spec.__module__.rpartition('.')[2]) == kind
