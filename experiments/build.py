@@ -1,4 +1,4 @@
-"""From a config's plain data to an experiment: what one command has to make.
+"""Construction of an experiment, the work of one command, from a config's plain data.
 
 A config has sections with defaults (`model`, `data`, `train`, `search`, `evaluation`, `finetune`,
 `grid`, `compute`), groups of entries that change fields of the sections (`runs`, `evals` and

@@ -1,4 +1,4 @@
-"""From a config file to the figure: trains what is missing, measures, draws.
+"""Command line of an experiment: trains what is missing, measures, draws the figure.
 
     python -m experiments.run --config=configs/fig1.py:quick --workdir=work/quick \\
         [--config.train.steps=1200 ...]

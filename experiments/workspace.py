@@ -1,4 +1,4 @@
-"""Where things lie in a work folder, and who may write to them.
+"""Layout of a work folder, and the single writer of each of its parts.
 
 runs/<slug>/       one training: spec.json, checkpoints (or checkpoints_in.json, which says where
                    they are), metrics, done.json at the end

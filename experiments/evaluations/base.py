@@ -1,4 +1,4 @@
-"""What every kind of evaluation has: its spec, fields, check, measurement, programs and words."""
+"""Base class of evaluations: spec, fields, check, measurement, programs, words of captions."""
 
 from __future__ import annotations
 
