@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import pathlib
+import re
+
 import pytest
 
-from experiments.figures import roles
+from experiments.figures import KINDS, roles
+from experiments.figures.claims import (
+    ablations,
+    factors,
+    lengths,
+    passkey,
+    perplexity,
+    positions,
+    scores,
+    tuned,
+)
 from experiments.figures.roles import Roles, Shape, Undecided
 
 ACCEPTED = roles.parts(
@@ -63,3 +76,23 @@ def test_a_player_without_records_is_left_out_or_undecided():
         _ = found['base']
     with pytest.raises(Undecided, match="'c', of the role 'headscale'"):
         found.by_multiple('headscale')
+
+
+ROLES = {
+    'entropy_loss': positions.ROLES,
+    'length_curves': lengths.ROLES,
+    'factor_grid': {**factors.METHODS, **factors.GROUPS},
+    'tuned_lengths': {**tuned.METHODS, **tuned.BUDGETS},
+    'perplexity_table': perplexity.ROLES,
+    'commonsense_table': scores.ROLES,
+    'ablation_table': ablations.ROLES,
+    'passkey_maps': passkey.ROLES,
+}
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_the_readme_names_every_role_that_a_figure_accepts(kind):
+    page = pathlib.Path(roles.__file__).with_name('README.md').read_text()
+    row = re.search(rf'^\| `{kind}` \|[^|]*\|([^|]*)\|', page, re.MULTILINE)
+    named = re.findall(r'`(\w+)`', row[1]) if row else []
+    assert sorted(named) == sorted(ROLES.get(kind, {}))
