@@ -24,6 +24,7 @@ def of_evaluation(
         'model': describe_model(run.model),
         'position': model.describe_position(),
         'data': data.describe(trained_on.data),
+        'sources': [source.kind for source in trained_on.data.sources],
         'token': 'byte' if run.data.tokenizer == 'bytes' else 'token',
         'split': split,
         'train_length': run.train_length,

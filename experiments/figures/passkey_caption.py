@@ -10,6 +10,7 @@ from experiments.figures.passkey_panel import PasskeyPanel
 from nope.records import Records
 
 PAPER_TEMPLATE = 'paper'
+RETRIEVAL = 'retrieval'  # kind of source
 
 
 def caption(given: FigureInput, panels: Sequence[PasskeyPanel], missing: Mapping[str, str]) -> str:
@@ -97,11 +98,20 @@ def _retrieval(labelled: Mapping[str, Sequence[Records]]) -> str:
     seen = [
         label
         for label, records in labelled.items()
-        if _learnt(records[0]) and 'retrieval' in str(records[0].attributes['data']).lower()
+        if _learnt(records[0]) and RETRIEVAL in _sources(records[0])
     ]
     if not seen:
         return ''
     return f'Synthetic retrieval documents are part of the training data of: {"; ".join(seen)}.'
+
+
+def _sources(records: Records) -> Sequence[str]:
+    """Kinds of the sources of the training data."""
+    facts = records.attributes
+    if 'sources' in facts:
+        return facts['sources']
+    # Older records have but the description.
+    return [RETRIEVAL] if RETRIEVAL in str(facts['data']).lower() else []
 
 
 def _learnt(records: Records) -> bool:

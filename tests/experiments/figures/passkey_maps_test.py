@@ -227,6 +227,8 @@ def test_the_caption_tells_a_brief_prompt_and_what_models_have_seen():
     assert caption.endswith(
         'Synthetic retrieval documents are part of the training data of: brief.'
     )
+    records.attributes['sources'] = ['stdlib']
+    assert 'Synthetic retrieval documents are' not in drawn(records).caption
     alone = KINDS['passkey_maps'].draw(FigureInput('f', runs, {'panels': panels[:1]}))
     assert '95.7 % as many bytes' in alone.caption
     assert 'L = 2,048 bytes' in alone.figure.get_supxlabel()
