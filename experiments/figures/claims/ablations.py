@@ -12,7 +12,7 @@ from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.passkey import ABLATED, FULL, NO_BOUND, NO_INIT
 from experiments.figures.roles import Roles, Shape, Undecided
 from experiments.figures.tables.options import Options
-from experiments.figures.tables.perplexity_rows import Value
+from experiments.figures.tables.perplexity_rows import Perplexity
 
 ROLES: Mapping[str, Shape] = ABLATED
 PASSKEY, LONGBENCH = 'passkey', 'longbench'
@@ -24,7 +24,7 @@ class AblationRow:
     percent [S]. lacking: why one of them is not there. names: of the records."""
 
     option: Options
-    perplexity: Mapping[str, Value]
+    perplexity: Mapping[str, Perplexity]
     scores: Mapping[str, np.ndarray]
     lacking: Mapping[str, str]
     names: tuple[str, ...]

@@ -13,7 +13,7 @@ SOURCE = 'arXiv 2404.12224'
 LENGTH = 2048  # the training length L of its models, in tokens
 CORPORA = ('pg19', 'proof_pile')
 
-Value = float | str | None
+Printed = float | str | None
 
 
 @functools.cache
@@ -23,7 +23,7 @@ def table(name: str) -> Mapping[str, Any]:
     return json.loads(pathlib.Path(__file__).with_name('paper.json').read_text())[name]
 
 
-def value(name: str, row: str, column: str) -> Value:
+def value(name: str, row: str, column: str) -> Printed:
     """A cell of tables 1, 3 and 4; None where `row` is '' or the paper has no such column."""
     found = table(name)
     if not row or column not in found['columns']:
@@ -31,7 +31,7 @@ def value(name: str, row: str, column: str) -> Value:
     return found['rows'][row][found['columns'].index(column)]
 
 
-def perplexity(row: str, corpus: str, multiple: float) -> Value:
+def perplexity(row: str, corpus: str, multiple: float) -> Printed:
     """A cell of table 2, at a window of `multiple` L: a number, or '>1000'; None where the paper
     has none or one of `row` and `corpus` is ''."""
     found = table('table2')

@@ -164,7 +164,7 @@ def _cell(row: PerplexityRow, base: PerplexityRow | None, corpus: Options, windo
     return measured(value.perplexity, printed, facts)
 
 
-def _ratio(value: paper.Value, start: paper.Value) -> float | None:
+def _ratio(value: paper.Printed, start: paper.Printed) -> float | None:
     if not isinstance(value, int | float) or not isinstance(start, int | float):
         return None
     return value / start

@@ -19,7 +19,7 @@ PER_WINDOW, ONE_FACTOR = 'best factor for each window', 'one factor'
 
 
 @dataclasses.dataclass(frozen=True)
-class Value:
+class Perplexity:
     """loss: nats, perplexity: [S], one a seed. factor: of the method, None where it has none."""
 
     loss: np.ndarray
@@ -38,7 +38,7 @@ class PerplexityRow:
 
     option: Options
     variant: str
-    values: Mapping[Key, Value]
+    values: Mapping[Key, Perplexity]
     names: tuple[str, ...]
 
     @property
@@ -126,7 +126,7 @@ def values_of(
     corpora: Sequence[str],
     windows: Sequence[float],
     factor: float | None = None,
-) -> dict[Key, Value]:
+) -> dict[Key, Perplexity]:
     """The windows, multiples of L, at which every record that `record` stands for on a corpus
     was measured; those records are the seeds. factor: to be noted with the values."""
     values = {}
@@ -139,7 +139,7 @@ def values_of(
                     np.array([r[measure][_at(r, multiple)] for r in records], dtype=np.float64)
                     for measure in ('loss', 'perplexity')
                 )
-                values[corpus, float(multiple)] = Value(loss, perplexity, factor)
+                values[corpus, float(multiple)] = Perplexity(loss, perplexity, factor)
     return values
 
 

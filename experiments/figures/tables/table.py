@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.tables.paper import Value
+from experiments.figures.tables.paper import Printed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Cell:
     None where the paper has none. facts: further columns of the CSV."""
 
     ours: float | None = None
-    paper: Value = None
+    paper: Printed = None
     reason: str = ''
     spread: float | None = None
     seeds: int = 0
@@ -100,7 +100,7 @@ class Table:
         return tuple(dict.fromkeys(cell.reason for cell in self.cells if cell.reason))
 
 
-def measured(values: np.ndarray, paper: Value, facts: Mapping[str, Any] | None = None) -> Cell:
+def measured(values: np.ndarray, paper: Printed, facts: Mapping[str, Any] | None = None) -> Cell:
     """The cell of one value a seed, [S]."""
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return Cell(float(np.mean(values)), paper, '', spread, len(values), facts or {})
