@@ -138,11 +138,9 @@ def _sliding(records: Records) -> tuple[str, str]:
 
 def _prompts(records: Records) -> tuple[str, str]:
     facts = records.attributes
-    task = f', {facts["task"]},' if 'task' in facts else ''
-    what = {'passkey': 'pass keys', 'needles': 'needles'}[facts['evaluation']]
     length = f'{facts["max_length"]:,} {token_name(records)}s'
     many = f'{facts["tests"]:,} for each length and depth'
-    return f'{what}{task} in prompts of up to {length}', many
+    return f'pass keys in prompts of up to {length}', many
 
 
 def _longbench(records: Records) -> tuple[str, str]:
@@ -164,7 +162,6 @@ _MEASURED_ON: Mapping[str, Callable[[Records], tuple[str, str]]] = {
     **dict.fromkeys(_OWN_TEXT, _own_windows),
     'perplexity': _sliding,
     'passkey': _prompts,
-    'needles': _prompts,
     'longbench': _longbench,
     'harness': _harness,
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import pathlib
 
 import numpy as np
@@ -362,13 +361,6 @@ def passkey_runs(seeds=2) -> dict[str, Records]:
                 8192, window=4096, share=share - 0.1 * seed, scale='HeadScale at 4096', seed=seed
             )
     return runs
-
-
-def needles_records(max_length=4096, *, task='multi_key', **changed) -> Records:
-    """The grid of `passkey_records`, of another task."""
-    like = passkey_records(max_length, **changed)
-    facts = {k: v for k, v in like.attributes.items() if k != 'template'}
-    return dataclasses.replace(like, attributes=facts | {'evaluation': 'needles', 'task': task})
 
 
 LONGBENCH = (

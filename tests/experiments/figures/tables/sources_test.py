@@ -38,10 +38,6 @@ def with_facts(records, **changed):
             'pass keys in prompts of up to 4,096 tokens (10 for each length and depth)',
         ),
         (
-            synthetic.needles_records(),
-            'needles, multi_key, in prompts of up to 4,096 tokens (10 for each length and depth)',
-        ),
-        (
             synthetic.longbench_records(range(16)),
             'LongBench (3,200 prompts of up to 1,500 tokens, 5 beams)',
         ),
