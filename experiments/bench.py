@@ -71,14 +71,19 @@ class Bench:
             return self._imported(spec)
         folder = self.workspace.folder(spec)
         target = abstract_variables(spec.model, self.mesh)
-        # Of a search the rest is what it began from, and is in memory but once.
-        init = spec.init if spec.searches else None
-        wanted = target if init is None else {'lam': target['lam']}
+        base = self._base_model(spec)
+        wanted = {name: tree for name, tree in target.items() if name not in base}
         with Checkpoints(folders.of_run(folder), identity(spec)) as checkpoints:
+            checkpoints.stand_on(base)
             try:
                 found = checkpoints.read(wanted, step)
-            except OtherRunError:
-                raise
+            except OtherRunError as error:
+                if spec.init is None or base:
+                    raise
+                raise CheckpointError(
+                    f'{error}, {self.workspace.folder(spec.init)}: put it back, or remove '
+                    f'{folder / spec.finished}, and the same command trains it again'
+                ) from error
             except CheckpointError as error:
                 if step is not None:
                     raise
@@ -86,7 +91,15 @@ class Bench:
                     f'{error}. Without {folder / spec.finished} the same command takes the run up '
                     'again from the checkpoint before'
                 ) from error
-        return found if init is None else {**self.variables(init), **found}
+        return {**base, **found}
+
+    def _base_model(self, spec: RunSpec) -> Variables:
+        """Parameters that a search shares with the model it starts from. Empty for other runs, and
+        where that model is missing: an earlier version saved them with the search."""
+        init = spec.init if spec.searches else None
+        if init is None or not processes.from_first(lambda: self.workspace.finished(init)):
+            return {}
+        return {'params': self.variables(init)['params']}
 
     def _imported(self, spec: ImportSpec) -> Variables:
         directory = interop.open_directory(pathlib.Path(spec.path))

@@ -1,7 +1,8 @@
 """Layout of a work folder, and the single writer of each of its parts.
 
 runs/<slug>/       one training: spec.json, checkpoints (or checkpoints_in.json, which says where
-                   they are), metrics, done.json at the end
+                   they are), metrics, done.json at the end; base_model.json of a search, which
+                   says where its weights are
 records/<slug>/    one evaluation: records.npz, records.json, CSV; of text its samples.jsonl
 figures/<name>/    one figure: PNG, PDF, CSV, summary.json, inputs.json
 exports/<slug>/    one model as a Hugging Face directory

@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 
 from experiments.bench import Bench, uniform
-from experiments.runs.spec import RunSpec, ScaleChoice
+from experiments.runs.spec import ImportSpec, RunSpec, ScaleChoice, Source
 from experiments.specs import identity
 from nope import data, sharding
 from nope.checkpoints import folders
 from nope.checkpoints.lease import only_writer
+from nope.interop.run_folder import name_base_model
 from nope.runtime import processes
 from nope.runtime.files import write_json
 from nope.training.config import check_mesh
@@ -40,6 +41,9 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
     checkpoints = folders.in_full(
         processes.from_first(lambda: os.fspath(folders.settle(folder, elsewhere)))
     )
+    if spec.searches and spec.init is not None:
+        base = place_of(bench, spec.init)
+        processes.from_first(lambda: name_base_model(folder, base))
     with only_writer(checkpoints) as check_bucket:
 
         def should_stop() -> bool:
@@ -64,6 +68,13 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
         seconds = round(time.monotonic() - began, 1)
         done = {'steps': spec.train.steps, 'seconds': seconds}
         processes.from_first(lambda: write_json(folder / spec.finished, done))
+
+
+def place_of(bench: Bench, source: Source) -> pathlib.Path:
+    """The folder of a run, or the directory of an imported model."""
+    if isinstance(source, ImportSpec):
+        return pathlib.Path(source.path)
+    return bench.workspace.folder(source)
 
 
 def initial(bench: Bench, spec: RunSpec) -> Variables:

@@ -3,7 +3,9 @@
 A checkpoint has the item `arrays`, a tree of `params`, `lam` and `opt_state`, each of which can be
 read without the others (an item of its own for each would make a save take three times as long to
 start), and three JSON documents: `data` (examples consumed), `config` (what the run is) and
-`checksums`, of every array, of the other two documents and of itself. Orbax notices an interrupted
+`checksums`, of every array, of the other two documents and of itself. Of a search of lambda the
+arrays are `lam` and `opt_state`; of its base model, whose weights are saved with the run that
+trained them, it has the checksums. Orbax notices an interrupted
 save; it does not notice bytes that change afterwards. The checksums do.
 """
 
@@ -32,6 +34,7 @@ from nope.runtime import processes
 log = logging.getLogger(__name__)
 
 ARRAYS = 'arrays'
+BASE = 'base'  # in `checksums`: of the base model's weights, where they are saved elsewhere
 JSON_ITEMS = ('data', 'config', 'checksums')
 SEAL = 'of_these'
 STEP = 'step'  # in `data`: a checkpoint's folder may have been renamed
@@ -57,7 +60,7 @@ class UnwritableError(CheckpointError):
 
 
 class OtherRunError(CheckpointError):
-    """A checkpoint of a run with another config."""
+    """A checkpoint of a run with another config or base model, or of other arrays."""
 
 
 class Checkpoints:
@@ -91,6 +94,7 @@ class Checkpoints:
             item_names=(ARRAYS, *JSON_ITEMS),
         )
         self._mark = folders.mark(self.folder)
+        self._base: dict[str, int] = {}
 
     def __enter__(self) -> Checkpoints:
         return self
@@ -113,6 +117,14 @@ class Checkpoints:
         with self._writing('the last one'):
             self._manager.wait_until_finished()
 
+    def stand_on(self, base: Arrays) -> None:
+        """Sets the base model: arrays that the saved ones belong to and that are saved elsewhere.
+
+        Every save keeps their checksums. A checkpoint with other ones is refused, be they of its
+        base model or, where such arrays were saved with it, of those.
+        """
+        self._base = checksums(base)
+
     def steps(self) -> list[int]:
         """Steps with a committed checkpoint, oldest first."""
         return processes.from_first(lambda: sorted(map(int, self._manager.all_steps())))
@@ -125,9 +137,11 @@ class Checkpoints:
         if step in self.steps():
             return
         documents = {'data': {**data, STEP: step}, 'config': self._config}
-        documents['checksums'] = _sealed(
-            {ARRAYS: checksums(arrays)} | {k: digest(document) for k, document in documents.items()}
-        )
+        sums: dict[str, Any] = {ARRAYS: checksums(arrays)}
+        if self._base:
+            sums[BASE] = self._base
+        sums |= {name: digest(document) for name, document in documents.items()}
+        documents['checksums'] = _sealed(sums)
         items = {k: ocp.args.JsonSave(document) for k, document in documents.items()}
         with self._writing(f'that of step {step}'):
             processes.from_first(self._check_folder)
@@ -230,12 +244,33 @@ class Checkpoints:
             raise CheckpointError(
                 f'the checkpoint in {self.folder / str(step)} was saved at step {saved_at}'
             )
+        self._check_arrays(step, target, found['checksums'])
         asked = ocp.args.PyTreeRestore(
             target,
             restore_args=ocp.checkpoint_utils.construct_restore_args(target),
             partial_restore=True,  # what else was saved is left where it is
         )
         return self._load(step, {ARRAYS: asked})[ARRAYS], found
+
+    def _check_arrays(self, step: int, target: Arrays, sums: Mapping[str, Any]) -> None:
+        """OtherRunError unless the checkpoint has `target`'s collections and the base model set."""
+        saved, base = sums[ARRAYS], sums.get(BASE, {})
+        lacking = [name for name in target if not any(_is_in(name, path) for path in saved)]
+        if lacking:
+            elsewhere = any(_is_in(lacking[0], path) for path in base)
+            raise OtherRunError(
+                f'the checkpoint of step {step} in {self.folder} has no {", ".join(lacking)}'
+                + (': a search is saved without its base model' if elsewhere else '')
+            )
+        known = saved | base
+        different = [path for path, value in self._base.items() if known.get(path) != value]
+        if different:
+            raise OtherRunError(
+                f'the checkpoint of step {step} in {self.folder} belongs to another base model, '
+                f'which differs in {", ".join(different[:3])}'
+                f'{" ..." if len(different) > 3 else ""}; move that folder away to search again '
+                'with this one'
+            )
 
     def _documents(self, step: int) -> dict[str, dict[str, Any]]:
         """The JSON documents of a checkpoint, as they were saved."""
@@ -304,6 +339,11 @@ class Checkpoints:
             processes.from_first(functools.partial(folders.move, source, target))
         if damaged:
             self._manager.reload()
+
+
+def _is_in(name: str, path: str) -> bool:
+    """Whether a leaf of `checksums` lies in the collection `name`."""
+    return path.startswith(jax.tree_util.keystr((jax.tree_util.DictKey(name),)))
 
 
 def _sealed(sums: dict[str, Any]) -> dict[str, Any]:

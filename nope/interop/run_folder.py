@@ -1,7 +1,13 @@
-"""Models in run folders: `spec.json`, which says what the model is, and its checkpoints."""
+"""Models in run folders: `spec.json`, which says what the model is, and its checkpoints.
+
+A search of lambda is saved without the weights it starts from. `base_model.json` in its folder says
+where these are: {"folder": PATH}, another run folder (relative to this one) or a Hugging Face
+directory. Which model that has to be is `init` in `spec.json`.
+"""
 
 from __future__ import annotations
 
+import os
 import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -10,14 +16,18 @@ from jax.sharding import Mesh
 
 from nope.checkpoints import folders
 from nope.checkpoints.manager import Checkpoints
-from nope.identity import plain, rebuild
+from nope.identity import first_difference, plain, rebuild
+from nope.interop.directory import fingerprint, open_directory
 from nope.interop.families.base import Described
+from nope.interop.load import load
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import FORMS
 from nope.positions import KINDS, SCALINGS
 from nope.runtime import files
 from nope.runtime.files import read_json, write_json
 from nope.variables import Variables, abstract_variables
+
+BASE_MODEL = 'base_model.json'
 
 _TYPES: Mapping[str, type] = {
     kind.__name__: kind
@@ -37,7 +47,7 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
     """The model of a finished run at its last checkpoint, or of any run at `step`.
 
     ValueError where the folder holds no run, one that is not finished (without a step), or one
-    that this version cannot read;
+    that this version cannot read, and where its base model is missing or another one;
     `nope.checkpoints.manager.CheckpointError` where its checkpoint is damaged or missing.
     """
     spec = read_json(folder / 'spec.json')
@@ -53,9 +63,51 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
         train_length = int(spec['train_length']) or None
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f'{folder / "spec.json"} describes no model we know: {error}') from error
+    base = _base_model(folder, spec, mesh)
+    target = abstract_variables(model, mesh)
     with Checkpoints(checkpoints_in, spec) as checkpoints:
-        variables = checkpoints.read(abstract_variables(model, mesh), step)
+        checkpoints.stand_on(base)
+        found = checkpoints.read({k: v for k, v in target.items() if k not in base}, step)
+    variables = {**base, **found}
     return SavedModel(Described(model, train_length, _dtype(spec)), variables, spec)
+
+
+def name_base_model(folder: pathlib.Path, base: pathlib.Path) -> None:
+    """Writes into a search's run folder where the model it starts from is: the folder of a run, by
+    its relative path where both lie in one work folder, or a Hugging Face directory."""
+    folder, base = folder.resolve(), base.resolve()
+    beside = base.parent == folder.parent
+    path = os.path.relpath(base, folder) if beside else os.fspath(base)
+    write_json(folder / BASE_MODEL, {'folder': path})
+
+
+def _base_model(folder: pathlib.Path, spec: Mapping[str, Any], mesh: Mesh) -> Variables:
+    """{'params': ...} of the base model; empty for a run that has all its variables itself."""
+    named = read_json(folder / BASE_MODEL)
+    if named is None:
+        return {}
+    init, place = spec['init'], folder.resolve() / named['folder']
+    if not place.is_dir():
+        raise ValueError(
+            f'{folder} was searched on the model in {place}, which is not there; put it back, or '
+            f'write where it is into {folder / BASE_MODEL}'
+        )
+    if 'fingerprint' in init:
+        directory = open_directory(place)
+        _check_base(folder, place, init['fingerprint'], fingerprint(directory))
+        return {'params': load(directory, rebuild(init['model'], _TYPES), mesh)['params']}
+    saved = read_json(place / 'spec.json') or {}
+    _check_base(folder, place, init, {k: v for k, v in saved.items() if k != 'version'})
+    return {'params': read_run(place, mesh).variables['params']}
+
+
+def _check_base(folder: pathlib.Path, place: pathlib.Path, wanted: Any, found: Any) -> None:
+    different = first_difference(wanted, found)
+    if different:
+        raise ValueError(
+            f'{place} holds another model than {folder} was searched on: {different}; write where '
+            f'that one is into {folder / BASE_MODEL}'
+        )
 
 
 def _dtype(spec: Mapping[str, Any]) -> str:

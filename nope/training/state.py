@@ -29,10 +29,16 @@ class TrainState(flax.struct.PyTreeNode):
     trained: Variables
     opt_state: optax.OptState
 
+    def arrays(self, frozen: Variables) -> dict[str, Any]:
+        """What a checkpoint holds: `params`, `lam` and `opt_state`; of a search `lam` and
+        `opt_state`, since its parameters are saved with the run it starts from."""
+        kept = {} if self.searches else frozen
+        return {**kept, **self.trained, 'opt_state': self.opt_state}
+
     @property
-    def arrays(self) -> dict[str, Any]:
-        """The state as a checkpoint holds it: the trained collection and `opt_state`."""
-        return {**self.trained, 'opt_state': self.opt_state}
+    def searches(self) -> bool:
+        """Whether lambda trains."""
+        return 'lam' in self.trained
 
     def with_arrays(self, step: int, arrays: Mapping[str, Any]) -> TrainState:
         """The state of a checkpoint's arrays, with the step counter placed as this one's."""

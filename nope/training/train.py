@@ -60,6 +60,9 @@ def train(
     was cause; profile/ where asked for. A run that was stopped and started again is bitwise the
     uninterrupted one on the same devices.
 
+    A search of lambda saves lambda and its optimizer; `initial()` gives the parameters again
+    whenever it goes on, and they are shared, neither copied nor changed.
+
     Raises TrainingDiverged (the last good checkpoint stays), Interrupted (state saved), or
     CheckpointError (the folder holds another run, or cannot be written to).
     """
@@ -105,7 +108,7 @@ def train(
                         reporter.flush()  # nothing is saved that is not finite
                     with goodput.time('checkpoint'):
                         position = {'batches': done, 'examples': done * config.batch_size}
-                        checkpoints.save(done, {**frozen, **state.arrays}, position)
+                        checkpoints.save(done, state.arrays(frozen), position)
                     goodput.write()
                 watch.step(done, usual=length in compiled and not save, data_seconds=waited())
                 goodput.step_done()
@@ -127,10 +130,12 @@ def begin(
 ) -> tuple[TrainState, Variables]:
     """The state of the newest checkpoint, else that before the first step; the frozen variables."""
     state, frozen = fresh_state(initial(), config.optimizer, mesh)
-    arrays = {**frozen, **state.arrays}
+    if state.searches:
+        checkpoints.stand_on(frozen)
+    arrays = state.arrays(frozen)
     restored = checkpoints.restore(arrays)
     if restored is not None:
-        frozen = {name: restored.arrays[name] for name in frozen}
+        frozen = {name: restored.arrays.get(name, tree) for name, tree in frozen.items()}
         return state.with_arrays(restored.step, restored.arrays), frozen
     checkpoints.prepare(arrays)
     return state, frozen

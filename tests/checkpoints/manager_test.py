@@ -31,7 +31,7 @@ IDENTITY = {'model': {'width': 32, 'position': {'type': 'NoPE'}}, 'seed': 0}
 def arrays_at(step: int) -> dict[str, Any]:
     """`params`, `lam` and `opt_state`, every array another at another step."""
     state, frozen = fresh_state(tiny.variables(), OPTIMIZER, tiny.mesh())
-    arrays = {**frozen, **state.arrays}
+    arrays = state.arrays(frozen)
     return jax.tree.map(lambda leaf: leaf + jnp.asarray(step, leaf.dtype), arrays)
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import json
 import pathlib
 import threading
 from collections.abc import Callable
 
+import jax
+import numpy as np
 import pytest
 
 from experiments import execute
@@ -25,6 +28,7 @@ from nope.interop.run_folder import read_run
 from nope.runtime import files
 from nope.sharding import MeshConfig
 from nope.training.train import Interrupted
+from nope.variables import lam_of
 from tests import tiny
 from tests.experiments import build_test, run_test
 
@@ -65,8 +69,11 @@ def bench_of(
 
 
 def base_of(experiment: Experiment) -> RunSpec:
-    runs = {run for e in experiment.evals.values() for run in build_test.runs_below(e)}
-    return next(run for run in runs if run.init is None)
+    return next(run for run in runs_of(experiment) if run.init is None)
+
+
+def runs_of(experiment: Experiment) -> set[RunSpec]:
+    return {run for e in experiment.evals.values() for run in build_test.runs_below(e)}
 
 
 def train(bench: Bench, run: RunSpec) -> pathlib.Path:
@@ -181,6 +188,34 @@ def test_checkpoints_go_where_they_were_asked_to_and_are_found(
     assert folders.of_run(folder).parent.parent == folders.in_full(away)
     there = bench_of(experiment, tmp_path / 'work')
     tiny.assert_same(read_run(folder, there.mesh).variables, there.variables(run))
+
+
+def test_a_search_shares_the_weights_of_the_run_it_starts_from(
+    experiment: Experiment, tmp_path: pathlib.Path
+) -> None:
+    """In memory, in its checkpoints and for the tools; without that run it cannot be read."""
+    bench, base = bench_of(experiment, tmp_path / 'work'), base_of(experiment)
+    search = next(run for run in runs_of(experiment) if run.searches)
+    folder = train(bench, search)
+    found, began = bench.variables(search), bench.variables(base)
+    shared = zip(jax.tree.leaves(found['params']), jax.tree.leaves(began['params']), strict=True)
+    assert all(a is b for a, b in shared)
+    assert np.any(np.asarray(lam_of(found)) != lam_of(began))
+    for step in (folder / 'checkpoints').iterdir():
+        sums = json.loads((step / 'checksums' / 'metadata').read_text())
+        assert {path.split("'")[1] for path in sums['arrays']} == {'lam', 'opt_state'}
+    tiny.assert_same(read_run(folder, bench.mesh).variables, found)
+
+    home = bench.workspace.folder(base)
+    away = home.rename(tmp_path / 'away')
+    alone = bench_of(experiment, tmp_path / 'work')
+    message = (
+        rf'has no params: .* base model, .*/{base.slug()}: put it back, or remove .*/done\.json'
+    )
+    with pytest.raises(CheckpointError, match=message):
+        alone.variables(search)
+    away.rename(home)
+    tiny.assert_same(alone.variables(search), found)
 
 
 def test_a_mesh_that_only_an_evaluation_needs_is_looked_at_before(

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 from nope import data, records
 from nope.data import DataConfig
 from nope.data.sources import Text
-from nope.interop import Described, save
+from nope.interop import Described, open_directory, save
 from nope.model import LayerKind, ModelConfig
 from nope.positions import NoPE, Rotary
 from tests import tiny
@@ -110,6 +110,17 @@ def test_stock_transformers_gives_the_losses_of_the_figure(
     expected = losses.double().mean(0).numpy()
     np.testing.assert_allclose(measured(workdir, 'HeadScale')['loss'], expected, atol=1e-5, rtol=0)
     assert np.abs(measured(workdir, '1')['loss'] - expected).max() > 1e-4
+
+
+def test_the_run_alone_is_exported_the_same(workdir: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """By a tool that has its folder, which names the checkpoint that it was searched on."""
+    (export,) = (workdir / 'exports').glob('extended-*')
+    run = json.loads((export / 'nope_export.json').read_text())['origin']['run']
+    call = [sys.executable, 'tools/export_hf.py', workdir / 'runs' / run, tmp_path / 'out']
+    call.append(f'--length={TARGET}')
+    done = subprocess.run([*map(str, call)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert open_directory(tmp_path / 'out').checksums == open_directory(export).checksums
 
 
 def test_the_export_says_where_it_is_from(workdir: pathlib.Path) -> None:

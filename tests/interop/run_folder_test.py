@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
+from collections.abc import Mapping
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
+from nope.checkpoints.manager import CheckpointError, Checkpoints
 from nope.identity import plain, rebuild
-from nope.interop import Described, open_directory, save
-from nope.interop.run_folder import _TYPES, read_run, write_run
+from nope.interop import Described, fingerprint, open_directory, save
+from nope.interop.run_folder import _TYPES, BASE_MODEL, name_base_model, read_run, write_run
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import LogLength
 from nope.positions import KINDS, LongRoPE, NoPE, Rotary
 from nope.runtime.files import read_json, write_json
+from nope.variables import Variables, lam_of
 from tests import tiny
 
 MIXED = (LayerKind(Rotary(scaling=LongRoPE((1.0, 2.0), (3.0, 4.0), 16)), 7), LayerKind(NoPE()))
@@ -51,6 +56,108 @@ def test_a_model_is_saved_as_a_run(tmp_path: pathlib.Path) -> None:
     write_json(tmp_path / 'run' / 'spec.json', spec | {'model': {'type': 'Mamba'}})
     with pytest.raises(ValueError, match=r"describes no model we know: type is 'Mamba'"):
         read_run(tmp_path / 'run', tiny.mesh())
+
+
+CONFIG = tiny.model(attention='')
+
+
+def write_search(
+    folder: pathlib.Path,
+    base: pathlib.Path,
+    init: Mapping[str, Any],
+    variables: Variables,
+    model: ModelConfig = CONFIG,
+) -> None:
+    """A finished search's run folder, as training leaves it. init: what identifies its base."""
+    identity = {'model': plain(model), 'train_length': 16}
+    spec = {'version': 1, 'type': 'RunSpec', **identity, 'init': dict(init)}
+    write_json(folder / 'spec.json', spec)
+    name_base_model(folder, base)
+    with Checkpoints(folder / 'checkpoints', spec) as checkpoints:
+        checkpoints.stand_on({'params': variables['params']})
+        for step, lam_LN in ((3, lam_of(variables) + 1), (7, lam_of(variables))):
+            checkpoints.save(step, {'lam': {'head': lam_LN}, 'opt_state': {'count': lam_LN}}, {})
+    write_json(folder / 'done.json', {'steps': 7, 'seconds': 0})
+
+
+@pytest.fixture
+def searched(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A search beside the run it began from."""
+    write_run(tmp_path / 'base', Described(CONFIG, 16), tiny.variables(CONFIG), tiny.mesh(), {})
+    init = read_json(tmp_path / 'base' / 'spec.json')
+    write_search(tmp_path / 'search', tmp_path / 'base', init, tiny.varied_lam(CONFIG))
+    return tmp_path / 'search'
+
+
+def test_a_search_is_read_with_the_weights_of_the_run_it_began_from(
+    searched: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    found = read_run(searched, tiny.mesh())
+    tiny.assert_same(found.variables, tiny.varied_lam(CONFIG))
+    assert found.described.train_length == 16
+    earlier = read_run(searched, tiny.mesh(), step=3).variables
+    tiny.assert_same(lam_of(earlier), lam_of(tiny.varied_lam(CONFIG)) + 1)
+    moved = searched.parent.rename(tmp_path.parent / f'{tmp_path.name}-moved')
+    tiny.assert_same(read_run(moved / 'search', tiny.mesh()).variables, found.variables)
+
+
+def test_a_search_is_read_with_the_weights_of_a_directory(tmp_path: pathlib.Path) -> None:
+    directory = tmp_path / 'elsewhere' / 'hf'
+    save(directory, tiny.variables(CONFIG), Described(CONFIG, 16))
+    init = {'fingerprint': fingerprint(open_directory(directory)), 'model': plain(CONFIG)}
+    folder = tmp_path / 'runs' / 'search'
+    write_search(folder, directory, init, tiny.varied_lam(CONFIG))
+    tiny.assert_same(read_run(folder, tiny.mesh()).variables, tiny.varied_lam(CONFIG))
+
+    moved = directory.rename(tmp_path / 'hf')
+    with pytest.raises(ValueError, match=r'elsewhere/hf, which is not there; put it back, or'):
+        read_run(folder, tiny.mesh())
+    write_json(folder / BASE_MODEL, {'folder': str(moved)})
+    tiny.assert_same(read_run(folder, tiny.mesh()).variables, tiny.varied_lam(CONFIG))
+
+    save(directory, tiny.varied_lam(CONFIG), Described(CONFIG, 16))
+    write_json(folder / BASE_MODEL, {'folder': str(directory)})
+    with pytest.raises(ValueError, match=r'elsewhere/hf holds another model than .*/search was'):
+        read_run(folder, tiny.mesh())
+
+
+def test_a_base_model_that_is_missing_or_another_one_is_named(
+    searched: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    base = (tmp_path / 'base').rename(tmp_path / 'away')
+    with pytest.raises(ValueError, match=r'/base, which is not there; .* into .*/base_model\.json'):
+        read_run(searched, tiny.mesh())
+    other = Described(CONFIG, 32)
+    write_run(tmp_path / 'base', other, tiny.variables(CONFIG), tiny.mesh(), {})
+    message = r'/base holds another model .*: train_length is 16 here and 32 there; write where'
+    with pytest.raises(ValueError, match=message):
+        read_run(searched, tiny.mesh())
+    write_json(searched / BASE_MODEL, {'folder': str(base)})
+    tiny.assert_same(read_run(searched, tiny.mesh()).variables, tiny.varied_lam(CONFIG))
+
+
+def test_a_base_model_that_was_trained_again_to_other_weights_is_refused(
+    searched: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / 'base').rename(tmp_path / 'away')
+    params = jax.tree.map(lambda leaf: leaf + 1, tiny.variables(CONFIG)['params'])
+    again = {**tiny.variables(CONFIG), 'params': params}
+    write_run(tmp_path / 'base', Described(CONFIG, 16), again, tiny.mesh(), {})
+    with pytest.raises(CheckpointError, match=r'step 7 .* belongs to another base model'):
+        read_run(searched, tiny.mesh())
+
+
+def test_a_search_that_was_saved_whole_needs_no_base_model(
+    searched: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """As searches were saved before they shared the weights."""
+    (searched / BASE_MODEL).unlink()
+    with pytest.raises(CheckpointError, match='has no params: a search is saved without its base'):
+        read_run(searched, tiny.mesh())
+    with Checkpoints(searched / 'checkpoints', read_json(searched / 'spec.json')) as checkpoints:
+        checkpoints.save(9, tiny.varied_lam(CONFIG), {})
+    shutil.rmtree(tmp_path / 'base')
+    tiny.assert_same(read_run(searched, tiny.mesh()).variables, tiny.varied_lam(CONFIG))
 
 
 def test_an_unknown_training_length_stays_unknown(tmp_path: pathlib.Path) -> None:

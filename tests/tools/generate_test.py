@@ -18,9 +18,11 @@ from nope.evals.generation import Generator, Options
 from nope.interop import Described, Export, save
 from nope.interop.run_folder import read_run, write_run
 from nope.positions import Learned
+from nope.runtime.files import read_json
 from nope.sharding import MeshConfig, make_mesh
-from nope.variables import Variables
+from nope.variables import Variables, lam_of, with_lam
 from tests import tiny
+from tests.interop import run_folder_test
 from tests.tools.loading import load
 
 tool = load('generate')
@@ -97,6 +99,20 @@ def test_prompts_are_continued_greedily(
     line = r'36 new tokens for 2 prompts in [\d.]+ s: [\d.,]+ tokens per second, after [\d.]+ s to '
     assert re.search(line + 'compile\n$', err)
     assert made(run_folder, tmp_path / 'b.jsonl') == rows  # with the tokenizer of its origin
+
+
+def test_a_search_is_read_with_the_weights_of_its_base_model(
+    run_folder: pathlib.Path, variables: Variables, tmp_path: pathlib.Path
+) -> None:
+    searched = with_lam(variables, jax.numpy.full_like(lam_of(variables), 4.0))
+    init = read_json(run_folder / 'spec.json')
+    run_folder_test.write_search(tmp_path / 'search', run_folder, init, searched, CONFIG)
+    rows = made(tmp_path / 'search', tmp_path / 'a.jsonl', '--tokenizer=bytes')
+    mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
+    began = read_run(run_folder, mesh).variables
+    same = with_lam(began, jax.numpy.full_like(lam_of(began), 4.0))
+    generator = Generator(CONFIG, same, mesh, batch_tokens=512)
+    assert [row['tokens'] for row in rows] == wanted(generator)
 
 
 def test_a_begin_mark_stands_in_front_where_it_is_asked_for(

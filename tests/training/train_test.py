@@ -75,13 +75,15 @@ def final(folder: pathlib.Path, config: TrainConfig) -> Restored:
     """The newest checkpoint, moments and all."""
     target, frozen = fresh_state(tiny.variables(MODEL), config.optimizer, tiny.mesh())
     with Checkpoints(folder / 'checkpoints', {'seed': 0}) as checkpoints:
-        restored = checkpoints.restore({**frozen, **target.arrays})
+        restored = checkpoints.restore(target.arrays(frozen))
     assert restored is not None
     return restored
 
 
 def variables_of(found: Restored) -> Variables:
-    return {name: found.arrays[name] for name in COLLECTIONS}
+    """With the parameters that a search began with, which it does not save."""
+    saved = {name: found.arrays[name] for name in COLLECTIONS if name in found.arrays}
+    return {**tiny.variables(MODEL), **saved}
 
 
 def logged(folder: pathlib.Path) -> list[dict[str, float]]:
@@ -122,7 +124,7 @@ def test_a_resumed_run_is_bitwise_the_uninterrupted_one(
 def test_training_changes_what_trains_and_nothing_else(whole: dict[str, pathlib.Path]) -> None:
     start = tiny.variables(MODEL)
     for trains, frozen in (('params', 'lam'), ('lam', 'params')):
-        found = final(whole[trains], {'params': PRETRAIN, 'lam': SEARCH}[trains]).arrays
+        found = variables_of(final(whole[trains], {'params': PRETRAIN, 'lam': SEARCH}[trains]))
         tiny.assert_same(found[frozen], start[frozen])
         for new, old in zip(
             jax.tree.leaves(found[trains]), jax.tree.leaves(start[trains]), strict=True
