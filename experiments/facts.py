@@ -1,4 +1,4 @@
-"""What captions and claims say of a model and its training."""
+"""Record attributes for captions and claims: the model, its training, its data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into a figure, what comes out of it, and how it is stored.
+"""Input, output and files of a figure.
 
 A figure is a pure function from records to a `FigureOutput`; nothing here or below knows a
 model, a config file or a run. Checks of the input come before anything is drawn and name

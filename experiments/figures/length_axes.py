@@ -1,4 +1,4 @@
-"""What figures of loss against the length of the sequence share: panels, axis, band, caption."""
+"""Shared parts of figures of loss against sequence length: panels, axis, band, caption."""
 
 from __future__ import annotations
 

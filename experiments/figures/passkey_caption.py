@@ -1,4 +1,4 @@
-"""What the caption of a figure of passkey retrieval says."""
+"""Caption of passkey figures."""
 
 from __future__ import annotations
 

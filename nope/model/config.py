@@ -1,4 +1,4 @@
-"""What a model is, as one frozen value checked when it is made."""
+"""Model configuration: one frozen value, checked when it is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a listed claim and what a figure measured to what its summary says."""
+"""Decision of a claim: a listed claim and measured values to an entry of summary.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the caption of the table of perplexities says."""
+"""Caption of the table of perplexities."""
 
 from __future__ import annotations
 

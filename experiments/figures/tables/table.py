@@ -1,4 +1,4 @@
-"""What a table is before anyone draws or writes it."""
+"""Table as data: columns, groups, rows and footnotes, before it is drawn or written."""
 
 from __future__ import annotations
 
