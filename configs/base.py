@@ -10,6 +10,7 @@ Fields are documented where they are used: `model` in nope/model/config.py, `tra
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 from configs import data, models
 
@@ -54,12 +55,12 @@ def _train(size: str) -> dict:
         'decayed': 'all',
         'clip': 1.0,
         'on_bad': 'stop',
-        'spike': 0.0,
+        'spike': placeholder(float),
         'tail_share': 0.25,
         'data_seed': 3407,
         'keep': (0.2,),  # shares of the steps whose checkpoint stays: fig7 measures there
     }
-    small_scale = {'schedule': 'linear_tail', 'decay_steps': 0, 'end_share': 0.0}
+    small_scale = {'schedule': 'linear_tail', 'decay_steps': placeholder(int), 'end_share': 0.0}
     return (
         common
         | {
@@ -99,7 +100,7 @@ def _search(size: str) -> dict:
     return {
         'form': 'constant',
         'times': (2.0,),
-        'target': 0,  # tokens; `shares` of it take the place of `times`
+        'target': placeholder(int),  # tokens; `shares` of it take the place of `times`
         'shares': (1.0,),
         'batch_size': 8,
         'steps': 200,
@@ -113,7 +114,7 @@ def _search(size: str) -> dict:
         'epsilon': 1e-8,
         'clip': 1.0,
         'on_bad': 'stop',
-        'spike': 0.0,
+        'spike': placeholder(float),
         'bound': 1.0,
         'straight_through': False,
         'start': 1.0,
@@ -128,7 +129,7 @@ def _finetune(size: str) -> dict:
     del size
     return {
         'times': (2.0,),
-        'target': 0,
+        'target': placeholder(int),
         'shares': (1.0,),
         'batch_size': 8,
         'steps': 200,
@@ -144,7 +145,7 @@ def _finetune(size: str) -> dict:
         'decayed': 'all',
         'clip': 1.0,
         'on_bad': 'stop',
-        'spike': 0.0,
+        'spike': placeholder(float),
         'data_seed': 42,
     }
 
@@ -172,17 +173,18 @@ def _grid(size: str) -> dict:
 def _compute(size: str) -> dict:
     every = {'quick': 400, 'small': 400, 'paper': 1000}[size]
     paper = size == 'paper'
-    # Sizes of 0 take the devices that are left. After pre-training data * fsdp has to divide the
-    # search's 8 sequences, which are long: the context axis takes the others. All 0: as `mesh`.
-    mesh, later = (0, 1, 1, 1), (0, 0, 0, 0)
+    # Sizes of None take the devices that are left. After pre-training data * fsdp has to divide the
+    # search's 8 sequences, which are long: the context axis takes the others. All None: as `mesh`.
+    mesh: tuple = (None, 1, 1, 1)
+    later: tuple = (None,) * 4
     if paper:
-        mesh, later = (1, 0, 1, 1), (1, 8, 1, 0)
+        mesh, later = (1, None, 1, 1), (1, 8, 1, None)
     axes = ('data', 'fsdp', 'tensor', 'context')
     return {
-        'mesh': dict(zip(axes, mesh, strict=True)),
-        'later_mesh': dict(zip(axes, later, strict=True)),
+        'mesh': _sizes(axes, mesh),
+        'later_mesh': _sizes(axes, later),
         'checkpoints': '',
-        'accumulate': 0 if paper else 1,
+        'accumulate': placeholder(int) if paper else 1,
         'shard_sequences': 4,
         'checkpoint_every': every,
         'log_every': 10,
@@ -191,4 +193,11 @@ def _compute(size: str) -> dict:
         'slow_step': 5.0,
         'hang_seconds': 600.0,
         'profile': 0,
+    }
+
+
+def _sizes(axes: tuple[str, ...], sizes: tuple[int | None, ...]) -> dict:
+    return {
+        axis: placeholder(int) if size is None else size
+        for axis, size in zip(axes, sizes, strict=True)
     }

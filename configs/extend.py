@@ -25,6 +25,7 @@ over (2L, 4L]; PyTorch reads the exported directory with the same loss at every 
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 from configs import base, models
 
@@ -41,12 +42,12 @@ def get_config(form: str = 'constant') -> ConfigDict:
     config = base.experiment('extend', 'quick')
     config.name = 'extend' if form == 'constant' else f'extend_{form}'
     config.init = ''
-    config.length = 0
+    config.length = placeholder(int)
     config.nope = False
-    config.train.length = 0
+    config.train.length = None
     config.data.tokenizer = ''
     # The model is what its directory says; this is how it is computed, and what is scaled.
-    config.model = {**models.EXECUTION, 'remat': 'full', 'unroll': 1, 'lam_layers': 'auto'}
+    config.model = {**models.execution(), 'remat': 'full', 'unroll': 1, 'lam_layers': 'auto'}
     config.evaluation.windows = 64
     config.evaluation.batch_tokens = 8192
     config.grid.windows = 32

@@ -1,24 +1,13 @@
 """Model shapes of the three sizes."""
 
+from ml_collections.config_dict import placeholder
+
 NOPE = {'kind': 'none'}
 ROTARY = {'kind': 'rotary'}  # base 10,000, or that of the model it is for
 ALIBI = {'kind': 'alibi'}
 DYNAMIC_NTK = {**ROTARY, 'scaling': {'kind': 'dynamic_ntk', 'factor': 2.0}}
 
-EXECUTION: dict = {
-    'dtype': 'float32',
-    'remat': 'none',
-    'attention': '',
-    'unroll': 0,  # no loop over so few layers: a step is a tenth to a quarter faster on CPU
-}
-_COMMON: dict = {
-    'head_dim': 0,  # 0: width / heads
-    'vocab_size': 0,  # 0: the tokenizer's
-    'position': NOPE,
-    'tied_head': False,
-    'norm_epsilon': 1e-5,
-    **EXECUTION,
-}
+_COMMON: dict = {'position': NOPE, 'tied_head': False, 'norm_epsilon': 1e-5}
 
 _SHAPES: dict[str, dict] = {
     'quick': {'layers': 4, 'width': 64, 'heads': 4, 'kv_heads': 4, 'mlp_width': 168},
@@ -37,9 +26,17 @@ _SHAPES: dict[str, dict] = {
 }
 
 
+def execution() -> dict:
+    """How a model is computed. unroll: layers per iteration of a loop over them; None for no loop,
+    with which a step of so few layers is a tenth to a quarter faster on CPU."""
+    return {'dtype': 'float32', 'remat': 'none', 'attention': '', 'unroll': placeholder(int)}
+
+
 def at(size: str) -> dict:
-    """The `model` section at a size."""
-    return _COMMON | _SHAPES[size]
+    """The `model` section at a size. head_dim: None for width / heads. vocab_size: None for the
+    tokenizer's."""
+    chosen = {'head_dim': placeholder(int), 'vocab_size': placeholder(int)}
+    return _COMMON | execution() | chosen | _SHAPES[size]
 
 
 def rotary(scaling: str, factor: float) -> dict:

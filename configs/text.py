@@ -6,6 +6,7 @@ test.jsonl (or test.jsonl.zst).
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 
 def add(config: ConfigDict, size: str) -> ConfigDict:
@@ -16,9 +17,9 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
     """
     paper = size == 'paper'
     config.corpora = _corpora(size)
-    # stride: tokens scored in a window, 0 for L / 8 (256 of 2,048). budget: at each length.
+    # stride: tokens scored in a window, None for L / 8 (256 of 2,048). budget: at each length.
     budget = {'quick': 8192, 'small': 16_384, 'paper': 2**21}[size]
-    config.perplexity = {'stride': 0, 'budget': budget, 'bos': paper}
+    config.perplexity = {'stride': placeholder(int), 'budget': budget, 'bos': paper}
     config.needles = {
         'template': 'paper' if paper else 'brief',
         'seed': 42,
@@ -28,8 +29,8 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
     config.longbench = {
         'folder': '',
         'datasets': (),  # all sixteen
-        'limit': 0,  # samples of each
-        'max_length': 0,  # tokens of a prompt; 0 for the rule of the window
+        'limit': placeholder(int),  # samples of each; None for all
+        'max_length': placeholder(int),  # tokens of a prompt; None for the rule of the window
         'beams': 5,
         'bos': paper,
         'beyond': False,  # whether a prompt with its answer may be longer than the window
@@ -39,7 +40,7 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
         'include': '',
         'tasks': (),  # those of Table 1
         'bos': False,
-        'limit': 0,
+        'limit': placeholder(int),
     }
     return config
 

@@ -76,13 +76,13 @@ def build(config_dict: Mapping[str, Any], changed: Collection[str] = ()) -> Expe
 
 
 def _compute(config: Mapping[str, Any], ledger: Ledger) -> Compute:
-    """How it is carried out. All sizes of `later_mesh` 0: it is `mesh`."""
+    """How it is carried out. All sizes of `later_mesh` None: it is `mesh`."""
     section = Section('compute', config['compute'], ledger)
     meshes: dict[str, Any] = {}
     for name in ('mesh', 'later_mesh'):
         sizes = Section(section.path(name), section.execution(name), ledger)
         meshes[name] = MeshConfig(**{axis: sizes.execution(axis) for axis in sizes})
-    if not any(config['compute']['later_mesh'].values()):
+    if set(config['compute']['later_mesh'].values()) == {None}:
         meshes['later_mesh'] = meshes['mesh']
     values = {name: section.execution(name) for name in section if name not in meshes}
     with section.naming():

@@ -143,12 +143,13 @@ class Section(Mapping[str, Any]):
         return ValueError(describe(self.path(field), self._values.get(field), rule))
 
     def at_least(self, field: str, least: int) -> int:
-        if self[field] < least:
+        value = self[field]
+        if value is None or value < least:
             raise self.error(field, f'it must be at least {least}')
-        return self[field]
+        return value
 
     def finite(self, field: str, *, positive: bool = False) -> float:
-        value = float(self[field])
+        value = math.nan if self[field] is None else float(self[field])
         if not math.isfinite(value) or (positive and value <= 0):
             raise self.error(field, f'it must be finite{" and above 0" if positive else ""}')
         return value
@@ -170,13 +171,16 @@ class Section(Mapping[str, Any]):
 
     def make(self, kind: Callable[..., T], **given: Any) -> T:
         """A dataclass from the fields that it shares with the section, and from `given`."""
-        fields = {f.name for f in dataclasses.fields(kind)} - given.keys()  # type: ignore[arg-type]
+        types = {f.name: str(f.type) for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
         details = execution_fields(kind)  # type: ignore[arg-type]
         values = {
             field: self.execution(field) if field in details else self[field]
             for field in self
-            if field in fields
+            if field in types and field not in given
         }
+        for field, value in values.items():
+            if value is None and 'None' not in types[field]:
+                raise self.error(field, f'accepted is a value of type {types[field]}')
         with self.naming():
             return kind(**values, **given)
 

@@ -18,10 +18,12 @@ if __name__ == '__main__':  # before the imports below, which take seconds
 import functools
 import logging
 import pathlib
+import re
 import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
+from typing import Any
 
 from absl import app, flags
 from ml_collections import config_flags
@@ -62,6 +64,9 @@ FAR_ERRORS = (processes.MissingProcessError, processes.OtherProcessError)
 STOPPED = 128 + signal.SIGTERM
 BAD_INPUT = 2
 
+NONE = re.compile(r'--config\.([^=]+)=None')
+changed: list[str] = []  # paths of the fields that the command line has set
+
 log = logging.getLogger('experiments')
 
 
@@ -85,7 +90,7 @@ def command(argv: Sequence[str]) -> int:
         should_stop = processes.StopTogether(StopRequest().requested)
         if PROFILE.value is not None:
             CONFIG.value.compute.profile = PROFILE.value
-        experiment = build(CONFIG.value, config_flags.get_override_values(flags.FLAGS['config']))
+        experiment = build(CONFIG.value, changed)
         workspace = Workspace(pathlib.Path(WORKDIR.value))
         workspace.check_shared()
         figure = workspace.figure(experiment.name)
@@ -168,13 +173,28 @@ def only_warnings() -> None:
 def parse_flags(argv: Sequence[str]) -> list[str]:
     """The arguments that are no flags. Exits with 2 for a config file, a flag or a field that is
     not there, or takes another type of value."""
+    nones = [found[1] for argument in argv if (found := NONE.fullmatch(argument))]
     try:
-        rest = flags.FLAGS(argv)
+        rest = flags.FLAGS([argument for argument in argv if not NONE.fullmatch(argument)])
         CONFIG.value.keys()  # a file that did not load says so at its first use
+        for path in nones:
+            set_none(CONFIG.value, path)
+        changed.extend((*config_flags.get_override_values(flags.FLAGS['config']), *nones))
         return rest
     except (flags.Error, AttributeError, KeyError, OSError, TypeError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
         sys.exit(BAD_INPUT)
+
+
+def set_none(config: Any, path: str) -> None:
+    """Sets a field to None, which the flags of ml_collections do not take for a value."""
+    *sections, last = path.split('.')
+    for name in sections:
+        config = config[name]
+    if last not in config:
+        raise KeyError(f'--config.{path}: there is no such field')
+    with config.ignore_type():
+        config[last] = None
 
 
 if __name__ == '__main__':

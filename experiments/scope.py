@@ -27,9 +27,8 @@ class Scope:
         self.ledger = ledger
         self.imported = Imported(config['runs'], shapeless='layers' not in config['model'])
         train = self.section('train')
-        self.length = train['length'] or self.imported.train_length()
-        if self.length < 1:
-            raise train.error('length', 'it must be at least 1')
+        given = train['length']
+        self.length = self.imported.train_length() if given is None else train.at_least('length', 1)
 
     # Sections and entries
 
@@ -81,7 +80,7 @@ class Scope:
     def training_lengths(self, section: Section, train_length: int) -> tuple[int, ...]:
         """Multiples of L, or shares of `target` tokens where that is given."""
         target = section['target']
-        if not target:
+        if target is None:
             field = section.path('times')
             return tuple(self.times(t, train_length, field) for t in section['times'])
         section.at_least('target', 1)
@@ -112,13 +111,13 @@ class Scope:
         for name in ('heads', 'width'):
             section.at_least(name, 1)
         heads, width = section['heads'], section['width']
-        if not section['head_dim'] and width % heads:
+        if section['head_dim'] is None and width % heads:
             raise section.error(
                 'width', f'it must be a multiple of model.heads = {heads}, or give model.head_dim'
             )
         return model_config(
             section,
-            head_dim=section['head_dim'] or width // heads,
+            head_dim=width // heads if section['head_dim'] is None else section['head_dim'],
             vocab_size=_vocab_size(section, config),
             position=from_section(section['position'], train_length, section.path('position')),
             pattern=tuple(
@@ -139,6 +138,6 @@ def _vocab_size(section: Section, config: DataConfig) -> int:
     """The tokenizer's vocabulary, or a larger one that the config asks for."""
     found = data.load_tokenizer(config.tokenizer).vocab_size
     asked = section['vocab_size']
-    if asked and asked < found:
+    if asked is not None and asked < found:
         raise section.error('vocab_size', f'data.tokenizer has {found} tokens')
-    return asked or found
+    return found if asked is None else asked

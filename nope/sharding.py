@@ -45,24 +45,25 @@ GENERATION_RULES = tuple(
 
 @dataclasses.dataclass(frozen=True)
 class MeshConfig:
-    """Devices along each axis; the one that is 0 takes all that the others leave."""
+    """Devices along each axis; the one that is None takes all that the others leave."""
 
-    data: int = 0
-    fsdp: int = 1
-    tensor: int = 1
-    context: int = 1
+    data: int | None = None
+    fsdp: int | None = 1
+    tensor: int | None = 1
+    context: int | None = 1
 
     def sizes(self, devices: int, field: str = 'compute.mesh') -> tuple[int, ...]:
         """The mesh's shape over `devices` devices; ValueError, naming `field`, where it does not
         fit."""
         asked = (self.data, self.fsdp, self.tensor, self.context)
-        if min(asked) < 0 or asked.count(0) > 1:
+        given = [size for size in asked if size is not None]
+        if min(given, default=1) < 1 or asked.count(None) > 1:
             raise ValueError(
-                f'{field} is {self}; sizes must be at least 1, and one of them may be 0 for '
+                f'{field} is {self}; sizes must be at least 1, and one of them may be None for '
                 'all devices that are left'
             )
-        known = math.prod(size for size in asked if size)
-        sizes = tuple(size or devices // known for size in asked)
+        known = math.prod(given)
+        sizes = tuple(devices // known if size is None else size for size in asked)
         if math.prod(sizes) != devices:
             raise ValueError(
                 f'{field} {self} takes {max(math.prod(sizes), known)} devices; there are {devices}'

@@ -118,7 +118,7 @@ def test_every_later_field_of_a_model_is_part_of_its_identity() -> None:
 
 def test_a_models_digest_follows_what_changes_its_results() -> None:
     base = digest(plain(tiny.MODEL))
-    same = tiny.model(attention='chunked', remat='full', unroll=0)
+    same = tiny.model(attention='chunked', remat='full', unroll=None)
     assert digest(plain(same)) == base
     others = [
         tiny.model(width=64),

@@ -42,7 +42,7 @@ def on_one_device() -> tuple[TrainState, Metrics]:
     return stepped(tiny.mesh())
 
 
-def mesh_of(*shape: int) -> jax.sharding.Mesh:
+def mesh_of(*shape: int | None) -> jax.sharding.Mesh:
     return sharding.make_mesh(MeshConfig(*shape))
 
 
@@ -88,7 +88,7 @@ class Gpu:
 
 def test_any_axis_reaches_over_gpu_machines() -> None:
     cluster = [Gpu(number, number // 8) for number in range(16)]
-    mesh = sharding.make_mesh(MeshConfig(data=1, fsdp=0, context=2), cluster)
+    mesh = sharding.make_mesh(MeshConfig(data=1, fsdp=None, context=2), cluster)
     assert dict(mesh.shape) == {'data': 1, 'fsdp': 8, 'tensor': 1, 'context': 2}
     assert [device.id for device in mesh.devices.flat] == list(range(16))
 
@@ -117,8 +117,8 @@ def test_data_takes_the_devices_that_are_left() -> None:
     assert MeshConfig().sizes(8) == (8, 1, 1, 1)
     assert MeshConfig(fsdp=2, context=2).sizes(8) == (2, 2, 1, 2)
     assert MeshConfig(data=2, tensor=4).sizes(8) == (2, 1, 4, 1)
-    assert MeshConfig(data=1, fsdp=2, context=0).sizes(8) == (1, 2, 1, 4)
-    mesh = mesh_of(0, 2, 2, 1)
+    assert MeshConfig(data=1, fsdp=2, context=None).sizes(8) == (1, 2, 1, 4)
+    mesh = mesh_of(None, 2, 2, 1)
     assert dict(mesh.shape) == dict(zip(AXES, (2, 2, 2, 1), strict=True))
     assert sharding.batch_parts(mesh) == 4
 
@@ -129,7 +129,10 @@ def test_data_takes_the_devices_that_are_left() -> None:
         (MeshConfig(tensor=3), r'tensor=3.* takes 6 devices; there are 8'),
         (MeshConfig(data=4), r'data=4.* takes 4 devices; there are 8'),
         (MeshConfig(fsdp=16), r'fsdp=16.* takes 16 devices; there are 8'),
-        (MeshConfig(data=0, fsdp=0), r'fsdp=0.* sizes must be at least 1, and one of them may'),
+        (
+            MeshConfig(data=None, fsdp=None),
+            r'fsdp=None.* sizes must be at least 1, and one of them may',
+        ),
         (MeshConfig(data=-1), r'data=-1.* sizes must be at least 1'),
     ],
 )

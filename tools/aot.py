@@ -157,7 +157,7 @@ def longest(programs: Mapping[tuple[Program, Mesh], str]) -> dict[tuple[Program,
     found: dict[Any, tuple[Program, Mesh]] = {}
     for program, mesh in programs:
         shape: Any = {'length': 0, 'batch': 0} | (
-            {'accumulate': 0} if isinstance(program, Step) else {}
+            {'accumulate': None} if isinstance(program, Step) else {}
         )
         kind = dataclasses.replace(program, **shape), mesh
         if kind not in found or program.length > found[kind][0].length:

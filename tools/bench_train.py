@@ -46,16 +46,37 @@ from nope.variables import fresh_variables
 
 MATMUL_SIZE = 1536
 MOST_TURNS = 20
-# unroll=0: without a loop over so few layers a step is a tenth to a quarter faster. Evaluation
+# unroll=None: without a loop over so few layers a step is a tenth to a quarter faster. Evaluation
 # gains nothing from it and keeps the loop, whose one layer needs less memory.
 SMALL = ModelConfig(
-    layers=4, width=128, heads=4, kv_heads=4, mlp_width=344, vocab_size=258, head_dim=32, unroll=0
+    layers=4,
+    width=128,
+    heads=4,
+    kv_heads=4,
+    mlp_width=344,
+    vocab_size=258,
+    head_dim=32,
+    unroll=None,
 )
 MIDDLE = ModelConfig(
-    layers=8, width=512, heads=8, kv_heads=8, mlp_width=1376, vocab_size=4096, head_dim=64, unroll=0
+    layers=8,
+    width=512,
+    heads=8,
+    kv_heads=8,
+    mlp_width=1376,
+    vocab_size=4096,
+    head_dim=64,
+    unroll=None,
 )
 LONG = ModelConfig(
-    layers=4, width=256, heads=4, kv_heads=4, mlp_width=688, vocab_size=4096, head_dim=64, unroll=0
+    layers=4,
+    width=256,
+    heads=4,
+    kv_heads=4,
+    mlp_width=688,
+    vocab_size=4096,
+    head_dim=64,
+    unroll=None,
 )
 
 

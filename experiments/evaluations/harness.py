@@ -58,7 +58,7 @@ class HarnessSpec(TextSpec):
                 ]
             ),
             window=window,
-            limit=section.at_least('limit', 0),
+            limit=0 if section['limit'] is None else section.at_least('limit', 1),
             **common,
         )
 

@@ -55,7 +55,7 @@ class LongbenchSpec(TextSpec):
                 folders.identity('longbench', folder, [f'{name}.jsonl' for name in names])
             ),
             datasets=names,
-            limit=section.at_least('limit', 0),
+            limit=0 if section['limit'] is None else section.at_least('limit', 1),
             max_length=_max_length(section, names, window),
             window=window,
             beyond=section['beyond'],
@@ -115,7 +115,10 @@ def _folder(section: Section) -> str:
 
 def _max_length(section: Section, names: tuple[str, ...], window: int) -> int:
     """Tokens of a prompt: as asked, or by the rule of the window."""
-    max_length = section['max_length'] or longbench.prompt_budget(window)
+    if section['max_length'] is None:
+        max_length = longbench.prompt_budget(window)
+    else:
+        max_length = section.at_least('max_length', 1)
     longest = max_length + max(longbench.DATASETS[name].new_tokens for name in names)
     if longest > window and not section['beyond']:
         raise ValueError(

@@ -43,7 +43,9 @@ class PerplexitySpec(TextSpec):
         common = of_text(asked, section)
         measured = asked.lengths() if 'times' in asked.entry else (asked.train_length,)
         asked.check_reach(common['position'], max(measured))
-        stride = section['stride'] or max(asked.train_length // 8, 1)
+        stride = max(asked.train_length // 8, 1)
+        if section['stride'] is not None:
+            stride = section.at_least('stride', 1)
         corpus = _corpus(asked)
         return cls(
             corpus=data.from_section(

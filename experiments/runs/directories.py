@@ -66,12 +66,13 @@ class Imported:
         return _opened(path)
 
     def train_length(self) -> int:
-        """The length that the imported models were trained at, where `train.length` is 0."""
+        """The length that the imported models were trained at, where `train.length` is None."""
         found = {self.opened(init).described.train_length for init in self._inits}
         if len(found) != 1 or None in found:
             raise ValueError(
-                f'train.length is 0, and the imported models ({", ".join(self._inits) or "none"}) '
-                f'do not say one length (found: {sorted(map(str, found))}); give train.length'
+                f'train.length is None, and the imported models '
+                f'({", ".join(self._inits) or "none"}) do not say one length (found: '
+                f'{sorted(map(str, found))}); give train.length'
             )
         return found.pop() or 0
 

@@ -56,7 +56,8 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
     }
     fields['dtype'] = section['dtype']
     fields |= {name: section.execution(name) for name in execution_fields(ModelConfig)}
-    fields['unroll'] = min(fields['unroll'], described.model.layers)
+    if fields['unroll'] is not None:
+        fields['unroll'] = min(fields['unroll'], described.model.layers)
     del fields['lam_layers']
     return ImportSpec(
         path=path,
@@ -123,7 +124,7 @@ def _check_tokenizer(config: DataConfig, described: Described, directory: Direct
 @functools.lru_cache(maxsize=8)
 def _say_length(said: int, taken: int, path: str) -> None:
     log.warning(
-        'train.length is %d, but the model in %s says that it was trained at %d (train.length=0 '
+        'train.length is %d, but the model in %s says that it was trained at %d (train.length=None '
         'takes that)',
         taken,
         path,

@@ -22,7 +22,7 @@ def from_entry(
     """A run that trains lambda alone. grid: finds the evaluation that `start_from` names."""
     section = scope.section('search', entry)
     lengths = scope.training_lengths(section, init.train_length)
-    if section['target'] and section['target'] <= init.train_length:
+    if section['target'] is not None and section['target'] <= init.train_length:
         raise section.error('target', f'it must be beyond the training length, {init.train_length}')
     form = _form(section, init.train_length)
     bound = _bound(section)

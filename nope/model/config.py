@@ -70,7 +70,7 @@ class ModelConfig:
         ('dots'), whole layers ('full'), or whole layers with what goes into each kept in the
         host's memory ('offload').
     attention: name of the attention implementation; '' lets `nope.attention` choose.
-    unroll: layers per iteration of the scan over layers (0: all of them, no loop).
+    unroll: layers per iteration of the scan over layers; None for all of them, no loop.
     """
 
     layers: int
@@ -87,7 +87,7 @@ class ModelConfig:
     dtype: str = 'float32'
     remat: str = execution_detail('none')
     attention: str = execution_detail('')
-    unroll: int = execution_detail(1)
+    unroll: int | None = execution_detail(1)
     window: int = added_later(0)
     pattern: tuple[LayerKind, ...] = added_later(())
     lam_layers: str = added_later('all')
@@ -126,9 +126,10 @@ class ModelConfig:
             value = getattr(self, name)
             if not 0 <= value < float('inf') or (value == 0 and name == 'logit_multiplier'):
                 raise ValueError(f'model.{name} is {value}; it must be finite and above 0')
-        if not 0 <= self.unroll <= self.layers:
+        if self.unroll is not None and not 1 <= self.unroll <= self.layers:
             raise ValueError(
-                f'model.unroll is {self.unroll}; accepted is 0 to model.layers = {self.layers}'
+                f'model.unroll is {self.unroll}; accepted: 1 to model.layers = {self.layers}, or '
+                'None for all'
             )
         self._check_kinds()
 

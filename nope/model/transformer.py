@@ -247,7 +247,7 @@ def _layers(config: ModelConfig, entropy: bool) -> nn.Module:
         split_rngs={'params': True},
         in_axes=(0, 0, nn.broadcast),
         length=config.layers,
-        unroll=config.unroll or config.layers,
+        unroll=config.layers if config.unroll is None else config.unroll,
         metadata_params={nn.PARTITION_NAME: 'layers'},
     )
     return scanned(config, entropy, name='layers')

@@ -57,7 +57,7 @@ class Compute:
     long sequences; None for `mesh`.
     checkpoints: a folder or gs://BUCKET/FOLDER for the checkpoints of all runs, each in a folder
     of its own there; '' for the run's folder.
-    accumulate: micro-batches per step of pre-training; 0 for as few as leave each batch shard
+    accumulate: micro-batches per step of pre-training; None for as few as leave each batch shard
     `shard_sequences` sequences at a time, or fewer.
     checkpoint_every, log_every: in steps. keep: newest checkpoints kept. threads: of the loader.
     slow_step: a step that takes so many times the median is logged. hang_seconds: after so long
@@ -68,7 +68,7 @@ class Compute:
     mesh: sharding.MeshConfig = sharding.MeshConfig()
     later_mesh: sharding.MeshConfig | None = None
     checkpoints: str = ''
-    accumulate: int = 1
+    accumulate: int | None = 1
     shard_sequences: int = 4
     checkpoint_every: int = 500
     log_every: int = 10
@@ -79,8 +79,8 @@ class Compute:
     profile: int = 0
 
     def __post_init__(self) -> None:
-        if self.accumulate < 0:
-            raise FieldError('accumulate', self.accumulate, 'it must be 0 or more')
+        if self.accumulate is not None and self.accumulate < 1:
+            raise FieldError('accumulate', self.accumulate, 'it must be at least 1, or None')
         for name in ('shard_sequences', 'checkpoint_every', 'log_every', 'keep', 'threads'):
             if getattr(self, name) < 1:
                 raise FieldError(name, getattr(self, name), 'it must be at least 1')
@@ -93,7 +93,7 @@ class Compute:
 
     def micro_batches(self, batch_size: int, mesh: Mesh) -> int:
         """Number of micro-batches per step."""
-        if self.accumulate:
+        if self.accumulate is not None:
             return self.accumulate
         shard = batch_size // sharding.batch_parts(mesh)
         least = math.ceil(shard / self.shard_sequences)
@@ -129,7 +129,7 @@ def check_mesh(
             raise ValueError(
                 f'{field}.context is {context}; it must divide the training length, {length}'
             )
-    accumulate = compute.accumulate or 1  # 0 finds one that divides
+    accumulate = compute.accumulate or 1  # None finds one that divides
     parts = accumulate * sharding.batch_parts(mesh)
     if config.batch_size % parts:
         raise ValueError(

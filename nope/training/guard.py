@@ -22,19 +22,19 @@ class GuardState(NamedTuple):
     good: jax.Array
 
 
-def is_bad(state: Any, loss: jax.Array, grad_norm: jax.Array, spike: float) -> jax.Array:
+def is_bad(state: Any, loss: jax.Array, grad_norm: jax.Array, spike: float | None) -> jax.Array:
     """True, as a bool array, for a step whose loss or gradient norm is not finite, or whose loss
-    lies `spike` standard deviations above the running mean (0: no such bound; otherwise `state` is
-    a `GuardState`)."""
+    lies `spike` standard deviations above the running mean (None: no such bound; otherwise `state`
+    is a `GuardState`)."""
     bad = ~(jnp.isfinite(loss) & jnp.isfinite(grad_norm))
-    if not spike:
+    if spike is None:
         return bad
     bound = state.mean + spike * jnp.sqrt(state.variance)
     return bad | ((state.good >= LEARNING) & (loss > bound))
 
 
 def guarded(
-    inner: optax.GradientTransformation, spike: float
+    inner: optax.GradientTransformation, spike: float | None
 ) -> optax.GradientTransformationExtraArgs:
     """Optimizer `inner` whose state a bad step leaves unchanged, with a zero update.
 

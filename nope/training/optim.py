@@ -55,7 +55,7 @@ class OptimizerConfig:
     bound: float | None = None
     straight_through: bool = False
     on_bad: str = added_later(STOP)
-    spike: float = added_later(0.0)
+    spike: float | None = added_later(None)
 
     def __post_init__(self) -> None:
         for name, value, accepted in (
@@ -72,9 +72,10 @@ class OptimizerConfig:
         for name in ('b1', 'b2', 'end_share', 'tail_share'):
             if not 0 <= getattr(self, name) <= 1:
                 raise FieldError(name, getattr(self, name), 'accepted: 0 to 1')
-        for name in ('weight_decay', 'spike'):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise FieldError(name, getattr(self, name), 'it must be finite, 0 or more')
+        if not 0 <= self.weight_decay < math.inf:
+            raise FieldError('weight_decay', self.weight_decay, 'it must be finite, 0 or more')
+        if self.spike is not None and not 0 < self.spike < math.inf:
+            raise FieldError('spike', self.spike, 'it must be finite and above 0, or None')
         if not 0 <= self.warmup_steps < max(self.decay_steps, 1):
             raise FieldError(
                 'warmup_steps',
@@ -92,7 +93,7 @@ class OptimizerConfig:
     def guarded(self) -> bool:
         """True where the optimizer's state includes the bad-step guard, which skipping and spike
         detection need."""
-        return self.on_bad == SKIP or self.spike > 0
+        return self.on_bad == SKIP or self.spike is not None
 
 
 def learning_rate(config: OptimizerConfig) -> Schedule:

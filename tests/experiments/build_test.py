@@ -169,7 +169,7 @@ def test_a_source_next_to_a_mixture_is_refused():
     config.data.mixture = (('stdlib', 1.0),)
     build(config)
     config.data.source = 'text:elsewhere'
-    with pytest.raises(ValueError, match=r"data\.source is 'text:elsewhere'; but data\.mixture"):
+    with pytest.raises(ValueError, match=r"data\.source is 'text:elsewhere', but data\.mixture"):
         build(config)
 
 

@@ -95,7 +95,8 @@ def test_weights_without_rotation_are_read_by_a_flag(directories) -> None:
 def test_a_figure_takes_a_checkpoint_in_place_of_its_base(directories) -> None:
     config = fig4.get_config('quick')
     config.runs.nope.init = f'hf:{directories["nope"]}'
-    config.train.length = 0
+    with config.train.ignore_type():
+        config.train.length = None
     experiment = build(config)
     assert all(spec.run.train_length == 32 for spec in experiment.evals.values())
     assert isinstance(experiment.evals['uniform'].run, ImportSpec)
@@ -171,6 +172,7 @@ def test_the_identity_is_that_of_the_weights_and_not_of_the_place(
         ({'init': 'hf:'}, "init is 'hf:'"),
         ({'init': 'hf:/nowhere'}, '/nowhere'),
         ({'length': 0}, 'target is 0; it must be at least 1'),
+        ({'length': None}, 'target is None; it must be at least 1'),
         ({'length': 32}, r'target is 32; it must be beyond the training length, 32'),
         ({'model.lam_layers': 'some'}, "model.lam_layers is 'some'"),
         ({'train.length': -1}, r'train\.length is -1'),

@@ -499,7 +499,9 @@ def test_a_written_config_says_what_it_is(case: str) -> None:
 
 
 def test_how_a_model_runs_is_no_part_of_it() -> None:
-    config = decoder(position=ROTARY, dtype='bfloat16', remat='full', unroll=0, attention='chunked')
+    config = decoder(
+        position=ROTARY, dtype='bfloat16', remat='full', unroll=None, attention='chunked'
+    )
     assert read(written('llama', described(config))).model == decoder(position=ROTARY)
 
 

@@ -133,7 +133,7 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
         ({'softmax_scale': float('nan')}, r'model\.softmax_scale is nan'),
         ({'logit_multiplier': 0.0}, r'model\.logit_multiplier is 0.0; .* finite and above 0'),
         ({'logit_multiplier': float('inf')}, r'model\.logit_multiplier is inf'),
-        ({'unroll': 3}, r'model\.unroll is 3; accepted is 0 to model\.layers = 2'),
+        ({'unroll': 3}, r'model\.unroll is 3; accepted: 1 to model\.layers = 2, or None'),
         ({'window': -1}, r'model\.window is -1; accepted: 0 .* to 2\*\*30'),
     ],
 )

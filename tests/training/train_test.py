@@ -259,7 +259,7 @@ def test_a_batch_that_does_not_split_is_refused() -> None:
 
 
 def test_micro_batches_are_as_few_as_stay_small_enough() -> None:
-    mesh, compute = tiny.mesh(), Compute(accumulate=0, shard_sequences=4)
+    mesh, compute = tiny.mesh(), Compute(accumulate=None, shard_sequences=4)
     wanted = {1: 1, 4: 1, 7: 7, 8: 2, 9: 3, 20: 5, 22: 11}
     assert {batch: compute.micro_batches(batch, mesh) for batch in wanted} == wanted
 
