@@ -14,7 +14,7 @@ import numpy as np
 from experiments.runs import ImportSpec, RunSpec, ScaleChoice, Source
 from experiments.specs import identity
 from experiments.workspace import Workspace
-from nope import data, interop, records, sharding
+from nope import data, interop, records
 from nope.checkpoints import folders
 from nope.checkpoints.manager import CheckpointError, Checkpoints, OtherRunError
 from nope.data import DataConfig
@@ -22,7 +22,7 @@ from nope.interop import CheckpointFileError
 from nope.runtime import processes, progress
 from nope.training.config import Compute
 from nope.training.train import Interrupted
-from nope.variables import Variables, abstract_variables, lam_of, with_lam
+from nope.variables import Variables, abstract_variables, with_uniform_lam
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class Bench:
     def scaled(self, run: Source, step: int | None, scale: float | None) -> Variables:
         """The run's variables, with a uniform scale in place of its lambda if given."""
         variables = self.variables(run, step)
-        return variables if scale is None else uniform(variables, scale)
+        return variables if scale is None else with_uniform_lam(variables, scale)
 
     # Data
 
@@ -158,10 +158,3 @@ class Bench:
         """Interrupted where the command is asked to stop."""
         if self.should_stop():
             raise Interrupted(f'{title}: stopped; what was finished before it is kept')
-
-
-def uniform(variables: Variables, coefficient: float) -> Variables:
-    """`variables` with the same lambda coefficient in every head."""
-    lam_LN = lam_of(variables)
-    same_LN = np.full(lam_LN.shape, coefficient, lam_LN.dtype)
-    return with_lam(variables, sharding.put(same_LN, lam_LN.sharding))

@@ -206,6 +206,8 @@ def merge(section: Mapping[str, Any], changes: Mapping[str, Any], where: str) ->
         old = section[key]
         if key == 'position':
             merged[key] = changed_position(old, value)
+        elif key == 'form':  # a name or a section (`nope.model.lam.from_section`)
+            merged[key] = value
         elif isinstance(old, Mapping):
             merged[key] = merge(old, value, f'{where}.{key}')
         else:

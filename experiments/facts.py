@@ -35,7 +35,7 @@ def of_evaluation(
 
 def describe_scale(run: Source, scale: float | None, neutral: bool) -> dict[str, Any]:
     """Attributes that say what lambda was. neutral: whether the run's own changes nothing."""
-    own = '1' if neutral else 'HeadScale, as read'
+    own = '1' if neutral else f'{run.model.lam.describe()}, as read'
     if isinstance(run, RunSpec) and run.searches:
         own = _searched(run)
         if run.init is not None and run.data != run.init.data:
@@ -77,5 +77,4 @@ def describe_model(model: ModelConfig) -> str:
 
 
 def _searched(run: RunSpec) -> str:
-    name = {'Constant': 'HeadScale', 'LogLength': 'log-length'}[type(run.model.lam).__name__]
-    return f'{name} at {run.train.block}'
+    return f'{run.model.lam.describe()} at {run.train.block}'

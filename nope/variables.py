@@ -8,10 +8,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 
 from nope import sharding
-from nope.model import ModelConfig, Transformer
+from nope.model import ModelConfig, Transformer, lam
 
 # {'params': nested arrays, 'lam': {'head': [L, N] float32}}
 Variables = dict[str, Any]
@@ -62,6 +63,39 @@ def lam_of(variables: Variables) -> jax.Array:
 def with_lam(variables: Variables, lam_LN: jax.Array) -> Variables:
     """`variables` with other lambda coefficients."""
     return {**variables, 'lam': {'head': lam_LN}}
+
+
+def with_uniform_lam(variables: Variables, coefficient: float) -> Variables:
+    """`variables` with the same lambda coefficient in every head, placed as the old ones."""
+    lam_LN = lam_of(variables)
+    uniform_LN = np.asarray(lam.uniform(coefficient, *lam_LN.shape))
+    return with_lam(variables, sharding.put(uniform_LN, lam_LN.sharding))
+
+
+def last_multipliers(config: ModelConfig, variables: Variables, length: int) -> np.ndarray:
+    """Multipliers of 1/sqrt(H) that the last query of a sequence of `length` tokens has, [L, N]
+    float32, whole on every process. All processes call it."""
+    last = _multipliers(config, variables, length, first=length - 1)
+    return last[:, 0] if config.lam.follows_position else last
+
+
+def lam_is_neutral(config: ModelConfig, variables: Variables, length: int | None = None) -> bool:
+    """Whether lambda changes nothing in sequences of `length` tokens. All processes call it.
+
+    length: None for any length, of forms that follow neither length nor position; ValueError for
+    the others.
+    """
+    if length is None:
+        config.lam.check_foldable(length)
+        length = 1
+    return lam.is_neutral(_multipliers(config, variables, length, first=0))
+
+
+def _multipliers(config: ModelConfig, variables: Variables, length: int, first: int) -> np.ndarray:
+    """As `ModelConfig.multipliers`, at the positions from `first` to the last."""
+    coefficients_LN = jnp.asarray(sharding.fetch(lam_of(variables)))
+    positions_T = jnp.arange(first, length, dtype=jnp.int32)
+    return np.asarray(config.multipliers(coefficients_LN, length, positions_T))
 
 
 def _boxed_variables(config: ModelConfig, key: jax.Array) -> Variables:

@@ -20,12 +20,11 @@ from nope import sharding
 from nope.evals import batching
 from nope.evals.generation import Generator
 from nope.evals.samples import NAME, SampleLog
-from nope.interop.fold import is_neutral
 from nope.model import ModelConfig
 from nope.model.lam import Constant
 from nope.positions import Position
 from nope.records import Records
-from nope.variables import Variables
+from nope.variables import Variables, lam_is_neutral
 
 Scale = float | ScaleChoice | None
 
@@ -223,7 +222,7 @@ class TextSpec(EvalSpec):
         """The variables that are measured, and what to say of their lambda."""
         scale = bench.best_scale(self.scale)
         variables = bench.scaled(self.run, None, scale)
-        neutral = is_neutral(self.model, variables, self.extent)
+        neutral = lam_is_neutral(self.model, variables, self.extent)
         return variables, facts.describe_scale(self.run, scale, neutral)
 
     def generator(self, bench: Bench, variables: Variables) -> Generator:

@@ -14,10 +14,10 @@ from experiments.evaluations.steps import kept_step
 from experiments.evaluations.windows import Windows, blocks, execution, measured_on, windows
 from experiments.programs import Evaluation, Program
 from nope.evals import positions
-from nope.interop.fold import is_neutral
 from nope.model import ModelConfig
 from nope.positions import Position
 from nope.records import Records
+from nope.variables import lam_is_neutral
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class PositionsSpec(EvalSpec):
         scale = bench.best_scale(self.scale)
         tokens, more = blocks(bench, self.run, self.windows)
         variables = bench.scaled(self.run, self.step, scale)
-        neutral = is_neutral(self.model, variables, self.windows.length)
+        neutral = lam_is_neutral(self.model, variables, self.windows.length)
         found = positions.run(
             self.model,
             variables,

@@ -9,7 +9,7 @@ import pathlib
 import time
 from collections.abc import Callable, Iterator
 
-from experiments.bench import Bench, uniform
+from experiments.bench import Bench
 from experiments.runs.spec import ImportSpec, RunSpec, ScaleChoice, Source
 from experiments.specs import identity
 from nope import data, sharding
@@ -20,7 +20,7 @@ from nope.runtime import processes
 from nope.runtime.files import write_json
 from nope.training.config import check_mesh
 from nope.training.train import train
-from nope.variables import Variables, fresh_variables
+from nope.variables import Variables, fresh_variables, with_uniform_lam
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def initial(bench: Bench, spec: RunSpec) -> Variables:
         return fresh_variables(spec.model, bench.mesh_of(spec), spec.seed)
     variables = bench.variables(spec.init)
     coefficient = start_of(bench, spec)
-    return variables if coefficient is None else uniform(variables, coefficient)
+    return variables if coefficient is None else with_uniform_lam(variables, coefficient)
 
 
 def start_of(bench: Bench, spec: RunSpec) -> float | None:

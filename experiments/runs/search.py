@@ -9,7 +9,7 @@ from collections.abc import Callable
 from experiments.config import Section
 from experiments.runs.spec import RunSpec, ScaleChoice, Source
 from experiments.scope import Scope
-from nope.model.lam import FORMS, Constant, Form, LogLength
+from nope.model import lam
 from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
 
@@ -24,7 +24,7 @@ def from_entry(
     lengths = scope.training_lengths(section, init.train_length)
     if section['target'] is not None and section['target'] <= init.train_length:
         raise section.error('target', f'it must be beyond the training length, {init.train_length}')
-    form = _form(section, init.train_length)
+    form = lam.from_section(section['form'], init.train_length, section.path('form'))
     bound = _bound(section)
     section.at_least('steps', 1)
     optimizer = section.make(
@@ -44,11 +44,6 @@ def from_entry(
     )
 
 
-def _form(section: Section, train_length: int) -> Form:
-    name = section.choice('form', FORMS)
-    return LogLength(train_length) if name == 'log_length' else Constant()
-
-
 def _bound(section: Section) -> float | None:
     bound = float(section['bound'])
     if bound == -math.inf:
@@ -59,14 +54,15 @@ def _bound(section: Section) -> float | None:
 
 
 def _start(
-    section: Section, form: Form, bound: float | None, grid: Callable[[str, str], ScaleChoice]
+    section: Section, form: lam.Form, bound: float | None, grid: Callable[[str, str], ScaleChoice]
 ) -> float | ScaleChoice:
     """`start`, unless `start_from` names a grid, whose best scale then takes its place. ValueError
     where the search would begin outside of its own constraint."""
     if section['start_from']:
-        if not isinstance(form, Constant):
+        if not form.starts_from_uniform:
             raise section.error(
-                'start_from', "a best uniform scale starts only the form 'constant'"
+                'start_from',
+                f'lambda of the form {type(form).__name__} cannot start from a best uniform scale',
             )
         choice = grid(section['start_from'], section.path('start_from'))
         if bound is not None and choice.highest < bound:
@@ -76,7 +72,9 @@ def _start(
                 f'to {choice.highest}; the search would begin outside its constraint',
             )
         return choice
-    start = section.finite('start', positive=isinstance(form, Constant))
+    start = float(section['start'])
+    with section.naming():
+        form.check_start(start)
     if bound is not None and start < bound:
         raise section.error(
             'start',

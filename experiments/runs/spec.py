@@ -111,8 +111,8 @@ class RunSpec(Spec):
 
     def slug(self) -> str:
         if self.searches:
-            form = type(self.model.lam).__name__.lower()
-            kind = f'search-{form}-{"-".join(map(str, self.train.lengths))}'
+            lengths = '-'.join(map(str, self.train.lengths))
+            kind = f'search-{self.model.lam.slug}-{lengths}'
         else:
             kind = f'{_slugged(self.model)}-{self.train.block}'
             kind = f'tuned-{kind}' if self.fine_tunes else kind

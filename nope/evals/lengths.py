@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from jax.sharding import Mesh
 
-from nope import sharding
 from nope.evals.forward import Progress, means
 from nope.model import ModelConfig
 from nope.records import Measure, Records
-from nope.variables import Variables, lam_of
+from nope.variables import Variables, last_multipliers
 
 
 def run(
@@ -29,8 +28,8 @@ def run(
 
     All windows end at the same tokens, so that `loss_tail` [length], the mean over the last
     train_length / 2 of them, compares like with like. `loss_window` [length] is the mean over
-    the whole window; `scale_mean` [length] the mean multiple of 1/sqrt(H). The batch grows as
-    windows get shorter: about batch_size * T tokens at a time.
+    the whole window; `scale_mean` [length] the mean multiplier of 1/sqrt(H) of the last token. The
+    batch grows as windows get shorter: about batch_size * T tokens at a time.
     """
     longest = blocks.shape[1] - 1
     if max(lengths) > longest:
@@ -47,7 +46,7 @@ def run(
         )
         window.append(found.loss.mean())
         tail.append(found.loss[-max(train_length // 2, 1) :].mean())
-        scale.append(float(sharding.fetch(config.multiples(lam_of(model), length)).mean()))
+        scale.append(float(last_multipliers(config, model, length).mean()))
     axes = ('length',)
     return Records(
         attributes={

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from jax.sharding import Mesh
 
-from nope import sharding
 from nope.evals.forward import Progress, means
 from nope.model import ModelConfig
 from nope.records import Measure, Records
-from nope.variables import Variables, lam_of
+from nope.variables import Variables, last_multipliers
 
 
 def run(
@@ -24,8 +23,8 @@ def run(
     """Measures a model on blocks [windows, T + 1] int32 (arXiv 2404.12224, equations 1 and 2).
 
     Measures: `loss` and its standard deviation over windows `loss_std` [position], nats per
-    token; `entropy` [layer, head, position], nats; `scale` [layer, head], the multiples of
-    1/sqrt(H) at this length. Positions count from 1: the number of tokens seen.
+    token; `entropy` [layer, head, position], nats; `scale` [layer, head], the multipliers
+    of 1/sqrt(H) of the last token. Positions count from 1: the number of tokens seen.
     """
     length = blocks.shape[1] - 1
     found = means(
@@ -37,7 +36,7 @@ def run(
         entropy=True,
         progress=progress,
     )
-    scale_LN = np.asarray(sharding.fetch(config.multiples(lam_of(variables), length)))
+    multipliers_LN = last_multipliers(config, variables, length)
     assert found.entropy is not None
     return Records(
         attributes={
@@ -53,7 +52,7 @@ def run(
             'entropy': Measure(
                 found.entropy.astype(np.float32), ('layer', 'head', 'position'), 'nats'
             ),
-            'scale': Measure(scale_LN, ('layer', 'head'), '1/sqrt(head_dim)'),
+            'scale': Measure(multipliers_LN, ('layer', 'head'), '1/sqrt(head_dim)'),
         },
         coordinates={'position': np.arange(1, length + 1)},
     )

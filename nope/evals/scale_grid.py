@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
@@ -13,12 +12,12 @@ from nope.model import ModelConfig
 from nope.model.lam import Constant
 from nope.records import Measure, Records
 from nope.runtime.errors import FieldError
-from nope.variables import Variables, with_lam
+from nope.variables import Variables, with_uniform_lam
 
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """Scales low, low + increment, ..., high, as multiples of 1/sqrt(H)."""
+    """Scales low, low + increment, ..., high, the multipliers of 1/sqrt(H)."""
 
     low: float = 0.9
     high: float = 2.0
@@ -52,17 +51,16 @@ def run(
 
     Measures: `loss` [scale, position], `mean_loss` [scale] over the window, `best_scale` and
     `best_loss` [position] from the unsmoothed means; attributes `best_scale_window`, and
-    `fit_a`, `fit_r2` of c(i) = 1 + a ln(i / L) beyond the training length (NaN-free: None
-    where the window does not reach beyond it).
+    `fit_a`, `fit_r2` of c(i) = 1 + a ln(i / train_length) beyond the training length (NaN-free:
+    None where the window does not reach beyond it).
     """
     scales = grid.scales()
     config = dataclasses.replace(config, lam=Constant())
     rows = []
     for scale in progress(scales):
-        uniform = jnp.full((config.layers, config.heads), scale, jnp.float32)
         found = means(
             config,
-            with_lam(variables, uniform),
+            with_uniform_lam(variables, scale),
             blocks,
             mesh=mesh,
             batch_size=batch_size,
@@ -97,11 +95,11 @@ def run(
 def fit_log(
     positions: np.ndarray, scales: np.ndarray, train_length: int
 ) -> tuple[float | None, float | None]:
-    """Least squares of c(i) = 1 + a ln(i / L) over positions i >= L: (a, R^2).
+    """Least squares of c(i) = 1 + a ln(i / train_length) over i >= train_length: (a, R^2).
 
-    a = sum x (y - 1) / sum x^2 with x = ln(i / L); R^2 about the mean of y (arXiv 2404.12224,
-    appendix B). (None, None) with fewer than two positions beyond L; R^2 is None where y does
-    not vary.
+    a = sum x (y - 1) / sum x^2 with x = ln(i / train_length); R^2 about the mean of y (arXiv
+    2404.12224, appendix B). (None, None) with fewer than two positions beyond the training length;
+    R^2 is None where y does not vary.
     """
     beyond = positions >= train_length
     x, y = np.log(positions[beyond] / train_length), scales[beyond]

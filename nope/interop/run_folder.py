@@ -29,10 +29,11 @@ from nope.variables import Variables, abstract_variables
 
 BASE_MODEL = 'base_model.json'
 
-_TYPES: Mapping[str, type] = {
-    kind.__name__: kind
-    for kind in (ModelConfig, LayerKind, *FORMS.values(), *KINDS.values(), *SCALINGS.values())
-}
+
+def model_types() -> dict[str, type]:
+    """Every dataclass that a model's identity may be made of, by its name."""
+    kinds = (ModelConfig, LayerKind, *FORMS.values(), *KINDS.values(), *SCALINGS.values())
+    return {kind.__name__: kind for kind in kinds}
 
 
 class SavedModel(NamedTuple):
@@ -59,7 +60,7 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
             f'{folder} is not finished; start its command again, or name the step of a checkpoint'
         )
     try:
-        model = rebuild(spec['model'], _TYPES)
+        model = rebuild(spec['model'], model_types())
         train_length = int(spec['train_length']) or None
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f'{folder / "spec.json"} describes no model we know: {error}') from error
@@ -95,7 +96,7 @@ def _base_model(folder: pathlib.Path, spec: Mapping[str, Any], mesh: Mesh) -> Va
     if 'fingerprint' in init:
         directory = open_directory(place)
         _check_base(folder, place, init['fingerprint'], fingerprint(directory))
-        return {'params': load(directory, rebuild(init['model'], _TYPES), mesh)['params']}
+        return {'params': load(directory, rebuild(init['model'], model_types()), mesh)['params']}
     saved = read_json(place / 'spec.json') or {}
     _check_base(folder, place, init, {k: v for k, v in saved.items() if k != 'version'})
     return {'params': read_run(place, mesh).variables['params']}

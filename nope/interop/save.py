@@ -17,14 +17,13 @@ from nope.interop import safetensors
 from nope.interop.directory import EXPORT, INDEX, SINGLE
 from nope.interop.families import writer_of
 from nope.interop.families.base import Described
-from nope.interop.fold import fold, is_neutral
+from nope.interop.fold import fold
 from nope.interop.mapping import LAM, Tensor
 from nope.interop.tokenizer_files import write_tokenizer
 from nope.model import ModelConfig
-from nope.model.lam import Constant
 from nope.runtime import files
 from nope.runtime.files import write_json
-from nope.variables import Variables, lam_of
+from nope.variables import Variables, lam_is_neutral, lam_of
 
 LAM_WAYS = ('fold', 'scale_param', 'none')
 DTYPES: Mapping[str, np.dtype] = {
@@ -65,13 +64,8 @@ class Export:
 def check_export(model: ModelConfig, export: Export) -> None:
     """Raises ValueError where a model cannot be written so; nothing is computed."""
     _tensors(model, export.lam)
-    if export.lam == 'none':
-        return
-    if not isinstance(model.lam, Constant) and export.length is None:
-        raise ValueError(
-            f'lambda of the form {type(model.lam).__name__} follows the length of the sequence; '
-            'writing it needs the one length it is for'
-        )
+    if export.lam != 'none':
+        model.lam.check_foldable(export.length)
 
 
 def save(
@@ -121,9 +115,9 @@ def _write(
 ) -> None:
     model, scaled = described.model, None
     if export.lam == 'scale_param':
-        multiples_LN = model.multiples(lam_of(variables), export.length or 1)
-        scaled = np.asarray(jax.device_get(multiples_LN))
-    elif export.lam == 'fold' and not is_neutral(model, variables, export.length):
+        multipliers_LN = model.multipliers(lam_of(variables), export.length or 1)
+        scaled = np.asarray(jax.device_get(multipliers_LN))
+    elif export.lam == 'fold' and not lam_is_neutral(model, variables, export.length):
         model, variables = fold(model, variables, export.length)
     tensors = {tensor.name: tensor for tensor in _tensors(model, export.lam)}
     planned = {

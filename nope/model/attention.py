@@ -43,7 +43,7 @@ class SelfAttention(nn.Module):
     def __call__(
         self,
         x_BTD: jax.Array,
-        multiples_N: jax.Array,
+        multipliers_N: jax.Array,
         kind: int | jax.Array,
         sequence: Sequence,
         cached: LayerCache | None = None,
@@ -51,8 +51,9 @@ class SelfAttention(nn.Module):
         """Returns the layer's output [B, T, D], the entropy [B, N, T] in nats, or None, and the
         cache with these tokens in it, or None.
 
-        multiples_N: p_h, [N], or [B, N] where rows differ. kind: which of the model's kinds of
-        layers this one is; an int where it is known. cached: what earlier tokens left.
+        multipliers_N: p_h, [N], [B, N] or [B, T, N], as `lam.scale_queries` takes them. kind:
+        which of the model's kinds of layers this one is; an int where it is known. cached: what
+        earlier tokens left.
         """
         c = self.config
         q_BTNH = self._project(x_BTD, 'query', c.heads, 'heads')
@@ -62,7 +63,7 @@ class SelfAttention(nn.Module):
             q_BTNH = Norm(c, centred=False, biased=False, name='query_norm')(q_BTNH)
             k_BTKH = Norm(c, centred=False, biased=False, name='key_norm')(k_BTKH)
         ways = [functools.partial(_attend, c, kind, self.entropy) for kind in c.kinds]
-        operands = (q_BTNH, k_BTKH, v_BTKH, multiples_N, sequence, cached)
+        operands = (q_BTNH, k_BTKH, v_BTKH, multipliers_N, sequence, cached)
         if len(ways) == 1 or isinstance(kind, int):
             way = ways[kind if isinstance(kind, int) else 0]
             seen_BTNH, entropy_BNT, cached = way(*operands)
@@ -98,7 +99,7 @@ def _attend(
     q_BTNH: jax.Array,
     k_BTKH: jax.Array,
     v_BTKH: jax.Array,
-    multiples_N: jax.Array,
+    multipliers_N: jax.Array,
     sequence: Sequence,
     cached: LayerCache | None,
 ) -> tuple[jax.Array, jax.Array | None, LayerCache | None]:
@@ -110,7 +111,7 @@ def _attend(
         cached = cached.write(k_BTKH, v_BTKH, sequence.mask.offset)
         k_BTKH, v_BTKH = cached
     seen = context.attend(
-        lam.scale_queries(q_BTNH, multiples_N, config.softmax_scale),
+        lam.scale_queries(q_BTNH, multipliers_N, config.softmax_scale),
         k_BTKH,
         v_BTKH,
         mask=dataclasses.replace(sequence.mask, window=kind.window or None),

@@ -211,13 +211,29 @@ class ModelConfig:
         )
         return dataclasses.replace(self, pattern=tuple(kinds))
 
-    def multiples(self, lam_LN: jax.Array, length: int | jax.Array) -> jax.Array:
-        """p_h of every layer and head at this length, [L, N] float32: 1 where lambda does not
-        act."""
-        multiples_LN = self.lam.multiples(lam_LN, length)
+    def multipliers(
+        self,
+        coefficients_LN: jax.Array,
+        length: int | jax.Array,
+        positions_T: jax.Array | None = None,
+    ) -> jax.Array:
+        """p_h of every layer and head of one sequence, float32: 1 where lambda does not act.
+
+        length: tokens in the sequence. positions_T: int32, of the queries, 0-based; for a form
+        that follows the position, without which it raises ValueError. [L, N], or [L, T, N] of
+        such a form.
+        """
+        if self.lam.follows_position and positions_T is None:
+            raise ValueError(
+                f'lambda of the form {type(self.lam).__name__} follows the position of the query: '
+                'its multipliers need positions_T'
+            )
+        multipliers = self.lam.multipliers(coefficients_LN, length, positions_T)
         if self.lam_layers == 'all':
-            return multiples_LN
-        return jnp.where(np.array(self.without_position)[:, None], multiples_LN, 1.0)
+            return multipliers
+        acts_L = np.array(self.without_position)
+        acts_LN = acts_L.reshape(-1, *(1,) * (multipliers.ndim - 1))
+        return jnp.where(acts_LN, multipliers, 1.0)
 
     @property
     def parameters(self) -> int:

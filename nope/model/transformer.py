@@ -70,7 +70,7 @@ class Block(nn.Module):
     def __call__(
         self,
         x_BTD: jax.Array,
-        multiples_N: jax.Array,
+        multipliers_N: jax.Array,
         kind: int | jax.Array,
         sequence: Sequence,
         cached: LayerCache | None = None,
@@ -78,7 +78,7 @@ class Block(nn.Module):
         c = self.config
         x_BTD = checkpoint_name(x_BTD, BLOCK_INPUT)
         attended, entropy_BNT, cached = SelfAttention(c, self.entropy, name='attention')(
-            norm(c, 'attention_norm')(x_BTD), multiples_N, kind, sequence, cached
+            norm(c, 'attention_norm')(x_BTD), multipliers_N, kind, sequence, cached
         )
         x_BTD = x_BTD + attended
         x_BTD = x_BTD + MLP(c, name='mlp')(norm(c, 'mlp_norm')(x_BTD))
@@ -125,14 +125,14 @@ class Transformer(nn.Module):
         else:
             sequence = _continued(T, cache, self._table())
         x_BTD = self._embed(embedding_VD, tokens_BT, sequence)
-        multiples_LN = _multiples(c, coefficients_LN, sequence.length)
+        multipliers_LN = _multipliers(c, coefficients_LN, sequence)
         if cache is None:
             kinds_L = jnp.asarray(c.kind_indices)
-            x_BTD, (entropy_LBNT, _) = _layers(c, entropy)(x_BTD, multiples_LN, kinds_L, sequence)
+            x_BTD, (entropy_LBNT, _) = _layers(c, entropy)(x_BTD, multipliers_LN, kinds_L, sequence)
         else:
             layers: Mapping[str, Any] = self.get_variable('params', 'layers')
             x_BTD, entropy_LBNT, cache = _cached_layers(
-                c, entropy, layers, x_BTD, multiples_LN, sequence, cache
+                c, entropy, layers, x_BTD, multipliers_LN, sequence, cache
             )
         hidden_BTD = norm(c, 'final_norm')(x_BTD)
         if c.logit_multiplier != 1:
@@ -204,11 +204,19 @@ def _continued(tokens: int, cache: Cache, table: jax.Array | None) -> Sequence:
     return Sequence(mask, cache.positions(tokens), cache.length_B, table)
 
 
-def _multiples(config: ModelConfig, coefficients_LN: jax.Array, n: jax.Array) -> jax.Array:
-    """p_h of every layer, [L, N], or [L, B, N] for a length of every row."""
+def _multipliers(config: ModelConfig, coefficients_LN: jax.Array, sequence: Sequence) -> jax.Array:
+    """p_h of every layer, [L, N], or [L, B, N] for a length of every row; of a form that follows
+    the position [L, B, T, N], with B 1 where all rows have the same length and positions."""
+    n, positions_BT = sequence.length, sequence.positions_BT
+    if config.lam.follows_position:
+        if n.ndim:
+            positions_BT = jnp.broadcast_to(positions_BT, (n.size, positions_BT.shape[1]))
+        axes = (None, 0 if n.ndim else None, 0)
+        rows = jax.vmap(config.multipliers, in_axes=axes, out_axes=1)
+        return rows(coefficients_LN, n, positions_BT)
     if n.ndim == 0:
-        return config.multiples(coefficients_LN, n)
-    return jax.vmap(config.multiples, in_axes=(None, 0), out_axes=1)(coefficients_LN, n)
+        return config.multipliers(coefficients_LN, n)
+    return jax.vmap(config.multipliers, in_axes=(None, 0), out_axes=1)(coefficients_LN, n)
 
 
 def _cached_layers(
@@ -216,7 +224,7 @@ def _cached_layers(
     entropy: bool,
     layers: Mapping[str, Any],
     x_BTD: jax.Array,
-    multiples_LBN: jax.Array,
+    multipliers_LBN: jax.Array,
     sequence: Sequence,
     cache: Cache,
 ) -> tuple[jax.Array, jax.Array | None, Cache]:
@@ -226,7 +234,7 @@ def _cached_layers(
     caches: list[LayerCache] = []
     for i, kind in enumerate(config.kind_indices.tolist()):
         out: Any = block.apply(
-            {'params': layers[str(i)]}, x_BTD, multiples_LBN[i], kind, sequence, cache.layers[i]
+            {'params': layers[str(i)]}, x_BTD, multipliers_LBN[i], kind, sequence, cache.layers[i]
         )
         x_BTD, (entropy_BNT, cached) = out
         entropies.append(entropy_BNT)

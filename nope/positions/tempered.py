@@ -25,7 +25,7 @@ class TemperedNoPE(NoPE):
         if not math.isfinite(self.rate):
             raise ValueError(f'model.position.rate is {self.rate}; it must be finite')
 
-    def multiples(self, positions_BT: jax.Array) -> jax.Array:
+    def multipliers(self, positions_BT: jax.Array) -> jax.Array:
         """The factor at every position, float32."""
         spans_BT = (positions_BT + 1) // self.span
         return 1.0 + self.rate * jnp.log1p(spans_BT.astype(jnp.float32))
@@ -33,8 +33,8 @@ class TemperedNoPE(NoPE):
     def encode(
         self, q_BTNH: jax.Array, k_BTKH: jax.Array, positions_BT: jax.Array, length: int | jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """Queries multiplied by `multiples`, keys unchanged; products in float32."""
-        factor = self.multiples(positions_BT)[..., None, None]
+        """Queries multiplied by `multipliers`, keys unchanged; products in float32."""
+        factor = self.multipliers(positions_BT)[..., None, None]
         return (q_BTNH.astype(jnp.float32) * factor).astype(q_BTNH.dtype), k_BTKH
 
     def describe(self) -> str:

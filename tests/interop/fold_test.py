@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from nope.interop import fold
-from nope.interop.fold import is_neutral
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.lam import LogLength
 from nope.positions import Alibi, NoPE, Rotary, T5Bias, Yarn
-from nope.variables import Variables, lam_of, with_lam
+from nope.variables import Variables, lam_is_neutral, lam_of, with_lam
 from tests import tiny
 
 QUICK = {'xla_backend_optimization_level': 0}
@@ -39,7 +38,7 @@ def output(config: ModelConfig, variables: Variables, length: int = 12) -> np.nd
 def test_folding_is_exact_for_every_encoding(config: ModelConfig) -> None:
     variables = tiny.varied_lam(config)
     plain, folded = fold(config, variables)
-    assert is_neutral(plain, folded) and not is_neutral(config, variables)
+    assert lam_is_neutral(plain, folded) and not lam_is_neutral(config, variables)
     found, expected = output(plain, folded), output(config, variables)
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
     unscaled = with_lam(variables, lam_of(folded))
@@ -58,7 +57,7 @@ def test_a_lambda_that_follows_the_length_is_folded_for_one_length() -> None:
         untouched['params']['layers']['attention']['query'],
         variables['params']['layers']['attention']['query'],
     )
-    assert is_neutral(same, untouched)
+    assert lam_is_neutral(same, untouched)
 
 
 def test_a_length_is_asked_for() -> None:

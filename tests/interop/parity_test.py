@@ -270,7 +270,7 @@ def test_the_same_weights_without_rotation(imported: Callable[[str], Imported]) 
 def test_scales_in_the_file_are_lambda(
     imported: Callable[[str], Imported], tmp_path, position: NoPE | None
 ) -> None:
-    """bfloat16 multiples of 1 / sqrt(H) per head: rows of W_q multiplied by them, in stock."""
+    """bfloat16 multipliers of 1 / sqrt(H) per head: rows of W_q multiplied by them, in stock."""
     source = imported('llama')
     theirs = stock.restore(source.folder)
     H = source.model.head_dim

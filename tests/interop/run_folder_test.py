@@ -14,7 +14,7 @@ import pytest
 from nope.checkpoints.manager import CheckpointError, Checkpoints
 from nope.identity import plain, rebuild
 from nope.interop import Described, fingerprint, open_directory, save
-from nope.interop.run_folder import _TYPES, BASE_MODEL, name_base_model, read_run, write_run
+from nope.interop.run_folder import BASE_MODEL, model_types, name_base_model, read_run, write_run
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import LogLength
 from nope.positions import KINDS, LongRoPE, NoPE, Rotary
@@ -38,7 +38,7 @@ def test_a_model_is_rebuilt_from_its_identity(config: ModelConfig) -> None:
     stored = tiny.model(**{**vars(config), 'attention': ''})
     import json
 
-    assert rebuild(json.loads(json.dumps(plain(stored))), _TYPES) == stored
+    assert rebuild(json.loads(json.dumps(plain(stored))), model_types()) == stored
 
 
 def test_a_model_is_saved_as_a_run(tmp_path: pathlib.Path) -> None:

@@ -22,14 +22,14 @@ X_BTD = np.random.default_rng(1).normal(size=(B, T, 32)).astype(np.float32)
 
 
 @functools.partial(jax.jit, static_argnums=0, compiler_options=tiny.QUICK)
-def attend(config: ModelConfig, params: Variables, x_BTD: Any, multiples: Any) -> Any:
+def attend(config: ModelConfig, params: Variables, x_BTD: Any, multipliers: Any) -> Any:
     """Self-attention's output, the heads side by side, and entropy: the output projection is the
     identity (heads * head_dim = width)."""
     identity = jnp.eye(config.width).reshape(config.heads, config.head_dim, config.width)
     found: Any = SelfAttention(config, entropy=True).apply(
         {'params': {**params, 'output': identity}},
         x_BTD,
-        multiples,
+        multipliers,
         jnp.int32(0),
         Sequence(Mask(), jnp.arange(T)[None], jnp.float32(T), None),
     )
@@ -42,10 +42,10 @@ def weights(config: ModelConfig = tiny.MODEL) -> Variables:
     return jax.tree.map(lambda leaf: leaf[0], stacked)
 
 
-def entropy_of(q_BTNH: np.ndarray, k_BTKH: np.ndarray, multiples: np.ndarray) -> np.ndarray:
+def entropy_of(q_BTNH: np.ndarray, k_BTKH: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
     """By its definition, in float64: logits have lambda / sqrt(8)."""
     k_BTNH = k_BTKH.repeat(q_BTNH.shape[2] // k_BTKH.shape[2], axis=2)
-    logits_BNTS = np.einsum('BTNH,BSNH,N->BNTS', q_BTNH, k_BTNH, multiples / 8**0.5)
+    logits_BNTS = np.einsum('BTNH,BSNH,N->BNTS', q_BTNH, k_BTNH, multipliers / 8**0.5)
     logits_BNTS[..., np.triu(np.ones((T, T), bool), 1)] = -np.inf
     weights = np.exp(logits_BNTS - logits_BNTS.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)
@@ -67,9 +67,9 @@ def projected(params: Variables) -> tuple[np.ndarray, np.ndarray]:
 def test_a_heads_lambda_changes_that_head_alone() -> None:
     base, _ = attend(tiny.MODEL, weights(), X_BTD, ONES)
     for head in range(4):
-        multiples = ONES.copy()
-        multiples[head] = 1.7
-        changed, _ = attend(tiny.MODEL, weights(), X_BTD, multiples)
+        multipliers = ONES.copy()
+        multipliers[head] = 1.7
+        changed, _ = attend(tiny.MODEL, weights(), X_BTD, multipliers)
         difference = np.abs(changed - base).reshape(B, T, 4, 8).max(axis=(0, 1, 3))
         assert difference[head] > 1e-3
         np.testing.assert_array_equal(np.delete(difference, head), 0)
@@ -87,12 +87,12 @@ def test_lambda_folds_into_the_query_weights(position: Position) -> None:
 def test_a_softmax_scale_takes_the_place_of_one_over_the_root_of_the_head_dim() -> None:
     """Bit for bit with heads of 4, whose root no product rounds."""
     shape = {'heads': 8, 'head_dim': 4}
-    multiples = np.linspace(0.5, 2, 8, dtype=np.float32)
+    multipliers = np.linspace(0.5, 2, 8, dtype=np.float32)
     plain, unscaled = tiny.model(**shape), tiny.model(**shape, softmax_scale=1.0)
     params = weights(plain)
     doubled = {**params, 'query': params['query'] * 2}
     tiny.assert_same(
-        attend(unscaled, params, X_BTD, multiples), attend(plain, doubled, X_BTD, multiples)
+        attend(unscaled, params, X_BTD, multipliers), attend(plain, doubled, X_BTD, multipliers)
     )
 
 

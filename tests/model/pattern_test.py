@@ -170,11 +170,11 @@ def test_lambda_of_layers_with_positions_is_inert() -> None:
     assert abs(outputs(ones, varied)[0] - outputs(ones, ones)[0]) > 1e-4
 
 
-def test_multiples_are_one_where_lambda_does_not_act() -> None:
+def test_multipliers_are_one_where_lambda_does_not_act() -> None:
     lam_LN = jnp.asarray(np.random.default_rng(0).uniform(0.5, 2, (2, 4)), jnp.float32)
     config = tiny.model(pattern=ALTERNATING, lam_layers='nope')
-    np.testing.assert_array_equal(config.multiples(lam_LN, T), lam_LN.at[0].set(1))
+    np.testing.assert_array_equal(config.multipliers(lam_LN, T), lam_LN.at[0].set(1))
     everywhere = dataclasses.replace(config, lam_layers='all')
-    np.testing.assert_array_equal(everywhere.multiples(lam_LN, T), lam_LN)
+    np.testing.assert_array_equal(everywhere.multipliers(lam_LN, T), lam_LN)
     without = tiny.model(lam_layers='nope')
-    np.testing.assert_array_equal(without.multiples(lam_LN, T), lam_LN)
+    np.testing.assert_array_equal(without.multipliers(lam_LN, T), lam_LN)

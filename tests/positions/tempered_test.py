@@ -27,7 +27,7 @@ def test_queries_grow_by_the_number_of_spans_before_them(rate: float, span: int)
 def test_the_factor_steps_at_whole_spans_of_8192(spans: int) -> None:
     around = jnp.asarray([[8192 * spans - 2, 8192 * spans - 1]], jnp.int32)
     before, after = (1 + 0.1 * math.log(n) for n in (spans, spans + 1))
-    np.testing.assert_allclose(TemperedNoPE().multiples(around), [[before, after]], rtol=1e-6)
+    np.testing.assert_allclose(TemperedNoPE().multipliers(around), [[before, after]], rtol=1e-6)
 
 
 def test_half_precision_is_multiplied_in_float32() -> None:

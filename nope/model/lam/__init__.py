@@ -1,0 +1,22 @@
+"""lambda: one softmax temperature per head, and the forms it takes. The README.md here is the
+way in."""
+
+from nope.model.lam.base import Form
+from nope.model.lam.coefficients import check_shape, is_neutral, neutral, uniform
+from nope.model.lam.constant import Constant
+from nope.model.lam.log_length import LogLength
+from nope.model.lam.queries import scale_queries
+from nope.model.lam.registry import FORMS, from_section
+
+__all__ = [
+    'FORMS',
+    'Constant',
+    'Form',
+    'LogLength',
+    'check_shape',
+    'from_section',
+    'is_neutral',
+    'neutral',
+    'scale_queries',
+    'uniform',
+]

@@ -1,0 +1,75 @@
+"""Base class for forms of lambda: from stored coefficients to multipliers of 1/sqrt(H)."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from typing import ClassVar
+
+import jax
+
+from nope.runtime.errors import FieldError
+
+
+@dataclasses.dataclass(frozen=True)
+class Form(abc.ABC):
+    """A law for the multiplier p of 1/sqrt(H): softmax_j(p / sqrt(H) * q_i . k_j).
+
+    neutral: coefficient under which p is exactly 1 for every length and position.
+    follows_length: whether p depends on n, the tokens in the sequence.
+    follows_position: whether p depends on i, the position of the query.
+    starts_from_uniform: whether a search may start from the best scale of a grid of uniform ones;
+        only where the coefficient is p itself.
+
+    A form's fields are its constants; they are part of a run's identity. A value out of range is a
+    `FieldError`, which `from_section` names by what was typed.
+    """
+
+    neutral: ClassVar[float]
+    follows_length: ClassVar[bool] = False
+    follows_position: ClassVar[bool] = False
+    starts_from_uniform: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def multipliers(
+        self,
+        coefficients_LN: jax.Array,
+        length: int | jax.Array,
+        positions_T: jax.Array | None = None,
+    ) -> jax.Array:
+        """p of one sequence, float32: [L, N], or [L, T, N] of a form that follows the position.
+
+        coefficients_LN: float32. length: n, a scalar, traced as a rule. positions_T: int32,
+        0-based; never None for a form that follows the position, and not read by the others.
+        """
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """A word or two for captions."""
+
+    @property
+    def slug(self) -> str:
+        """Its part in the name of a search's run folder."""
+        return type(self).__name__.lower()
+
+    def check_start(self, start: float) -> None:
+        """FieldError for a coefficient from which no search can start."""
+        if not math.isfinite(start):
+            raise FieldError('start', start, 'it must be finite')
+
+    def check_foldable(self, length: int | None) -> None:
+        """ValueError unless every head has one multiplier in all sequences of `length` tokens
+        (None: of any length), so that it can be a factor of the head's W_q."""
+        name = type(self).__name__
+        if self.follows_position:
+            raise ValueError(
+                f'lambda of the form {name} follows the position of the query; W_q is the same '
+                "at every position, and no factor of it can stand for this lambda (lam='none' "
+                'leaves it out)'
+            )
+        if self.follows_length and length is None:
+            raise ValueError(
+                f'lambda of the form {name} follows the length of the sequence; one factor for '
+                'every head needs the one length it is for'
+            )

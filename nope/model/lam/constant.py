@@ -1,0 +1,37 @@
+"""HeadScale and UniformScale: the coefficient is the multiplier (arXiv 2404.12224)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+
+from nope.model.lam.base import Form
+from nope.runtime.errors import FieldError
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant(Form):
+    """p_h, whatever the length: UniformScale when all are equal, HeadScale otherwise.
+
+    arXiv 2404.12224, equations 3 and 4.
+    """
+
+    neutral = 1.0
+    starts_from_uniform = True
+
+    def multipliers(
+        self,
+        coefficients_LN: jax.Array,
+        length: int | jax.Array,
+        positions_T: jax.Array | None = None,
+    ) -> jax.Array:
+        return coefficients_LN
+
+    def describe(self) -> str:
+        return 'HeadScale'
+
+    def check_start(self, start: float) -> None:
+        if not (math.isfinite(start) and start > 0):
+            raise FieldError('start', start, 'it must be finite and above 0')

@@ -1,0 +1,36 @@
+"""Registry of the forms of lambda, and their construction from a config section."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nope.model.lam.base import Form
+from nope.model.lam.constant import Constant
+from nope.model.lam.log_length import LogLength
+from nope.runtime import sections
+from nope.runtime.errors import describe, one_of
+
+FORMS: dict[str, type[Form]] = {
+    'constant': Constant,
+    'log_length': LogLength,
+}
+
+
+def from_section(section: str | Mapping[str, Any], train_length: int, field: str) -> Form:
+    """The form that `{'kind': NAME, ...fields}` describes, or a bare name.
+
+    train_length: for forms that have a field of that name and are not given another. field: the
+    section's name in messages. ValueError for an unknown kind or field, or a value of the wrong
+    type or out of range.
+    """
+    if isinstance(section, str):
+        kind = sections.kind_of(section, FORMS, field)
+        fields: dict[str, Any] = {}
+    elif isinstance(section, Mapping):
+        kind, fields = sections.kind_and_fields(section, FORMS, field)
+    else:
+        raise ValueError(describe(field, section, f"{one_of(FORMS)}, {{'kind': NAME, ...}}"))
+    if 'train_length' in sections.fields_of(kind):
+        fields.setdefault('train_length', train_length)
+    return sections.make(kind, fields, field)

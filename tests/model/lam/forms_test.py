@@ -1,0 +1,158 @@
+"""What every form of lambda says and computes."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope.evals.scale_grid import fit_log
+from nope.model import lam
+from nope.runtime.errors import FieldError
+from tests import vectors
+from tests.model.lam.by_keys import ByKeys
+
+COEFFICIENTS = jnp.asarray([[0.5, 1.0, 1.7], [0.0, 3.0, 1.3]], jnp.float32)
+POSITIONS = jnp.arange(70, dtype=jnp.int32)
+LENGTHS = (1, 63, 64, 1000)
+FORMS = [lam.Constant(), lam.LogLength(train_length=64), ByKeys()]
+
+
+def named(form: lam.Form) -> str:
+    return type(form).__name__
+
+
+def test_the_tests_have_one_of_every_form() -> None:
+    assert {type(form) for form in FORMS} == {*lam.FORMS.values(), ByKeys}
+
+
+def test_constant_is_the_coefficient_at_every_length() -> None:
+    for length in (1, 64, 10_000):
+        found = lam.Constant().multipliers(COEFFICIENTS, length)
+        np.testing.assert_array_equal(found, COEFFICIENTS)
+
+
+def test_log_length_is_one_up_to_the_training_length() -> None:
+    form = lam.LogLength(train_length=64)
+    for length in (1, 63, 64):
+        np.testing.assert_array_equal(form.multipliers(COEFFICIENTS, length), 1.0)
+
+
+def test_log_length_grows_with_the_logarithm_beyond_it() -> None:
+    form = lam.LogLength(train_length=64)
+    for length in (96, 128, 512):
+        expected = 1 + np.asarray(COEFFICIENTS) * np.float64(math.log(length / 64))
+        np.testing.assert_allclose(form.multipliers(COEFFICIENTS, length), expected, rtol=1e-6)
+        traced = jax.jit(form.multipliers)(COEFFICIENTS, jnp.float32(length))
+        np.testing.assert_allclose(traced, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(('name', 'expected'), vectors.entries('uniform_fit', starting_with='a='))
+def test_log_length_is_the_form_of_the_published_fits(
+    name: str, expected: dict[str, float]
+) -> None:
+    """1 + a ln(times the training length), from which the fit recovers a."""
+    a, form = float(name.removeprefix('a=')), lam.LogLength(train_length=2048)
+    lengths = np.array([2048 * int(times) for times in expected])
+    found = [form.multipliers(jnp.asarray([[a]]), length)[0, 0] for length in lengths.tolist()]
+    np.testing.assert_allclose(found, list(expected.values()), rtol=vectors.RTOL)
+    assert fit_log(lengths, np.array(list(expected.values())), 2048) == pytest.approx((a, 1))
+
+
+@pytest.mark.parametrize(('value', 'expected'), vectors.entries('bf16_round'))
+def test_a_multiplier_stays_float32(value: str, expected: float) -> None:
+    """Where it were kept in bfloat16, as the papers' code does, it would be another one."""
+    coefficient = jnp.full((1, 1), float(value), jnp.float32)
+    found = lam.Constant().multipliers(coefficient, 1)
+    assert found[0, 0] == np.float32(value) and found.dtype == jnp.float32
+    assert float(found[0, 0].astype(jnp.bfloat16)) == expected
+
+
+# What a form says of itself
+
+
+@pytest.mark.parametrize('form', FORMS, ids=named)
+def test_the_neutral_coefficient_leaves_the_softmax_as_it_is(form: lam.Form) -> None:
+    neutral = lam.neutral(form, 2, 3)
+    assert neutral.shape == (2, 3)
+    assert neutral.dtype == jnp.float32
+    for length in LENGTHS:
+        assert lam.is_neutral(np.asarray(form.multipliers(neutral, length, POSITIONS)))
+    assert not lam.is_neutral(np.asarray(form.multipliers(COEFFICIENTS, 1000, POSITIONS)))
+
+
+@pytest.mark.parametrize('form', FORMS, ids=named)
+def test_multipliers_have_an_axis_of_positions_where_they_follow_them(form: lam.Form) -> None:
+    found = form.multipliers(COEFFICIENTS, 1000, POSITIONS)
+    assert found.shape == ((2, 70, 3) if form.follows_position else (2, 3))
+    assert found.dtype == jnp.float32
+
+
+@pytest.mark.parametrize('form', FORMS, ids=named)
+def test_a_form_follows_what_it_says_it_follows(form: lam.Form) -> None:
+    at = [np.asarray(form.multipliers(COEFFICIENTS, n, POSITIONS)) for n in (100, 1000)]
+    assert np.array_equal(*at) != form.follows_length
+    if form.follows_position:
+        assert np.all(at[0][:, 1] != at[0][:, 2], where=np.asarray(COEFFICIENTS) != 0)
+
+
+@pytest.mark.parametrize('form', FORMS, ids=named)
+def test_a_form_that_starts_from_a_uniform_scale_has_it_as_its_multiplier(form: lam.Form) -> None:
+    multipliers = form.multipliers(lam.uniform(1.55, 2, 3), 1000, POSITIONS)
+    assert bool(np.all(multipliers == np.float32(1.55))) == form.starts_from_uniform
+
+
+@pytest.mark.parametrize(
+    ('form', 'caption', 'slug'),
+    [
+        (lam.Constant(), 'HeadScale', 'constant'),
+        (lam.LogLength(64), 'log-length', 'loglength'),
+        (ByKeys(), 'by keys', 'bykeys'),
+    ],
+    ids=['constant', 'log-length', 'by keys'],
+)
+def test_captions_and_folder_names(form: lam.Form, caption: str, slug: str) -> None:
+    assert (form.describe(), form.slug) == (caption, slug)
+
+
+@pytest.mark.parametrize('form', FORMS, ids=named)
+@pytest.mark.parametrize('start', [math.nan, math.inf, -math.inf])
+def test_no_search_starts_from_what_is_not_finite(form: lam.Form, start: float) -> None:
+    with pytest.raises(FieldError, match=rf'^start is {start}; it must be finite'):
+        form.check_start(start)
+
+
+def test_a_scale_is_above_zero_and_other_coefficients_need_not_be() -> None:
+    with pytest.raises(FieldError, match=r'^start is 0\.0; it must be finite and above 0'):
+        lam.Constant().check_start(0.0)
+    for form in FORMS[1:]:
+        form.check_start(-0.5)
+
+
+def test_one_factor_for_every_head_is_refused_where_there_is_none() -> None:
+    constant, log_length, by_keys = FORMS
+    constant.check_foldable(None)
+    log_length.check_foldable(128)
+    with pytest.raises(ValueError, match=r'LogLength follows the length.*one length'):
+        log_length.check_foldable(None)
+    for length in (None, 128):
+        with pytest.raises(ValueError, match=r'ByKeys follows the position.*W_q'):
+            by_keys.check_foldable(length)
+
+
+# Coefficients
+
+
+def test_uniform_coefficients_are_the_same_in_all_heads() -> None:
+    found = lam.uniform(1.55, 2, 3)
+    np.testing.assert_array_equal(found, np.full((2, 3), 1.55, np.float32), strict=True)
+
+
+@pytest.mark.parametrize('shape', [(3,), (3, 2), (2, 1), (1, 3), (2, 3, 1)])
+def test_a_wrong_shape_does_not_broadcast(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r'lam has shape .* takes \(2, 3\)'):
+        lam.check_shape(jnp.ones(shape), 2, 3)
+    lam.check_shape(COEFFICIENTS, 2, 3)

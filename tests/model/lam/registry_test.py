@@ -1,0 +1,70 @@
+"""Forms of lambda from the plain data of a config."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from nope.model import lam
+from tests.model.lam.by_keys import ByKeys
+
+FIELD = 'runs.a.search.form'
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(lam.FORMS, 'by_keys', ByKeys)
+
+
+@pytest.mark.parametrize(
+    ('section', 'expected'),
+    [
+        ('constant', lam.Constant()),
+        ({'kind': 'constant'}, lam.Constant()),
+        ('log_length', lam.LogLength(512)),
+        ({'kind': 'log_length'}, lam.LogLength(512)),
+        ({'kind': 'log_length', 'train_length': 64}, lam.LogLength(64)),
+        ('by_keys', ByKeys(1.0)),
+        ({'kind': 'by_keys', 'rate': 2}, ByKeys(2.0)),
+    ],
+    ids=str,
+)
+def test_a_section_is_the_form_that_it_names(section: Any, expected: lam.Form) -> None:
+    before = copy.deepcopy(section)
+    assert lam.from_section(section, 512, FIELD) == expected
+    assert section == before
+
+
+@pytest.mark.parametrize('name', lam.FORMS)
+def test_a_bare_name_is_enough_for_every_form(name: str) -> None:
+    assert type(lam.from_section(name, 512, FIELD)) is lam.FORMS[name]
+
+
+@pytest.mark.parametrize(
+    ('section', 'message'),
+    [
+        ('linear', r"form is 'linear'; accepted: constant, log_length, by_keys"),
+        ({'kind': 'linear'}, r"form\.kind is 'linear'; accepted: constant, log_length, by_keys"),
+        ({'train_length': 64}, r'form\.kind is None; accepted: constant'),
+        (7, r'form is 7; accepted: constant, log_length, by_keys, \{.*NAME'),
+        (None, r'form is None; accepted: constant'),
+        ({'kind': 'constant', 'rate': 2.0}, r'form\.rate is unknown for Constant; accepted: kind'),
+        (
+            {'kind': 'log_length', 'L': 2},
+            r'form\.L is unknown for LogLength; accepted: kind, train_length',
+        ),
+        (
+            {'kind': 'log_length', 'train_length': 0},
+            r'form\.train_length is 0; it must be at least 1',
+        ),
+        ({'kind': 'log_length', 'train_length': 6.5}, r'form\.train_length is 6\.5; accepted'),
+        ({'kind': 'by_keys', 'rate': 'fast'}, r"form\.rate is 'fast'; accepted is float"),
+        ({'kind': 'by_keys', 'rate': -1.0}, r'form\.rate is -1\.0; it must be above 0'),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused_by_its_name(section: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=rf'^runs\.a\.search\.{message}'):
+        lam.from_section(section, 512, FIELD)
