@@ -1,0 +1,65 @@
+"""A decoder of `tests.tiny.MODEL`'s kind written out in float64 NumPy, with any multipliers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nope.model import ModelConfig
+
+
+class Output(NamedTuple):
+    """hidden [T, D] after the final norm; entropy [L, N, T], nats."""
+
+    hidden: np.ndarray
+    entropy: np.ndarray
+
+
+def forward(
+    config: ModelConfig, params: Any, tokens_T: np.ndarray, multipliers_LTN: np.ndarray
+) -> Output:
+    """One sequence. multipliers_LTN: of 1/sqrt(H), for every layer, query and head."""
+
+    def leaf(*path: str) -> np.ndarray:
+        found = params
+        for key in path:
+            found = found[key]
+        return np.asarray(found, np.float64)
+
+    x_TD = leaf('embedding')[tokens_T]
+    entropies = []
+    for layer in range(config.layers):
+        normed_TD = _rms(config, x_TD, leaf('layers', 'attention_norm', 'scale')[layer])
+        q, k, v, out = (
+            leaf('layers', 'attention', name)[layer] for name in ('query', 'key', 'value', 'output')
+        )
+        q_TNH, k_TKH, v_TKH = (np.einsum('TD,DNH->TNH', normed_TD, w) for w in (q, k, v))
+        seen_TNH, entropy_NT = _attend(q_TNH, k_TKH, v_TKH, multipliers_LTN[layer])
+        x_TD = x_TD + np.einsum('TNH,NHD->TD', seen_TNH, out)
+        normed_TD = _rms(config, x_TD, leaf('layers', 'mlp_norm', 'scale')[layer])
+        gate, up, down = (leaf('layers', 'mlp', name)[layer] for name in ('gate', 'up', 'down'))
+        gate_TF = normed_TD @ gate
+        x_TD = x_TD + (gate_TF / (1 + np.exp(-gate_TF)) * (normed_TD @ up)) @ down
+        entropies.append(entropy_NT)
+    return Output(_rms(config, x_TD, leaf('final_norm', 'scale')), np.stack(entropies))
+
+
+def _attend(
+    q_TNH: np.ndarray, k_TKH: np.ndarray, v_TKH: np.ndarray, multipliers_TN: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """softmax_j(p_ih / sqrt(H) q_i . k_j) over j <= i, and its entropy."""
+    T, N, H = q_TNH.shape
+    k_TNH, v_TNH = (x.repeat(N // x.shape[1], axis=1) for x in (k_TKH, v_TKH))
+    factor_NT1 = (multipliers_TN / H**0.5).T[..., None]
+    logits_NTS = np.einsum('TNH,SNH->NTS', q_TNH, k_TNH) * factor_NT1
+    logits_NTS[:, np.triu(np.ones((T, T), bool), 1)] = -np.inf
+    weights_NTS = np.exp(logits_NTS - logits_NTS.max(-1, keepdims=True))
+    weights_NTS /= weights_NTS.sum(-1, keepdims=True)
+    logs_NTS = np.log(np.where(weights_NTS > 0, weights_NTS, 1))
+    return np.einsum('NTS,SNH->TNH', weights_NTS, v_TNH), -(weights_NTS * logs_NTS).sum(-1)
+
+
+def _rms(config: ModelConfig, x_TD: np.ndarray, weight_D: np.ndarray) -> np.ndarray:
+    mean_square = np.mean(x_TD**2, axis=-1, keepdims=True)
+    return x_TD / np.sqrt(mean_square + config.norm_epsilon) * weight_D
