@@ -76,9 +76,9 @@ def expected(pattern: tuple[LayerKind, ...]) -> tuple:
     ('pattern', 'remat', 'unroll'),
     [
         (ALTERNATING, 'none', 1),
-        (ALTERNATING, 'none', 0),
+        (ALTERNATING, 'none', None),
         (ALTERNATING, 'full', 1),
-        (ALTERNATING, 'dots', 0),
+        (ALTERNATING, 'dots', None),
         (THREE, 'none', 1),
     ],
     ids=lambda value: (
@@ -86,7 +86,7 @@ def expected(pattern: tuple[LayerKind, ...]) -> tuple:
     ),
 )
 def test_every_layer_is_of_its_own_kind(
-    pattern: tuple[LayerKind, ...], remat: str, unroll: int
+    pattern: tuple[LayerKind, ...], remat: str, unroll: int | None
 ) -> None:
     """Values and gradients, of the table and of lambda too, and entropies."""
     config = tiny.model(layers=3, pattern=pattern, remat=remat, unroll=unroll)

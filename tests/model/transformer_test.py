@@ -80,8 +80,8 @@ def test_lambda_folds_into_the_query_weights(position: Position) -> None:
     tiny.assert_same(run(config, with_lam(variables, lam_LN), tokens), run(config, folded, tokens))
 
 
-@pytest.mark.parametrize(('remat', 'unroll'), [('full', 2), ('dots', 0), ('offload', 1)])
-def test_rematerialisation_and_unrolling_change_nothing(remat: str, unroll: int) -> None:
+@pytest.mark.parametrize(('remat', 'unroll'), [('full', 2), ('dots', None), ('offload', 1)])
+def test_rematerialisation_and_unrolling_change_nothing(remat: str, unroll: int | None) -> None:
     base = tiny.model(layers=3)
     config = tiny.model(layers=3, remat=remat, unroll=unroll)
     variables, blocks = tiny.varied_lam(base), tiny.tokens(2, T + 1)

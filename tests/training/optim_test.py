@@ -248,7 +248,7 @@ def test_the_straight_through_copy_is_free() -> None:
 def test_the_search_of_lambda_costs_two_thirds_of_a_step() -> None:
     """A forward pass and the gradients of activations; none of weights. Compiled without a
     loop, whose body would be counted once."""
-    model = tiny.model(width=64, head_dim=16, mlp_width=192, unroll=0)
+    model = tiny.model(width=64, head_dim=16, mlp_width=192, unroll=None)
     state = tiny.variables(model)
 
     def flops(optimizer: optim.OptimizerConfig) -> float:
