@@ -12,7 +12,6 @@ import pytest
 from nope.attention import Buckets, Mask, attention
 from nope.attention.cases import TEST_CASES, Case, make_inputs
 from nope.attention.chunked import layout
-from nope.attention.plan import Plan
 from tests.attention.contract import (
     QUICK,
     TOLERANCE,
@@ -109,28 +108,6 @@ def test_blocks_out_of_the_window_are_not_visited(
     result = jax.jit(function)(inputs.q_BTNH, k, v)
     assert np.all(np.isfinite(np.asarray(result.out[:, 224:])))
     assert np.all(np.isnan(np.asarray(result.out[:, :192])))
-
-
-@pytest.mark.parametrize('offset', [None, 0, 7, 40])
-@pytest.mark.parametrize('window', [None, 1, 9, 50])
-@pytest.mark.parametrize('causal', [True, False])
-def test_a_span_holds_all_that_is_seen(
-    causal: bool, window: int | None, offset: int | None
-) -> None:
-    """And calls whole what is; by the dense mask."""
-    queries, keys, block = 37, 37 if offset is None else 61, 8
-    plan = Plan(causal, window, offset is None, False, queries, keys, block, block)
-    dense = np.asarray(Mask(causal, window=window, offset=offset).as_array(1, queries, keys))[0]
-    for i in range(plan.q_blocks):
-        span = jax.tree.map(int, plan.span(i, offset or 0))
-        rows = dense[i * block : (i + 1) * block]
-        assert 0 <= span.first <= span.whole[0] <= span.whole[1] <= span.last < plan.k_blocks
-        for j in range(plan.k_blocks):
-            seen = rows[:, j * block : (j + 1) * block]
-            if seen.any():
-                assert span.first <= j <= span.last
-            if span.whole[0] <= j < span.whole[1]:
-                assert seen.all() and seen.shape[1] == block
 
 
 @pytest.mark.parametrize('biased', [False, True], ids=['plain', 'window_and_bias'])

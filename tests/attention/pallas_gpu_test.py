@@ -73,36 +73,6 @@ def test_says_what_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
         assert 'Triton' in str(unsupported(call()))
 
 
-@pytest.mark.parametrize('offset', [0, 7, 40])
-@pytest.mark.parametrize('window', [None, 1, 9, 50])
-@pytest.mark.parametrize('causal', [True, False])
-def test_a_span_holds_all_that_is_seen(causal: bool, window: int | None, offset: int) -> None:
-    """And calls whole what is; for blocks of queries and for blocks of keys, by the dense mask."""
-    queries, keys, side, other = 37, 61, 16, 8
-    mask = Mask(causal, window=window, offset=offset)
-    dense_TS = np.asarray(mask.as_array(1, queries, keys))[0]
-    behind = None if window is None else window - 1
-    ahead = 0 if causal else behind
-    for dense, first, reach in (
-        (dense_TS, offset, (behind, ahead)),
-        (dense_TS.T, -offset, (ahead, behind)),
-    ):
-        for start in range(0, dense.shape[0], side):
-            begin = first + start
-            span = programs._span(begin, begin + side - 1, *reach, other, dense.shape[1])
-            ends = [int(x) for x in span[:4]]
-            blocks = -(-dense.shape[1] // other)
-            assert 0 <= ends[0] <= ends[1] <= ends[2] <= ends[3] <= blocks
-            for j in range(blocks):
-                seen = dense[start : start + side, j * other : (j + 1) * other]
-                if seen.any():
-                    assert ends[0] <= j < ends[3]
-                if ends[1] <= j < ends[2]:
-                    assert seen.all() and seen.shape[1] == other
-            assert span.cut[0] or ends[0] == ends[1]
-            assert span.cut[1] or ends[2] == ends[3]
-
-
 @pytest.mark.parametrize('causal', [True, False])
 def test_blocks_out_of_sight_are_not_visited(causal: bool) -> None:
     """NaN in their keys and values reaches neither outputs nor gradients of those beyond."""

@@ -10,22 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nope.attention import Mask
+from nope.attention.blocks import BlockPlan
 from nope.attention.pallas_tpu.schedule import CUT, FIRST, IDLE, LAST, by_key, by_query
-from nope.attention.plan import Plan
 
 
 @st.composite
-def plans(draw) -> tuple[Plan, int]:
+def plans(draw) -> tuple[BlockPlan, int]:
     causal = draw(st.booleans())
     queries, keys = draw(st.integers(1, 70)), draw(st.integers(1, 70))
     window = draw(st.none() | st.integers(1, 90))
     blocks = st.sampled_from([4, 8, 16])
     # Queries before the first key, among the keys, and after the last.
     offset = draw(st.integers(-80, 80))
-    return Plan(causal, window, False, True, queries, keys, draw(blocks), draw(blocks)), offset
+    return BlockPlan(causal, window, False, True, queries, keys, draw(blocks), draw(blocks)), offset
 
 
-def seen_blocks(plan: Plan, offset: int) -> tuple[np.ndarray, np.ndarray]:
+def seen_blocks(plan: BlockPlan, offset: int) -> tuple[np.ndarray, np.ndarray]:
     """Which pairs of blocks have a visible pair, and which have nothing else. bool [C, D]."""
     Q, K = plan.q_block, plan.k_block
     mask = Mask(plan.causal, window=plan.window, offset=offset)
@@ -36,7 +36,7 @@ def seen_blocks(plan: Plan, offset: int) -> tuple[np.ndarray, np.ndarray]:
     return cut.any((1, 3)), cut.all((1, 3))
 
 
-def check(plan: Plan, offset: int, tables, *, outer: int) -> None:
+def check(plan: BlockPlan, offset: int, tables, *, outer: int) -> None:
     """outer: 0 where output blocks are query blocks, 1 where they are key blocks."""
     pairs = np.stack([np.asarray(x) for x in tables[:2]], axis=1)
     flags = np.asarray(tables[2])
@@ -60,7 +60,7 @@ def check(plan: Plan, offset: int, tables, *, outer: int) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(plans())
-def test_known_offsets(given_plan: tuple[Plan, int]) -> None:
+def test_known_offsets(given_plan: tuple[BlockPlan, int]) -> None:
     plan, offset = given_plan
     check(plan, offset, by_query(plan, offset), outer=0)
     check(plan, offset, by_key(plan, offset), outer=1)
@@ -68,7 +68,7 @@ def test_known_offsets(given_plan: tuple[Plan, int]) -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(plans())
-def test_traced_offsets(given_plan: tuple[Plan, int]) -> None:
+def test_traced_offsets(given_plan: tuple[BlockPlan, int]) -> None:
     """The same pairs at the offset's value, in tables that are large enough for any."""
     plan, offset = given_plan
     for outer, make in enumerate((by_query, by_key)):
@@ -81,7 +81,7 @@ def test_traced_offsets(given_plan: tuple[Plan, int]) -> None:
 
 @pytest.mark.parametrize('blocks', [1, 2, 8])
 def test_causal_visits_half(blocks: int) -> None:
-    plan = Plan(True, None, True, True, 16 * blocks, 16 * blocks, 16, 16)
+    plan = BlockPlan(True, None, True, True, 16 * blocks, 16 * blocks, 16, 16)
     for make in (by_query, by_key):
         tables = make(plan, 0)
         assert len(tables.q_P) == blocks * (blocks + 1) // 2

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.attention.bias import Bias
+from nope.attention.blocks import BlockPlan
 from nope.attention.chunked import decode, layout, passes
 from nope.attention.flash import (
     BEYOND,
@@ -28,7 +29,6 @@ from nope.attention.flash import (
     Rules,
     flash_attention,
 )
-from nope.attention.plan import Plan
 from nope.attention.structure import AttentionOutput, Mask
 from nope.runtime.platform import target_device
 
@@ -105,7 +105,7 @@ class Chunked:
 _flash_chunked = functools.partial(flash_attention, Chunked())
 
 
-def _plan(rules: Rules, operands: Operands) -> Plan:
+def _plan(rules: Rules, operands: Operands) -> BlockPlan:
     B, T, N, _ = operands.q_BTNH.shape
     return layout.make_plan(
         causal=rules.causal,
@@ -120,7 +120,7 @@ def _plan(rules: Rules, operands: Operands) -> Plan:
 
 
 def _blocks(
-    plan: Plan, operands: Operands
+    plan: BlockPlan, operands: Operands
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
     """q [C, B, K, R, H], k and v [D, B, K, S, H], and the bias's line [K, G, distances]."""
     N, K = operands.q_BTNH.shape[2], operands.k_BSKH.shape[2]
@@ -137,7 +137,7 @@ def _blocks(
     )
 
 
-def _rules(plan: Plan, rules: Rules, operands: Operands) -> passes.BlockRules:
+def _rules(plan: BlockPlan, rules: Rules, operands: Operands) -> passes.BlockRules:
     segments = None
     if operands.q_ids_BT is not None and operands.kv_ids_BS is not None:
         segments = passes.Segments(

@@ -12,7 +12,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from nope.attention.plan import Plan
+from nope.attention.blocks import BlockPlan
 
 # Logits of one pair of blocks, over batch and heads, that the second-level caches of a CPU hold
 # next to the weights. Measured with 1 MiB of cache a core, float32, H = 64. One core: at B N = 8
@@ -37,7 +37,7 @@ def make_plan(
     queries: int,
     keys: int,
     backend: str,
-) -> Plan:
+) -> BlockPlan:
     """Chooses block sizes. `rows` is B N, the logits matrices that are worked on at once."""
     if backend == 'cpu':
         smallest, largest = _CPU_BLOCKS
@@ -51,7 +51,7 @@ def make_plan(
     if not (causal and aligned):
         # Few queries, as in decoding: as many logits at a time from more keys.
         k_block = _block(keys, target * 2 ** int(math.log2(max(target // q_block, 1))))
-    return Plan(causal, window, aligned, entropy, queries, keys, q_block, k_block)
+    return BlockPlan(causal, window, aligned, entropy, queries, keys, q_block, k_block)
 
 
 def _block(length: int, target: int) -> int:
@@ -69,7 +69,7 @@ def cut_blocks(array_BT: jax.Array, block: int) -> jax.Array:
     return array_BT.reshape(B, blocks, block, *array_BT.shape[2:])
 
 
-def split_q(q_BTNH: jax.Array, kv_heads: int, plan: Plan) -> jax.Array:
+def split_q(q_BTNH: jax.Array, kv_heads: int, plan: BlockPlan) -> jax.Array:
     """[B, T, N, H] -> [C, B, K, R, H]."""
     B, _, N, H = q_BTNH.shape
     C, K = plan.q_blocks, kv_heads
@@ -77,7 +77,7 @@ def split_q(q_BTNH: jax.Array, kv_heads: int, plan: Plan) -> jax.Array:
     return q_BCTKGH.transpose(1, 0, 3, 4, 2, 5).reshape(C, B, K, -1, H)
 
 
-def join_q(out_CBKRH: jax.Array, plan: Plan) -> jax.Array:
+def join_q(out_CBKRH: jax.Array, plan: BlockPlan) -> jax.Array:
     """[C, B, K, R, H] -> [B, T, N, H]."""
     C, B, K, _, H = out_CBKRH.shape
     out_CBKGTH = out_CBKRH.reshape(C, B, K, -1, plan.q_block, H)
@@ -85,14 +85,16 @@ def join_q(out_CBKRH: jax.Array, plan: Plan) -> jax.Array:
     return out_BCTKGH.reshape(B, C * plan.q_block, -1, H)[:, : plan.queries]
 
 
-def join_rows(rows_CBKR: jax.Array, plan: Plan) -> jax.Array:
+def join_rows(rows_CBKR: jax.Array, plan: BlockPlan) -> jax.Array:
     """[C, B, K, R] -> [B, N, T]."""
     C, B, K, _ = rows_CBKR.shape
     rows_BKGCT = rows_CBKR.reshape(C, B, K, -1, plan.q_block).transpose(1, 2, 3, 0, 4)
     return rows_BKGCT.reshape(B, -1, C * plan.q_block)[..., : plan.queries]
 
 
-def split_rows(rows_BNT: jax.Array, kv_heads: int, plan: Plan, beyond: float = 0.0) -> jax.Array:
+def split_rows(
+    rows_BNT: jax.Array, kv_heads: int, plan: BlockPlan, beyond: float = 0.0
+) -> jax.Array:
     """[B, N, T] -> [C, B, K, R], rows beyond the end filled with `beyond`."""
     B, N, T = rows_BNT.shape
     C, K = plan.q_blocks, kv_heads
@@ -102,12 +104,12 @@ def split_rows(rows_BNT: jax.Array, kv_heads: int, plan: Plan, beyond: float = 0
     return rows_BKGCT.transpose(3, 0, 1, 2, 4).reshape(C, B, K, -1)
 
 
-def split_kv(k_BSKH: jax.Array, plan: Plan) -> jax.Array:
+def split_kv(k_BSKH: jax.Array, plan: BlockPlan) -> jax.Array:
     """[B, S, K, H] -> [D, B, K, k_block, H]."""
     return cut_blocks(k_BSKH, plan.k_block).transpose(1, 0, 3, 2, 4)
 
 
-def join_kv(sums_DBKHS: jax.Array, plan: Plan) -> jax.Array:
+def join_kv(sums_DBKHS: jax.Array, plan: BlockPlan) -> jax.Array:
     """[D, B, K, H, k_block] -> [B, S, K, H]."""
     D, B, K, H, _ = sums_DBKHS.shape
     sums_BDSKH = sums_DBKHS.transpose(1, 0, 4, 2, 3)

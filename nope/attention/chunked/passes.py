@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from nope.attention.bias import toeplitz
+from nope.attention.blocks import BlockPlan, BlockRange
 from nope.attention.flash import FLOOR, HIDDEN
-from nope.attention.plan import Plan, Span
 from nope.attention.structure import Mask
 
 
@@ -71,7 +71,7 @@ def _add_at(array_D: jax.Array, j: jax.Array | int, value: jax.Array) -> jax.Arr
 
 
 def _logits(
-    plan: Plan,
+    plan: BlockPlan,
     q_BKRH: jax.Array,
     k_BKSH: jax.Array,
     line_KGD: jax.Array | None,
@@ -106,7 +106,9 @@ def _logits(
     return jnp.where(seen_BRS[:, None], s_BKRS, HIDDEN)
 
 
-def _bias(plan: Plan, line_KGD: jax.Array, i: jax.Array | int, j: jax.Array | int) -> jax.Array:
+def _bias(
+    plan: BlockPlan, line_KGD: jax.Array, i: jax.Array | int, j: jax.Array | int
+) -> jax.Array:
     """[K, R, S]: the bias of one pair of blocks."""
     size = plan.q_block + plan.k_block - 1
     part_KGD = lax.dynamic_slice_in_dim(line_KGD, _line_start(plan, i, j), size, axis=2)
@@ -115,7 +117,7 @@ def _bias(plan: Plan, line_KGD: jax.Array, i: jax.Array | int, j: jax.Array | in
 
 
 def _bias_gradient(
-    plan: Plan,
+    plan: BlockPlan,
     d_line_KGD: jax.Array,
     d_s_BKRS: jax.Array,
     i: jax.Array | int,
@@ -134,25 +136,27 @@ def _bias_gradient(
     return lax.dynamic_update_slice_in_dim(d_line_KGD, old_KGD + more_KGD, start, axis=2)
 
 
-def _line_start(plan: Plan, i: jax.Array | int, j: jax.Array | int) -> jax.Array | int:
+def _line_start(plan: BlockPlan, i: jax.Array | int, j: jax.Array | int) -> jax.Array | int:
     """Index of the first distance of a pair of blocks, in the order of `distances`."""
     return i * plan.q_block + (plan.k_blocks - 1 - j) * plan.k_block
 
 
-def _visit(plan: Plan, span: Span, step: Any, state: Any) -> Any:
-    """`state = step(j, state, cut=...)` over the key blocks of `span` but the last."""
+def _visit(plan: BlockPlan, seen: BlockRange, step: Any, state: Any) -> Any:
+    """`state = step(j, state, cut=...)` over the key blocks of `seen` but the last."""
     if plan.k_blocks == 1:
         return state
-    cut = functools.partial(step, cut=True)
-    if not plan.one_cut_block:
-        state = lax.fori_loop(span.whole[1], span.last, cut, state)
-    state = lax.fori_loop(*span.whole, functools.partial(step, cut=False), state)
-    if plan.window is not None:
-        state = lax.fori_loop(span.first, span.whole[0], cut, state)
+    cut, whole = (functools.partial(step, cut=x) for x in (True, False))
+    if seen.cut[1]:
+        state = lax.fori_loop(seen.whole_end, seen.end - 1, cut, state)
+    state = lax.fori_loop(seen.whole_begin, seen.whole_end, whole, state)
+    if seen.cut[0]:
+        state = lax.fori_loop(seen.begin, seen.whole_begin, cut, state)
     return state
 
 
-def _block_sums(plan: Plan, s_BKRS: jax.Array, v_BKSH: jax.Array, maximum_BKR: jax.Array) -> _Sums:
+def _block_sums(
+    plan: BlockPlan, s_BKRS: jax.Array, v_BKSH: jax.Array, maximum_BKR: jax.Array
+) -> _Sums:
     z_BKRS = s_BKRS - maximum_BKR[..., None]
     p_BKRS = jnp.exp(z_BKRS)
     entropy_BKR = None
@@ -167,7 +171,7 @@ def _block_sums(plan: Plan, s_BKRS: jax.Array, v_BKSH: jax.Array, maximum_BKR: j
     )
 
 
-def _join(plan: Plan, sums: _Sums, s_BKRS: jax.Array, v_BKSH: jax.Array) -> _Sums:
+def _join(plan: BlockPlan, sums: _Sums, s_BKRS: jax.Array, v_BKSH: jax.Array) -> _Sums:
     """The online softmax: moves `sums` to the new maximum and adds one more key block."""
     maximum_BKR = jnp.maximum(sums.maximum_BKR, jnp.max(s_BKRS, axis=-1))
     block = _block_sums(plan, s_BKRS, v_BKSH, maximum_BKR)
@@ -201,7 +205,7 @@ def _finish(sums: _Sums, dtype: jax.typing.DTypeLike) -> Result:
 
 
 def forward(
-    plan: Plan,
+    plan: BlockPlan,
     q_CBKRH: jax.Array,
     k_DBKSH: jax.Array,
     v_DBKSH: jax.Array,
@@ -210,7 +214,8 @@ def forward(
 ) -> Result:
     def attend_block(carry, block):
         i, q_BKRH = block
-        span = plan.span(i, 0 if rules.offset is None else rules.offset)
+        seen = plan.visible_keys(i, 0 if rules.offset is None else rules.offset)
+        last = seen.end - 1
 
         def logits(j, *, cut):
             return _logits(plan, q_BKRH, _at(k_DBKSH, j), line_KGD, rules, i, j, cut=cut)
@@ -218,10 +223,10 @@ def forward(
         def step(j, sums, *, cut):
             return _join(plan, sums, logits(j, cut=cut), _at(v_DBKSH, j))
 
-        s_BKRS = logits(span.last, cut=True)
+        s_BKRS = logits(last, cut=True)
         maximum_BKR = jnp.maximum(jnp.max(s_BKRS, axis=-1), FLOOR)
-        sums = _block_sums(plan, s_BKRS, _at(v_DBKSH, span.last), maximum_BKR)
-        return carry, _finish(_visit(plan, span, step, sums), q_BKRH.dtype)
+        sums = _block_sums(plan, s_BKRS, _at(v_DBKSH, last), maximum_BKR)
+        return carry, _finish(_visit(plan, seen, step, sums), q_BKRH.dtype)
 
     return _scan_blocks(attend_block, None, q_CBKRH)[1]
 
@@ -266,7 +271,7 @@ def _pair_gradient(
 
 
 def backward(
-    plan: Plan,
+    plan: BlockPlan,
     rows: BlockRows,
     k_DBKSH: jax.Array,
     v_DBKSH: jax.Array,
@@ -279,7 +284,8 @@ def backward(
 
     def block_gradient(sums, block):
         i, block_rows = block
-        span = plan.span(i, 0 if rules.offset is None else rules.offset)
+        seen = plan.visible_keys(i, 0 if rules.offset is None else rules.offset)
+        last = seen.end - 1
 
         def pair(j, *, cut):
             k_BKSH, v_BKSH = _at(k_DBKSH, j), _at(v_DBKSH, j)
@@ -303,8 +309,8 @@ def backward(
             more_BKRH, *others = pair(j, cut=cut)
             return d_q_BKRH + more_BKRH, add(j, sums, *others)
 
-        d_q_BKRH, *others = pair(span.last, cut=True)
-        d_q_BKRH, sums = _visit(plan, span, step, (d_q_BKRH, add(span.last, sums, *others)))
+        d_q_BKRH, *others = pair(last, cut=True)
+        d_q_BKRH, sums = _visit(plan, seen, step, (d_q_BKRH, add(last, sums, *others)))
         return sums, d_q_BKRH.astype(rows.q_CBKRH.dtype)
 
     zeros_DBKHS = jnp.zeros_like(k_DBKSH, jnp.float32).swapaxes(3, 4)

@@ -8,11 +8,14 @@ group, and so writes the gradient of a key once.
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 
+from nope.attention.blocks import sweep, visible_blocks
 from nope.attention.flash import Rows
 from nope.attention.mosaic_gpu.parts import (
     BY_COLUMN,
@@ -34,8 +37,6 @@ from nope.attention.mosaic_gpu.parts import (
     load_global,
     plgpu,
     products,
-    span_of,
-    sweep,
     tiles,
     visible,
     zeros,
@@ -119,13 +120,15 @@ def attention_query_gradient(
     batch, head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
     tile = shape.queries // TILE - 1 - lax.axis_index('tile')
     position = (rules.offset if offset is None else offset[0]) + tile * TILE
-    span = span_of(position, rules.behind, rules.ahead, shape.real_keys, KEYS)
+    seen = visible_blocks(
+        position, position + (TILE - 1), rules.behind, rules.ahead, shape.real_keys, KEYS
+    )
 
     def queries_of(warpgroup):
         return pl.ds(tile * TILE + warpgroup * ROWS, ROWS)
 
     def slot_of(j):
-        return lax.rem(j - span.first, jnp.int32(stages))
+        return lax.rem(j - seen.begin, jnp.int32(stages))
 
     @pl.when(wg == MEMORY)
     def copy():
@@ -138,14 +141,14 @@ def attention_query_gradient(
 
         def fetch(j, _):
             slot, keys = slot_of(j), pl.ds(j * KEYS, KEYS)
-            used = j - span.first >= stages
+            used = j - seen.begin >= stages
             pl.when(used)(lambda: plgpu.barrier_wait(free.at[slot]))
             plgpu.copy_gmem_to_smem(k.at[batch, keys, kv_head], k_smem.at[slot], ready.at[slot])
             plgpu.copy_gmem_to_smem(v.at[batch, keys, kv_head], v_smem.at[slot], ready.at[slot])
             if kv_ids is not None:
                 plgpu.copy_gmem_to_smem(kv_ids.at[batch, keys], ids_smem.at[slot], ready.at[slot])
 
-        lax.fori_loop(span.first, span.end, fetch, None)
+        lax.fori_loop(seen.begin, seen.end, fetch, None)
 
     @pl.when(wg < COMPUTE)
     def compute():
@@ -180,14 +183,7 @@ def attention_query_gradient(
             plgpu.barrier_arrive(free.at[slot])
             return d_q_TH
 
-        d_q_TH = sweep(
-            span,
-            step,
-            zeros(ROWS, shape.head_dim),
-            cut_before=rules.window is not None,
-            cut_after=rules.causal or rules.window is not None or shape.real_keys % KEYS > 0,
-            cut_all=shape.segmented,
-        )
+        d_q_TH = sweep(seen, step, zeros(ROWS, shape.head_dim), cut_all=shape.segmented)
         q_smem.at[wg][...] = d_q_TH.astype(shape.dtype)
         plgpu.commit_smem()
         plgpu.copy_smem_to_gmem(q_smem.at[wg], d_q.at[batch, queries_of(wg), head])
@@ -249,14 +245,17 @@ def attention_key_gradients(
     tile = lax.axis_index('tile')  # under a causal rule the first tiles have most to do
     first_position = rules.offset if offset is None else offset[0]
     # What a key is seen from is what a query sees, in the other direction.
-    span = span_of(tile * TILE - first_position, rules.ahead, rules.behind, shape.queries, QUERIES)
+    first = tile * TILE - first_position
+    seen = visible_blocks(
+        first, first + (TILE - 1), rules.ahead, rules.behind, shape.queries, QUERIES
+    )
 
     def keys_of(warpgroup):
         return pl.ds(tile * TILE + warpgroup * ROWS, ROWS)
 
     def turn_of(member, i):
         """Number of a query block among all that are worked on."""
-        return member * (span.end - span.first) + i - span.first
+        return member * (seen.end - seen.begin) + i - seen.begin
 
     @pl.when(wg == MEMORY)
     def copy():
@@ -279,7 +278,7 @@ def attention_key_gradients(
 
         @pl.loop(0, shape.group)
         def each(member):
-            pl.loop(span.first, span.end)(lambda i: fetch(member, i))
+            pl.loop(seen.begin, seen.end)(lambda i: fetch(member, i))
 
     @pl.when(wg < COMPUTE)
     def compute():
@@ -315,14 +314,7 @@ def attention_key_gradients(
 
         def head(member, sums):
             # Padded queries add nothing, whatever they see: their q, dout, c and dH are 0.
-            return sweep(
-                span,
-                lambda i, sums, cut: step(member, i, sums, cut),
-                sums,
-                cut_before=rules.causal or rules.window is not None,
-                cut_after=rules.window is not None,
-                cut_all=shape.segmented,
-            )
+            return sweep(seen, functools.partial(step, member), sums, cut_all=shape.segmented)
 
         start = zeros(ROWS, shape.head_dim), zeros(ROWS, shape.head_dim)
         d_v_SH, d_k_SH = lax.fori_loop(0, shape.group, head, start)

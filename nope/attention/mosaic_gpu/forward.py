@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 
+from nope.attention.blocks import sweep, visible_blocks
 from nope.attention.flash import FLOOR, HIDDEN
 from nope.attention.mosaic_gpu.parts import (
     BY_COLUMN,
@@ -33,8 +34,6 @@ from nope.attention.mosaic_gpu.parts import (
     load_global,
     plgpu,
     products,
-    span_of,
-    sweep,
     tiles,
     visible,
     zeros,
@@ -106,13 +105,15 @@ def attention_forward(
     # Under a causal rule the last tiles have most to do: they go first.
     tile = shape.queries // TILE - 1 - lax.axis_index('tile')
     position = (rules.offset if offset is None else offset[0]) + tile * TILE
-    span = span_of(position, rules.behind, rules.ahead, shape.real_keys, BLOCK)
+    seen = visible_blocks(
+        position, position + (TILE - 1), rules.behind, rules.ahead, shape.real_keys, BLOCK
+    )
 
     def queries_of(warpgroup):
         return pl.ds(tile * TILE + warpgroup * ROWS, ROWS)
 
     def slot_of(j):
-        return lax.rem(j - span.first, jnp.int32(stages))
+        return lax.rem(j - seen.begin, jnp.int32(stages))
 
     @pl.when(wg == MEMORY)
     def copy():
@@ -123,7 +124,7 @@ def attention_forward(
 
         def fetch(j, _):
             slot, keys = slot_of(j), pl.ds(j * BLOCK, BLOCK)
-            used = j - span.first >= stages
+            used = j - seen.begin >= stages
             pl.when(used)(lambda: plgpu.barrier_wait(k_free.at[slot]))
             plgpu.copy_gmem_to_smem(k.at[batch, keys, kv_head], k_smem.at[slot], k_ready.at[slot])
             if kv_ids is not None:
@@ -131,7 +132,7 @@ def attention_forward(
             pl.when(used)(lambda: plgpu.barrier_wait(v_free.at[slot]))
             plgpu.copy_gmem_to_smem(v.at[batch, keys, kv_head], v_smem.at[slot], v_ready.at[slot])
 
-        lax.fori_loop(span.first, span.end, fetch, None)
+        lax.fori_loop(seen.begin, seen.end, fetch, None)
 
     @pl.when(wg < COMPUTE)
     def compute():
@@ -147,7 +148,7 @@ def attention_forward(
             plgpu.barrier_wait(turn)
 
         def wait_for_keys(j):
-            pl.when(j < span.end)(lambda: plgpu.barrier_wait(k_ready.at[slot_of(j)]))
+            pl.when(j < seen.end)(lambda: plgpu.barrier_wait(k_ready.at[slot_of(j)]))
 
         def step(j, carry, cut):
             total_TH, max_T, norm_T, energy_T = carry
@@ -188,16 +189,9 @@ def attention_forward(
 
         energy_T = zeros(ROWS) if rules.entropy else None
         start = zeros(ROWS, shape.head_dim), zeros(ROWS) + FLOOR, zeros(ROWS), energy_T
-        wait_for_keys(span.first)
+        wait_for_keys(seen.begin)
         pl.when(wg == 1)(take_turns)
-        total_TH, max_T, norm_T, energy_T = sweep(
-            span,
-            step,
-            start,
-            cut_before=rules.window is not None,
-            cut_after=rules.causal or rules.window is not None or shape.real_keys % BLOCK > 0,
-            cut_all=shape.segmented,
-        )
+        total_TH, max_T, norm_T, energy_T = sweep(seen, step, start, cut_all=shape.segmented)
         pl.when(wg == 0)(take_turns)
 
         any_T = norm_T > 0

@@ -14,7 +14,7 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -69,67 +69,6 @@ class Shape:
         """How many pairs of buffers [block, H] fit next to `held` rows of H: 2 to 4."""
         row = self.head_dim * self.dtype.itemsize
         return max(2, min(4, (_SHARED_MEMORY // row - held) // (2 * block)))
-
-
-class Span(NamedTuple):
-    """Blocks first <= j < end of columns that a tile of rows sees; of those with
-    whole[0] <= j < whole[1] it sees everything, a rule cuts the others."""
-
-    first: jax.Array | int
-    whole: tuple[jax.Array | int, jax.Array | int]
-    end: jax.Array | int
-
-
-def span_of(
-    begin: jax.Array, behind: int | None, ahead: int | None, length: int, block: int
-) -> Span:
-    """What a tile of rows sees: row x of begin <= x < begin + TILE the columns from x - behind to
-    x + ahead, of `length`."""
-
-    def clipped(x):
-        return jnp.clip(x, 0, length)
-
-    def floor(x):
-        return lax.div(clipped(x), jnp.int32(block))
-
-    def ceil(x):
-        return lax.div(clipped(x) + (block - 1), jnp.int32(block))
-
-    first: jax.Array | int = 0
-    whole_first: jax.Array | int = 0
-    if behind is not None:
-        first, whole_first = floor(begin - behind), ceil(begin + (TILE - 1 - behind))
-    end: jax.Array | int = -(-length // block)
-    whole_end: jax.Array | int = length // block
-    if ahead is not None:
-        end, whole_end = ceil(begin + (TILE + ahead)), floor(begin + (ahead + 1))
-    if behind is not None or ahead is not None:
-        end = jnp.maximum(end, first)
-        whole_first = jnp.clip(whole_first, first, end)
-        whole_end = jnp.clip(whole_end, whole_first, end)
-    return Span(first, (whole_first, whole_end), end)
-
-
-def sweep(
-    span: Span, step: Callable, carry: Any, *, cut_before: bool, cut_after: bool, cut_all: bool
-) -> Any:
-    """Runs step(j, carry, cut) over the span; `cut` is whether a rule may hide pairs of block j.
-
-    cut_before, cut_after: whether blocks may be cut on that side of the whole ones.
-    cut_all: whether any may.
-    """
-
-    def run(first, end, carry, cut):
-        return lax.fori_loop(first, end, lambda j, x: step(j, x, cut), carry)
-
-    if cut_all:
-        return run(span.first, span.end, carry, True)
-    if cut_before:
-        carry = run(span.first, span.whole[0], carry, True)
-    carry = run(*span.whole, carry, False)
-    if cut_after:
-        carry = run(span.whole[1], span.end, carry, True)
-    return carry
 
 
 def visible(

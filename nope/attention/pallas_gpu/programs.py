@@ -17,7 +17,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -25,6 +24,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 
+from nope.attention.blocks import BlockRange, sweep, visible_blocks
 from nope.attention.flash import FLOOR, HIDDEN, Rules
 
 try:
@@ -96,50 +96,6 @@ class Side(NamedTuple):
     ids: jax.Array | None
 
 
-class Span(NamedTuple):
-    """Blocks begin <= j < end are seen; of whole_begin <= j < whole_end, every pair.
-
-    cut: whether there may be others before those and after those.
-    """
-
-    begin: jax.Array
-    whole_begin: jax.Array
-    whole_end: jax.Array
-    end: jax.Array
-    cut: tuple[bool, bool]
-
-    def within(self, begin: jax.Array, end: jax.Array) -> Span:
-        """What of it lies in begin <= j < end."""
-        begin, whole_begin, whole_end, end = (jnp.clip(j, begin, end) for j in self[:4])
-        return Span(begin, whole_begin, whole_end, end, self.cut)
-
-
-def _span(
-    first: Any, last: Any, behind: int | None, ahead: int | None, block: int, length: int
-) -> Span:
-    """The blocks of `length` things that those at positions first <= p <= last see, each from
-    p - behind to p + ahead."""
-    cut = behind is not None, ahead is not None or length % block > 0
-    behind, ahead = (_FAR if reach is None else reach for reach in (behind, ahead))
-    shift = block.bit_length() - 1  # x >> shift is x / block rounded down, negative x too
-    end = jnp.clip(((last + ahead) >> shift) + 1, 0, pl.cdiv(length, block))
-    begin = jnp.clip((first - behind) >> shift, 0, end)
-    whole_end = jnp.clip(jnp.minimum(first + ahead + 1, length) >> shift, begin, end)
-    whole_begin = jnp.clip((last - behind + block - 1) >> shift, begin, whole_end)
-    return Span(begin, whole_begin, whole_end, end, cut)
-
-
-def _visit(span: Span, step: Callable[..., Any], state: Any) -> Any:
-    """`state = step(j, state, cut=...)` over the blocks of `span`."""
-    cut, whole = (functools.partial(step, cut=x) for x in (True, False))
-    if span.cut[0]:
-        state = lax.fori_loop(span.begin, span.whole_begin, cut, state)
-    state = lax.fori_loop(span.whole_begin, span.whole_end, whole, state)
-    if span.cut[1]:
-        state = lax.fori_loop(span.whole_end, span.end, cut, state)
-    return state
-
-
 def _offset(problem: Problem, refs: Refs) -> jax.Array | int:
     return refs.offset[0] if problem.rules.offset is None else problem.rules.offset
 
@@ -153,11 +109,12 @@ def _unfold(problem: Problem, row: jax.Array) -> jax.Array:
     return row if problem.fold == 1 else lax.div(row, jnp.full_like(row, problem.fold))
 
 
-def _query_span(problem: Problem, blocks: Blocks, refs: Refs, i: jax.Array) -> Span:
+def _visible_keys(problem: Problem, blocks: Blocks, refs: Refs, i: jax.Array) -> BlockRange:
     """The key blocks that query block i sees."""
     rows = i * blocks.queries, jnp.minimum((i + 1) * blocks.queries, problem.queries) - 1
     first, last = (_offset(problem, refs) + _unfold(problem, row) for row in rows)
-    return _span(first, last, problem.rules.behind, problem.rules.ahead, blocks.keys, problem.keys)
+    rules = problem.rules
+    return visible_blocks(first, last, rules.behind, rules.ahead, problem.keys, blocks.keys)
 
 
 def _column(x: jax.Array) -> jax.Array:
@@ -286,7 +243,7 @@ def forward_kernel(
         out_TH = _column(decay_T) * out_TH + _dot(p_TS.astype(v_SH.dtype), v_SH, (1, 0))
         return new_T, decay_T * norm_T + jnp.sum(p_TS, axis=1), *entropy_T, out_TH
 
-    span = _query_span(problem, blocks, refs, i)
+    seen = _visible_keys(problem, blocks, refs, i)
     part = pl.program_id(0) * per_split
     zeros_T = jnp.zeros(blocks.queries, jnp.float32)
     start = (
@@ -294,7 +251,7 @@ def forward_kernel(
         *[zeros_T] * (2 if problem.rules.entropy else 1),
         jnp.zeros(q_TH.shape, jnp.float32),
     )
-    sums = _visit(span.within(part, part + per_split), step, start)
+    sums = sweep(seen.within(part, part + per_split), step, start)
 
     maximum_T, norm_T, *entropy_T, out_TH = sums
     seen_T = norm_T > 0
@@ -368,8 +325,8 @@ def d_q_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_q_ref: Any) -> No
         _, d_s_TS = _pair_gradient(rows, s_TS, _dot(rows.d_out_TH, v_SH, (1, 1)))
         return d_q_TH + _dot(d_s_TS.astype(k_SH.dtype), k_SH, (1, 0))
 
-    span = _query_span(problem, blocks, refs, i)
-    d_q_TH = _visit(span, step, jnp.zeros(q_TH.shape, jnp.float32))
+    seen = _visible_keys(problem, blocks, refs, i)
+    d_q_TH = sweep(seen, step, jnp.zeros(q_TH.shape, jnp.float32))
     d_q_ref[...] = d_q_TH.astype(d_q_ref.dtype)
 
 
@@ -404,12 +361,11 @@ def d_kv_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_k_ref: Any, d_v_
     # Key s is seen by the queries at s - ahead to s + behind: the rule seen from the other side.
     first = j * blocks.keys - _offset(problem, refs)
     last = first + blocks.keys - 1
-    span = _span(
-        first, last, problem.rules.ahead, problem.rules.behind, blocks.queries, problem.queries
-    )
+    rules = problem.rules
+    seen = visible_blocks(first, last, rules.ahead, rules.behind, problem.queries, blocks.queries)
 
     def head(g, sums):
-        return _visit(span, functools.partial(step, g=g), sums)
+        return sweep(seen, functools.partial(step, g=g), sums)
 
     zeros_SH = jnp.zeros(k_SH.shape, jnp.float32)
     d_k_SH, d_v_SH = lax.fori_loop(0, problem.group, head, (zeros_SH, zeros_SH))

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from nope.attention.blocks import BlockPlan
 from nope.attention.flash import BEYOND, Operands, Rows, Rules
-from nope.attention.plan import Plan
 
 
 class Shape(NamedTuple):
@@ -17,7 +17,7 @@ class Shape(NamedTuple):
     `plan.q_block` positions; folded: the rows of a block are those of G heads."""
 
     interpret: bool
-    plan: Plan
+    plan: BlockPlan
     rules: Rules
     batch: int
     heads: int

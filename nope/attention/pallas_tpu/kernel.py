@@ -21,6 +21,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from nope.attention import block_sizes
 from nope.attention.backend import Call, of_kernel
+from nope.attention.blocks import BlockPlan
 from nope.attention.flash import Gradients, Operands, Rows, Rules
 from nope.attention.pallas_tpu.arrays import Shape, by_head, join_heads, join_rows
 from nope.attention.pallas_tpu.launch import k_spec, q_spec, row_spec, run, stat
@@ -29,7 +30,6 @@ from nope.attention.pallas_tpu.programs import (
     key_gradient_kernel,
     query_gradient_kernel,
 )
-from nope.attention.plan import Plan
 from nope.attention.structure import AttentionOutput
 
 _LANES = 128  # of a vector register, and so the least that rows are padded to
@@ -135,11 +135,11 @@ def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: st
     S, K = operands.k_BSKH.shape[1:3]
     lanes = 8 if kernel.interpret else _LANES
     itemsize = operands.q_BTNH.dtype.itemsize
-    halved = rules.causal and rules.offset == 0 and T == S
+    at_origin = rules.offset == 0 and T == S
     largest = (
         dict(kernel.blocks).get(kind_of_pass)
         or block_sizes.measured('pallas_tpu', kind_of_pass, itemsize, H)
-        or [_side(T, S, H, rules.window, halved)] * 2
+        or [_square(T, S, H, rules.causal, rules.window, at_origin).k_block] * 2
     )
     q_block, k_block = (
         block_sizes.fit(length, lanes, most) for length, most in zip((T, S), largest, strict=True)
@@ -150,27 +150,19 @@ def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: st
     row_block = q_block
     if folded:
         q_block, row_block = T, -(-(N // K * T) // lanes) * lanes
-    aligned = rules.offset == 0 and T == S and q_block == k_block
-    plan = Plan(rules.causal, rules.window, aligned, rules.entropy, T, S, q_block, k_block)
+    aligned = at_origin and q_block == k_block
+    plan = BlockPlan(rules.causal, rules.window, aligned, rules.entropy, T, S, q_block, k_block)
     dtype = operands.q_BTNH.dtype
     return Shape(kernel.interpret, plan, rules, B, N, K, H, folded, row_block, dtype)
 
 
-def _side(T: int, S: int, H: int, window: int | None, halved: bool) -> int:
-    """Queries and keys a block: twice as many where there would be too many steps.
-
-    halved: whether a causal rule hides half of all pairs.
-    """
+def _square(T: int, S: int, H: int, causal: bool, window: int | None, aligned: bool) -> BlockPlan:
+    """As many queries as keys a block, twice as many where there would be too many steps."""
     side = _BLOCK if H <= 128 else _BLOCK // 2
-    return side if _steps(T, S, side, window, halved) <= _MOST_STEPS else 2 * side
-
-
-def _steps(T: int, S: int, side: int, window: int | None, halved: bool) -> int:
-    """Pairs of blocks in sight, at most."""
-    q_blocks, k_blocks = -(-T // side), -(-S // side)
-    if window is not None:
-        return q_blocks * min(k_blocks, (2 * window + side) // side + 2)
-    return q_blocks * (k_blocks + 1) // 2 if halved else q_blocks * k_blocks
+    plan = BlockPlan(causal, window, aligned, False, T, S, side, side)
+    if plan.most_pairs <= _MOST_STEPS:
+        return plan
+    return dataclasses.replace(plan, q_block=2 * side, k_block=2 * side)
 
 
 def _unsupported(call: Call) -> str | None:
@@ -178,9 +170,11 @@ def _unsupported(call: Call) -> str | None:
         return f'the device is a {call.platform}, not a TPU'
     if call.head_dim > _MOST_HEAD_DIM:
         return f'the head dim is {call.head_dim}, its blocks fit up to {_MOST_HEAD_DIM}'
-    T, S, halved = call.queries, call.keys, call.causal and call.offset == 'none'
-    side = _side(T, S, call.head_dim, call.window, halved)
-    if _steps(T, S, side, call.window, halved) > _MOST_STEPS:
+    T, S = call.queries, call.keys
+    aligned = call.offset == 'none' and T == S
+    plan = _square(T, S, call.head_dim, call.causal, call.window, aligned)
+    side = plan.k_block
+    if plan.most_pairs > _MOST_STEPS:
         return (
             f'T={T} and S={S} make more than {_MOST_STEPS:,} pairs of blocks of {side}, whose '
             'table does not fit into scalar memory'

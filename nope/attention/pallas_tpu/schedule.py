@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nope.attention.plan import Plan, module_of
+from nope.attention.blocks import BlockPlan, module_of
 
 FIRST, LAST, CUT, IDLE = 1, 2, 4, 8
 
@@ -30,43 +30,43 @@ class Schedule(NamedTuple):
     flags_P: Any
 
 
-def by_query(plan: Plan, offset: Any) -> Schedule:
+def by_query(plan: BlockPlan, offset: Any) -> Schedule:
     """The steps of query block 0, then those of 1, ...; keys ascend. Every query block has one.
 
     offset: position of query 0 among the keys, an integer or a traced int32 scalar."""
     xp = module_of(offset)
-    first_C, last_C, whole = _spans(plan, offset)
-    q_P, k_P, flags_P = _enumerate(xp, first_C, last_C, _most_pairs(plan))
+    first_C, last_C, whole = _visible_keys(plan, offset)
+    q_P, k_P, flags_P = _enumerate(xp, first_C, last_C, plan.most_pairs)
     return Schedule(q_P, k_P, flags_P | _flag(xp, CUT, _cut(whole, q_P, k_P)))
 
 
-def by_key(plan: Plan, offset: Any) -> Schedule:
+def by_key(plan: BlockPlan, offset: Any) -> Schedule:
     """The steps of key block 0, then those of 1, ...; queries ascend. A key block that no query
     sees has one idle step, in which its zeros are written."""
     xp = module_of(offset)
-    first_C, last_C, whole = _spans(plan, offset)
+    first_C, last_C, whole = _visible_keys(plan, offset)
     at_D = xp.arange(plan.k_blocks, dtype=xp.int32)
-    # Spans never move back from one query block to the next.
+    # What is seen never moves back from one query block to the next.
     begin_D = xp.searchsorted(last_C, at_D, side='left').astype(xp.int32)
     end_D = xp.searchsorted(first_C, at_D, side='right').astype(xp.int32) - 1
     unseen_D = begin_D > end_D
     begin_D = xp.minimum(begin_D, plan.q_blocks - 1)
     end_D = xp.maximum(end_D, begin_D)
     # Where a key block is unseen, no query block has all of them for pairs.
-    bound = min(_most_pairs(plan) + plan.k_blocks, plan.q_blocks * plan.k_blocks)
+    bound = min(plan.most_pairs + plan.k_blocks, plan.q_blocks * plan.k_blocks)
     k_P, q_P, flags_P = _enumerate(xp, begin_D, end_D, bound)
     flags_P |= _flag(xp, CUT, _cut(whole, q_P, k_P)) | _flag(xp, IDLE, unseen_D[k_P])
     return Schedule(q_P, k_P, flags_P)
 
 
-def _spans(plan: Plan, offset: Any) -> tuple[Any, Any, tuple[Any, Any]]:
+def _visible_keys(plan: BlockPlan, offset: Any) -> tuple[Any, Any, tuple[Any, Any]]:
     """int32 [C]: first and last key block of every query block, and the range of whole ones."""
     xp = module_of(offset)
     at_C = xp.arange(plan.q_blocks, dtype=xp.int32)
-    span = plan.span(at_C, offset)
+    seen = plan.visible_keys(at_C, offset)
     first_C, last_C, begin_C, end_C = (
         xp.broadcast_to(xp.asarray(x, xp.int32), at_C.shape)
-        for x in (span.first, span.last, *span.whole)
+        for x in (seen.begin, seen.end - 1, seen.whole_begin, seen.whole_end)
     )
     return first_C, last_C, (begin_C, end_C)
 
@@ -90,12 +90,3 @@ def _enumerate(xp: Any, first_D: Any, last_D: Any, bound: int) -> tuple[Any, Any
 
 def _flag(xp: Any, flag: int, where_P: Any) -> Any:
     return xp.where(where_P, xp.int32(flag), xp.int32(0))
-
-
-def _most_pairs(plan: Plan) -> int:
-    """How many pairs of blocks are in sight at most, whatever the offset."""
-    most = plan.k_blocks
-    if plan.window is not None:
-        reach = plan.window * (1 if plan.causal else 2)
-        most = min(most, (reach + plan.q_block) // plan.k_block + 2)
-    return plan.q_blocks * most
