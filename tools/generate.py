@@ -33,8 +33,8 @@ import jax
 import numpy as np
 
 from nope.checkpoints.manager import CheckpointError
+from nope.data import encode_with_bos
 from nope.evals.generation import Generator, Options
-from nope.evals.needles.framing import encode
 from nope.model import ModelConfig
 from nope.runtime.files import write_text
 from nope.sharding import MeshConfig, make_mesh
@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace) -> None:
     how = dataclasses.replace(how, stop_ids=(tokenizer.eos_id,))
     bos = _prompts.begins(tokenizer, options.bos)
     texts = [
-        _prompts.Text(tokenizer, encode(tokenizer, prompt.text, bos), tuple(options.stop))
+        _prompts.Text(tokenizer, encode_with_bos(tokenizer, prompt.text, bos), tuple(options.stop))
         for prompt in prompts
     ]
     for prompt, text in zip(prompts, texts, strict=True):

@@ -5,7 +5,7 @@ from nope.data.config import DataConfig, describe, from_section, identity
 from nope.data.evaluation import EvalBlocks, eval_blocks
 from nope.data.pipeline import training_batches
 from nope.data.splits import SPLITS
-from nope.data.tokenizers import Tokenizer, load_tokenizer
+from nope.data.tokenizers import Tokenizer, encode_with_bos, load_tokenizer
 
 __all__ = [
     'SPLITS',
@@ -14,6 +14,7 @@ __all__ = [
     'EvalBlocks',
     'Tokenizer',
     'describe',
+    'encode_with_bos',
     'eval_blocks',
     'from_section',
     'identity',

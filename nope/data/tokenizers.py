@@ -124,6 +124,22 @@ def load_tokenizer(spec: str) -> Tokenizer:
         raise ValueError(f'data.tokenizer={spec!r}: {error}') from error
 
 
+def encode_with_bos(tokenizer: Tokenizer, text: str, bos: bool) -> np.ndarray:
+    """Token ids of `text`, int32 [n], after BOS where `bos` is on.
+
+    ValueError where `bos` is on and the tokenizer has no BOS.
+    """
+    ids = tokenizer.encode(text)
+    if not bos:
+        return ids
+    if tokenizer.bos_id is None:
+        raise ValueError(
+            f'bos=True, but the tokenizer ({type(tokenizer).__name__}, fingerprint '
+            f'{tokenizer.fingerprint}) has no BOS; use bos=False'
+        )
+    return np.concatenate([np.array([tokenizer.bos_id], np.int32), ids])
+
+
 class _Unusable(Exception):
     """Reason that a tokenizer file cannot be used."""
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import pathlib
@@ -7,7 +8,9 @@ import pathlib
 import numpy as np
 import pytest
 
-from nope.data import load_tokenizer
+from nope.data import encode_with_bos, load_tokenizer
+
+BYTES = load_tokenizer('bytes')
 
 
 @pytest.fixture(scope='module')
@@ -157,3 +160,16 @@ def test_tokenizer_without_eos_is_refused(tmp_path):
     path.write_text(hugging_face_json(['[PAD]']))
     with pytest.raises(ValueError, match=r'data\.tokenizer=.*no end-of-document token'):
         load_tokenizer(str(path))
+
+
+def test_bos_stands_in_front_where_it_is_asked_for() -> None:
+    assert encode_with_bos(BYTES, 'ab', bos=True).tolist() == [257, 97, 98]
+    assert encode_with_bos(BYTES, 'ab', bos=False).tolist() == [97, 98]
+    assert encode_with_bos(BYTES, 'ab', bos=True).dtype == np.int32
+
+
+def test_a_tokenizer_without_bos_is_named_with_the_switch() -> None:
+    tokenizer = dataclasses.replace(BYTES, bos_id=None, fingerprint='abc123')
+    with pytest.raises(ValueError, match=r'bos=True.*ByteTokenizer, fingerprint abc123.*bos=False'):
+        encode_with_bos(tokenizer, 'ab', bos=True)
+    assert len(encode_with_bos(tokenizer, 'ab', bos=False)) == 2

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from nope.data import Tokenizer
+from nope.data import Tokenizer, encode_with_bos
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator
 from nope.evals.harness.evaluate import evaluate
 from nope.evals.harness.published import PUBLISHED
 from nope.evals.harness.tasks import find, load
-from nope.evals.needles.framing import encode
 from nope.evals.samples import SampleLog
 from nope.records import Measure, Records
 
@@ -74,7 +73,7 @@ def check(
     for name in without_score(loaded['tasks']):
         measured = ', '.join(loaded['tasks'][name].aggregation())
         raise ValueError(f'task {name} measures {measured}; a score is one of {METRICS}')
-    encode(tokenizer, '', bos)
+    encode_with_bos(tokenizer, '', bos)
     return loaded
 
 

@@ -17,12 +17,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from nope.data import Tokenizer, digest
+from nope.data import Tokenizer, digest, encode_with_bos
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
 from nope.evals.harness.extra import check_installed
 from nope.evals.harness.options import cut, options_of
-from nope.evals.needles.framing import encode
 from nope.evals.samples import SampleLog
 
 # Requests between two writes of the log, on every device.
@@ -56,7 +55,7 @@ def adapter(
 
     if window < 1:
         raise ValueError(f'window is {window}; it must be at least 1')
-    encode(tokenizer, '', bos)
+    encode_with_bos(tokenizer, '', bos)
 
     class Adapter(Requests, TemplateLM):
         pass
@@ -115,7 +114,7 @@ class Requests:
         """Token ids, after BOS where `add_special_tokens` is true or, where it is None, with
         `bos`."""
         begins = self._bos if add_special_tokens is None else add_special_tokens
-        return encode(self._tokenizer, string, begins).tolist()
+        return encode_with_bos(self._tokenizer, string, begins).tolist()
 
     def _loglikelihood_tokens(
         self,

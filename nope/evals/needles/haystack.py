@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nope.data import Tokenizer
-from nope.evals.needles.framing import encode
+from nope.data import Tokenizer, encode_with_bos
 
 SENTENCE_ENDS = ('.', '!', '?')
 
@@ -59,7 +58,7 @@ class Haystack:
 
     def least(self, tokenizer: Tokenizer, filler: str, bos: bool) -> int:
         """Tokens of the prompt without filler."""
-        return len(encode(tokenizer, self.text(filler, 0), bos))
+        return len(encode_with_bos(tokenizer, self.text(filler, 0), bos))
 
     def ids(self, tokenizer: Tokenizer, length: int, filler: str, bos: bool) -> np.ndarray:
         """Longest prompt of at most `length` tokens with whole words of filler.
@@ -69,7 +68,7 @@ class Haystack:
         """
 
         def prompt(words: int) -> np.ndarray:
-            return encode(tokenizer, self.text(filler, words), bos)
+            return encode_with_bos(tokenizer, self.text(filler, words), bos)
 
         least = len(prompt(0))
         if least > length:

@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nope.data import Tokenizer
+from nope.data import Tokenizer, encode_with_bos
 from nope.data.templates import Template
 from nope.evals import passkey_plan
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator
 from nope.evals.needles import cells
 from nope.evals.needles.cells import Question
-from nope.evals.needles.framing import encode
 from nope.evals.passkey_plan import PieceCounts
 from nope.evals.samples import SampleLog
 from nope.records import Records
@@ -49,7 +48,7 @@ class Plan:
         counts = piece_counts(self.template, self.tokenizer, question.key, self.bos)
         before, after = passkey_plan.fillers(question.length, question.position, counts)
         text = self.template.prompt(question.key, before, after)
-        ids = encode(self.tokenizer, text, self.bos)
+        ids = encode_with_bos(self.tokenizer, text, self.bos)
         room = question.length - counts.answer
         if len(ids) > room:
             raise ValueError(
@@ -92,9 +91,9 @@ def piece_counts(template: Template, tokenizer: Tokenizer, key: str, bos: bool) 
     """Tokens of each piece counted alone, as in the protocol: `task` and `info` with the prompt's
     BOS, the others without."""
     return PieceCounts(
-        task=len(encode(tokenizer, template.task, bos)),
+        task=len(encode_with_bos(tokenizer, template.task, bos)),
         filler=len(tokenizer.encode(template.filler)),
-        info=len(encode(tokenizer, template.info.format(key=key), bos)),
+        info=len(encode_with_bos(tokenizer, template.info.format(key=key), bos)),
         question=len(tokenizer.encode(template.question)),
         answer=len(answer_ids(template, tokenizer, key)),
     )
