@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class WindowPlan:
     """Windows of `window` tokens: tokens ends[i] - window .. ends[i] - 1 of documents[i].
 
     documents, ends: int64 [windows], in the order of the documents.
@@ -52,7 +52,7 @@ class Plan:
         return [f'{self.window}/{document}/{end}' for document, end in places]
 
 
-def plan(counts: np.ndarray, window: int, *, stride: int, budget: int) -> Plan:
+def plan(counts: np.ndarray, window: int, *, stride: int, budget: int) -> WindowPlan:
     """The windows of documents of counts[i] tokens each.
 
     They end at window, window + stride, ... below the document's length (never at it), so that
@@ -80,7 +80,7 @@ def plan(counts: np.ndarray, window: int, *, stride: int, budget: int) -> Plan:
     before = np.cumsum(windows) - windows
     ends = window + stride * (np.arange(len(documents)) - before[documents])
     taken = slice(budget // stride)
-    return Plan(window, documents[taken], ends[taken])
+    return WindowPlan(window, documents[taken], ends[taken])
 
 
 def run(
@@ -119,7 +119,7 @@ def run(
         for model, p in zip(models, plans, strict=True)
         for rows, size in _batches(p, stride, log, batch_tokens, mesh)
     ]
-    pending: tuple[Plan, np.ndarray, jax.Array] | None = None
+    pending: tuple[WindowPlan, np.ndarray, jax.Array] | None = None
     for model, p, rows, size in progress(batches):
         tokens = documents.windows(p.documents[rows], p.ends[rows], p.window)
         filled = np.concatenate([tokens, np.repeat(tokens[:1], size - len(rows), axis=0)])
@@ -164,7 +164,7 @@ def _of_every_length(
     return variables
 
 
-def _describe(plan: Plan, stride: int, budget: int, documents: Documents) -> None:
+def _describe(plan: WindowPlan, stride: int, budget: int, documents: Documents) -> None:
     _log.info(
         'window %d: %d tokens scored in %d windows of %d documents (%s)',
         plan.window,
@@ -184,7 +184,7 @@ def _describe(plan: Plan, stride: int, budget: int, documents: Documents) -> Non
 
 
 def _batches(
-    plan: Plan, stride: int, log: SampleLog, batch_tokens: int, mesh: Mesh
+    plan: WindowPlan, stride: int, log: SampleLog, batch_tokens: int, mesh: Mesh
 ) -> Iterator[tuple[np.ndarray, int]]:
     """Windows of the plan that the log lacks, a batch at a time, and the size that batches are
     padded to: one that the mesh divides, the same whatever the number of missing windows."""
@@ -202,7 +202,9 @@ def _batches(
         yield missing[start : start + size], size
 
 
-def _finish(plan: Plan, rows: np.ndarray, sums_B: jax.Array, stride: int, log: SampleLog) -> None:
+def _finish(
+    plan: WindowPlan, rows: np.ndarray, sums_B: jax.Array, stride: int, log: SampleLog
+) -> None:
     """Fetches a batch and puts its windows into the log."""
     means = np.asarray(sharding.fetch(sums_B), np.float64)[: len(rows)] / stride
     found = dict(zip([plan.keys[i] for i in rows], means.tolist(), strict=True))
@@ -213,7 +215,7 @@ def _finish(plan: Plan, rows: np.ndarray, sums_B: jax.Array, stride: int, log: S
 
 
 def _records(
-    plans: Sequence[Plan], documents: Documents, stride: int, budget: int, log: SampleLog
+    plans: Sequence[WindowPlan], documents: Documents, stride: int, budget: int, log: SampleLog
 ) -> Records:
     """Records computed from the log's rows alone."""
     loss = np.asarray([np.mean([log[key]['loss'] for key in plan.keys]) for plan in plans])

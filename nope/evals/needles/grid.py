@@ -21,7 +21,7 @@ from nope.records import Records
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class NeedlePlan:
     """Questions that fit, longest first, and their tokenisation."""
 
     task: Task
@@ -54,7 +54,7 @@ def plan(
     *,
     bos: bool,
     tests: int = passkey_plan.TESTS,
-) -> Plan:
+) -> NeedlePlan:
     """The questions of one task for one tokenizer: 16 lengths by 10 depths, as in `passkey`.
 
     The first needle lies where the passkey's plan of the same seed has its key; the rest of a
@@ -69,7 +69,7 @@ def plan(
         return least + task.new_tokens <= question.length
 
     asked = cells.keep_fitting(cells.questions(max_length, seed, tests), fits, max_length)
-    return Plan(task, template, tokenizer, max_length, seed, bos, tests, asked)
+    return NeedlePlan(task, template, tokenizer, max_length, seed, bos, tests, asked)
 
 
 def _depth(question: Question) -> float:
@@ -83,7 +83,7 @@ def _rng(seed: int, question: Question) -> np.random.RandomState:
 
 def run(
     generator: Generator,
-    plan: Plan,
+    plan: NeedlePlan,
     log: SampleLog,
     *,
     window: int,

@@ -31,7 +31,7 @@ class Prompt(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class PasskeyPlan:
     """Questions that fit, longest first, and their tokenisation."""
 
     template: Template
@@ -67,7 +67,7 @@ def plan(
     *,
     bos: bool,
     tests: int = passkey_plan.TESTS,
-) -> Plan:
+) -> PasskeyPlan:
     """The protocol's questions for one tokenizer: 16 lengths by 10 depths.
 
     max_length: in tokens, as in `passkey_plan.plan`. tests: how many of a cell's ten are asked,
@@ -81,7 +81,7 @@ def plan(
         return sum(dataclasses.astuple(counts)) - counts.filler <= question.length
 
     asked = cells.keep_fitting(cells.questions(max_length, seed, tests), fits, max_length)
-    made = Plan(template, tokenizer, max_length, seed, bos, tests, asked)
+    made = PasskeyPlan(template, tokenizer, max_length, seed, bos, tests, asked)
     for question in {question.length: question for question in asked}.values():
         made.prompt(question)  # one of each length, to fail early
     return made
@@ -122,7 +122,7 @@ def answer_ids(template: Template, tokenizer: Tokenizer, key: str) -> np.ndarray
 
 def run(
     generator: Generator,
-    plan: Plan,
+    plan: PasskeyPlan,
     log: SampleLog,
     *,
     window: int,

@@ -18,7 +18,7 @@ TASK = pytest.mark.parametrize('task', TASKS.values(), ids=TASKS)
 MAX_LENGTH = 3200
 
 
-def plan(task: Task, tests: int = 1, **changed) -> grid.Plan:
+def plan(task: Task, tests: int = 1, **changed) -> grid.NeedlePlan:
     return grid.plan(
         task, BRIEF, BYTES, MAX_LENGTH, **{'seed': 5, 'bos': True, **changed}, tests=tests
     )

@@ -176,7 +176,7 @@ def keys_read(text: str) -> str:
     return ' ' + re.findall(r'Key: (\d+)', text)[0]
 
 
-def short_plan(tests: int = 2) -> passkey.Plan:
+def short_plan(tests: int = 2) -> passkey.PasskeyPlan:
     return plan(BRIEF, BYTES, 1600, seed=3, bos=True, tests=tests)
 
 
