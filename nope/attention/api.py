@@ -67,7 +67,7 @@ def attention(
       k_BSKH, v_BSKH: keys and values [B, S, K, H], the dtype of q; K divides N and query head
         n reads head n // (N / K).
       mask: who sees whom; causal by default.
-      bias: what is added to the logits by distance (`Alibi`, `Buckets`), or None.
+      bias: what is added to the logits by distance (`AlibiBias`, `Buckets`), or None.
       entropy: whether to compute the entropy too.
       implementation: a name of `BACKENDS`, or None to let the library choose. One that is named
         runs or raises.

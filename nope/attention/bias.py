@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=('slopes_N',), meta_fields=())
 @dataclasses.dataclass(frozen=True)
-class Alibi:
+class AlibiBias:
     """-slope_n * |distance| (Press et al., 2022, arXiv:2108.12409). slopes_N: float, [N]."""
 
     slopes_N: jax.Array
@@ -109,7 +109,7 @@ def _precise(parameters: jax.Array) -> jax.Array:
     return jnp.asarray(parameters, jnp.float64 if is_double else jnp.float32)
 
 
-Bias = Alibi | Buckets
+Bias = AlibiBias | Buckets
 
 
 def distances(queries: int, keys: int, offset: int | jax.Array | None) -> jax.Array:

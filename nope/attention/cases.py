@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Sharding
 
-from nope.attention.bias import Alibi, Bias, Buckets
+from nope.attention.bias import AlibiBias, Bias, Buckets
 from nope.attention.structure import Mask
 
 
@@ -128,7 +128,7 @@ def _make_bias(case: Case) -> Bias | None:
     if case.bias == 'none':
         return None
     if case.bias == 'alibi':
-        return Alibi(jnp.asarray(2.0 ** -(1 + 4 * rng.random(case.heads, np.float32))))
+        return AlibiBias(jnp.asarray(2.0 ** -(1 + 4 * rng.random(case.heads, np.float32))))
     table = jnp.asarray(rng.standard_normal((32, case.heads), np.float32))
     return Buckets(table, max_distance=128, bidirectional=case.bias == 'buckets_two_sided')
 

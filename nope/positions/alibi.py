@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nope.attention import Alibi as Slopes
+from nope.attention import AlibiBias
 from nope.positions.base import Position
 
 
@@ -42,8 +42,8 @@ class Alibi(Position):
     def _geometric(self, heads: int) -> np.ndarray:
         return 2.0 ** (-self.max_exponent * np.arange(1, heads + 1) / heads)
 
-    def bias(self, heads: int, table: jax.Array | None) -> Slopes:
-        return Slopes(jnp.asarray(self.slopes(heads), jnp.float32))
+    def bias(self, heads: int, table: jax.Array | None) -> AlibiBias:
+        return AlibiBias(jnp.asarray(self.slopes(heads), jnp.float32))
 
     def describe(self) -> str:
         return 'ALiBi'

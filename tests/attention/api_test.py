@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from nope.attention import Alibi, Buckets, Mask, api, attention
+from nope.attention import AlibiBias, Buckets, Mask, api, attention
 from nope.attention.backend import describe
 from tests.attention.devices import on_device
 
@@ -104,8 +104,8 @@ def test_windows_and_offsets() -> None:
 
 
 def test_biases() -> None:
-    refused('bias is for 3 heads, q_BTNH has 4', *shapes(), bias=Alibi(jnp.ones(3)))
-    refused(r'bias.slopes_N has shape \(\), expected', *shapes(), bias=Alibi(jnp.ones(())))
+    refused('bias is for 3 heads, q_BTNH has 4', *shapes(), bias=AlibiBias(jnp.ones(3)))
+    refused(r'bias.slopes_N has shape \(\), expected', *shapes(), bias=AlibiBias(jnp.ones(())))
     refused(r'bias.table_PN has shape \(32,\)', *shapes(), bias=Buckets(jnp.ones(32)))
     refused('bias.table_PN has 1 buckets', *shapes(), bias=Buckets(jnp.ones((1, 4))))
     refused('bias.max_distance is 16', *shapes(), bias=Buckets(jnp.ones((32, 4)), 16))

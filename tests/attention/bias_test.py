@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.attention.bias import Alibi, Buckets, as_array, distances, toeplitz
+from nope.attention.bias import AlibiBias, Buckets, as_array, distances, toeplitz
 
 SIZES = [(1, 1), (1, 6), (6, 1), (4, 7), (7, 4), (5, 5)]
 
@@ -44,7 +44,7 @@ def test_its_transpose_sums_over_diagonals(queries: int, keys: int) -> None:
 def test_line_and_dense_array_agree(kind: str, queries: int, keys: int, offset: int | None) -> None:
     rng = np.random.default_rng(0)
     bias = {
-        'alibi': Alibi(jnp.asarray(rng.random(2))),
+        'alibi': AlibiBias(jnp.asarray(rng.random(2))),
         'buckets': Buckets(jnp.asarray(rng.random((8, 2))), max_distance=10),
         'two_sided': Buckets(jnp.asarray(rng.random((8, 2))), 10, bidirectional=True),
     }[kind]
@@ -53,7 +53,7 @@ def test_line_and_dense_array_agree(kind: str, queries: int, keys: int, offset: 
 
 
 def test_alibi_falls_with_distance() -> None:
-    line_ND = Alibi(jnp.asarray([0.5, 0.25])).by_distance(jnp.asarray([-2, 0, 3]))
+    line_ND = AlibiBias(jnp.asarray([0.5, 0.25])).by_distance(jnp.asarray([-2, 0, 3]))
     np.testing.assert_array_equal(line_ND, [[-1.0, 0.0, -1.5], [-0.5, 0.0, -0.75]])
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.attention import Alibi, AttentionOutput, Mask, attention
+from nope.attention import AlibiBias, AttentionOutput, Mask, attention
 from nope.attention.cases import TEST_CASES, Case, Inputs, make_inputs
 from nope.attention.reference import reference_attention
 
@@ -237,7 +237,7 @@ class AttentionContract:
     def test_alibi_is_a_slope_along_the_keys(self, length: int) -> None:
         """-m (i - j) = m j - m i: one more coordinate of q and k, and a shift of the row."""
         inputs = make_inputs(Case('', 1, length, length, 4, 4, 8, bias='alibi'))
-        assert isinstance(inputs.bias, Alibi)
+        assert isinstance(inputs.bias, AlibiBias)
         slopes_N, at_T = inputs.bias.slopes_N, jnp.arange(float(length))
         wide = [(0, 0), (0, 0), (0, 0), (0, 1)]
         q = jnp.pad(inputs.q_BTNH, wide).at[..., 8].set(slopes_N)
@@ -254,7 +254,7 @@ class AttentionContract:
     def test_a_bias_that_grows_with_distance(self, length: int) -> None:
         """What lies beyond the end of a ragged block has a bias too, here of hundreds."""
         inputs = make_inputs(Case('', 2, length, length, 16, 8, 8, bias='alibi'))
-        grows = dataclasses.replace(inputs, bias=Alibi(jnp.linspace(-2.0, -0.5, 16)))
+        grows = dataclasses.replace(inputs, bias=AlibiBias(jnp.linspace(-2.0, -0.5, 16)))
         results = []
         for name in ('reference', self.implementation):
             function = functools.partial(attention, implementation=name)

@@ -71,7 +71,7 @@ def test_a_log_sum_exp_that_nobody_uses_is_not_computed() -> None:
 @pytest.mark.parametrize(('changes', 'reason'), [
     ({}, None),
     ({'platform': 'tpu', 'dtype': 'float32'}, None),
-    ({'bias': 'Alibi'}, 'dense array'),
+    ({'bias': 'AlibiBias'}, 'dense array'),
     ({'segmented': True}, 'dense mask'),
     ({'offset': 'traced'}, 'position 0'),
     ({'window': 8, 'causal': False}, 'windows are causal'),

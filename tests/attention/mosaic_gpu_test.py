@@ -149,7 +149,7 @@ def test_entropy_stays_exact_where_logits_are_large() -> None:
         ({'platform': 'cpu', 'device_kind': 'cpu'}, 'the device is cpu'),
         ({'dtype': 'float32'}, 'the inputs are float32'),
         ({'head_dim': 256}, 'up to 128'),
-        ({'bias': 'Alibi'}, 'has Alibi'),
+        ({'bias': 'AlibiBias'}, 'has AlibiBias'),
     ],
 )
 def test_says_what_it_cannot_do(change: dict, reason: str) -> None:
