@@ -5,7 +5,8 @@ runs), tfds:NAME, text:PATH, jsonl:PATH, parquet:PATH, shards:PATH, or retrieval
 that hide a key and ask for it); `mixture` is a tuple of (source, weight) that takes its place when
 given. `field` is the column of the text (tfds, jsonl, parquet). `record_length` is the bytes of a
 record (retrieval); None stands for the training length of the run that reads it, the longest of
-several.
+several. `documents` of a training sequence are 'joined' to one text, or kept 'apart': attention and
+positions begin anew with each.
 """
 
 from ml_collections import config_dict
@@ -20,6 +21,7 @@ def at(size: str) -> dict:
         'record_length': config_dict.placeholder(int),
         'tokenizer': 'bytes',
         'eval_source': 0,
+        'documents': 'joined',
     }
     if size == 'paper':
         section['mixture'] = (

@@ -13,6 +13,7 @@ from experiments.evaluations.base import most_rows
 from experiments.programs import Program, Step
 from experiments.runs import RunSpec
 from experiments.specs import Spec
+from nope.data.config import JOINED
 
 
 def programs(experiment: Experiment, devices: list[jax.Device]) -> Iterator[tuple[Program, Mesh]]:
@@ -25,7 +26,9 @@ def programs(experiment: Experiment, devices: list[jax.Device]) -> Iterator[tupl
         if isinstance(spec, RunSpec):
             train, mesh = spec.train, later if spec.init else first
             micro = spec.compute(compute).micro_batches(train.batch_size, mesh)
-            yield Step(spec.model, train.optimizer, train.block, train.batch_size, micro), mesh
+            shape = train.block, train.batch_size, micro
+            plain = spec.data.documents == JOINED
+            yield Step(spec.model, train.optimizer, *shape, plain=plain), mesh
         elif isinstance(spec, EvalSpec):
             for program in spec.programs(rows):
                 yield program, later

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 
 from nope import sharding
+from nope.data import Batch
 from nope.evals import forward, generation, scoring, sliding
 from nope.evals.generation import Options
 from nope.model import ModelConfig
@@ -17,6 +18,7 @@ from nope.model.cache import empty
 from nope.model.decoding import unstack
 from nope.training import optim
 from nope.training.state import TrainState
+from nope.training.step import Placed
 from nope.training.train import jitted_step
 from nope.variables import Variables, abstract_variables
 
@@ -25,13 +27,17 @@ ANSWER = 8  # tokens of a passkey's answer, filled up
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A training or search step: `batch` blocks of length + 1 tokens in `accumulate` parts."""
+    """A training or search step: `batch` sequences of `length` tokens in `accumulate` parts.
+
+    plain: whether the batch is tokens and targets only, as blocks of length + 1 tokens.
+    """
 
     model: ModelConfig
     optimizer: optim.OptimizerConfig
     length: int
     batch: int
     accumulate: int
+    plain: bool = True
     rules = sharding.RULES
     visible = 0.5  # of the keys a query has slots for, those it sees: the causal half
     rounds = 0  # of loops that end when something holds, at most
@@ -55,10 +61,18 @@ class Step:
         return f'{self.kind} {self.length}'
 
     def trace(self, mesh: Mesh) -> jax.stages.Traced:
-        shape = (self.accumulate, self.batch // self.accumulate, self.length + 1)
-        blocks = _array(shape, jnp.int32, sharding.micro_batches(mesh))
         state, frozen = _abstract_state(self.model, self.optimizer, mesh)
-        return jitted_step(self.model, self.optimizer, state).trace(state, frozen, blocks)
+        return jitted_step(self.model, self.optimizer, state).trace(state, frozen, self._data(mesh))
+
+    def _data(self, mesh: Mesh) -> Placed:
+        place, rows = sharding.micro_batches(mesh), self.batch // self.accumulate
+        if self.plain:
+            return _array((self.accumulate, rows, self.length + 1), jnp.int32, place)
+        integers, weights = (
+            _array((self.accumulate, rows, self.length), dtype, place)
+            for dtype in (jnp.int32, jnp.float32)
+        )
+        return Batch(integers, integers, weights, integers, integers)
 
 
 class _Measuring:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,24 +23,37 @@ OPTIMIZER = OptimizerConfig(learning_rate=1e-2, epsilon=1e-3, weight_decay=0.1)
 SHAPES = [(8, 1, 1, 1), (2, 2, 2, 1), (2, 4, 1, 1), (2, 1, 2, 2)]
 
 
-def stepped(mesh: jax.sharding.Mesh) -> tuple[TrainState, Metrics]:
+def documents() -> Batch:
+    """Two in every block, of unequal lengths."""
+    begins = np.arange(17) == np.arange(1, 16, 2)[:, None]
+    return Batch.of_documents(tiny.tokens(8, 17), begins)
+
+
+def stepped(
+    mesh: jax.sharding.Mesh, data: Any = None, parts: int = 1
+) -> tuple[TrainState, Metrics]:
     """One training step from the shared variables, spread over `mesh`."""
     variables = jax.tree.map(
         lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
         tiny.varied_lam(MODEL),
         abstract_variables(MODEL, mesh),
     )
-    blocks = tiny.tokens(8, 17)[None]
+    data = tiny.tokens(8, 17) if data is None else data
     with sharding.use(mesh):
         state, frozen = fresh_state(variables, OPTIMIZER, mesh)
         placed = jax.tree.map(lambda leaf: leaf.sharding, state)
         step = jax.jit(make_step(MODEL, OPTIMIZER), out_shardings=(placed, None))
-        return step(state, frozen, sharding.place_micro_batches(mesh, 1, 8, blocks[0]))
+        return step(state, frozen, sharding.place_micro_batches(mesh, parts, 8, data))
 
 
 @functools.cache
 def on_one_device() -> tuple[TrainState, Metrics]:
     return stepped(tiny.mesh())
+
+
+@functools.cache
+def documents_on_one_device() -> tuple[TrainState, Metrics]:
+    return stepped(tiny.mesh(), documents())
 
 
 def mesh_of(*shape: int | None) -> jax.sharding.Mesh:
@@ -63,6 +77,18 @@ def test_a_step_is_the_same_on_every_mesh(shape: tuple[int, ...]) -> None:
     embedding = state.trained['params']['embedding']
     _, fsdp, tensor, _ = shape
     assert embedding.addressable_shards[0].data.size == embedding.size // (fsdp * tensor)
+
+
+@pytest.mark.parametrize(('shape', 'parts'), [((2, 2, 2, 1), 2), ((2, 1, 1, 4), 1)], ids=str)
+def test_a_step_on_documents_apart_is_the_same_on_every_mesh(
+    shape: tuple[int, ...], parts: int
+) -> None:
+    """Weights, segments and positions over devices of rows, heads and parts of the sequence."""
+    state, metrics = stepped(mesh_of(*shape), documents(), parts)
+    expected_state, expected_metrics = documents_on_one_device()
+    tiny.assert_close(metrics, expected_metrics, rtol=1e-5)
+    tiny.assert_close(state, expected_state, rtol=1e-5, atol=1e-5)
+    assert abs(expected_metrics['loss'] - on_one_device()[1]['loss']) > 1e-3
 
 
 def test_parameters_are_spread_over_fsdp_and_tensor() -> None:

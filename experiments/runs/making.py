@@ -18,7 +18,7 @@ from nope.checkpoints.lease import only_writer
 from nope.interop.run_folder import name_base_model
 from nope.runtime import processes
 from nope.runtime.files import write_json
-from nope.training.config import check_mesh
+from nope.training.config import check_mesh, check_segments
 from nope.training.train import train
 from nope.variables import Variables, fresh_variables, with_uniform_lam
 
@@ -30,7 +30,9 @@ def check(bench: Bench, spec: RunSpec) -> None:
     compute = spec.compute(bench.compute)
     field = compute.mesh_field(later=spec.init is not None)
     check_mesh(spec.model, spec.train, compute, bench.mesh_of(spec), field)
-    next(batches(bench, spec, 0))
+    batch = next(batches(bench, spec, 0))
+    if batch.segments is not None:
+        check_segments(spec.model, spec.train, 'data.documents')
 
 
 def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callable) -> None:

@@ -31,6 +31,25 @@ class Batch(NamedTuple):
         """Next-token prediction in blocks of T + 1 tokens, int32 [..., T + 1]."""
         return cls(tokens=blocks[..., :-1], targets=blocks[..., 1:])
 
+    @classmethod
+    def of_documents(cls, blocks: np.ndarray, begins: np.ndarray) -> Batch:
+        """Next-token prediction in blocks whose documents do not see each other.
+
+        blocks: int32 [..., T + 1]. begins: bool [..., T + 1], whether a token is the first one of
+        its document. Segments number the documents of a block from 0, and positions count from a
+        document's first token in the block, which of the block's first document may be any. The
+        target behind the last token of a document is the next document's first one, of which the
+        tokens that the model sees say nothing: its weight is 0, all others' 1.
+        """
+        inner = begins[..., :-1].copy()
+        inner[..., 0] = False
+        at = np.arange(inner.shape[-1], dtype=np.int32)
+        return cls.of_blocks(blocks)._replace(
+            weights=(~begins[..., 1:]).astype(np.float32),
+            segments=np.cumsum(inner, axis=-1, dtype=np.int32),
+            positions=at - np.maximum.accumulate(np.where(inner, at, 0), axis=-1),
+        )
+
     @property
     def plain(self) -> bool:
         """Whether there are tokens and targets only."""

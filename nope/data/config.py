@@ -13,6 +13,7 @@ from nope.data.sources import Source, Stdlib
 from nope.data.tokenizers import load_tokenizer
 
 DEFAULT_SOURCE = 'stdlib'  # what `data.source` is where nobody chose it
+DOCUMENTS = JOINED, APART = 'joined', 'apart'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +26,9 @@ class DataConfig:
     eval_source: index of the source that evaluation blocks come from (the paper mixes two
         sources in training and evaluates on the first one's validation split only).
     weights: share of the training sequences of each source, relative to the others'.
+    documents: of a training sequence. 'joined': one text, in which attention crosses their
+        boundaries; 'apart': each with its own attention and positions, as if it stood alone (see
+        `Batch.of_documents`).
 
     Raises ValueError naming the field for values outside of these.
     """
@@ -33,6 +37,7 @@ class DataConfig:
     tokenizer: str = 'bytes'
     eval_source: int = 0
     weights: tuple[float, ...] = (1.0,)
+    documents: str = JOINED
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -57,6 +62,10 @@ class DataConfig:
             raise ValueError(
                 f"{name('tokenizer')} is empty: give 'bytes' or the path of a *.model or *.json "
                 'file'
+            )
+        if self.documents not in DOCUMENTS:
+            raise ValueError(
+                f'{name("documents")} is {self.documents!r}; accepted: {", ".join(DOCUMENTS)}'
             )
 
 
@@ -127,6 +136,8 @@ def identity(config: DataConfig) -> dict[str, Any]:
         ],
         'tokenizer': load_tokenizer(config.tokenizer).fingerprint,
         'eval_source': config.eval_source,
+        # Runs were identified before there was a choice.
+        **({} if config.documents == JOINED else {'documents': config.documents}),
     }
 
 
@@ -139,4 +150,5 @@ def describe(config: DataConfig) -> str:
             f'{name} ({weight / total:.1%})'
             for name, weight in zip(names, config.weights, strict=True)
         ]
-    return f'{" + ".join(names)}, {pathlib.PurePath(config.tokenizer).name}'
+    apart = ', documents apart' if config.documents == APART else ''
+    return f'{" + ".join(names)}, {pathlib.PurePath(config.tokenizer).name}{apart}'

@@ -10,7 +10,7 @@ import numpy as np
 
 from nope.data import mixture, stores
 from nope.data.batch import Batch
-from nope.data.config import DataConfig
+from nope.data.config import APART, DataConfig
 from nope.data.shards import TokenStore
 
 DEFAULT_THREADS = 2
@@ -29,7 +29,7 @@ def training_batches(
     threads: int = DEFAULT_THREADS,
 ) -> Iterator[Batch]:
     """Endless global batches `start`, `start + 1`, ... of next-token prediction: arrays
-    [batch_size, length], tokens and targets only.
+    [batch_size, length], tokens and targets only where documents are joined, all where apart.
 
     The train split of each source is cut into contiguous blocks of length + 1 tokens and read
     in an order shuffled anew in each epoch; with several sources, example i comes from the one
@@ -91,8 +91,7 @@ def _iterate(
     batches = (
         examples.batch(batch_size, drop_remainder=True)[start:]
         .map(lambda blocks: blocks[rows])
-        .map(functools.partial(_read_blocks, read, firsts, length + 1))
-        .map(Batch.of_blocks)
+        .map(functools.partial(_read_batch, config.documents == APART, read, firsts, length + 1))
     )
     options = grain.ReadOptions(
         num_threads=threads, prefetch_buffer_size=threads * _BUFFERED_PER_THREAD
@@ -100,18 +99,20 @@ def _iterate(
     return iter(batches.to_iter_dataset(options))
 
 
-def _read_blocks(
-    read: Sequence[TokenStore], firsts: np.ndarray, size: int, blocks: np.ndarray
-) -> np.ndarray:
-    """Tokens [n, size] int32 of the blocks numbered `blocks` [n]."""
-    if len(read) == 1:
-        return read[0].windows(blocks * size, size)
+def _read_batch(
+    apart: bool, read: Sequence[TokenStore], firsts: np.ndarray, size: int, blocks: np.ndarray
+) -> Batch:
+    """The blocks numbered `blocks` [n], of `size` tokens each."""
     tokens = np.empty((len(blocks), size), np.int32)
+    begins = np.empty((len(blocks), size), bool)
     sources = np.searchsorted(firsts, blocks, side='right') - 1
     for source in np.unique(sources):
         mine = sources == source
-        tokens[mine] = read[source].windows((blocks[mine] - firsts[source]) * size, size)
-    return tokens
+        starts = (blocks[mine] - firsts[source]) * size
+        tokens[mine] = read[source].windows(starts, size)
+        if apart:
+            begins[mine] = read[source].begins(starts, size)
+    return Batch.of_documents(tokens, begins) if apart else Batch.of_blocks(tokens)
 
 
 def _derived_seed(seed: int, index: int) -> int:

@@ -20,7 +20,7 @@ import hashlib
 import json
 import pathlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -136,6 +136,8 @@ class TokenStore:
         self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         self._readers: collections.OrderedDict[int, Any] = collections.OrderedDict()
         self._lock = threading.Lock()
+        # Of all documents of a large corpus they would be gigabytes.
+        self._firsts = functools.lru_cache(maxsize=_OPEN_READERS)(self._document_starts)
         self.tokens = int(self._starts[-1])
         self.documents = sum(e['documents'] for e in entries)
         self.longest = max((e['longest'] for e in entries), default=0)
@@ -147,9 +149,14 @@ class TokenStore:
             return every[np.asarray(starts)].astype(np.int32)
         return np.stack([self._read(int(s), length) for s in starts]).astype(np.int32)
 
+    def begins(self, starts: np.ndarray, length: int) -> np.ndarray:
+        """Of the same windows as `windows`, which tokens are the first ones of their documents:
+        bool [n, length]."""
+        return np.stack([self._gather(int(s), length, self._begins_in) for s in starts])
+
     def document_spans(self) -> tuple[np.ndarray, np.ndarray]:
         """(start in the stream, tokens without EOS) of every document, both int64 [documents]."""
-        lengths = [np.load(self._folder / f'{stem}.documents.npy') for stem in self._stems]
+        lengths = [self._document_lengths(shard) for shard in range(len(self._stems))]
         whole = np.concatenate([np.zeros(0, np.int64), *lengths])
         return np.cumsum(whole) - whole, whole - 1
 
@@ -158,21 +165,43 @@ class TokenStore:
         return self._read(0, self.tokens)
 
     def _read(self, start: int, length: int) -> np.ndarray:
+        return self._gather(start, length, self._read_shard)
+
+    def _gather(
+        self, start: int, length: int, read: Callable[[int, int, int], np.ndarray]
+    ) -> np.ndarray:
+        """What `read` gives of (shard, start, stop), from all shards that a window lies in."""
         pieces = []
         shard = int(np.searchsorted(self._starts, start, side='right')) - 1
         end = start + length
         while start < end:
             base = int(self._starts[shard])
             stop = min(end, int(self._starts[shard + 1]))
-            pieces.append(self._read_shard(shard, start - base, stop - base))
+            pieces.append(read(shard, start - base, stop - base))
             start, shard = stop, shard + 1
-        return np.concatenate([np.zeros(0, self._dtype), *pieces])
+        return np.concatenate(pieces) if pieces else np.zeros(0, self._dtype)
 
     def _read_shard(self, shard: int, start: int, stop: int) -> np.ndarray:
         first, last = start // PAGE, -(-stop // PAGE)
         pages = self._reader(shard).read(list(range(first, last)))
         tokens = np.frombuffer(b''.join(pages), self._dtype)
         return tokens[start - first * PAGE : stop - first * PAGE]
+
+    def _begins_in(self, shard: int, start: int, stop: int) -> np.ndarray:
+        firsts = self._firsts(shard)
+        inside = firsts[slice(*np.searchsorted(firsts, (start, stop)))]
+        begins = np.zeros(stop - start, bool)
+        begins[inside - start] = True
+        return begins
+
+    def _document_lengths(self, shard: int) -> np.ndarray:
+        """Tokens of each document, its EOS included, int64."""
+        return np.load(self._folder / f'{self._stems[shard]}.documents.npy')
+
+    def _document_starts(self, shard: int) -> np.ndarray:
+        """First tokens of a shard's documents, counted in the shard, int64."""
+        lengths = self._document_lengths(shard)
+        return np.cumsum(lengths) - lengths
 
     def _reader(self, shard: int) -> Any:
         from array_record.python import array_record_module

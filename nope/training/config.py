@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from nope import sharding
+from nope.attention import Mask
+from nope.attention.api import BACKENDS
+from nope.attention.backend import describe
 from nope.model import ModelConfig
 from nope.runtime.errors import FieldError
 from nope.training import optim
@@ -135,4 +140,26 @@ def check_mesh(
         raise ValueError(
             f'train.batch_size is {config.batch_size}; it must be a multiple of {parts} '
             f'(compute.accumulate {accumulate} x {sharding.batch_parts(mesh)} batch shards)'
+        )
+
+
+def check_segments(model: ModelConfig, config: TrainConfig, field: str) -> None:
+    """ValueError, naming `field`, which gave the batches segments, where the attention that the
+    model names cannot keep them from each other."""
+    backend = BACKENDS.get(model.attention or '')
+    if backend is None:  # one that can is chosen
+        return
+    T, dtype = config.block, model.dtype
+    q_BTNH, k_BTKH = (
+        jax.ShapeDtypeStruct((1, T, heads, model.head_dim), dtype)
+        for heads in (model.heads, model.kv_heads)
+    )
+    ids_BT: Any = jax.ShapeDtypeStruct((1, T), jnp.int32)
+    mask = Mask(q_segments_BT=ids_BT, kv_segments_BS=ids_BT)
+    call = describe(q_BTNH, k_BTKH, mask, None, False)  # type: ignore[arg-type]
+    reason = backend.unsupported(call)
+    if reason and not backend.unsupported(dataclasses.replace(call, segmented=False)):
+        raise ValueError(
+            f'{field} gives attention segment ids, but model.attention={model.attention!r} '
+            f'cannot: {reason}'
         )

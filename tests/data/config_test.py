@@ -67,6 +67,18 @@ def test_eval_source_must_exist(index):
         DataConfig(eval_source=index)
 
 
+def test_documents_are_joined_or_apart():
+    with pytest.raises(ValueError, match=r"data\.documents is 'split'; accepted: joined, apart"):
+        DataConfig(documents='split')
+
+
+def test_joined_documents_are_the_data_of_runs_before_there_was_a_choice():
+    joined, apart = (DataConfig(documents=name) for name in ('joined', 'apart'))
+    assert from_section({'documents': 'apart'}) == apart
+    assert identity(joined).keys() == {'sources', 'tokenizer', 'eval_source'}
+    assert identity(apart) == {**identity(joined), 'documents': 'apart'}
+
+
 def test_tokenizer_must_be_named():
     with pytest.raises(ValueError, match=r'data\.tokenizer is empty'):
         DataConfig(tokenizer='')
@@ -80,6 +92,7 @@ def test_tokenizer_must_be_named():
         ({'source': 'jsonl:a', 'field': ''}, r'runs\.a\.data\.field: '),
         ({'source': 'retrieval', 'record_length': 1}, r'runs\.a\.data\.record_length is 1'),
         ({'eval_source': 2}, r'runs\.a\.data\.eval_source is 2'),
+        ({'documents': 'split'}, r"runs\.a\.data\.documents is 'split'"),
         ({'tokenizer': ''}, r'runs\.a\.data\.tokenizer is empty'),
         ({'source': 'text:a', 'mixture': (('csv', 1.0),)}, r'runs\.a\.data\.source is'),
     ],
@@ -99,6 +112,8 @@ def test_identity_counts_weights_in_a_mixture_only(corpus):
 
 def test_describe_reads_as_a_caption():
     assert describe(DataConfig()) == 'Python standard library sources, bytes'
+    apart = DataConfig(documents='apart')
+    assert describe(apart) == 'Python standard library sources, bytes, documents apart'
     mixed = DataConfig(
         (Text('/data/web'), JsonLines('code.jsonl')),
         weights=(3, 1),

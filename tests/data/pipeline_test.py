@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import random
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from nope.data import (
+    Batch,
     DataConfig,
     load_tokenizer,
     prepare,
@@ -123,6 +125,51 @@ def test_batch_size_only_regroups_the_examples(config, cache):
         batches(config, cache, 6, batch_size=4).reshape(24, -1),
         batches(config, cache, 3, batch_size=8).reshape(24, -1),
     )
+
+
+def apart(config, cache, count=5, **options) -> list[Batch]:
+    defaults = {'length': 512, 'batch_size': BATCH, 'seed': 0, 'start': 0, 'threads': 0}
+    config = dataclasses.replace(config, documents='apart')
+    iterator = training_batches(config, cache=cache, **(defaults | options))
+    return list(itertools.islice(iterator, count))
+
+
+def same(found: list[Batch], expected: list[Batch]) -> bool:
+    arrays, others = (list(itertools.chain.from_iterable(each)) for each in (found, expected))
+    pairs = zip(arrays, others, strict=True)
+    return all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in pairs)
+
+
+@pytest.mark.parametrize('which', ['config', 'mixed'])
+def test_documents_apart_are_those_of_the_joined_blocks(which, cache, request):
+    """The end of each is its EOS, which bytes have nowhere else."""
+    config, boundaries = request.getfixturevalue(which), 0
+    eos = load_tokenizer('bytes').eos_id
+    joined = batches(config, cache, length=512)
+    for block, batch in zip(joined, apart(config, cache), strict=True):
+        assert np.array_equal(batch.blocks(), block)
+        for row, tokens in enumerate(batch.tokens):
+            segment = position = 0
+            for at, token in enumerate(tokens):
+                assert (batch.segments[row, at], batch.positions[row, at]) == (segment, position)
+                assert batch.weights[row, at] == (token != eos)
+                segment, position = (segment + 1, 0) if token == eos else (segment, position + 1)
+            boundaries += segment
+    assert boundaries > 3
+
+
+@pytest.mark.parametrize('which', ['config', 'mixed'])
+def test_documents_apart_are_the_same_for_any_start_rows_threads_and_store(
+    which, cache, request, monkeypatch
+):
+    config = request.getfixturevalue(which)
+    whole = apart(config, cache, 8)
+    assert same(apart(config, cache, 3, start=5), whole[5:])
+    rows = np.array([5, 0, 3])
+    some = [Batch(*(array[rows] for array in batch)) for batch in whole]
+    assert same(apart(config, cache, 8, rows=rows, threads=4), some)
+    monkeypatch.setattr(shards, 'RESIDENT_BYTES', 0)
+    assert same(apart(config, cache, 8), whole)
 
 
 @pytest.mark.parametrize('which', ['config', 'mixed'])

@@ -61,6 +61,16 @@ def test_document_spans_lie_between_separators(prepared, store):
     assert (ends == 256).all()
 
 
+@pytest.mark.parametrize('length', [1, 7, 4096, 50_000])
+def test_the_first_tokens_of_documents_are_known_in_any_window(prepared, store, length):
+    firsts, _ = store.document_spans()
+    stream = np.isin(np.arange(store.tokens), firsts)
+    starts = np.random.default_rng(length).integers(0, len(stream) - length + 1, 20)
+    starts[:3] = 0, len(stream) - length, firsts[3]
+    expected = np.stack([stream[s : s + length] for s in starts])
+    assert np.array_equal(store.begins(starts, length), expected)
+
+
 def test_tokens_fit_the_vocabulary():
     assert shards.token_dtype(258) == np.uint16
     assert shards.token_dtype(65536) == np.uint16

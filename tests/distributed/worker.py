@@ -61,11 +61,15 @@ def main() -> None:
     seen: list[np.ndarray] = []
 
     def run(
-        name: str, config: TrainConfig, accumulate: int, initial: Variables | None
+        name: str,
+        config: TrainConfig,
+        accumulate: int,
+        initial: Variables | None,
+        documents: DataConfig = source,
     ) -> Variables:
         def batches(start: int) -> Any:
             stream = data.training_batches(
-                source,
+                documents,
                 length=config.block,
                 batch_size=config.batch_size,
                 seed=1,
@@ -74,9 +78,9 @@ def main() -> None:
                 rows=sharding.rows_here(mesh, accumulate, config.batch_size),
             )
             for batch in stream:
-                block = batch.blocks()
-                placed = sharding.place_micro_batches(mesh, accumulate, config.batch_size, block)
-                seen.append(np.asarray(sharding.fetch(placed)).reshape(-1, block.shape[-1]))
+                placed = sharding.place_micro_batches(mesh, accumulate, config.batch_size, batch)
+                arrays = [array.reshape(-1, config.block) for array in sharding.fetch(placed[:2])]
+                seen.append(np.concatenate([arrays[0], arrays[1][:, -1:]], axis=1))
                 yield batch
 
         return train(
@@ -92,7 +96,8 @@ def main() -> None:
         )
 
     variables = run('pretraining', PRETRAINING, compute.accumulate, None)
-    searched = run('search', SEARCH, 1, variables)
+    apart = dataclasses.replace(source, documents='apart')
+    searched = run('search', SEARCH, 1, variables, apart)
     blocks = data.eval_blocks(
         source, split='validation', length=2 * LENGTH, count=16, seed=0, cache=folder / 'data'
     ).tokens

@@ -226,6 +226,18 @@ def test_a_mesh_that_only_an_evaluation_needs_is_looked_at_before(
         execute.check(bench, list(experiment.evals.values()))
 
 
+def test_attention_that_cannot_keep_documents_apart_is_refused_before(
+    experiment: Experiment, tmp_path: pathlib.Path
+) -> None:
+    run, bench = base_of(experiment), bench_of(experiment, tmp_path / 'work')
+    apart = dataclasses.replace(run, data=dataclasses.replace(run.data, documents='apart'))
+    assert apart.slug() != run.slug()
+    execute.check(bench, [apart])
+    model = dataclasses.replace(run.model, attention='library')
+    with pytest.raises(ValueError, match=r"data\.documents .* model\.attention='library' cannot"):
+        execute.check(bench, [dataclasses.replace(apart, model=model)])
+
+
 def test_a_finished_runs_damaged_checkpoint_can_be_made_again(
     experiment: Experiment, tmp_path: pathlib.Path
 ) -> None:

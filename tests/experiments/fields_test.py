@@ -21,6 +21,7 @@ CHOICES = {
     'test': 'validation',
     'validation': 'test',
     'none': 'full',
+    'joined': 'apart',
 }
 
 

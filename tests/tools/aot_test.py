@@ -12,6 +12,8 @@ import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
 from experiments import programs
+from nope import sharding
+from nope.positions import Rotary
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import optim
 from tests import tiny
@@ -135,6 +137,16 @@ def test_a_config_that_cannot_be_built_is_named(
     message = capsys.readouterr().err
     assert message.startswith('error: configs/table3.py:paper: longbench.folder is empty')
     assert '--set=' in message
+
+
+def test_a_step_on_documents_apart_is_lowered_without_data() -> None:
+    model = tiny.model(attention='', position=Rotary())
+    program = programs.Step(model, optim.OptimizerConfig(1e-3), 16, 16, 2, plain=False)
+    mesh = make_mesh(MeshConfig(data=2, context=2), jax.devices()[:4])
+    with sharding.use(mesh, program.rules):
+        text = program.trace(mesh).lower().as_text()
+    # Tokens, targets, segments and positions; weights.
+    assert text.count('tensor<2x8x16xi32> {') == 4 and text.count('tensor<2x8x16xf32> {') == 1
 
 
 def test_a_line_says_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:

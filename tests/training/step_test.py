@@ -13,6 +13,7 @@ import pytest
 from nope.data import Batch
 from nope.losses import token_loss
 from nope.model import Transformer, apply
+from nope.positions import Learned, NoPE, Position, Rotary
 from nope.training.optim import OptimizerConfig, learning_rate, make_optimizer
 from nope.training.state import TrainState, fresh_state
 from nope.training.step import Metrics, Step, batch_loss, make_step
@@ -174,6 +175,27 @@ def test_the_weighted_loss_and_its_gradient_are_those_of_the_definition() -> Non
         rtol=1e-4,
         atol=1e-7,
     )
+
+
+@pytest.mark.parametrize('position', [NoPE(), Rotary(), Learned(T)], ids=lambda p: type(p).__name__)
+def test_documents_apart_are_documents_in_passes_of_their_own(position: Position) -> None:
+    """The first five tokens and the other four of every block: loss and gradients."""
+    config = tiny.model(position=position, attention='')
+    begins = np.zeros((8, T + 1), bool)
+    begins[:, [0, 5]] = True
+
+    def together(variables: Variables) -> jax.Array:
+        return batch_loss(config, variables, Batch.of_documents(BLOCKS, begins))
+
+    def separately(variables: Variables) -> jax.Array:
+        one, other = (batch_loss(config, variables, b) for b in (BLOCKS[:, :5], BLOCKS[:, 5:]))
+        return (4 * one + 3 * other) / 7
+
+    variables = tiny.varied_lam(config)
+    found, expected = (jax.jit(jax.value_and_grad(f))(variables) for f in (together, separately))
+    tiny.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+    joined = batch_loss(config, variables, BLOCKS)
+    assert abs(joined - found[0]) > 1e-3
 
 
 @pytest.mark.parametrize('optimizer', [PRETRAIN, SEARCH], ids=['pretraining', 'search'])

@@ -20,7 +20,7 @@ from nope.data import Batch
 from nope.model.lam import LogLength
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import metrics, reporting
-from nope.training.config import Compute, TrainConfig, check_mesh
+from nope.training.config import Compute, TrainConfig, check_mesh, check_segments
 from nope.training.optim import OptimizerConfig
 from nope.training.reporting import TrainingDiverged
 from nope.training.state import fresh_state
@@ -119,6 +119,32 @@ def test_a_resumed_run_is_bitwise_the_uninterrupted_one(
     assert found.data == expected.data == {'batches': 6, 'examples': 24}
     assert logged(tmp_path) == logged(uninterrupted)
     assert [row['step'] for row in logged(tmp_path)] == [2, 4, 6]
+
+
+def test_a_run_on_documents_apart_resumes_bitwise(tmp_path: pathlib.Path) -> None:
+    """All arrays of a batch are cut to the shorter of two lengths."""
+    config = dataclasses.replace(PRETRAIN, lengths=(5, 8), steps=4)
+
+    def batches(start: int) -> Iterator[Batch]:
+        for k in range(start, config.steps):
+            begins = np.random.default_rng(k).random((4, 9)) < 0.3
+            yield Batch.of_documents(tiny.tokens(4, 9, seed=k), begins)
+
+    with pytest.raises(Interrupted):
+        run(tmp_path / 'stopped', config, stop_after=1, batches=batches)
+    run(tmp_path / 'stopped', config, batches=batches)
+    run(tmp_path / 'whole', config, batches=batches)
+    stopped, whole = (final(tmp_path / name, config) for name in ('stopped', 'whole'))
+    tiny.assert_same(stopped.arrays, whole.arrays)
+    assert logged(tmp_path / 'stopped') == logged(tmp_path / 'whole')
+
+
+def test_attention_without_segments_is_refused() -> None:
+    message = r"data\.documents .* model\.attention='library' cannot: segment ids"
+    with pytest.raises(ValueError, match=message):
+        check_segments(tiny.model(attention='library'), PRETRAIN, 'data.documents')
+    for other in ('', 'chunked', 'reference'):
+        check_segments(tiny.model(attention=other), PRETRAIN, 'data.documents')
 
 
 def test_training_changes_what_trains_and_nothing_else(whole: dict[str, pathlib.Path]) -> None:
