@@ -160,6 +160,16 @@ class Section(Mapping[str, Any]):
             raise self.error(field, f'accepted: {", ".join(known)}')
         return self[field]
 
+    def names(self, field: str, known: Iterable[str] | None = None) -> tuple[str, ...]:
+        """A tuple of names, none or more; of those that are known, if that is given."""
+        values = tuple(self[field])
+        if not all(isinstance(value, str) for value in values):
+            raise self.error(field, 'accepted: names')
+        accepted = None if known is None else list(known)
+        if accepted is not None and not set(values) <= set(accepted):
+            raise self.error(field, f'accepted: {", ".join(accepted)}')
+        return values
+
     def several(self, field: str, what: str) -> tuple[Any, ...]:
         """A tuple with something in it, each value once."""
         values = self.get(field, ())
@@ -195,6 +205,16 @@ class Section(Mapping[str, Any]):
             if field not in self:
                 raise
             raise ValueError(describe(self.path(field), error.value, error.rule)) from error
+
+    @contextlib.contextmanager
+    def reading(self, field: str) -> Iterator[None]:
+        """Lets errors about the files that a field names begin with its path."""
+        try:
+            yield
+        except (FileNotFoundError, ValueError) as error:
+            if self.path(field) in str(error):
+                raise
+            raise type(error)(f'{self.path(field)}: {error}') from error
 
 
 def merge(section: Mapping[str, Any], changes: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -41,9 +41,12 @@ class HarnessSpec(TextSpec):
     def from_entry(cls, asked: Asked) -> Self:
         section = asked.section('harness')
         common = of_text(asked, section)
-        names = tuple(section['tasks'] or harness.TASKS)
+        names = section.names('tasks') or tuple(harness.TASKS)
         local, include = _files(section, names), section.execution('include')
-        harness.find(names, include=_folder(include), data=_folder(local))
+        with section.reading('include'):
+            harness.find(names, include=_folder(include), data=None)
+        with section.reading('files'):
+            harness.find(names, include=_folder(include), data=_folder(local))
         window = asked.window()
         asked.check_reach(common['position'], window)
         return cls(

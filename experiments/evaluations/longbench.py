@@ -45,8 +45,9 @@ class LongbenchSpec(TextSpec):
         section = asked.section('longbench')
         common = of_text(asked, section)
         folder = pathlib.Path(_folder(section))
-        names = tuple(section['datasets'] or longbench.DATASETS)
-        longbench.check(folder, names)
+        names = section.names('datasets', longbench.DATASETS) or tuple(longbench.DATASETS)
+        with section.reading('folder'):
+            longbench.check(folder, names)
         window = asked.window()
         asked.check_reach(common['position'], window)
         return cls(

@@ -75,7 +75,7 @@ def _check_files(folder: pathlib.Path, names: Sequence[str]) -> None:
     unknown = [name for name in names if name not in DATASETS]
     if unknown or not names or len(set(names)) < len(names):
         raise ValueError(
-            f'names is {", ".join(names) or "empty"}; it must be one or more of '
+            f'names is {", ".join(map(str, names)) or "empty"}; it must be one or more of '
             f'{", ".join(DATASETS)}, each once'
         )
     if not folder.is_dir():
