@@ -28,7 +28,7 @@ def get_config(argument: str = 'quick') -> ConfigDict:
     for name, (label, _) in published.LABELS.items():
         if name in directories:
             record = retrieval.passkey(config, name, TIMES[size])
-            config.evals[record]['needles'] = published.TEXT
+            config.evals[record]['passkey'] = published.TEXT
             panels.append({'record': record, 'label': label})
         else:
             panels.append({'missing': published.missing(name), 'label': label})

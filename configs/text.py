@@ -1,4 +1,4 @@
-"""Sections of text evaluations: corpora, needles, LongBench, tasks.
+"""Sections of text evaluations: corpora, the passkey, LongBench, tasks.
 
 `corpora` are documents for perplexity: name -> source (as in configs/data.py), field and split.
 Paper size: PG19 as TensorFlow Datasets prepares it, and a folder proof-pile with a file
@@ -20,7 +20,7 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
     # stride: tokens scored in a window, None for L / 8 (256 of 2,048). budget: at each length.
     budget = {'quick': 8192, 'small': 16_384, 'paper': 2**21}[size]
     config.perplexity = {'stride': placeholder(int), 'budget': budget, 'bos': paper}
-    config.needles = {
+    config.passkey = {
         'template': 'paper' if paper else 'brief',
         'seed': 42,
         'tests': 10,

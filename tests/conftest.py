@@ -37,7 +37,7 @@ ONCE = (
     'attention',
     'distributed',
     'evals/generation_test.py',
-    'evals/needles',
+    'evals/passkey',
     'evals/sliding_test.py',
     'evals/trunk_test.py',
     'experiments/figures',

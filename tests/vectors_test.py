@@ -25,8 +25,8 @@ USED_BY = {
     'uniform_fit': 'model/lam/forms_test.py',
     'headscale_lr_multiplier': 'training/optim_test.py',
     'divergences': 'evals/divergences_test.py',
-    'passkey_plan_seed42_max4096': 'evals/passkey_plan_test.py',
-    'passkey_token_counts_llama_tokenizer': 'evals/passkey_plan_test.py',
+    'passkey_plan_seed42_max4096': 'evals/passkey/keys_test.py',
+    'passkey_token_counts_llama_tokenizer': 'evals/passkey/keys_test.py',
     'longbench_metric_cases': 'evals/longbench/metrics_test.py',
 }
 

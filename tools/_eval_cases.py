@@ -22,9 +22,8 @@ from nope.data import DataConfig
 from nope.data.documents import Documents, open_documents
 from nope.data.sources import Text
 from nope.data.templates import PAPER
-from nope.evals import sliding
+from nope.evals import passkey, sliding
 from nope.evals.generation import Generator, Options
-from nope.evals.needles import passkey
 from nope.evals.samples import SampleLog
 from nope.model import ModelConfig
 from nope.variables import Variables

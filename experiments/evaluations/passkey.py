@@ -12,14 +12,13 @@ from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_
 from experiments.programs import Program, Scoring
 from nope.data import load_tokenizer
 from nope.data.templates import TEMPLATES
-from nope.evals.needles import passkey
-from nope.evals.passkey_plan import TESTS
+from nope.evals import passkey
 from nope.records import Records
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PasskeySpec(TextSpec):
-    """Passkey retrieval (`nope.evals.needles.passkey`, arXiv 2404.12224).
+    """Passkey retrieval (`nope.evals.passkey.retrieval`, arXiv 2404.12224).
 
     template: name of the prompt's pieces. max_length: tokens of the longest prompt. window: tokens
     up to which the model's context reaches. plan_seed: of positions and keys. tests: prompts of
@@ -33,17 +32,17 @@ class PasskeySpec(TextSpec):
     plan_seed: int
     tests: int
     kind = 'passkey'
-    fields = ('times', 'window', 'needles', *TEXT_FIELDS)
+    fields = ('times', 'window', 'passkey', *TEXT_FIELDS)
     identity_type: ClassVar[str] = 'NeedlesSpec'
 
     @classmethod
     def from_entry(cls, asked: Asked) -> Self:
-        section = asked.section('needles')
+        section = asked.section('passkey')
         common = of_text(asked, section)
         max_length = asked.times('times', 2.0)
         asked.check_reach(common['position'], max_length)
-        if not 1 <= section['tests'] <= TESTS:
-            raise section.error('tests', f'accepted: 1 to {TESTS}')
+        if not 1 <= section['tests'] <= passkey.TESTS:
+            raise section.error('tests', f'accepted: 1 to {passkey.TESTS}')
         return cls(
             template=section.choice('template', TEMPLATES),
             max_length=max_length,

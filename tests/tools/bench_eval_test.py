@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from nope.data.templates import PAPER
+from nope.evals import passkey
 from nope.evals.generation import Options
-from nope.evals.needles import passkey
 from nope.positions import Rotary
 from tests import tiny
 from tests.model.decoding.programs import whole

@@ -1,6 +1,6 @@
 """Passkey retrieval: tokenised prompts, and the share of keys that a model repeats.
 
-The protocol is that of arXiv 2404.12224; `nope.evals.passkey_plan` has its arithmetic.
+The protocol is that of arXiv 2404.12224; `nope.evals.passkey.keys` has its arithmetic.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import numpy as np
 
 from nope.data import Tokenizer, encode_with_bos
 from nope.data.templates import Template
-from nope.evals import passkey_plan
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator
-from nope.evals.needles import cells
-from nope.evals.needles.cells import Question
-from nope.evals.passkey_plan import PieceCounts
+from nope.evals.passkey import cells, keys
+from nope.evals.passkey.cells import Question
+from nope.evals.passkey.keys import PieceCounts
 from nope.evals.samples import SampleLog
 from nope.records import Records
 
@@ -46,7 +45,7 @@ class PasskeyPlan:
         """The ids of one question. ValueError where the prompt exceeds its room, which takes a
         tokenizer that cuts a piece into more tokens inside a text than alone."""
         counts = piece_counts(self.template, self.tokenizer, question.key, self.bos)
-        before, after = passkey_plan.fillers(question.length, question.position, counts)
+        before, after = keys.fillers(question.length, question.position, counts)
         text = self.template.prompt(question.key, before, after)
         ids = encode_with_bos(self.tokenizer, text, self.bos)
         room = question.length - counts.answer
@@ -66,11 +65,11 @@ def plan(
     seed: int = 42,
     *,
     bos: bool,
-    tests: int = passkey_plan.TESTS,
+    tests: int = keys.TESTS,
 ) -> PasskeyPlan:
     """The protocol's questions for one tokenizer: 16 lengths by 10 depths.
 
-    max_length: in tokens, as in `passkey_plan.plan`. tests: how many of a cell's ten are asked,
+    max_length: in tokens, as in `keys.plan`. tests: how many of a cell's ten are asked,
     the first ones. Lengths without room for a prompt and its answer are left out; the others
     keep their positions and keys. ValueError where none has room, where bos is on and the
     tokenizer has no BOS, and where a prompt would exceed its length.

@@ -11,13 +11,13 @@ import pytest
 
 from nope.data import Tokenizer
 from nope.data.templates import BRIEF, PAPER, Template
-from nope.evals import passkey_plan
-from nope.evals.needles import passkey
-from nope.evals.needles.passkey import answer_ids, piece_counts, plan
-from nope.evals.passkey_plan import PieceCounts, prompt_tokens
+from nope.evals import passkey
+from nope.evals.passkey import keys
+from nope.evals.passkey.keys import PieceCounts, prompt_tokens
+from nope.evals.passkey.retrieval import answer_ids, piece_counts, plan
 from nope.evals.samples import SampleLog
-from tests.evals.needles import fakes
-from tests.evals.needles.fakes import BYTES, Model, Pieces
+from tests.evals.passkey import fakes
+from tests.evals.passkey.fakes import BYTES, Model, Pieces
 from tests.vectors import VECTORS
 
 PLAN = VECTORS['passkey_plan_seed42_max4096']
@@ -96,7 +96,7 @@ def test_a_prompt_hides_its_key_at_its_position(tokenizer: Tokenizer) -> None:
         text = tokenizer.decode(ids)
         assert text.endswith(PAPER.question)
         counts = piece_counts(PAPER, tokenizer, question.key, made.bos)
-        before, after = passkey_plan.fillers(question.length, question.position, counts)
+        before, after = keys.fillers(question.length, question.position, counts)
         assert text == PAPER.prompt(question.key, before, after)
         assert ids.dtype == np.int32
         assert len(ids) + counts.answer <= question.length
@@ -137,7 +137,7 @@ def test_an_answer_that_shares_a_token_with_the_question_is_refused() -> None:
 def test_lengths_without_room_are_left_out_and_the_rest_is_as_planned() -> None:
     asked = plan(PAPER, BYTES, 3200, bos=True).questions
     assert sorted({q.length for q in asked}) == list(range(400, 3201, 200))
-    planned = {(c.length, c.depth): c for c in passkey_plan.plan(3200)}
+    planned = {(c.length, c.depth): c for c in keys.plan(3200)}
     for question in asked:
         cell = planned[question.length, question.depth]
         assert question.key == cell.keys[question.test]

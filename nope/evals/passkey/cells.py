@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from nope.evals import passkey_plan
 from nope.evals.forward import Progress
+from nope.evals.passkey import keys
 from nope.evals.samples import SampleLog
 from nope.records import Measure
 
@@ -45,18 +45,18 @@ class Question:
 
 
 def questions(max_length: int, seed: int, tests: int) -> tuple[Question, ...]:
-    """Those of `passkey_plan.plan`, longest first: the first `tests` of each cell.
+    """Those of `keys.plan`, longest first: the first `tests` of each cell.
 
     The plan is drawn in full whatever `tests` is, so that fewer tests are a part of more.
     ValueError as in the plan, for `tests` outside 1 .. 10 and for a seed outside 32 bits.
     """
-    if not 1 <= tests <= passkey_plan.TESTS:
-        raise ValueError(f'tests is {tests}; it must be in 1 .. {passkey_plan.TESTS}')
+    if not 1 <= tests <= keys.TESTS:
+        raise ValueError(f'tests is {tests}; it must be in 1 .. {keys.TESTS}')
     if not 0 <= seed < 2**32:
         raise ValueError(f'seed is {seed}; it must be in 0 .. 2**32 - 1')
     return tuple(
         Question(cell.length, cell.depth, test, cell.positions[test], cell.keys[test])
-        for cell in passkey_plan.plan(max_length, seed)
+        for cell in keys.plan(max_length, seed)
         for test in range(tests)
     )
 

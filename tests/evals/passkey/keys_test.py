@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from nope.evals import passkey_plan
-from nope.evals.passkey_plan import Cell, PieceCounts, fillers, plan, prompt_tokens, repeats
+from nope.evals.passkey import keys
+from nope.evals.passkey.keys import Cell, PieceCounts, fillers, plan, prompt_tokens, repeats
 from tests.vectors import VECTORS
 
 PLAN = VECTORS['passkey_plan_seed42_max4096']
@@ -143,7 +143,7 @@ def test_a_piece_without_tokens_is_refused(field: str) -> None:
 
 
 def test_a_prompt_is_its_pieces_in_order() -> None:
-    pieces = passkey_plan.prompt('12345', 2, 1).split(passkey_plan.FILLER)
+    pieces = keys.prompt('12345', 2, 1).split(keys.FILLER)
     assert pieces == [
         'There is an important info hidden inside a lot of irrelevant text. Find it and memorize '
         'them. I will quiz you about the important information there.\n',

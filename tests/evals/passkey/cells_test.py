@@ -8,16 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from nope.evals import passkey_plan
-from nope.evals.needles import cells
-from nope.evals.needles.cells import Question, answer_missing, keep_fitting, questions, tabulate
+from nope.evals.passkey import cells, keys
+from nope.evals.passkey.cells import Question, answer_missing, keep_fitting, questions, tabulate
 from nope.evals.samples import SampleLog
 
 
 def test_questions_are_the_plan_in_its_order() -> None:
     assert [(q.length, q.depth, q.test, q.position, q.key) for q in questions(320, 7, 10)] == [
         (cell.length, cell.depth, test, cell.positions[test], cell.keys[test])
-        for cell in passkey_plan.plan(320, 7)
+        for cell in keys.plan(320, 7)
         for test in range(10)
     ]
 
