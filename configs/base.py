@@ -115,9 +115,9 @@ def _search(size: str) -> dict:
         'clip': 1.0,
         'on_bad': 'stop',
         'spike': placeholder(float),
-        'bound': 1.0,
+        'bound': placeholder(float),  # of the coefficients; None: the form's neutral one
         'straight_through': False,
-        'start': 1.0,
+        'start': placeholder(float),  # None: the form's neutral coefficient
         'start_from': '',  # a grid among the evals: its best scale takes the place of `start`
         'data_seed': 314,
     }

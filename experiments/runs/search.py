@@ -25,7 +25,7 @@ def from_entry(
     if section['target'] is not None and section['target'] <= init.train_length:
         raise section.error('target', f'it must be beyond the training length, {init.train_length}')
     form = lam.from_section(section['form'], init.train_length, section.path('form'))
-    bound = _bound(section)
+    bound = _bound(section, form)
     section.at_least('steps', 1)
     optimizer = section.make(
         OptimizerConfig, trains='lam', decay_steps=section['steps'], bound=bound
@@ -44,8 +44,9 @@ def from_entry(
     )
 
 
-def _bound(section: Section) -> float | None:
-    bound = float(section['bound'])
+def _bound(section: Section, form: lam.Form) -> float | None:
+    """The least coefficient: None in the config for the form's neutral one, -inf for none."""
+    bound = form.neutral if section['bound'] is None else float(section['bound'])
     if bound == -math.inf:
         return None
     if not math.isfinite(bound):
@@ -72,7 +73,7 @@ def _start(
                 f'to {choice.highest}; the search would begin outside its constraint',
             )
         return choice
-    start = float(section['start'])
+    start = form.neutral if section['start'] is None else float(section['start'])
     with section.naming():
         form.check_start(start)
     if bound is not None and start < bound:

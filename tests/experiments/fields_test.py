@@ -39,7 +39,7 @@ def changed(value: Any) -> list[Any]:
         return [(*value[:-1], other) for other in changed(value[-1])] if value else [(0.5,), ('x',)]
     if isinstance(value, dict):
         return [{**value, name: other} for name in value for other in changed(value[name])]
-    return [1, 4096]
+    return [3, 4096]
 
 
 def set_in(config: Any, path: str, value: Any) -> None:

@@ -15,7 +15,7 @@ PARAMS = {'a': jnp.array([1.0, -2.0]), 'b': jnp.ones((2, 2))}
 GRADIENT = jax.tree.map(lambda p: 0.5 * p + 1, PARAMS)
 
 
-def follow(losses: np.ndarray, spike: float = 0.0) -> GuardState:
+def follow(losses: np.ndarray, spike: float | None = None) -> GuardState:
     transform = guarded(optax.sgd(0.1), spike)
     state = transform.init(PARAMS)
     update = jax.jit(
@@ -32,7 +32,7 @@ def follow(losses: np.ndarray, spike: float = 0.0) -> GuardState:
     ('loss', 'norm'), [(np.nan, 1.0), (np.inf, 1.0), (2.0, np.nan), (2.0, np.inf)]
 )
 def test_a_bad_step_changes_nothing(loss: float, norm: float) -> None:
-    transform = guarded(optax.adamw(0.1), 0.0)
+    transform = guarded(optax.adamw(0.1), None)
     state = transform.init(PARAMS)
     bad = jax.tree.map(lambda g: g * jnp.nan, GRADIENT)
     updates, after = transform.update(
@@ -44,7 +44,7 @@ def test_a_bad_step_changes_nothing(loss: float, norm: float) -> None:
 
 def test_a_good_step_is_the_optimizers_own() -> None:
     inner = optax.adamw(0.1)
-    transform = guarded(inner, 0.0)
+    transform = guarded(inner, None)
     expected, moments = inner.update(GRADIENT, inner.init(PARAMS), PARAMS)
     updates, after = transform.update(
         GRADIENT,
@@ -74,5 +74,5 @@ def test_a_jump_is_bad_once_the_usual_is_known() -> None:
         state = follow(losses[:seen], spike=6.0)
         assert bool(is_bad(state, jnp.float32(4.0), jnp.float32(1), 6.0)) == expected
     assert not is_bad(state, jnp.float32(3.2), jnp.float32(1), 6.0)
-    assert not is_bad(state, jnp.float32(4.0), jnp.float32(1), 0.0)
+    assert not is_bad(state, jnp.float32(4.0), jnp.float32(1), None)
     assert not is_bad(state, jnp.float32(1.0), jnp.float32(1), 6.0)

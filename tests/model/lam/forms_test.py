@@ -133,7 +133,7 @@ def test_a_scale_is_above_zero_and_other_coefficients_need_not_be() -> None:
 
 
 def test_one_factor_for_every_head_is_refused_where_there_is_none() -> None:
-    constant, log_length, by_keys = FORMS
+    constant, log_length, by_keys = lam.Constant(), lam.LogLength(train_length=64), ByKeys()
     constant.check_foldable(None)
     log_length.check_foldable(128)
     with pytest.raises(ValueError, match=r'LogLength follows the length.*one length'):

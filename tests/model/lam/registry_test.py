@@ -45,10 +45,10 @@ def test_a_bare_name_is_enough_for_every_form(name: str) -> None:
 @pytest.mark.parametrize(
     ('section', 'message'),
     [
-        ('linear', r"form is 'linear'; accepted: constant, log_length, by_keys"),
-        ({'kind': 'linear'}, r"form\.kind is 'linear'; accepted: constant, log_length, by_keys"),
+        ('linear', r"form is 'linear'; accepted: constant, .*by_keys"),
+        ({'kind': 'linear'}, r"form\.kind is 'linear'; accepted: constant, .*by_keys"),
         ({'train_length': 64}, r'form\.kind is None; accepted: constant'),
-        (7, r'form is 7; accepted: constant, log_length, by_keys, \{.*NAME'),
+        (7, r'form is 7; accepted: constant, .*by_keys, \{.*NAME'),
         (None, r'form is None; accepted: constant'),
         ({'kind': 'constant', 'rate': 2.0}, r'form\.rate is unknown for Constant; accepted: kind'),
         (
