@@ -17,7 +17,7 @@ from nope.data.config import JOINED
 
 
 def programs(experiment: Experiment, devices: list[jax.Device]) -> Iterator[tuple[Program, Mesh]]:
-    """What the experiment runs on the devices, with repetitions."""
+    """Programs that the experiment runs on the devices, with repetitions."""
     compute = experiment.compute
     first, later = (compute.mesh_of(later, devices) for later in (False, True))
     rows = most_rows(experiment.batch_tokens, later)

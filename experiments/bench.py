@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class Bench:
-    """What a work folder holds and the devices there are, for whoever makes the next piece.
+    """Contents of a work folder and the devices, for whoever makes the next piece.
 
     batch_tokens: tokens per device in an evaluation batch.
     """
@@ -56,7 +56,7 @@ class Bench:
 
     @property
     def cache(self) -> pathlib.Path:
-        """Where tokenised data lie."""
+        """Folder of tokenised data."""
         return self.workspace.data
 
     # Models

@@ -76,7 +76,7 @@ def build(config_dict: Mapping[str, Any], changed: Collection[str] = ()) -> Expe
 
 
 def _compute(config: Mapping[str, Any], ledger: Ledger) -> Compute:
-    """How it is carried out. All sizes of `later_mesh` None: it is `mesh`."""
+    """Means of execution, which change no result. All sizes of `later_mesh` None: it is `mesh`."""
     section = Section('compute', config['compute'], ledger)
     meshes: dict[str, Any] = {}
     for name in ('mesh', 'later_mesh'):

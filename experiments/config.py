@@ -37,7 +37,7 @@ class Ledger:
             self.execution.add(path)
 
     def has(self, path: str) -> bool:
-        """Whether the field, or something that it belongs to or that belongs to it, was read."""
+        """True where the field, or something that it belongs to or that belongs to it, was read."""
         return any(within(path, read) or within(read, path) for read in self.read)
 
     def check_used(self, paths: Iterable[str]) -> None:
@@ -55,7 +55,7 @@ class Ledger:
             raise ValueError(f'{path} is set, but nothing in this config reads it{remedy}')
 
     def settings(self) -> dict[str, Any]:
-        """What determines the results: path -> value of all that was read but execution."""
+        """Settings that determine the results: path -> value of all that was read but execution."""
         return {k: v for k, v in sorted(self.read.items()) if k not in self.execution}
 
 
@@ -103,7 +103,7 @@ class Section(Mapping[str, Any]):
         return value
 
     def path(self, field: str) -> str:
-        """Where the field was typed, or where it would be."""
+        """Path under which the field was typed, or would be."""
         return self._places.get(field, f'{self.name}.{field}')
 
     def execution(self, field: str) -> Any:
@@ -139,7 +139,7 @@ class Section(Mapping[str, Any]):
         return self
 
     def error(self, field: str, rule: str) -> ValueError:
-        """What to raise for a field's value."""
+        """Error for a field's value, to be raised."""
         return ValueError(describe(self.path(field), self._values.get(field), rule))
 
     def at_least(self, field: str, least: int) -> int:

@@ -71,7 +71,7 @@ class Entries:
         return pretraining.from_entry(scope, entry)
 
     def _init(self, entry: Section, init: str) -> Source:
-        """What a run starts from: another run, or a model of another library."""
+        """Starting point of a run: another run, or a model of another library."""
         if not is_import(init):
             return self.run(init, entry.path('init'))
         fields = ('init', 'nope', 'own_tokenizer')

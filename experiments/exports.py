@@ -37,7 +37,7 @@ class ExportSpec(Spec):
 
     @property
     def tokenizer(self) -> str:
-        """Whose files go with the weights: those of an imported model, else of the data."""
+        """Tokenizer whose files go with the weights: the imported model's, else the data's."""
         imported = self.run.imported
         used = self.run.data.tokenizer
         if imported is not None and tokenizer_in(pathlib.Path(imported.path)) == used:

@@ -47,7 +47,7 @@ def describe_scale(run: Source, scale: float | None, neutral: bool) -> dict[str,
 
 
 def _training(run: Source, step: int | None) -> dict[str, Any]:
-    """How a model was trained: tokens and steps of the pre-training, and what came after it."""
+    """Facts of a model's training: tokens and steps of pre-training, and what came after it."""
     if isinstance(run, ImportSpec):
         return {'origin': run.origin, 'train_tokens': None, 'step': 0}
     done = step or run.train.steps

@@ -53,7 +53,7 @@ class Step:
         return share * _training_flops(self)
 
     def state(self, mesh: Mesh) -> dict[str, Any]:
-        """What lies on the devices before and after, by its kind."""
+        """Arrays on the devices before and after, by their kind."""
         state, frozen = _abstract_state(self.model, self.optimizer, mesh)
         return {'parameters': {**frozen, **state.trained}, 'optimizer': state.opt_state}
 
@@ -94,7 +94,7 @@ class _Measuring:
         return _training_flops(self) / 3
 
     def state(self, mesh: Mesh) -> dict[str, Any]:
-        """What lies on the devices before and after, by its kind."""
+        """Arrays on the devices before and after, by their kind."""
         return {'parameters': abstract_variables(self.model, mesh)}
 
 

@@ -16,7 +16,7 @@ from nope.positions import from_section
 
 
 class Scope:
-    """What all entries of one seed share.
+    """Sections and models that all entries of one seed share.
 
     length: L, `train.length`, or that of the imported models.
     """
@@ -47,7 +47,7 @@ class Scope:
         return section.changed(entry.inner(name), entry.path(name))
 
     def entry(self, group: str, name: str, asked_by: str, accepted: Iterable[str]) -> Section:
-        """What a config says of one of its runs, evaluations or exports."""
+        """Section of one of a config's runs, evaluations or exports."""
         entries = self._config[group]
         if name not in entries:
             raise ValueError(f'{asked_by} names {name!r}; the config has {group} {sorted(entries)}')
@@ -96,7 +96,7 @@ class Scope:
     # Data
 
     def data(self, entry: Section, length: int, tokenizer: str | None = None) -> DataConfig:
-        """What a run reads: the config's data with the run's changes. length: the longest it is
+        """Data of a run: the config's with the run's changes. length: the longest it is
         trained at, in tokens. tokenizer: that of the model it starts from."""
         section = self.section('data', entry)
         own = section['tokenizer']

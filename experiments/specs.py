@@ -39,7 +39,7 @@ class Spec(abc.ABC):
 
     @property
     def needs(self) -> tuple[Spec, ...]:
-        """What has to be there before it can be made, without what that needs in turn."""
+        """Specs that have to be finished before it can be made, without those they need in turn."""
         values = (getattr(self, field.name) for field in dataclasses.fields(self))
         parts = (part for v in values for part in (v if isinstance(v, tuple) else (v,)))
         return tuple(part for part in parts if isinstance(part, Spec))

@@ -56,8 +56,8 @@ class Workspace:
         return self.root / 'figures' / name
 
     def finished(self, spec: Spec) -> bool:
-        """Whether it is whole, as this process sees it. ValueError where its folder holds something
-        else."""
+        """True where it is whole, as this process sees it. ValueError where its folder holds
+        something else."""
         if not spec.room:
             return True
         folder = self.folder(spec)

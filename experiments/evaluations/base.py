@@ -69,12 +69,12 @@ class EvalSpec(Spec):
 
     @abc.abstractmethod
     def programs(self, rows: Rows) -> Iterator[Program]:
-        """What it runs on the devices, for compilation ahead of time."""
+        """Programs that it runs on the devices, for compilation ahead of time."""
 
     @abc.abstractmethod
     def measured_on(self, found: Records) -> tuple[str, str]:
-        """What it was measured on and how, as captions say it: 'windows of 256 bytes', 'test
-        split'. found: the records with all their attributes."""
+        """Object and manner of the measurement, as captions say them: 'windows of 256 bytes',
+        'test split'. found: the records with all their attributes."""
 
     @property
     def measured_step(self) -> int | None:
@@ -93,7 +93,7 @@ class EvalSpec(Spec):
 
     @property
     def own_text(self) -> bool:
-        """Whether `measured_on` names the text that the model was trained on."""
+        """True where `measured_on` names the text that the model was trained on."""
         return True
 
     def slug(self) -> str:
@@ -208,7 +208,7 @@ class TextSpec(EvalSpec):
 
     @property
     def trained_on(self) -> Source:
-        """What the model was first trained on: the text that is measured is named apart."""
+        """First run of the model's training; the text that is measured is named apart."""
         run = self.run
         while run.init is not None:
             run = run.init

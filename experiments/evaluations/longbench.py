@@ -102,7 +102,7 @@ class LongbenchSpec(TextSpec):
 
 
 def _folder(section: Section) -> str:
-    """Where its files lie."""
+    """Folder of its files. ValueError where none is given."""
     folder = section.execution('folder')
     if not folder:
         raise ValueError(

@@ -30,7 +30,7 @@ __all__ = ['KINDS', 'Claim', 'FigureInput', 'FigureOutput', 'Kind', 'write']
 
 
 class Kind(Protocol):
-    """What a module of a figure provides."""
+    """Interface of the module of a kind of figure."""
 
     def required(self, name: str, options: Mapping[str, Any], /) -> dict[str, str]:
         """Record name -> evaluation. A name that ends in '/' stands for one record or more below

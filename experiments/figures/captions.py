@@ -20,7 +20,7 @@ _OWN_TEXT = ('positions', 'scale_grid', 'lengths')
 
 
 def token_name(records: Records) -> str:
-    """What a position is: the attribute 'token' ('byte', 'token')."""
+    """Name of a position: the attribute 'token' ('byte', 'token')."""
     return str(records.attributes.get('token', 'token'))
 
 
@@ -88,7 +88,7 @@ def _imported(records: Sequence[Records]) -> str:
 
 
 def run_label(records: Records) -> str:
-    """What tells a run from those like it: its seed, and of a search the order of its examples."""
+    """Seed of a run, and of a search the order of its examples, which tell it from its like."""
     seed, order = records.attributes['seed'], records.attributes.get('order')
     return str(seed) if order is None else f'{seed}, order {order}'
 
@@ -99,7 +99,7 @@ def _seeds(records: Sequence[Records]) -> str:
 
 
 def measured_on(*records: Records) -> str:
-    """What was measured on: number, length and source of the windows, or the prompts of an
+    """Objects of measurement: number, length and source of the windows, or the prompts of an
     evaluation by text. What was measured in the same way shares the brackets that tell the way."""
     found: dict[str, list[str]] = {}
     for r in records:

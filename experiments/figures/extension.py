@@ -139,7 +139,7 @@ def _caption(given: FigureInput, data: Mapping[str, PositionCurve]) -> str:
 
 
 def _found(label: str, records: Records) -> str:
-    """How lambda was found and what it came out as; '' where the model has none."""
+    """Sentence about the search of lambda and its result; '' where the model has none."""
     facts, scale = records.attributes, records['scale']
     if facts['scale_value'] is None:
         return (

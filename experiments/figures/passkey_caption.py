@@ -47,7 +47,7 @@ def _cells(panels: Sequence[PasskeyPanel]) -> str:
 
 
 def _lengths(panels: Sequence[PasskeyPanel], token: str) -> str:
-    """How many tokens prompts really have: the protocol counts each piece alone."""
+    """True numbers of tokens of prompts: the protocol counts each piece alone."""
     shares = [100 * share for p in panels for share in p.tokens / p.lengths]
     longest: dict[int, set[int]] = {}
     for p in panels:
@@ -63,7 +63,7 @@ def _lengths(panels: Sequence[PasskeyPanel], token: str) -> str:
 
 
 def _seeds(panels: Sequence[PasskeyPanel]) -> str:
-    """Which panels are means over seeds, and how far the averages above them lie apart."""
+    """Panels that are means over seeds, and how far the averages above them lie apart."""
     spread = []
     for p in panels:
         if len(p.seeds) == 1:
@@ -94,7 +94,7 @@ def _by_label(found: Mapping[str, Sequence[str]]) -> str:
 
 
 def _retrieval(labelled: Mapping[str, Sequence[Records]]) -> str:
-    """Who has seen documents of this kind before."""
+    """Models that were trained on documents of this kind."""
     seen = [
         label
         for label, records in labelled.items()
@@ -115,6 +115,6 @@ def _sources(records: Records) -> Sequence[str]:
 
 
 def _learnt(records: Records) -> bool:
-    """Whether the model learnt anything from the records' data: one that is imported and used as
-    it comes did not."""
+    """True where the model learnt from the records' data: one that is imported and used as it
+    comes did not."""
     return not records.attributes.get('origin') or bool(records.attributes['step'])

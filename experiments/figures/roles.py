@@ -19,11 +19,11 @@ R = TypeVar('R')
 
 
 class Undecided(Exception):
-    """What a claim needs is missing; the text says what."""
+    """Absence of something that a claim needs; the text says what is missing."""
 
 
 class Shape(enum.Enum):
-    """What a role is given as in the options: a name, names, or {multiple of L: name}."""
+    """Form of a role in the options: a name, names, or {multiple of L: name}."""
 
     ONE = 'one'
     SEVERAL = 'several'

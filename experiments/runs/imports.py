@@ -71,7 +71,7 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
 
 
 def _changes(scope: Scope, entry: Section) -> Section:
-    """What the entry says of the model; `nope` says that it has no position encoding."""
+    """Fields of the entry for the model; `nope` says that it has no position encoding."""
     found = dict(entry.inner('model')) if 'model' in entry else {}
     where = f'{entry.name}.model'
     for name in found:

@@ -92,7 +92,7 @@ class RunSpec(Spec):
 
     @property
     def searched(self) -> bool:
-        """Whether lambda was searched, here or in what it starts from."""
+        """True where lambda was searched, here or in what it starts from."""
         return self.searches or (self.init is not None and self.init.searched)
 
     @property
@@ -105,7 +105,7 @@ class RunSpec(Spec):
         return self.init is not None and not self.searches
 
     def compute(self, compute: Compute) -> Compute:
-        """How it is carried out: the few sequences of a search or of fine-tuning are not cut into
+        """Means of its execution: the few sequences of a search or of fine-tuning are not cut into
         micro-batches."""
         return compute if self.init is None else dataclasses.replace(compute, accumulate=1)
 

@@ -17,7 +17,7 @@ Measured = tuple[Mapping[str, Any], bool | None]
 
 @dataclasses.dataclass(frozen=True)
 class Rule(Generic[T]):
-    """How a figure decides a claim. statement: what is decided, with every threshold.
+    """Decision of a claim by a figure. statement: what is decided, with every threshold.
     measure: from what the figure shows to what was measured and whether the claim holds, None
     where that is not decided; it raises Undecided where something is missing."""
 

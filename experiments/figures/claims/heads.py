@@ -14,7 +14,7 @@ from nope.records import Records
 
 
 def _apart(labelled: Mapping[str, Records]) -> Measured:
-    """How far the heads of all layers lie apart at L and at the last position. labelled: models
+    """Spread of the heads of all layers at L and at the last position. labelled: models
     by their labels, evaluation 'positions'."""
     measured = {}
     found = False

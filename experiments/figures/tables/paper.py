@@ -50,7 +50,7 @@ def tuning_tokens(row: str) -> int | None:
 
 
 def notes(rows: Iterable[str]) -> list[str]:
-    """What there is to say of these rows of table 2, misprints among it."""
+    """Notes on these rows of table 2, such as misprints."""
     noted = table('table2')['notes']
     return list(dict.fromkeys(noted[row] for row in rows if row in noted))
 

@@ -82,7 +82,7 @@ def _shown(
     corpora: Sequence[str],
     windows: Sequence[float],
 ) -> claims.Shown:
-    """What claims are decided by: of a method with factors the best one for each window."""
+    """Values that decide claims: of a method with factors the best one for each window."""
     players = {row.name: row for row in rows if row.variant != ONE_FACTOR}
     roles.check_searched(
         given, claims.HEADSCALE, {name: row.names for name, row in players.items()}

@@ -25,7 +25,7 @@ def caption(given: FigureInput, rows: Sequence[PerplexityRow]) -> str:
 
 
 def token_name(given: FigureInput, rows: Sequence[PerplexityRow]) -> str:
-    """What a position is, of the records of `rows`."""
+    """Name of a position in the records of `rows`."""
     names = [name for row in rows for name in row.names]
     return captions.token_name(given.records[names[0]]) if names else 'token'
 
@@ -41,7 +41,7 @@ def _what(given: FigureInput, rows: Sequence[PerplexityRow]) -> str:
 
 
 def units(token: str, base: str = '') -> str:
-    """How ours compare with the paper's where a position is a byte. base: label of the row whose
+    """Comparison of ours with the paper's where a position is a byte. base: label of the row whose
     value at L the CSV holds ratios to, '' for none."""
     ratio = f'; the CSV holds the ratio to the value of {base} at L' if base else ''
     if token != 'byte':

@@ -96,7 +96,7 @@ class Table:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why cells are missing, each reason once; its place, from 1, is the footnote's number."""
+        """Reasons of missing cells, each once; its place, from 1, is the footnote's number."""
         return tuple(dict.fromkeys(cell.reason for cell in self.cells if cell.reason))
 
 
