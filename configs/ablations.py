@@ -1,7 +1,10 @@
 """Ablations of the search at 9 L: without its bound, and from the neutral scale.
 
-The paper has one search of each, in another order of examples each time, so that its contrasts
-may be those of the orders. Here each variant is searched in the same several orders.
+The ablation "without the bound" lowers the bound on multipliers from 1 to 0: a head may then attend
+more broadly than in the base model, and no multiplier turns negative.
+
+The paper has one search of each, in another order of examples each time, so that its contrasts may
+be those of the orders. Here each variant is searched in the same several orders.
 """
 
 from ml_collections import ConfigDict

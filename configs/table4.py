@@ -3,7 +3,8 @@
     python -m experiments.run --config=configs/table4.py:quick --workdir=work/quick
 
 Perplexity in windows of 8 L, mean passkey accuracy up to 8 L and LongBench after searches at 9 L,
-with the spread over several orders of examples. LongBench takes part where its files are given:
+with the spread over several orders of examples. "Without the bound" is a bound of 0 in place of 1
+(configs/ablations.py). LongBench takes part where its files are given:
 configs/table4.py:paper,longbench. Quick and small: configs/retrieval.py.
 
 Quick: two CPU cores, 1 min 6 s after table2, fig6, fig9 and fig8 in one work folder. Result, as in
