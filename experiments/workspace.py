@@ -1,4 +1,4 @@
-"""Layout of a work folder, and the single writer of each of its parts.
+"""Layout of a work folder, and whether its parts are finished.
 
 runs/<slug>/       one training: spec.json, checkpoints (or checkpoints_in.json, which says where
                    they are), metrics, done.json at the end; base_model.json of a search, which
@@ -21,7 +21,7 @@ from nope.runtime.files import read_json
 
 
 class Workspace:
-    """A work folder. Safe for several commands at once on one machine."""
+    """A work folder, which several commands may share (`experiments.execute` holds its parts)."""
 
     def __init__(self, root: pathlib.Path) -> None:
         self.root = root.absolute()

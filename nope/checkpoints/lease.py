@@ -1,4 +1,8 @@
-"""Heartbeat lease: single writer where flock does not work (buckets, some file systems)."""
+"""Single writer of a folder: a lock file, or a heartbeat lease where locks do not reach.
+
+`sole` takes the lock file, and the lease on file systems where other machines do not see the lock.
+`only_writer` takes the lease on a folder in a bucket.
+"""
 
 from __future__ import annotations
 
