@@ -1,4 +1,4 @@
-"""Evaluations: one file a kind, each with its spec, fields, check, measurement and words.
+"""Evaluations, one file a kind: spec, accepted fields, check of the data, measurement, caption.
 
 A new kind is a file with a subclass of `EvalSpec` and a line in `KINDS`.
 """

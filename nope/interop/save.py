@@ -1,4 +1,4 @@
-"""Into a Hugging Face directory that stock `transformers` loads."""
+"""Export to a Hugging Face directory that stock `transformers` loads."""
 
 from __future__ import annotations
 
