@@ -49,7 +49,8 @@ class Source(abc.ABC):
         """The source that 'kind:path' and the other fields of its section describe.
 
         length: training length of the run in tokens, for kinds that depend on it; None for no run.
-        names: as the attribute. ValueError for a path where the kind has none.
+        names: as the attribute. ValueError for a path where the kind has none,
+        and for a field that it needs and the section has not.
         """
         fields = {field.name for field in dataclasses.fields(cls)} - {'names'}
         if path and 'path' not in fields:
@@ -57,6 +58,12 @@ class Source(abc.ABC):
         values = {field: section[field] for field in fields - {'path'} if field in section}
         if 'path' in fields:
             values['path'] = path
+        for field in dataclasses.fields(cls):
+            if field.name in fields - values.keys() and field.default is dataclasses.MISSING:
+                raise ValueError(
+                    f'{names["source"]}: the kind {cls.kind} needs the field {field.name}, which '
+                    'its section has not'
+                )
         return cls(**values, names=names)
 
     def name(self, field: str = 'source') -> str:

@@ -64,6 +64,18 @@ def test_a_kind_takes_one_class_and_one_line_to_train_from(monkeypatch, tmp_path
     assert identity(data)['sources'] == [content]
 
 
+@dataclasses.dataclass(frozen=True)
+class Digits(Numbers):
+    kind: ClassVar[str] = 'digits'
+    base: int = dataclasses.field(kw_only=True)
+
+
+def test_a_field_that_a_kind_needs_is_named(monkeypatch):
+    monkeypatch.setitem(KINDS, Digits.kind, Digits)
+    with pytest.raises(ValueError, match=r'data\.source: the kind digits needs the field base'):
+        from_section({'source': 'digits:2000'})
+
+
 def test_every_kind_is_registered_under_its_own_name():
     assert {name: kind.kind for name, kind in KINDS.items()} == {name: name for name in KINDS}
 
