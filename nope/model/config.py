@@ -14,7 +14,7 @@ from nope.model import lam
 from nope.positions import NoPE, Position, Table
 
 DTYPES = ('float32', 'bfloat16')
-REMAT = ('none', 'full', 'dots', 'offload')
+REMAT = ('none', 'elementwise', 'dots', 'full', 'offload')
 NORMS = ('rms', 'layer')
 MLPS = ('gated', 'plain')
 ACTIVATIONS = ('silu', 'gelu', 'gelu_tanh', 'relu')
@@ -66,9 +66,10 @@ class ModelConfig:
     logit_multiplier: of the final hidden states (T5 with a tied head: 1 / sqrt(D)).
     init: the rule fresh parameters are drawn by (`nope.model.init`).
     dtype: of the computation; parameters are float32 always.
-    remat: what the backward pass recomputes: nothing, everything but the matrix products
-        ('dots'), whole layers ('full'), or whole layers with what goes into each kept in the
-        host's memory ('offload').
+    remat: what the backward pass recomputes: nothing, norms and the MLP's gate ('elementwise'),
+        everything but the matrix products ('dots'), whole layers ('full'), or whole layers with
+        what goes into each kept in the host's memory ('offload'). XLA's CPU backend recomputes in
+        a loop over layers only (`unroll`).
     attention: name of the attention implementation; '' lets `nope.attention` choose.
     unroll: layers per iteration of the scan over layers; None for all of them, no loop.
     """

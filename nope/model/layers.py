@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -45,6 +49,13 @@ def project(x_BTC: jax.Array, weight_CE: jax.Array) -> jax.Array:
     return (x_BTC.reshape(B * T, C) @ weight_CE).reshape(B, T, -1)
 
 
+def elementwise(config: ModelConfig, function: Callable, *settings: Any) -> Callable:
+    """`function` of `settings` and arrays. With remat 'elementwise' only the arrays it was given
+    are kept for its backward pass, which computes it again."""
+    applied = functools.partial(function, *settings)
+    return jax.checkpoint(applied) if config.remat == 'elementwise' else applied
+
+
 class Norm(nn.Module):
     """y = x * rsqrt(mean(x^2) + eps) * w over the last axis (RMSNorm), statistics in float32.
 
@@ -59,14 +70,20 @@ class Norm(nn.Module):
     def __call__(self, x: jax.Array) -> jax.Array:
         width = x.shape[-1]
         weight = parameter(self, 'scale', nn.initializers.ones, (width,), ('norm',))
-        x32 = x.astype(jnp.float32)
-        if self.centred:
-            x32 -= jnp.mean(x32, axis=-1, keepdims=True)
-        mean_square = jnp.mean(jnp.square(x32), axis=-1, keepdims=True)
-        normed = x32 * jax.lax.rsqrt(mean_square + self.config.norm_epsilon) * weight
+        normed = elementwise(self.config, _normalise, self.centred, self.config.norm_epsilon)(
+            x, weight
+        )
         if self.biased:
             normed += bias(self, 'bias', (width,), ('norm',), 'float32')
         return normed.astype(self.config.dtype)
+
+
+def _normalise(centred: bool, epsilon: float, x: jax.Array, weight: jax.Array) -> jax.Array:
+    x32 = x.astype(jnp.float32)
+    if centred:
+        x32 -= jnp.mean(x32, axis=-1, keepdims=True)
+    mean_square = jnp.mean(jnp.square(x32), axis=-1, keepdims=True)
+    return x32 * jax.lax.rsqrt(mean_square + epsilon) * weight
 
 
 def norm(config: ModelConfig, name: str) -> Norm:
@@ -84,7 +101,7 @@ class MLP(nn.Module):
         c = self.config
         if c.mlp == 'gated':
             gate_BTF = self._inner(x_BTD, 'gate')
-            inner_BTF = _activate(c.activation, gate_BTF) * self._inner(x_BTD, 'up')
+            inner_BTF = elementwise(c, _gate, c.activation)(gate_BTF, self._inner(x_BTD, 'up'))
         else:
             inner_BTF = _activate(c.activation, self._inner(x_BTD, 'up'))
         shape, axes = (c.mlp_width, c.width), ('mlp', 'embed')
@@ -102,6 +119,10 @@ class MLP(nn.Module):
         if c.mlp_bias:
             inner_BTF += bias(self, f'{name}_bias', (c.mlp_width,), ('mlp',), c.dtype)
         return inner_BTF
+
+
+def _gate(activation: str, gate: jax.Array, up: jax.Array) -> jax.Array:
+    return _activate(activation, gate) * up
 
 
 def _activate(name: str, x: jax.Array) -> jax.Array:

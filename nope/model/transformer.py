@@ -247,7 +247,7 @@ def _cached_layers(
 def _layers(config: ModelConfig, entropy: bool) -> nn.Module:
     """`Block` scanned over layers and rematerialised as the config says."""
     block: type[nn.Module] = Block
-    if config.remat != 'none':
+    if config.remat not in ('none', 'elementwise'):  # that is the parts' own
         block = nn.remat(Block, prevent_cse=False, policy=_kept(config.remat))
     scanned = nn.scan(
         block,

@@ -119,7 +119,7 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
             r'scaling\.short has 1 factors; 8 rotated dimensions take 4',
         ),
         ({'dtype': 'float16'}, r"model\.dtype is 'float16'; accepted: float32, bfloat16"),
-        ({'remat': 'some'}, r"model\.remat is 'some'; accepted: none, full, dots, offload"),
+        ({'remat': 'some'}, r"model\.remat is 'some'; accepted: none, elementwise, dots, full"),
         ({'norm': 'batch'}, r"model\.norm is 'batch'; accepted: rms, layer"),
         ({'mlp': 'swiglu'}, r"model\.mlp is 'swiglu'; accepted: gated, plain"),
         (

@@ -80,13 +80,27 @@ def test_lambda_folds_into_the_query_weights(position: Position) -> None:
     tiny.assert_same(run(config, with_lam(variables, lam_LN), tokens), run(config, folded, tokens))
 
 
-@pytest.mark.parametrize(('remat', 'unroll'), [('full', 2), ('dots', None), ('offload', 1)])
+@pytest.mark.parametrize(
+    ('remat', 'unroll'), [('full', 2), ('dots', None), ('offload', 1), ('elementwise', 1)]
+)
 def test_rematerialisation_and_unrolling_change_nothing(remat: str, unroll: int | None) -> None:
     base = tiny.model(layers=3)
     config = tiny.model(layers=3, remat=remat, unroll=unroll)
     variables, blocks = tiny.varied_lam(base), tiny.tokens(2, T + 1)
     found, expected = (loss_and_gradients(c, variables, blocks) for c in (config, base))
     tiny.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_rematerialised_elementwise_parts_need_less_memory() -> None:
+    """At least two of the MLP's arrays, of every layer: its activation and what that is made of."""
+
+    def temporaries(remat: str) -> int:
+        config = tiny.model(layers=4, mlp_width=512, remat=remat)
+        lowered = loss_and_gradients.lower(config, tiny.variables(config), tiny.tokens(2, 65))
+        return lowered.compile().memory_analysis().temp_size_in_bytes
+
+    array = 4 * 2 * 64 * 512  # bytes of [B, T, F] float32
+    assert temporaries('elementwise') < temporaries('none') - 4 * 2 * array
 
 
 def test_the_default_attention_is_the_reference() -> None:
