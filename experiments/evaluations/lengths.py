@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from experiments.bench import Bench
-from experiments.evaluations.base import Asked, EvalSpec, Rows, measured_model
+from experiments.evaluations.base import Asked, Rows, measured_model
 from experiments.evaluations.scale_grid import GridSpec
-from experiments.evaluations.windows import Windows, blocks, execution, measured_on, windows
+from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
 from experiments.programs import Evaluation, Program
 from nope.evals import lengths
 from nope.evals.scale_grid import Grid
@@ -21,14 +21,13 @@ from nope.records import Records
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LengthsSpec(EvalSpec):
+class LengthsSpec(WindowSpec):
     """Loss against window length.
 
     scales: a grid for every length, or none for the run's own lambda. position: another position
     encoding than the run was trained with.
     """
 
-    windows: Windows
     lengths: tuple[int, ...]
     scales: tuple[GridSpec, ...] = ()
     position: Position | None = added_later(None)
@@ -49,19 +48,12 @@ class LengthsSpec(EvalSpec):
         )
 
     @property
-    def extent(self) -> int:
-        return self.windows.length
-
-    @property
     def model(self) -> ModelConfig:
         return measured_model(self.run, self.scales or None, self.position)
 
     @property
-    def read_split(self) -> str:
-        return self.windows.split
-
-    def check(self, bench: Bench) -> None:
-        blocks(bench, self.run, self.windows)
+    def reach(self) -> str:
+        return 'up to '
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         del folder
@@ -81,9 +73,6 @@ class LengthsSpec(EvalSpec):
     def programs(self, rows: Rows) -> Iterator[Program]:
         for length in self.lengths:
             yield Evaluation(self.model, False, length, rows(length, Evaluation.rules))
-
-    def measured_on(self, found: Records) -> tuple[str, str]:
-        return measured_on(found, 'up to ')
 
 
 def _grids(asked: Asked, measured: tuple[int, ...]) -> tuple[GridSpec, ...]:

@@ -9,9 +9,9 @@ from typing import Any, Self
 
 from experiments import facts
 from experiments.bench import Bench
-from experiments.evaluations.base import Asked, EvalSpec, Rows, Scale, measured_model
+from experiments.evaluations.base import Asked, Rows, Scale, measured_model
 from experiments.evaluations.steps import kept_step
-from experiments.evaluations.windows import Windows, blocks, execution, measured_on, windows
+from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
 from experiments.programs import Evaluation, Program
 from nope.evals import positions
 from nope.model import ModelConfig
@@ -21,14 +21,13 @@ from nope.variables import lam_is_neutral
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PositionsSpec(EvalSpec):
+class PositionsSpec(WindowSpec):
     """Loss and entropy by position.
 
     scale: None for the run's own lambda; a number or a grid's best for a uniform one.
     position: another position encoding than the run was trained with. step: None for the last.
     """
 
-    windows: Windows
     scale: Scale = None
     position: Position | None = None
     step: int | None = None
@@ -49,23 +48,12 @@ class PositionsSpec(EvalSpec):
         )
 
     @property
-    def extent(self) -> int:
-        return self.windows.length
-
-    @property
     def model(self) -> ModelConfig:
         return measured_model(self.run, self.scale, self.position)
 
     @property
-    def read_split(self) -> str:
-        return self.windows.split
-
-    @property
     def measured_step(self) -> int | None:
         return self.step
-
-    def check(self, bench: Bench) -> None:
-        blocks(bench, self.run, self.windows)
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         del folder
@@ -85,6 +73,3 @@ class PositionsSpec(EvalSpec):
     def programs(self, rows: Rows) -> Iterator[Program]:
         length = self.windows.length
         yield Evaluation(self.model, True, length, rows(length, Evaluation.rules))
-
-    def measured_on(self, found: Records) -> tuple[str, str]:
-        return measured_on(found)

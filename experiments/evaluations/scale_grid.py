@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from experiments.bench import Bench
-from experiments.evaluations.base import Asked, EvalSpec, Rows, uniform_form
+from experiments.evaluations.base import Asked, Rows, uniform_form
 from experiments.evaluations.steps import kept_step
-from experiments.evaluations.windows import Windows, blocks, execution, measured_on, windows
+from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
 from experiments.programs import Evaluation, Program
 from experiments.runs import ScaleChoice
 from nope.evals import scale_grid
@@ -20,10 +20,9 @@ from nope.records import Records
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GridSpec(EvalSpec, ScaleChoice):
+class GridSpec(WindowSpec, ScaleChoice):
     """Uniform scales on a grid (`nope.evals.scale_grid`). step: None for the last."""
 
-    windows: Windows
     grid: Grid
     step: int | None = None
     kind = 'scale_grid'
@@ -42,10 +41,6 @@ class GridSpec(EvalSpec, ScaleChoice):
         )
 
     @property
-    def extent(self) -> int:
-        return self.windows.length
-
-    @property
     def model(self) -> ModelConfig:
         return uniform_form(self.run.model)
 
@@ -54,15 +49,8 @@ class GridSpec(EvalSpec, ScaleChoice):
         return self.grid.high
 
     @property
-    def read_split(self) -> str:
-        return self.windows.split
-
-    @property
     def measured_step(self) -> int | None:
         return self.step
-
-    def check(self, bench: Bench) -> None:
-        blocks(bench, self.run, self.windows)
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         del folder
@@ -81,6 +69,3 @@ class GridSpec(EvalSpec, ScaleChoice):
     def programs(self, rows: Rows) -> Iterator[Program]:
         length = self.windows.length
         yield Evaluation(self.model, False, length, rows(length, Evaluation.rules))
-
-    def measured_on(self, found: Records) -> tuple[str, str]:
-        return measured_on(found)

@@ -9,6 +9,7 @@ import numpy as np
 
 from experiments.bench import Bench
 from experiments.config import Section
+from experiments.evaluations.base import EvalSpec
 from experiments.runs import Source
 from nope import sharding
 from nope.evals import batching
@@ -64,8 +65,30 @@ def execution(bench: Bench, asked: Windows) -> dict[str, Any]:
     return {'mesh': bench.mesh, 'batch_size': rows}
 
 
-def measured_on(found: Records, most: str = '') -> tuple[str, str]:
-    """most: 'up to ' where there are shorter ones too."""
-    facts = found.attributes
-    length = f'{most}{facts["length"]:,} {facts["token"]}s'
-    return f'{facts["windows"]:,} windows of {length} of {facts["data"]}', f'{facts["split"]} split'
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WindowSpec(EvalSpec):
+    """An evaluation of windows cut from the model's own data."""
+
+    windows: Windows
+
+    @property
+    def extent(self) -> int:
+        return self.windows.length
+
+    @property
+    def read_split(self) -> str:
+        return self.windows.split
+
+    def check(self, bench: Bench) -> None:
+        blocks(bench, self.run, self.windows)
+
+    def measured_on(self, found: Records) -> tuple[str, str]:
+        facts = found.attributes
+        length = f'{self.reach}{facts["length"]:,} {facts["token"]}s'
+        what = f'{facts["windows"]:,} windows of {length} of {facts["data"]}'
+        return what, f'{facts["split"]} split'
+
+    @property
+    def reach(self) -> str:
+        """'up to ' where there are shorter windows too."""
+        return ''

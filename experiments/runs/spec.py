@@ -6,6 +6,7 @@ with all its parameters trained on.
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import pathlib
 from typing import ClassVar
@@ -55,9 +56,9 @@ class ScaleChoice(Spec):
     """An evaluation whose records name a best uniform scale."""
 
     @property
+    @abc.abstractmethod
     def highest(self) -> float:
         """The highest scale that it may choose."""
-        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)

@@ -125,7 +125,7 @@ _PAIRS = ([str, float], [str, int])
 
 
 def identity(config: DataConfig) -> dict[str, Any]:
-    """What the data of a run is, for the run's content hash: the sources' content identities
+    """Identity of a run's data, for the run's content hash: the sources' content identities
     and weights and the tokenizer's fingerprint. Reads every source's files (see
     `digest.of_file`); holds no paths and no times. Errors as `Source.identity`."""
     alone = len(config.sources) == 1

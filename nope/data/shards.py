@@ -170,7 +170,7 @@ class TokenStore:
     def _gather(
         self, start: int, length: int, read: Callable[[int, int, int], np.ndarray]
     ) -> np.ndarray:
-        """What `read` gives of (shard, start, stop), from all shards that a window lies in."""
+        """Concatenated `read` of (shard, start, stop) over all shards that a window lies in."""
         pieces = []
         shard = int(np.searchsorted(self._starts, start, side='right')) - 1
         end = start + length

@@ -66,7 +66,7 @@ class Shape:
         return self.heads // self.kv_heads
 
     def stages(self, block: int, held: int) -> int:
-        """How many pairs of buffers [block, H] fit next to `held` rows of H: 2 to 4."""
+        """Number of pairs of buffers [block, H] that fit next to `held` rows of H: 2 to 4."""
         row = self.head_dim * self.dtype.itemsize
         return max(2, min(4, (_SHARED_MEMORY // row - held) // (2 * block)))
 

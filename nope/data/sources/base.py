@@ -67,7 +67,7 @@ class Source(abc.ABC):
         return cls(**values, names=names)
 
     def name(self, field: str = 'source') -> str:
-        """What the user typed a field as: 'data.mixture[1]', '--path'."""
+        """Path of a field as the user typed it: 'data.mixture[1]', '--path'."""
         return self.names.get(field, f'data.{field}')
 
     @abc.abstractmethod

@@ -122,7 +122,7 @@ def _up_to(draw: random.Random, most: int) -> int:
 
 
 def _heads(draw: random.Random) -> int:
-    """How often a coin shows heads before it first shows tails."""
+    """Geometric draw: heads of a coin before it first shows tails."""
     count = 0
     while _up_to(draw, 1):
         count += 1
