@@ -44,6 +44,8 @@ class Bench:
         self.compute = compute
         self.batch_tokens = batch_tokens
         self.should_stop = should_stop
+        # Raises where another command has taken over what is being made.
+        self.check_alone: Callable[[], None] = lambda: None
 
     @functools.cached_property
     def mesh(self) -> jax.sharding.Mesh:
@@ -148,6 +150,7 @@ class Bench:
         def watched(items: Iterable) -> Iterable:
             quiet = not processes.is_first()
             for item in progress.bar(items, desc=title, leave=False, disable=quiet):
+                self.check_alone()
                 if stops:
                     self.stop_where_asked(title)
                 yield item

@@ -80,20 +80,19 @@ def _compute(config: Mapping[str, Any], ledger: Ledger) -> Compute:
     section = Section('compute', config['compute'], ledger)
     meshes: dict[str, Any] = {}
     for name in ('mesh', 'later_mesh'):
-        sizes = Section(section.path(name), section.execution(name), ledger)
-        meshes[name] = MeshConfig(**{axis: sizes.execution(axis) for axis in sizes})
+        sizes = Section(section.path(name), section.inner(name), ledger)
+        meshes[name] = sizes.make(MeshConfig, execution=True)
     if set(config['compute']['later_mesh'].values()) == {None}:
         meshes['later_mesh'] = meshes['mesh']
-    values = {name: section.execution(name) for name in section if name not in meshes}
-    with section.naming():
-        return Compute(**values, **meshes)
+    return section.make(Compute, execution=True, **meshes)
 
 
 def _batch_tokens(config: Mapping[str, Any], ledger: Ledger) -> int:
     section = Section('evaluation', config['evaluation'], ledger)
-    if section.execution('batch_tokens') < 1:
+    value = section.execution('batch_tokens')
+    if value is None or value < 1:
         raise section.error('batch_tokens', 'it must be at least 1')
-    return section.execution('batch_tokens')
+    return value
 
 
 def _check_figure(config: dict[str, Any], evals: Mapping[str, EvalSpec]) -> None:
@@ -103,7 +102,11 @@ def _check_figure(config: dict[str, Any], evals: Mapping[str, EvalSpec]) -> None
     if kind not in figures.KINDS:
         raise ValueError(f'figure.kind is {kind!r}; accepted: {", ".join(sorted(figures.KINDS))}')
     options = {key: value for key, value in figure.items() if key != 'kind'}
-    for name, wanted in figures.KINDS[kind].required(config['name'], options).items():
+    try:
+        needed = figures.KINDS[kind].required(config['name'], options)
+    except TypeError as error:  # an option of another type than the figure reads
+        raise ValueError(f'figure ({kind}): its options do not fit: {error}') from error
+    for name, wanted in needed.items():
         found = [
             spec
             for key, spec in evals.items()

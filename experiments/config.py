@@ -17,6 +17,8 @@ from nope.identity import execution_fields
 from nope.runtime.errors import FieldError, describe
 
 T = TypeVar('T')
+# Annotation -> what fits it.
+_PLAIN: dict[str, Any] = {'bool': bool, 'int': int, 'float': (float, int), 'str': str}
 
 
 class Ledger:
@@ -75,16 +77,29 @@ class Section(Mapping[str, Any]):
         values: Mapping[str, Any],
         ledger: Ledger,
         places: Mapping[str, str] | None = None,
+        optional: frozenset[str] = frozenset(),
     ) -> None:
         self.name = path
         self._values = dict(values)
         self._ledger = ledger
         self._places = dict(places or {})
+        self._optional = optional
 
     def __getitem__(self, field: str) -> Any:
         value = self._values[field]
+        if value is None and field not in self._optional:
+            raise self.error(field, 'accepted is a value')
         self._ledger.note(self.path(field), value)
         return value
+
+    def optional(self, field: str) -> Any:
+        """A value that may be None."""
+        return self.allowing(field)[field]
+
+    def allowing(self, *fields: str) -> Section:
+        """The section with fields that may be None."""
+        optional = self._optional | frozenset(fields)
+        return Section(self.name, self._values, self._ledger, self._places, optional)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -118,17 +133,21 @@ class Section(Mapping[str, Any]):
         places = dict(self._places)
         for field in changes:
             old = places.get(field, f'{self.name}.{field}')
-            self._ledger.shadowed.setdefault(old, set()).add(f'{where}.{field}')
+            if old != f'{where}.{field}':
+                self._ledger.shadowed.setdefault(old, set()).add(f'{where}.{field}')
             places[field] = f'{where}.{field}'
-        return Section(self.name, merge(self._values, changes, where), self._ledger, places)
+        merged = merge(self._values, changes, where)
+        return Section(self.name, merged, self._ledger, places, self._optional)
 
-    def replaced(self, **values: Any) -> Section:
-        """The section with other values for fields, which were typed where they were."""
-        return Section(self.name, {**self._values, **values}, self._ledger, self._places)
+    def without(self, field: str) -> Section:
+        """The section without a field."""
+        kept = {name: value for name, value in self._values.items() if name != field}
+        return Section(self.name, kept, self._ledger, self._places, self._optional)
 
     def with_defaults(self, defaults: Mapping[str, Any]) -> Section:
         """The section with values for the fields that it has not."""
-        return Section(self.name, {**defaults, **self._values}, self._ledger, self._places)
+        merged = {**defaults, **self._values}
+        return Section(self.name, merged, self._ledger, self._places, self._optional)
 
     def only(self, accepted: Iterable[str]) -> Section:
         """This section. ValueError for a field that is not accepted."""
@@ -143,13 +162,13 @@ class Section(Mapping[str, Any]):
         return ValueError(describe(self.path(field), self._values.get(field), rule))
 
     def at_least(self, field: str, least: int) -> int:
-        value = self[field]
+        value = self.optional(field)
         if value is None or value < least:
             raise self.error(field, f'it must be at least {least}')
         return value
 
     def finite(self, field: str, *, positive: bool = False) -> float:
-        value = math.nan if self[field] is None else float(self[field])
+        value = float(self[field])
         if not math.isfinite(value) or (positive and value <= 0):
             raise self.error(field, f'it must be finite{" and above 0" if positive else ""}')
         return value
@@ -179,20 +198,36 @@ class Section(Mapping[str, Any]):
             raise self.error(field, 'each is taken once')
         return tuple(values)
 
-    def make(self, kind: Callable[..., T], **given: Any) -> T:
-        """A dataclass from the fields that it shares with the section, and from `given`."""
-        types = {f.name: str(f.type) for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    def make(self, kind: Callable[..., T], *, execution: bool = False, **given: Any) -> T:
+        """A dataclass from the fields that it shares with the section, and from `given`.
+
+        execution: none of them changes a result.
+        """
+        fields = dataclasses.fields(kind)  # type: ignore[arg-type]
         details = execution_fields(kind)  # type: ignore[arg-type]
-        values = {
-            field: self.execution(field) if field in details else self[field]
-            for field in self
-            if field in types and field not in given
-        }
-        for field, value in values.items():
-            if value is None and 'None' not in types[field]:
-                raise self.error(field, f'accepted is a value of type {types[field]}')
+        values = {}
+        for field in fields:
+            if field.name in self and field.name not in given:
+                value = self._values[field.name]
+                self._check_type(field.name, value, str(field.type))
+                is_detail = execution or field.name in details
+                self._ledger.note(self.path(field.name), value, execution=is_detail)
+                values[field.name] = value
         with self.naming():
             return kind(**values, **given)
+
+    def _check_type(self, field: str, value: Any, wanted: str) -> None:
+        """ValueError unless the value is of the type that a dataclass is annotated with."""
+        kinds = wanted.split(' | ')
+        if value is None:
+            fits = 'None' in kinds
+        elif {*kinds} <= {*_PLAIN, 'None'}:
+            fits = any(isinstance(value, _PLAIN[kind]) for kind in kinds if kind != 'None')
+            fits = fits and (not isinstance(value, bool) or 'bool' in kinds)
+        else:
+            fits = True  # the dataclass's own business
+        if not fits:
+            raise self.error(field, f'accepted is a value of type {wanted}')
 
     @contextlib.contextmanager
     def naming(self, **fields: str) -> Iterator[None]:

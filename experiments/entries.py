@@ -72,9 +72,12 @@ class Entries:
 
     def _init(self, entry: Section, init: str) -> Source:
         """Starting point of a run: another run, or a model of another library."""
-        if not is_import(init):
-            return self.run(init, entry.path('init'))
         fields = ('init', 'nope', 'own_tokenizer')
+        if not is_import(init):
+            for name in fields[1:]:
+                if entry.get(name):
+                    raise entry.error(name, f'{entry.path("init")} is no imported model (hf:DIR)')
+            return self.run(init, entry.path('init'))
         own = {name: entry[name] for name in fields if name in entry}
         return imports.from_entry(self._scope, Section(entry.name, own, self._scope.ledger))
 

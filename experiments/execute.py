@@ -25,7 +25,8 @@ from nope.checkpoints.lease import sole
 from nope.runtime import processes
 from nope.runtime.files import BusyError
 
-LOOK_SECONDS = 1.0  # between looks at what others are at work on
+LOOK_SECONDS = 1.0  # between looks at what others are at work on, at first
+MOST_SECONDS = 10.0  # between later ones
 
 log = logging.getLogger(__name__)
 
@@ -47,35 +48,39 @@ def check(bench: Bench, pieces: Sequence[Spec]) -> None:
 
 def execute(bench: Bench, pieces: Sequence[Spec]) -> None:
     """Makes all pieces, or waits for whoever else makes them. pieces: in the order of a plan."""
-    told = False
+    finished: set[Spec] = set()
+    pause = 0.0
     while True:
         with contextlib.ExitStack() as held:
-            number, check_alone = _take(bench, pieces, held)
+            number, check_alone = _take(bench, pieces, finished, held)
             if number is None:
                 return
             if number >= 0:
                 _make(bench, pieces[number], check_alone)
-                told = False
+                pause = 0.0
                 continue
+        processes.meet('waiting for other commands')  # all stop at the same look, or none
         bench.stop_where_asked('waiting for other commands')
-        if not told:
+        if not pause:
             log.info('other commands are at work on all that can be made now; waiting for them')
-            told = True
-        time.sleep(LOOK_SECONDS)
+        pause = min(pause * 1.5, MOST_SECONDS) or LOOK_SECONDS
+        time.sleep(pause)
 
 
 def _take(
-    bench: Bench, pieces: Sequence[Spec], held: contextlib.ExitStack
+    bench: Bench, pieces: Sequence[Spec], finished: set[Spec], held: contextlib.ExitStack
 ) -> tuple[int | None, Callable[[], None]]:
     """The number of a piece that this command alone may make now, -1 where there is none for the
     moment, None where all are there; and what to call now and then while it is made.
 
-    The first process decides and holds the folder, until `held` is closed.
+    finished: those that were there at an earlier look; more are added. The first process decides
+    and holds the folder, until `held` is closed.
     """
     checks: list[Callable[[], None]] = []
 
     def decide() -> int | None:
-        finished = {spec for spec in pieces if bench.workspace.finished(spec)}
+        waiting = (spec for spec in pieces if spec not in finished)
+        finished.update([spec for spec in waiting if bench.workspace.finished(spec)])
         if len(finished) == len(set(pieces)):
             return None
         missing = set(pieces) - finished
@@ -100,6 +105,7 @@ def _take(
 def _make(bench: Bench, spec: Spec, check_alone: Callable[[], None]) -> None:
     folder = bench.workspace.folder(spec)
     log.info('%s', spec.describe())
+    bench.check_alone = check_alone
     if isinstance(spec, ExportSpec):
         exports.make(bench, spec, folder)
         return

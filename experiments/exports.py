@@ -79,7 +79,7 @@ def from_entry(scope: Scope, entry: Section, name: str, run: Source) -> ExportSp
     """ValueError for a lambda that cannot be written so: not after the search, which takes
     hours."""
     length = None
-    if entry.get('target') is not None:
+    if 'target' in entry and entry.optional('target') is not None:
         entry.at_least('target', 1)
         share = entry.get('share', 1.0)
         length = scope.share(entry['target'], share, entry.path('share'))

@@ -32,7 +32,6 @@ from experiments import draw
 from experiments.bench import Bench
 from experiments.build import Experiment, build
 from experiments.execute import check, execute
-from experiments.exports import ExportSpec
 from experiments.homes import check_figure, take_figure
 from experiments.plan import make_plan
 from experiments.workspace import Workspace
@@ -106,7 +105,9 @@ def command(argv: Sequence[str]) -> int:
     except (ValueError, OSError, ImportError, CheckpointError, *FAR_ERRORS) as error:
         raise Failure(BAD_INPUT, error) from error
     try:
-        execute(bench, [piece for piece in plan.missing if not isinstance(piece, ExportSpec)])
+        # What only an export needs comes behind the figure.
+        wanted = list(experiment.evals.values())
+        execute(bench, make_plan(workspace, wanted).missing)
         if processes.is_first():
             sources = {name: workspace.folder(spec) for name, spec in experiment.evals.items()}
             draw.write_inputs(figure, experiment.name, experiment.figure, sources)
@@ -193,6 +194,8 @@ def set_none(config: Any, path: str) -> None:
         config = config[name]
     if last not in config:
         raise KeyError(f'--config.{path}: there is no such field')
+    if hasattr(config[last], 'items'):
+        raise ValueError(f'--config.{path}=None: it is a section; accepted are its fields')
     with config.ignore_type():
         config[last] = None
 

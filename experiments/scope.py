@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -27,7 +28,7 @@ class Scope:
         self.ledger = ledger
         self.imported = Imported(config['runs'], shapeless='layers' not in config['model'])
         train = self.section('train')
-        given = train['length']
+        given = train.optional('length')
         self.length = self.imported.train_length() if given is None else train.at_least('length', 1)
 
     # Sections and entries
@@ -79,7 +80,7 @@ class Scope:
 
     def training_lengths(self, section: Section, train_length: int) -> tuple[int, ...]:
         """Multiples of L, or shares of `target` tokens where that is given."""
-        target = section['target']
+        target = section.optional('target')
         if target is None:
             field = section.path('times')
             return tuple(self.times(t, train_length, field) for t in section['times'])
@@ -99,9 +100,10 @@ class Scope:
         """Data of a run: the config's with the run's changes. length: the longest it is
         trained at, in tokens. tokenizer: that of the model it starts from."""
         section = self.section('data', entry)
-        own = section['tokenizer']
-        used = tokenizer or own or self.imported.tokenizer()
-        return data.from_section(section.replaced(tokenizer=used), length, section.path)
+        used = tokenizer or section['tokenizer'] or self.imported.tokenizer()
+        section = section.without('tokenizer').allowing('record_length')
+        whole = ChainMap({'tokenizer': used}, section)  # type: ignore[arg-type]  # only read
+        return data.from_section(whole, length, section.path)
 
     # Models
 
@@ -111,13 +113,14 @@ class Scope:
         for name in ('heads', 'width'):
             section.at_least(name, 1)
         heads, width = section['heads'], section['width']
-        if section['head_dim'] is None and width % heads:
+        head_dim = section.optional('head_dim')
+        if head_dim is None and width % heads:
             raise section.error(
                 'width', f'it must be a multiple of model.heads = {heads}, or give model.head_dim'
             )
         return model_config(
             section,
-            head_dim=width // heads if section['head_dim'] is None else section['head_dim'],
+            head_dim=width // heads if head_dim is None else head_dim,
             vocab_size=_vocab_size(section, config),
             position=from_section(section['position'], train_length, section.path('position')),
             pattern=tuple(
@@ -137,7 +140,7 @@ class Scope:
 def _vocab_size(section: Section, config: DataConfig) -> int:
     """The tokenizer's vocabulary, or a larger one that the config asks for."""
     found = data.load_tokenizer(config.tokenizer).vocab_size
-    asked = section['vocab_size']
+    asked = section.optional('vocab_size')
     if asked is not None and asked < found:
         raise section.error('vocab_size', f'data.tokenizer has {found} tokens')
     return found if asked is None else asked

@@ -141,7 +141,10 @@ class Asked:
         """Tokens of several multiples of L."""
         where = self.entry.path(field)
         several = self.entry.several(field, 'multiples of L')
-        return tuple(self.scope.times(t, self.train_length, where) for t in several)
+        lengths = tuple(self.scope.times(t, self.train_length, where) for t in several)
+        if len(set(lengths)) < len(lengths):
+            raise self.entry.error(field, f'some are the same number of tokens: {lengths}')
+        return lengths
 
     def scale(self) -> Scale:
         """`scale`, or the best of the evaluation that `scale_from` names."""

@@ -61,7 +61,7 @@ class HarnessSpec(TextSpec):
                 ]
             ),
             window=window,
-            limit=0 if section['limit'] is None else section.at_least('limit', 1),
+            limit=0 if section.optional('limit') is None else section.at_least('limit', 1),
             **common,
         )
 

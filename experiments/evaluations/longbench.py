@@ -56,7 +56,7 @@ class LongbenchSpec(TextSpec):
                 folders.identity('longbench', folder, [f'{name}.jsonl' for name in names])
             ),
             datasets=names,
-            limit=0 if section['limit'] is None else section.at_least('limit', 1),
+            limit=0 if section.optional('limit') is None else section.at_least('limit', 1),
             max_length=_max_length(section, names, window),
             window=window,
             beyond=section['beyond'],
@@ -116,7 +116,7 @@ def _folder(section: Section) -> str:
 
 def _max_length(section: Section, names: tuple[str, ...], window: int) -> int:
     """Tokens of a prompt: as asked, or by the rule of the window."""
-    if section['max_length'] is None:
+    if section.optional('max_length') is None:
         max_length = longbench.prompt_budget(window)
     else:
         max_length = section.at_least('max_length', 1)

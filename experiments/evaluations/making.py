@@ -35,6 +35,7 @@ def make(bench: Bench, spec: EvalSpec, folder: pathlib.Path) -> None:
     what, how = spec.measured_on(described)
     measured_on = {'what': what, 'how': how, 'own_text': spec.own_text}
     whole = _with(described, measured_on=measured_on)
+    bench.check_alone()
     processes.from_first(lambda: records.save(whole, folder))
 
 

@@ -44,12 +44,14 @@ class PerplexitySpec(TextSpec):
         measured = asked.lengths() if 'times' in asked.entry else (asked.train_length,)
         asked.check_reach(common['position'], max(measured))
         stride = max(asked.train_length // 8, 1)
-        if section['stride'] is not None:
+        if section.optional('stride') is not None:
             stride = section.at_least('stride', 1)
         corpus = _corpus(asked)
         return cls(
             corpus=data.from_section(
-                corpus.with_defaults({'tokenizer': asked.run.data.tokenizer}),
+                corpus.with_defaults({'tokenizer': asked.run.data.tokenizer}).allowing(
+                    'record_length'
+                ),
                 asked.train_length,
                 corpus.path,
             ),
@@ -115,4 +117,5 @@ def _corpus(asked: Asked) -> Section:
             f'{asked.where}.corpus is {name!r}; the config has the corpora {list(corpora)}'
         )
     where = f'corpora.{name}'
-    return Section(where, CORPUS, asked.scope.ledger).changed(corpora[name], where)
+    corpus = Section(where, CORPUS, asked.scope.ledger).changed(corpora[name], where)
+    return corpus.allowing('record_length')

@@ -50,7 +50,7 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
     _check_tokenizer(config, described, directory)
     if described.train_length not in (None, scope.length):
         _say_length(described.train_length, scope.length, path)
-    section = scope.section('model', entry)
+    section = scope.section('model').changed(dict(changes.without('position')), changes.name)
     fields: dict[str, Any] = {
         f.name: getattr(described.model, f.name) for f in dataclasses.fields(described.model)
     }
@@ -87,7 +87,7 @@ def _changes(scope: Scope, entry: Section) -> Section:
 
 def _asks_for_nope(scope: Scope) -> bool:
     section = scope.section('model')
-    return 'position' in section and section['position'] == {'kind': 'none'}
+    return 'position' in section and section.inner('position') == {'kind': 'none'}
 
 
 def _check_position(

@@ -29,7 +29,8 @@ def check(bench: Bench, spec: RunSpec) -> None:
     """Raises what training would raise about its data, its batch and the mesh."""
     compute = spec.compute(bench.compute)
     field = compute.mesh_field(later=spec.init is not None)
-    check_mesh(spec.model, spec.train, compute, bench.mesh_of(spec), field)
+    section = 'search' if spec.searches else 'finetune' if spec.fine_tunes else 'train'
+    check_mesh(spec.model, spec.train, compute, bench.mesh_of(spec), field, section)
     batch = next(batches(bench, spec, 0))
     if batch.segments is not None:
         check_segments(spec.model, spec.train, 'data.documents')

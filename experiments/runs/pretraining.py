@@ -14,10 +14,10 @@ FIELDS = ('init', 'nope', 'model', 'data', 'train')
 def from_entry(scope: Scope, entry: Section) -> RunSpec:
     """A run from fresh parameters, with its own data and training length where it names them."""
     section = scope.section('train', entry)
-    length = scope.length if section['length'] is None else section.at_least('length', 1)
+    length = scope.length if section.optional('length') is None else section.at_least('length', 1)
     steps = section.at_least('steps', 1)
     config = scope.data(entry, length)
-    decay = steps if section['decay_steps'] is None else section.at_least('decay_steps', 1)
+    decay = steps if section.optional('decay_steps') is None else section.at_least('decay_steps', 1)
     optimizer = section.make(OptimizerConfig, trains='params', decay_steps=decay)
     kept = tuple(kept_step(share, steps, section.path('keep')) for share in section['keep'])
     with section.naming(lengths='length'):

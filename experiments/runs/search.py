@@ -22,7 +22,8 @@ def from_entry(
     """A run that trains lambda alone. grid: finds the evaluation that `start_from` names."""
     section = scope.section('search', entry)
     lengths = scope.training_lengths(section, init.train_length)
-    if section['target'] is not None and section['target'] <= init.train_length:
+    target = section.optional('target')
+    if target is not None and target <= init.train_length:
         raise section.error('target', f'it must be beyond the training length, {init.train_length}')
     form = lam.from_section(section['form'], init.train_length, section.path('form'))
     bound = _bound(section, form)
@@ -46,7 +47,7 @@ def from_entry(
 
 def _bound(section: Section, form: lam.Form) -> float | None:
     """The least coefficient: None in the config for the form's neutral one, -inf for none."""
-    bound = form.neutral if section['bound'] is None else float(section['bound'])
+    bound = form.neutral if section.optional('bound') is None else float(section['bound'])
     if bound == -math.inf:
         return None
     if not math.isfinite(bound):
@@ -73,7 +74,7 @@ def _start(
                 f'to {choice.highest}; the search would begin outside its constraint',
             )
         return choice
-    start = form.neutral if section['start'] is None else float(section['start'])
+    start = form.neutral if section.optional('start') is None else float(section['start'])
     with section.naming():
         form.check_start(start)
     if bound is not None and start < bound:

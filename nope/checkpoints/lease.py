@@ -61,7 +61,9 @@ def sole(folder: pathlib.Path, lock: pathlib.Path) -> Iterator[Callable[[], None
         if locked:
             yield lambda: None
             return
-        with Lease(lock.parent / OWNER, wait=False) as lease:
+        inside = lock.parent == folder
+        owner = folder / OWNER if inside else folder.with_name(f'.{folder.name}.{OWNER}')
+        with Lease(owner, wait=False) as lease:
             yield lease.check
 
 

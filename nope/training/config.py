@@ -121,9 +121,10 @@ def check_mesh(
     compute: Compute,
     mesh: Mesh,
     field: str = 'compute.mesh',
+    section: str = 'train',
 ) -> None:
-    """ValueError, naming `field`, unless the batch splits over micro-batches and devices, and the
-    heads and the sequence over the devices of their axes."""
+    """ValueError, naming `field` (the mesh) or the batch of `section`, unless the batch splits over
+    micro-batches and devices, and the heads and the sequence over the devices of their axes."""
     tensor, context = mesh.shape['tensor'], mesh.shape['context']
     if model.heads % tensor:
         raise ValueError(
@@ -138,7 +139,7 @@ def check_mesh(
     parts = accumulate * sharding.batch_parts(mesh)
     if config.batch_size % parts:
         raise ValueError(
-            f'train.batch_size is {config.batch_size}; it must be a multiple of {parts} '
+            f'{section}.batch_size is {config.batch_size}; it must be a multiple of {parts} '
             f'(compute.accumulate {accumulate} x {sharding.batch_parts(mesh)} batch shards)'
         )
 

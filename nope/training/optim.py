@@ -36,7 +36,7 @@ class OptimizerConfig:
         update: the gradient passes the clamp unchanged and the trained copy is free.
     on_bad: what a bad step does: 'stop' the run, or 'skip' its update (`nope.training.guard`).
     spike: besides what is not finite, a loss so many standard deviations above its running mean
-        is bad; 0 for none.
+        is bad; None for none.
     """
 
     learning_rate: float
