@@ -21,7 +21,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize(
-    'sizes', [{}, {'data': 0, 'fsdp': 8}, {'data': 2, 'fsdp': 0}, {'fsdp': 4, 'context': 4}]
+    'sizes', [{}, {'data': None, 'fsdp': 8}, {'data': 2, 'fsdp': None}, {'fsdp': 4, 'context': 4}]
 )
 def test_each_slice_holds_a_part_of_the_data_axis(sizes: dict[str, int]) -> None:
     mesh = make_mesh(MeshConfig(**sizes), targets.devices('v5e:4x4:2'))

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def sizes(mesh: str) -> dict[str, int]:
+def sizes(mesh: str) -> dict[str, int | None]:
     """'fsdp=2,context=2' -> the sizes of these axes."""
     return {
-        axis: int(size) for axis, _, size in (p.partition('=') for p in mesh.split(',')) if axis
+        axis: None if size == 'None' else int(size)
+        for axis, _, size in (p.partition('=') for p in mesh.split(','))
+        if axis
     }
 
 

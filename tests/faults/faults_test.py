@@ -215,7 +215,7 @@ def test_another_number_of_processes_after_each_kill(
     whole: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     """Two, one, four: each number goes on from what another wrote, with the same examples."""
-    asked = ['-m', 'tests.faults.worker', str(tmp_path), 'data=1,fsdp=0']
+    asked = ['-m', 'tests.faults.worker', str(tmp_path), 'data=1,fsdp=None']
     for number in (2, 1):
         known = harness.committed(tmp_path)
         started = launching.start(asked, number, 1)
