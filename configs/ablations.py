@@ -17,7 +17,7 @@ ORDERS = {'quick': (314, 1001), 'small': (314, 271828, 1001), 'paper': (314, 271
 VARIANTS: dict[str, dict] = {
     'full': {},
     'no_bound': {'bound': 0.0},
-    'no_init': {'start': 1.0, 'start_from': ''},
+    'no_init': {'start': 1.0, 'start_from': None},
 }
 LABELS = {
     'full': 'HeadScale at 9 L',

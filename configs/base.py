@@ -118,7 +118,7 @@ def _search(size: str) -> dict:
         'bound': placeholder(float),  # of the coefficients; None: the form's neutral one
         'straight_through': False,
         'start': placeholder(float),  # None: the form's neutral coefficient
-        'start_from': '',  # a grid among the evals: its best scale takes the place of `start`
+        'start_from': placeholder(str),  # a grid among the evals: its best takes `start`'s place
         'data_seed': 314,
     }
 

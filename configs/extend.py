@@ -41,11 +41,11 @@ def get_config(form: str = 'constant') -> ConfigDict:
         )
     config = base.experiment('extend', 'quick')
     config.name = 'extend' if form == 'constant' else f'extend_{form}'
-    config.init = ''
+    config.init = placeholder(str)
     config.length = placeholder(int)
     config.nope = False
     config.train.length = None
-    config.data.tokenizer = ''
+    config.data.tokenizer = None
     # The model is what its directory says; this is how it is computed, and what is scaled.
     config.model = {**models.execution(), 'remat': 'full', 'unroll': 1, 'lam_layers': 'auto'}
     config.evaluation.windows = 64

@@ -1,6 +1,7 @@
 """Runs and evaluations that several figures share, so that they are identical."""
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 # Initial scales of the paper's searches, by length in multiples of L; at other sizes the
 # best uniform scale on validation windows takes their place.
@@ -12,8 +13,8 @@ def base(position: dict | None = None) -> dict:
     its place (hf:DIR, a Hugging Face directory; `train.length=None` then takes its length); `nope`
     says that it was trained without the rotation that its files speak of."""
     if position is None:
-        return {'init': '', 'nope': False}
-    return {'init': '', 'model': {'position': position}}
+        return {'init': placeholder(str), 'nope': False}
+    return {'init': placeholder(str), 'model': {'position': position}}
 
 
 def is_paper(config: ConfigDict) -> bool:

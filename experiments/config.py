@@ -96,6 +96,13 @@ class Section(Mapping[str, Any]):
         """A value that may be None."""
         return self.allowing(field)[field]
 
+    def named(self, field: str, accepted: str) -> str | None:
+        """A name; None where the field is None or left out. accepted: the names, for messages."""
+        value = self.optional(field) if field in self else None
+        if value is not None and (value == '' or not isinstance(value, str)):
+            raise self.error(field, f'accepted: {accepted}, or None')
+        return value
+
     def allowing(self, *fields: str) -> Section:
         """The section with fields that may be None."""
         optional = self._optional | frozenset(fields)

@@ -49,26 +49,27 @@ class Entries:
             self._following.pop()
 
     def _run(self, entry: Section) -> Source:
-        scope, init = self._scope, entry.get('init', '')
+        scope, init = self._scope, entry.named('init', 'a run, hf:DIR')
         later = [kind for kind in LATER if kind in entry]
         if len(later) > 1:
             raise ValueError(f'{entry.name} has both search and finetune; accepted is one of them')
-        if later and not init:
-            raise ValueError(
-                f'{entry.path(later[0])} needs {entry.path("init")}, the run or model it starts '
-                'from'
-            )
+        if init is None:
+            if later:
+                raise ValueError(
+                    f'{entry.path(later[0])} needs {entry.path("init")}, the run or model it '
+                    'starts from'
+                )
+            entry.get('nope')  # read: `Imported` refuses True
+            _check_fields(entry, pretraining.FIELDS, 'pre-training')
+            return pretraining.from_entry(scope, entry)
         if later == ['search']:
             _check_fields(entry, search.FIELDS, 'a search')
             return search.from_entry(scope, entry, self._init(entry, init), self.grid)
         if later == ['finetune']:
             _check_fields(entry, finetuning.FIELDS, 'fine-tuning')
             return finetuning.from_entry(scope, entry, self._init(entry, init))
-        if init or (entry.get('nope')):
-            _check_fields(entry, imports.FIELDS, 'an imported model')
-            return imports.from_entry(scope, entry)
-        _check_fields(entry, pretraining.FIELDS, 'pre-training')
-        return pretraining.from_entry(scope, entry)
+        _check_fields(entry, imports.FIELDS, 'an imported model')
+        return imports.from_entry(scope, entry)
 
     def _init(self, entry: Section, init: str) -> Source:
         """Starting point of a run: another run, or a model of another library."""

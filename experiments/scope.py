@@ -100,7 +100,8 @@ class Scope:
         """Data of a run: the config's with the run's changes. length: the longest it is
         trained at, in tokens. tokenizer: that of the model it starts from."""
         section = self.section('data', entry)
-        used = tokenizer or section['tokenizer'] or self.imported.tokenizer()
+        used = section.optional('tokenizer') if tokenizer is None else tokenizer
+        used = self.imported.tokenizer() if used is None else used
         section = section.without('tokenizer').allowing('record_length')
         whole = ChainMap({'tokenizer': used}, section)  # type: ignore[arg-type]  # only read
         return data.from_section(whole, length, section.path)

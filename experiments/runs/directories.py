@@ -21,11 +21,11 @@ class Opened(NamedTuple):
     described: Described
 
 
-def is_import(init: str) -> bool:
-    return init.startswith(PREFIX)
+def is_import(init: Any) -> bool:
+    return isinstance(init, str) and init.startswith(PREFIX)
 
 
-def check_init(init: str, where: str) -> None:
+def check_init(init: str | None, where: str) -> None:
     """Raises ValueError unless `init` names a Hugging Face directory."""
     if not is_import(init):
         raise ValueError(
@@ -49,13 +49,13 @@ class Imported:
         for name, entry in runs.items():
             first = 'search' not in entry and 'finetune' not in entry
             if shapeless and first:
-                check_init(entry.get('init', ''), f'runs.{name}')
+                check_init(entry.get('init'), f'runs.{name}')
             if entry.get('nope') and not entry.get('init'):
                 raise ValueError(
                     f'runs.{name}.nope is True; it needs runs.{name}.init=hf:DIR, the model that '
                     'was trained without positions'
                 )
-        inits = (str(entry.get('init', '')) for entry in runs.values())
+        inits = (entry.get('init') for entry in runs.values())
         self._inits = sorted({init for init in inits if is_import(init)})
 
     def opened(self, init: str) -> Opened:
@@ -77,10 +77,10 @@ class Imported:
         return found.pop() or 0
 
     def tokenizer(self) -> str:
-        """The tokenizer of the one imported model, where `data.tokenizer` is empty."""
+        """The tokenizer of the one imported model, where `data.tokenizer` is None."""
         if len(self._inits) != 1:
             raise ValueError(
-                "data.tokenizer is ''; accepted: 'bytes', a tokenizer file, or nothing where "
+                "data.tokenizer is None; accepted: 'bytes', a tokenizer file, or None where "
                 f'exactly one model is imported (here: {", ".join(self._inits) or "none"})'
             )
         return self.tokenizer_of(self._inits[0])
@@ -91,7 +91,7 @@ class Imported:
         found = interop.tokenizer_in(directory)
         if found is None:
             raise ValueError(
-                f"data.tokenizer is '', and {directory} holds neither tokenizer.json nor "
+                f'data.tokenizer is None, and {directory} holds neither tokenizer.json nor '
                 'tokenizer.model; give data.tokenizer'
             )
         return found

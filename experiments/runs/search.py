@@ -60,13 +60,14 @@ def _start(
 ) -> float | ScaleChoice:
     """`start`, unless `start_from` names a grid, whose best scale then takes its place. ValueError
     where the search would begin outside of its own constraint."""
-    if section['start_from']:
+    grid_name = section.named('start_from', 'a grid among the evals')
+    if grid_name is not None:
         if not form.starts_from_uniform:
             raise section.error(
                 'start_from',
                 f'lambda of the form {type(form).__name__} cannot start from a best uniform scale',
             )
-        choice = grid(section['start_from'], section.path('start_from'))
+        choice = grid(grid_name, section.path('start_from'))
         if bound is not None and choice.highest < bound:
             raise section.error(
                 'bound',

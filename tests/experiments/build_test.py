@@ -173,9 +173,26 @@ def test_a_source_next_to_a_mixture_is_refused():
         build(config)
 
 
+@pytest.mark.parametrize(
+    ('field', 'message'),
+    [
+        ('runs.nope.init', r"^runs\.nope\.init is ''; accepted: a run, hf:DIR, or None"),
+        ('search.start_from', r"^search\.start_from is ''; accepted: a grid .*, or None"),
+        ('model.attention', r"^model\.attention is ''; accepted: reference, .*, or None"),
+        ('data.tokenizer', r'^data\.tokenizer is empty'),
+    ],
+)
+def test_an_empty_name_is_no_choice(field: str, message: str):
+    config = config_of('fig3')
+    del config.runs['headscale_2x'].search['start_from']
+    config.update_from_flattened_dict({field: ''})
+    with pytest.raises(ValueError, match=message):
+        build(config)
+
+
 def test_bound_above_the_start_is_refused():
     config = config_of('fig3')
-    config.runs['headscale_2x'].search = {'start': 1.2, 'start_from': '', 'bound': 1.5}
+    config.runs['headscale_2x'].search = {'start': 1.2, 'start_from': None, 'bound': 1.5}
     run = r'runs\.headscale_2x\.search'
     with pytest.raises(ValueError, match=rf'{run}\.start is 1\.2; it is below {run}\.bound, 1\.5'):
         build(config)

@@ -167,6 +167,7 @@ def test_the_identity_is_that_of_the_weights_and_not_of_the_place(
 @pytest.mark.parametrize(
     ('changes', 'message'),
     [
+        ({'init': None}, r'runs\.base\.init is None; accepted is hf:DIR'),
         ({'init': ''}, r"runs\.base\.init is ''; accepted is hf:DIR"),
         ({'init': 'checkpoint'}, r"runs\.base\.init is 'checkpoint'; accepted is hf:DIR"),
         ({'init': 'hf:'}, "init is 'hf:'"),

@@ -25,7 +25,7 @@ from tests.experiments.execute_test import bench_of, type_of
 from tests.model.lam.by_keys import ByKeys
 
 SECTION = {'kind': 'by_keys', 'rate': 0.5}
-SEARCH = {'start_from': '', 'start': 0.0, 'bound': -np.inf}
+SEARCH = {'start_from': None, 'start': 0.0, 'bound': -np.inf}
 
 
 @pytest.fixture(autouse=True)
@@ -97,5 +97,5 @@ def test_its_settings_are_checked_before_anything_is_trained(
 
 @pytest.mark.parametrize('name', ['constant', 'log_length', 'by_keys'])
 def test_its_identity_is_rebuilt(name: str) -> None:
-    model = tiny.model(lam=lam.from_section(name, 16, 'search.form'), attention='')
+    model = tiny.model(lam=lam.from_section(name, 16, 'search.form'), attention=None)
     assert rebuild(plain(model), model_types()) == model
