@@ -131,11 +131,10 @@ class Scope:
         )
 
     def _kind(self, fields: Mapping[str, Any], train_length: int, where: str) -> LayerKind:
-        default = Section(where, {'position': {'kind': 'none'}, 'window': 0}, self.ledger)
+        default = Section(where, {'position': {'kind': 'none'}, 'window': None}, self.ledger)
         section = default.changed(fields, where)
         position = from_section(section['position'], train_length, f'{where}.position')
-        with section.naming():
-            return LayerKind(position, section['window'])
+        return section.make(LayerKind, position=position)
 
 
 def _vocab_size(section: Section, config: DataConfig) -> int:

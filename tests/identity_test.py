@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nope.identity import added_later, digest, first_difference, plain
+from nope.identity import added_later, digest, first_difference, none_was, plain, rebuild
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import LogLength
 from nope.positions import DynamicNTK, NoPE, Rotary
@@ -59,6 +59,21 @@ def test_fields_added_later_leave_values_what_they_were() -> None:
     assert nested == before | {'kinds': [{'type': 'Source', 'name': 'a'}]}
 
 
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    reach: int | None = none_was(0)
+    scale: float | None = none_was(0.0, added_later=True)
+
+
+def test_none_is_written_as_what_stood_for_it() -> None:
+    assert plain(Layer()) == {'type': 'Layer', 'reach': 0}
+    assert plain(Layer(4, 0.5)) == {'type': 'Layer', 'reach': 4, 'scale': 0.5}
+    kinds = {'Layer': Layer}
+    for layer in (Layer(), Layer(4), Layer(scale=0.5)):
+        assert rebuild(plain(layer), kinds) == layer
+    assert rebuild({'type': 'Layer', 'reach': 0, 'scale': 0.0}, kinds) == Layer()
+
+
 @pytest.mark.parametrize(
     ('model', 'expected'),
     [
@@ -100,7 +115,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
 
 
 def test_every_later_field_of_a_model_is_part_of_its_identity() -> None:
-    later = {f.name for f in dataclasses.fields(ModelConfig) if 'added_later' in f.metadata}
+    later = {f.name for f in dataclasses.fields(ModelConfig) if f.metadata.get('added_later')}
     assert later == set().union(*OTHERS)
     found = [plain(tiny.model(**changes)) for changes in OTHERS]
     for changes, value in zip(OTHERS, found, strict=True):

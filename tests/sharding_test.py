@@ -18,7 +18,7 @@ from nope.training.step import Metrics, make_step
 from nope.variables import abstract_variables
 from tests import tiny
 
-MODEL = tiny.model(attention='')  # the implementation that is used, whatever it is
+MODEL = tiny.model(attention=None)  # the implementation that is used, whatever it is
 OPTIMIZER = OptimizerConfig(learning_rate=1e-2, epsilon=1e-3, weight_decay=0.1)
 SHAPES = [(8, 1, 1, 1), (2, 2, 2, 1), (2, 4, 1, 1), (2, 1, 2, 2)]
 

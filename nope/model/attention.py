@@ -114,10 +114,10 @@ def _attend(
         lam.scale_queries(q_BTNH, multipliers_N, config.softmax_scale),
         k_BTKH,
         v_BTKH,
-        mask=dataclasses.replace(sequence.mask, window=kind.window or None),
+        mask=dataclasses.replace(sequence.mask, window=kind.window),
         bias=position.bias(config.heads, sequence.table),
         entropy=entropy,
-        implementation=config.attention or None,
+        implementation=config.attention,
     )
     return seen.out, seen.entropy, cached
 

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nope.identity import added_later
+from nope.attention.api import BACKENDS
+from nope.identity import added_later, none_was
 from nope.model import lam
 from nope.positions import NoPE, Position, Table
 
@@ -31,18 +32,20 @@ def execution_detail(default: Any) -> Any:
 class LayerKind:
     """What layers may differ in: their position encoding, and how far they see.
 
-    window: keys a query sees, itself included; 0 for all before it.
+    window: keys a query sees, itself included; None for all before it.
     """
 
     position: Position = NoPE()
-    window: int = 0
+    window: int | None = none_was(0)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.window <= 2**30:
-            raise ValueError(f'model.window is {self.window}; accepted: 0 (all keys) to 2**30')
+        if self.window is not None and not 1 <= self.window <= 2**30:
+            raise ValueError(
+                f'model.window is {self.window}; accepted: 1 to 2**30, or None for all keys'
+            )
 
     def describe(self) -> str:
-        window = f', window {self.window}' if self.window else ''
+        window = '' if self.window is None else f', window {self.window}'
         return self.position.describe() + window
 
 
@@ -59,7 +62,7 @@ class ModelConfig:
     norm, norm_bias: 'rms' (RMSNorm) or 'layer' (LayerNorm), the latter with or without a bias.
     embedding_norm: a norm between the embeddings and the first layer too.
     qk_norm: an RMSNorm of every query and key head before the position encoding.
-    softmax_scale: what logits are multiplied with next to lambda; 0 for 1 / sqrt(H).
+    softmax_scale: what logits are multiplied with next to lambda; None for 1 / sqrt(H).
     qkv_bias, output_bias, mlp_bias: of the projections.
     mlp, activation: 'gated', down(act(gate(x)) * up(x)), or 'plain', down(act(up(x))).
     tied_head: the embedding matrix is the vocabulary projection too.
@@ -70,7 +73,7 @@ class ModelConfig:
         everything but the matrix products ('dots'), whole layers ('full'), or whole layers with
         what goes into each kept in the host's memory ('offload'). XLA's CPU backend recomputes in
         a loop over layers only (`unroll`).
-    attention: name of the attention implementation; '' lets `nope.attention` choose.
+    attention: name of the attention implementation; None lets `nope.attention` choose.
     unroll: layers per iteration of the scan over layers; None for all of them, no loop.
     """
 
@@ -87,16 +90,16 @@ class ModelConfig:
     norm_epsilon: float = 1e-5
     dtype: str = 'float32'
     remat: str = execution_detail('none')
-    attention: str = execution_detail('')
+    attention: str | None = execution_detail(None)
     unroll: int | None = execution_detail(1)
-    window: int = added_later(0)
+    window: int | None = none_was(0, added_later=True)
     pattern: tuple[LayerKind, ...] = added_later(())
     lam_layers: str = added_later('all')
     norm: str = added_later('rms')
     norm_bias: bool = added_later(False)
     embedding_norm: bool = added_later(False)
     qk_norm: bool = added_later(False)
-    softmax_scale: float = added_later(0.0)
+    softmax_scale: float | None = none_was(0.0, added_later=True)
     qkv_bias: bool = added_later(False)
     output_bias: bool = added_later(False)
     mlp_bias: bool = added_later(False)
@@ -123,10 +126,20 @@ class ModelConfig:
         _one_of('model.lam_layers', self.lam_layers, LAM_LAYERS)
         if self.norm_bias and self.norm == 'rms':
             raise ValueError("model.norm_bias is True; only model.norm='layer' has a bias")
-        for name in ('softmax_scale', 'logit_multiplier'):
-            value = getattr(self, name)
-            if not 0 <= value < float('inf') or (value == 0 and name == 'logit_multiplier'):
-                raise ValueError(f'model.{name} is {value}; it must be finite and above 0')
+        if not 0 < self.logit_multiplier < float('inf'):
+            raise ValueError(
+                f'model.logit_multiplier is {self.logit_multiplier}; it must be finite and above 0'
+            )
+        if self.softmax_scale is not None and not 0 < self.softmax_scale < float('inf'):
+            raise ValueError(
+                f'model.softmax_scale is {self.softmax_scale}; it must be finite and above 0, or '
+                'None for 1 / sqrt(H)'
+            )
+        if self.attention is not None and self.attention not in BACKENDS:
+            raise ValueError(
+                f'model.attention is {self.attention!r}; accepted: {", ".join(BACKENDS)}, or None '
+                'for the fastest that can'
+            )
         if self.unroll is not None and not 1 <= self.unroll <= self.layers:
             raise ValueError(
                 f'model.unroll is {self.unroll}; accepted: 1 to model.layers = {self.layers}, or '
@@ -135,7 +148,7 @@ class ModelConfig:
         self._check_kinds()
 
     def _check_kinds(self) -> None:
-        if self.pattern and (self.position != NoPE() or self.window):
+        if self.pattern and (self.position != NoPE() or self.window is not None):
             raise ValueError(
                 'model.pattern says what every layer is; model.position and model.window, '
                 f'{LayerKind(self.position, self.window).describe()!r}, must be left out'

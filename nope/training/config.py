@@ -147,9 +147,9 @@ def check_mesh(
 def check_segments(model: ModelConfig, config: TrainConfig, field: str) -> None:
     """ValueError, naming `field`, which gave the batches segments, where the attention that the
     model names cannot keep them from each other."""
-    backend = BACKENDS.get(model.attention or '')
-    if backend is None:  # one that can is chosen
+    if model.attention is None:  # one that can is chosen
         return
+    backend = BACKENDS[model.attention]
     T, dtype = config.block, model.dtype
     q_BTNH, k_BTKH = (
         jax.ShapeDtypeStruct((1, T, heads, model.head_dim), dtype)

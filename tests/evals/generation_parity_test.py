@@ -64,7 +64,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
             stock.make(family, **changes), tmp_path_factory.mktemp(family)
         )
         described, variables = stock.ours(folder)
-        model = dataclasses.replace(described.model, attention='')
+        model = dataclasses.replace(described.model, attention=None)
         # All prompts are one batch, also with five beams.
         ours = Generator(model, variables, tiny.mesh(), batch_tokens=5 * 64 * len(PROMPTS))
         theirs = stock.restore(folder)

@@ -26,11 +26,11 @@ from tests.model.decoding.slow import Tokens, slowly
 # What every token is depends on the length of its own sequence.
 FOLLOWING = tiny.model(
     layers=1,
-    attention='',
+    attention=None,
     position=Rotary(scaling=DynamicNTK(2.0, train_length=16)),
     lam=LogLength(train_length=16),
 )
-PLAIN = tiny.model(attention='', pattern=(LayerKind(Rotary(), window=6), LayerKind(NoPE())))
+PLAIN = tiny.model(attention=None, pattern=(LayerKind(Rotary(), window=6), LayerKind(NoPE())))
 LONGEST = 128
 NEW = 6
 PROMPTS = [tiny.tokens(1, n, seed=n)[0] for n in (9, 15, 1, 16)]
@@ -334,7 +334,7 @@ def test_beams_stay_with_their_row_on_many_devices() -> None:
 
 # What is refused
 
-LEARNED = tiny.model(attention='', position=Learned(size=20))
+LEARNED = tiny.model(attention=None, position=Learned(size=20))
 
 
 def test_positions_end_with_the_table() -> None:

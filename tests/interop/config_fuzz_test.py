@@ -19,15 +19,15 @@ from nope.model import LayerKind, ModelConfig
 from nope.positions import Alibi, NoPE, Rotary, Yarn
 from tests import tiny
 
-LLAMA = tiny.model(attention='', position=Rotary(scaling=Yarn(4.0, 16)), heads=2, kv_heads=1)
+LLAMA = tiny.model(attention=None, position=Rotary(scaling=Yarn(4.0, 16)), heads=2, kv_heads=1)
 LAYER_NORM: dict[str, Any] = {'norm': 'layer', 'mlp': 'plain', 'tied_head': True, 'kv_heads': 4}
 MODELS: dict[str, ModelConfig] = {
     'llama': LLAMA,
-    'mistral': tiny.model(attention='', position=Rotary(), window=5),
-    'qwen3': tiny.model(attention='', position=Rotary(), qk_norm=True),
-    'smollm3': tiny.model(attention='', pattern=(LayerKind(Rotary()), LayerKind(NoPE()))),
+    'mistral': tiny.model(attention=None, position=Rotary(), window=5),
+    'qwen3': tiny.model(attention=None, position=Rotary(), qk_norm=True),
+    'smollm3': tiny.model(attention=None, pattern=(LayerKind(Rotary()), LayerKind(NoPE()))),
     'mpt': tiny.model(
-        attention='', position=Alibi(), activation='gelu', mlp_width=128, **LAYER_NORM
+        attention=None, position=Alibi(), activation='gelu', mlp_width=128, **LAYER_NORM
     ),
 }
 JSON = st.recursive(

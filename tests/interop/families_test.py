@@ -523,10 +523,10 @@ def test_patterns_are_read_at_their_shortest() -> None:
         ('llama', {'layer_types': ['full_attention'] * 3}, {}),
         ('llama', {'pretraining_tp': 2, 'attention_dropout': 0.1, 'sliding_window': None}, {}),
         ('mistral', {'sliding_window': 7}, {'window': 7}),
-        ('mistral', {'sliding_window': None}, {'window': 0}),
+        ('mistral', {'sliding_window': None}, {'window': None}),
         ('mistral', {'layer_types': ['full_attention'] * 3}, {}),
         ('qwen2', {'attention_bias': True}, {}),
-        ('qwen2', {'sliding_window': 7, 'use_sliding_window': False}, {'window': 0}),
+        ('qwen2', {'sliding_window': 7, 'use_sliding_window': False}, {'window': None}),
         (
             'qwen3',
             {'sliding_window': 7, 'use_sliding_window': True, 'max_window_layers': 0},
@@ -552,7 +552,7 @@ def test_patterns_are_read_at_their_shortest() -> None:
         ),
         ('bloom', {'slow_but_exact': True, 'pretraining_tp': 2, 'n_inner': 96}, {}),
         ('bloom', {'hidden_size': None, 'n_embed': 24}, {}),
-        ('mpt', {'attn_config': None}, {'softmax_scale': 0.0}),
+        ('mpt', {'attn_config': None}, {'softmax_scale': None}),
         ('mpt', {'attn_config': {'softmax_scale': 0.25}}, {'softmax_scale': 0.25}),
         ('mpt', {'norm_type': 'layernorm', 'learned_pos_emb': True, 'verbose': 1}, {}),
     ],
@@ -574,7 +574,7 @@ def test_keys_that_are_left_out_are_the_class_s_own() -> None:
     llama, mistral, qwen3 = (
         read({'model_type': name, **core}).model for name in ('llama', 'mistral', 'qwen3')
     )
-    assert (llama.kv_heads, llama.head_dim, llama.tied_head, llama.window) == (32, 4, False, 0)
+    assert (llama.kv_heads, llama.head_dim, llama.tied_head, llama.window) == (32, 4, False, None)
     assert (mistral.kv_heads, mistral.window, mistral.norm_epsilon) == (8, 4096, 1e-6)
     assert (qwen3.kv_heads, qwen3.head_dim, qwen3.position) == (32, 128, Rotary())
 

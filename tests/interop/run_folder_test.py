@@ -35,14 +35,25 @@ MIXED = (LayerKind(Rotary(scaling=LongRoPE((1.0, 2.0), (3.0, 4.0), 16)), 7), Lay
     ids=lambda c: c.describe_position(),
 )
 def test_a_model_is_rebuilt_from_its_identity(config: ModelConfig) -> None:
-    stored = tiny.model(**{**vars(config), 'attention': ''})
+    stored = tiny.model(**{**vars(config), 'attention': None})
     import json
 
     assert rebuild(json.loads(json.dumps(plain(stored))), model_types()) == stored
 
 
+def test_a_description_with_zeros_for_all_keys_is_read() -> None:
+    """Of folders written when 0 stood for None."""
+    position = {'type': 'NoPE'}
+    pattern = [{'type': 'LayerKind', 'position': position, 'window': window} for window in (4, 0)]
+    found = plain(tiny.MODEL)
+    saved = {**found, 'pattern': pattern, 'window': 0, 'softmax_scale': 0.0}
+    model = tiny.model(pattern=(LayerKind(window=4), LayerKind()), attention=None)
+    assert rebuild(saved, model_types()) == model
+    assert rebuild(found | {'window': 0}, model_types()) == tiny.model(attention=None)
+
+
 def test_a_model_is_saved_as_a_run(tmp_path: pathlib.Path) -> None:
-    config = tiny.model(attention='', position=Rotary())
+    config = tiny.model(attention=None, position=Rotary())
     variables = tiny.varied_lam(config)
     described = Described(config, 64, 'bfloat16')
     write_run(tmp_path / 'run', described, variables, tiny.mesh(), {'path': 'somewhere'})
@@ -58,7 +69,7 @@ def test_a_model_is_saved_as_a_run(tmp_path: pathlib.Path) -> None:
         read_run(tmp_path / 'run', tiny.mesh())
 
 
-CONFIG = tiny.model(attention='')
+CONFIG = tiny.model(attention=None)
 
 
 def write_search(
@@ -161,7 +172,7 @@ def test_a_search_that_was_saved_whole_needs_no_base_model(
 
 
 def test_an_unknown_training_length_stays_unknown(tmp_path: pathlib.Path) -> None:
-    config = tiny.model(attention='')
+    config = tiny.model(attention=None)
     described = Described(config, None)
     write_run(tmp_path / 'run', described, tiny.variables(config), tiny.mesh(), {})
     found = read_run(tmp_path / 'run', tiny.mesh())

@@ -17,7 +17,7 @@ from nope.model.lam import LogLength
 from tests import tiny
 
 ROOT = pathlib.Path(__file__).parents[2]
-CONFIG = tiny.model(attention='', vocab_size=258, lam=LogLength(16))
+CONFIG = tiny.model(attention=None, vocab_size=258, lam=LogLength(16))
 
 
 def tool(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -134,7 +134,11 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
         ({'logit_multiplier': 0.0}, r'model\.logit_multiplier is 0.0; .* finite and above 0'),
         ({'logit_multiplier': float('inf')}, r'model\.logit_multiplier is inf'),
         ({'unroll': 3}, r'model\.unroll is 3; accepted: 1 to model\.layers = 2, or None'),
-        ({'window': -1}, r'model\.window is -1; accepted: 0 .* to 2\*\*30'),
+        ({'window': -1}, r'model\.window is -1; accepted: 1 to 2\*\*30, or None for all keys'),
+        ({'window': 0}, r'model\.window is 0; accepted: 1 to 2\*\*30, or None for all keys'),
+        ({'softmax_scale': 0.0}, r'model\.softmax_scale is 0.0; .* or None for 1 / sqrt\(H\)'),
+        ({'attention': ''}, r"model\.attention is ''; accepted: reference, .*, or None"),
+        ({'attention': 'dense'}, r"model\.attention is 'dense'; accepted: reference, .*, or None"),
     ],
 )
 def test_errors_name_the_field_and_what_is_accepted(changes: dict[str, Any], message: str) -> None:

@@ -19,8 +19,8 @@ from nope.training.step import batch_loss
 from nope.variables import Variables
 from tests import tiny
 
-ROTARY = tiny.model(attention='', position=Rotary(scaling=DynamicNTK(2.0, train_length=8)))
-T5 = tiny.model(attention='', position=T5Bias(buckets=8, max_distance=12))
+ROTARY = tiny.model(attention=None, position=Rotary(scaling=DynamicNTK(2.0, train_length=8)))
+T5 = tiny.model(attention=None, position=T5Bias(buckets=8, max_distance=12))
 BIASES = (LayerKind(T5.position), LayerKind(Alibi(), window=9))
 
 
@@ -64,7 +64,7 @@ def mesh_of(*shape: int) -> jax.sharding.Mesh:
 def test_a_split_sequence_goes_around_the_ring(
     shape: tuple[int, ...], length: int, kv_heads: int, rings: bool
 ) -> None:
-    config = tiny.model(attention='', position=ROTARY.position, kv_heads=kv_heads)
+    config = tiny.model(attention=None, position=ROTARY.position, kv_heads=kv_heads)
     operations, output = on(mesh_of(*shape), config, length)
     tiny.assert_close(output, on_one_device(config, length), rtol=1e-5, atol=2e-5)
     assert ('ppermute' in operations) == rings
@@ -82,7 +82,7 @@ def test_a_kernel_runs_on_a_mesh(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize('shape', [(2, 1, 4, 1), (1, 1, 2, 4)], ids=['heads', 'heads, sequence'])
 def test_every_device_has_the_biases_of_its_heads_and_tokens(shape: tuple[int, ...]) -> None:
     """Also where two devices have a key/value head's queries. Layers are of both kinds."""
-    config = tiny.model(attention='', pattern=BIASES)
+    config = tiny.model(attention=None, pattern=BIASES)
     operations, output = on(mesh_of(*shape), config, 32)
     tiny.assert_close(output, on_one_device(config, 32), rtol=1e-5, atol=2e-5)
     assert ('ppermute' in operations) == (shape[3] > 1)
@@ -100,7 +100,7 @@ def test_the_table_of_biases_gets_its_gradient_from_all_devices() -> None:
 
 
 def test_without_a_mesh_nothing_is_split() -> None:
-    config = tiny.model(attention='')
+    config = tiny.model(attention=None)
     arguments = tiny.variables(config), jnp.asarray(tiny.tokens(2, 9))
     operations = jax.make_jaxpr(lambda v, t: apply(config, v, t).hidden)(*arguments)
     assert 'ppermute' not in str(operations)

@@ -104,7 +104,7 @@ def test_rematerialised_elementwise_parts_need_less_memory() -> None:
 
 
 def test_the_default_attention_is_the_reference() -> None:
-    default, reference = tiny.model(layers=3, attention=''), tiny.model(layers=3)
+    default, reference = tiny.model(layers=3, attention=None), tiny.model(layers=3)
     variables, blocks = tiny.varied_lam(reference), tiny.tokens(2, T + 1)
     found, expected = (loss_and_gradients(c, variables, blocks) for c in (default, reference))
     tiny.assert_close(found, expected, rtol=1e-5, atol=1e-6)

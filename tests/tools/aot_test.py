@@ -140,7 +140,7 @@ def test_a_config_that_cannot_be_built_is_named(
 
 
 def test_a_step_on_documents_apart_is_lowered_without_data() -> None:
-    model = tiny.model(attention='', position=Rotary())
+    model = tiny.model(attention=None, position=Rotary())
     program = programs.Step(model, optim.OptimizerConfig(1e-3), 16, 16, 2, plain=False)
     mesh = make_mesh(MeshConfig(data=2, context=2), jax.devices()[:4])
     with sharding.use(mesh, program.rules):

@@ -11,7 +11,7 @@ tool = load('bench_search')
 
 
 def test_a_search_holds_its_weights_once_and_saves_none(tmp_path: pathlib.Path) -> None:
-    case = tool.Case('tiny', tiny.model(attention='', width=64), 16, 8)
+    case = tool.Case('tiny', tiny.model(attention=None, width=64), 16, 8)
     shared = tool.held(tool.jax.live_arrays())
     found = tool.measure(case, 2, tmp_path)
     assert found['weights'] == 4 * case.model.parameters

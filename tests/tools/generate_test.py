@@ -26,7 +26,7 @@ from tests.interop import run_folder_test
 from tests.tools.loading import load
 
 tool = load('generate')
-CONFIG = tiny.model(attention='', vocab_size=258)
+CONFIG = tiny.model(attention=None, vocab_size=258)
 EOS, BOS = 256, 257
 NEW = 18  # more than the tokens between two looks for a stop text
 PROMPTS = ('Once upon', 'A')

@@ -180,7 +180,7 @@ def test_the_weighted_loss_and_its_gradient_are_those_of_the_definition() -> Non
 @pytest.mark.parametrize('position', [NoPE(), Rotary(), Learned(T)], ids=lambda p: type(p).__name__)
 def test_documents_apart_are_documents_in_passes_of_their_own(position: Position) -> None:
     """The first five tokens and the other four of every block: loss and gradients."""
-    config = tiny.model(position=position, attention='')
+    config = tiny.model(position=position, attention=None)
     begins = np.zeros((8, T + 1), bool)
     begins[:, [0, 5]] = True
 

@@ -143,7 +143,7 @@ def test_attention_without_segments_is_refused() -> None:
     message = r"data\.documents .* model\.attention='library' cannot: segment ids"
     with pytest.raises(ValueError, match=message):
         check_segments(tiny.model(attention='library'), PRETRAIN, 'data.documents')
-    for other in ('', 'chunked', 'reference'):
+    for other in (None, 'chunked', 'reference'):
         check_segments(tiny.model(attention=other), PRETRAIN, 'data.documents')
 
 

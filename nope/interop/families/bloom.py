@@ -44,7 +44,7 @@ _FIXED: Mapping[str, Any] = {
     'norm_bias': True,
     'embedding_norm': True,
     'qk_norm': False,
-    'softmax_scale': 0.0,
+    'softmax_scale': None,
     'qkv_bias': True,
     'output_bias': True,
     'mlp_bias': True,

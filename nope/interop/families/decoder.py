@@ -34,7 +34,7 @@ _SHARED: Mapping[str, Any] = {
     'norm': 'rms',
     'embedding_norm': False,
     'mlp': 'gated',
-    'softmax_scale': 0.0,
+    'softmax_scale': None,
     'logit_multiplier': 1.0,
 }
 _BIASES = ('qkv_bias', 'output_bias', 'mlp_bias')

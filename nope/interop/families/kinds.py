@@ -39,7 +39,7 @@ def rotary_of(config: ModelConfig) -> Rotary | None:
 
 def windows_of(config: ModelConfig) -> list[int]:
     """The different windows of the layers that have one."""
-    return sorted({kind.window for kind in config.kinds} - {0})
+    return sorted({kind.window for kind in config.kinds if kind.window is not None})
 
 
 def several_windows(config: ModelConfig) -> str | None:
@@ -55,26 +55,28 @@ def not_rotary(config: ModelConfig) -> str | None:
     return None
 
 
-def read_windows(fields: Fields, layers: int, sliding: Sequence[bool], window: int) -> list[int]:
+def read_windows(
+    fields: Fields, layers: int, sliding: Sequence[bool], window: int | None
+) -> list[int | None]:
     """The window of every layer: by `layer_types` where the file has them, else `window` where
-    `sliding` says so. window: 0 where the config has none, and then no layer may slide."""
+    `sliding` says so. window: None where the config has none, and then no layer may slide."""
     if fields.has('layer_types'):
         types = fields.choices('layer_types', (FULL, SLIDING))
         if len(types) != layers:
             raise fields.wrong('layer_types', f'one for each of {layers} layers')
-        if SLIDING in types and not window:
+        if SLIDING in types and window is None:
             accepted = f'{FULL} only, as use_sliding_window and sliding_window make no window'
             raise fields.wrong('layer_types', accepted)
         sliding = [kind == SLIDING for kind in types]
-    return [window if slides else 0 for slides in sliding]
+    return [window if slides else None for slides in sliding]
 
 
-def read_window(fields: Fields, default: int | None) -> int:
-    """`sliding_window` of the classes that have `use_sliding_window`; 0 for none."""
+def read_window(fields: Fields, default: int | None) -> int | None:
+    """`sliding_window` of the classes that have `use_sliding_window`; None for none."""
     if not fields.flag('use_sliding_window', False):
-        return 0
+        return None
     if 'sliding_window' in fields.values or default is None:
-        return fields.optional_integer('sliding_window', MAX_LENGTH) or 0
+        return fields.optional_integer('sliding_window', MAX_LENGTH)
     return default
 
 
@@ -86,5 +88,5 @@ def write_windows(config: ModelConfig) -> dict[str, Any]:
     return {
         'use_sliding_window': True,
         'sliding_window': windows[0],
-        'layer_types': [SLIDING if kind.window else FULL for kind in of_layers(config)],
+        'layer_types': [FULL if kind.window is None else SLIDING for kind in of_layers(config)],
     }

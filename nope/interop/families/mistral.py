@@ -18,11 +18,11 @@ class _OneWindow:
     keys = ('sliding_window', 'layer_types')
 
     def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
-        window = fields.optional_integer('sliding_window', MAX_LENGTH) or 0
+        window = fields.optional_integer('sliding_window', MAX_LENGTH)
         if 'sliding_window' not in fields.values:
             window = 4096
         if fields.has('layer_types'):
-            fields.choices('layer_types', (kinds.SLIDING if window else kinds.FULL,))
+            fields.choices('layer_types', (kinds.FULL if window is None else kinds.SLIDING,))
         return [LayerKind(rotary, window)] * layers
 
     def unwritable(self, config: ModelConfig) -> str | None:
@@ -31,7 +31,7 @@ class _OneWindow:
         return kinds.not_rotary(config)
 
     def write(self, config: ModelConfig) -> dict[str, Any]:
-        return {'sliding_window': config.kinds[0].window or None}
+        return {'sliding_window': config.kinds[0].window}
 
 
 MISTRAL = Decoder(

@@ -136,7 +136,7 @@ class Mpt(uniform.Uniform):
             'attn_config': {
                 'alibi': True,
                 'alibi_bias_max': 8,
-                'softmax_scale': config.softmax_scale or None,
+                'softmax_scale': config.softmax_scale,
             },
             'tie_word_embeddings': config.tied_head,
             **({} if length is None else {'max_seq_len': length}),
@@ -144,13 +144,13 @@ class Mpt(uniform.Uniform):
         }
 
 
-def _read_attention(fields: Fields, heads: int) -> float:
-    """Checks `attn_config`; its `softmax_scale`, 0 for none."""
+def _read_attention(fields: Fields, heads: int) -> float | None:
+    """Checks `attn_config`; its `softmax_scale`, None for none."""
     for key, accepted in _ATTENTION_OPTIONS.items():
         fields.only(key, *accepted, why=_UNSEEN)
     fields.only('kv_n_heads', heads, why=_UNSEEN)
     fields.only('clip_qkv', 0, why='queries, keys and values are not clipped here')
-    return fields.number('softmax_scale', 0.0)
+    return fields.optional_number('softmax_scale')
 
 
 MPT = Mpt()

@@ -28,6 +28,6 @@ class Windowed:
 
     def write(self, config: ModelConfig) -> dict[str, Any]:
         # Versions that know no layer_types go by the number of layers before the first window.
-        windows = [kind.window > 0 for kind in kinds.of_layers(config)]
+        windows = [kind.window is not None for kind in kinds.of_layers(config)]
         first = windows.index(True) if any(windows) else config.layers
         return {**kinds.write_windows(config), 'max_window_layers': first}

@@ -16,7 +16,7 @@ from tests.evals.harness.documents import DOCUMENTS, write_jsonl
 from tests.model import programs
 from tests.tools.loading import load
 
-CONFIG = tiny.model(attention='', vocab_size=258)
+CONFIG = tiny.model(attention=None, vocab_size=258)
 WINDOW = 20  # shorter than some questions with their answers
 HEAD = """
 task: {name}

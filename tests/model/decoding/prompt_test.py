@@ -23,7 +23,7 @@ T = 12
 TOKENS = tiny.tokens(2, T)
 # Of both rows: slots before the first token, and the length that lambda and encodings follow.
 PADDING, LENGTH = np.array([0, 4], np.int32), np.array([20, 10], np.float32)
-MIXED = tiny.model(layers=3, pattern=THREE, lam=LogLength(train_length=4), attention='')
+MIXED = tiny.model(layers=3, pattern=THREE, lam=LogLength(train_length=4), attention=None)
 
 
 def of_kinds(*positions: Position) -> ModelConfig:

@@ -44,8 +44,8 @@ def expected(
 # Forward
 
 
-@pytest.mark.parametrize('implementation', ['reference', ''])
-def test_the_forward_pass_is_the_one_written_out(implementation: str) -> None:
+@pytest.mark.parametrize('implementation', ['reference', None])
+def test_the_forward_pass_is_the_one_written_out(implementation: str | None) -> None:
     """Hidden states and entropies; without lambda they are others."""
     config = tiny.model(lam=ByKeys(), attention=implementation)
     variables, tokens = tiny.varied_lam(CONFIG), tiny.tokens(2, T)
@@ -142,7 +142,7 @@ def test_rematerialisation_and_unrolling_change_nothing(remat: str, unroll: int 
 
 def test_a_split_sequence_has_the_positions_of_the_whole() -> None:
     """Loss and gradients on four parts of a sequence, two of the batch."""
-    config = tiny.model(lam=ByKeys(), attention='')
+    config = tiny.model(lam=ByKeys(), attention=None)
     variables, blocks = tiny.varied_lam(config), tiny.tokens(4, 33)
 
     def on(mesh: jax.sharding.Mesh) -> tuple:
@@ -165,7 +165,7 @@ def test_a_split_sequence_has_the_positions_of_the_whole() -> None:
     'config',
     [
         CONFIG,
-        tiny.model(layers=3, lam=ByKeys(), pattern=MIXED, lam_layers='nope', attention=''),
+        tiny.model(layers=3, lam=ByKeys(), pattern=MIXED, lam_layers='nope', attention=None),
     ],
     ids=['one kind', 'mixed'],
 )

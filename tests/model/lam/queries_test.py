@@ -37,9 +37,9 @@ def test_queries_are_scaled_head_by_head_and_rounded_once() -> None:
 
 
 @pytest.mark.parametrize('shape', [(N,), (N, N), (1, N, N), (N, N, N)])
-@pytest.mark.parametrize('softmax_scale', [0.0, 0.3])
+@pytest.mark.parametrize('softmax_scale', [None, 0.3])
 def test_rows_and_positions_may_have_their_own_multipliers(
-    shape: tuple[int, ...], softmax_scale: float
+    shape: tuple[int, ...], softmax_scale: float | None
 ) -> None:
     """As many rows as tokens and heads: no axis is taken for another one."""
     q_BTNH = jnp.asarray(normal(N, N, N, H))
