@@ -25,7 +25,12 @@ def from_entry(
     target = section.optional('target')
     if target is not None and target <= init.train_length:
         raise section.error('target', f'it must be beyond the training length, {init.train_length}')
-    form = lam.from_section(section['form'], init.train_length, section.path('form'))
+    form = lam.from_section(
+        section['form'],
+        section.path('form'),
+        train_length=init.train_length,
+        head_dim=init.model.head_dim,
+    )
     bound = _bound(section, form)
     section.at_least('steps', 1)
     optimizer = section.make(

@@ -97,5 +97,6 @@ def test_its_settings_are_checked_before_anything_is_trained(
 
 @pytest.mark.parametrize('name', ['constant', 'log_length', 'by_keys'])
 def test_its_identity_is_rebuilt(name: str) -> None:
-    model = tiny.model(lam=lam.from_section(name, 16, 'search.form'), attention=None)
+    form = lam.from_section(name, 'search.form', train_length=16, head_dim=8)
+    model = tiny.model(lam=form, attention=None)
     assert rebuild(plain(model), model_types()) == model

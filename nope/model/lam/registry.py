@@ -17,12 +17,14 @@ FORMS: dict[str, type[Form]] = {
 }
 
 
-def from_section(section: str | Mapping[str, Any], train_length: int, field: str) -> Form:
+def from_section(
+    section: str | Mapping[str, Any], field: str, *, train_length: int, head_dim: int
+) -> Form:
     """The form that `{'kind': NAME, ...fields}` describes, or a bare name.
 
-    train_length: for forms that have a field of that name and are not given another. field: the
-    section's name in messages. ValueError for an unknown kind or field, or a value of the wrong
-    type or out of range.
+    field: the section's name in messages. train_length, head_dim: of the model, for forms that have
+    a field of that name and are not given another. ValueError for an unknown kind or field, or a
+    value of the wrong type or out of range.
     """
     if isinstance(section, str):
         kind = sections.kind_of(section, FORMS, field)
@@ -31,6 +33,6 @@ def from_section(section: str | Mapping[str, Any], train_length: int, field: str
         kind, fields = sections.kind_and_fields(section, FORMS, field)
     else:
         raise ValueError(describe(field, section, f"{one_of(FORMS)}, {{'kind': NAME, ...}}"))
-    if 'train_length' in sections.fields_of(kind):
-        fields.setdefault('train_length', train_length)
-    return sections.make(kind, fields, field)
+    of_model = {'train_length': train_length, 'head_dim': head_dim}
+    known = {n: value for n, value in of_model.items() if n in sections.fields_of(kind)}
+    return sections.make(kind, {**known, **fields}, field)

@@ -13,6 +13,10 @@ from tests.model.lam.by_keys import ByKeys
 FIELD = 'runs.a.search.form'
 
 
+def made(section: Any) -> lam.Form:
+    return lam.from_section(section, FIELD, train_length=512, head_dim=16)
+
+
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(lam.FORMS, 'by_keys', ByKeys)
@@ -33,13 +37,13 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_section_is_the_form_that_it_names(section: Any, expected: lam.Form) -> None:
     before = copy.deepcopy(section)
-    assert lam.from_section(section, 512, FIELD) == expected
+    assert made(section) == expected
     assert section == before
 
 
 @pytest.mark.parametrize('name', lam.FORMS)
 def test_a_bare_name_is_enough_for_every_form(name: str) -> None:
-    assert type(lam.from_section(name, 512, FIELD)) is lam.FORMS[name]
+    assert type(made(name)) is lam.FORMS[name]
 
 
 @pytest.mark.parametrize(
@@ -67,4 +71,4 @@ def test_a_bare_name_is_enough_for_every_form(name: str) -> None:
 )
 def test_what_does_not_fit_is_refused_by_its_name(section: Any, message: str) -> None:
     with pytest.raises(ValueError, match=rf'^runs\.a\.search\.{message}'):
-        lam.from_section(section, 512, FIELD)
+        made(section)
