@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 
 from nope import sharding
 from nope.model import ModelConfig
-from nope.model.lam import neutral
+from nope.model.lam import initial
 from nope.positions import T5Bias
 from nope.variables import Variables, abstract_variables, with_lam
 
@@ -108,7 +108,7 @@ def variables(config: ModelConfig = MODEL) -> Variables:
 
     abstract = abstract_variables(config, mesh())
     params = jax.tree_util.tree_map_with_path(leaf, abstract['params'])
-    lam_LN = neutral(config.lam, config.layers, config.heads)
+    lam_LN = initial(config.lam, config.layers, config.heads)
     return {
         'params': params,
         'lam': {'head': jax.device_put(lam_LN, abstract['lam']['head'].sharding)},

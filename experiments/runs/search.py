@@ -51,9 +51,10 @@ def from_entry(
 
 
 def _bound(section: Section, form: lam.Form) -> float | None:
-    """The least coefficient: None in the config for the form's neutral one, -inf for none."""
+    """The least coefficient: None in the config for the form's neutral one, if it has one, -inf for
+    none."""
     bound = form.neutral if section.optional('bound') is None else float(section['bound'])
-    if bound == -math.inf:
+    if bound is None or bound == -math.inf:
         return None
     if not math.isfinite(bound):
         raise section.error('bound', 'accepted: a finite number, or -inf for none')
@@ -81,6 +82,12 @@ def _start(
             )
         return choice
     start = form.neutral if section.optional('start') is None else float(section['start'])
+    if start is None:
+        raise section.error(
+            'start',
+            f'no coefficient of {type(form).__name__} leaves the model as it is, so that the '
+            'search needs one to start from',
+        )
     with section.naming():
         form.check_start(start)
     if bound is not None and start < bound:

@@ -40,7 +40,7 @@ def fold(
     layers = {**variables['params']['layers'], 'attention': attention}
     plain = dataclasses.replace(model, lam=Constant(), lam_layers='all')
     params = {**variables['params'], 'layers': layers}
-    return plain, with_uniform_lam({**variables, 'params': params}, plain.lam.neutral)
+    return plain, with_uniform_lam({**variables, 'params': params}, Constant.neutral)
 
 
 @jax.jit

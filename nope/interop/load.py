@@ -17,7 +17,7 @@ from nope.interop.directory import Directory
 from nope.interop.mapping import LAM, Part, Tensor
 from nope.interop.safetensors import CheckpointFileError, digest
 from nope.model import ModelConfig
-from nope.model.lam import neutral
+from nope.model.lam import initial
 from nope.variables import Variables, abstract_variables
 
 Progress = Callable[[Iterable[Tensor]], Iterable[Tensor]]
@@ -43,7 +43,7 @@ def load(
     for tensor in progress(tensors):
         _put(directory, tensor, places, arrays)
     if LAM not in arrays:
-        coefficients_LN = neutral(model.lam, model.layers, model.heads)
+        coefficients_LN = initial(model.lam, model.layers, model.heads)
         arrays[LAM] = jax.device_put(coefficients_LN, places[LAM].sharding)
     nested = flax.traverse_util.unflatten_dict(arrays)
     return {'params': nested['params'], 'lam': {'head': nested['lam']}}

@@ -117,7 +117,7 @@ class Transformer(nn.Module):
         embedding_VD = self._matrix('embedding', (c.vocab_size, c.width), ('vocab', 'embed'))
         head_DV = self._head(embedding_VD)
         coefficients_LN = self.variable(
-            'lam', 'head', lambda: lam.neutral(c.lam, c.layers, c.heads)
+            'lam', 'head', lambda: lam.initial(c.lam, c.layers, c.heads)
         ).value
         lam.check_shape(coefficients_LN, c.layers, c.heads)
         if cache is None:

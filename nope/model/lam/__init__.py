@@ -2,7 +2,7 @@
 way in."""
 
 from nope.model.lam.base import Form
-from nope.model.lam.coefficients import check_shape, is_neutral, neutral, uniform
+from nope.model.lam.coefficients import check_shape, initial, is_neutral, uniform
 from nope.model.lam.constant import Constant
 from nope.model.lam.log_length import LogLength
 from nope.model.lam.queries import scale_queries
@@ -15,8 +15,8 @@ __all__ = [
     'LogLength',
     'check_shape',
     'from_section',
+    'initial',
     'is_neutral',
-    'neutral',
     'scale_queries',
     'uniform',
 ]

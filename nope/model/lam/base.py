@@ -16,7 +16,9 @@ from nope.runtime.errors import FieldError
 class Form(abc.ABC):
     """A law for the multiplier p of 1/sqrt(H): softmax_j(p / sqrt(H) * q_i . k_j).
 
-    neutral: coefficient under which p is exactly 1 for every length and position.
+    neutral: coefficient under which p is exactly 1 for every length and position; None where there
+        is none.
+    published: coefficient that the law's source gives for all heads; None where it gives none.
     follows_length: whether p depends on n, the tokens in the sequence.
     follows_position: whether p depends on i, the position of the query.
     starts_from_uniform: whether a search may start from the best scale of a grid of uniform ones;
@@ -26,7 +28,8 @@ class Form(abc.ABC):
     `FieldError`, which `from_section` names by what was typed.
     """
 
-    neutral: ClassVar[float]
+    neutral: ClassVar[float | None]
+    published: ClassVar[float | None] = None
     follows_length: ClassVar[bool] = False
     follows_position: ClassVar[bool] = False
     starts_from_uniform: ClassVar[bool] = False

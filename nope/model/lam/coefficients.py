@@ -1,4 +1,4 @@
-"""Coefficients of lambda, [L, N] float32: uniform and neutral ones, and their shape."""
+"""Coefficients of lambda, [L, N] float32: uniform and initial ones, and their shape."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ def uniform(coefficient: float, layers: int, heads: int) -> jax.Array:
     return jnp.full((layers, heads), coefficient, jnp.float32)
 
 
-def neutral(form: Form, layers: int, heads: int) -> jax.Array:
-    """Coefficients [L, N] float32 that leave the base model unchanged."""
-    return uniform(form.neutral, layers, heads)
+def initial(form: Form, layers: int, heads: int) -> jax.Array:
+    """Coefficients [L, N] float32 of a fresh model: those that leave the softmax as it is, or the
+    published ones of a form that has no such."""
+    coefficient = form.published if form.neutral is None else form.neutral
+    if coefficient is None:
+        raise TypeError(f'{type(form).__name__} has neither a neutral nor a published coefficient')
+    return uniform(coefficient, layers, heads)
 
 
 def is_neutral(multipliers: np.ndarray) -> bool:

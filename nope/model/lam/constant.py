@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import ClassVar
 
 import jax
 
@@ -18,7 +19,7 @@ class Constant(Form):
     arXiv 2404.12224, equations 3 and 4.
     """
 
-    neutral = 1.0
+    neutral: ClassVar[float] = 1.0
     starts_from_uniform = True
 
     def multipliers(
