@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.config import Section
-from nope.model import ModelConfig
+from nope.model import ModelConfig, lam
 from nope.positions import Position, Rotary, from_section
 
 # Of the model's fields that a config may leave out.
@@ -27,6 +27,16 @@ def model_config(section: Section, **given: Any) -> ModelConfig:
     model = section.make(ModelConfig, lam_layers='all', **given)
     some = any(model.without_position) and not all(model.without_position)
     return dataclasses.replace(model, lam_layers='nope') if some else model
+
+
+def coefficient(section: Section, field: str) -> lam.Coefficient:
+    """A coefficient of lambda: a number, or several for forms that have them. ValueError for what
+    is neither; `Form.check_start` checks how many there are."""
+    value = section[field]
+    several = value if isinstance(value, tuple) else (value,)
+    if not several or any(type(number) not in (int, float) for number in several):
+        raise section.error(field, 'accepted: a number, or a tuple of them for forms with several')
+    return tuple(map(float, value)) if isinstance(value, tuple) else float(value)
 
 
 def position_for(

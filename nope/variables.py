@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 from nope import sharding
 from nope.model import ModelConfig, Transformer, lam
 
-# {'params': nested arrays, 'lam': {'head': [L, N] float32}}
+# {'params': nested arrays, 'lam': {'head': [L, N] float32}}; [L, N, C] for C > 1 numbers a head
 Variables = dict[str, Any]
 COLLECTIONS = ('params', 'lam')
 
@@ -56,7 +56,7 @@ def _initialiser(config: ModelConfig, mesh: Mesh) -> Callable[[jax.Array], Varia
 
 
 def lam_of(variables: Variables) -> jax.Array:
-    """The lambda coefficients, [L, N] float32."""
+    """The lambda coefficients, float32 [L, N], or [L, N, C] of a form with C > 1 numbers."""
     return variables['lam']['head']
 
 
@@ -65,10 +65,14 @@ def with_lam(variables: Variables, lam_LN: jax.Array) -> Variables:
     return {**variables, 'lam': {'head': lam_LN}}
 
 
-def with_uniform_lam(variables: Variables, coefficient: float) -> Variables:
-    """`variables` with the same lambda coefficient in every head, placed as the old ones."""
+def with_uniform_lam(
+    variables: Variables, coefficient: lam.Coefficient, numbers: int = 1
+) -> Variables:
+    """`variables` with the same lambda in every head, placed as the old one. numbers: coefficients
+    of a head that the form has (the old ones may be of another form)."""
     lam_LN = lam_of(variables)
-    uniform_LN = np.asarray(lam.uniform(coefficient, *lam_LN.shape))
+    layers, heads = lam_LN.shape[:2]
+    uniform_LN = np.asarray(lam.uniform(coefficient, layers, heads, numbers))
     return with_lam(variables, sharding.put(uniform_LN, lam_LN.sharding))
 
 

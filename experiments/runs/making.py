@@ -16,6 +16,7 @@ from nope import data, sharding
 from nope.checkpoints import folders
 from nope.checkpoints.lease import only_writer
 from nope.interop.run_folder import name_base_model
+from nope.model.lam import Coefficient
 from nope.runtime import processes
 from nope.runtime.files import write_json
 from nope.training.config import check_mesh, check_segments
@@ -86,16 +87,19 @@ def initial(bench: Bench, spec: RunSpec) -> Variables:
         return fresh_variables(spec.model, bench.mesh_of(spec), spec.seed)
     variables = bench.variables(spec.init)
     coefficient = start_of(bench, spec)
-    return variables if coefficient is None else with_uniform_lam(variables, coefficient)
+    if coefficient is None:
+        return variables
+    return with_uniform_lam(variables, coefficient, spec.model.lam.numbers)
 
 
-def start_of(bench: Bench, spec: RunSpec) -> float | None:
+def start_of(bench: Bench, spec: RunSpec) -> Coefficient | None:
     """The coefficient that a search begins from: of a grid its best scale, or the bound where that
     is higher."""
+    if not isinstance(spec.lam_start, ScaleChoice):
+        return spec.lam_start
     coefficient = bench.best_scale(spec.lam_start)
     bound = spec.train.optimizer.bound
-    chosen = isinstance(spec.lam_start, ScaleChoice)
-    if chosen and coefficient is not None and bound is not None and coefficient < bound:
+    if coefficient is not None and bound is not None and coefficient < bound:
         log.warning(
             'the best uniform scale is %g, below search.bound = %g; it starts there',
             *(coefficient, bound),

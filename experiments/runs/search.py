@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 from experiments.config import Section
+from experiments.models import coefficient
 from experiments.runs.spec import RunSpec, ScaleChoice, Source
 from experiments.scope import Scope
 from nope.model import lam
@@ -63,7 +64,7 @@ def _bound(section: Section, form: lam.Form) -> float | None:
 
 def _start(
     section: Section, form: lam.Form, bound: float | None, grid: Callable[[str, str], ScaleChoice]
-) -> float | ScaleChoice:
+) -> lam.Coefficient | ScaleChoice:
     """`start`, unless `start_from` names a grid, whose best scale then takes its place. ValueError
     where the search would begin outside of its own constraint."""
     grid_name = section.named('start_from', 'a grid among the evals')
@@ -81,7 +82,7 @@ def _start(
                 f'to {choice.highest}; the search would begin outside its constraint',
             )
         return choice
-    start = form.neutral if section.optional('start') is None else float(section['start'])
+    start = form.neutral if section.optional('start') is None else coefficient(section, 'start')
     if start is None:
         raise section.error(
             'start',
@@ -90,7 +91,8 @@ def _start(
         )
     with section.naming():
         form.check_start(start)
-    if bound is not None and start < bound:
+    least = min(start) if isinstance(start, tuple) else start
+    if bound is not None and least < bound:
         raise section.error(
             'start',
             f'it is below {section.path("bound")}, {bound}; the search would begin outside its '

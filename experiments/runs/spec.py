@@ -15,6 +15,7 @@ from experiments.specs import Spec, identifier
 from nope.data import DataConfig
 from nope.identity import execution_fields
 from nope.model import ModelConfig
+from nope.model.lam import Coefficient
 from nope.training.config import Compute, TrainConfig
 
 
@@ -66,8 +67,8 @@ class RunSpec(Spec):
     """One training.
 
     init: the run or imported model whose parameters are taken over; None for fresh ones.
-    lam_start: coefficient every head starts from, or the evaluation whose best scale it is;
-        None for the form's neutral one.
+    lam_start: coefficient every head starts from (several where the form has them), or the
+        evaluation whose best scale it is; None for the form's neutral one.
     seed: of the fresh parameters. data_seed: of the order of examples.
     train_length: L, of the pre-training that it goes back to.
     """
@@ -79,7 +80,7 @@ class RunSpec(Spec):
     data_seed: int
     train_length: int
     init: RunSpec | ImportSpec | None = None
-    lam_start: float | ScaleChoice | None = None
+    lam_start: Coefficient | ScaleChoice | None = None
     room = 'runs'
     finished = 'done.json'
 

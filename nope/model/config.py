@@ -233,7 +233,8 @@ class ModelConfig:
     ) -> jax.Array:
         """p_h of every layer and head of one sequence, float32: 1 where lambda does not act.
 
-        length: tokens in the sequence. positions_T: int32, of the queries, 0-based; for a form
+        coefficients_LN: float32, [L, N, C] of a form with C > 1 numbers a head. length: tokens in
+        the sequence. positions_T: int32, of the queries, 0-based; for a form
         that follows the position, without which it raises ValueError. [L, N], or [L, T, N] of
         such a form.
         """

@@ -119,7 +119,7 @@ class Transformer(nn.Module):
         coefficients_LN = self.variable(
             'lam', 'head', lambda: lam.initial(c.lam, c.layers, c.heads)
         ).value
-        lam.check_shape(coefficients_LN, c.layers, c.heads)
+        lam.check_shape(coefficients_LN, c.layers, c.heads, c.lam.numbers)
         if cache is None:
             sequence = _sequence(T, segments_BT, positions_BT, length, self._table())
         else:

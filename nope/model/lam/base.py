@@ -11,13 +11,16 @@ import jax
 
 from nope.runtime.errors import FieldError
 
+Coefficient = float | tuple[float, ...]  # of one head, a tuple for forms with several numbers
+
 
 @dataclasses.dataclass(frozen=True)
 class Form(abc.ABC):
     """A law for the multiplier p of 1/sqrt(H): softmax_j(p / sqrt(H) * q_i . k_j).
 
-    neutral: coefficient under which p is exactly 1 for every length and position; None where there
-        is none.
+    numbers: C, coefficients of one head.
+    neutral: number under which, as all C of a head, p is exactly 1 for every length and position;
+        None where there is none.
     published: coefficient that the law's source gives for all heads; None where it gives none.
     follows_length: whether p depends on n, the tokens in the sequence.
     follows_position: whether p depends on i, the position of the query.
@@ -28,8 +31,9 @@ class Form(abc.ABC):
     `FieldError`, which `from_section` names by what was typed.
     """
 
+    numbers: ClassVar[int] = 1
     neutral: ClassVar[float | None]
-    published: ClassVar[float | None] = None
+    published: ClassVar[Coefficient | None] = None
     follows_length: ClassVar[bool] = False
     follows_position: ClassVar[bool] = False
     starts_from_uniform: ClassVar[bool] = False
@@ -43,8 +47,9 @@ class Form(abc.ABC):
     ) -> jax.Array:
         """p of one sequence, float32: [L, N], or [L, T, N] of a form that follows the position.
 
-        coefficients_LN: float32. length: n, a scalar, traced as a rule. positions_T: int32,
-        0-based; never None for a form that follows the position, and not read by the others.
+        coefficients_LN: float32, [L, N, C] of a form with C > 1 numbers a head. length: n, a
+        scalar, traced as a rule. positions_T: int32, 0-based; never None for a form that follows
+        the position, and not read by the others.
         """
 
     @abc.abstractmethod
@@ -56,9 +61,13 @@ class Form(abc.ABC):
         """Its part in the name of a search's run folder."""
         return type(self).__name__.lower()
 
-    def check_start(self, start: float) -> None:
-        """FieldError for a coefficient from which no search can start."""
-        if not math.isfinite(start):
+    def check_start(self, start: Coefficient) -> None:
+        """FieldError for a coefficient from which no search can start. A single number stands for
+        all C of them."""
+        numbers = start if isinstance(start, tuple) else (start,)
+        if isinstance(start, tuple) and len(start) != self.numbers:
+            raise FieldError('start', start, f'it takes {self.numbers} for every head')
+        if not all(map(math.isfinite, numbers)):
             raise FieldError('start', start, 'it must be finite')
 
     def check_foldable(self, length: int | None) -> None:

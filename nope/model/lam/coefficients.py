@@ -1,4 +1,4 @@
-"""Coefficients of lambda, [L, N] float32: uniform and initial ones, and their shape."""
+"""Coefficients of lambda, float32 [L, N] or [L, N, C]: uniform, initial, and their shape."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nope.model.lam.base import Form
+from nope.model.lam.base import Coefficient, Form
 
 
-def uniform(coefficient: float, layers: int, heads: int) -> jax.Array:
-    """Coefficients [L, N] float32 that are the same in all heads."""
-    return jnp.full((layers, heads), coefficient, jnp.float32)
+def uniform(coefficient: Coefficient, layers: int, heads: int, numbers: int = 1) -> jax.Array:
+    """Coefficients that are the same in all heads, [layers, heads] float32.
+
+    numbers: C, for forms with more than one a head: [layers, heads, C] then. A single number stands
+    for all C.
+    """
+    axes = (layers, heads) if numbers == 1 else (layers, heads, numbers)
+    return jnp.full(axes, jnp.asarray(coefficient, jnp.float32), jnp.float32)
 
 
 def initial(form: Form, layers: int, heads: int) -> jax.Array:
-    """Coefficients [L, N] float32 of a fresh model: those that leave the softmax as it is, or the
-    published ones of a form that has no such."""
+    """Coefficients of a fresh model, [L, N] or [L, N, C] float32: the neutral ones, or the
+    published ones of a form without."""
     coefficient = form.published if form.neutral is None else form.neutral
     if coefficient is None:
         raise TypeError(f'{type(form).__name__} has neither a neutral nor a published coefficient')
-    return uniform(coefficient, layers, heads)
+    return uniform(coefficient, layers, heads, form.numbers)
 
 
 def is_neutral(multipliers: np.ndarray) -> bool:
@@ -28,10 +33,12 @@ def is_neutral(multipliers: np.ndarray) -> bool:
     return bool(np.all(multipliers == 1))
 
 
-def check_shape(lam_LN: jax.Array, layers: int, heads: int) -> None:
-    """ValueError unless lam is [layers, heads] (a wrong shape would broadcast silently)."""
-    if tuple(lam_LN.shape) != (layers, heads):
+def check_shape(lam_LN: jax.Array, layers: int, heads: int, numbers: int = 1) -> None:
+    """ValueError unless lam is [layers, heads], or [layers, heads, numbers] for several numbers a
+    head (a wrong shape would broadcast silently)."""
+    wanted = (layers, heads) if numbers == 1 else (layers, heads, numbers)
+    if tuple(lam_LN.shape) != wanted:
         raise ValueError(
             f'lam has shape {tuple(lam_LN.shape)}; this model has {layers} layers of {heads} '
-            f'heads and takes ({layers}, {heads})'
+            f'heads and takes {wanted}'
         )

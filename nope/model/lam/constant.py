@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import jax
 
-from nope.model.lam.base import Form
+from nope.model.lam.base import Coefficient, Form
 from nope.runtime.errors import FieldError
 
 
@@ -33,6 +33,6 @@ class Constant(Form):
     def describe(self) -> str:
         return 'HeadScale'
 
-    def check_start(self, start: float) -> None:
-        if not (math.isfinite(start) and start > 0):
+    def check_start(self, start: Coefficient) -> None:
+        if isinstance(start, tuple) or not (math.isfinite(start) and start > 0):
             raise FieldError('start', start, 'it must be finite and above 0')

@@ -24,6 +24,13 @@ FORMS = [
 ]
 
 
+def varied(form: lam.Form) -> jax.Array:
+    """Coefficients that differ from head to head, [2, 3] or [2, 3, C]."""
+    if form.numbers == 1:
+        return COEFFICIENTS
+    return COEFFICIENTS[..., None] * jnp.arange(1.0, form.numbers + 1)
+
+
 def named(form: lam.Form) -> str:
     return type(form).__name__
 
@@ -76,11 +83,11 @@ def test_a_multiplier_stays_float32(value: str, expected: float) -> None:
 @pytest.mark.parametrize('form', FORMS, ids=named)
 def test_a_fresh_model_has_the_softmax_as_it_is_where_a_form_can(form: lam.Form) -> None:
     initial = lam.initial(form, 2, 3)
-    assert initial.shape == (2, 3)
+    lam.check_shape(initial, 2, 3, form.numbers)
     assert initial.dtype == jnp.float32
     found = [np.asarray(form.multipliers(initial, n, POSITIONS)) for n in LENGTHS]
     assert all(map(lam.is_neutral, found)) == (form.neutral is not None)
-    assert not lam.is_neutral(np.asarray(form.multipliers(COEFFICIENTS, 1000, POSITIONS)))
+    assert not lam.is_neutral(np.asarray(form.multipliers(varied(form), 1000, POSITIONS)))
 
 
 def test_a_form_without_a_neutral_coefficient_begins_at_the_published_one() -> None:
@@ -93,14 +100,14 @@ def test_a_form_without_a_neutral_coefficient_begins_at_the_published_one() -> N
 
 @pytest.mark.parametrize('form', FORMS, ids=named)
 def test_multipliers_have_an_axis_of_positions_where_they_follow_them(form: lam.Form) -> None:
-    found = form.multipliers(COEFFICIENTS, 1000, POSITIONS)
+    found = form.multipliers(varied(form), 1000, POSITIONS)
     assert found.shape == ((2, 70, 3) if form.follows_position else (2, 3))
     assert found.dtype == jnp.float32
 
 
 @pytest.mark.parametrize('form', FORMS, ids=named)
 def test_a_form_follows_what_it_says_it_follows(form: lam.Form) -> None:
-    at = [np.asarray(form.multipliers(COEFFICIENTS, n, POSITIONS)) for n in (100, 1000)]
+    at = [np.asarray(form.multipliers(varied(form), n, POSITIONS)) for n in (100, 1000)]
     assert np.array_equal(*at) != form.follows_length
     if form.follows_position:
         assert np.all(at[0][:, 0] != at[0][:, -1], where=np.asarray(COEFFICIENTS) != 0)
@@ -108,7 +115,7 @@ def test_a_form_follows_what_it_says_it_follows(form: lam.Form) -> None:
 
 @pytest.mark.parametrize('form', FORMS, ids=named)
 def test_a_form_that_starts_from_a_uniform_scale_has_it_as_its_multiplier(form: lam.Form) -> None:
-    multipliers = form.multipliers(lam.uniform(1.55, 2, 3), 1000, POSITIONS)
+    multipliers = form.multipliers(lam.uniform(1.55, 2, 3, form.numbers), 1000, POSITIONS)
     assert bool(np.all(multipliers == np.float32(1.55))) == form.starts_from_uniform
 
 
@@ -156,6 +163,30 @@ def test_one_factor_for_every_head_is_refused_where_there_is_none() -> None:
 def test_uniform_coefficients_are_the_same_in_all_heads() -> None:
     found = lam.uniform(1.55, 2, 3)
     np.testing.assert_array_equal(found, np.full((2, 3), 1.55, np.float32), strict=True)
+
+
+def test_a_head_may_have_several_numbers() -> None:
+    found = lam.uniform((0.4, -0.1), 2, 3, 2)
+    assert found.shape == (2, 3, 2) and found.dtype == jnp.float32
+    np.testing.assert_array_equal(found[1, 2], np.array([0.4, -0.1], np.float32))
+    np.testing.assert_array_equal(lam.uniform(0.4, 2, 3, 2), np.full((2, 3, 2), np.float32(0.4)))
+    lam.check_shape(found, 2, 3, 2)
+    with pytest.raises(ValueError, match=r'lam has shape \(2, 3, 2\).*takes \(2, 3\)'):
+        lam.check_shape(found, 2, 3)
+
+
+def test_a_start_has_as_many_numbers_as_a_head() -> None:
+    class Pair(ByKeys):
+        numbers = 2
+
+    for start in (0.4, (0.4, -0.1)):
+        Pair().check_start(start)
+    with pytest.raises(FieldError, match=r'^start is \(0\.4,\); it takes 2 for every head'):
+        Pair().check_start((0.4,))
+    with pytest.raises(FieldError, match=r'^start is \(0\.4, nan\); it must be finite'):
+        Pair().check_start((0.4, math.nan))
+    with pytest.raises(FieldError, match=r'^start is \(0\.4, -0\.1\); it must be finite and above'):
+        lam.Constant().check_start((0.4, -0.1))
 
 
 @pytest.mark.parametrize('shape', [(3,), (3, 2), (2, 1), (1, 3), (2, 3, 1)])
