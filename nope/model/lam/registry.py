@@ -8,12 +8,14 @@ from typing import Any
 from nope.model.lam.base import Form
 from nope.model.lam.constant import Constant
 from nope.model.lam.log_length import LogLength
+from nope.model.lam.log_position import LogPosition
 from nope.runtime import sections
 from nope.runtime.errors import describe, one_of
 
 FORMS: dict[str, type[Form]] = {
     'constant': Constant,
     'log_length': LogLength,
+    'log_position': LogPosition,
 }
 
 
