@@ -7,6 +7,7 @@ from typing import Any
 
 from nope.model.lam.base import Form
 from nope.model.lam.constant import Constant
+from nope.model.lam.log_floor import LogFloor
 from nope.model.lam.log_length import LogLength
 from nope.model.lam.log_position import LogPosition
 from nope.runtime import sections
@@ -16,6 +17,7 @@ FORMS: dict[str, type[Form]] = {
     'constant': Constant,
     'log_length': LogLength,
     'log_position': LogPosition,
+    'log_floor': LogFloor,
 }
 
 
