@@ -10,6 +10,7 @@ from nope.model.lam.constant import Constant
 from nope.model.lam.log_floor import LogFloor
 from nope.model.lam.log_length import LogLength
 from nope.model.lam.log_position import LogPosition
+from nope.model.lam.log_ratio_position import LogRatioPosition
 from nope.runtime import sections
 from nope.runtime.errors import describe, one_of
 
@@ -18,6 +19,7 @@ FORMS: dict[str, type[Form]] = {
     'log_length': LogLength,
     'log_position': LogPosition,
     'log_floor': LogFloor,
+    'log_ratio_position': LogRatioPosition,
 }
 
 
