@@ -9,6 +9,7 @@ from nope.model.lam.base import Form
 from nope.model.lam.constant import Constant
 from nope.model.lam.log_floor import LogFloor
 from nope.model.lam.log_length import LogLength
+from nope.model.lam.log_offset import LogOffset
 from nope.model.lam.log_position import LogPosition
 from nope.model.lam.log_ratio_position import LogRatioPosition
 from nope.runtime import sections
@@ -20,6 +21,7 @@ FORMS: dict[str, type[Form]] = {
     'log_position': LogPosition,
     'log_floor': LogFloor,
     'log_ratio_position': LogRatioPosition,
+    'log_offset': LogOffset,
 }
 
 
