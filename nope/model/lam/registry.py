@@ -11,6 +11,7 @@ from nope.model.lam.log_floor import LogFloor
 from nope.model.lam.log_length import LogLength
 from nope.model.lam.log_offset import LogOffset
 from nope.model.lam.log_position import LogPosition
+from nope.model.lam.log_ratio import LogRatio
 from nope.model.lam.log_ratio_position import LogRatioPosition
 from nope.runtime import sections
 from nope.runtime.errors import describe, one_of
@@ -22,6 +23,7 @@ FORMS: dict[str, type[Form]] = {
     'log_floor': LogFloor,
     'log_ratio_position': LogRatioPosition,
     'log_offset': LogOffset,
+    'log_ratio': LogRatio,
 }
 
 

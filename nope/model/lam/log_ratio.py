@@ -1,0 +1,51 @@
+"""Lambda as the ratio of the logarithms of the sequence's length and the training length."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+
+from nope.model.lam.base import Form
+from nope.runtime.errors import FieldError
+
+
+@dataclasses.dataclass(frozen=True)
+class LogRatio(Form):
+    """p_h(n) = 1 + r_h * (ln n / ln(train_length) - 1), for n >= train_length; 1 below it.
+
+    inside: whether lengths below train_length have it too, with multipliers below 1, as models
+        trained with it (GAU-alpha's `softmax_plus`, train_length 512).
+
+    Su Jianlin's log-n attention, which keeps the entropy level; r = 1 for all heads. Chiang and
+    Cholak (arXiv 2202.12172, section 4.3) multiply by ln n alone, ln(train_length) times as much,
+    in models trained with it. With a searched r and without `inside` it is `LogLength`, whose
+    coefficient is r / ln(train_length).
+    """
+
+    train_length: int
+    inside: bool = False
+
+    neutral = 0.0
+    published = 1.0
+    follows_length = True
+
+    def __post_init__(self) -> None:
+        if self.train_length < 2:
+            raise FieldError('train_length', self.train_length, 'it must be at least 2')
+
+    def multipliers(
+        self,
+        coefficients_LN: jax.Array,
+        length: int | jax.Array,
+        positions_T: jax.Array | None = None,
+    ) -> jax.Array:
+        log = jnp.log(jnp.asarray(length, jnp.float32) / self.train_length)
+        if not self.inside:
+            log = jnp.maximum(log, 0.0)
+        return 1.0 + coefficients_LN * (log / math.log(self.train_length))
+
+    def describe(self) -> str:
+        return 'log-ratio'
