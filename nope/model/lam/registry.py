@@ -13,6 +13,7 @@ from nope.model.lam.log_offset import LogOffset
 from nope.model.lam.log_position import LogPosition
 from nope.model.lam.log_ratio import LogRatio
 from nope.model.lam.log_ratio_position import LogRatioPosition
+from nope.model.lam.yarn_temperature import YarnTemperature
 from nope.runtime import sections
 from nope.runtime.errors import describe, one_of
 
@@ -24,6 +25,7 @@ FORMS: dict[str, type[Form]] = {
     'log_ratio_position': LogRatioPosition,
     'log_offset': LogOffset,
     'log_ratio': LogRatio,
+    'yarn_temperature': YarnTemperature,
 }
 
 
