@@ -7,6 +7,7 @@ from typing import Any
 
 from nope.model.lam.base import Form
 from nope.model.lam.constant import Constant
+from nope.model.lam.info_scale import InfoScale
 from nope.model.lam.log_floor import LogFloor
 from nope.model.lam.log_length import LogLength
 from nope.model.lam.log_offset import LogOffset
@@ -26,6 +27,7 @@ FORMS: dict[str, type[Form]] = {
     'log_offset': LogOffset,
     'log_ratio': LogRatio,
     'yarn_temperature': YarnTemperature,
+    'info_scale': InfoScale,
 }
 
 
