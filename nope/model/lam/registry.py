@@ -14,6 +14,7 @@ from nope.model.lam.log_offset import LogOffset
 from nope.model.lam.log_position import LogPosition
 from nope.model.lam.log_ratio import LogRatio
 from nope.model.lam.log_ratio_position import LogRatioPosition
+from nope.model.lam.log_square import LogSquare
 from nope.model.lam.yarn_temperature import YarnTemperature
 from nope.runtime import sections
 from nope.runtime.errors import describe, one_of
@@ -28,6 +29,7 @@ FORMS: dict[str, type[Form]] = {
     'log_ratio': LogRatio,
     'yarn_temperature': YarnTemperature,
     'info_scale': InfoScale,
+    'log_square': LogSquare,
 }
 
 
