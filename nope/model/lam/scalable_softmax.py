@@ -1,0 +1,39 @@
+"""Lambda of Scalable-Softmax: the logarithm of the number of keys that a query sees."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from nope.model.lam.base import Form
+
+
+@dataclasses.dataclass(frozen=True)
+class ScalableSoftmax(Form):
+    """p_h(i) = s_h * ln i, i the keys that a query sees (its position counted from 1).
+
+    SSMax (arXiv 2501.19399), s trained with the weights; published here is 0.43, what the paper's
+    figure 1 and axolotl take. Others begin at 1 (OLMo-core), N(1, 0.01) (ASEntmax's code) or 1 /
+    mean(ln i), which keeps the mean multiplier at 1 (0.168 for L = 1,024). No s is the plain
+    softmax. At i = 1 p is 0, which changes nothing: a single key has weight 1 (OLMo-core takes ln 1
+    too, axolotl ln 2).
+    """
+
+    neutral = None
+    published = 0.43
+    follows_position = True
+
+    def multipliers(
+        self,
+        coefficients_LN: jax.Array,
+        length: int | jax.Array,
+        positions_T: jax.Array | None = None,
+    ) -> jax.Array:
+        assert positions_T is not None
+        log_T = jnp.log1p(positions_T.astype(jnp.float32))
+        return coefficients_LN[:, None] * log_T[:, None]
+
+    def describe(self) -> str:
+        return 'scalable softmax'
