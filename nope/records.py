@@ -2,7 +2,7 @@
 
 A `Records` object is one evaluation of one model. Its arrays carry the names of their
 axes and a unit, so that a figure never has to know where a number came from. On disk it
-is a folder of three files: `records.npz` (exact arrays), `records.json` (attributes,
+is a folder of three kinds of files: `records.npz` (exact arrays), `records.json` (attributes,
 axes, units) and one `<array>.csv` for every array of at most two axes, for people.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import json
+import io
 import pathlib
 from collections.abc import Mapping
 from typing import Any
@@ -63,15 +63,16 @@ class Records:
 
 
 def save(records: Records, folder: pathlib.Path) -> None:
-    """Writes `records` into `folder` (made if missing); `records.json` last, so that its
-    presence means the others are whole."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Writes `records` into `folder` (made if missing), each file whole or not at all;
+    `records.json` last, so that its presence means the others are there."""
     arrays: dict[str, Any] = {f'measure/{k}': m.values for k, m in records.measures.items()}
     arrays |= {f'coordinate/{k}': np.asarray(v) for k, v in records.coordinates.items()}
-    np.savez(folder / 'records.npz', **arrays)
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    files.write_bytes(folder / 'records.npz', stream.getvalue())
     for name, measure in records.measures.items():
         if measure.values.ndim <= CSV_MAX_AXES:
-            _write_csv(folder / f'{name}.csv', name, measure, records)
+            files.write_text(folder / f'{name}.csv', _csv(name, measure, records))
     description = {
         'attributes': dict(records.attributes),
         'measures': {
@@ -83,7 +84,10 @@ def save(records: Records, folder: pathlib.Path) -> None:
 
 def load(folder: pathlib.Path) -> Records:
     """Reads what `save` wrote. FileNotFoundError where the evaluation never finished."""
-    description = json.loads((folder / 'records.json').read_text())
+    path = folder / 'records.json'
+    description = files.read_json(path)
+    if description is None:
+        raise FileNotFoundError(f'{path} is missing: the evaluation never finished')
     with np.load(folder / 'records.npz', allow_pickle=False) as arrays:
         measures = {
             k: Measure(arrays[f'measure/{k}'], tuple(d['axes']), d['unit'])
@@ -95,12 +99,13 @@ def load(folder: pathlib.Path) -> Records:
     return Records(description['attributes'], measures, coordinates)
 
 
-def _write_csv(path: pathlib.Path, name: str, measure: Measure, records: Records) -> None:
+def _csv(name: str, measure: Measure, records: Records) -> str:
     """Long form: one row per value, its coordinates first."""
     along = [records.along(a, n) for a, n in zip(measure.axes, measure.values.shape, strict=True)]
-    with path.open('w', newline='') as file:
-        writer = csv.writer(file)
-        writer.writerow([*measure.axes, f'{name} ({measure.unit})'])
-        for index, value in np.ndenumerate(measure.values):
-            row = [c[i].item() for c, i in zip(along, index, strict=True)]
-            writer.writerow([*row, repr(float(value))])
+    stream = io.StringIO()
+    writer = csv.writer(stream)
+    writer.writerow([*measure.axes, f'{name} ({measure.unit})'])
+    for index, value in np.ndenumerate(measure.values):
+        row = [c[i].item() for c, i in zip(along, index, strict=True)]
+        writer.writerow([*row, repr(float(value))])
+    return stream.getvalue()

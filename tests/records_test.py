@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
+import errno
+import os
 import pathlib
 
 import numpy as np
@@ -56,6 +59,28 @@ def test_an_unfinished_evaluation_cannot_be_loaded(tmp_path: pathlib.Path) -> No
     (tmp_path / 'records.json').unlink()
     with pytest.raises(FileNotFoundError):
         records.load(tmp_path)
+
+
+@pytest.mark.parametrize('name', ['records.npz', 'loss.csv'])
+def test_a_failed_write_leaves_the_earlier_file_whole(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    records.save(example(), tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    sync, open_files = os.fsync, iter(('records.npz', 'loss.csv'))
+
+    def full(descriptor: int) -> None:
+        if next(open_files) == name:
+            raise OSError(errno.ENOSPC, 'No space left on device')
+        sync(descriptor)
+
+    monkeypatch.setattr(os, 'fsync', full)
+    loss = Measure(np.zeros(3), ('position',), 'nats')
+    with pytest.raises(OSError, match='No space left'):
+        records.save(dataclasses.replace(example(), measures={'loss': loss}), tmp_path)
+    found = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert found.keys() == before.keys()
+    assert found[name] == before[name]
 
 
 def test_a_missing_measure_is_named() -> None:
