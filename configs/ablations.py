@@ -1,4 +1,4 @@
-"""Ablations of the search at 9 L: without its bound, and from the neutral scale.
+"""Ablations of the search at 9 L: without its bound, and from the neutral coefficient.
 
 The ablation "without the bound" lowers the bound on multipliers from 1 to 0: a head may then attend
 more broadly than in the base model, and no multiplier turns negative.
@@ -22,7 +22,7 @@ VARIANTS: dict[str, dict] = {
 LABELS = {
     'full': 'HeadScale at 9 L',
     'no_bound': 'without the bound',
-    'no_init': 'from scale 1',
+    'no_init': 'from coefficient 1',
 }
 
 

@@ -118,7 +118,8 @@ def _search(size: str) -> dict:
         'bound': placeholder(float),  # of the coefficients; None: the form's neutral one
         'straight_through': False,
         'start': placeholder(float),  # None: the form's neutral coefficient
-        'start_from': placeholder(str),  # a grid among the evals: its best takes `start`'s place
+        # A grid among the evals, whose best multiplier takes the place of `start`.
+        'start_from': placeholder(str),
         'data_seed': 314,
     }
 
@@ -158,7 +159,7 @@ def _evaluation(size: str) -> dict:
 
 
 def _grid(size: str) -> dict:
-    """Uniform scales, chosen on windows of another split than the reported ones."""
+    """Uniform multipliers, chosen on windows of another split than the reported ones."""
     windows = {'quick': 256, 'small': 256, 'paper': 1000}[size]
     return {
         'low': 0.9,

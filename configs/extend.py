@@ -4,19 +4,20 @@
         --config.init=hf:DIR --config.length=8192 --config.data.source=text:FOLDER
 
 DIR is a Hugging Face directory (config.json, safetensors, a tokenizer); everything but lambda
-stays as it is. Measures loss and attention entropy by position, finds the best uniform scale on a
-grid, searches one scale per head at `length` (200 steps of 8 sequences) from there, and leaves a
-figure of before and after, a summary, and in WORKDIR/exports the same model with the scales folded
-into its query weights, which stock `transformers` loads. `configs/extend.py:log_length` searches a
-lambda that follows the length of the sequence instead, the base model itself up to its training
-length, and exports it for `length`, half and a quarter of it.
+stays as it is. Measures loss and attention entropy by position, finds the best uniform multiplier
+on a grid, searches one multiplier per head at `length` (200 steps of 8 sequences) from there, and
+leaves a figure of before and after, a summary, and in WORKDIR/exports the same model with the
+multipliers folded into its query weights, which stock `transformers` loads.
+`configs/extend.py:log_length` searches a lambda that follows the length of the sequence instead,
+the base model itself up to its training length, and exports it for `length`, half and a quarter of
+it.
 
 Where only some layers of a model lack a position encoding, those are scaled
 (`--config.model.lam_layers=all` for all). `--config.nope=True` reads weights of the Llama shape
-that were trained without rotation, which their files do not say. Scales cannot be folded into a
-model with QK-norm: `--config.exports.extended.lam=scale_param` keeps them as tensors. The text
-should be of the kind the model was trained on. `--config.train.length` is the training length
-where config.json does not say it, `--config.model.dtype=bfloat16` the dtype of the computation on
+that were trained without rotation, which their files do not say. Multipliers cannot be folded into
+a model with QK-norm: `--config.exports.extended.lam=scale_param` keeps them as tensors. The text
+should be of the kind the model was trained on. `--config.train.length` is the training length where
+config.json does not say it, `--config.model.dtype=bfloat16` the dtype of the computation on
 accelerators.
 
 The NoPE model of the quick figures, extended to 4 L = 256 bytes: two CPU cores, one minute. Its
@@ -56,9 +57,9 @@ def get_config(form: str = 'constant') -> ConfigDict:
     position = {'init': config.get_ref('init'), 'nope': config.get_ref('nope')}
     config.runs = {'base': position, 'searched': {'init': 'base', 'search': _search(form, length)}}
     config.evals = {
-        'grid': {'kind': 'scale_grid', 'run': 'base', 'target': length},
+        'grid': {'kind': 'multiplier_grid', 'run': 'base', 'target': length},
         'before': {'run': 'base', 'target': length},
-        'uniform': {'run': 'base', 'target': length, 'scale_from': 'grid'},
+        'uniform': {'run': 'base', 'target': length, 'multiplier_from': 'grid'},
         'after': {'run': 'searched', 'target': length},
     }
     exports = {'extended': 1.0}

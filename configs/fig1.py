@@ -2,13 +2,13 @@
 
     python -m experiments.run --config=configs/fig1.py:quick --workdir=work/quick
 
-NoPE as trained and with one scale for all heads, rotary as trained and with dynamic NTK,
+NoPE as trained and with one multiplier for all heads, rotary as trained and with dynamic NTK,
 from position 1 to twice the training length (quick and small: four times).
 
 Quick: two CPU cores, 3 min 38 s with the installation (tools/quickstart). Result: loss and entropy
 of NoPE bend together at L (1.0 and 1.1 L); rotary's loss rises from 1.5 L, where the paper has 1.2
-and 1.1 L. The best uniform scale, 1.55, lowers NoPE's loss over (2L, 4L] from 2.84 to 2.12 nats
-and costs 0.11 over (0, L]. No in-domain parity: 1.38 nats against rotary's 1.20 over (L/2, L].
+and 1.1 L. The best uniform multiplier, 1.55, lowers NoPE's loss over (2L, 4L] from 2.84 to 2.12
+nats and costs 0.11 over (0, L]. No in-domain parity: 1.38 nats against rotary's 1.20 over (L/2, L].
 """
 
 from ml_collections import ConfigDict
@@ -25,18 +25,18 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'rope': {'run': 'rope', 'times': times},
         'rope_ntk': {'run': 'rope', 'times': times, 'position': models.DYNAMIC_NTK},
     }
-    config.evals['nope_scaled'] = {
+    config.evals['nope_uniform'] = {
         'run': 'nope',
         'times': times,
         **pieces.uniform(config, times),
     }
     curves = (
         {'record': 'nope', 'label': 'NoPE'},
-        {'record': 'nope_scaled', 'label': 'NoPE, one scale'},
+        {'record': 'nope_uniform', 'label': 'NoPE, one multiplier'},
         {'record': 'rope', 'label': 'RoPE'},
         {'record': 'rope_ntk', 'label': 'RoPE, dynamic NTK'},
     )
-    roles = {'base': 'nope', 'uniform': ('nope_scaled',), 'rotary': 'rope', 'ntk': 'rope_ntk'}
+    roles = {'base': 'nope', 'uniform': ('nope_uniform',), 'rotary': 'rope', 'ntk': 'rope_ntk'}
     panels = ({'title': '', 'curves': curves},)
     config.figure = {'kind': 'entropy_loss', 'panels': panels, 'roles': roles}
     return config

@@ -1,4 +1,4 @@
-"""Figure 3: entropy of every head, as trained, with HeadScale, and with one scale for all.
+"""Figure 3: entropy of every head, as trained, with HeadScale, and with one multiplier for all.
 
     python -m experiments.run --config=configs/fig3.py:quick --workdir=work/quick
 
@@ -27,7 +27,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'rows': (
             {'record': 'nope', 'label': 'NoPE'},
             {'record': 'headscale', 'label': 'HeadScale'},
-            {'record': 'uniform', 'label': 'one scale'},
+            {'record': 'uniform', 'label': 'one multiplier'},
         ),
     }
     if size == 'paper':

@@ -1,13 +1,13 @@
-"""Figure 4: one scale for all heads against one per head, at four times the training length.
+"""Figure 4: one multiplier for all heads against one per head, at four times the training length.
 
     python -m experiments.run --config=configs/fig4.py:quick --workdir=work/quick
 
-The search begins from the best uniform scale on validation windows (paper size: 1.6).
+The search begins from the best uniform multiplier on validation windows (paper size: 1.6).
 
 Quick: two CPU cores; after fig1 in one work folder fig2, fig3, fig4, fig5 and fig10 take a minute
-together. Result: HeadScale is 0.07 nats below the uniform scale at 4 L and 0.02 over the window,
-with the higher mean entropy beyond L (4.71 against 4.64 bits). It does not hurt short positions
-less, as the paper says: both cost 0.11 nats over (0, L].
+together. Result: HeadScale is 0.07 nats below the uniform multiplier at 4 L and 0.02 over the
+window, with the higher mean entropy beyond L (4.71 against 4.64 bits). It does not hurt short
+positions less, as the paper says: both cost 0.11 nats over (0, L].
 """
 
 from ml_collections import ConfigDict
@@ -24,7 +24,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.evals['uniform'] = {'run': 'nope', 'times': TIMES, **pieces.uniform(config, TIMES)}
     config.evals['headscale'] = {'run': headscale, 'times': TIMES}
     curves = (
-        {'record': 'uniform', 'label': 'one scale'},
+        {'record': 'uniform', 'label': 'one multiplier'},
         {'record': 'headscale', 'label': 'HeadScale'},
     )
     roles = {'uniform': ('uniform',), 'headscale': {int(TIMES): 'headscale'}}

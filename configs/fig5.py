@@ -1,12 +1,12 @@
-"""Figure 5: searched scale of every head against its entropy at the last position.
+"""Figure 5: searched multiplier of every head against its entropy at the last position.
 
     python -m experiments.run --config=configs/fig5.py:quick --workdir=work/quick
 
 HeadScale at four times the training length; a regression line per layer.
 
 Quick: two CPU cores; after fig1 in one work folder fig2, fig3, fig4, fig5 and fig10 take a minute
-together. Result: in every layer heads of lower entropy get the larger scales, as in the paper (r
-from -0.43 to -0.97).
+together. Result: in every layer heads of lower entropy get the larger multipliers, as in the paper
+(r from -0.43 to -0.97).
 """
 
 from ml_collections import ConfigDict
@@ -21,7 +21,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.runs = {'nope': pieces.base()}
     headscale = pieces.add_headscale(config, TIMES)
     config.evals['headscale'] = {'run': headscale, 'times': TIMES}
-    config.figure = {'kind': 'scale_entropy', 'record': 'headscale', 'label': 'HeadScale'}
+    config.figure = {'kind': 'multiplier_entropy', 'record': 'headscale', 'label': 'HeadScale'}
     if size == 'paper':
         config.figure.layers = (1, 4, 7, 10, 13, 16, 19)
     return config

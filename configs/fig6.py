@@ -2,7 +2,7 @@
 
     python -m experiments.run --config=configs/fig6.py:quick --workdir=work/quick
 
-Rotary models are extended by fine-tuning under YaRN, NoPE by one scale per head. Quick and
+Rotary models are extended by fine-tuning under YaRN, NoPE by one multiplier per head. Quick and
 small: models trained to retrieve, brief prompts (configs/retrieval.py).
 
 Quick: two CPU cores, 9 min 13 s after table2 in one work folder. Result: every base model repeats

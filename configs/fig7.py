@@ -1,4 +1,4 @@
-"""Figure 7: best uniform scale at every position, and its fit 1 + a ln(i / L).
+"""Figure 7: best uniform multiplier at every position, and its fit 1 + a ln(i / L).
 
     python -m experiments.run --config=configs/fig7.py:quick --workdir=work/quick
 
@@ -6,7 +6,7 @@ Up to eight times the training length, after a fifth of the training and after a
 (the paper's 10,000 and 50,000 steps).
 
 Quick: two CPU cores, 7 minutes after fig1 in one work folder. Result: a = 0.59 with R^2 = 0.93
-(the paper's a is 0.40); after a fifth of the training no scale helps and the fit means nothing
+(the paper's a is 0.40); after a fifth of the training no multiplier helps and the fit means nothing
 (a = 0.01).
 """
 
@@ -21,10 +21,10 @@ EARLY = 0.2  # share of the training steps; among train.keep
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig7', size)
     config.runs = {'nope': pieces.base()}
-    # The best scale of a single position is noisy: more windows than a search needs.
+    # The best multiplier of a single position is noisy: more windows than a search needs.
     small_scale = {'high': 2.6, 'increment': 0.025, 'windows': 640}
     fine = {'increment': 0.01} if size == 'paper' else small_scale
-    common = {'kind': 'scale_grid', 'run': 'nope', 'times': TIMES, 'grid': fine}
+    common = {'kind': 'multiplier_grid', 'run': 'nope', 'times': TIMES, 'grid': fine}
     config.evals = {'early': {**common, 'step_share': EARLY}, 'late': common}
     config.figure = {
         'kind': 'uniform_fit',

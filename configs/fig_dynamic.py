@@ -1,15 +1,15 @@
-"""Loss against window length: constant scales and a length-aware lambda.
+"""Loss against window length: constant multipliers and a length-aware lambda.
 
     python -m experiments.run --config=configs/fig_dynamic.py:quick --workdir=work/quick
 
 n / L from 1 to 8 on windows that end at the same tokens: the base model, the best uniform
-scale for each n, HeadScale searched at 4 L and at 8 L, and p_h(n) = 1 + a_h ln(n / L)
+multiplier for each n, HeadScale searched at 4 L and at 8 L, and p_h(n) = 1 + a_h ln(n / L)
 searched up to 4 L. Three seeds; `--config.seeds="(0,)"` for one.
 
 Quick: two CPU cores, 8 minutes for one seed after fig1 and fig4 in one work folder, next to other
 work. Result (three seeds): the length-aware lambda costs nothing inside L, where HeadScale
 searched at 4 L and 8 L costs 0.11 and 0.18 nats; it is level with the best of the others, or
-ahead, up to 6 L, and 0.025 nats behind the scales searched at 8 L there.
+ahead, up to 6 L, and 0.025 nats behind the multipliers searched at 8 L there.
 """
 
 from ml_collections import ConfigDict
@@ -41,7 +41,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     }
     labels = {
         'base': 'base',
-        'uniform': 'best uniform scale for each n',
+        'uniform': 'best uniform multiplier for each n',
         **{run: f'HeadScale searched at {times} L' for times, run in headscale.items()},
         'log_length': 'log-length searched up to 4 L',
     }

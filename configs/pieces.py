@@ -3,8 +3,8 @@
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-# Initial scales of the paper's searches, by length in multiples of L; at other sizes the
-# best uniform scale on validation windows takes their place.
+# The paper's uniform multipliers, the coefficients that its searches begin from, by length in
+# multiples of L; at other sizes the best one on validation windows takes their place.
 PAPER_STARTS = {2.0: 1.2, 4.0: 1.6, 8.0: 1.7, 9.0: 1.7}
 
 
@@ -22,21 +22,21 @@ def is_paper(config: ConfigDict) -> bool:
 
 
 def add_grid(config: ConfigDict, times: float) -> str:
-    """A grid of uniform scales on `nope` at `times` L; returns its name (one record a seed)."""
+    """A grid of uniform multipliers on `nope` at `times` L; returns its name (a record a seed)."""
     name = f'grid_{times:g}x/'
-    config.evals[name] = {'kind': 'scale_grid', 'run': 'nope', 'times': times}
+    config.evals[name] = {'kind': 'multiplier_grid', 'run': 'nope', 'times': times}
     return name
 
 
 def uniform(config: ConfigDict, times: float) -> dict:
-    """The paper's uniform scale for `times` L, or the best of a grid on validation windows."""
+    """The paper's uniform multiplier for `times` L, or the best of a grid on validation windows."""
     if is_paper(config):
-        return {'scale': PAPER_STARTS[times]}
-    return {'scale_from': add_grid(config, times)}
+        return {'multiplier': PAPER_STARTS[times]}
+    return {'multiplier_from': add_grid(config, times)}
 
 
 def add_headscale(config: ConfigDict, times: float) -> str:
-    """The run that searches one constant scale per head at `times` L; returns its name."""
+    """The run that searches one constant multiplier per head at `times` L; returns its name."""
     name = f'headscale_{times:g}x'
     search: dict = {'form': 'constant', 'times': (times,)}
     if is_paper(config):

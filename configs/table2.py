@@ -3,7 +3,7 @@
     python -m experiments.run --config=configs/table2.py:quick --workdir=work/quick
 
 Models as trained; rotary extended without training (the best factor of a grid) and by
-fine-tuning; NoPE with one scale for all heads and with one per head. BLOOM and MPT take part
+fine-tuning; NoPE with one multiplier for all heads and with one per head. BLOOM and MPT take part
 where directories are given: configs/table2.py:paper,bloom=DIR,mpt=DIR. Paper size reads PG19
 through TensorFlow Datasets and proof-pile from a folder of JSON lines (`corpora`); the smaller
 sizes read held-out files of the standard library. Documents come in the order of the data set as
@@ -11,10 +11,10 @@ it was prepared, which decides which of them the budget reaches.
 
 Quick: two CPU cores, 20 min 14 s from an empty work folder. Result, per byte at L and 8 L: NoPE
 4.09 and 27.2, HeadScale at 9 L 5.56 and 17.8, dynamic NTK 3.42 and 6.66, YaRN 3.71 and 5.38, YaRN
-tuned at 8 L 3.43 and 3.38. Of the paper's claims these hold: a larger uniform scale costs more at
-L; HeadScale beats it at its length (by 0.10 nats at 4 L, 0.20 at 8 L), fails past it and is behind
-YaRN at 8 L. These do not: HeadScale hurts L less than the uniform scale; it is ahead of dynamic
-NTK at 8 L.
+tuned at 8 L 3.43 and 3.38. Of the paper's claims these hold: a larger uniform multiplier costs more
+at L; HeadScale beats it at its length (by 0.10 nats at 4 L, 0.20 at 8 L), fails past it and is
+behind YaRN at 8 L. These do not: HeadScale hurts L less than the uniform multiplier; it is ahead of
+dynamic NTK at 8 L.
 """
 
 from ml_collections import ConfigDict
@@ -122,14 +122,14 @@ def _fine_tuned(config: ConfigDict) -> list[dict]:
 
 def _uniform(config: ConfigDict) -> list[dict]:
     rows = []
-    for times, scale in UNIFORM.items():
-        chosen: dict = {'scale': scale}
+    for times, multiplier in UNIFORM.items():
+        chosen: dict = {'multiplier': multiplier}
         if not pieces.is_paper(config):
-            chosen = {'scale_from': pieces.add_grid(config, times)}
+            chosen = {'multiplier_from': pieces.add_grid(config, times)}
         record = _measure(config, f'uniform_{times:g}x', {'run': 'nope', **chosen})
         row = {
             'label': _uniform_label(config, times),
-            'paper': f'uniform_{scale:g}',
+            'paper': f'uniform_{multiplier:g}',
             'record': record,
         }
         rows.append({'group': EXTENDED, **row})
@@ -155,8 +155,8 @@ def _headscale(config: ConfigDict) -> list[dict]:
 
 def _uniform_label(config: ConfigDict, times: float) -> str:
     if pieces.is_paper(config):
-        return f'one scale, {UNIFORM[times]:g}'
-    return f'one scale, best at {times:g} L'
+        return f'one multiplier, {UNIFORM[times]:g}'
+    return f'one multiplier, best at {times:g} L'
 
 
 def _tokens(config: ConfigDict, times: float, sequences: int) -> int:

@@ -1,4 +1,4 @@
-"""Table 4: ablations of the search, without its bound and from the neutral scale.
+"""Table 4: ablations of the search, without its bound and from the neutral coefficient.
 
     python -m experiments.run --config=configs/table4.py:quick --workdir=work/quick
 

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from experiments.runs import ImportSpec, RunSpec, ScaleChoice, Source
+from experiments.runs import ImportSpec, MultiplierChoice, RunSpec, Source
 from experiments.specs import identity
 from experiments.workspace import Workspace
 from nope import data, interop, records
@@ -111,17 +111,18 @@ class Bench:
         bar = self.bar('import', stops=processes.count() == 1)
         return interop.load(directory, spec.model, self.mesh, progress=bar)
 
-    def best_scale(self, scale: float | ScaleChoice | None) -> float | None:
-        """The number that a uniform scale stands for."""
-        if not isinstance(scale, ScaleChoice):
-            return scale
-        folder = self.workspace.folder(scale)
-        return processes.from_first(lambda: records.load(folder).attributes['best_scale_window'])
+    def best_multiplier(self, multiplier: float | MultiplierChoice | None) -> float | None:
+        """The number that a uniform multiplier stands for."""
+        if not isinstance(multiplier, MultiplierChoice):
+            return multiplier
+        folder = self.workspace.folder(multiplier)
+        name = 'best_multiplier_window'
+        return processes.from_first(lambda: records.load(folder).attributes[name])
 
-    def scaled(self, run: Source, step: int | None, scale: float | None) -> Variables:
-        """The run's variables, with a uniform scale in place of its lambda if given."""
+    def scaled(self, run: Source, step: int | None, multiplier: float | None) -> Variables:
+        """The run's variables, with a uniform multiplier in place of its lambda if given."""
         variables = self.variables(run, step)
-        return variables if scale is None else with_uniform_lam(variables, scale)
+        return variables if multiplier is None else with_uniform_lam(variables, multiplier)
 
     # Data
 

@@ -9,7 +9,7 @@ from experiments.config import Ledger, Section
 from experiments.evaluations import KINDS, Asked, EvalSpec
 from experiments.exports import ExportSpec
 from experiments.exports import from_entry as export_from_entry
-from experiments.runs import ScaleChoice, Source, finetuning, imports, pretraining, search
+from experiments.runs import MultiplierChoice, Source, finetuning, imports, pretraining, search
 from experiments.runs.directories import is_import
 from experiments.scope import Scope
 
@@ -96,16 +96,18 @@ class Entries:
         run = self.run(entry.get('run', ''), f'{where}.run')
         return KINDS[kind].from_entry(Asked(entry, run, scope, self.grid))
 
-    def grid(self, name: str, field: str) -> ScaleChoice:
-        """The evaluation that chooses a uniform scale, which `field` names."""
+    def grid(self, name: str, field: str) -> MultiplierChoice:
+        """The evaluation that chooses a uniform multiplier, which `field` names."""
         if name not in self._scope.names('evals'):
             raise ValueError(
                 f'{field} is {name!r}; the config has the evals '
                 f'{sorted(self._scope.names("evals"))}'
             )
         spec = self.evaluation(name)
-        if not isinstance(spec, ScaleChoice):
-            raise ValueError(f'{field} is {name!r}, which is not an eval of kind "scale_grid"')
+        if not isinstance(spec, MultiplierChoice):
+            raise ValueError(
+                f'{field} is {name!r}, not the name of an eval of kind multiplier_grid'
+            )
         return spec
 
     def _export(self, name: str) -> ExportSpec:

@@ -33,16 +33,17 @@ def of_evaluation(
     }
 
 
-def describe_scale(run: Source, scale: float | None, neutral: bool) -> dict[str, Any]:
-    """Attributes that say what lambda was. neutral: whether the run's own changes nothing."""
+def describe_lam(run: Source, multiplier: float | None, neutral: bool) -> dict[str, Any]:
+    """Attributes that say what lambda was: `multiplier` where all heads share one, else None, and
+    `lam` in words. neutral: whether the run's own changes nothing."""
     own = '1' if neutral else f'{run.model.lam.describe()}, as read'
     if isinstance(run, RunSpec) and run.searches:
         own = _searched(run)
         if run.init is not None and run.data != run.init.data:
             own += f', on {data.describe(run.data)}'
     return {
-        'scale_value': 1.0 if scale is None and own == '1' else scale,
-        'scale': f'{scale:g}' if scale is not None else own,
+        'multiplier': 1.0 if multiplier is None and own == '1' else multiplier,
+        'lam': f'{multiplier:g}' if multiplier is not None else own,
     }
 
 

@@ -20,7 +20,7 @@ MODEL_DEFAULTS: dict[str, Any] = {
 
 def model_config(section: Section, **given: Any) -> ModelConfig:
     """The model of a section. `lam_layers` may be 'auto': 'nope' where only some layers have no
-    position encoding, since the others gain nothing from a scale; else 'all'."""
+    position encoding, since the others gain nothing from a multiplier; else 'all'."""
     lam_layers = section['lam_layers']
     if lam_layers != 'auto':
         return section.make(ModelConfig, lam_layers=lam_layers, **given)

@@ -19,7 +19,7 @@ def example() -> Records:
         attributes={'evaluation': 'positions', 'length': 3, 'fit_a': None, 'seed': 1},
         measures={
             'loss': Measure(draw.normal(size=3), ('position',), 'nats'),
-            'scale': Measure(
+            'multiplier': Measure(
                 draw.normal(size=(2, 3)).astype(np.float32), ('layer', 'position'), '1'
             ),
             'entropy': Measure(draw.normal(size=(2, 4, 3)), ('layer', 'head', 'position'), 'nats'),
@@ -46,12 +46,12 @@ def test_records_come_back_bit_for_bit(tmp_path: pathlib.Path) -> None:
 def test_tables_hold_the_exact_values_with_their_coordinates(tmp_path: pathlib.Path) -> None:
     saved = example()
     records.save(saved, tmp_path)
-    assert sorted(p.name for p in tmp_path.glob('*.csv')) == ['loss.csv', 'scale.csv']
-    with (tmp_path / 'scale.csv').open(newline='') as file:
+    assert sorted(p.name for p in tmp_path.glob('*.csv')) == ['loss.csv', 'multiplier.csv']
+    with (tmp_path / 'multiplier.csv').open(newline='') as file:
         header, *rows = csv.reader(file)
-    assert header == ['layer', 'position', 'scale (1)']
+    assert header == ['layer', 'position', 'multiplier (1)']
     assert [row[:2] for row in rows] == [[str(i), str(p)] for i in (0, 1) for p in (1, 2, 3)]
-    np.testing.assert_array_equal(np.float32([r[2] for r in rows]), saved['scale'].ravel())
+    np.testing.assert_array_equal(np.float32([r[2] for r in rows]), saved['multiplier'].ravel())
 
 
 def test_an_unfinished_evaluation_cannot_be_loaded(tmp_path: pathlib.Path) -> None:
@@ -84,7 +84,9 @@ def test_a_failed_write_leaves_the_earlier_file_whole(
 
 
 def test_a_missing_measure_is_named() -> None:
-    with pytest.raises(KeyError, match=r"no measure 'perplexity'; .*'entropy', 'loss', 'scale'"):
+    with pytest.raises(
+        KeyError, match=r"no measure 'perplexity'; .*'entropy', 'loss', 'multiplier'"
+    ):
         example()['perplexity']
 
 

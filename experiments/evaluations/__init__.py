@@ -9,10 +9,10 @@ from experiments.evaluations.base import Asked, EvalSpec
 from experiments.evaluations.harness import HarnessSpec
 from experiments.evaluations.lengths import LengthsSpec
 from experiments.evaluations.longbench import LongbenchSpec
+from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.evaluations.passkey import PasskeySpec
 from experiments.evaluations.perplexity import PerplexitySpec
 from experiments.evaluations.positions import PositionsSpec
-from experiments.evaluations.scale_grid import GridSpec
 
 KINDS: Mapping[str, type[EvalSpec]] = {
     spec.kind: spec

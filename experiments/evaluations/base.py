@@ -13,7 +13,7 @@ from experiments.bench import Bench
 from experiments.config import Section
 from experiments.models import position_for
 from experiments.programs import Program
-from experiments.runs import RunSpec, ScaleChoice, Source, check_same_table
+from experiments.runs import MultiplierChoice, RunSpec, Source, check_same_table
 from experiments.scope import Scope
 from experiments.specs import Spec, identifier
 from nope import sharding
@@ -26,7 +26,7 @@ from nope.positions import Position
 from nope.records import Records
 from nope.variables import Variables, lam_is_neutral
 
-Scale = float | ScaleChoice | None
+Multiplier = float | MultiplierChoice | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class EvalSpec(Spec):
     @property
     @abc.abstractmethod
     def model(self) -> ModelConfig:
-        """The run's model, with the scale and the position encoding it is measured with."""
+        """The run's model, with the multiplier and the position encoding it is measured with."""
 
     @property
     @abc.abstractmethod
@@ -111,13 +111,13 @@ Rows = Callable[[int, sharding.Rules], int]
 class Asked:
     """An entry of `evals`, and what it may ask for.
 
-    find: the evaluation that chooses a scale, by its name and the field that names it.
+    find: the evaluation that chooses a multiplier, by its name and the field that names it.
     """
 
     entry: Section
     run: Source
     scope: Scope
-    find: Callable[[str, str], ScaleChoice]
+    find: Callable[[str, str], MultiplierChoice]
 
     @property
     def where(self) -> str:
@@ -146,12 +146,12 @@ class Asked:
             raise self.entry.error(field, f'some are the same number of tokens: {lengths}')
         return lengths
 
-    def scale(self) -> Scale:
-        """`scale`, or the best of the evaluation that `scale_from` names."""
+    def multiplier(self) -> Multiplier:
+        """`multiplier`, or the best of the evaluation that `multiplier_from` names."""
         entry = self.entry
-        if entry.get('scale_from'):
-            return self.find(entry['scale_from'], entry.path('scale_from'))
-        return entry.finite('scale', positive=True) if 'scale' in entry else None
+        if entry.get('multiplier_from'):
+            return self.find(entry['multiplier_from'], entry.path('multiplier_from'))
+        return entry.finite('multiplier', positive=True) if 'multiplier' in entry else None
 
     def position(self) -> Position | None:
         """Another position encoding than the run was trained with."""
@@ -181,14 +181,14 @@ class Asked:
 
 
 def uniform_form(model: ModelConfig) -> ModelConfig:
-    """The same model with constant lambda, for uniform scales."""
+    """The same model with constant lambda, for uniform multipliers."""
     return dataclasses.replace(model, lam=Constant())
 
 
-def measured_model(run: Source, scale: Any, position: Position | None) -> ModelConfig:
-    """A run's model under a uniform scale (None: its own lambda) and another position encoding
-    (None: its own)."""
-    model = run.model if scale is None else uniform_form(run.model)
+def measured_model(run: Source, multiplier: Any, position: Position | None) -> ModelConfig:
+    """A run's model under a uniform multiplier (None: its own lambda) and another position
+    encoding (None: its own)."""
+    model = run.model if multiplier is None else uniform_form(run.model)
     return model if position is None else model.with_position(position)
 
 
@@ -196,18 +196,18 @@ def measured_model(run: Source, scale: Any, position: Position | None) -> ModelC
 class TextSpec(EvalSpec):
     """An evaluation of text: documents, prompts or tasks.
 
-    scale: None for the run's own lambda; a number or a grid's best for a uniform one.
+    multiplier: None for the run's own lambda; a number or a grid's best for a uniform one.
     position: another position encoding than the run was trained with. bos: whether documents and
     prompts begin with the tokenizer's BOS.
     """
 
     bos: bool
-    scale: Scale = None
+    multiplier: Multiplier = None
     position: Position | None = None
 
     @property
     def model(self) -> ModelConfig:
-        return measured_model(self.run, self.scale, self.position)
+        return measured_model(self.run, self.multiplier, self.position)
 
     @property
     def trained_on(self) -> Source:
@@ -223,10 +223,10 @@ class TextSpec(EvalSpec):
 
     def measured(self, bench: Bench) -> tuple[Variables, dict[str, Any]]:
         """The variables that are measured, and what to say of their lambda."""
-        scale = bench.best_scale(self.scale)
-        variables = bench.scaled(self.run, None, scale)
+        multiplier = bench.best_multiplier(self.multiplier)
+        variables = bench.scaled(self.run, None, multiplier)
         neutral = lam_is_neutral(self.model, variables, self.extent)
-        return variables, facts.describe_scale(self.run, scale, neutral)
+        return variables, facts.describe_lam(self.run, multiplier, neutral)
 
     def generator(self, bench: Bench, variables: Variables) -> Generator:
         return Generator(self.model, variables, bench.mesh, batch_tokens=bench.batch_tokens)
@@ -237,12 +237,12 @@ def of_text(asked: Asked, section: Section) -> dict[str, Any]:
     return {
         'run': asked.run,
         'bos': section['bos'],
-        'scale': asked.scale(),
+        'multiplier': asked.multiplier(),
         'position': asked.position(),
     }
 
 
-TEXT_FIELDS = ('scale', 'scale_from', 'position')
+TEXT_FIELDS = ('multiplier', 'multiplier_from', 'position')
 
 
 def open_log(folder: pathlib.Path) -> SampleLog:

@@ -9,11 +9,11 @@ from typing import Any, Self
 
 from experiments.bench import Bench
 from experiments.evaluations.base import Asked, Rows, measured_model
-from experiments.evaluations.scale_grid import GridSpec
+from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
 from experiments.programs import Evaluation, Program
 from nope.evals import lengths
-from nope.evals.scale_grid import Grid
+from nope.evals.multiplier_grid import Grid
 from nope.identity import added_later
 from nope.model import ModelConfig
 from nope.positions import Position
@@ -24,12 +24,12 @@ from nope.records import Records
 class LengthsSpec(WindowSpec):
     """Loss against window length.
 
-    scales: a grid for every length, or none for the run's own lambda. position: another position
-    encoding than the run was trained with.
+    grids: of the multiplier for every length, or none for the run's own lambda. position: another
+    position encoding than the run was trained with.
     """
 
     lengths: tuple[int, ...]
-    scales: tuple[GridSpec, ...] = ()
+    grids: tuple[GridSpec, ...] = ()
     position: Position | None = added_later(None)
     kind = 'lengths'
     fields = ('times', 'evaluation', 'grid', 'position')
@@ -43,13 +43,13 @@ class LengthsSpec(WindowSpec):
             run=asked.run,
             windows=windows(longest, asked.section('evaluation')),
             lengths=measured,
-            scales=_grids(asked, measured),
+            grids=_grids(asked, measured),
             position=position,
         )
 
     @property
     def model(self) -> ModelConfig:
-        return measured_model(self.run, self.scales or None, self.position)
+        return measured_model(self.run, self.grids or None, self.position)
 
     @property
     def reach(self) -> str:
@@ -58,10 +58,11 @@ class LengthsSpec(WindowSpec):
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         del folder
         tokens, more = blocks(bench, self.run, self.windows)
-        scales = [bench.best_scale(grid) for grid in self.scales] or [None] * len(self.lengths)
+        chosen = [bench.best_multiplier(grid) for grid in self.grids]
+        multipliers = chosen or [None] * len(self.lengths)
         found = lengths.run(
             self.model,
-            [bench.scaled(self.run, None, scale) for scale in scales],
+            [bench.scaled(self.run, None, multiplier) for multiplier in multipliers],
             tokens,
             self.lengths,
             train_length=self.run.train_length,
@@ -76,7 +77,7 @@ class LengthsSpec(WindowSpec):
 
 
 def _grids(asked: Asked, measured: tuple[int, ...]) -> tuple[GridSpec, ...]:
-    """The best uniform scale of every length, chosen on other windows; none without `grid`."""
+    """Grids that choose the multiplier of every length on other windows; none without `grid`."""
     if 'grid' not in asked.entry:
         return ()
     section = asked.section('grid')

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from experiments import facts
 from experiments.bench import Bench
-from experiments.evaluations.base import Asked, Rows, Scale, measured_model
+from experiments.evaluations.base import Asked, Multiplier, Rows, measured_model
 from experiments.evaluations.steps import kept_step
 from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
 from experiments.programs import Evaluation, Program
@@ -24,15 +24,18 @@ from nope.variables import lam_is_neutral
 class PositionsSpec(WindowSpec):
     """Loss and entropy by position.
 
-    scale: None for the run's own lambda; a number or a grid's best for a uniform one.
+    multiplier: None for the run's own lambda; a number or a grid's best for a uniform one.
     position: another position encoding than the run was trained with. step: None for the last.
     """
 
-    scale: Scale = None
+    multiplier: Multiplier = None
     position: Position | None = None
     step: int | None = None
     kind = 'positions'
-    fields = ('times', 'target', 'step_share', 'evaluation', 'scale', 'scale_from', 'position')
+    fields = (
+        *('times', 'target', 'step_share', 'evaluation'),
+        *('multiplier', 'multiplier_from', 'position'),
+    )
 
     @classmethod
     def from_entry(cls, asked: Asked) -> Self:
@@ -42,14 +45,14 @@ class PositionsSpec(WindowSpec):
         return cls(
             run=asked.run,
             windows=windows(length, asked.section('evaluation')),
-            scale=asked.scale(),
+            multiplier=asked.multiplier(),
             position=position,
             step=kept_step(asked),
         )
 
     @property
     def model(self) -> ModelConfig:
-        return measured_model(self.run, self.scale, self.position)
+        return measured_model(self.run, self.multiplier, self.position)
 
     @property
     def measured_step(self) -> int | None:
@@ -57,9 +60,9 @@ class PositionsSpec(WindowSpec):
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         del folder
-        scale = bench.best_scale(self.scale)
+        multiplier = bench.best_multiplier(self.multiplier)
         tokens, more = blocks(bench, self.run, self.windows)
-        variables = bench.scaled(self.run, self.step, scale)
+        variables = bench.scaled(self.run, self.step, multiplier)
         neutral = lam_is_neutral(self.model, variables, self.windows.length)
         found = positions.run(
             self.model,
@@ -68,7 +71,7 @@ class PositionsSpec(WindowSpec):
             progress=bench.bar('loss and entropy'),
             **execution(bench, self.windows),
         )
-        return found, more | facts.describe_scale(self.run, scale, neutral)
+        return found, more | facts.describe_lam(self.run, multiplier, neutral)
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         length = self.windows.length

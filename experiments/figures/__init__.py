@@ -18,8 +18,8 @@ from experiments.figures import (
     head_entropy,
     heads,
     length_curves,
+    multiplier_entropy,
     passkey_maps,
-    scale_entropy,
     tuned_lengths,
     uniform_fit,
 )
@@ -44,7 +44,7 @@ class Kind(Protocol):
 KINDS: Mapping[str, Kind] = {
     'entropy_loss': entropy_loss,
     'heads': heads,
-    'scale_entropy': scale_entropy,
+    'multiplier_entropy': multiplier_entropy,
     'uniform_fit': uniform_fit,
     'head_entropy': head_entropy,
     'length_curves': length_curves,

@@ -31,12 +31,12 @@ MEASURES: Measures = {
         'loss': ('position',),
         'loss_std': ('position',),
         'entropy': ('layer', 'head', 'position'),
-        'scale': ('layer', 'head'),
+        'multiplier': ('layer', 'head'),
     },
     'lengths': {
         'loss_window': ('length',),
         'loss_tail': ('length',),
-        'scale_mean': ('length',),
+        'multiplier_mean': ('length',),
     },
     'perplexity': {
         'loss': ('length',),

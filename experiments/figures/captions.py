@@ -16,7 +16,7 @@ from nope.records import Records
 
 # Of records without `measured_on`: evaluations on windows of the training data's own validation or
 # test split.
-_OWN_TEXT = ('positions', 'scale_grid', 'lengths')
+_OWN_TEXT = ('positions', 'multiplier_grid', 'lengths')
 
 
 def token_name(records: Records) -> str:
@@ -42,8 +42,8 @@ def sources(labelled: Mapping[str, Sequence[Records]]) -> str:
     trained: dict[str, list[str]] = {}
     measured: dict[str, list[str]] = {}
     for label, records in labelled.items():
-        scale = str(records[0].attributes.get('scale', '1'))
-        noted = label if scale == '1' or scale in label else f'{label} (scale: {scale})'
+        lam = str(records[0].attributes.get('lam', '1'))
+        noted = label if lam == '1' or lam in label else f'{label} (lambda: {lam})'
         trained.setdefault(_training(records), []).append(noted)
         measured.setdefault(measured_on(*records), []).append(label)
     sentences = [f'{"; ".join(labels)}: {fact}.' for fact, labels in trained.items()]

@@ -110,7 +110,7 @@ def _panels(given: FigureInput) -> list[_Panel]:
     colors = {
         label: style.COLORS[i % len(style.COLORS)] for i, label in enumerate(dict.fromkeys(labels))
     }
-    # 'scale 1.2' may stand in both panels; captions and claims have to tell them apart.
+    # 'multiplier 1.2' may stand in both panels; captions and claims have to tell them apart.
     ambiguous = len(set(labels)) < len(labels)
     return [
         _Panel(

@@ -27,7 +27,7 @@ from nope.records import Records
 # Each with its default label and its colour, in the order of the legend.
 ROLES = {
     'before': ('before', style.COLORS[1]),
-    'uniform': ('one scale for all heads', style.COLORS[4]),
+    'uniform': ('one multiplier for all heads', style.COLORS[4]),
     'after': ('after', style.COLORS[0]),
 }
 OPTIONS = {*ROLES, 'labels'}
@@ -140,14 +140,14 @@ def _caption(given: FigureInput, data: Mapping[str, PositionCurve]) -> str:
 
 def _found(label: str, records: Records) -> str:
     """Sentence about the search of lambda and its result; '' where the model has none."""
-    facts, scale = records.attributes, records['scale']
-    if facts['scale_value'] is None:
+    facts, multipliers = records.attributes, records['multiplier']
+    if facts['multiplier'] is None:
         return (
-            f'Lambda of {label}: {facts["scale"]}, searched for {facts["step"]:,} steps with '
-            f'every weight frozen; {scale.min():.3g} to {scale.max():.3g}, mean '
-            f'{scale.mean():.3g}, in multiples of 1/sqrt(d). '
+            f'Lambda of {label}: {facts["lam"]}, searched for {facts["step"]:,} steps with '
+            f'every weight frozen; {multipliers.min():.3g} to {multipliers.max():.3g}, mean '
+            f'{multipliers.mean():.3g}, in multiples of 1/sqrt(d). '
         )
-    one = float(facts['scale_value'])
+    one = float(facts['multiplier'])
     return '' if one == 1 else f'Lambda of {label}: {one:g}/sqrt(d) in every head. '
 
 

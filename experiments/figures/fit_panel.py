@@ -1,4 +1,4 @@
-"""A grid of uniform scales and the fit to the best of them by position, as one panel."""
+"""A grid of uniform multipliers and the fit to the best of them by position, as one panel."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class FitPanel:
-    """positions [T]; loss [scales, T], unsmoothed, nats; a, r2: of 1 + a ln(i / L),
-    r2 None where the best scale does not vary."""
+    """positions [T]; loss [multipliers, T], unsmoothed, nats; a, r2: of 1 + a ln(i / L),
+    r2 None where the best multiplier does not vary."""
 
     record: str
     title: str
     facts: Mapping[str, Any]
     train_length: int
     positions: np.ndarray
-    scales: np.ndarray
+    multipliers: np.ndarray
     loss: np.ndarray
     best_loss: np.ndarray
-    best_scale: np.ndarray
+    best_multiplier: np.ndarray
     a: float
     r2: float | None
 
@@ -32,5 +32,5 @@ class FitPanel:
     @property
     def base_loss(self) -> np.ndarray | None:
         """Loss [T] of the unscaled model, where the grid holds it."""
-        found = np.flatnonzero(np.isclose(self.scales, 1))
+        found = np.flatnonzero(np.isclose(self.multipliers, 1))
         return self.loss[found[0]] if found.size else None

@@ -90,7 +90,7 @@ def rows(group: Group, records: Mapping[str, Records]) -> list[dict[str, Any]]:
             'length_over_L': float(group.multiples[i]),
             'loss_window_nats': float(records[name]['loss_window'][i]),
             'loss_tail_nats': float(records[name]['loss_tail'][i]),
-            'scale_mean': float(records[name]['scale_mean'][i]),
+            'multiplier_mean': float(records[name]['multiplier_mean'][i]),
         }
         for name, seed in zip(group.names, group.seeds, strict=True)
         for i, length in enumerate(records[name].along('length', len(group.multiples)))

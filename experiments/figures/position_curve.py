@@ -1,4 +1,4 @@
-"""Entropy and loss of one model at one scale against position, read from its records."""
+"""Entropy and loss of one model under one lambda against position, read from its records."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ SENSITIVITY = (0.05, 0.1, 0.2)
 class PositionCurve:
     """Arrays are float64 [T], T >= L; positions are 1..T.
 
-    name: unique in a figure. scale_value: of the one scale for all heads, None where each has its
-    own.
+    name: unique in a figure. multiplier: the one for all heads, None where each has its own.
     entropy_bits: mean over layers and heads. loss, loss_std: nats, loss_std over `windows`.
     smoothed: `loss` under the moving average of `half` positions to each side.
     """
 
     name: str
-    scale_value: float | None
+    multiplier: float | None
     train_length: int
     windows: int
     positions: np.ndarray
@@ -43,9 +42,9 @@ class PositionCurve:
         return curves.smooth(self.loss, self.half)
 
     @property
-    def scaled_up(self) -> bool:
-        """One scale above 1 for all heads."""
-        return self.scale_value is not None and self.scale_value > 1
+    def sharpened(self) -> bool:
+        """One multiplier above 1 for all heads."""
+        return self.multiplier is not None and self.multiplier > 1
 
     @property
     def hold(self) -> int:
@@ -89,7 +88,7 @@ class PositionCurve:
 
 
 def positions_of(records: Records) -> np.ndarray:
-    """Positions 1..T of a 'positions' or 'scale_grid' evaluation; ValueError for others, since
+    """Positions 1..T of a 'positions' or 'multiplier_grid' evaluation; ValueError for others, since
     smoothing and bends need every position."""
     size = int(records['loss'].shape[-1])
     positions = records.along('position', size)
@@ -108,10 +107,10 @@ def read(name: str, records: Records) -> PositionCurve:
             f'{name!r}: measured up to position {len(positions)}, which is shorter than the '
             f'training length {train_length}'
         )
-    scale_value = facts['scale_value']
+    multiplier = facts['multiplier']
     return PositionCurve(
         name=name,
-        scale_value=None if scale_value is None else float(scale_value),
+        multiplier=None if multiplier is None else float(multiplier),
         train_length=train_length,
         windows=int(facts['windows']),
         positions=positions,

@@ -1,4 +1,4 @@
-"""Best uniform scale by position and its one-parameter fit (the paper's Figure 7)."""
+"""Best uniform multiplier by position and its one-parameter fit (the paper's Figure 7)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from nope.records import Records
 
 OPTIONS = {'panels'}
 MEASURES = {
-    'scale_grid': {
-        'loss': ('scale', 'position'),
-        'best_scale': ('position',),
+    'multiplier_grid': {
+        'loss': ('multiplier', 'position'),
+        'best_multiplier': ('position',),
         'best_loss': ('position',),
     }
 }
@@ -38,7 +38,7 @@ def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
     check_options(name, options, OPTIONS, ('panels',))
     for panel in options['panels']:
         check_options(name, panel, ('record', 'title'), ('record',), 'panels')
-    return {panel['record']: 'scale_grid' for panel in options['panels']}
+    return {panel['record']: 'multiplier_grid' for panel in options['panels']}
 
 
 @style.styled
@@ -55,11 +55,11 @@ def draw(given: FigureInput) -> FigureOutput:
     halves = sorted({curves.half_width(p.train_length) for p in panels})
     labelled = {p.title: [given.records[p.record]] for p in panels}
     caption = (
-        'Lowest log-perplexity over a grid of uniform scales at each position (left axis) and the '
-        'scale that reaches it (right axis; chosen on unsmoothed losses, so a staircase in steps '
-        f'of the grid, {_grid(panels[0])}), with the least-squares fit 1 + a ln(i/L) on '
-        f'positions from L on. {" ".join(captions.smoothing(h) + "." for h in halves)} Dotted: '
-        f'the training length L. {captions.sources(labelled)}'
+        'Lowest log-perplexity over a grid of uniform multipliers at each position (left axis) and '
+        'the multiplier that reaches it (right axis; chosen on unsmoothed losses, so a staircase '
+        f'in steps of the grid, {_grid(panels[0])}), with the least-squares fit 1 + a ln(i/L) on '
+        f'positions from L on. {" ".join(captions.smoothing(h) + "." for h in halves)} Dotted: the '
+        f'training length L. {captions.sources(labelled)}'
     )
     return FigureOutput(
         given.name,
@@ -92,10 +92,10 @@ def _read(given: FigureInput, record: str, title: str) -> FitPanel:
         facts,
         train_length,
         positions,
-        records.along('scale', records['loss'].shape[0]).astype(np.float64),
+        records.along('multiplier', records['loss'].shape[0]).astype(np.float64),
         records['loss'].astype(np.float64),
         records['best_loss'].astype(np.float64),
-        records['best_scale'].astype(np.float64),
+        records['best_multiplier'].astype(np.float64),
         float(facts['fit_a']),
         None if facts['fit_r2'] is None else float(facts['fit_r2']),
     )
@@ -104,7 +104,7 @@ def _read(given: FigureInput, record: str, title: str) -> FitPanel:
 def _draw_panel(panel: FitPanel, axes: Axes, twin: Axes, token: str) -> None:
     half = curves.half_width(panel.train_length)
     best = curves.smooth(panel.best_loss, half)
-    twin.plot(panel.positions, panel.best_scale, color=style.BLUE, linewidth=1.0, alpha=0.8)
+    twin.plot(panel.positions, panel.best_multiplier, color=style.BLUE, linewidth=1.0, alpha=0.8)
     beyond = panel.positions[panel.positions >= panel.train_length]
     twin.plot(beyond, panel.fit(beyond), color=style.BLACK, linewidth=1.5)
     axes.plot(panel.positions, best, color=style.RED)
@@ -114,7 +114,9 @@ def _draw_panel(panel: FitPanel, axes: Axes, twin: Axes, token: str) -> None:
         base = curves.smooth(panel.base_loss, half)
         axes.plot(panel.positions, base, color=style.RED, **style.DASHED)
         shown.append(base)
-        handles.append(Line2D([], [], color=style.RED, label='at scale 1 (left)', **style.DASHED))
+        handles.append(
+            Line2D([], [], color=style.RED, label='at multiplier 1 (left)', **style.DASHED)
+        )
     # The first few positions have seen next to nothing: their loss would set the scale.
     shown = [s[panel.train_length // 16 :] for s in shown]
     low, high = min(s.min() for s in shown), max(s.max() for s in shown)
@@ -128,8 +130,8 @@ def _draw_panel(panel: FitPanel, axes: Axes, twin: Axes, token: str) -> None:
     twin.spines['right'].set_visible(True)
     twin.tick_params(axis='y', colors=style.BLUE)
     # The root sign stands out above the line of text, towards the tick labels.
-    twin.set_ylabel(r'best scale (multiples of $1/\sqrt{d}$)', color=style.BLUE, labelpad=8)
-    handles.append(Line2D([], [], color=style.BLUE, label='best scale (right)'))
+    twin.set_ylabel(r'best multiplier of $1/\sqrt{d}$', color=style.BLUE, labelpad=8)
+    handles.append(Line2D([], [], color=style.BLUE, label='best multiplier (right)'))
     label = rf'$1 + a\,\ln(i/L)$: $a$ = {panel.a:.3f}, $R^2$ = {_r2(panel)}'
     fit = Line2D([], [], color=style.BLACK, label=label)
     marks = [fit, style.training_length(axes, panel.train_length)]
@@ -137,8 +139,8 @@ def _draw_panel(panel: FitPanel, axes: Axes, twin: Axes, token: str) -> None:
 
 
 def _scales(panels: Sequence[FitPanel], twins: Sequence[Axes]) -> None:
-    """One range of scales for all panels, so that slopes can be compared by eye."""
-    values = [v for p in panels for v in (p.best_scale, p.fit(p.positions[-1:]))]
+    """One range of multipliers for all panels, so that slopes can be compared by eye."""
+    values = [v for p in panels for v in (p.best_multiplier, p.fit(p.positions[-1:]))]
     low, high = min(float(v.min()) for v in values), max(float(v.max()) for v in values)
     margin = 0.05 * max(high - low, 0.2)
     for twin in twins:
@@ -151,10 +153,10 @@ def _r2(panel: FitPanel) -> str:
 
 def _grid(panel: FitPanel) -> str:
     """Extent and step of the grid in words."""
-    low, high = panel.scales.min(), panel.scales.max()
-    if len(panel.scales) < 2:
+    low, high = panel.multipliers.min(), panel.multipliers.max()
+    if len(panel.multipliers) < 2:
         return f'{low:g} alone'
-    return f'{low:g} to {high:g}, step {np.median(np.diff(np.sort(panel.scales))):.3g}'
+    return f'{low:g} to {high:g}, step {np.median(np.diff(np.sort(panel.multipliers))):.3g}'
 
 
 def _rows(panel: FitPanel) -> list[dict[str, Any]]:
@@ -169,7 +171,7 @@ def _rows(panel: FitPanel) -> list[dict[str, Any]]:
             'best_loss_nats': float(panel.best_loss[i]),
             'best_loss_smoothed_nats': float(smoothed[i]),
             'base_loss_nats': None if base is None else float(base[i]),
-            'best_scale': float(panel.best_scale[i]),
+            'best_multiplier': float(panel.best_multiplier[i]),
             'fit': None if np.isnan(fit[i]) else float(fit[i]),
         }
         for i, position in enumerate(panel.positions)

@@ -3,6 +3,6 @@
 `spec` says what a run is; a file for each kind makes it from an entry of a config's `runs`.
 """
 
-from experiments.runs.spec import ImportSpec, RunSpec, ScaleChoice, Source, check_same_table
+from experiments.runs.spec import ImportSpec, MultiplierChoice, RunSpec, Source, check_same_table
 
-__all__ = ['ImportSpec', 'RunSpec', 'ScaleChoice', 'Source', 'check_same_table']
+__all__ = ['ImportSpec', 'MultiplierChoice', 'RunSpec', 'Source', 'check_same_table']

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from experiments.bench import Bench
-from experiments.runs.spec import ImportSpec, RunSpec, ScaleChoice, Source
+from experiments.runs.spec import ImportSpec, MultiplierChoice, RunSpec, Source
 from experiments.specs import identity
 from nope import data, sharding
 from nope.checkpoints import folders
@@ -93,15 +93,15 @@ def initial(bench: Bench, spec: RunSpec) -> Variables:
 
 
 def start_of(bench: Bench, spec: RunSpec) -> Coefficient | None:
-    """The coefficient that a search begins from: of a grid its best scale, or the bound where that
-    is higher."""
-    if not isinstance(spec.lam_start, ScaleChoice):
+    """The coefficient that a search begins from: of a grid its best multiplier, or the bound where
+    that is higher."""
+    if not isinstance(spec.lam_start, MultiplierChoice):
         return spec.lam_start
-    coefficient = bench.best_scale(spec.lam_start)
+    coefficient = bench.best_multiplier(spec.lam_start)
     bound = spec.train.optimizer.bound
     if coefficient is not None and bound is not None and coefficient < bound:
         log.warning(
-            'the best uniform scale is %g, below search.bound = %g; it starts there',
+            'the best uniform multiplier is %g, below search.bound = %g; it starts there',
             *(coefficient, bound),
         )
         return bound

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from experiments.config import Section
 from experiments.models import coefficient
-from experiments.runs.spec import RunSpec, ScaleChoice, Source
+from experiments.runs.spec import MultiplierChoice, RunSpec, Source
 from experiments.scope import Scope
 from nope.model import lam
 from nope.training.config import TrainConfig
@@ -18,7 +18,7 @@ FIELDS = ('init', 'nope', 'own_tokenizer', 'data', 'search')
 
 
 def from_entry(
-    scope: Scope, entry: Section, init: Source, grid: Callable[[str, str], ScaleChoice]
+    scope: Scope, entry: Section, init: Source, grid: Callable[[str, str], MultiplierChoice]
 ) -> RunSpec:
     """A run that trains lambda alone. grid: finds the evaluation that `start_from` names."""
     section = scope.section('search', entry)
@@ -63,23 +63,26 @@ def _bound(section: Section, form: lam.Form) -> float | None:
 
 
 def _start(
-    section: Section, form: lam.Form, bound: float | None, grid: Callable[[str, str], ScaleChoice]
-) -> lam.Coefficient | ScaleChoice:
-    """`start`, unless `start_from` names a grid, whose best scale then takes its place. ValueError
-    where the search would begin outside of its own constraint."""
+    section: Section,
+    form: lam.Form,
+    bound: float | None,
+    grid: Callable[[str, str], MultiplierChoice],
+) -> lam.Coefficient | MultiplierChoice:
+    """`start`, unless `start_from` names a grid, whose best multiplier then takes its place.
+    ValueError where the search would begin outside of its own constraint."""
     grid_name = section.named('start_from', 'a grid among the evals')
     if grid_name is not None:
         if not form.starts_from_uniform:
             raise section.error(
                 'start_from',
-                f'lambda of the form {type(form).__name__} cannot start from a best uniform scale',
+                f'lambda of the form {type(form).__name__} cannot start from a uniform multiplier',
             )
         choice = grid(grid_name, section.path('start_from'))
         if bound is not None and choice.highest < bound:
             raise section.error(
                 'bound',
-                f'it is above every scale of the grid that {section.path("start_from")} names, up '
-                f'to {choice.highest}; the search would begin outside its constraint',
+                f'it is above every multiplier of the grid that {section.path("start_from")} '
+                f'names, up to {choice.highest}; the search would begin outside its constraint',
             )
         return choice
     start = form.neutral if section.optional('start') is None else coefficient(section, 'start')

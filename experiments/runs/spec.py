@@ -53,13 +53,13 @@ class ImportSpec(Spec):
         return f'import-{_slugged(self.model)}-{shape}-{identifier(self)}'
 
 
-class ScaleChoice(Spec):
-    """An evaluation whose records name a best uniform scale."""
+class MultiplierChoice(Spec):
+    """An evaluation whose records name a best uniform multiplier."""
 
     @property
     @abc.abstractmethod
     def highest(self) -> float:
-        """The highest scale that it may choose."""
+        """The highest multiplier that it may choose."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +68,7 @@ class RunSpec(Spec):
 
     init: the run or imported model whose parameters are taken over; None for fresh ones.
     lam_start: coefficient every head starts from (several where the form has them), or the
-        evaluation whose best scale it is; None for the form's neutral one.
+        evaluation whose best multiplier it is; None for the form's neutral one.
     seed: of the fresh parameters. data_seed: of the order of examples.
     train_length: L, of the pre-training that it goes back to.
     """
@@ -80,7 +80,7 @@ class RunSpec(Spec):
     data_seed: int
     train_length: int
     init: RunSpec | ImportSpec | None = None
-    lam_start: Coefficient | ScaleChoice | None = None
+    lam_start: Coefficient | MultiplierChoice | None = None
     room = 'runs'
     finished = 'done.json'
 

@@ -28,13 +28,13 @@ def run(
 
     All windows end at the same tokens, so that `loss_tail` [length], the mean over the last
     train_length / 2 of them, compares like with like. `loss_window` [length] is the mean over
-    the whole window; `scale_mean` [length] the mean multiplier of 1/sqrt(H) of the last token. The
+    the whole window; `multiplier_mean` [length] the mean multiplier of the last token. The
     batch grows as windows get shorter: about batch_size * T tokens at a time.
     """
     longest = blocks.shape[1] - 1
     if max(lengths) > longest:
         raise ValueError(f'length {max(lengths)} is longer than the blocks, {longest}')
-    window, tail, scale = [], [], []
+    window, tail, multipliers = [], [], []
     for length, model in progress(list(zip(lengths, variables, strict=True))):
         found = means(
             config,
@@ -46,7 +46,7 @@ def run(
         )
         window.append(found.loss.mean())
         tail.append(found.loss[-max(train_length // 2, 1) :].mean())
-        scale.append(float(last_multipliers(config, model, length).mean()))
+        multipliers.append(float(last_multipliers(config, model, length).mean()))
     axes = ('length',)
     return Records(
         attributes={
@@ -59,7 +59,7 @@ def run(
         measures={
             'loss_window': Measure(np.array(window), axes, 'nats'),
             'loss_tail': Measure(np.array(tail), axes, 'nats'),
-            'scale_mean': Measure(np.array(scale), axes, '1/sqrt(head_dim)'),
+            'multiplier_mean': Measure(np.array(multipliers), axes, '1/sqrt(head_dim)'),
         },
         coordinates={'length': np.array(lengths)},
     )

@@ -23,7 +23,7 @@ def run(
     """Measures a model on blocks [windows, T + 1] int32 (arXiv 2404.12224, equations 1 and 2).
 
     Measures: `loss` and its standard deviation over windows `loss_std` [position], nats per
-    token; `entropy` [layer, head, position], nats; `scale` [layer, head], the multipliers
+    token; `entropy` [layer, head, position], nats; `multiplier` [layer, head], the multipliers
     of 1/sqrt(H) of the last token. Positions count from 1: the number of tokens seen.
     """
     length = blocks.shape[1] - 1
@@ -52,7 +52,7 @@ def run(
             'entropy': Measure(
                 found.entropy.astype(np.float32), ('layer', 'head', 'position'), 'nats'
             ),
-            'scale': Measure(multipliers_LN, ('layer', 'head'), '1/sqrt(head_dim)'),
+            'multiplier': Measure(multipliers_LN, ('layer', 'head'), '1/sqrt(head_dim)'),
         },
         coordinates={'position': np.arange(1, length + 1)},
     )

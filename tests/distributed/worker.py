@@ -123,7 +123,7 @@ def main() -> None:
             examples=np.concatenate([block[:, : LENGTH + 1] for block in seen]),
             loss=found['loss'],
             entropy=found['entropy'],
-            lam=found['scale'],
+            lam=found['multiplier'],
             perplexity=perplexity['loss'],
             made=np.stack(made),
             scores=np.stack([score.log_probs for score in scores]),

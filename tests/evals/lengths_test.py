@@ -39,7 +39,7 @@ def test_every_length_ends_at_the_same_tokens() -> None:
         np.testing.assert_allclose(found['loss_window'][index], means.loss.mean(), rtol=1e-6)
         np.testing.assert_allclose(found['loss_tail'][index], means.loss[-2:].mean(), rtol=1e-6)
     multipliers = 1 + lam_of(tiny.varied_lam(CONFIG)) * np.log(3)
-    np.testing.assert_allclose(found['scale_mean'], [1, multipliers.mean()], rtol=1e-6)
+    np.testing.assert_allclose(found['multiplier_mean'], [1, multipliers.mean()], rtol=1e-6)
     assert found.along('length', 2).tolist() == [4, 12]
     assert found.attributes['length'] == 12
 

@@ -23,7 +23,7 @@ def test_records_hold_what_the_pass_measured(tmp_path: pathlib.Path) -> None:
     np.testing.assert_array_equal(found['loss'], means.loss)
     np.testing.assert_array_equal(found['loss_std'], means.loss_std)
     np.testing.assert_array_equal(found['entropy'], means.entropy.astype(np.float32))
-    np.testing.assert_allclose(found['scale'], 1 + lam_of(variables) * np.log(2), rtol=1e-6)
+    np.testing.assert_allclose(found['multiplier'], 1 + lam_of(variables) * np.log(2), rtol=1e-6)
     assert found.along('position', T).tolist() == list(range(1, T + 1))
     assert found.attributes == {
         'evaluation': 'positions',

@@ -26,7 +26,7 @@ from nope.records import Records
 from nope.variables import Variables, abstract_variables, lam_of, with_lam
 from tests import tiny
 
-# Scales depend on the length of the sequence: a window of W tokens is one of W.
+# Multipliers depend on the length of the sequence: a window of W tokens is one of W.
 CONFIG = tiny.model(vocab_size=258, lam=LogLength(train_length=8))
 SIZES = (30, 15, 47, 16, 5, 24, 60, 31)  # of the documents, without BOS
 LENGTHS = (16, 24)
@@ -153,7 +153,7 @@ def test_impossible_plans_are_refused(counts, window, stride, budget, message) -
 
 @pytest.mark.parametrize('bos', [True, False])
 def test_every_window_is_scored_as_if_alone(bos: bool, tmp_path: pathlib.Path) -> None:
-    """Whatever the batch; scales, which may differ, are those of the window's length."""
+    """Whatever the batch; multipliers, which may differ, are those of the window's length."""
     documents = open_corpus(tmp_path / 'corpus', bos=bos)
     base = tiny.varied_lam(CONFIG)
     models = [with_lam(base, lam_of(base) * factor) for factor in (1.0, 0.5)]

@@ -13,7 +13,7 @@ import pytest
 from experiments.build import build
 from experiments.evaluations.lengths import LengthsSpec
 from experiments.runs import RunSpec
-from experiments.specs import identifier
+from experiments.specs import identifier, identity
 from nope import sharding
 from nope.evals.longbench import DATASETS
 from nope.variables import abstract_variables
@@ -95,6 +95,13 @@ def test_figures_share_headscale_at_four_times():
     assert len(ids) == 1
 
 
+def test_a_grid_is_identified_by_the_same_fields_in_every_search():
+    start = identity(build(config_of('fig4')).evals['headscale'].run)['lam_start']
+    assert start['type'] == 'GridSpec'
+    assert start.keys() == {'type', 'run', 'windows', 'grid', 'step'}
+    assert start['grid'] == {'type': 'Grid', 'low': 0.9, 'high': 2.0, 'increment': 0.05}
+
+
 def test_lengths_follow_the_training_length():
     config = config_of('fig1')
     config.train.length = 32
@@ -106,7 +113,7 @@ def test_seeds_multiply_runs_and_names():
     experiment = build(config_of('fig_dynamic'))
     assert {f'base/seed{k}' for k in range(3)} <= set(experiment.evals)
     assert isinstance(experiment.evals['uniform/seed1'], LengthsSpec)
-    assert len(experiment.evals['uniform/seed1'].scales) == 7
+    assert len(experiment.evals['uniform/seed1'].grids) == 7
     assert len({identifier(experiment.evals[f'base/seed{k}']) for k in range(3)}) == 3
 
 
@@ -203,15 +210,15 @@ def test_bound_above_a_whole_grid_of_starts_is_refused():
     config.search.bound = config.grid.high
     build(config)
     config.search.bound = config.grid.high + 0.5
-    with pytest.raises(ValueError, match=r'search\.bound is 2\.5; it is above every scale'):
+    with pytest.raises(ValueError, match=r'search\.bound is 2\.5; it is above every multiplier'):
         build(config)
 
 
-def test_scale_must_be_finite_and_positive():
+def test_a_multiplier_must_be_finite_and_positive():
     config = config_of('fig2')
-    for scale in (0.0, -1.0, float('nan')):
-        config.evals['nope_80'].scale = scale
-        with pytest.raises(ValueError, match=r'evals\.nope_80\.scale'):
+    for multiplier in (0.0, -1.0, float('nan')):
+        config.evals['nope_80'].multiplier = multiplier
+        with pytest.raises(ValueError, match=r'evals\.nope_80\.multiplier'):
             build(config)
 
 

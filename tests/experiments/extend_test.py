@@ -73,9 +73,9 @@ def workdir(text: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pat
     return folder / 'out'
 
 
-def measured(workdir: pathlib.Path, scale: str) -> records.Records:
+def measured(workdir: pathlib.Path, lam: str) -> records.Records:
     found = (records.load(path) for path in (workdir / 'records').glob('positions-*'))
-    return next(record for record in found if record.attributes['scale'].startswith(scale))
+    return next(record for record in found if record.attributes['lam'].startswith(lam))
 
 
 def test_it_leaves_a_figure_and_a_summary(workdir: pathlib.Path) -> None:
@@ -86,9 +86,9 @@ def test_it_leaves_a_figure_and_a_summary(workdir: pathlib.Path) -> None:
 
 
 def test_only_layers_without_positions_are_scaled(workdir: pathlib.Path) -> None:
-    scale_LN = measured(workdir, 'HeadScale')['scale']
-    np.testing.assert_array_equal(scale_LN[0], 1)
-    assert (scale_LN[1] != 1).any() and (scale_LN >= 1).all()
+    multipliers_LN = measured(workdir, 'HeadScale')['multiplier']
+    np.testing.assert_array_equal(multipliers_LN[0], 1)
+    assert (multipliers_LN[1] != 1).any() and (multipliers_LN >= 1).all()
 
 
 def test_stock_transformers_gives_the_losses_of_the_figure(

@@ -12,7 +12,7 @@ from ml_collections import ConfigDict
 
 from configs import extend, fig4, finetuned, zero_shot
 from experiments.build import build
-from experiments.evaluations.scale_grid import GridSpec
+from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.runs import ImportSpec, RunSpec
 from experiments.specs import identifier
 from nope.interop import Described, save

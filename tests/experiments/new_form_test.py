@@ -64,9 +64,9 @@ def test_a_search_trains_it_and_its_records_and_folders_say_so(tmp_path: pathlib
     assert np.abs(lam_of(again.variables)).max() > 1e-3  # the search moved it
 
     kept = records.load(bench.workspace.folder(measured))
-    assert kept.attributes['scale'] == 'by keys at 64'
+    assert kept.attributes['lam'] == 'by keys at 64'
     last_LN = 1 + 0.5 * np.asarray(lam_of(again.variables)) * np.log(64)
-    np.testing.assert_allclose(kept['scale'], last_LN, rtol=1e-6)
+    np.testing.assert_allclose(kept['multiplier'], last_LN, rtol=1e-6)
 
     with pytest.raises(ValueError, match=r'ByKeys follows the position.*W_q'):
         fold(run.model, again.variables, 64)

@@ -135,11 +135,11 @@ def test_search_keeps_the_bound_and_the_parameters(finished):
     entropies = list((workdir / 'records').glob('positions-*/records.json'))
     assert len(entropies) == 2
     described = [json.loads(path.read_text())['attributes'] for path in entropies]
-    searched = next(d for d in described if d['scale'].startswith('HeadScale'))
+    searched = next(d for d in described if d['lam'].startswith('HeadScale'))
     folder = next(p.parent for p, d in zip(entropies, described, strict=True) if d is searched)
     with np.load(folder / 'records.npz') as arrays:
-        assert arrays['measure/scale'].min() >= 1 - 1e-6
-        assert len(np.unique(arrays['measure/scale'])) > 1
+        assert arrays['measure/multiplier'].min() >= 1 - 1e-6
+        assert len(np.unique(arrays['measure/multiplier'])) > 1
 
 
 def test_a_figure_of_another_config_is_not_overwritten(finished, text):

@@ -8,9 +8,9 @@ import pathlib
 import pytest
 
 from experiments.build import build
+from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.evaluations.passkey import PasskeySpec
 from experiments.evaluations.perplexity import PerplexitySpec
-from experiments.evaluations.scale_grid import GridSpec
 from experiments.runs import RunSpec
 from experiments.specs import identifier
 from nope.data.sources import Retrieval, Stdlib
@@ -20,12 +20,12 @@ from tests.experiments.build_test import config_of
 
 def test_table_2_measures_windows_of_l_to_8_l_with_an_eighth_as_stride():
     specs = build(config_of('table2')).evals
-    assert len(specs) == 29 + 4  # rows and factors, and the grids that scales come from
+    assert len(specs) == 29 + 4  # rows and factors, and the grids that multipliers come from
     measured = [spec for spec in specs.values() if isinstance(spec, PerplexitySpec)]
     assert {spec.lengths for spec in measured} == {(64, 128, 256, 512)}
     assert {spec.stride for spec in measured} == {8}
     uniform = specs['uniform_4x@stdlib/seed0']
-    assert isinstance(uniform.scale, GridSpec) and uniform.scale.windows.length == 256
+    assert isinstance(uniform.multiplier, GridSpec) and uniform.multiplier.windows.length == 256
 
 
 def test_paper_protocols_are_those_of_the_paper():

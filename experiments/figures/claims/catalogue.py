@@ -58,14 +58,14 @@ BENDS_MEET = Listed(
 BENDS_MOVE = Listed(
     'bends_move',
     4,
-    'A uniform scale above 1 moves both bends outward for NoPE, not for RoPE.',
+    'A uniform multiplier above 1 moves both bends outward for NoPE, not for RoPE.',
     thresholds={'factor': 1.05},
 )
 FIT_FORM = Listed(
     'fit_form',
     5,
-    'The best uniform scale grows as 1 + a ln(i/L): R^2 = 0.9954 at 10K steps, R^2 = 0.9773 at 50K '
-    'steps.',
+    'The best uniform multiplier grows as 1 + a ln(i/L): R^2 = 0.9954 at 10K steps, R^2 = 0.9773 '
+    'at 50K steps.',
     thresholds={'r2': 0.9},
 )
 FIT_SLOPE = Listed(
@@ -80,46 +80,46 @@ FIT_BUDGET = Listed(
 UNIFORM_HURTS = Listed(
     'uniform_hurts',
     6,
-    'A large uniform scale hurts short positions: PG19 at L from 14.6 to 15.0, 19.0 and 30.4 for '
-    '1.2, 1.5 and 1.8, that is 0.03, 0.26 and 0.73 nats (Table 2).',
+    'A large uniform multiplier hurts short positions: PG19 at L from 14.6 to 15.0, 19.0 and 30.4 '
+    'for 1.2, 1.5 and 1.8, that is 0.03, 0.26 and 0.73 nats (Table 2).',
     thresholds={'nats': 0.01},
     numbers={'small': 1.2, 'middle': 1.5, 'large': 1.8},
 )
 HEADSCALE_BEATS_UNIFORM = Listed(
     'headscale_beats_uniform',
     7,
-    'HeadScale beats the uniform scale at its target length and hurts short positions less: PG19 '
-    'at 2 L, 4 L and 8 L 15.3, 21.1 and 30.4 against 16.0, 45.3 and 198.8; at L 14.8, 15.7 and '
-    '18.3 against 15.0, 19.0 and 30.4 (Table 2); lower by 0.2 nats at position 2 L and 0.8 nats at '
-    '4 L (Figure 4).',
+    'HeadScale beats the uniform multiplier at its target length and hurts short positions less: '
+    'PG19 at 2 L, 4 L and 8 L 15.3, 21.1 and 30.4 against 16.0, 45.3 and 198.8; at L 14.8, 15.7 '
+    'and 18.3 against 15.0, 19.0 and 30.4 (Table 2); lower by 0.2 nats at position 2 L and 0.8 '
+    'nats at 4 L (Figure 4).',
 )
 HEADSCALE_HURTS = Listed(
     'headscale_hurts',
     7,
-    'HeadScale hurts short positions, though less than a uniform scale for the same length: PG19 '
-    'at L from 14.6 to 14.8, 15.7 and 18.3 (0.01, 0.07 and 0.23 nats) for scales searched at 2 L, '
-    '4 L and 9 L (Table 2).',
+    'HeadScale hurts short positions, though less than a uniform multiplier for the same length: '
+    'PG19 at L from 14.6 to 14.8, 15.7 and 18.3 (0.01, 0.07 and 0.23 nats) for multipliers '
+    'searched at 2 L, 4 L and 9 L (Table 2).',
 )
 PARTS_MATTER = Listed(
     'parts_matter',
     8,
-    'The start from the best uniform scale matters (passkey 81 % to 26 % without it), and so does '
-    'the constraint (81 % to 53 %; Table 4).',
+    'The start from the best uniform multiplier matters (passkey 81 % to 26 % without it), and so '
+    'does the constraint (81 % to 53 %; Table 4).',
     # The paper's gaps are 28 and 55 points. Of 800 prompts, which is 8 lengths with 10 depths and
     # 10 tests, a percentage has a standard error of at most 1.8.
     thresholds={'points': 10.0},
     numbers={'full': 81, 'no_bound': 53, 'no_init': 26},
 )
-ENTROPY_AGAINST_SCALE = Listed(
-    'entropy_against_scale',
+ENTROPY_AGAINST_MULTIPLIER = Listed(
+    'entropy_against_multiplier',
     9,
-    'Inside a layer, lower entropy goes with a larger scale: a negative correlation (Figure 5).',
+    'Inside a layer, entropy falls with the multiplier: a negative correlation (Figure 5).',
 )
 FAILS_PAST_SEARCHED = Listed(
     'fails_past_searched',
     10,
-    'HeadScale does not extrapolate past its tuned length in perplexity: scales searched at 4 L go '
-    'from 21.1 at 4 L to 721.7 at 8 L (PG19, Table 2), 3.5 nats.',
+    'HeadScale does not extrapolate past its tuned length in perplexity: multipliers searched at 4 '
+    'L go from 21.1 at 4 L to 721.7 at 8 L (PG19, Table 2), 3.5 nats.',
     thresholds={'nats': 0.1},
 )
 PASSKEY_REACH = Listed(
@@ -141,16 +141,16 @@ BETWEEN_NTK_AND_YARN = Listed(
 NTK_BY_WINDOW = Listed(
     'ntk_by_window',
     None,
-    'HeadScale is better than NTK (section 4.2): scales searched at 9 L are at 4 L and 8 L (PG19 '
-    '18.8 and 30.4 against 22.8 and 80.4), but not at L and 2 L (18.3 and 19.0 against 14.5 and '
-    '14.9).',
+    'HeadScale is better than NTK (section 4.2): multipliers searched at 9 L are at 4 L and 8 L '
+    '(PG19 18.8 and 30.4 against 22.8 and 80.4), but not at L and 2 L (18.3 and 19.0 against 14.5 '
+    'and 14.9).',
     # Multiples of L from which on it is claimed to be better, and up to which not.
     thresholds={'from': 4, 'up_to': 2},
 )
 HEADSCALE_ENTROPY = Listed(
     'headscale_entropy',
     None,
-    'The mean entropy of HeadScale is higher than that of the uniform scale (Figure 4).',
+    'The mean entropy of HeadScale is higher than that of the uniform multiplier (Figure 4).',
 )
 HEADS_APART = Listed(
     'heads_apart',

@@ -1,4 +1,4 @@
-"""Claims about the best uniform scale by position, decided by grids of scales."""
+"""Claims about the best uniform multiplier by position, decided by grids of multipliers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ def _form(panels: Panels) -> Measured:
             'a': p.a,
             'r2': p.r2,
             'fit': {f'{m} L': 1 + p.a * math.log(m) for m in multiples},
-            'best_scale': {f'{m} L': p.best_scale[m * p.train_length - 1] for m in multiples},
+            'best_multiplier': {
+                f'{m} L': p.best_multiplier[m * p.train_length - 1] for m in multiples
+            },
             'yarn_formula': {f'{m} L': (1 + 0.1 * math.log(m)) ** 2 for m in multiples},
-            'best_scale_whole_window': p.facts['best_scale_window'],
+            'best_multiplier_whole_window': p.facts['best_multiplier_window'],
         }
     least = FIT_FORM.thresholds['r2']
     return measured, all(p.a > 0 and p.r2 is not None and p.r2 >= least for p in panels)
@@ -48,20 +50,22 @@ def _budget(panels: Panels) -> Measured:
 
 
 def _uniform_hurts(panels: Panels) -> Measured:
-    """The grid at positions inside L, for the scales nearest to the paper's."""
+    """The grid at positions inside L, for the multipliers nearest to the paper's."""
     measured: dict[str, Any] = {}
     largest = []
     for p in panels:
-        if p.base_loss is None or p.scales.max() <= 1:
+        if p.base_loss is None or p.multipliers.max() <= 1:
             continue
         inside = p.positions <= p.train_length
         change = (p.loss - p.base_loss)[:, inside].mean(axis=1)
-        near = sorted({int(np.abs(p.scales - s).argmin()) for s in UNIFORM_HURTS.numbers.values()})
-        near = [i for i in near if p.scales[i] > 1]
-        measured[p.title] = {f'{p.scales[i]:g}': change[i] for i in near}
+        near = sorted(
+            {int(np.abs(p.multipliers - s).argmin()) for s in UNIFORM_HURTS.numbers.values()}
+        )
+        near = [i for i in near if p.multipliers[i] > 1]
+        measured[p.title] = {f'{p.multipliers[i]:g}': change[i] for i in near}
         largest.append(change[near[-1]] if near else 0.0)
     if not measured:
-        raise Undecided('no grid holds 1 and a scale above it')
+        raise Undecided('no grid holds 1 and a multiplier above it')
     limit = UNIFORM_HURTS.thresholds['nats']
     return {'change_inside_L_nats': measured}, all(change > limit for change in largest)
 
@@ -69,9 +73,9 @@ def _uniform_hurts(panels: Panels) -> Measured:
 RULES: tuple[Rule[Panels], ...] = (
     Rule(
         FIT_FORM,
-        f'In every panel a is positive and R^2 at least {FIT_FORM.thresholds["r2"]}. The scale of '
-        'the fit, the best one at a single position, the one of the formula (1 + 0.1 ln s)^2 and '
-        'the one for the mean of the whole window answer different questions.',
+        f'In every panel a is positive and R^2 at least {FIT_FORM.thresholds["r2"]}. The '
+        'multiplier of the fit, the best one at a single position, the one of the formula (1 + 0.1 '
+        'ln s)^2 and the one for the mean of the whole window answer different questions.',
         _form,
     ),
     Rule(
@@ -87,7 +91,7 @@ RULES: tuple[Rule[Panels], ...] = (
     ),
     Rule(
         UNIFORM_HURTS,
-        'In every panel the largest scale raises the mean loss over (0, L] by more than '
+        'In every panel the largest multiplier raises the mean loss over (0, L] by more than '
         f'{UNIFORM_HURTS.thresholds["nats"]} nats.',
         _uniform_hurts,
     ),

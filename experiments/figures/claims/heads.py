@@ -1,4 +1,4 @@
-"""Claims about single heads: how far they lie apart, and their entropy against their scale."""
+"""Claims about single heads: how far they lie apart, their entropy against their multipliers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from experiments.figures import curves
-from experiments.figures.claims.catalogue import ENTROPY_AGAINST_SCALE, HEADS_APART, LOW_LAYERS
+from experiments.figures.claims.catalogue import ENTROPY_AGAINST_MULTIPLIER, HEADS_APART, LOW_LAYERS
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.roles import Undecided
 from nope.records import Records
@@ -47,19 +47,19 @@ def _low_layers(share: np.ndarray) -> Measured:
 
 
 def _correlations(shown: tuple[np.ndarray, np.ndarray]) -> Measured:
-    """shown: scale and entropy in bits, [layers, N], of all layers, drawn or not."""
-    scale, bits = shown
-    by_layer = [curves.correlation(x, y) for x, y in zip(scale, bits, strict=True)]
+    """shown: multipliers and entropy in bits, [layers, N], of all layers, drawn or not."""
+    multipliers, bits = shown
+    by_layer = [curves.correlation(x, y) for x, y in zip(multipliers, bits, strict=True)]
     defined = [r for r in by_layer if r is not None]
     negative = sum(r < 0 for r in defined)
-    centred = (scale - scale.mean(1, keepdims=True), bits - bits.mean(1, keepdims=True))
+    centred = (multipliers - multipliers.mean(1, keepdims=True), bits - bits.mean(1, keepdims=True))
     pooled = curves.correlation(centred[0].ravel(), centred[1].ravel())
     measured = {
         'r_by_layer': by_layer,
         'layers_negative': negative,
         'layers_with_r': len(defined),
         'r_within_layers': pooled,
-        'heads_per_layer': scale.shape[1],
+        'heads_per_layer': multipliers.shape[1],
         'entropy_std_by_layer_bits': bits.std(axis=1).tolist(),
     }
     return measured, pooled is not None and pooled < 0 and negative > len(defined) / 2
@@ -84,7 +84,7 @@ LAYERS: tuple[Rule[np.ndarray], ...] = (
 )
 CORRELATIONS: tuple[Rule[tuple[np.ndarray, np.ndarray]], ...] = (
     Rule(
-        ENTROPY_AGAINST_SCALE,
+        ENTROPY_AGAINST_MULTIPLIER,
         'r is negative in most layers, and over all heads with the mean of their layer taken off.',
         _correlations,
     ),

@@ -22,7 +22,7 @@ from experiments.figures.roles import Roles, Shape, Undecided
 BASE, UNIFORM, HEADSCALE, LOG_LENGTH = 'base', 'uniform', 'headscale', 'log_length'
 ROLES: Mapping[str, Shape] = {
     BASE: Shape.ONE,
-    UNIFORM: Shape.ONE,  # the best scale for each length
+    UNIFORM: Shape.ONE,  # the best multiplier for each length
     HEADSCALE: Shape.BY_MULTIPLE,
     LOG_LENGTH: Shape.ONE,
 }
@@ -130,7 +130,7 @@ RULES: tuple[Rule[Groups], ...] = (
     Rule(
         HEADSCALE_BEATS_UNIFORM,
         'At the length of its search HeadScale has the lower mean loss over the window, on '
-        'average over seeds, than the best uniform scale for that length.',
+        'average over seeds, than the best uniform multiplier for that length.',
         _headscale_beats_uniform,
     ),
     Rule(

@@ -25,7 +25,7 @@ ROLES: Mapping[str, Shape] = {
     ROTARY: Shape.ONE,
     NTK: Shape.ONE,
     YARN: Shape.ONE,
-    UNIFORM: Shape.BY_MULTIPLE,  # of the length that the scale is for
+    UNIFORM: Shape.BY_MULTIPLE,  # of the length that the multiplier is for
     HEADSCALE: Shape.BY_MULTIPLE,  # of the length of its search
 }
 
@@ -56,7 +56,7 @@ class Shown:
 
     def target(self, multiple: float) -> float | None:
         """The longest windows within the length of a search, and longer than half of it: the
-        paper's scales of 18K are tested at 16K."""
+        paper's multipliers of 18K are tested at 16K."""
         near = [window for window in self.windows if multiple / 2 < window <= multiple]
         return near[-1] if near else None
 
@@ -88,7 +88,7 @@ def _beats_uniform(shown: Shown) -> Measured:
                 f'at_{window:g}_L': shown.less(row, rival, window),
             }
     if not measured:
-        raise Undecided('no uniform scale is for the window of a search of HeadScale')
+        raise Undecided('no uniform multiplier is for the window of a search of HeadScale')
     places = [p for pair in measured.values() for p in pair.values() if not isinstance(p, str)]
     holds = all(difference < 0 for place in places for difference in place.values())
     return {'headscale_minus_uniform_nats': measured}, holds
@@ -155,15 +155,15 @@ RULES: tuple[Rule[Shown], ...] = (
     ),
     Rule(
         UNIFORM_HURTS,
-        'The uniform scale for the longest length raises the loss in windows of L by more than '
-        f'{UNIFORM_HURTS.thresholds["nats"]} nats on every corpus.',
+        'The uniform multiplier for the longest length raises the loss in windows of L by more '
+        f'than {UNIFORM_HURTS.thresholds["nats"]} nats on every corpus.',
         _uniform_hurts,
     ),
     Rule(
         HEADSCALE_BEATS_UNIFORM,
         'HeadScale has the lower loss in windows of L and in the longest windows within the length '
-        'of its search, than the uniform scale for windows of that length, for every such pair on '
-        'every corpus.',
+        'of its search, than the uniform multiplier for windows of that length, for every such '
+        'pair on every corpus.',
         _beats_uniform,
     ),
     Rule(

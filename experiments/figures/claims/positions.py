@@ -27,8 +27,8 @@ BASE, UNIFORM, HEADSCALE = 'base', 'uniform', 'headscale'
 ROTARY, ROTARY_UNIFORM, NTK = 'rotary', 'rotary_uniform', 'ntk'
 ROLES: Mapping[str, Shape] = {
     BASE: Shape.ONE,  # NoPE as it was trained
-    UNIFORM: Shape.SEVERAL,  # NoPE with one scale for all heads
-    HEADSCALE: Shape.BY_MULTIPLE,  # NoPE with scales searched at a multiple of L
+    UNIFORM: Shape.SEVERAL,  # NoPE with one multiplier for all heads
+    HEADSCALE: Shape.BY_MULTIPLE,  # NoPE with multipliers searched at a multiple of L
     ROTARY: Shape.ONE,  # as it was trained
     ROTARY_UNIFORM: Shape.SEVERAL,
     NTK: Shape.ONE,  # rotary with dynamic NTK
@@ -85,7 +85,7 @@ def _bends_move(roles: Curves) -> Measured:
     lacking = []
     for as_trained, scaled, moves in ((BASE, UNIFORM, True), (ROTARY, ROTARY_UNIFORM, False)):
         try:
-            base, curves = roles[as_trained], _scaled_up(roles, scaled)
+            base, curves = roles[as_trained], _sharpened(roles, scaled)
         except Undecided as reason:
             lacking.append(str(reason))
             continue
@@ -99,10 +99,10 @@ def _bends_move(roles: Curves) -> Measured:
 
 
 def _uniform_hurts(roles: Curves) -> Measured:
-    base, scaled = roles[BASE], _scaled_up(roles, UNIFORM)
+    base, scaled = roles[BASE], _sharpened(roles, UNIFORM)
     inside = base.mean_loss(0, base.train_length)
     changes = {c.name: c.mean_loss(0, c.train_length) - inside for c in scaled}
-    largest = max(scaled, key=lambda c: c.scale_value or 0)
+    largest = max(scaled, key=lambda c: c.multiplier or 0)
     holds = changes[largest.name] > UNIFORM_HURTS.thresholds['nats']
     return {'change_inside_L_nats': changes}, holds
 
@@ -160,18 +160,18 @@ def _as_trained(roles: Curves, or_else: str | None = None) -> dict[str, Position
     return found
 
 
-def _scaled_up(roles: Curves, role: str) -> Sequence[PositionCurve]:
-    """The curves of a role whose scale is above 1."""
-    found = [c for c in roles.several(role) if c.scaled_up]
+def _sharpened(roles: Curves, role: str) -> Sequence[PositionCurve]:
+    """The curves of a role whose multiplier is above 1."""
+    found = [c for c in roles.several(role) if c.sharpened]
     if not found:
-        raise Undecided(f'no curve of the role {role!r} has a scale above 1')
+        raise Undecided(f'no curve of the role {role!r} has a multiplier above 1')
     return found
 
 
 def _pair(roles: Curves) -> tuple[PositionCurve, PositionCurve]:
-    """HeadScale, of several searches the longest, and the uniform scale it is compared with."""
+    """HeadScale, of several searches the longest, and the uniform multiplier beside it."""
     searches = roles.by_multiple(HEADSCALE)
-    return searches[max(searches)], _scaled_up(roles, UNIFORM)[0]
+    return searches[max(searches)], _sharpened(roles, UNIFORM)[0]
 
 
 def _bends(curve: PositionCurve) -> dict[str, Any]:
@@ -222,15 +222,15 @@ RULES: tuple[Rule[Curves], ...] = (
     ),
     Rule(
         BENDS_MOVE,
-        'Moves both bends outward by a factor above '
-        f'{BENDS_MOVE.thresholds["factor"]}: every scale above 1 does for NoPE, none for RoPE, '
-        'where they are drawn. Bends as in claims 2 and 3, each curve against its own values '
-        'inside L; none within the positions measured counts as further out.',
+        f'Moves both bends outward by a factor above {BENDS_MOVE.thresholds["factor"]}: every '
+        'multiplier above 1 does for NoPE, none for RoPE, where they are drawn. Bends as in claims '
+        '2 and 3, each curve against its own values inside L; none within the positions measured '
+        'counts as further out.',
         _bends_move,
     ),
     Rule(
         UNIFORM_HURTS,
-        'The largest scale raises the mean loss over (0, L] by more than '
+        'The largest multiplier raises the mean loss over (0, L] by more than '
         f'{UNIFORM_HURTS.thresholds["nats"]} nats.',
         _uniform_hurts,
     ),

@@ -24,7 +24,7 @@ class Form(abc.ABC):
     published: coefficient that the law's source gives for all heads; None where it gives none.
     follows_length: whether p depends on n, the tokens in the sequence.
     follows_position: whether p depends on i, the position of the query.
-    starts_from_uniform: whether a search may start from the best scale of a grid of uniform ones;
+    starts_from_uniform: whether a search may start from a grid's best uniform multiplier;
         only where the coefficient is p itself.
 
     A form's fields are its constants; they are part of a run's identity. A value out of range is a

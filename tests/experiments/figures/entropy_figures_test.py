@@ -38,13 +38,13 @@ def test_head_rows_hold_every_head(kind, layers, tmp_path):
     assert int(rows[-1]['position']) == 256
 
 
-def test_scale_rows_are_the_records_and_the_correlation_is_found(tmp_path):
-    given = INPUTS['scale_entropy']
-    output = KINDS['scale_entropy'].draw(given)
+def test_multiplier_rows_are_the_records_and_the_correlation_is_found(tmp_path):
+    given = INPUTS['multiplier_entropy']
+    output = KINDS['multiplier_entropy'].draw(given)
     write(output, tmp_path)
     rows = rows_of(tmp_path / 'fig5.csv')
     records = given.records['headscale']
-    np.testing.assert_array_equal(column(rows, 'scale'), records['scale'].ravel())
+    np.testing.assert_array_equal(column(rows, 'multiplier'), records['multiplier'].ravel())
     bits = records['entropy'][..., -1].astype(np.float64).ravel() / np.log(2)
     np.testing.assert_allclose(column(rows, 'entropy_bits'), bits, rtol=1e-12)
     (claim,) = output.claims
@@ -56,7 +56,7 @@ def test_scale_rows_are_the_records_and_the_correlation_is_found(tmp_path):
 
 def test_a_positive_or_undefined_correlation_does_not_hold():
     records = position_runs()['headscale']
-    for scale in (3 - records['scale'], np.ones_like(records['scale'])):
-        measures = {**records.measures, 'scale': Measure(scale, ('layer', 'head'), '')}
+    for multiplier in (3 - records['multiplier'], np.ones_like(records['multiplier'])):
+        measures = {**records.measures, 'multiplier': Measure(multiplier, ('layer', 'head'), '')}
         given = FigureInput('f', {'headscale': dataclasses.replace(records, measures=measures)}, {})
-        assert KINDS['scale_entropy'].draw(given).claims[0].holds is False
+        assert KINDS['multiplier_entropy'].draw(given).claims[0].holds is False

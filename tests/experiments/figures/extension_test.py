@@ -36,9 +36,9 @@ def test_rows_are_the_records(tmp_path):
         np.testing.assert_allclose(column(mine, 'bound_bits'), np.log2(np.arange(1, 257)))
 
 
-def test_the_uniform_scale_is_optional():
+def test_the_uniform_multiplier_is_optional():
     runs = synthetic.extension_runs()
-    del runs['one_scale']
+    del runs['one_multiplier']
     output = KINDS['extension'].draw(FigureInput('f', runs, OPTIONS))
     assert {row['role'] for row in output.rows} == {'before', 'after'}
     assert 'uniform' not in output.claims[1].measured['loss_inside_L_nats']
@@ -93,7 +93,7 @@ def test_the_caption_says_how_lambda_was_found_and_where_the_model_is_from():
     caption = KINDS['extension'].draw(given).caption
     for fact in (
         'trained at L = 64 and made to read 256 tokens, 4 L',
-        'Lambda of one scale for all heads: 1.3/sqrt(d) in every head.',
+        'Lambda of one multiplier for all heads: 1.3/sqrt(d) in every head.',
         'Lambda of ours: HeadScale at 256, searched for 200 steps with every weight frozen;',
         'imported from TinyLlama-1.1B (L = 64',
     ):

@@ -188,7 +188,7 @@ def test_curves_of_one_figure_share_their_length():
         KINDS['entropy_loss'].draw(dataclasses.replace(INPUTS['entropy_loss'], records=runs))
 
 
-@pytest.mark.parametrize('kind', ['heads', 'scale_entropy'])
+@pytest.mark.parametrize('kind', ['heads', 'multiplier_entropy'])
 def test_a_layer_that_does_not_exist_is_refused(kind):
     given = INPUTS[kind]
     wrong = FigureInput('f', given.records, {**given.options, 'layers': [4]})
@@ -200,7 +200,7 @@ def test_a_layer_that_does_not_exist_is_refused(kind):
 def test_draws_any_size(length, layers, heads, tmp_path):
     size = {'n_layers': layers, 'n_heads': heads, 'train_length': length // 4}
     runs = position_runs(length=length, **size)
-    for kind in ('entropy_loss', 'scale_entropy', 'head_entropy'):
+    for kind in ('entropy_loss', 'multiplier_entropy', 'head_entropy'):
         write(KINDS[kind].draw(FigureInput(kind, runs, INPUTS[kind].options)), tmp_path)
     write(KINDS['heads'].draw(FigureInput('heads', runs, {'rows': CURVES})), tmp_path)
 
@@ -211,13 +211,13 @@ def test_labels_that_stand_in_both_panels_are_told_apart():
         'rope': synthetic.positions_records(position='rotary'),
     }
     panels = [
-        {'title': title, 'curves': [{'record': record, 'label': 'scale 1'}]}
+        {'title': title, 'curves': [{'record': record, 'label': 'multiplier 1'}]}
         for title, record in (('NoPE', 'nope'), ('RoPE', 'rope'))
     ]
     roles = {'base': 'nope', 'rotary': 'rope'}
     output = KINDS['entropy_loss'].draw(FigureInput('f', runs, {'panels': panels, 'roles': roles}))
     onset = next(c for c in output.claims if c.number == 2)
-    assert set(onset.measured) == {'NoPE scale 1', 'RoPE scale 1'}
+    assert set(onset.measured) == {'NoPE multiplier 1', 'RoPE multiplier 1'}
 
 
 def test_amounts_are_read_easily():

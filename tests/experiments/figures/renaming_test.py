@@ -76,11 +76,11 @@ def others(options: Any, kind: str) -> dict[str, str]:
     }
 
 
-def scale_of(config, record: str) -> float | None:
-    """The one scale of the record, or of those below it; None where every head has its own."""
+def multiplier_of(config, record: str) -> float | None:
+    """The one multiplier of the record, or of those below it; None where every head has its own."""
     entry = next(entry for name, entry in config.evals.items() if name.startswith(record))
-    if 'scale' in entry or 'scale_from' in entry:
-        return entry.get('scale', 1.4)
+    if 'multiplier' in entry or 'multiplier_from' in entry:
+        return entry.get('multiplier', 1.4)
     return None if 'search' in config.runs[entry.run] else 1.0
 
 
@@ -91,7 +91,7 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
         bends = {name: rng.uniform(60, 200) for name in ('loss_bend', 'entropy_bend')}
         more = {'floor': rng.uniform(1.4, 1.6), 'entropy_slope': rng.uniform(0.5, 2)}
         return synthetic.positions_records(**bends, **more, **facts)
-    if evaluation == 'scale_grid':
+    if evaluation == 'multiplier_grid':
         return synthetic.grid_records(a=rng.uniform(0.1, 0.6), **facts)
     if evaluation == 'lengths':
         rising = np.cumsum(rng.uniform(-0.02, 0.2, len(synthetic.MULTIPLES)))
@@ -106,12 +106,12 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
     return make[evaluation](rng.uniform(20, 60, scores[evaluation]), **facts)
 
 
-def drawn(kind: str, options: dict, scales: list[float | None], texts: dict) -> list:
-    """(id, holds) of every claim. scales: of the records asked for, in their order."""
+def drawn(kind: str, options: dict, multipliers: list[float | None], texts: dict) -> list:
+    """(id, holds) of every claim. multipliers: of the records asked for, in their order."""
     needs = KINDS[kind].required('f', options)
     records = {}
     for index, (name, evaluation) in enumerate(needs.items()):
-        facts = {'train_length': LENGTH, 'scale_value': scales[index], **texts}
+        facts = {'train_length': LENGTH, 'multiplier': multipliers[index], **texts}
         for seed in (0, 1) if name.endswith('/') else (0,):
             full = f'{name}seed{seed}' if name.endswith('/') else name
             records[full] = made(evaluation, index, seed, {**facts, 'seed': seed})
@@ -124,12 +124,12 @@ def test_no_name_decides_a_claim(name):
     config = importlib.import_module(f'configs.{name}').get_config()
     options = config.figure.to_dict()
     kind = options.pop('kind')
-    scales = [scale_of(config, record) for record in KINDS[kind].required('f', options)]
+    multipliers = [multiplier_of(config, record) for record in KINDS[kind].required('f', options)]
     names = others(options, kind)
     assert names
-    before = drawn(kind, options, scales, {})
-    texts = {text: f'some {text}' for text in ('position', 'scale', 'model', 'data', 'run_id')}
-    after = drawn(kind, renamed(options, names), scales, texts)
+    before = drawn(kind, options, multipliers, {})
+    texts = {text: f'some {text}' for text in ('position', 'lam', 'model', 'data', 'run_id')}
+    after = drawn(kind, renamed(options, names), multipliers, texts)
     assert before == after
     assert any(holds is not None for _, holds in before) == (name not in UNDECIDED)
 

@@ -16,8 +16,8 @@ def attributes(**changed) -> dict:
         'run_id': 'nope-64-4x64-seed0-0123456789ab',
         'model': 'NoPE, 4 layers, width 64, 4 heads, 222k parameters',
         'position': 'none',
-        'scale': '1',
-        'scale_value': 1.0,
+        'lam': '1',
+        'multiplier': 1.0,
         'data': 'Python standard library sources',
         'split': 'validation',
         'train_length': 64,
@@ -59,15 +59,15 @@ def positions_records(
     share = np.linspace(0.15, 0.6, heads)[None] * np.linspace(1.2, 0.7, layers)[:, None]
     kink = bent(positions, entropy_bend, entropy_slope, 0) * np.log(2)
     entropy = np.minimum(share[..., None] * bound + kink, bound)
-    scale = facts['scale_value'] or 1 + (0.6 - share) * 1.5
+    multiplier = facts['multiplier'] or 1 + (0.6 - share) * 1.5
     return Records(
         facts,
         {
             'loss': Measure(loss, ('position',), 'nats'),
             'loss_std': Measure(np.full(length, 2.3), ('position',), 'nats'),
             'entropy': Measure(entropy.astype(np.float32), ('layer', 'head', 'position'), 'nats'),
-            'scale': Measure(
-                np.broadcast_to(scale, (layers, heads)), ('layer', 'head'), '1/sqrt(head_dim)'
+            'multiplier': Measure(
+                np.broadcast_to(multiplier, (layers, heads)), ('layer', 'head'), '1/sqrt(head_dim)'
             ),
         },
         {'position': positions},
@@ -75,25 +75,25 @@ def positions_records(
 
 
 def grid_records(length=256, *, a=0.35, increment=0.05, **changed) -> Records:
-    """Loss a parabola in the scale around 1 + a ln(i / L), around 1 inside L."""
-    facts = attributes(**changed) | {'evaluation': 'scale_grid', 'length': length}
+    """Loss a parabola in the multiplier around 1 + a ln(i / L), around 1 inside L."""
+    facts = attributes(**changed) | {'evaluation': 'multiplier_grid', 'length': length}
     train_length = facts['train_length']
     positions = np.arange(1, length + 1)
-    scales = np.round(np.arange(0.9, 2.0 + increment / 2, increment), 10)
+    multipliers = np.round(np.arange(0.9, 2.0 + increment / 2, increment), 10)
     best = 1 + a * np.log(np.maximum(positions / train_length, 1))
     floor = 1.5 + 2.5 / positions + 0.2 * np.log2(np.maximum(positions / train_length, 1))
-    loss = floor + 2.0 * np.square(scales[:, None] - best)
-    chosen = scales[np.argmin(loss, axis=0)]
-    fit = {'fit_a': a, 'fit_r2': 0.98, 'best_scale_window': 1.3, 'grid_split': 'validation'}
+    loss = floor + 2.0 * np.square(multipliers[:, None] - best)
+    chosen = multipliers[np.argmin(loss, axis=0)]
+    fit = {'fit_a': a, 'fit_r2': 0.98, 'best_multiplier_window': 1.3, 'grid_split': 'validation'}
     return Records(
         facts | fit,
         {
-            'loss': Measure(loss, ('scale', 'position'), 'nats'),
-            'mean_loss': Measure(loss.mean(axis=1), ('scale',), 'nats'),
-            'best_scale': Measure(chosen, ('position',), '1/sqrt(head_dim)'),
+            'loss': Measure(loss, ('multiplier', 'position'), 'nats'),
+            'mean_loss': Measure(loss.mean(axis=1), ('multiplier',), 'nats'),
+            'best_multiplier': Measure(chosen, ('position',), '1/sqrt(head_dim)'),
             'best_loss': Measure(loss.min(axis=0), ('position',), 'nats'),
         },
-        {'scale': scales, 'position': positions},
+        {'multiplier': multipliers, 'position': positions},
     )
 
 
@@ -121,7 +121,7 @@ def length_records(window, seed: int = 0, **changed) -> Records:
         {
             'loss_window': Measure(window, axes, 'nats'),
             'loss_tail': Measure(tail, axes, 'nats'),
-            'scale_mean': Measure(np.ones(len(lengths)), axes, '1/sqrt(head_dim)'),
+            'multiplier_mean': Measure(np.ones(len(lengths)), axes, '1/sqrt(head_dim)'),
         },
         {'length': lengths.astype(int)},
     )
@@ -129,7 +129,7 @@ def length_records(window, seed: int = 0, **changed) -> Records:
 
 def length_runs(seeds: int) -> dict[str, Records]:
     return {
-        f'{group}/seed{seed}': length_records(PILOT[group], seed, scale=group, scale_value=None)
+        f'{group}/seed{seed}': length_records(PILOT[group], seed, lam=group, multiplier=None)
         for group in PILOT
         for seed in range(seeds)
     }
@@ -145,7 +145,7 @@ def reaching(factor: float, *, cost: float, slope: float, floor: float = 1.3) ->
 ROTARY = {'model': 'rotary, 4 layers, width 64, 4 heads, 222k parameters', 'position': 'rotary'}
 LENGTH_CURVES = [
     {'group': 'base', 'label': 'base'},
-    {'group': 'uniform', 'label': 'best uniform scale for each n'},
+    {'group': 'uniform', 'label': 'best uniform multiplier for each n'},
     {'group': 'headscale_4x', 'label': 'HeadScale searched at 4 L'},
     {'group': 'headscale_8x', 'label': 'HeadScale searched at 8 L'},
     {'group': 'log_length', 'label': 'log-length searched up to 4 L'},
@@ -247,13 +247,13 @@ IMPORTED = {'origin': 'TinyLlama-1.1B', 'train_tokens': None, 'step': 0}
 
 
 def extension_runs(**changed) -> dict[str, Records]:
-    searched = {'scale': 'HeadScale at 256', 'scale_value': None}
+    searched = {'lam': 'HeadScale at 256', 'multiplier': None}
     return {
         'original': positions_records(noise=0.05, **changed),
-        'one_scale': positions_records(
+        'one_multiplier': positions_records(
             noise=0.05,
-            scale='1.3',
-            scale_value=1.3,
+            lam='1.3',
+            multiplier=1.3,
             loss_bend=110,
             entropy_bend=110,
             floor=1.56,
@@ -274,7 +274,7 @@ def position_runs(**changed) -> dict[str, Records]:
     return {
         'nope': positions_records(**changed),
         'headscale': positions_records(
-            scale='HeadScale at 256', scale_value=None, loss_bend=150, **changed
+            lam='HeadScale at 256', multiplier=None, loss_bend=150, **changed
         ),
     }
 
@@ -358,7 +358,7 @@ def passkey_runs(seeds=2) -> dict[str, Records]:
     for name, share in (('full', 1.0), ('no_init', 0.3)):
         for seed in range(seeds):
             runs[f'{name}/seed{seed}'] = passkey_records(
-                8192, window=4096, share=share - 0.1 * seed, scale='HeadScale at 4096', seed=seed
+                8192, window=4096, share=share - 0.1 * seed, lam='HeadScale at 4096', seed=seed
             )
     return runs
 
@@ -596,7 +596,7 @@ INPUTS = {
         'fig1', position_runs(), {'panels': [{'curves': CURVES}], 'roles': CURVE_ROLES}
     ),
     'heads': FigureInput('fig3', position_runs(), {'rows': CURVES, 'layers': [0, 3]}),
-    'scale_entropy': FigureInput('fig5', position_runs(), {'record': 'headscale'}),
+    'multiplier_entropy': FigureInput('fig5', position_runs(), {'record': 'headscale'}),
     'uniform_fit': FigureInput(
         'fig7', GRIDS, {'panels': [{'record': 'early', 'title': '2M'}, {'record': 'late'}]}
     ),
@@ -619,7 +619,7 @@ INPUTS = {
     'extension': FigureInput(
         'extended',
         extension_runs(),
-        {'before': 'original', 'uniform': 'one_scale', 'after': 'extended'},
+        {'before': 'original', 'uniform': 'one_multiplier', 'after': 'extended'},
     ),
     'perplexity_table': FigureInput('table2', perplexity_runs(), PERPLEXITY_OPTIONS),
     'longbench_table': FigureInput('table3', longbench_runs(), {'rows': LONGBENCH_ROWS}),

@@ -1,4 +1,4 @@
-"""Numbers and claims of the figure of the best uniform scale."""
+"""Numbers and claims of the figure of the best uniform multiplier."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_fit_rows_are_the_records_and_the_fit_is_that_of_the_records(tmp_path):
     rows = [r for r in rows_of(tmp_path / 'fig7.csv') if r['record'] == 'late']
     records = GRIDS['late']
     np.testing.assert_array_equal(column(rows, 'best_loss_nats'), records['best_loss'])
-    np.testing.assert_array_equal(column(rows, 'best_scale'), records['best_scale'])
+    np.testing.assert_array_equal(column(rows, 'best_multiplier'), records['best_multiplier'])
     np.testing.assert_array_equal(column(rows, 'base_loss_nats'), records['loss'][2])
     assert [r['fit'] for r in rows[:63]] == [''] * 63
     assert float(rows[63]['fit']) == 1

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.evals.scale_grid import fit_log
+from nope.evals.multiplier_grid import fit_log
 from nope.model import lam
 from nope.runtime.errors import FieldError
 from tests import vectors
@@ -114,7 +114,7 @@ def test_a_form_follows_what_it_says_it_follows(form: lam.Form) -> None:
 
 
 @pytest.mark.parametrize('form', FORMS, ids=named)
-def test_a_form_that_starts_from_a_uniform_scale_has_it_as_its_multiplier(form: lam.Form) -> None:
+def test_a_form_that_starts_from_a_uniform_multiplier_has_it_as_its_own(form: lam.Form) -> None:
     multipliers = form.multipliers(lam.uniform(1.55, 2, 3, form.numbers), 1000, POSITIONS)
     assert bool(np.all(multipliers == np.float32(1.55))) == form.starts_from_uniform
 
@@ -138,7 +138,7 @@ def test_no_search_starts_from_what_is_not_finite(form: lam.Form, start: float) 
         form.check_start(start)
 
 
-def test_a_scale_is_above_zero_and_other_coefficients_need_not_be() -> None:
+def test_a_constant_coefficient_is_above_zero_and_others_need_not_be() -> None:
     with pytest.raises(FieldError, match=r'^start is 0\.0; it must be finite and above 0'):
         lam.Constant().check_start(0.0)
     for form in FORMS:

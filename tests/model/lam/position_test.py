@@ -197,7 +197,7 @@ def test_records_have_the_multipliers_of_the_last_token() -> None:
     variables, blocks = tiny.varied_lam(CONFIG), tiny.tokens(3, T + 1)
     last_LN = 1 + np.asarray(lam_of(variables)) * np.log(T)
     measured = positions.run(CONFIG, variables, blocks, mesh=tiny.mesh(), batch_size=3)
-    np.testing.assert_allclose(measured['scale'], last_LN, rtol=1e-6)
+    np.testing.assert_allclose(measured['multiplier'], last_LN, rtol=1e-6)
     entropy_LNT = np.mean([expected(variables, b[:-1]).entropy for b in blocks], axis=0)
     np.testing.assert_allclose(measured['entropy'], entropy_LNT, rtol=1e-4, atol=1e-5)
     found = lengths.run(
@@ -209,7 +209,7 @@ def test_records_have_the_multipliers_of_the_last_token() -> None:
         mesh=tiny.mesh(),
         batch_size=3,
     )
-    np.testing.assert_allclose(found['scale_mean'], [last_LN.mean()], rtol=1e-6)
+    np.testing.assert_allclose(found['multiplier_mean'], [last_LN.mean()], rtol=1e-6)
 
 
 def test_lambda_is_neutral_where_it_is_at_every_position() -> None:

@@ -16,11 +16,11 @@ def curve(name='a', **changed):
 
 
 def scaled(name='scaled', value=1.5, **changed):
-    return curve(name, scale=str(value), scale_value=value, **changed)
+    return curve(name, lam=str(value), multiplier=value, **changed)
 
 
 def heads(**changed):
-    return curve('heads', scale_value=None, **changed)
+    return curve('heads', multiplier=None, **changed)
 
 
 def cast(**played):
@@ -82,12 +82,12 @@ def test_rope_ntk_must_not_bend_up_to_twice_l(bend, holds):
 @pytest.mark.parametrize(
     ('loss', 'entropy', 'holds'), [(120, 120, True), (120, 80, False), (80, 120, False)]
 )
-def test_a_scale_must_move_both_bends_of_nope(loss, entropy, holds):
+def test_a_multiplier_must_move_both_bends_of_nope(loss, entropy, holds):
     moved = scaled(loss_bend=loss, entropy_bend=entropy)
     assert decided(catalogue.BENDS_MOVE, base=curve(), uniform=[moved]).holds is holds
 
 
-def test_a_scale_must_not_move_the_bends_of_rope():
+def test_a_multiplier_must_not_move_the_bends_of_rope():
     stays, moves = scaled('stays'), scaled('moves', loss_bend=160, entropy_bend=160)
     rotary = {'rotary': curve('rope')}
     assert decided(catalogue.BENDS_MOVE, **rotary, rotary_uniform=[stays]).holds
@@ -95,13 +95,13 @@ def test_a_scale_must_not_move_the_bends_of_rope():
 
 
 @pytest.mark.parametrize(('harm', 'holds'), [(0.2, True), (0.0, False), (-0.1, False)])
-def test_the_largest_scale_decides_about_short_positions(harm, holds):
-    scales = [
+def test_the_largest_multiplier_decides_about_short_positions(harm, holds):
+    multipliers = [
         scaled('small', 1.1, floor=2.0),
         scaled('large', 1.5, floor=1.5 + harm),
         scaled('below', 0.9, floor=2.0),
     ]
-    found = decided(catalogue.UNIFORM_HURTS, base=curve(), uniform=scales)
+    found = decided(catalogue.UNIFORM_HURTS, base=curve(), uniform=multipliers)
     assert found.holds is holds
     assert set(found.measured['change_inside_L_nats']) == {'small', 'large'}
     assert found.measured['change_inside_L_nats']['large'] == pytest.approx(harm)
@@ -149,7 +149,7 @@ def test_what_is_missing_is_named():
         'missing': "no curve has the role 'rotary'"
     }
     below = decided(catalogue.UNIFORM_HURTS, base=curve('b'), uniform=[scaled('low', 0.9)])
-    assert below.measured == {'missing': "no curve of the role 'uniform' has a scale above 1"}
+    assert below.measured == {'missing': "no curve of the role 'uniform' has a multiplier above 1"}
 
 
 def test_ranges_leave_out_what_was_not_measured():

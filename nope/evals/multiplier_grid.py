@@ -1,4 +1,4 @@
-"""UniformScale: grid search of one softmax scale for all heads, and its fit against position."""
+"""UniformScale: grid search of one multiplier for all heads, and its fit against position."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nope.variables import Variables, with_uniform_lam
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """Scales low, low + increment, ..., high, the multipliers of 1/sqrt(H)."""
+    """Multipliers of 1/sqrt(H): low, low + increment, ..., high."""
 
     low: float = 0.9
     high: float = 2.0
@@ -31,7 +31,7 @@ class Grid:
         if self.high < self.low:
             raise FieldError('high', self.high, f'it must be at least low, {self.low}')
 
-    def scales(self) -> np.ndarray:
+    def multipliers(self) -> np.ndarray:
         count = round((self.high - self.low) / self.increment) + 1
         return np.round(self.low + self.increment * np.arange(count), 10)
 
@@ -47,53 +47,53 @@ def run(
     batch_size: int,
     progress: Progress = iter,
 ) -> Records:
-    """Mean loss by position under every scale of the grid; one compilation for all of them.
+    """Mean loss by position under every multiplier of the grid; one compilation for all of them.
 
-    Measures: `loss` [scale, position], `mean_loss` [scale] over the window, `best_scale` and
-    `best_loss` [position] from the unsmoothed means; attributes `best_scale_window`, and
-    `fit_a`, `fit_r2` of c(i) = 1 + a ln(i / train_length) beyond the training length (NaN-free:
-    None where the window does not reach beyond it).
+    Measures: `loss` [multiplier, position], `mean_loss` [multiplier] over the window,
+    `best_multiplier` and `best_loss` [position] from the unsmoothed means; attributes
+    `best_multiplier_window`, and `fit_a`, `fit_r2` of c(i) = 1 + a ln(i / train_length) beyond the
+    training length (NaN-free: None where the window does not reach beyond it).
     """
-    scales = grid.scales()
+    multipliers = grid.multipliers()
     config = dataclasses.replace(config, lam=Constant())
     rows = []
-    for scale in progress(scales):
+    for multiplier in progress(multipliers):
         found = means(
             config,
-            with_uniform_lam(variables, scale),
+            with_uniform_lam(variables, multiplier),
             blocks,
             mesh=mesh,
             batch_size=batch_size,
             entropy=False,
         )
         rows.append(found.loss)
-    loss_ST = np.stack(rows)
-    length = loss_ST.shape[1]
-    best_T = np.argmin(loss_ST, axis=0)
-    a, r2 = fit_log(np.arange(1, length + 1), scales[best_T], train_length)
+    loss_MT = np.stack(rows)
+    length = loss_MT.shape[1]
+    best_T = np.argmin(loss_MT, axis=0)
+    a, r2 = fit_log(np.arange(1, length + 1), multipliers[best_T], train_length)
     return Records(
         attributes={
-            'evaluation': 'scale_grid',
+            'evaluation': 'multiplier_grid',
             'length': length,
             'windows': len(blocks),
             'n_layers': config.layers,
             'n_heads': config.heads,
-            'best_scale_window': float(scales[np.argmin(loss_ST.mean(axis=1))]),
+            'best_multiplier_window': float(multipliers[np.argmin(loss_MT.mean(axis=1))]),
             'fit_a': a,
             'fit_r2': r2,
         },
         measures={
-            'loss': Measure(loss_ST, ('scale', 'position'), 'nats'),
-            'mean_loss': Measure(loss_ST.mean(axis=1), ('scale',), 'nats'),
-            'best_scale': Measure(scales[best_T], ('position',), '1/sqrt(head_dim)'),
-            'best_loss': Measure(loss_ST.min(axis=0), ('position',), 'nats'),
+            'loss': Measure(loss_MT, ('multiplier', 'position'), 'nats'),
+            'mean_loss': Measure(loss_MT.mean(axis=1), ('multiplier',), 'nats'),
+            'best_multiplier': Measure(multipliers[best_T], ('position',), '1/sqrt(head_dim)'),
+            'best_loss': Measure(loss_MT.min(axis=0), ('position',), 'nats'),
         },
-        coordinates={'scale': scales, 'position': np.arange(1, length + 1)},
+        coordinates={'multiplier': multipliers, 'position': np.arange(1, length + 1)},
     )
 
 
 def fit_log(
-    positions: np.ndarray, scales: np.ndarray, train_length: int
+    positions: np.ndarray, multipliers: np.ndarray, train_length: int
 ) -> tuple[float | None, float | None]:
     """Least squares of c(i) = 1 + a ln(i / train_length) over i >= train_length: (a, R^2).
 
@@ -102,7 +102,7 @@ def fit_log(
     R^2 is None where y does not vary.
     """
     beyond = positions >= train_length
-    x, y = np.log(positions[beyond] / train_length), scales[beyond]
+    x, y = np.log(positions[beyond] / train_length), multipliers[beyond]
     if np.count_nonzero(x) < 2:
         return None, None
     a = float(np.sum(x * (y - 1)) / np.sum(x**2))

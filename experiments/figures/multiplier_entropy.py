@@ -1,4 +1,4 @@
-"""Searched scale of each head against its entropy (the paper's Figure 5)."""
+"""Searched multiplier of each head against its entropy (the paper's Figure 5)."""
 
 from __future__ import annotations
 
@@ -40,35 +40,35 @@ def draw(given: FigureInput) -> FigureOutput:
     name = next(iter(needs))
     label = given.options.get('label', name)
     records = given.records[name]
-    scale = records['scale'].astype(np.float64)
+    multipliers = records['multiplier'].astype(np.float64)
     bits = records['entropy'][..., -1].astype(np.float64) * curves.BITS_PER_NAT
-    layers = _layers(given, len(scale))
+    layers = _layers(given, len(multipliers))
     length = int(position_curve.positions_of(records)[-1])
     figure = style.new_figure(6.2, 4.4)
     axes = figure.subplots()
-    _scatter(axes, scale, bits, layers)
-    axes.set_xlabel(r'searched scale (multiples of $1/\sqrt{d}$)')
+    _scatter(axes, multipliers, bits, layers)
+    axes.set_xlabel(r'searched multiplier of $1/\sqrt{d}$')
     axes.set_ylabel(f'entropy at position {length:,} (bits)')
     axes.set_ylim(0, max(1.0, np.log2(length)))
     axes.legend(loc='center left', bbox_to_anchor=(1.01, 0.5))
     caption = (
-        f'Searched scale of each head against its attention entropy at the last position, '
-        f'{length:,}; one colour and one least-squares line a layer (from 0; r is the '
-        'correlation, n/a where the scales of a layer are all equal or too few). The axis ends at '
-        f'the bound log2({length:,}). {captions.sources({label: [records]})}'
+        'Searched multiplier of each head against its attention entropy at the last position, '
+        f'{length:,}; one colour and one least-squares line a layer (from 0; r is the correlation, '
+        'n/a where the multipliers of a layer are all equal or too few). The axis ends at the '
+        f'bound log2({length:,}). {captions.sources({label: [records]})}'
     )
     rows = [
         {
             'record': name,
             'layer': layer,
             'head': head,
-            'scale': float(scale[layer, head]),
+            'multiplier': float(multipliers[layer, head]),
             'entropy_bits': float(bits[layer, head]),
             'drawn': int(layer in layers),
         }
-        for layer, head in np.ndindex(scale.shape)
+        for layer, head in np.ndindex(multipliers.shape)
     ]
-    found = decide(claims.CORRELATIONS, (scale, bits))
+    found = decide(claims.CORRELATIONS, (multipliers, bits))
     return FigureOutput(given.name, figure, rows, caption, found, runs_of(given, [name]))
 
 
@@ -83,11 +83,11 @@ def _layers(given: FigureInput, count: int) -> list[int]:
     return layers
 
 
-def _scatter(axes: Axes, scale: np.ndarray, bits: np.ndarray, layers: Sequence[int]) -> None:
+def _scatter(axes: Axes, multipliers: np.ndarray, bits: np.ndarray, layers: Sequence[int]) -> None:
     # From low to high layers along one map, so that depth can be read off the colour.
     colors = matplotlib.colormaps['viridis'](np.linspace(0, 0.92, len(layers)))
     for index, layer in enumerate(layers):
-        x, y = scale[layer], bits[layer]
+        x, y = multipliers[layer], bits[layer]
         r = curves.correlation(x, y)
         axes.scatter(
             x,

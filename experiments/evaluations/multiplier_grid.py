@@ -1,4 +1,4 @@
-"""Uniform scales on a grid: loss by position under each, and the best."""
+"""Uniform multipliers on a grid: loss by position under each, and the best."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from experiments.evaluations.base import Asked, Rows, uniform_form
 from experiments.evaluations.steps import kept_step
 from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
 from experiments.programs import Evaluation, Program
-from experiments.runs import ScaleChoice
-from nope.evals import scale_grid
-from nope.evals.scale_grid import Grid
+from experiments.runs import MultiplierChoice
+from nope.evals import multiplier_grid
+from nope.evals.multiplier_grid import Grid
 from nope.model import ModelConfig
 from nope.records import Records
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GridSpec(WindowSpec, ScaleChoice):
-    """Uniform scales on a grid (`nope.evals.scale_grid`). step: None for the last."""
+class GridSpec(WindowSpec, MultiplierChoice):
+    """Uniform multipliers on a grid (`nope.evals.multiplier_grid`). step: None for the last."""
 
     grid: Grid
     step: int | None = None
-    kind = 'scale_grid'
+    kind = 'multiplier_grid'
     fields = ('times', 'target', 'step_share', 'grid')
 
     @classmethod
@@ -55,13 +55,13 @@ class GridSpec(WindowSpec, ScaleChoice):
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         del folder
         tokens, more = blocks(bench, self.run, self.windows)
-        found = scale_grid.run(
+        found = multiplier_grid.run(
             self.model,
             bench.variables(self.run, self.step),
             tokens,
             self.grid,
             train_length=self.run.train_length,
-            progress=bench.bar('scale grid'),
+            progress=bench.bar('multiplier grid'),
             **execution(bench, self.windows),
         )
         return found, more
