@@ -43,7 +43,7 @@ def draw(folder: pathlib.Path) -> pathlib.Path:
     found = {}
     for name, relative in inputs['records'].items():
         try:
-            found[name] = records.load(folder / relative)
+            found[name] = records.load((folder / relative).resolve())
         except FileNotFoundError as error:
             raise ValueError(
                 f'figure {inputs["name"]!r} needs the records of {name!r}, which are missing: '

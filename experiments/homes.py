@@ -33,11 +33,14 @@ def check_figure(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
     found = read_json(folder / SPEC)
     if found is None:
         return
-    remedy = f'give this one another name, with --config.name=NAME, or remove {folder}'
+    remedy = (
+        f'give this one another name, with --config.name=NAME, or remove {folder}; finished runs '
+        'are used as they are'
+    )
     if SETTINGS not in found:
         raise ValueError(
             f'{folder} holds a figure of an earlier version, which noted its settings in another '
-            f'form; {remedy}. Runs and records are used as they are'
+            f'form; {remedy}'
         )
     wanted = {key: settings[key] for key in settings}
     for path in sorted({*wanted, *found[SETTINGS]}):

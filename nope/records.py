@@ -2,8 +2,8 @@
 
 A `Records` object is one evaluation of one model. Its arrays carry the names of their
 axes and a unit, so that a figure never has to know where a number came from. On disk it
-is a folder of three kinds of files: `records.npz` (exact arrays), `records.json` (attributes,
-axes, units) and one `<array>.csv` for every array of at most two axes, for people.
+is a folder of three kinds of files: `records.npz` (exact arrays), `records.json` (format,
+attributes, axes, units) and one `<array>.csv` for every array of at most two axes, for people.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ import numpy as np
 from nope.runtime import files
 
 CSV_MAX_AXES = 2
+
+# Raise where names of measures, axes or attributes change. 2: `multiplier` for `scale`.
+FORMAT = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +77,7 @@ def save(records: Records, folder: pathlib.Path) -> None:
         if measure.values.ndim <= CSV_MAX_AXES:
             files.write_text(folder / f'{name}.csv', _csv(name, measure, records))
     description = {
+        'format': FORMAT,
         'attributes': dict(records.attributes),
         'measures': {
             k: {'axes': list(m.axes), 'unit': m.unit} for k, m in records.measures.items()
@@ -83,11 +87,18 @@ def save(records: Records, folder: pathlib.Path) -> None:
 
 
 def load(folder: pathlib.Path) -> Records:
-    """Reads what `save` wrote. FileNotFoundError where the evaluation never finished."""
+    """Reads what `save` wrote. FileNotFoundError where the evaluation never finished, ValueError
+    where it is of another format."""
     path = folder / 'records.json'
     description = files.read_json(path)
     if description is None:
         raise FileNotFoundError(f'{path} is missing: the evaluation never finished')
+    found = description.get('format', 1)
+    if found != FORMAT:
+        raise ValueError(
+            f'{path} is of format {found}; accepted is {FORMAT}. experiments.run with the config '
+            f'of its figure measures it again, from the run that is kept; then remove {folder}'
+        )
     with np.load(folder / 'records.npz', allow_pickle=False) as arrays:
         measures = {
             k: Measure(arrays[f'measure/{k}'], tuple(d['axes']), d['unit'])

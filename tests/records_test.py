@@ -3,8 +3,10 @@ from __future__ import annotations
 import csv
 import dataclasses
 import errno
+import json
 import os
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -81,6 +83,19 @@ def test_a_failed_write_leaves_the_earlier_file_whole(
     found = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert found.keys() == before.keys()
     assert found[name] == before[name]
+
+
+def test_records_of_another_format_are_refused_with_what_to_do(tmp_path: pathlib.Path) -> None:
+    records.save(example(), tmp_path)
+    described = json.loads((tmp_path / 'records.json').read_text())
+    del described['format']
+    (tmp_path / 'records.json').write_text(json.dumps(described))
+    file, folder = re.escape(str(tmp_path / 'records.json')), re.escape(str(tmp_path))
+    message = (
+        rf'{file} is of format 1; accepted is 2\. .* measures it again, .*; then remove {folder}$'
+    )
+    with pytest.raises(ValueError, match=message):
+        records.load(tmp_path)
 
 
 def test_a_missing_measure_is_named() -> None:

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pytest
+
+from experiments import draw
+from nope import records
+from tests.experiments.figures.synthetic import INPUTS
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A figure's folder, with the records that it is drawn from."""
+    given = INPUTS['multiplier_entropy']
+    sources = {name: tmp_path / 'records' / name for name in given.records}
+    for name, source in sources.items():
+        records.save(given.records[name], source)
+    figure = tmp_path / 'figures' / 'fig5'
+    draw.write_inputs(figure, 'fig5', {'kind': 'multiplier_entropy', **given.options}, sources)
+    return figure
+
+
+def test_a_figure_is_drawn_from_its_records(folder: pathlib.Path) -> None:
+    assert draw.main([str(folder)]) == 0
+    assert (folder / 'fig5.png').exists()
+
+
+def test_a_figure_of_an_old_work_folder_is_refused_with_what_to_do(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = folder.parents[1] / 'records' / 'headscale'
+    described = json.loads((old / 'records.json').read_text())
+    del described['format']
+    (old / 'records.json').write_text(json.dumps(described))
+    assert draw.main([str(folder)]) == 2
+    assert not (folder / 'fig5.png').exists()
+    message = capsys.readouterr().err
+    assert message.startswith(f'error: {old / "records.json"} is of format 1; accepted is 2.')
+    assert 'experiments.run with the config of its figure measures it again' in message
+    assert message.endswith(f'then remove {old}\n')
