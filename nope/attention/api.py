@@ -49,18 +49,25 @@ def attention(
     *,
     mask: Mask = Mask(),  # noqa: B008 (frozen, holds no arrays)
     bias: Bias | None = None,
+    key_bias_BNS: jax.Array | None = None,
     entropy: bool = False,
     implementation: str | None = None,
 ) -> AttentionOutput:
     """Softmax attention with its log-sum-exp and, where asked for, its entropy.
 
-    With logits s_ij = q_i . k_j + bias(i - j), lse_i = ln sum_j e^s_ij and weights
+    With logits s_ij = q_i . k_j + bias(i - j) + key_bias_j, lse_i = ln sum_j e^s_ij and weights
     a_ij = exp(s_ij - lse_i):
 
         out_i = sum_j a_ij v_j        H_i = -sum_j a_ij ln a_ij = lse_i - sum_j a_ij s_ij
 
     There is no scale here: lambda / sqrt(H) is multiplied into q before the call.
-    Differentiable in q, k, v and the bias's parameters through all three outputs.
+    Differentiable in q, k, v, the bias's parameters and the key bias through all three outputs.
+
+    The key bias is the operand of the forgetting transformer (Lin et al., 2025,
+    arXiv:2503.02130), whose logits are q_i . k_j / sqrt(H) + c_i - c_j with c the running sum of
+    log forget gates: c_i is the same for all keys of a row and cancels in the softmax, so its
+    key bias is -c_j, and lse here is that of the logits without c_i. A logit near 5,000 carries a
+    float32 rounding error of 2e-4.
 
     Args:
       q_BTNH: queries [B, T, N, H], already scaled; float32, bfloat16 or float16.
@@ -68,6 +75,8 @@ def attention(
         n reads head n // (N / K).
       mask: who sees whom; causal by default.
       bias: what is added to the logits by distance (`AlibiBias`, `Buckets`), or None.
+      key_bias_BNS: what is added to the logits by query head and key, float32 [B, N, S], in size
+        below 1e28, or None.
       entropy: whether to compute the entropy too.
       implementation: a name of `BACKENDS`, or None to let the library choose. One that is named
         runs or raises.
@@ -76,12 +85,14 @@ def attention(
       AttentionOutput. Softmax, sums, lse and entropy are float32 whatever the input dtype.
 
     Raises:
-      ValueError: shapes, dtypes, mask or bias do not fit together, or there is no such
-        implementation, or it cannot run this call.
+      ValueError: shapes, dtypes, mask, bias or key bias do not fit together, or there is no
+        such implementation, or it cannot run this call.
     """
-    check(q_BTNH, k_BSKH, v_BSKH, mask, bias)
-    backend = choose(describe(q_BTNH, k_BSKH, mask, bias, entropy), implementation)
-    return backend.attend(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, entropy=entropy)
+    check(q_BTNH, k_BSKH, v_BSKH, mask, bias, key_bias_BNS)
+    call = describe(q_BTNH, k_BSKH, mask, bias, entropy, key_bias=key_bias_BNS is not None)
+    return choose(call, implementation).attend(
+        q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, entropy=entropy
+    )
 
 
 def choose(call: Call, implementation: str | None) -> Backend:
@@ -138,7 +149,12 @@ def _say_unchecked(name: str, platform: str) -> None:
 
 
 def check(
-    q_BTNH: jax.Array, k_BSKH: jax.Array, v_BSKH: jax.Array, mask: Mask, bias: Bias | None
+    q_BTNH: jax.Array,
+    k_BSKH: jax.Array,
+    v_BSKH: jax.Array,
+    mask: Mask,
+    bias: Bias | None,
+    key_bias_BNS: jax.Array | None,
 ) -> None:
     """Raises ValueError where the arguments of `attention` do not fit together."""
     _check_arrays(q_BTNH, k_BSKH, v_BSKH)
@@ -147,6 +163,17 @@ def check(
         bias.check()
         if bias.heads != q_BTNH.shape[2]:
             raise ValueError(f'bias is for {bias.heads} heads, q_BTNH has {q_BTNH.shape[2]}')
+    if key_bias_BNS is not None:
+        wanted = q_BTNH.shape[0], q_BTNH.shape[2], k_BSKH.shape[1]
+        if jnp.shape(key_bias_BNS) != wanted:
+            raise ValueError(
+                f'key_bias_BNS has shape {jnp.shape(key_bias_BNS)}, expected {wanted}: batch, '
+                'query heads, keys'
+            )
+        if jnp.result_type(key_bias_BNS) != jnp.float32:
+            raise ValueError(
+                f'key_bias_BNS has dtype {jnp.result_type(key_bias_BNS)}, accepted: float32'
+            )
 
 
 def _check_arrays(q_BTNH: jax.Array, k_BSKH: jax.Array, v_BSKH: jax.Array) -> None:

@@ -20,6 +20,7 @@ class Call:
 
     platform: 'cpu', 'gpu' or 'tpu'. device_kind: as JAX names it, for example 'NVIDIA H200'.
     queries, keys: T and S. offset: 'none', 'static' or 'traced'. bias: name of its class, or None.
+    key_bias: whether there is one.
     """
 
     platform: str
@@ -37,13 +38,15 @@ class Call:
     offset: str
     bias: str | None
     entropy: bool
+    key_bias: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Backend:
     """Attention backend.
 
-    attend: takes q, k, v and, by name, mask, bias and entropy, as checked by `attention`.
+    attend: takes q, k, v and, by name, mask, bias, key_bias_BNS and entropy, as checked by
+        `attention`.
     unsupported: why the backend cannot run a call, a phrase that completes "NAME cannot: ..."; or
         None where it can.
     kernel: of the backends that are flash kernels, which a sequence split over devices needs.
@@ -70,7 +73,13 @@ def of_kernel(
 
 
 def describe(
-    q_BTNH: jax.Array, k_BSKH: jax.Array, mask: Mask, bias: Bias | None, entropy: bool
+    q_BTNH: jax.Array,
+    k_BSKH: jax.Array,
+    mask: Mask,
+    bias: Bias | None,
+    entropy: bool,
+    *,
+    key_bias: bool = False,
 ) -> Call:
     """`Call` of these arguments on the device of the current mesh, or else JAX's default one."""
     B, T, N, H = q_BTNH.shape
@@ -81,5 +90,5 @@ def describe(
     platform, kind = target_device()
     return Call(
         platform, kind, B, T, S, N, K, H, q_BTNH.dtype.name, mask.causal, mask.window,
-        mask.segmented, offset, None if bias is None else type(bias).__name__, entropy,
+        mask.segmented, offset, None if bias is None else type(bias).__name__, entropy, key_bias,
     )  # fmt: skip

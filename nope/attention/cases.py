@@ -22,6 +22,7 @@ class Case:
     segments: 'none'; 'packed', a few documents a row, the same for queries and keys; 'empty',
         ids of which some queries find no key (and all queries of the first row find none).
     window, offset: as in `Mask`. bias: 'none', 'alibi', 'buckets' or 'buckets_two_sided'.
+    key_bias: whether there is one, of order one.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Case:
     window: int | None = None
     offset: int | None = None
     bias: str = 'none'
+    key_bias: bool = False
 
     @property
     def sizes(self) -> tuple[int, int, int, int, int, int]:
@@ -46,8 +48,8 @@ class Case:
     @property
     def plain(self) -> bool:
         """True for plain causal or full attention, which every library has."""
-        extras = self.segments, self.window, self.offset, self.bias
-        return extras == ('none', None, None, 'none')
+        extras = self.segments, self.window, self.offset, self.bias, self.key_bias
+        return extras == ('none', None, None, 'none', False)
 
     @property
     def visible_pairs(self) -> int:
@@ -69,6 +71,7 @@ class Inputs:
     v_BSKH: jax.Array
     mask: Mask
     bias: Bias | None
+    key_bias_BNS: jax.Array | None
     d_out_BTNH: jax.Array
     d_lse_BNT: jax.Array
     d_entropy_BNT: jax.Array
@@ -88,6 +91,7 @@ def make_inputs(case: Case, seed: int = 0) -> Inputs:
         v_BSKH=normal(B, S, K, H),
         mask=dataclasses.replace(_segments(case, rng), window=case.window, offset=case.offset),
         bias=_make_bias(case),
+        key_bias_BNS=_make_key_bias(case),
         d_out_BTNH=normal(B, T, N, H, dtype='float32'),
         d_lse_BNT=normal(B, N, T, dtype='float32'),
         d_entropy_BNT=normal(B, N, T, dtype='float32'),
@@ -116,6 +120,7 @@ def abstract_inputs(case: Case, sharding: Sharding | None = None) -> Inputs:
             lambda x: array(*x.shape, dtype=x.dtype.name),
             jax.eval_shape(functools.partial(_make_bias, case)),
         ),
+        key_bias_BNS=array(B, N, S, dtype='float32') if case.key_bias else None,
         d_out_BTNH=array(B, T, N, H, dtype='float32'),
         d_lse_BNT=array(B, N, T, dtype='float32'),
         d_entropy_BNT=array(B, N, T, dtype='float32'),
@@ -131,6 +136,13 @@ def _make_bias(case: Case) -> Bias | None:
         return AlibiBias(jnp.asarray(2.0 ** -(1 + 4 * rng.random(case.heads, np.float32))))
     table = jnp.asarray(rng.standard_normal((32, case.heads), np.float32))
     return Buckets(table, max_distance=128, bidirectional=case.bias == 'buckets_two_sided')
+
+
+def _make_key_bias(case: Case) -> jax.Array | None:
+    if not case.key_bias:
+        return None
+    rng = np.random.default_rng(2)
+    return jnp.asarray(rng.standard_normal((case.batch, case.heads, case.keys), np.float32))
 
 
 def _segments(case: Case, rng: np.random.Generator) -> Mask:
@@ -195,6 +207,23 @@ TEST_CASES = (
     Case('float16', 2, 150, 150, 16, 8, 8, dtype='float16'),
 )
 
+# The same for calls with a key bias, alone and together with every other rule.
+KEY_BIAS_CASES = (
+    Case('key_bias', 2, 131, 131, 16, 16, 8, key_bias=True),
+    Case('key_bias_one_block', 2, 40, 40, 4, 2, 8, key_bias=True),
+    Case('key_bias_grouped', 2, 200, 200, 16, 4, 8, key_bias=True),
+    Case('key_bias_full', 2, 70, 211, 16, 8, 8, causal=False, key_bias=True),
+    Case('key_bias_empty_rows', 2, 150, 150, 16, 8, 8, segments='empty', key_bias=True),
+    Case('key_bias_cached', 2, 70, 211, 16, 8, 8, offset=141, key_bias=True),
+    Case('key_bias_decode', 2, 1, 300, 16, 4, 8, offset=211, key_bias=True),
+    Case(
+        'key_bias_every_rule', 2, 90, 260, 16, 8, 8, True, 'packed', 'float32', 100, 150,
+        'buckets', True,
+    ),
+    Case('key_bias_bfloat16', 2, 150, 150, 16, 4, 8, dtype='bfloat16', key_bias=True),
+    Case('key_bias_float16', 2, 50, 50, 4, 2, 8, dtype='float16', key_bias=True),
+)  # fmt: skip
+
 # Sizes of models that the experiments train and evaluate.
 BENCH_CASES = (
     Case('tiny_train', 32, 64, 64, 4, 4, 32),
@@ -207,6 +236,7 @@ BENCH_CASES = (
     Case('sliding_16k', 1, 16384, 16384, 4, 4, 64, window=1024),
     Case('alibi_4k', 1, 4096, 4096, 8, 8, 64, bias='alibi'),
     Case('buckets_4k', 1, 4096, 4096, 8, 8, 64, bias='buckets'),
+    Case('key_bias_4k', 1, 4096, 4096, 8, 8, 64, key_bias=True),
     Case('decode_16k', 1, 1, 16384, 8, 8, 64, offset=16383),
 )
 

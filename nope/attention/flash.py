@@ -1,8 +1,8 @@
 """Flash attention: arguments of the kernels, and the one derivative rule that they share.
 
-A kernel computes attention forward, and the gradients of q, k, v and the bias's line backward, a
-pair of blocks at a time. With s the logits, P = exp(s - lse) the weights, H the entropy and
-z = s - lse = ln P, a row has
+A kernel computes attention forward, and the gradients of q, k, v, the bias's line and the key bias
+backward, a pair of blocks at a time. With s the logits, P = exp(s - lse) the weights, H the entropy
+and z = s - lse = ln P, a row has
 
     ds_j = P_j (dP_j - sum_k P_k dP_k)    from out = sum_j P_j v_j, where dP_j = dout . v_j
                                           and sum_k P_k dP_k = dout . out
@@ -11,7 +11,8 @@ z = s - lse = ln P, a row has
 
 that is, ds = P (dP - c - dH z) with one number a row, c = dout . out - dlse + dH H. So the
 gradient through lse costs a kernel nothing, the one through the entropy a multiplication per
-logit, and neither needs more saved than out, lse and H. Without the entropy this is
+logit, and neither needs more saved than out, lse and H. A bias by distance has the sums of ds over
+diagonals for its gradient, a key bias those over columns. Without the entropy this is
 FlashAttention-2 (Dao, 2023, arXiv:2307.08691); with it, the forward pass has one more running
 sum, e = sum_j exp(s_j - m) (s_j - m), which gives H = ln l - e / l.
 """
@@ -66,6 +67,7 @@ class Operands(NamedTuple):
 
     line_ND: float32 [N, T + S - 1], the bias by distance in the order of `bias.distances`: query
         t and key s have entry t - s + S - 1. None without a bias.
+    key_bias_BNS: float32, added to the logits by query head and key, or None.
     q_ids_BT, kv_ids_BS: int32 segment ids, or None.
     offset: int32 scalar, the position of query 0 among the keys.
     """
@@ -74,6 +76,7 @@ class Operands(NamedTuple):
     k_BSKH: jax.Array
     v_BSKH: jax.Array
     line_ND: jax.Array | None
+    key_bias_BNS: jax.Array | None
     q_ids_BT: jax.Array | None
     kv_ids_BS: jax.Array | None
     offset: jax.Array
@@ -90,12 +93,22 @@ class Rows(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Gradients of an `Operands`' arrays, each in its dtype; None for a line not asked for."""
+    """Gradients of an `Operands`' arrays, each in its dtype; None for a line and a key bias not
+    asked for."""
 
     d_q_BTNH: jax.Array
     d_k_BSKH: jax.Array
     d_v_BSKH: jax.Array
-    d_line_ND: jax.Array | None
+    d_line_ND: jax.Array | None = None
+    d_key_bias_BNS: jax.Array | None = None
+
+
+class Wanted(NamedTuple):
+    """Static choice of the gradients besides those of q, k and v. True only where there is such an
+    operand."""
+
+    line: bool
+    key_bias: bool
 
 
 class Kernel(Protocol):
@@ -104,7 +117,7 @@ class Kernel(Protocol):
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput: ...
 
     def backward(
-        self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
+        self, rules: Rules, operands: Operands, rows: Rows, *, wanted: Wanted
     ) -> Gradients: ...
 
 
@@ -116,6 +129,7 @@ def flash_attention(
     *,
     mask: Mask,
     bias: Bias | None,
+    key_bias_BNS: jax.Array | None = None,
     entropy: bool,
 ) -> AttentionOutput:
     """`nope.attention.api.attention` by a kernel."""
@@ -130,6 +144,7 @@ def flash_attention(
         k_BSKH,
         v_BSKH,
         line_ND,
+        key_bias_BNS,
         as_int32(mask.q_segments_BT),
         as_int32(mask.kv_segments_BS),
         jnp.asarray(offset, jnp.int32),
@@ -141,6 +156,11 @@ def as_int32(ids: jax.Array | None) -> jax.Array | None:
     return None if ids is None else ids.astype(jnp.int32)
 
 
+def zeros_like(array: jax.Array | None, wanted: bool) -> jax.Array | None:
+    """Where the sums of a gradient begin; None where it is not wanted."""
+    return jnp.zeros_like(array) if wanted and array is not None else None
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def attend(kernel: Kernel, rules: Rules, operands: Operands) -> AttentionOutput:
     """Outputs of the kernel, differentiable through all of them."""
@@ -150,21 +170,23 @@ def attend(kernel: Kernel, rules: Rules, operands: Operands) -> AttentionOutput:
 class _Saved(NamedTuple):
     operands: Operands
     result: AttentionOutput
-    bias_gradient: tuple[()] | None  # structure and not data: () for yes, None for no
+    # Structure and not data: () for yes, None for no.
+    line_gradient: tuple[()] | None
+    key_bias_gradient: tuple[()] | None
 
 
 def _attend_forward(kernel: Kernel, rules: Rules, traced: Any):
-    line = traced.line_ND
+    lines = traced.line_ND, traced.key_bias_BNS
     operands = jax.tree.map(
         lambda x: x.value, traced, is_leaf=lambda x: isinstance(x, CustomVJPPrimal)
     )
     result = kernel.forward(rules, operands)
-    wanted = line is not None and line.perturbed
-    return result, _Saved(operands, result, () if wanted else None)
+    wanted = (() if x is not None and x.perturbed else None for x in lines)
+    return result, _Saved(operands, result, *wanted)
 
 
 def _attend_backward(kernel: Kernel, rules: Rules, saved: _Saved, cotangents: AttentionOutput):
-    operands, (out_BTNH, lse_BNT, entropy_BNT), wanted = saved
+    operands, (out_BTNH, lse_BNT, entropy_BNT), *marks = saved
     # An output that is not used downstream has a symbolic zero for its cotangent.
     d_out_BTNH, d_lse_BNT, d_entropy_BNT = (
         None if isinstance(x, SymbolicZero) else x for x in cotangents
@@ -189,11 +211,11 @@ def _attend_backward(kernel: Kernel, rules: Rules, saved: _Saved, cotangents: At
         jnp.where(empty_BNT, 0.0, c_BNT),
         d_entropy_BNT,
     )
-    gradients = kernel.backward(rules, operands, rows, bias_gradient=wanted is not None)
+    wanted = Wanted(*(mark is not None for mark in marks))
+    gradients = kernel.backward(rules, operands, rows, wanted=wanted)
     # The gradient of integers is None.
-    d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND = gradients
     none: Any = None
-    return (Operands(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND, none, none, none),)
+    return (Operands(*gradients, none, none, none),)
 
 
 attend.defvjp(_attend_forward, _attend_backward, symbolic_zeros=True)

@@ -37,6 +37,7 @@ def library_attention(
     *,
     mask: Mask,
     bias: Bias | None,
+    key_bias_BNS: jax.Array | None = None,
     entropy: bool,
 ) -> AttentionOutput:
     """softmax(q k^T) v with its lse and entropy; see `nope.attention.api.attention`."""
@@ -116,6 +117,8 @@ def _unsupported(call: Call) -> str | None:
         return f'there is none for {call.platform}'
     if call.bias is not None:
         return 'a bias would have to be a dense array'
+    if call.key_bias:
+        return 'key_bias_BNS would have to be a dense array'
     if call.segmented:
         return 'segment ids would have to be a dense mask'
     if call.offset != 'none':

@@ -19,6 +19,7 @@ def reference_attention(
     *,
     mask: Mask,
     bias: Bias | None,
+    key_bias_BNS: jax.Array | None = None,
     entropy: bool,
 ) -> AttentionOutput:
     """softmax(q k^T) v with its log-sum-exp and entropy; see `nope.attention.api.attention`.
@@ -36,6 +37,8 @@ def reference_attention(
     if bias is not None:
         bias_NTS = as_array(bias, T, S, mask.offset)
         logits_BKGTS += bias_NTS.reshape(K, N // K, T, S).astype(precise)
+    if key_bias_BNS is not None:
+        logits_BKGTS += key_bias_BNS.reshape(B, K, N // K, 1, S).astype(precise)
     seen_BKGTS = mask.as_array(B, T, S)[:, None, None]
     weights_BKGTS, lse_BKGT, entropy_BKGT = softmax(logits_BKGTS, seen_BKGTS)
 

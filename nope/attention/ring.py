@@ -1,10 +1,10 @@
 """Ring attention: exact attention over a sequence that is split over devices.
 
-Every device keeps its queries. Keys, values and their segment ids travel around the ring, one
-neighbour at a time, and each device joins what it computes on them to what it has (`combine`).
-For the gradients they travel once more, and the sums of their own gradients with them, which are
-complete when they are back. Given the log-sum-exp over all keys, each shard's part of a gradient
-is the kernel's own. So a device holds two shards of keys and values at a time, forward and
+Every device keeps its queries. Keys, values, their segment ids and their bias travel around the
+ring, one neighbour at a time, and each device joins what it computes on them to what it has
+(`combine`). For the gradients they travel once more, and the sums of their own gradients with them,
+which are complete when they are back. Given the log-sum-exp over all keys, each shard's part of a
+gradient is the kernel's own. So a device holds two shards of keys and values at a time, forward and
 backward, and logits exist block by block only.
 
 Liu et al., 2023, "Ring Attention with Blockwise Transformers" (arXiv:2310.01889).
@@ -13,7 +13,7 @@ Liu et al., 2023, "Ring Attention with Blockwise Transformers" (arXiv:2310.01889
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from nope.attention import api, flash
 from nope.attention.backend import describe
 from nope.attention.bias import Bias, distances
 from nope.attention.combine import combine
-from nope.attention.flash import Gradients, Kernel, Operands, Rows, Rules
+from nope.attention.flash import Gradients, Kernel, Operands, Rows, Rules, Wanted, zeros_like
 from nope.attention.structure import AttentionOutput, Mask
 
 
@@ -34,6 +34,7 @@ def ring_attention(
     axis: str,
     mask: Mask = Mask(),  # noqa: B008 (frozen, holds no arrays)
     bias: Bias | None = None,
+    key_bias_BNS: jax.Array | None = None,
     entropy: bool = False,
     implementation: str | None = None,
 ) -> AttentionOutput:
@@ -41,19 +42,21 @@ def ring_attention(
 
     Call it inside a jitted `jax.shard_map(..., check_vma=False)`. Arguments are this device's
     shards of `attention`'s: T queries and S keys of P T and P S, in order along the axis; segment
-    ids likewise, the bias whole. `mask.offset` is the position of the first query of them all.
+    ids and the key bias likewise, the bias whole. `mask.offset` is the position of the first query
+    of them all.
 
     Returns this device's rows, as those of `attention` to float32 rounding; with half precision
     `out` and the gradients are rounded once for every shard before they are summed in float32.
     Raises as `attention`, ValueError for a causal mask without an offset and T != S, and for an
     implementation that is no flash kernel.
     """
-    api.check(q_BTNH, k_BSKH, v_BSKH, mask, bias)
+    api.check(q_BTNH, k_BSKH, v_BSKH, mask, bias, key_bias_BNS)
     T, S = q_BTNH.shape[1], k_BSKH.shape[1]
     size, rank = jax.lax.axis_size(axis), jax.lax.axis_index(axis)
     first_query = rank * T + jnp.asarray(0 if mask.offset is None else mask.offset, jnp.int32)
     moving = dataclasses.replace(mask, offset=first_query)
-    backend = api.choose(describe(q_BTNH, k_BSKH, moving, bias, entropy), implementation)
+    call = describe(q_BTNH, k_BSKH, moving, bias, entropy, key_bias=key_bias_BNS is not None)
+    backend = api.choose(call, implementation)
     if backend.kernel is None:
         raise ValueError(
             f'implementation={backend.name!r} cannot: the sequence is split over the devices of '
@@ -64,12 +67,26 @@ def ring_attention(
         k_BSKH,
         v_BSKH,
         None if bias is None else bias.by_distance(distances(T, size * S, first_query)),
+        key_bias_BNS,
         flash.as_int32(mask.q_segments_BT),
         flash.as_int32(mask.kv_segments_BS),
         first_query,
     )
     rules = Rules(mask.causal, mask.window, None, entropy)
     return flash.attend(Ring(backend.kernel, axis), rules, operands)
+
+
+class _Shard(NamedTuple):
+    """The operands that travel: those by key."""
+
+    k_BSKH: jax.Array
+    v_BSKH: jax.Array
+    key_bias_BNS: jax.Array | None
+    kv_ids_BS: jax.Array | None
+
+    @classmethod
+    def of(cls, operands: Operands) -> _Shard:
+        return cls(*(getattr(operands, name) for name in cls._fields))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,20 +112,20 @@ class Ring:
             shard = self._pass_on(shard)
             return (combine(seen, attend(shard, turn)), shard), None
 
-        shard = operands.k_BSKH, operands.v_BSKH, operands.kv_ids_BS
         turns = jnp.arange(1, jax.lax.axis_size(self.axis))
+        shard = _Shard.of(operands)
         (seen, _), _ = jax.lax.scan(step, (attend(shard, 0), shard), turns)
         return seen._replace(out=seen.out.astype(operands.q_BTNH.dtype))
 
     def backward(
-        self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
+        self, rules: Rules, operands: Operands, rows: Rows, *, wanted: Wanted
     ) -> Gradients:
         """Backward pass; see `nope.attention.flash.Kernel`."""
 
         def step(carry, turn):
             d_q, d_line, shard, d_shard = carry
             here, at = self._meeting(operands, shard, turn)
-            part = self.kernel.backward(rules, here, rows, bias_gradient=bias_gradient)
+            part = self.kernel.backward(rules, here, rows, wanted=wanted)
             d_q += part.d_q_BTNH.astype(jnp.float32)
             if part.d_line_ND is not None:
                 size = part.d_line_ND.shape[1]
@@ -116,42 +133,39 @@ class Ring:
                 d_line = jax.lax.dynamic_update_slice_in_dim(
                     d_line, old_ND + part.d_line_ND, at, axis=1
                 )
-            mine = part.d_k_BSKH.astype(jnp.float32), part.d_v_BSKH.astype(jnp.float32)
-            d_shard = jax.tree.map(jnp.add, d_shard, mine)
+            mine = part.d_k_BSKH, part.d_v_BSKH, part.d_key_bias_BNS
+            d_shard = jax.tree.map(lambda sums, x: sums + x.astype(jnp.float32), d_shard, mine)
             return (d_q, d_line, *self._pass_on((shard, d_shard))), None
 
         keys, line_ND = operands.k_BSKH, operands.line_ND
-        d_line = None if line_ND is None or not bias_gradient else jnp.zeros_like(line_ND)
         start = (
             jnp.zeros_like(operands.q_BTNH, jnp.float32),
-            d_line,
-            (keys, operands.v_BSKH, operands.kv_ids_BS),
-            (jnp.zeros_like(keys, jnp.float32),) * 2,
+            zeros_like(line_ND, wanted.line),
+            _Shard.of(operands),
+            (
+                *(jnp.zeros_like(keys, jnp.float32),) * 2,
+                zeros_like(operands.key_bias_BNS, wanted.key_bias),
+            ),
         )
         turns = jnp.arange(jax.lax.axis_size(self.axis))
-        (d_q, d_line, _, (d_k, d_v)), _ = jax.lax.scan(step, start, turns)
-        dtype = operands.q_BTNH.dtype
-        return Gradients(d_q.astype(dtype), d_k.astype(dtype), d_v.astype(dtype), d_line)
+        (d_q, d_line, _, (d_k, d_v, d_key_bias)), _ = jax.lax.scan(step, start, turns)
+        d_q, d_k, d_v = (x.astype(operands.q_BTNH.dtype) for x in (d_q, d_k, d_v))
+        return Gradients(d_q, d_k, d_v, d_line, d_key_bias)
 
     def _pass_on(self, arrays: Any) -> Any:
         size = jax.lax.axis_size(self.axis)
         onwards = [(device, (device + 1) % size) for device in range(size)]
         return jax.tree.map(lambda x: jax.lax.ppermute(x, self.axis, onwards), arrays)
 
-    def _meeting(self, operands: Operands, shard: Any, turn: Any) -> tuple[Operands, jax.Array]:
+    def _meeting(self, operands: Operands, shard: _Shard, turn: Any) -> tuple[Operands, jax.Array]:
         """(this device's queries with the shard that is here, where its part of the line is)."""
         size, rank = jax.lax.axis_size(self.axis), jax.lax.axis_index(self.axis)
-        k_BSKH, v_BSKH, kv_ids_BS = shard
-        T, S = operands.q_BTNH.shape[1], k_BSKH.shape[1]
+        T, S = operands.q_BTNH.shape[1], shard.k_BSKH.shape[1]
         first_key = (rank - turn) % size * S
         at = (size - 1) * S - first_key
         line_ND = operands.line_ND
         if line_ND is not None:
             line_ND = jax.lax.dynamic_slice_in_dim(line_ND, at, T + S - 1, axis=1)
         return operands._replace(
-            k_BSKH=k_BSKH,
-            v_BSKH=v_BSKH,
-            kv_ids_BS=kv_ids_BS,
-            line_ND=line_ND,
-            offset=operands.offset - first_key,
+            **shard._asdict(), line_ND=line_ND, offset=operands.offset - first_key
         ), at

@@ -113,6 +113,29 @@ def test_biases() -> None:
     refused('4 where bidirectional', *shapes(), bias=too_few)
 
 
+def test_key_biases() -> None:
+    for shape in ((2, 2, 8), (2, 4, 7), (4, 8), (1, 4, 8)):
+        refused(
+            r'key_bias_BNS has shape \(.*\), expected \(2, 4, 8\): batch, query heads, keys',
+            *shapes(),
+            key_bias_BNS=jnp.zeros(shape),
+        )
+    half = jnp.zeros((2, 4, 8), jnp.bfloat16)
+    refused('key_bias_BNS has dtype bfloat16, accepted: float32', *shapes(), key_bias_BNS=half)
+
+
+def test_a_key_bias_is_refused_by_name_where_there_is_none() -> None:
+    key_bias = jnp.zeros((2, 4, 8))
+    with on_device('NVIDIA H200', 'gpu'):
+        for name in ('library', 'mosaic_gpu'):
+            refused(
+                f"implementation='{name}' cannot: .*key_bias_BNS",
+                *shapes(H=64, dtype='bfloat16'),
+                key_bias_BNS=key_bias,
+                implementation=name,
+            )
+
+
 def chosen(caplog: pytest.LogCaptureFixture, *arguments, **options) -> list[str]:
     api._fastest.cache_clear()
     api._say_chosen.cache_clear()

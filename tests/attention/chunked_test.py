@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nope.attention import Buckets, Mask, attention
-from nope.attention.cases import TEST_CASES, Case, make_inputs
+from nope.attention.cases import KEY_BIAS_CASES, TEST_CASES, Case, make_inputs
 from nope.attention.chunked import layout
 from tests.attention.contract import (
     QUICK,
@@ -20,6 +20,7 @@ from tests.attention.contract import (
     assert_close,
     covering,
 )
+from tests.attention.key_bias_contract import KeyBiasContract
 
 MiB = 2**20
 
@@ -32,9 +33,14 @@ class TestChunked(AttentionContract):
         super().test_agrees_with_the_definition(case)
 
 
+class TestKeyBias(KeyBiasContract):
+    implementation = 'chunked'
+
+
 SMALL_BLOCKS = (
     'grouped', 'packed', 'full_empty_rows', 'cached_early', 'window_full', 'buckets_full',
-    'every_rule', *(pytest.param(name, marks=pytest.mark.slow) for name in ('ragged', 'window')),
+    'every_rule', 'key_bias_grouped', 'key_bias_every_rule',
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ('ragged', 'window')),
 )  # fmt: skip
 
 
@@ -42,7 +48,8 @@ SMALL_BLOCKS = (
 def test_small_blocks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops of many steps."""
     monkeypatch.setattr(layout, '_CPU_BLOCKS', (16, 16))
-    assert_agrees('chunked', next(case for case in TEST_CASES if case.name == name))
+    known = TEST_CASES + KEY_BIAS_CASES
+    assert_agrees('chunked', next(case for case in known if case.name == name))
 
 
 def program(length: int, *, backward: bool, biased: bool = False):

@@ -40,11 +40,13 @@ def value_and_gradients(
     function: Callable[..., AttentionOutput], inputs: Inputs, outputs: tuple[str, ...] = OUTPUTS
 ) -> tuple[AttentionOutput, tuple[np.ndarray, ...]]:
     """Everything `function` computes, with gradients pulled back from the named outputs: of q, k,
-    v and the parameters of the bias."""
+    v, the parameters of the bias and the key bias."""
     weights = {'out': inputs.d_out_BTNH, 'lse': inputs.d_lse_BNT, 'entropy': inputs.d_entropy_BNT}
 
-    def pulled(q, k, v, bias, mask):
-        result = function(q, k, v, mask=mask, bias=bias, entropy='entropy' in outputs)
+    def pulled(q, k, v, bias, key_bias, mask):
+        rules = {} if key_bias is None else {'key_bias_BNS': key_bias}
+        rules |= {'mask': mask, 'bias': bias, 'entropy': 'entropy' in outputs}
+        result = function(q, k, v, **rules)
         # Rows that see nothing have no lse to pull on.
         finite = result._replace(lse=jnp.where(jnp.isfinite(result.lse), result.lse, 0.0))
         products = (
@@ -52,8 +54,9 @@ def value_and_gradients(
         )
         return sum(map(jnp.sum, products)), result
 
-    gradient = jax.jit(jax.grad(pulled, argnums=(0, 1, 2, 3), has_aux=True), compiler_options=QUICK)
-    arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.bias
+    gradient = jax.grad(pulled, argnums=(0, 1, 2, 3, 4), has_aux=True)
+    gradient = jax.jit(gradient, compiler_options=QUICK)
+    arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.bias, inputs.key_bias_BNS
     gradients, result = gradient(*arrays, inputs.mask)
     return jax.tree.map(np.asarray, (result, tuple(jax.tree.leaves(gradients))))
 

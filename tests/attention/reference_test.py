@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from tests.attention.contract import AttentionContract
+from tests.attention.key_bias_contract import KeyBiasContract
 
 
 class TestReference(AttentionContract):
+    implementation = 'reference'
+
+
+class TestKeyBias(KeyBiasContract):
     implementation = 'reference'

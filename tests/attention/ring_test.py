@@ -24,33 +24,40 @@ CASES = [
     Case('full', 2, 40, 120, 8, 4, 8, causal=False, bias='buckets_two_sided'),
     Case('cached', 2, 40, 120, 8, 4, 8, offset=80),
     Case('bfloat16', 2, 160, 160, 8, 4, 8, dtype='bfloat16'),
-]
+    Case('key_bias', 2, 160, 160, 8, 4, 8, key_bias=True),
+    Case(
+        'key_bias_every_rule', 2, 160, 160, 8, 4, 8, segments='empty', window=50, bias='alibi',
+        key_bias=True,
+    ),
+    Case('key_bias_full', 2, 40, 120, 8, 4, 8, causal=False, key_bias=True),
+]  # fmt: skip
 
 
 def over_devices(
-    q, k, v, *, mask: Mask, bias, entropy: bool, implementation: str | None = None
-) -> AttentionOutput:
+    q, k, v, *, mask: Mask, bias, entropy: bool, key_bias_BNS=None,
+    implementation: str | None = None,
+) -> AttentionOutput:  # fmt: skip
     """Two groups of four devices: the batch over the groups, the sequence around each ring."""
     mesh = jax.make_mesh((2, 4), ('data', 'context'), axis_types=(AxisType.Auto,) * 2)
     sharded, whole = PartitionSpec('data', 'context'), PartitionSpec()
     by_row = PartitionSpec('data', None, 'context')
 
-    def local(q, k, v, ids, offset, bias) -> AttentionOutput:
+    def local(q, k, v, key_bias_BNS, ids, offset, bias) -> AttentionOutput:
         here = Mask(mask.causal, *ids, mask.window, offset)
         return ring_attention(
-            q, k, v, axis='context', mask=here, bias=bias, entropy=entropy,
-            implementation=implementation,
+            q, k, v, axis='context', mask=here, bias=bias, key_bias_BNS=key_bias_BNS,
+            entropy=entropy, implementation=implementation,
         )  # fmt: skip
 
     function = jax.shard_map(
         local,
         mesh=mesh,
-        in_specs=(sharded, sharded, sharded, sharded, whole, whole),
+        in_specs=(sharded, sharded, sharded, by_row, sharded, whole, whole),
         out_specs=AttentionOutput(sharded, by_row, by_row if entropy else None),
         check_vma=False,
     )
     ids = mask.q_segments_BT, mask.kv_segments_BS
-    return function(q, k, v, ids, mask.offset, bias)
+    return function(q, k, v, key_bias_BNS, ids, mask.offset, bias)
 
 
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)

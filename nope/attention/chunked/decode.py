@@ -27,6 +27,7 @@ def decode_attention(
     *,
     mask: Mask,
     bias: Bias | None,
+    key_bias_BNS: jax.Array | None = None,
     entropy: bool,
 ) -> AttentionOutput:
     """softmax(q k^T) v with its lse and entropy; see `nope.attention.api.attention`.
@@ -41,6 +42,8 @@ def decode_attention(
     logits_BTNS = logits_BRS.reshape(B, T, N, S)
     if bias is not None:
         logits_BTNS += as_array(bias, T, S, mask.offset).swapaxes(0, 1)
+    if key_bias_BNS is not None:
+        logits_BTNS += key_bias_BNS[:, None]
     seen_BTNS = mask.as_array(B, T, S)[:, :, None]
     weights_BTNS, lse_BTN, entropy_BTN = softmax(logits_BTNS, seen_BTNS)
     weights_BRS = weights_BTNS.reshape(B, T * N, S).astype(v_BSKH.dtype)

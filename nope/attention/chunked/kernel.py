@@ -5,7 +5,7 @@ block that it sees comes first, and an online softmax joins those before it. Onl
 rule cuts through (the diagonal, the edge of a window, the end of the keys) are masked, and blocks
 out of sight are never visited. A sequence of one block runs without any loop, a few queries as
 `decode` says. Logits exist for one pair of blocks at a time, and again in the backward pass. So do
-biases, which come as one number per distance and leave their gradient as one.
+biases, which come as one number per distance, or per head and key, and leave their gradient as one.
 
 The running sums and the gradients are those that `flash` derives.
 """
@@ -27,6 +27,7 @@ from nope.attention.flash import (
     Operands,
     Rows,
     Rules,
+    Wanted,
     flash_attention,
 )
 from nope.attention.structure import AttentionOutput, Mask
@@ -40,13 +41,16 @@ def chunked_attention(
     *,
     mask: Mask,
     bias: Bias | None,
+    key_bias_BNS: jax.Array | None = None,
     entropy: bool,
 ) -> AttentionOutput:
     """softmax(q k^T) v with its lse and entropy; see `nope.attention.api.attention`."""
     (_, T, N, _), S = q_BTNH.shape, k_BSKH.shape[1]
     few = T < S and T * N <= decode.MOST_ROWS
     attend = decode.decode_attention if few else _flash_chunked
-    return attend(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, entropy=entropy)
+    return attend(
+        q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, entropy=entropy
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Chunked:
         )
 
     def backward(
-        self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
+        self, rules: Rules, operands: Operands, rows: Rows, *, wanted: Wanted
     ) -> Gradients:
         plan, K = _plan(rules, operands), operands.k_BSKH.shape[2]
         q_CBKRH, k_DBKSH, v_DBKSH, line_KGD = _blocks(plan, operands)
@@ -87,18 +91,22 @@ class Chunked:
             v_DBKSH,
             line_KGD,
             _rules(plan, rules, operands),
-            bias_gradient=bias_gradient,
+            wanted=wanted,
         )
         d_line_ND = None
         if sums.d_line_KGD is not None:
             size, before = plan.queries + plan.keys - 1, plan.padded_keys - plan.keys
             d_line_ND = sums.d_line_KGD.reshape(operands.q_BTNH.shape[2], -1)
             d_line_ND = d_line_ND[:, before : before + size]
+        d_key_bias_BNS = None
+        if sums.d_bias_DBKGS is not None:
+            d_key_bias_BNS = layout.join_by_key(sums.d_bias_DBKGS, plan)
         return Gradients(
             layout.join_q(d_q_CBKRH, plan),
             layout.join_kv(sums.d_k_DBKHS, plan).astype(operands.k_BSKH.dtype),
             layout.join_kv(sums.d_v_DBKHS, plan).astype(operands.v_BSKH.dtype),
             d_line_ND,
+            d_key_bias_BNS,
         )
 
 
@@ -144,4 +152,8 @@ def _rules(plan: BlockPlan, rules: Rules, operands: Operands) -> passes.BlockRul
             layout.cut_blocks(operands.q_ids_BT, plan.q_block).swapaxes(0, 1),
             layout.cut_blocks(operands.kv_ids_BS, plan.k_block).swapaxes(0, 1),
         )
-    return passes.BlockRules(segments, None if rules.offset == 0 else operands.offset)
+    bias_DBKGS = None
+    if operands.key_bias_BNS is not None:
+        K = operands.k_BSKH.shape[2]
+        bias_DBKGS = layout.split_by_key(operands.key_bias_BNS, K, plan)
+    return passes.BlockRules(segments, None if rules.offset == 0 else operands.offset, bias_DBKGS)

@@ -109,6 +109,21 @@ def split_kv(k_BSKH: jax.Array, plan: BlockPlan) -> jax.Array:
     return cut_blocks(k_BSKH, plan.k_block).transpose(1, 0, 3, 2, 4)
 
 
+def split_by_key(bias_BNS: jax.Array, kv_heads: int, plan: BlockPlan) -> jax.Array:
+    """[B, N, S] -> [D, B, K, G, k_block], padded with zeros."""
+    B, N, S = bias_BNS.shape
+    padded_BNS = jnp.pad(bias_BNS, [(0, 0), (0, 0), (0, plan.padded_keys - S)])
+    bias_BKGDS = padded_BNS.reshape(B, kv_heads, N // kv_heads, plan.k_blocks, plan.k_block)
+    return bias_BKGDS.transpose(3, 0, 1, 2, 4)
+
+
+def join_by_key(sums_DBKGS: jax.Array, plan: BlockPlan) -> jax.Array:
+    """[D, B, K, G, k_block] -> [B, N, S]."""
+    _, B, K, G, _ = sums_DBKGS.shape
+    sums_BKGDS = sums_DBKGS.transpose(1, 2, 3, 0, 4)
+    return sums_BKGDS.reshape(B, K * G, plan.padded_keys)[..., : plan.keys]
+
+
 def join_kv(sums_DBKHS: jax.Array, plan: BlockPlan) -> jax.Array:
     """[D, B, K, H, k_block] -> [B, S, K, H]."""
     D, B, K, H, _ = sums_DBKHS.shape

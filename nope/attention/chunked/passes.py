@@ -11,7 +11,7 @@ from jax import lax
 
 from nope.attention.bias import toeplitz
 from nope.attention.blocks import BlockPlan, BlockRange
-from nope.attention.flash import FLOOR, HIDDEN
+from nope.attention.flash import FLOOR, HIDDEN, Wanted, zeros_like
 from nope.attention.structure import Mask
 
 
@@ -23,10 +23,12 @@ class Segments(NamedTuple):
 
 
 class BlockRules(NamedTuple):
-    """Arrays that say who sees whom: ids, and the position of query 0 (None: 0)."""
+    """Arrays that say who sees whom, and how much: ids, the position of query 0 (None: 0), and the
+    key bias by key/value head and head of its group."""
 
     segments: Segments | None
     offset: jax.Array | None
+    bias_DBKGS: jax.Array | None
 
 
 class _Sums(NamedTuple):
@@ -88,6 +90,9 @@ def _logits(
     s_BKRS = _einsum('BKRH,BKSH->BKRS', q_BKRH, k_BKSH)
     if line_KGD is not None:
         s_BKRS += _bias(plan, line_KGD, i, j)
+    if rules.bias_DBKGS is not None:
+        biased_BKGTS = _by_group(plan, s_BKRS) + _at(rules.bias_DBKGS, j)[..., None, :]
+        s_BKRS = biased_BKGTS.reshape(s_BKRS.shape)
     groups = s_BKRS.shape[2] // plan.q_block
     first = 0 if rules.offset is None else rules.offset
     q_index_R = first + i * plan.q_block + jnp.tile(jnp.arange(plan.q_block), groups)
@@ -104,6 +109,12 @@ def _logits(
     if seen_BRS is None:
         return s_BKRS
     return jnp.where(seen_BRS[:, None], s_BKRS, HIDDEN)
+
+
+def _by_group(plan: BlockPlan, s_BKRS: jax.Array) -> jax.Array:
+    """[B, K, R, S] -> [B, K, G, q_block, S]."""
+    B, K, _, S = s_BKRS.shape
+    return s_BKRS.reshape(B, K, -1, plan.q_block, S)
 
 
 def _bias(
@@ -241,10 +252,12 @@ def _scan_blocks(function: Any, carry: Any, arrays_C: Any) -> tuple[Any, Any]:
 
 
 class Sums(NamedTuple):
-    """Float32 sums: of k and v for all key blocks with S last, of the bias by distance."""
+    """Float32 sums: of k, v and the key bias for all key blocks with S last, of the bias by
+    distance."""
 
     d_k_DBKHS: jax.Array
     d_v_DBKHS: jax.Array
+    d_bias_DBKGS: jax.Array | None
     d_line_KGD: jax.Array | None
 
 
@@ -278,7 +291,7 @@ def backward(
     line_KGD: jax.Array | None,
     rules: BlockRules,
     *,
-    bias_gradient: bool,
+    wanted: Wanted,
 ) -> tuple[jax.Array, Sums]:
     """The gradient of q [C, B, K, R, H] in its dtype, and the sums."""
 
@@ -296,11 +309,16 @@ def backward(
             d_line_KGD = sums.d_line_KGD
             if d_line_KGD is not None:
                 d_line_KGD = _bias_gradient(plan, d_line_KGD, d_s_BKRS, i, j)
+            d_bias_DBKGS = sums.d_bias_DBKGS
+            if d_bias_DBKGS is not None:
+                d_bias_BKGS = jnp.sum(_by_group(plan, d_s_BKRS), axis=3)
+                d_bias_DBKGS = _add_at(d_bias_DBKGS, j, d_bias_BKGS)
             if plan.q_blocks == plan.k_blocks == 1:
-                return Sums(d_k_BKHS[None], d_v_BKHS[None], d_line_KGD)
+                return Sums(d_k_BKHS[None], d_v_BKHS[None], d_bias_DBKGS, d_line_KGD)
             return Sums(
                 _add_at(sums.d_k_DBKHS, j, d_k_BKHS),
                 _add_at(sums.d_v_DBKHS, j, d_v_BKHS),
+                d_bias_DBKGS,
                 d_line_KGD,
             )
 
@@ -314,6 +332,7 @@ def backward(
         return sums, d_q_BKRH.astype(rows.q_CBKRH.dtype)
 
     zeros_DBKHS = jnp.zeros_like(k_DBKSH, jnp.float32).swapaxes(3, 4)
-    zeros_KGD = None if line_KGD is None or not bias_gradient else jnp.zeros_like(line_KGD)
-    sums, d_q_CBKRH = _scan_blocks(block_gradient, Sums(zeros_DBKHS, zeros_DBKHS, zeros_KGD), rows)
+    zeros_DBKGS = zeros_like(rules.bias_DBKGS, wanted.key_bias)
+    zeros = Sums(zeros_DBKHS, zeros_DBKHS, zeros_DBKGS, zeros_like(line_KGD, wanted.line))
+    sums, d_q_CBKRH = _scan_blocks(block_gradient, zeros, rows)
     return d_q_CBKRH, sums

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.attention.backend import Call, of_kernel
-from nope.attention.flash import Gradients, Operands, Rows, Rules
+from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
 from nope.attention.structure import AttentionOutput
 
 # The kernels' modules are imported where they are needed: theirs of JAX costs half a second, and
@@ -54,7 +54,7 @@ class MosaicGpu:
         return AttentionOutput(out_BTNH[:, :T, :, :H], lse_BNT[..., :T], entropy_BNT)
 
     def backward(
-        self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
+        self, rules: Rules, operands: Operands, rows: Rows, *, wanted: Wanted
     ) -> Gradients:
         """Backward pass; see `nope.attention.flash.Kernel`."""
         from nope.attention.mosaic_gpu import backward as kernels
@@ -73,8 +73,8 @@ class MosaicGpu:
         """The kernels' `Shape`, and their arrays."""
         from nope.attention.mosaic_gpu.parts import Shape
 
-        if operands.line_ND is not None:
-            raise NotImplementedError('the Mosaic GPU kernels have no bias')
+        if operands.line_ND is not None or operands.key_bias_BNS is not None:
+            raise NotImplementedError('the Mosaic GPU kernels have no bias and no key_bias_BNS')
         B, T, N, H = operands.q_BTNH.shape
         S, K = operands.k_BSKH.shape[1:3]
         queries, keys = -(-T // _TILE) * _TILE, -(-S // _TILE) * _TILE
@@ -134,6 +134,8 @@ def _never(call: Call) -> str | None:
         )
     if call.bias is not None:
         return f'its kernels have no bias, and this call has {call.bias}'
+    if call.key_bias:
+        return 'its kernels have no bias, and this call has key_bias_BNS'
     return _missing()
 
 

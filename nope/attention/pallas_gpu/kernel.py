@@ -26,7 +26,7 @@ from nope.attention import block_sizes
 from nope.attention.backend import Call, of_kernel
 from nope.attention.bias import toeplitz
 from nope.attention.combine import combine
-from nope.attention.flash import Gradients, Operands, Rows, Rules
+from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
 from nope.attention.pallas_gpu import programs
 from nope.attention.pallas_gpu.programs import Blocks, Problem, Refs, RowRefs
 from nope.attention.pallas_gpu.specs import (
@@ -122,15 +122,15 @@ class PallasGpu:
         return _join(AttentionOutput(*result, *[None] * (3 - outputs)), dtype)
 
     def backward(
-        self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
+        self, rules: Rules, operands: Operands, rows: Rows, *, wanted: Wanted
     ) -> Gradients:
         T, N, H = operands.q_BTNH.shape[1:]
         S, K = operands.k_BSKH.shape[1:3]
         problem = Problem(rules, T, S, H, group=N // K)
         refs = _refs(problem, operands, rows)
         d_line_ND = None
-        if bias_gradient and operands.line_ND is not None:
-            d_line_ND = self._d_line(problem, refs).astype(operands.line_ND.dtype)
+        if wanted.line:
+            d_line_ND = self._d_line(problem, refs)
         return Gradients(self._d_q(problem, refs), *self._d_kv(problem, refs), d_line_ND)
 
     def _d_q(self, problem: Problem, refs: Refs) -> jax.Array:
@@ -332,6 +332,8 @@ _OLD = re.compile(r'\b([KMPVT]\d+|GTX|TITAN|GeForce RTX 20\d\d|MX\d+|Quadro)\b')
 def _unavailable(call: Call) -> str | None:
     if programs.triton is None:
         return f'JAX {jax.__version__} has no Triton compiler for Pallas'
+    if call.key_bias:
+        return 'its kernels have no key_bias_BNS'
     if call.head_dim > _MAX_HEAD_DIM:
         return f'the head dim is {call.head_dim}, its blocks fit up to {_MAX_HEAD_DIM}'
     return None

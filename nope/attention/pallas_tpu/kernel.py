@@ -22,7 +22,7 @@ from jax.experimental.pallas import tpu as pltpu
 from nope.attention import block_sizes
 from nope.attention.backend import Call, of_kernel
 from nope.attention.blocks import BlockPlan
-from nope.attention.flash import Gradients, Operands, Rows, Rules
+from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
 from nope.attention.pallas_tpu.arrays import Shape, by_head, join_heads, join_rows
 from nope.attention.pallas_tpu.launch import k_spec, q_spec, row_spec, run, stat
 from nope.attention.pallas_tpu.programs import (
@@ -38,6 +38,7 @@ _LANES = 128  # of a vector register, and so the least that rows are padded to
 # buffers for every block of input.
 _BLOCK = 512
 _MOST_HEAD_DIM = 256
+_NO_KEY_BIAS = 'its kernels have no key_bias_BNS'
 _MOST_STEPS = 2**16  # whose table fits, with some room, into 1 MiB of scalar memory
 
 
@@ -75,7 +76,7 @@ class PallasTpu:
         return AttentionOutput(out_BTNH, lse, entropy[0] if entropy else None)
 
     def backward(
-        self, rules: Rules, operands: Operands, rows: Rows, *, bias_gradient: bool
+        self, rules: Rules, operands: Operands, rows: Rows, *, wanted: Wanted
     ) -> Gradients:
         """Backward pass; see `nope.attention.flash.Kernel`."""
         dtype, operands = operands.q_BTNH.dtype, _native(operands)
@@ -85,7 +86,7 @@ class PallasTpu:
         accumulator = pltpu.VMEM((shape.head_dim, shape.row_block), jnp.float32)
         outputs = [jax.ShapeDtypeStruct(arrays.q_BKRH.shape, arrays.q_BKRH.dtype)]
         specs = [q_spec(shape)]
-        if bias_gradient:
+        if wanted.line:
             line = (*shape.grid_heads, 1, shape.line)
             outputs.append(jax.ShapeDtypeStruct(line, jnp.float32))
             specs.append(pl.BlockSpec((None, None, 1, shape.line), lambda b, n, *_: (b, n, 0, 0)))
@@ -168,6 +169,8 @@ def _square(T: int, S: int, H: int, causal: bool, window: int | None, aligned: b
 def _unsupported(call: Call) -> str | None:
     if call.platform != 'tpu':
         return f'the device is a {call.platform}, not a TPU'
+    if call.key_bias:
+        return _NO_KEY_BIAS
     if call.head_dim > _MOST_HEAD_DIM:
         return f'the head dim is {call.head_dim}, its blocks fit up to {_MOST_HEAD_DIM}'
     T, S = call.queries, call.keys
@@ -191,5 +194,9 @@ _SMALL_BLOCKS = ('forward', (64, 64)), ('backward', (64, 64))
 BACKENDS = (
     of_kernel('pallas_tpu', PallasTpu(), _unsupported),
     # The same kernels, interpreted operation by operation; slow; for tests.
-    of_kernel('pallas_tpu_interpret', PallasTpu(True, _SMALL_BLOCKS), lambda call: None),
+    of_kernel(
+        'pallas_tpu_interpret',
+        PallasTpu(True, _SMALL_BLOCKS),
+        lambda call: _NO_KEY_BIAS if call.key_bias else None,
+    ),
 )
