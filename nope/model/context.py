@@ -36,6 +36,7 @@ def attend(
     *,
     mask: Mask,
     bias: Bias | None,
+    key_bias_BNS: jax.Array | None = None,
     entropy: bool,
     implementation: str | None,
 ) -> AttentionOutput:
@@ -46,18 +47,21 @@ def attend(
     """
     options: dict[str, Any] = {'entropy': entropy, 'implementation': implementation}
     if math.prod(jax.sharding.get_abstract_mesh().shape.values()) == 1:
-        return attention(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, **options)
+        return attention(
+            q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, **options
+        )
 
     split = _split(q_BTNH.shape, k_BSKH.shape, cached=mask.offset is not None)
     if split.repeats > 1:
         k_BSKH, v_BSKH = (jnp.repeat(x, split.repeats, axis=2) for x in (k_BSKH, v_BSKH))
 
-    def local(q_BTNH, k_BSKH, v_BSKH, ids, offset, bias) -> AttentionOutput:
+    def local(q_BTNH, k_BSKH, v_BSKH, key_bias_BNS, ids, offset, bias) -> AttentionOutput:
         here: dict[str, Any] = options | {
             'mask': dataclasses.replace(
                 mask, q_segments_BT=ids[0], kv_segments_BS=ids[1], offset=offset
             ),
             'bias': bias,
+            'key_bias_BNS': key_bias_BNS,
         }
         if split.sequence is None:
             return attention(q_BTNH, k_BSKH, v_BSKH, **here)
@@ -67,19 +71,19 @@ def attend(
     by_head = PartitionSpec(split.batch, split.sequence, split.heads)
     # Heads are the last axis of whatever a bias holds.
     of_bias = jax.tree.map(lambda x: PartitionSpec(*(None,) * (jnp.ndim(x) - 1), split.heads), bias)
-    by_query = PartitionSpec(split.batch, split.heads, split.sequence)
+    by_row = PartitionSpec(split.batch, split.heads, split.sequence)
     function = jax.shard_map(
         local,
-        in_specs=(by_head, by_head, by_head, by_token, PartitionSpec(), of_bias),
-        out_specs=AttentionOutput(by_head, by_query, by_query if entropy else None),  # type: ignore
+        in_specs=(by_head, by_head, by_head, by_row, by_token, PartitionSpec(), of_bias),
+        out_specs=AttentionOutput(by_head, by_row, by_row if entropy else None),  # type: ignore
         check_vma=False,
     )
     B = q_BTNH.shape[0]
     ids = mask.q_segments_BT, mask.kv_segments_BS
-    q_BTNH, k_BSKH, v_BSKH, ids = jax.tree.map(
-        lambda x: _fill(x, -B % _parts(split.batch)), (q_BTNH, k_BSKH, v_BSKH, ids)
+    q_BTNH, k_BSKH, v_BSKH, key_bias_BNS, ids = jax.tree.map(
+        lambda x: _fill(x, -B % _parts(split.batch)), (q_BTNH, k_BSKH, v_BSKH, key_bias_BNS, ids)
     )
-    result = function(q_BTNH, k_BSKH, v_BSKH, ids, mask.offset, bias)
+    result = function(q_BTNH, k_BSKH, v_BSKH, key_bias_BNS, ids, mask.offset, bias)
     return jax.tree.map(lambda x: x[:B], result)
 
 

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from nope import sharding
-from nope.model import LayerKind, ModelConfig, ModelOutput, apply
+from nope.attention import Mask
+from nope.attention.cases import Case, make_inputs
+from nope.model import LayerKind, ModelConfig, ModelOutput, apply, context
 from nope.positions import Alibi, DynamicNTK, Rotary, T5Bias
 from nope.sharding import MeshConfig
 from nope.training.step import batch_loss
@@ -97,6 +99,29 @@ def test_the_table_of_biases_gets_its_gradient_from_all_devices() -> None:
     np.testing.assert_allclose(loss, loss_expected, rtol=1e-6)
     tiny.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     assert np.all(np.abs(expected['params']['position']) > 1e-5)
+
+
+@pytest.mark.parametrize(
+    'shape', [(2, 1, 2, 2), (1, 1, 2, 4), (8, 1, 1, 1)], ids=['all', 'heads, sequence', 'rows']
+)
+def test_a_key_bias_is_split_with_its_keys_and_heads(shape: tuple[int, ...]) -> None:
+    """Values and gradients, its own among them; six rows are filled up to eight."""
+    inputs = make_inputs(Case('', 6, 32, 32, 4, 2, 8, segments='packed', key_bias=True))
+
+    def pulled(arrays: tuple[jax.Array, ...], mask: Mask) -> tuple[jax.Array, Any]:
+        q, k, v, key_bias = arrays
+        found = context.attend(
+            q, k, v, mask=mask, bias=None, key_bias_BNS=key_bias, entropy=True, implementation=None
+        )
+        loss = jnp.sum(found.out * inputs.d_out_BTNH) + jnp.sum(found.lse * inputs.d_lse_BNT)
+        return loss + jnp.sum(found.entropy * inputs.d_entropy_BNT), found
+
+    gradient = jax.grad(pulled, has_aux=True)
+    arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.key_bias_BNS
+    operations, found = compiled(mesh_of(*shape), gradient, arrays, inputs.mask)
+    _, expected = compiled(tiny.mesh(), gradient, arrays, inputs.mask)
+    tiny.assert_close(found, expected, rtol=1e-5, atol=2e-5)
+    assert ('ppermute' in operations) == (shape[3] > 1)
 
 
 def test_without_a_mesh_nothing_is_split() -> None:
