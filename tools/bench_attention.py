@@ -9,7 +9,8 @@ entropy) each implementation that can run it on the device present, in turns: th
 a call, compilation apart; the temporary memory of the compiled program; the useful rate (products
 that the mask hides are not counted, so a causal case has half of them) and its share of the
 device's peak, or, on a CPU, of a float32 matrix product timed between the calls; and the time
-relative to the library's implementation, or else to the dense one. On a CPU where torch is
+relative to the library's implementation, or else to the dense one. A case with a key bias is timed
+without it too, and relative to that. On a CPU where torch is
 installed, its scaled_dot_product_attention on the same shapes follows in a process of its own.
 """
 
@@ -23,7 +24,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import _bench
@@ -51,6 +52,7 @@ from nope.attention.cases import (
 from nope.runtime import hardware, targets
 
 PEER = 'torch_sdpa'
+PLAIN = ' without key_bias_BNS'
 SETS = {'model': BENCH_CASES, 'accelerator': ACCELERATOR_CASES, 'lengths': LENGTH_CASES}
 MATMUL_SIZE = 1024
 MOST_TURNS = 100
@@ -66,14 +68,14 @@ def run_pass(inputs: Inputs, *, kind: str, implementation: str) -> Any:
     where the pass has it."""
     entropy = kind.endswith('entropy')
 
-    def attend(q_BTNH, k_BSKH, v_BSKH) -> tuple[jax.Array, jax.Array | None]:
+    def attend(q_BTNH, k_BSKH, v_BSKH, key_bias_BNS) -> tuple[jax.Array, jax.Array | None]:
         result = attention(
-            q_BTNH, k_BSKH, v_BSKH, mask=inputs.mask, bias=inputs.bias, entropy=entropy,
-            implementation=implementation,
+            q_BTNH, k_BSKH, v_BSKH, mask=inputs.mask, bias=inputs.bias, key_bias_BNS=key_bias_BNS,
+            entropy=entropy, implementation=implementation,
         )  # fmt: skip
         return result.out, result.entropy
 
-    arguments = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
+    arguments = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.key_bias_BNS
     if kind.startswith('forward'):
         return attend(*arguments)
     (out, found), back = jax.vjp(attend, *arguments)
@@ -83,7 +85,9 @@ def run_pass(inputs: Inputs, *, kind: str, implementation: str) -> Any:
 
 def implementations(case: Case, inputs: Inputs, entropy: bool, wanted: Sequence[str]) -> list[str]:
     """Those of `wanted` (empty: all) that can run the case on the device of the current mesh."""
-    call: Call = describe(inputs.q_BTNH, inputs.k_BSKH, inputs.mask, inputs.bias, entropy)
+    call: Call = describe(
+        inputs.q_BTNH, inputs.k_BSKH, inputs.mask, inputs.bias, entropy, key_bias=case.key_bias
+    )
     dense = {'reference'} | ({'library'} if call.platform == 'cpu' else set())
     logits = case.batch * case.heads * case.queries * case.keys
     too_large = logits > MOST_DENSE[call.platform]
@@ -123,20 +127,31 @@ def measure(
     inputs = make_inputs(case)
     for kind in passes:
         programs, facts = {}, {}
-        for name in implementations(case, inputs, kind.endswith('entropy'), wanted):
+        for name, given in calls_of(case, inputs, kind, wanted).items():
+            implementation = name.removesuffix(PLAIN)
             try:
-                program, found = describe_program(case, name, kind, lower(kind, name, inputs))
+                lowered = lower(kind, implementation, given)
+                program, found = describe_program(case, name, kind, lowered)
                 if check:
-                    found |= errors(kind, inputs, program(inputs))
+                    found |= errors(kind, given, program(given))
             except Exception as error:  # one that fails leaves the others to be measured
                 failed = f'{type(error).__name__}: {error}'[:300]
                 _bench.emit(
                     {'case': case.name, 'implementation': name, 'pass': kind, 'error': failed}
                 )
                 continue
-            programs[name], facts[name] = program, found
-        report(case, kind, {n: functools.partial(p, inputs) for n, p in programs.items()}, facts,
-               budget)  # fmt: skip
+            programs[name], facts[name] = functools.partial(program, given), found
+        report(case, kind, programs, facts, budget)
+
+
+def calls_of(case: Case, inputs: Inputs, kind: str, wanted: Sequence[str]) -> dict[str, Inputs]:
+    """Arrays by implementation; for each that is given a key bias, also those without one."""
+    names = implementations(case, inputs, kind.endswith('entropy'), wanted)
+    calls = dict.fromkeys(names, inputs)
+    if case.key_bias:
+        without = dataclasses.replace(inputs, key_bias_BNS=None)
+        calls |= {name + PLAIN: without for name in names}
+    return calls
 
 
 def errors(kind: str, inputs: Inputs, found: Any) -> dict[str, float]:
@@ -156,7 +171,7 @@ def errors(kind: str, inputs: Inputs, found: Any) -> dict[str, float]:
 def report(
     case: Case,
     kind: str,
-    calls: dict[str, Callable[[], object]],
+    calls: Mapping[str, Callable[[], object]],
     facts: dict[str, dict],
     budget: float,
 ) -> None:
@@ -174,8 +189,9 @@ def report(
         budget * len(waiting),
     )
     peak = 2 * MATMUL_SIZE**3 / taken['matmul'] if 'matmul' in taken else hardware.peak_flops()
-    base = next((name for name in ('library', 'reference') if name in calls), None)
     for name in calls:
+        bases = name + PLAIN, 'library', 'reference'
+        base = next((other for other in bases if other in calls), None)
         rate = 2 * PRODUCTS[kind] * case.visible_pairs * case.head_dim / taken[name]
         _bench.emit(
             {
