@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from experiments.runs import ImportSpec, MultiplierChoice, RunSpec, Source
+from experiments.runs import ImportSpec, LawSpec, MultiplierChoice, RunSpec, Source
 from experiments.specs import identity
 from experiments.workspace import Workspace
 from nope import data, interop, records
@@ -71,6 +71,9 @@ class Bench:
     def _variables(self, spec: Source, step: int | None) -> Variables:
         if isinstance(spec, ImportSpec):
             return self._imported(spec)
+        if isinstance(spec, LawSpec):
+            variables = self.variables(spec.init, step)
+            return with_uniform_lam(variables, spec.coefficient, spec.form.numbers)
         folder = self.workspace.folder(spec)
         target = abstract_variables(spec.model, self.mesh)
         base = self._base_model(spec)

@@ -9,12 +9,22 @@ from experiments.config import Ledger, Section
 from experiments.evaluations import KINDS, Asked, EvalSpec
 from experiments.exports import ExportSpec
 from experiments.exports import from_entry as export_from_entry
-from experiments.runs import MultiplierChoice, Source, finetuning, imports, pretraining, search
+from experiments.runs import (
+    MultiplierChoice,
+    Source,
+    finetuning,
+    imports,
+    laws,
+    pretraining,
+    search,
+)
 from experiments.runs.directories import is_import
 from experiments.scope import Scope
 
 RUN_FIELDS = tuple(
-    dict.fromkeys((*pretraining.FIELDS, *search.FIELDS, *finetuning.FIELDS, *imports.FIELDS))
+    dict.fromkeys(
+        field for kind in (pretraining, search, finetuning, imports, laws) for field in kind.FIELDS
+    )
 )
 LATER = ('search', 'finetune')  # what a run may do with the one it starts from
 
@@ -68,6 +78,9 @@ class Entries:
         if later == ['finetune']:
             _check_fields(entry, finetuning.FIELDS, 'fine-tuning')
             return finetuning.from_entry(scope, entry, self._init(entry, init))
+        if 'lam' in entry:
+            _check_fields(entry, laws.FIELDS, 'a law of lambda')
+            return laws.from_entry(scope, entry, self._init(entry, init))
         _check_fields(entry, imports.FIELDS, 'an imported model')
         return imports.from_entry(scope, entry)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.runs import ImportSpec, RunSpec, Source
+from experiments.runs import ImportSpec, LawSpec, RunSpec, Source
 from experiments.specs import identifier
 from nope import data
 from nope.model import ModelConfig
+from nope.model.lam import Coefficient
 
 
 def of_evaluation(
@@ -37,6 +38,8 @@ def describe_lam(run: Source, multiplier: float | None, neutral: bool) -> dict[s
     """Attributes that say what lambda was: `multiplier` where all heads share one, else None, and
     `lam` in words. neutral: whether the run's own changes nothing."""
     own = '1' if neutral else f'{run.model.lam.describe()}, as read'
+    if isinstance(run, LawSpec):
+        own = f'{run.form.describe()}, coefficient {_stated(run.coefficient)}'
     if isinstance(run, RunSpec) and run.searches:
         own = _searched(run)
         if run.init is not None and run.data != run.init.data:
@@ -49,6 +52,8 @@ def describe_lam(run: Source, multiplier: float | None, neutral: bool) -> dict[s
 
 def _training(run: Source, step: int | None) -> dict[str, Any]:
     """Facts of a model's training: tokens and steps of pre-training, and what came after it."""
+    if isinstance(run, LawSpec):
+        return _training(run.init, step)
     if isinstance(run, ImportSpec):
         return {'origin': run.origin, 'train_tokens': None, 'step': 0}
     done = step or run.train.steps
@@ -75,6 +80,11 @@ def describe_model(model: ModelConfig) -> str:
         f'{"NoPE" if position == "none" else position}, {model.layers} layers, '
         f'width {model.width}, {model.heads} heads, {count} parameters'
     )
+
+
+def _stated(coefficient: Coefficient) -> str:
+    several = coefficient if isinstance(coefficient, tuple) else (coefficient,)
+    return ', '.join(f'{number:g}' for number in several)
 
 
 def _searched(run: RunSpec) -> str:

@@ -39,10 +39,14 @@ class Spec(abc.ABC):
 
     @property
     def needs(self) -> tuple[Spec, ...]:
-        """Specs that have to be finished before it can be made, without those they need in turn."""
+        """Specs that have to be finished before it can be made, without those they need in turn; of
+        one for which nothing is made also those."""
         values = (getattr(self, field.name) for field in dataclasses.fields(self))
         parts = (part for v in values for part in (v if isinstance(v, tuple) else (v,)))
-        return tuple(part for part in parts if isinstance(part, Spec))
+        direct = [part for part in parts if isinstance(part, Spec)]
+        return tuple(
+            needed for part in direct for needed in (part, *(() if part.room else part.needs))
+        )
 
     def describe(self) -> str:
         """One line of a plan."""

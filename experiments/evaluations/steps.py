@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.evaluations.base import Asked
-from experiments.runs import ImportSpec
+from experiments.runs import ImportSpec, LawSpec
 from experiments.runs.pretraining import kept_step as step_of
 
 
@@ -14,6 +14,8 @@ def kept_step(asked: Asked) -> int | None:
     if 'step_share' not in entry or entry['step_share'] == 1.0:
         return None
     field, run = entry.path('step_share'), asked.run
+    if isinstance(run, LawSpec):
+        run = run.init
     if isinstance(run, ImportSpec):
         raise ValueError(f'{field}: an imported model has no earlier steps')
     step = step_of(entry['step_share'], run.train.steps, field)

@@ -30,7 +30,7 @@ def check_init(init: str | None, where: str) -> None:
     if not is_import(init):
         raise ValueError(
             f'{where}.init is {init!r}; accepted is hf:DIR, a Hugging Face directory, as in '
-            '--config.init=hf:DIR (a run of this config only with search or finetune)'
+            '--config.init=hf:DIR (a run of this config only with search, finetune or lam)'
         )
 
 
@@ -47,7 +47,7 @@ class Imported:
         """shapeless: the config has no shape to train a model of, so that every run that starts
         from no other has to be imported."""
         for name, entry in runs.items():
-            first = 'search' not in entry and 'finetune' not in entry
+            first = not {'search', 'finetune', 'lam'}.intersection(entry)
             if shapeless and first:
                 check_init(entry.get('init'), f'runs.{name}')
             if entry.get('nope') and not entry.get('init'):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from experiments.config import Section
 from experiments.models import coefficient
+from experiments.runs.laws import check_replaceable
 from experiments.runs.spec import MultiplierChoice, RunSpec, Source
 from experiments.scope import Scope
 from nope.model import lam
@@ -21,6 +22,7 @@ def from_entry(
     scope: Scope, entry: Section, init: Source, grid: Callable[[str, str], MultiplierChoice]
 ) -> RunSpec:
     """A run that trains lambda alone. grid: finds the evaluation that `start_from` names."""
+    check_replaceable(entry, init)
     section = scope.section('search', entry)
     lengths = scope.training_lengths(section, init.train_length)
     target = section.optional('target')

@@ -1,7 +1,7 @@
 """Runs: a training, a search of lambda or a fine-tuning, and models that are imported.
 
-A later run starts from another run or from an imported model (`init`): with a search of lambda, or
-with all its parameters trained on.
+A later run starts from another run or from an imported model (`init`): with a search of lambda,
+with all its parameters trained on, or under a law of lambda that is given.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from experiments.specs import Spec, identifier
 from nope.data import DataConfig
 from nope.identity import execution_fields
 from nope.model import ModelConfig
-from nope.model.lam import Coefficient
+from nope.model.lam import Coefficient, Form
 from nope.training.config import Compute, TrainConfig
 
 
@@ -79,7 +79,7 @@ class RunSpec(Spec):
     seed: int
     data_seed: int
     train_length: int
-    init: RunSpec | ImportSpec | None = None
+    init: RunSpec | ImportSpec | LawSpec | None = None
     lam_start: Coefficient | MultiplierChoice | None = None
     room = 'runs'
     finished = 'done.json'
@@ -125,7 +125,45 @@ class RunSpec(Spec):
         return f'train    {self.slug()} ({self.train.tokens:,} tokens)'
 
 
-Source = RunSpec | ImportSpec  # where a model comes from
+@dataclasses.dataclass(frozen=True)
+class LawSpec(Spec):
+    """A model under a law of lambda with a given coefficient: nothing is trained, nothing is kept.
+
+    init: the run or imported model that has the parameters. form, coefficient: of every head.
+    """
+
+    init: RunSpec | ImportSpec
+    form: Form
+    coefficient: Coefficient
+    searches: ClassVar[bool] = False
+    searched: ClassVar[bool] = True  # its lambda is not the neutral one
+    fine_tunes: ClassVar[bool] = False
+
+    @property
+    def model(self) -> ModelConfig:
+        return dataclasses.replace(self.init.model, lam=self.form)
+
+    @property
+    def data(self) -> DataConfig:
+        return self.init.data
+
+    @property
+    def seed(self) -> int:
+        return self.init.seed
+
+    @property
+    def train_length(self) -> int:
+        return self.init.train_length
+
+    @property
+    def imported(self) -> ImportSpec | None:
+        return self.init.imported
+
+    def slug(self) -> str:
+        return f'law-{self.form.slug}-seed{self.seed}-{identifier(self)}'
+
+
+Source = RunSpec | ImportSpec | LawSpec  # where a model comes from
 
 
 def _slugged(model: ModelConfig) -> str:

@@ -1,0 +1,75 @@
+"""Laws of lambda with given coefficients, from an entry of `runs`: fixed on a trained model, or in
+place while a model is pre-trained."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from experiments.config import Section
+from experiments.models import coefficient
+from experiments.runs.spec import LawSpec, Source
+from experiments.scope import Scope
+from nope.model import lam
+
+FIELDS = ('init', 'nope', 'own_tokenizer', 'lam')
+
+
+class Law(NamedTuple):
+    """A form and the coefficient of every head."""
+
+    form: lam.Form
+    coefficient: lam.Coefficient
+
+
+def from_entry(scope: Scope, entry: Section, init: Source) -> LawSpec:
+    """The model that the entry starts from under a law; nothing is trained. ValueError where its
+    lambda was set already."""
+    section = law_section(scope, entry).only(('form', 'coefficient'))
+    law = read(section, init.train_length, init.model.head_dim)
+    check_replaceable(entry, init)
+    assert not isinstance(init, LawSpec)
+    return LawSpec(init, *law)
+
+
+def law_section(scope: Scope, entry: Section) -> Section:
+    """The entry's fields for the law."""
+    return Section(entry.path('lam'), entry.inner('lam'), scope.ledger)
+
+
+def read(section: Section, train_length: int, head_dim: int) -> Law:
+    """`form` and `coefficient`, without which it is the published one."""
+    if 'form' not in section:
+        raise section.error('form', f'it is missing; accepted: {", ".join(lam.FORMS)}')
+    form = lam.from_section(
+        section['form'], section.path('form'), train_length=train_length, head_dim=head_dim
+    )
+    if 'coefficient' not in section or section.optional('coefficient') is None:
+        if form.published is None:
+            name = type(form).__name__
+            raise section.error('coefficient', f'{name} has no published one; give a number')
+        return Law(form, form.published)
+    given = coefficient(section, 'coefficient')
+    with section.naming(start='coefficient'):
+        form.check_start(given)
+    return Law(form, given)
+
+
+def check_replaceable(entry: Section, init: Source) -> None:
+    """ValueError where the model that an entry starts from was trained with a lambda of its own,
+    which another lambda would take the place of."""
+    if isinstance(init, LawSpec):
+        raise entry.error('init', 'it only sets lambda; name the run that it starts from')
+    trained = _trained_with(init)
+    if trained != lam.Constant():
+        raise entry.error(
+            'init',
+            f'it was trained with lambda of the form {type(trained).__name__}, which no other can '
+            'take the place of',
+        )
+
+
+def _trained_with(run: Source) -> lam.Form:
+    """The form of lambda under which the weights were trained."""
+    while run.init is not None and not isinstance(run, LawSpec):
+        run = run.init
+    return run.model.lam

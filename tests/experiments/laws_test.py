@@ -1,0 +1,175 @@
+"""Laws of lambda: fixed on a trained model, and what configs say of them."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from experiments import execute
+from experiments.build import Experiment, build
+from experiments.plan import make_plan
+from experiments.runs import LawSpec, RunSpec
+from experiments.specs import identifier
+from nope import records
+from nope.model.lam import Constant
+from nope.model.lam.log_position import LogPosition
+from nope.model.lam.log_square import LogSquare
+from tests.experiments import build_test, run_test
+from tests.experiments.execute_test import bench_of, type_of
+
+LENGTHS = {'kind': 'lengths', 'times': (1.0, 4.0)}
+
+
+def experiment(folder: pathlib.Path | None, **runs: Any) -> Experiment:
+    """A model of a few steps, the runs given, and the loss by length of each."""
+    config = build_test.config_of('fig_dynamic')
+    if folder is not None:
+        text = folder / 'text'
+        text.mkdir(exist_ok=True)
+        run_test.write_texts(text)
+        for option in run_test.TINY:
+            name, value = option.removeprefix('--config.').format(text=text).split('=', 1)
+            config.update_from_flattened_dict({name: type_of(value)})
+        config.train.steps, config.train.warmup_steps = 4, 1
+    config.seeds = (0,)
+    names = list(runs)
+    with config.unlocked():
+        config.runs = {'nope': config.runs.nope.to_dict(), **runs}
+        config.evals = {f'{name}/': {**LENGTHS, 'run': name} for name in ('nope', *names)}
+    curves = tuple({'group': name, 'label': name} for name in ('nope', *names))
+    config.figure = {'kind': 'length_curves', 'curves': curves}
+    return build(config)
+
+
+def test_a_law_is_measured_on_the_run_it_stands_on_and_trains_nothing(
+    tmp_path: pathlib.Path,
+) -> None:
+    law = {'init': 'nope', 'lam': {'form': 'log_position', 'coefficient': 0.5}}
+    square = {'init': 'nope', 'lam': {'form': 'log_square', 'coefficient': (0.5, -0.1)}}
+    found = experiment(tmp_path, law=law, square=square)
+    run = found.evals['law/seed0'].run
+    base = found.evals['nope/seed0'].run
+    assert isinstance(run, LawSpec) and run.init == base
+    assert run.model.lam == LogPosition(16)
+
+    bench = bench_of(found, tmp_path / 'work')
+    plan = make_plan(bench.workspace, [found.evals[f'{n}/seed0'] for n in ('law', 'square')])
+    assert [spec.room for spec in plan.missing] == ['runs', 'records', 'records']
+    execute.execute(bench, plan.missing)
+    assert sorted(p.name for p in (tmp_path / 'work' / 'runs').iterdir()) == [base.slug()]
+
+    variables = bench.variables(run)
+    np.testing.assert_array_equal(variables['lam']['head'], np.full((2, 2), 0.5, np.float32))
+    squares = bench.variables(found.evals['square/seed0'].run)['lam']['head']
+    np.testing.assert_array_equal(squares, jnp.broadcast_to(jnp.float32([0.5, -0.1]), (2, 2, 2)))
+    x = np.log([1.0, 4.0])
+    for name, expected in {'law': 1 + 0.5 * x, 'square': 1 + 0.5 * x - 0.1 * x**2}.items():
+        kept = records.load(bench.workspace.folder(found.evals[f'{name}/seed0']))
+        np.testing.assert_allclose(kept['multiplier_mean'], expected, rtol=1e-6)
+        assert kept.attributes['step'] == 4
+
+
+def test_without_a_coefficient_it_is_the_published_one() -> None:
+    found = experiment(
+        None,
+        law={'init': 'nope', 'lam': {'form': 'log_position'}},
+        same={'init': 'nope', 'lam': {'form': {'kind': 'log_position'}, 'coefficient': 0.1}},
+        other={'init': 'nope', 'lam': {'form': {'kind': 'log_position', 'train_length': 1}}},
+    )
+    law, same, other = (found.evals[f'{name}/seed0'].run for name in ('law', 'same', 'other'))
+    assert isinstance(law, LawSpec) and law.coefficient == 0.1
+    assert identifier(law) == identifier(same) != identifier(other)
+
+
+def test_the_size_of_a_head_is_the_model_s() -> None:
+    found = experiment(None, law={'init': 'nope', 'lam': {'form': 'info_scale'}})
+    run = found.evals['law/seed0'].run
+    assert run.model.lam.head_dim == run.model.head_dim  # type: ignore[attr-defined]
+
+
+def test_a_fine_tuned_model_may_have_one() -> None:
+    found = experiment(
+        None,
+        law={'init': 'nope', 'lam': {'form': 'log_length'}},
+        tuned={'init': 'law', 'finetune': {'times': (2.0,)}},
+    )
+    run = found.evals['tuned/seed0'].run
+    assert isinstance(run, RunSpec) and isinstance(run.init, LawSpec)
+    assert run.model.lam == run.init.form != Constant()
+
+
+def test_a_search_of_two_numbers_starts_from_both() -> None:
+    search = {'form': 'log_square', 'times': (2.0,), 'bound': -np.inf, 'start': (0.3, 0.1)}
+    run = experiment(None, law={'init': 'nope', 'search': search}).evals['law/seed0'].run
+    assert isinstance(run, RunSpec) and run.model.lam == LogSquare(64)
+    assert run.lam_start == (0.3, 0.1)
+
+
+@pytest.mark.parametrize(
+    ('entry', 'message'),
+    [
+        ({'lam': {}}, r'lam\.form is None; it is missing; accepted: constant, log_length'),
+        ({'lam': {'form': 'log_pos'}}, r"lam\.form is 'log_pos'; accepted: constant"),
+        (
+            {'lam': {'form': {'kind': 'log_offset', 'share': 0.0}}},
+            r'lam\.form\.share is 0\.0; share \* train_length \(64\) must be',
+        ),
+        ({'lam': {'form': 'constant'}}, r'lam\.coefficient is None; Constant has no published one'),
+        (
+            {'lam': {'form': 'log_length', 'coefficient': 'x'}},
+            r"lam\.coefficient is 'x'; accepted: a number, or a tuple",
+        ),
+        (
+            {'lam': {'form': 'log_length', 'coefficient': (0.1, 0.2)}},
+            r'lam\.coefficient is \(0\.1, 0\.2\); it takes 1 for every head',
+        ),
+        (
+            {'lam': {'form': 'constant', 'coefficient': -1.0}},
+            r'lam\.coefficient is -1\.0; it must be finite and above 0',
+        ),
+        ({'lam': {'form': 'log_length', 'rate': 1}}, r'lam\.rate is unknown; accepted'),
+        (
+            {'lam': {'form': 'log_length'}, 'search': {'times': (2.0,)}},
+            r'lam: a search takes no lam; accepted: init',
+        ),
+        ({'lam': {'form': 'log_length'}, 'model': {'layers': 2}}, r'model: a law of lambda takes'),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused_by_its_name(entry: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=rf'^runs\.law\.{message}'):
+        experiment(None, law={'init': 'nope', **entry})
+
+
+@pytest.mark.parametrize(
+    ('search', 'message'),
+    [
+        ({'form': 'scalable_softmax'}, r'search\.start is None; no coefficient of ScalableSoftmax'),
+        (
+            {'form': 'log_square', 'start': (0.3, -0.1)},
+            r'runs\.law\.search\.start is \(0\.3, -0\.1\); it is below search\.bound, 0\.0',
+        ),
+    ],
+    ids=['none', 'below'],
+)
+def test_a_search_starts_within_what_its_form_allows(search: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f'^{message}'):
+        experiment(None, law={'init': 'nope', 'search': {'times': (2.0,), **search}})
+
+
+def test_a_form_without_a_neutral_coefficient_has_no_bound_by_default() -> None:
+    search = {'form': 'scalable_softmax', 'times': (2.0,), 'start': 0.43}
+    run = experiment(None, law={'init': 'nope', 'search': search}).evals['law/seed0'].run
+    assert isinstance(run, RunSpec) and run.train.optimizer.bound is None
+    assert run.lam_start == 0.43
+
+
+@pytest.mark.parametrize('kind', [{'lam': {'form': 'log_length'}}, {'search': {'times': (2.0,)}}])
+def test_nothing_takes_the_place_of_a_law(kind: dict[str, Any]) -> None:
+    law = {'init': 'nope', 'lam': {'form': 'log_position'}}
+    with pytest.raises(ValueError, match=r"^runs\.next\.init is 'law'; it only sets lambda"):
+        experiment(None, law=law, next={'init': 'law', **kind})
