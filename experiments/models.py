@@ -19,13 +19,14 @@ MODEL_DEFAULTS: dict[str, Any] = {
 
 
 def model_config(section: Section, **given: Any) -> ModelConfig:
-    """The model of a section. `lam_layers` may be 'auto': 'nope' where only some layers have no
+    """The model of a section. `lam_layers` may be 'auto': 'nope' where only some heads have no
     position encoding, since the others gain nothing from a multiplier; else 'all'."""
     lam_layers = section['lam_layers']
     if lam_layers != 'auto':
         return section.make(ModelConfig, lam_layers=lam_layers, **given)
     model = section.make(ModelConfig, lam_layers='all', **given)
-    some = any(model.without_position) and not all(model.without_position)
+    without_LN = model.heads_without_position
+    some = without_LN.any() and not without_LN.all()
     return dataclasses.replace(model, lam_layers='nope') if some else model
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from nope.attention import Mask
 from nope.model import context, lam
 from nope.model.cache import LayerCache
 from nope.model.config import LayerKind, ModelConfig
+from nope.model.heads import attend_by_kind
 from nope.model.init import initializer
 from nope.model.layers import Norm, bias, parameter, project
 from nope.positions import Position
@@ -104,20 +104,19 @@ def _attend(
     cached: LayerCache | None,
 ) -> tuple[jax.Array, jax.Array | None, LayerCache | None]:
     """Attention as layers of that kind do it: its output [B, T, N, H], entropy and cache."""
-    position = kind.position
-    q_BTNH, k_BTKH = _encode(position, q_BTNH, k_BTKH, sequence)
+    q_BTNH, k_BTKH = _encode(kind.position, q_BTNH, k_BTKH, sequence)
     if cached is not None:
         assert sequence.mask.offset is not None
         cached = cached.write(k_BTKH, v_BTKH, sequence.mask.offset)
         k_BTKH, v_BTKH = cached
-    seen = context.attend(
+    seen = attend_by_kind(
+        functools.partial(context.attend, entropy=entropy, implementation=config.attention),
+        kind,
         lam.scale_queries(q_BTNH, multipliers_N, config.softmax_scale),
         k_BTKH,
         v_BTKH,
-        mask=dataclasses.replace(sequence.mask, window=kind.window),
-        bias=position.bias(config.heads, sequence.table),
-        entropy=entropy,
-        implementation=config.attention,
+        sequence.mask,
+        sequence.table,
     )
     return seen.out, seen.entropy, cached
 

@@ -57,8 +57,8 @@ class ModelConfig:
     heads, kv_heads: N and K; query head n reads key-value head n // (N / K).
     position, window: of every layer, unless there is a pattern.
     pattern: kinds of layers in turns: layer i is pattern[i % len(pattern)].
-    lam, lam_layers: the form of lambda, and whether it acts in all layers or only in those
-        without position encoding ('nope'; in the others it is 1).
+    lam, lam_layers: the form of lambda, and whether it acts in all heads of all layers or only in
+        those without position encoding ('nope'; in the others it is 1).
     norm, norm_bias: 'rms' (RMSNorm) or 'layer' (LayerNorm), the latter with or without a bias.
     embedding_norm: a norm between the embeddings and the first layer too.
     qk_norm: an RMSNorm of every query and key head before the position encoding.
@@ -160,6 +160,7 @@ class ModelConfig:
             )
         for kind in self.kinds:
             kind.position.check(self.head_dim)
+            kind.position.check_heads(self.heads, self.kv_heads)
             if self.pattern and kind.position.embeds:
                 raise ValueError(
                     f'model.pattern has {kind.position.describe()!r}, which is added to the '
@@ -168,9 +169,9 @@ class ModelConfig:
         tables = {k.position for k in self.kinds if k.position.table(self.width, self.heads)}
         if len(tables) > 1:
             raise ValueError('model.pattern has several learned encodings; accepted is one')
-        if self.lam_layers == 'nope' and not any(self.without_position):
+        if self.lam_layers == 'nope' and not self.heads_without_position.any():
             raise ValueError(
-                "model.lam_layers is 'nope', but every layer has a position encoding "
+                "model.lam_layers is 'nope', but every head has a position encoding "
                 f'({self.describe_position()})'
             )
 
@@ -187,8 +188,14 @@ class ModelConfig:
 
     @property
     def without_position(self) -> tuple[bool, ...]:
-        """Of every layer, whether it has no position encoding."""
-        return tuple(isinstance(self._kind_of(i).position, NoPE) for i in range(self.layers))
+        """Of every layer, whether none of its heads has a position encoding."""
+        return tuple(bool(heads_N.all()) for heads_N in self.heads_without_position)
+
+    @property
+    def heads_without_position(self) -> np.ndarray:
+        """bool [L, N]: of every head, whether it has no position encoding."""
+        kinds = [self._kind_of(layer) for layer in range(self.layers)]
+        return np.stack([kind.position.without_position(self.heads) for kind in kinds])
 
     @property
     def longest(self) -> int | None:
@@ -246,8 +253,9 @@ class ModelConfig:
         multipliers = self.lam.multipliers(coefficients_LN, length, positions_T)
         if self.lam_layers == 'all':
             return multipliers
-        acts_L = np.array(self.without_position)
-        acts_LN = acts_L.reshape(-1, *(1,) * (multipliers.ndim - 1))
+        acts_LN = self.heads_without_position
+        if multipliers.ndim == 3:
+            acts_LN = acts_LN[:, None]
         return jnp.where(acts_LN, multipliers, 1.0)
 
     @property

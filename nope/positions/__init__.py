@@ -25,6 +25,7 @@ from nope.positions.scaling import (
     longrope_multiplier,
 )
 from nope.positions.sinusoidal import Sinusoidal
+from nope.positions.split import Split
 from nope.positions.t5 import T5Bias
 from nope.positions.tempered import TemperedNoPE
 
@@ -45,6 +46,7 @@ __all__ = [
     'Rotary',
     'Scaling',
     'Sinusoidal',
+    'Split',
     'T5Bias',
     'Table',
     'TemperedNoPE',

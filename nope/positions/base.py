@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 import jax
+import numpy as np
 
 from nope.attention import Bias
 
@@ -42,8 +43,25 @@ class Position:
         """True for an encoding that depends on the sequence length, not on positions alone."""
         return False
 
+    @property
+    def local_window(self) -> int | None:
+        """Keys that the heads with the encoding see, where those without it see more; None where
+        all heads see alike."""
+        return None
+
     def check(self, head_dim: int) -> None:
         """Raises ValueError for a head dim that the encoding does not support."""
+
+    def check_heads(self, heads: int, kv_heads: int) -> None:
+        """FieldError for numbers of heads that the encoding does not support."""
+
+    def local_heads(self, heads: int) -> int:
+        """Number of query heads, the first ones, that have the encoding."""
+        return heads
+
+    def without_position(self, heads: int) -> np.ndarray:
+        """Mask of the query heads that have no position encoding, bool [heads]."""
+        return np.arange(heads) >= self.local_heads(heads)
 
     def table(self, width: int, heads: int) -> Table | None:
         """Learned array for a model of this width with this many query heads, or None."""

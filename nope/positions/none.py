@@ -11,5 +11,8 @@ from nope.positions.base import Position
 class NoPE(Position):
     """Queries and keys are used as projected (arXiv 2404.12224, section 2)."""
 
+    def local_heads(self, heads: int) -> int:
+        return 0
+
     def describe(self) -> str:
         return 'none'

@@ -12,6 +12,7 @@ from nope.positions.none import NoPE
 from nope.positions.rotary import Rotary
 from nope.positions.scaling import SCALINGS, Scaling
 from nope.positions.sinusoidal import Sinusoidal
+from nope.positions.split import Split
 from nope.positions.t5 import T5Bias
 from nope.positions.tempered import TemperedNoPE
 from nope.runtime import sections
@@ -24,11 +25,13 @@ KINDS: dict[str, type[Position]] = {
     't5': T5Bias,
     'sinusoidal': Sinusoidal,
     'learned': Learned,
+    'split': Split,
 }
 
 
 def from_section(section: Mapping[str, Any], train_length: int, field: str) -> Position:
-    """Position encoding from `{'kind': NAME, ...fields}`; rotary takes a `scaling` of this form.
+    """Position encoding from `{'kind': NAME, ...fields}`; rotary takes a `scaling` of this form,
+    split heads take a `local` encoding of it.
 
     train_length: for rules of scaling that need it and are not given another. field: the
     section's name in messages. ValueError for an unknown kind or field, or a value of the wrong
@@ -37,6 +40,8 @@ def from_section(section: Mapping[str, Any], train_length: int, field: str) -> P
     kind, fields = sections.kind_and_fields(section, KINDS, field)
     if kind is Rotary and 'scaling' in fields:
         fields['scaling'] = _scaling(fields['scaling'], train_length, f'{field}.scaling')
+    if kind is Split and 'local' in fields:
+        fields['local'] = from_section(fields['local'], train_length, f'{field}.local')
     return sections.make(kind, fields, field)
 
 

@@ -171,11 +171,11 @@ ROTARY, NOPE = LayerKind(Rotary()), LayerKind()
         ({'pattern': (LayerKind(Rotary(dims=3)), NOPE)}, r'model\.position\.dims is 3; .* even'),
         (
             {'position': Rotary(), 'lam_layers': 'nope'},
-            r"model\.lam_layers is 'nope', but every layer has a position encoding \(rotary\)",
+            r"model\.lam_layers is 'nope', but every head has a position encoding \(rotary\)",
         ),
         (
             {'pattern': (ROTARY, LayerKind(Alibi(), 4)), 'lam_layers': 'nope'},
-            r'every layer has a position encoding \(rotary \+ ALiBi, window 4\)',
+            r'every head has a position encoding \(rotary \+ ALiBi, window 4\)',
         ),
     ],
 )

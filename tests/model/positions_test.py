@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 
 from nope.model import ModelConfig
-from nope.positions import Alibi, Learned, NoPE, Position, Rotary, Sinusoidal, T5Bias, TemperedNoPE
+from nope.positions import (
+    Alibi,
+    Learned,
+    NoPE,
+    Position,
+    Rotary,
+    Sinusoidal,
+    Split,
+    T5Bias,
+    TemperedNoPE,
+)
 from tests import tiny
 from tests.model.programs import T, influence, run
 from tests.positions import cases
@@ -16,6 +26,9 @@ ENCODINGS = cases.ENCODINGS | {
     'partly rotary': Rotary(dims=4, interleaved=True),
     'dynamic YaRN': Rotary(scaling=cases.SCALINGS['dynamic_yarn']),
     'LongRoPE': Rotary(scaling=cases.SCALINGS['longrope']),
+    'half T5': Split(T5Bias(8, 12)),
+    'half rotary': Split(Rotary()),
+    'half rotary, window': Split(Rotary(), window=5),
 }
 
 

@@ -23,6 +23,7 @@ from nope.positions import (
     Rotary,
     Scaling,
     Sinusoidal,
+    Split,
     T5Bias,
     TemperedNoPE,
     Unscaled,
@@ -51,6 +52,7 @@ ENCODINGS: dict[str, Position] = {
     't5': T5Bias(buckets=8, max_distance=12),
     'sinusoidal': Sinusoidal(),
     'learned': Learned(size=32),
+    'split': Split(Alibi(), share=0.5),
 }
 
 

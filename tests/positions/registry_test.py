@@ -22,6 +22,7 @@ from nope.positions import (
     Position,
     Rotary,
     Sinusoidal,
+    Split,
     T5Bias,
     TemperedNoPE,
     Unscaled,
@@ -66,6 +67,11 @@ def test_the_tests_have_one_of_every_kind() -> None:
         ({'kind': 'sinusoidal', 'layout': 'interleaved'}, Sinusoidal(layout='interleaved')),
         ({'kind': 'learned'}, Learned(2048)),
         ({'kind': 'learned', 'size': 7}, Learned(7)),
+        ({'kind': 'split', 'local': {'kind': 'alibi'}}, Split(Alibi())),
+        (
+            {'kind': 'split', 'local': {'kind': 'rotary', 'base': 500}, 'window': 8, 'share': 0.25},
+            Split(Rotary(500.0), 0.25, 8),
+        ),
     ],
 )
 def test_encodings(section: dict[str, Any], expected: Position) -> None:
@@ -133,6 +139,16 @@ def test_the_section_is_left_as_it_was() -> None:
         ({'kind': 'rotary', 'interleaved': 1}, r'position\.interleaved is 1; accepted is bool'),
         ({'kind': 'rotary', 'base': -1}, r'position\.base is -1.0; it must be finite and above 0'),
         ({'kind': 'rotary', 'dims': -2}, r'position\.dims is -2; it must be 0 or more'),
+        ({'kind': 'split'}, r'position\.local is missing; Split needs it'),
+        ({'kind': 'split', 'local': 'alibi'}, r"position\.local is 'alibi'; .*'kind': NAME"),
+        ({'kind': 'split', 'local': {'kind': 'alibi', 'slope': 1}}, r'local\.slope is unknown'),
+        ({'kind': 'split', 'local': {'kind': 'none'}}, r"position\.local is 'none'; .* window"),
+        (
+            {'kind': 'split', 'local': {'kind': 'learned'}},
+            r"position\.local is 'learned.*; it must",
+        ),
+        ({'kind': 'split', 'local': {'kind': 'alibi'}, 'share': 1}, r'share is 1.0; accepted: ab'),
+        ({'kind': 'split', 'local': {'kind': 'alibi'}, 'window': 0}, r'window is 0; accepted: 1 t'),
         ({'kind': 'rotary', 'scaling': 'yarn'}, r"position\.scaling is 'yarn'; .*'kind': NAME"),
     ],
 )

@@ -38,6 +38,7 @@ MODELS = {
     'following the length': of_kinds(
         ENCODINGS['dynamic YaRN'], ENCODINGS['LongRoPE'], Rotary(scaling=DynamicNTK(2.0, 8))
     ),
+    'split': of_kinds(*(ENCODINGS[n] for n in ('half T5', 'half rotary, window', 'none'))),
     'sinusoidal': tiny.model(layers=1, position=ENCODINGS['sinusoidal']),
     'learned': tiny.model(layers=1, position=ENCODINGS['learned']),
     'every option': dataclasses.replace(tiny.EVERY_OPTION, layers=1),
