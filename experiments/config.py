@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -243,10 +244,12 @@ class Section(Mapping[str, Any]):
         try:
             yield
         except FieldError as error:
-            field = fields.get(error.field, error.field)
+            name, below = re.fullmatch(r'(\w+)(.*)', error.field).groups()  # type: ignore[union-attr]
+            field = fields.get(name, name)
             if field not in self:
                 raise
-            raise ValueError(describe(self.path(field), error.value, error.rule)) from error
+            where = f'{self.path(field)}{below}'
+            raise ValueError(describe(where, error.value, error.rule)) from error
 
     @contextlib.contextmanager
     def reading(self, field: str) -> Iterator[None]:

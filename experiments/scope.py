@@ -116,17 +116,17 @@ class Scope:
         heads, width = section['heads'], section['width']
         head_dim = section.optional('head_dim')
         if head_dim is None and width % heads:
-            raise section.error(
-                'width', f'it must be a multiple of model.heads = {heads}, or give model.head_dim'
-            )
+            other, instead = section.path('heads'), section.path('head_dim')
+            rule = f'it must be a multiple of {other} = {heads}, or give {instead}'
+            raise section.error('width', rule)
         return model_config(
             section,
             head_dim=width // heads if head_dim is None else head_dim,
             vocab_size=_vocab_size(section, config),
             position=from_section(section['position'], train_length, section.path('position')),
             pattern=tuple(
-                self._kind(kind, train_length, section.path('pattern'))
-                for kind in section['pattern']
+                self._kind(kind, train_length, f'{section.path("pattern")}[{i}]')
+                for i, kind in enumerate(section['pattern'])
             ),
         )
 

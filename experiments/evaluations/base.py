@@ -171,7 +171,10 @@ class Asked:
 
     def check_reach(self, position: Position | None, length: int) -> None:
         """ValueError where sequences are longer than the position encoding is defined for."""
-        model = self.run.model if position is None else self.run.model.with_position(position)
+        model = self.run.model
+        if position is not None:
+            with self.entry.naming():
+                model = model.with_position(position)
         check_same_table(model, self.run.model)
         if model.longest is not None and length > model.longest:
             raise ValueError(

@@ -21,9 +21,9 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> RunSpec:
         changes.only(('position',))
         if 'position' in changes:
             field = changes.path('position')
-            model = model.with_position(
-                position_for(changes['position'], model, init.train_length, field)
-            )
+            position = position_for(changes['position'], model, init.train_length, field)
+            with changes.naming():
+                model = model.with_position(position)
     section = scope.section('finetune', entry)
     steps = section.at_least('steps', 1)
     optimizer = section.make(

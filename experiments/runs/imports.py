@@ -44,7 +44,8 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
         field = changes.path('position')
         position = position_for(changes['position'], described.model, scope.length, field)
         _check_position(position, described, field, directory)
-        described = interop.describe(directory, position=position)
+        with changes.naming():
+            described = interop.describe(directory, position=position)
     elif _asks_for_nope(scope) and not any(described.model.without_position):
         _say_position(described.model.describe_position(), where, path)
     _check_tokenizer(config, described, directory)

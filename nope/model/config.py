@@ -13,6 +13,7 @@ from nope.attention.api import BACKENDS
 from nope.identity import added_later, none_was
 from nope.model import lam
 from nope.positions import NoPE, Position, Table
+from nope.runtime.errors import FieldError, inside, one_of
 
 DTYPES = ('float32', 'bfloat16')
 REMAT = ('none', 'elementwise', 'dots', 'full', 'offload')
@@ -21,6 +22,15 @@ MLPS = ('gated', 'plain')
 ACTIVATIONS = ('silu', 'gelu', 'gelu_tanh', 'relu')
 INITS = ('tinyllama', 't5')
 LAM_LAYERS = ('all', 'nope')
+_CHOICES = {
+    'dtype': DTYPES,
+    'remat': REMAT,
+    'norm': NORMS,
+    'mlp': MLPS,
+    'activation': ACTIVATIONS,
+    'init': INITS,
+    'lam_layers': LAM_LAYERS,
+}
 
 
 def execution_detail(default: Any) -> Any:
@@ -40,8 +50,8 @@ class LayerKind:
 
     def __post_init__(self) -> None:
         if self.window is not None and not 1 <= self.window <= 2**30:
-            raise ValueError(
-                f'model.window is {self.window}; accepted: 1 to 2**30, or None for all keys'
+            raise FieldError(
+                'window', self.window, 'accepted: 1 to 2**30, or None for all keys before a query'
             )
 
     def describe(self) -> str:
@@ -75,6 +85,8 @@ class ModelConfig:
         a loop over layers only (`unroll`).
     attention: name of the attention implementation; None lets `nope.attention` choose.
     unroll: layers per iteration of the scan over layers; None for all of them, no loop.
+
+    Raises FieldError for a value out of range, and for values that do not go together.
     """
 
     layers: int
@@ -111,69 +123,78 @@ class ModelConfig:
     def __post_init__(self) -> None:
         for name in ('layers', 'width', 'heads', 'kv_heads', 'mlp_width', 'vocab_size', 'head_dim'):
             if getattr(self, name) < 1:
-                raise ValueError(f'model.{name} is {getattr(self, name)}; it must be at least 1')
+                raise FieldError(name, getattr(self, name), 'it must be at least 1')
         if self.heads % self.kv_heads:
-            raise ValueError(
-                f'model.heads is {self.heads} and model.kv_heads is {self.kv_heads}; '
-                'heads must be a multiple of kv_heads'
+            raise FieldError(
+                'kv_heads', self.kv_heads, f'heads, {self.heads}, must be a multiple of it'
             )
-        _one_of('model.dtype', self.dtype, DTYPES)
-        _one_of('model.remat', self.remat, REMAT)
-        _one_of('model.norm', self.norm, NORMS)
-        _one_of('model.mlp', self.mlp, MLPS)
-        _one_of('model.activation', self.activation, ACTIVATIONS)
-        _one_of('model.init', self.init, INITS)
-        _one_of('model.lam_layers', self.lam_layers, LAM_LAYERS)
+        for name, accepted in _CHOICES.items():
+            if getattr(self, name) not in accepted:
+                raise FieldError(name, getattr(self, name), one_of(accepted))
         if self.norm_bias and self.norm == 'rms':
-            raise ValueError("model.norm_bias is True; only model.norm='layer' has a bias")
+            raise FieldError('norm_bias', True, "only the norm 'layer' has a bias")
         if not 0 < self.logit_multiplier < float('inf'):
-            raise ValueError(
-                f'model.logit_multiplier is {self.logit_multiplier}; it must be finite and above 0'
+            raise FieldError(
+                'logit_multiplier', self.logit_multiplier, 'it must be finite and above 0'
             )
         if self.softmax_scale is not None and not 0 < self.softmax_scale < float('inf'):
-            raise ValueError(
-                f'model.softmax_scale is {self.softmax_scale}; it must be finite and above 0, or '
-                'None for 1 / sqrt(H)'
+            raise FieldError(
+                'softmax_scale',
+                self.softmax_scale,
+                'it must be finite and above 0, or None for 1 / sqrt(H)',
             )
         if self.attention is not None and self.attention not in BACKENDS:
-            raise ValueError(
-                f'model.attention is {self.attention!r}; accepted: {", ".join(BACKENDS)}, or None '
-                'for the fastest that can'
-            )
+            rule = f'{one_of(BACKENDS)}, or None for the fastest that can'
+            raise FieldError('attention', self.attention, rule)
         if self.unroll is not None and not 1 <= self.unroll <= self.layers:
-            raise ValueError(
-                f'model.unroll is {self.unroll}; accepted: 1 to model.layers = {self.layers}, or '
-                'None for all'
+            raise FieldError(
+                'unroll', self.unroll, f'accepted: 1 to layers, {self.layers}, or None for all'
             )
         self._check_kinds()
 
     def _check_kinds(self) -> None:
-        if self.pattern and (self.position != NoPE() or self.window is not None):
-            raise ValueError(
-                'model.pattern says what every layer is; model.position and model.window, '
-                f'{LayerKind(self.position, self.window).describe()!r}, must be left out'
+        LayerKind(self.position, self.window)  # checks the window
+        if not self.pattern:
+            self._check_position(self.position, 'position')
+        else:
+            self._check_pattern()
+        if self.lam_layers == 'nope' and not self.heads_without_position.any():
+            raise FieldError(
+                'lam_layers',
+                self.lam_layers,
+                f'every head has a position encoding ({self.describe_position()})',
             )
+
+    def _check_pattern(self) -> None:
+        for name, neutral in (('position', NoPE()), ('window', None)):
+            value = getattr(self, name)
+            if value != neutral:
+                shown = value.describe() if isinstance(value, Position) else value
+                raise FieldError(name, shown, 'it must be left out: pattern says what layers are')
         if len(self.pattern) > self.layers:
-            raise ValueError(
-                f'model.pattern has {len(self.pattern)} kinds of layers; there are '
-                f'{self.layers} layers'
+            raise FieldError(
+                'pattern',
+                tuple(kind.describe() for kind in self.pattern),
+                f'it has {len(self.pattern)} kinds of layers; there are {self.layers} layers',
             )
-        for kind in self.kinds:
-            kind.position.check(self.head_dim)
-            kind.position.check_heads(self.heads, self.kv_heads)
-            if self.pattern and kind.position.embeds:
-                raise ValueError(
-                    f'model.pattern has {kind.position.describe()!r}, which is added to the '
-                    'embeddings: layers cannot differ in it'
-                )
+        for i, kind in enumerate(self.pattern):
+            self._check_position(kind.position, f'pattern[{i}].position')
         tables = {k.position for k in self.kinds if k.position.table(self.width, self.heads)}
         if len(tables) > 1:
-            raise ValueError('model.pattern has several learned encodings; accepted is one')
-        if self.lam_layers == 'nope' and not self.heads_without_position.any():
-            raise ValueError(
-                "model.lam_layers is 'nope', but every head has a position encoding "
-                f'({self.describe_position()})'
+            raise FieldError(
+                'pattern',
+                tuple(kind.describe() for kind in self.pattern),
+                'it has several learned encodings; accepted is one',
             )
+
+    def _check_position(self, position: Position, place: str) -> None:
+        """FieldError for an encoding, of the field `place`, that does not fit the model."""
+        with inside(place, 'head_dim'):
+            position.check(self.head_dim)
+            position.check_heads(self.heads, self.kv_heads)
+        if self.pattern and position.embeds:
+            rule = 'it is added to the embeddings: layers cannot differ in it'
+            raise FieldError(place, position.describe(), rule)
 
     @property
     def kinds(self) -> tuple[LayerKind, ...]:
@@ -223,6 +244,7 @@ class ModelConfig:
         none has)."""
         if not self.pattern:
             return dataclasses.replace(self, position=position)
+        self._check_position(position, 'position')
         everywhere = all(isinstance(kind.position, NoPE) for kind in self.pattern)
         kinds = (
             dataclasses.replace(kind, position=position)
@@ -291,8 +313,3 @@ class ModelConfig:
         if not self.pattern:
             return LayerKind(self.position, self.window)
         return self.pattern[layer % len(self.pattern)]
-
-
-def _one_of(field: str, value: str, accepted: tuple[str, ...]) -> None:
-    if value not in accepted:
-        raise ValueError(f'{field} is {value!r}; accepted: {", ".join(accepted)}')

@@ -10,6 +10,7 @@ import numpy as np
 
 from nope.attention import AlibiBias
 from nope.positions.base import Position
+from nope.runtime.errors import FieldError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,9 +30,7 @@ class Alibi(Position):
 
     def __post_init__(self) -> None:
         if not 0 < self.max_exponent < 1000:
-            raise ValueError(
-                f'model.position.max_exponent is {self.max_exponent}; accepted: above 0, below 1000'
-            )
+            raise FieldError('max_exponent', self.max_exponent, 'accepted: above 0, below 1000')
 
     def slopes(self, heads: int) -> np.ndarray:
         """m_h, float64 [heads]."""

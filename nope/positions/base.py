@@ -50,7 +50,8 @@ class Position:
         return None
 
     def check(self, head_dim: int) -> None:
-        """Raises ValueError for a head dim that the encoding does not support."""
+        """Raises FieldError, of `head_dim` or of a field of its own, for a head dim that the
+        encoding does not support."""
 
     def check_heads(self, heads: int, kv_heads: int) -> None:
         """FieldError for numbers of heads that the encoding does not support."""

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.positions.base import Position, Table
+from nope.runtime.errors import FieldError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Learned(Position):
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise ValueError(f'model.position.size is {self.size}; it must be at least 1')
+            raise FieldError('size', self.size, 'it must be at least 1')
 
     @property
     def longest(self) -> int | None:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from nope.identity import added_later
 from nope.positions.base import Position
 from nope.positions.scaling import Scaling, Unscaled
+from nope.runtime.errors import FieldError, inside
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,9 +30,9 @@ class Rotary(Position):
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.base) and self.base > 0):
-            raise ValueError(f'model.position.base is {self.base}; it must be finite and above 0')
+            raise FieldError('base', self.base, 'it must be finite and above 0')
         if self.dims < 0:
-            raise ValueError(f'model.position.dims is {self.dims}; it must be 0 or more')
+            raise FieldError('dims', self.dims, 'it must be 0 or more')
 
     @property
     def follows_length(self) -> bool:
@@ -40,15 +41,14 @@ class Rotary(Position):
     def check(self, head_dim: int) -> None:
         dims = self.dims or head_dim
         if self.dims and (dims % 2 or not 4 <= dims <= head_dim):
-            raise ValueError(
-                f'model.position.dims is {dims}; accepted: an even number, at least 4 and at most '
-                f'model.head_dim, {head_dim}'
-            )
+            rule = f'accepted: an even number, at least 4 and at most head_dim, {head_dim}'
+            raise FieldError('dims', dims, rule)
         if head_dim < 4 or dims % 2:
-            raise ValueError(
-                f'model.head_dim is {head_dim}; rotary positions take an even number, at least 4'
+            raise FieldError(
+                'head_dim', head_dim, 'rotary positions take an even number, at least 4'
             )
-        self.scaling.check(dims)
+        with inside('scaling'):
+            self.scaling.check(dims)
 
     def inverse_frequencies(self, head_dim: int, length: int | jax.Array) -> jax.Array:
         """Angles per position, [R/2] float32, for a sequence of `length` tokens."""

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nope.positions.base import Position
+from nope.runtime.errors import FieldError, one_of
 
 LAYOUTS = ('halves', 'interleaved')
 
@@ -26,11 +27,9 @@ class Sinusoidal(Position):
 
     def __post_init__(self) -> None:
         if self.layout not in LAYOUTS:
-            raise ValueError(
-                f'model.position.layout is {self.layout!r}; accepted: {", ".join(LAYOUTS)}'
-            )
+            raise FieldError('layout', self.layout, one_of(LAYOUTS))
         if not 0 < self.base < float('inf'):
-            raise ValueError(f'model.position.base is {self.base}; it must be finite and above 0')
+            raise FieldError('base', self.base, 'it must be finite and above 0')
 
     @property
     def embeds(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from nope.attention import Bias
 from nope.positions.base import Position, Table
 from nope.positions.none import NoPE
-from nope.runtime.errors import FieldError
+from nope.runtime.errors import FieldError, inside
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,19 +66,20 @@ class Split(Position):
         return round(self.share * heads)
 
     def check(self, head_dim: int) -> None:
-        self.local.check(head_dim)
+        with inside('local', 'head_dim'):
+            self.local.check(head_dim)
 
     def check_heads(self, heads: int, kv_heads: int) -> None:
         local, group = self.local_heads(heads), heads // kv_heads
         if not math.isclose(local, self.share * heads, rel_tol=1e-6) or not 0 < local < heads:
-            raise ValueError(
-                f'model.position.share is {self.share}; it must leave whole heads of both kinds '
-                f'among model.heads, {heads}'
-            )
+            rule = f'it must leave whole heads of both kinds among heads, {heads}'
+            raise FieldError('share', self.share, rule)
         if self._by_key and local % group:
-            raise ValueError(
-                f'model.position.share is {self.share}: {local} of {heads} query heads, of which '
-                f'{group} share a key-value head; it must be a multiple of that many'
+            raise FieldError(
+                'share',
+                self.share,
+                f'{local} of {heads} query heads, of which {group} share a key-value head; it must '
+                'be a multiple of that many',
             )
 
     @property

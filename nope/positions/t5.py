@@ -8,6 +8,7 @@ import jax
 
 from nope.attention import Buckets
 from nope.positions.base import Position, Table
+from nope.runtime.errors import FieldError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,11 +24,12 @@ class T5Bias(Position):
 
     def __post_init__(self) -> None:
         if self.buckets < 2:
-            raise ValueError(f'model.position.buckets is {self.buckets}; it must be at least 2')
+            raise FieldError('buckets', self.buckets, 'it must be at least 2')
         if self.max_distance <= self.buckets // 2:
-            raise ValueError(
-                f'model.position.max_distance is {self.max_distance}; it must be above half of '
-                f'buckets, {self.buckets // 2}'
+            raise FieldError(
+                'max_distance',
+                self.max_distance,
+                f'it must be above half of buckets, {self.buckets // 2}',
             )
 
     def table(self, width: int, heads: int) -> Table:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.positions.none import NoPE
+from nope.runtime.errors import FieldError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,9 +22,9 @@ class TemperedNoPE(NoPE):
 
     def __post_init__(self) -> None:
         if self.span < 1:
-            raise ValueError(f'model.position.span is {self.span}; it must be at least 1')
+            raise FieldError('span', self.span, 'it must be at least 1')
         if not math.isfinite(self.rate):
-            raise ValueError(f'model.position.rate is {self.rate}; it must be finite')
+            raise FieldError('rate', self.rate, 'it must be finite')
 
     def multipliers(self, positions_BT: jax.Array) -> jax.Array:
         """The factor at every position, float32."""

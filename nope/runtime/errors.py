@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
+
+_MOST_SHOWN = 8
 
 
 class FieldError(ValueError):
     """A field of a typed value that does not fit.
 
-    field: its name in the dataclass. value: as given. rule: what is accepted, as a clause. Whoever
+    field: its name in the dataclass; 'position.dims' or 'pattern[1].window' for a field of a value
+    that it holds. value: as given. rule: what is accepted, as a clause. Whoever
     made the value from something a person typed knows where that stands and says it in place of
     the bare name (`experiments.config.Section`).
     """
@@ -18,9 +23,27 @@ class FieldError(ValueError):
         self.field, self.value, self.rule = field, value, rule
 
 
+@contextlib.contextmanager
+def inside(place: str, *outside: str) -> Iterator[None]:
+    """Lets errors of a value's fields say which field holds the value: 'dims' of `position` becomes
+    'position.dims'. outside: names that are none of its fields, and stay."""
+    try:
+        yield
+    except FieldError as error:
+        if error.field in outside:
+            raise
+        raise FieldError(f'{place}.{error.field}', error.value, error.rule) from error
+
+
 def describe(where: str, value: Any, rule: str) -> str:
     """'search.steps is 0; it must be at least 1'."""
-    return f'{where} is {value!r}; {rule}'
+    return f'{where} is {_shown(value)}; {rule}'
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple) and len(value) > _MOST_SHOWN:
+        return f'{len(value)} values, {value[0]!r} to {value[-1]!r}'
+    return repr(value)
 
 
 def one_of(accepted: Any) -> str:

@@ -170,6 +170,81 @@ def test_bad_fields_are_named(field, value, message):
         build(config, [field])
 
 
+ROTARY = {'kind': 'rotary'}
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'window': 0}, r'window is 0; accepted: 1 to 2\*\*30, or None for all keys'),
+        ({'window': '4'}, r"window is '4'; accepted is a value of type int | None"),
+        ({'softmax_scale': 0.0}, r'softmax_scale is 0\.0; .* or None for 1 / sqrt\(H\)'),
+        ({'attention': 'dense'}, r"attention is 'dense'; accepted: reference, .*, or None"),
+        ({'layers': 0}, r'layers is 0; it must be at least 1'),
+        ({'heads': 5}, None),
+        ({'kv_heads': 3}, r'kv_heads is 3; heads, 4, must be a multiple of it'),
+        ({'head_dim': 7, 'position': ROTARY}, r'head_dim is 7; rotary positions take an even'),
+        ({'norm': 'batch'}, r"norm is 'batch'; accepted: rms, layer"),
+        ({'lam_layers': 'nope', 'position': ROTARY}, r"lam_layers is 'nope'; every head has a"),
+        ({'position': ROTARY | {'base': -1.0}}, r'position\.base is -1\.0; it must be finite'),
+        ({'position': ROTARY | {'dims': 5}}, r'position\.dims is 5; accepted: an even number'),
+        (
+            {'position': ROTARY | {'scaling': {'kind': 'longrope', 'short': (1,), 'long': (1,)}}},
+            r'position\.scaling\.short is \(1\.0,\); 16 rotated dimensions take 8 factors, not 1',
+        ),
+        (
+            {'position': {'kind': 'split', 'local': ROTARY | {'dims': 5}}},
+            r'position\.local\.dims is 5; accepted: an even number',
+        ),
+        (
+            {'position': {'kind': 'split', 'local': ROTARY, 'share': 0.3}},
+            r'position\.share is 0\.3; it must leave whole heads of both kinds',
+        ),
+        ({'pattern': ({'window': 0},)}, r'pattern\[0\]\.window is 0; accepted: 1 to'),
+        ({'pattern': ({}, {'windows': 4})}, r'pattern\[1\]\.windows is unknown; accepted: pos'),
+        (
+            {'pattern': ({}, {'position': ROTARY | {'dims': 5}})},
+            r'pattern\[1\]\.position\.dims is 5; accepted: an even number',
+        ),
+        (
+            {'pattern': ({'position': {'kind': 'sinusoidal'}},)},
+            r"pattern\[0\]\.position is 'sinusoidal'; it is added to the embeddings",
+        ),
+        ({'pattern': ({},) * 5}, r'pattern is .*; it has 5 kinds of layers; there are 4 layers'),
+        ({'pattern': ({},), 'window': 4}, r'window is 4; it must be left out: pattern says'),
+    ],
+    ids=str,
+)
+def test_fields_of_a_runs_model_are_named_as_they_were_typed(changes: dict, message: str | None):
+    config = config_of('fig1')
+    if message is None:
+        message = r'width is 64; it must be a multiple of runs\.nope\.model\.heads = 5, or give'
+        where = r'model'
+    else:
+        where = r'runs\.nope\.model'
+    with config.unlocked():
+        config.runs.nope = {'model': changes}
+    with pytest.raises(ValueError, match=rf'^{where}\.{message}'):
+        build(config, [f'runs.nope.model.{name}' for name in changes])
+
+
+@pytest.mark.parametrize('dims', [5, 18])
+def test_another_encoding_for_a_trained_model_is_named_as_it_was_typed(dims: int):
+    position = {**ROTARY, 'dims': dims}
+    config = config_of('zero_shot')
+    name = next(name for name, entry in config.evals.items() if 'position' in entry)
+    config.evals[name] = config.evals[name].to_dict() | {'position': position}
+    with pytest.raises(
+        ValueError, match=rf'^evals\.{name}\.position\.dims is {dims}; accepted: an'
+    ):
+        build(config)
+    config = config_of('finetuned')
+    name = next(name for name, entry in config.runs.items() if 'finetune' in entry)
+    config.runs[name] = config.runs[name].to_dict() | {'model': {'position': position}}
+    with pytest.raises(ValueError, match=rf'^runs\.{name}\.model\.position\.dims is {dims}; acc'):
+        build(config)
+
+
 def test_a_source_next_to_a_mixture_is_refused():
     """It would change nothing."""
     config = config_of('fig3')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
@@ -34,6 +35,16 @@ def test_a_value_is_named_where_it_was_typed() -> None:
         section.make(Oven)
     with pytest.raises(ValueError, match=r'^oven\.minutes is 5; it must be at least 6'):
         section.at_least('minutes', 6)
+
+
+def test_a_field_of_a_value_is_named_below_the_field_that_holds_it() -> None:
+    section = Section('oven', {'degrees': 1}, Ledger()).changed({'degrees': 2}, 'cakes.oven')
+    for field in ('degrees.low', 'degrees[1].low'):
+        message = rf'^cakes\.oven\.{re.escape(field)} is 2; it is low$'
+        with pytest.raises(ValueError, match=message), section.naming():
+            raise FieldError(field, 2, 'it is low')
+    with pytest.raises(FieldError, match=r'^door is 2; it is low$'), section.naming():
+        raise FieldError('door', 2, 'it is low')
 
 
 def test_changes_have_known_names_and_the_types_of_what_they_change() -> None:

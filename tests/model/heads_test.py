@@ -88,9 +88,9 @@ def test_lambda_may_act_on_the_heads_without_position_alone() -> None:
 @pytest.mark.parametrize(
     ('share', 'changes', 'message'),
     [
-        (0.3, {}, r'share is 0\.3; it must leave whole heads of both kinds among model\.heads, 4'),
+        (0.3, {}, r'share is 0\.3; it must leave whole heads of both kinds among heads, 4'),
         (0.1, {}, r'share is 0\.1; it must leave whole heads of both kinds'),
-        (0.25, {}, r'share is 0\.25: 1 of 4 query heads, of which 2 share a key-value head; it mu'),
+        (0.25, {}, r'share is 0\.25; 1 of 4 query heads, of which 2 share a key-value head; it mu'),
     ],
 )
 def test_a_share_leaves_whole_heads_of_both_kinds(

@@ -28,5 +28,5 @@ def test_its_table_has_a_row_for_every_position() -> None:
 
 
 def test_a_table_without_rows_is_refused() -> None:
-    with pytest.raises(ValueError, match=r'model\.position\.size is 0; it must be at least 1'):
+    with pytest.raises(ValueError, match=r'^size is 0; it must be at least 1'):
         Learned(0)

@@ -46,9 +46,9 @@ def test_the_table_is_one_for_all_layers() -> None:
 @pytest.mark.parametrize(
     ('buckets', 'distance', 'message'),
     [
-        (1, 128, r'model\.position\.buckets is 1; it must be at least 2'),
-        (32, 16, r'model\.position\.max_distance is 16; it must be above half of buckets, 16'),
-        (0, 0, r'model\.position\.buckets is 0; '),
+        (1, 128, r'^buckets is 1; it must be at least 2'),
+        (32, 16, r'^max_distance is 16; it must be above half of buckets, 16'),
+        (0, 0, r'^buckets is 0; '),
     ],
 )
 def test_too_few_buckets_or_too_short_a_distance_is_refused(

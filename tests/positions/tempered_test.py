@@ -41,5 +41,5 @@ def test_half_precision_is_multiplied_in_float32() -> None:
 
 
 def test_a_span_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match=r'model\.position\.span is 0; it must be at least 1'):
+    with pytest.raises(ValueError, match=r'^span is 0; it must be at least 1'):
         TemperedNoPE(span=0)

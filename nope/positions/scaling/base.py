@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nope.runtime.errors import FieldError
+
 
 @dataclasses.dataclass(frozen=True)
 class Scaling:
@@ -25,7 +27,7 @@ class Scaling:
         return False
 
     def check(self, dims: int) -> None:
-        """Raises ValueError for a number R = dims of dimensions that the rule does not support."""
+        """Raises FieldError for a number R = dims of dimensions that the rule does not support."""
 
     def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
         """Angles per position, [R/2] float32, for a sequence of `length` tokens."""
@@ -63,9 +65,7 @@ def exact(base: float, dims: int) -> np.ndarray:
 
 
 def check_positive(**fields: float) -> None:
-    """Raises ValueError for a number that is not finite or not above 0."""
+    """Raises FieldError for a number that is not finite or not above 0."""
     for name, value in fields.items():
         if not (math.isfinite(value) and value > 0):
-            raise ValueError(
-                f'model.position.scaling.{name} is {value}; it must be finite and above 0'
-            )
+            raise FieldError(name, value, 'it must be finite and above 0')

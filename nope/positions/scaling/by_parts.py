@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nope.positions.scaling.base import Scaling, check_positive, exact
+from nope.runtime.errors import FieldError, one_of
 
 RAMPS = ('dimensions', 'turns')
 
@@ -38,13 +39,9 @@ class ByParts(Scaling):
             factor=self.factor, train_length=self.train_length, slow=self.slow, fast=self.fast
         )
         if self.ramp not in RAMPS:
-            raise ValueError(
-                f'model.position.scaling.ramp is {self.ramp!r}; accepted: {", ".join(RAMPS)}'
-            )
+            raise FieldError('ramp', self.ramp, one_of(RAMPS))
         if self.fast <= self.slow:
-            raise ValueError(
-                f'model.position.scaling.fast is {self.fast}; it must be above slow, {self.slow}'
-            )
+            raise FieldError('fast', self.fast, f'it must be above slow, {self.slow}')
 
     def keep(self, base: float, dims: int) -> np.ndarray:
         """The share of every frequency that stays, float64 [R/2]."""

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nope.positions.scaling.base import Scaling, check_positive, exact
+from nope.runtime.errors import FieldError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,9 +28,7 @@ class Llama3(Scaling):
             factor=self.factor, train_length=self.train_length, low=self.low, high=self.high
         )
         if self.high <= self.low:
-            raise ValueError(
-                f'model.position.scaling.high is {self.high}; it must be above low, {self.low}'
-            )
+            raise FieldError('high', self.high, f'it must be above low, {self.low}')
 
     def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
         theta = exact(base, dims)

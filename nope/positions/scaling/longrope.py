@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nope.positions.scaling.base import Scaling, check_positive, exact
+from nope.runtime.errors import FieldError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +37,10 @@ class LongRoPE(Scaling):
 
     def check(self, dims: int) -> None:
         for name in ('short', 'long'):
-            if len(getattr(self, name)) != dims // 2:
-                raise ValueError(
-                    f'model.position.scaling.{name} has {len(getattr(self, name))} factors; '
-                    f'{dims} rotated dimensions take {dims // 2}'
-                )
+            factors = getattr(self, name)
+            if len(factors) != dims // 2:
+                rule = f'{dims} rotated dimensions take {dims // 2} factors, not {len(factors)}'
+                raise FieldError(name, factors, rule)
 
     def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
         theta = exact(base, dims)

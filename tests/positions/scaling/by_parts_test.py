@@ -58,9 +58,9 @@ def test_a_factor_of_one_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ('changes', 'message'),
     [
-        ({'ramp': 'steps'}, r"scaling\.ramp is 'steps'; accepted: dimensions, turns"),
-        ({'fast': 1.0}, r'scaling\.fast is 1.0; it must be above slow, 1.0'),
-        ({'slow': 0.0}, r'scaling\.slow is 0.0; it must be finite and above 0'),
+        ({'ramp': 'steps'}, r"^ramp is 'steps'; accepted: dimensions, turns"),
+        ({'fast': 1.0}, r'^fast is 1.0; it must be above slow, 1.0'),
+        ({'slow': 0.0}, r'^slow is 0.0; it must be finite and above 0'),
     ],
 )
 def test_errors_name_the_field_and_what_is_accepted(changes: dict[str, Any], message: str) -> None:
