@@ -87,6 +87,10 @@ class Scope:
         section.at_least('target', 1)
         return tuple(self.share(target, s, section.path('shares')) for s in section['shares'])
 
+    def lengths_field(self, section: Section) -> str:
+        """Path of the field that `training_lengths` follow."""
+        return section.path('times' if section.optional('target') is None else 'shares')
+
     def length_of(self, entry: Section, train_length: int) -> int:
         """Length of an evaluation: `target` tokens where it has one, else a multiple of L."""
         if 'target' in entry:

@@ -9,7 +9,16 @@ from experiments.runs.spec import (
     MultiplierChoice,
     RunSpec,
     Source,
+    Typed,
     check_same_table,
 )
 
-__all__ = ['ImportSpec', 'LawSpec', 'MultiplierChoice', 'RunSpec', 'Source', 'check_same_table']
+__all__ = [
+    'ImportSpec',
+    'LawSpec',
+    'MultiplierChoice',
+    'RunSpec',
+    'Source',
+    'Typed',
+    'check_same_table',
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments.config import Section
 from experiments.models import position_for
-from experiments.runs.spec import RunSpec, Source
+from experiments.runs.spec import RunSpec, Source, Typed
 from experiments.scope import Scope
 from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
@@ -43,4 +43,5 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> RunSpec:
         data_seed=section['data_seed'] + scope.seed,
         train_length=init.train_length,
         init=init,
+        typed=Typed(scope.lengths_field(section), init.typed.attention),
     )

@@ -10,7 +10,7 @@ from typing import Any
 from experiments.config import Section
 from experiments.models import model_config, position_for
 from experiments.runs.directories import check_init
-from experiments.runs.spec import ImportSpec
+from experiments.runs.spec import ImportSpec, Typed
 from experiments.scope import Scope
 from nope import data, interop
 from nope.data import DataConfig
@@ -68,6 +68,7 @@ def from_entry(scope: Scope, entry: Section) -> ImportSpec:
         seed=scope.seed,
         train_length=scope.length,
         dtype=described.dtype,
+        typed=Typed(attention=section.path('attention')),
     )
 
 

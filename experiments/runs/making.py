@@ -18,6 +18,7 @@ from nope.checkpoints.lease import only_writer
 from nope.interop.run_folder import name_base_model
 from nope.model.lam import Coefficient
 from nope.runtime import processes
+from nope.runtime.errors import FieldError
 from nope.runtime.files import write_json
 from nope.training.config import check_mesh, check_segments
 from nope.training.train import train
@@ -32,9 +33,16 @@ def check(bench: Bench, spec: RunSpec) -> None:
     field = compute.mesh_field(later=spec.init is not None)
     section = 'search' if spec.searches else 'finetune' if spec.fine_tunes else 'train'
     check_mesh(spec.model, spec.train, compute, bench.mesh_of(spec), field, section)
-    batch = next(batches(bench, spec, 0))
+    try:
+        batch = next(batches(bench, spec, 0))
+    except FieldError as error:
+        if error.field != 'length':
+            raise
+        lengths = f'{spec.typed.lengths} makes sequences of {error.value} tokens'
+        raise ValueError(f'{lengths}; {error.rule}') from error
     if batch.segments is not None:
-        check_segments(spec.model, spec.train, 'data.documents')
+        documents = spec.data.sources[0].name('documents')
+        check_segments(spec.model, spec.train, documents, spec.typed.attention)
 
 
 def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callable) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.config import Section
-from experiments.runs.spec import RunSpec
+from experiments.runs.spec import RunSpec, Typed
 from experiments.scope import Scope
 from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
@@ -29,6 +29,7 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
         seed=scope.seed,
         data_seed=section['data_seed'] + scope.seed,
         train_length=length,
+        typed=Typed(section.path('length'), scope.section('model', entry).path('attention')),
     )
 
 

@@ -20,6 +20,18 @@ from nope.training.config import Compute, TrainConfig
 
 
 @dataclasses.dataclass(frozen=True)
+class Typed:
+    """Paths of a run's fields as they were typed, for errors that come after it was made.
+
+    lengths: of the training sequences. attention: of the model, or of the one it starts from.
+    Specs that were typed in several places are equal all the same.
+    """
+
+    lengths: str = 'train.length'
+    attention: str = 'model.attention'
+
+
+@dataclasses.dataclass(frozen=True)
 class ImportSpec(Spec):
     """A model of another library, read from a Hugging Face directory.
 
@@ -34,6 +46,7 @@ class ImportSpec(Spec):
     seed: int
     train_length: int
     dtype: str
+    typed: Typed = dataclasses.field(default=Typed(), compare=False, metadata={'identity': False})
     searches: ClassVar[bool] = False
     searched: ClassVar[bool] = False
     fine_tunes: ClassVar[bool] = False
@@ -81,6 +94,7 @@ class RunSpec(Spec):
     train_length: int
     init: RunSpec | ImportSpec | LawSpec | None = None
     lam_start: Coefficient | MultiplierChoice | None = None
+    typed: Typed = dataclasses.field(default=Typed(), compare=False, metadata={'identity': False})
     room = 'runs'
     finished = 'done.json'
 
@@ -154,6 +168,10 @@ class LawSpec(Spec):
     @property
     def train_length(self) -> int:
         return self.init.train_length
+
+    @property
+    def typed(self) -> Typed:
+        return self.init.typed
 
     @property
     def imported(self) -> ImportSpec | None:

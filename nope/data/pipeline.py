@@ -12,6 +12,7 @@ from nope.data import mixture, stores
 from nope.data.batch import Batch
 from nope.data.config import APART, DataConfig
 from nope.data.shards import TokenStore
+from nope.runtime.errors import FieldError
 
 DEFAULT_THREADS = 2
 _BUFFERED_PER_THREAD = 4
@@ -41,21 +42,25 @@ def training_batches(
     rows: which of a batch's examples are read, for a process that needs but some; None for all.
     threads: threads that read ahead; 0 reads when asked. The batches do not depend on it.
     Raises ValueError or FileNotFoundError before the first batch, naming the field: as
-    `stores.open_store`, and for a length above every document of the training split.
+    `stores.open_store`, and FieldError for a length above every document of the training split.
     """
     _check_numbers(length, batch_size, seed, start)
     read = [stores.open_store(config, i, 'train', cache) for i in range(len(config.sources))]
     longest = max(store.longest for store in read)
     if length > longest:
-        raise ValueError(
-            f'train.length={length}: every document of the training split is shorter, the '
-            f'longest has {longest} tokens, so no context would be that long'
+        raise FieldError(
+            'length',
+            length,
+            f'every document of the training split is shorter, the longest has {longest} tokens, '
+            'so no context would be that long',
         )
     for i, store in enumerate(read):
         if store.tokens <= length:
-            raise ValueError(
-                f'train.length={length}: the training split of {config.sources[i].name()} holds '
-                f'{store.tokens} tokens in all, less than one block of {length + 1}'
+            raise FieldError(
+                'length',
+                length,
+                f'the training split of {config.sources[i].name()} holds {store.tokens} tokens in '
+                f'all, less than one block of {length + 1}',
             )
     rows = np.arange(batch_size) if rows is None else rows
     return _iterate(config, read, length, batch_size, seed, start, rows, threads)
@@ -122,11 +127,7 @@ def _derived_seed(seed: int, index: int) -> int:
 
 
 def _check_numbers(length: int, batch_size: int, seed: int, start: int) -> None:
-    if length < 1:
-        raise ValueError(f'train.length={length}: must be at least 1')
-    if batch_size < 1:
-        raise ValueError(f'train.batch_size={batch_size}: must be at least 1')
-    if seed < 0:
-        raise ValueError(f'data seed {seed}: must not be negative')
-    if start < 0:
-        raise ValueError(f'first batch {start}: must not be negative')
+    least = {'length': (length, 1), 'batch_size': (batch_size, 1)}
+    for name, (value, lowest) in (least | {'seed': (seed, 0), 'start': (start, 0)}).items():
+        if value < lowest:
+            raise FieldError(name, value, f'it must be at least {lowest}')

@@ -144,9 +144,11 @@ def check_mesh(
         )
 
 
-def check_segments(model: ModelConfig, config: TrainConfig, field: str) -> None:
+def check_segments(
+    model: ModelConfig, config: TrainConfig, field: str, attention: str = 'model.attention'
+) -> None:
     """ValueError, naming `field`, which gave the batches segments, where the attention that the
-    model names cannot keep them from each other."""
+    model names cannot keep them from each other. attention: where it was named."""
     if model.attention is None:  # one that can is chosen
         return
     backend = BACKENDS[model.attention]
@@ -161,6 +163,6 @@ def check_segments(model: ModelConfig, config: TrainConfig, field: str) -> None:
     reason = backend.unsupported(call)
     if reason and not backend.unsupported(dataclasses.replace(call, segmented=False)):
         raise ValueError(
-            f'{field} gives attention segment ids, but model.attention={model.attention!r} '
-            f'cannot: {reason}'
+            f'{field} gives attention segment ids, but {attention}={model.attention!r} cannot: '
+            f'{reason}'
         )

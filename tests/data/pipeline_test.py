@@ -230,7 +230,7 @@ def test_default_source_yields_python(cache):
 def test_length_above_every_document_names_it_and_the_longest(config, cache):
     longest = stores.open_store(config, 0, 'train', cache).longest
     batches(config, cache, 1, length=longest)
-    with pytest.raises(ValueError, match=rf'train\.length={longest + 1}:.*has {longest} tokens'):
+    with pytest.raises(ValueError, match=rf'^length is {longest + 1}; .*has {longest} tokens'):
         batches(config, cache, 1, length=longest + 1)
 
 
@@ -240,7 +240,7 @@ def test_source_without_a_whole_block_is_named(config, cache, tmp_path):
     )
     tiny = JsonLines(str(tmp_path / 'tiny.jsonl'), names={'source': 'data.mixture[1]'})
     both = DataConfig((*config.sources, tiny), weights=(1.0, 1.0))
-    with pytest.raises(ValueError, match=r'train\.length=1000: .*data\.mixture\[1\] holds'):
+    with pytest.raises(ValueError, match=r'^length is 1000; .*data\.mixture\[1\] holds'):
         batches(both, cache, length=1000)
 
 
@@ -258,10 +258,10 @@ def test_shards_of_another_tokenizer_are_refused(config, cache, tmp_path):
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ({'length': 0}, r'train\.length=0'),
-        ({'batch_size': 0}, r'train\.batch_size=0'),
-        ({'seed': -1}, r'seed -1'),
-        ({'start': -1}, r'first batch -1'),
+        ({'length': 0}, r'^length is 0; it must be at least 1'),
+        ({'batch_size': 0}, r'^batch_size is 0; it must be at least 1'),
+        ({'seed': -1}, r'^seed is -1; it must be at least 0'),
+        ({'start': -1}, r'^start is -1; it must be at least 0'),
     ],
 )
 def test_impossible_numbers_are_refused_at_the_call(config, cache, options, message):

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 import pytest
+from ml_collections import ConfigDict
 
 from experiments import execute
 from experiments.bench import Bench
@@ -34,7 +35,12 @@ from tests.experiments import build_test, run_test
 
 
 @pytest.fixture
-def experiment(tmp_path: pathlib.Path) -> Experiment:
+def experiment(config: ConfigDict) -> Experiment:
+    return build(config)
+
+
+@pytest.fixture
+def config(tmp_path: pathlib.Path) -> ConfigDict:
     """A figure of a few steps."""
     text = tmp_path / 'text'
     text.mkdir()
@@ -44,7 +50,7 @@ def experiment(tmp_path: pathlib.Path) -> Experiment:
         name, value = option.removeprefix('--config.').format(text=text).split('=', 1)
         config.update_from_flattened_dict({name: type_of(value)})
     config.train.steps, config.train.warmup_steps = 4, 1
-    return build(config)
+    return config
 
 
 def type_of(value: str) -> int | float | str:
@@ -236,6 +242,30 @@ def test_attention_that_cannot_keep_documents_apart_is_refused_before(
     model = dataclasses.replace(run.model, attention='library')
     with pytest.raises(ValueError, match=r"data\.documents .* model\.attention='library' cannot"):
         execute.check(bench, [dataclasses.replace(apart, model=model)])
+
+
+def test_what_a_run_cannot_read_is_named_as_it_was_typed(
+    config: ConfigDict, tmp_path: pathlib.Path
+) -> None:
+    config.runs.headscale_4x.search.times = (4000.0,)
+    bench = bench_of(build(config), tmp_path / 'work')
+    search = build(config).evals['headscale'].run
+    message = r'^runs\.headscale_4x\.search\.times makes sequences of 64000 tokens; every document'
+    with pytest.raises(ValueError, match=message):
+        execute.check(bench, [search])
+    config.runs.nope = {
+        'model': {'attention': 'library'},
+        'data': {'documents': 'apart'},
+        'train': {'length': 16},
+    }
+    run = base_of(build(config))
+    message = r"^runs\.nope\.data\.documents gives .* runs\.nope\.model\.attention='library' cannot"
+    with pytest.raises(ValueError, match=message):
+        execute.check(bench, [run])
+    config.runs.nope.train.length = 70_000
+    message = r'^runs\.nope\.train\.length makes sequences of 70000 tokens; every document'
+    with pytest.raises(ValueError, match=message):
+        execute.check(bench, [base_of(build(config))])
 
 
 def test_a_finished_runs_damaged_checkpoint_can_be_made_again(
