@@ -86,6 +86,21 @@ class Section(Mapping[str, Any]):
         self._places = dict(places or {})
         self._optional = optional
 
+    def _with(
+        self,
+        values: Mapping[str, Any] | None = None,
+        places: Mapping[str, str] | None = None,
+        optional: frozenset[str] | None = None,
+    ) -> Section:
+        """The section with other parts; None for its own."""
+        return Section(
+            self.name,
+            self._values if values is None else values,
+            self._ledger,
+            self._places if places is None else places,
+            self._optional if optional is None else optional,
+        )
+
     def __getitem__(self, field: str) -> Any:
         value = self._values[field]
         if value is None and field not in self._optional:
@@ -106,8 +121,7 @@ class Section(Mapping[str, Any]):
 
     def allowing(self, *fields: str) -> Section:
         """The section with fields that may be None."""
-        optional = self._optional | frozenset(fields)
-        return Section(self.name, self._values, self._ledger, self._places, optional)
+        return self._with(optional=self._optional | frozenset(fields))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -144,18 +158,15 @@ class Section(Mapping[str, Any]):
             if old != f'{where}.{field}':
                 self._ledger.shadowed.setdefault(old, set()).add(f'{where}.{field}')
             places[field] = f'{where}.{field}'
-        merged = merge(self._values, changes, where)
-        return Section(self.name, merged, self._ledger, places, self._optional)
+        return self._with(merge(self._values, changes, where), places)
 
     def without(self, field: str) -> Section:
         """The section without a field."""
-        kept = {name: value for name, value in self._values.items() if name != field}
-        return Section(self.name, kept, self._ledger, self._places, self._optional)
+        return self._with({name: value for name, value in self._values.items() if name != field})
 
     def with_defaults(self, defaults: Mapping[str, Any]) -> Section:
         """The section with values for the fields that it has not."""
-        merged = {**defaults, **self._values}
-        return Section(self.name, merged, self._ledger, self._places, self._optional)
+        return self._with({**defaults, **self._values})
 
     def only(self, accepted: Iterable[str]) -> Section:
         """This section. ValueError for a field that is not accepted."""
