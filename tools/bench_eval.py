@@ -39,7 +39,8 @@ import jax
 import jax.numpy as jnp
 from _eval_cases import QUICK, Case, Sizes, Subject, cases
 from _peer import Peer
-from bench_train import MIDDLE, peer_python
+from _shapes import MIDDLE
+from bench_train import peer_python
 
 from nope import sharding
 from nope.positions import Rotary

@@ -22,7 +22,7 @@ import _bench
 import jax
 import jax.numpy as jnp
 import numpy as np
-from bench_train import RECOMPUTED
+from _shapes import QUICK, RECOMPUTED
 
 from nope import sharding
 from nope.checkpoints.manager import Checkpoints
@@ -33,18 +33,6 @@ from nope.training.optim import OptimizerConfig
 from nope.training.state import fresh_state
 from nope.training.train import jitted_step, train
 from nope.variables import Variables, fresh_variables
-
-# That of `configs/fig4.py:quick`.
-QUICK = ModelConfig(
-    layers=4,
-    width=64,
-    heads=4,
-    kv_heads=4,
-    mlp_width=168,
-    vocab_size=258,
-    head_dim=16,
-    unroll=None,
-)
 
 
 class Case(NamedTuple):

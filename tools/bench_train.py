@@ -35,6 +35,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from _peer import Peer
+from _shapes import LONG, LOOPED, MIDDLE, RECOMPUTED, SMALL
 
 from nope import sharding
 from nope.evals import forward
@@ -46,41 +47,6 @@ from nope.variables import fresh_variables
 
 MATMUL_SIZE = 1536
 MOST_TURNS = 20
-# unroll=None: without a loop over so few layers a step is a tenth to a quarter faster. Evaluation
-# gains nothing from it and keeps the loop, whose one layer needs less memory.
-SMALL = ModelConfig(
-    layers=4,
-    width=128,
-    heads=4,
-    kv_heads=4,
-    mlp_width=344,
-    vocab_size=258,
-    head_dim=32,
-    unroll=None,
-)
-MIDDLE = ModelConfig(
-    layers=8,
-    width=512,
-    heads=8,
-    kv_heads=8,
-    mlp_width=1376,
-    vocab_size=4096,
-    head_dim=64,
-    unroll=None,
-)
-LONG = ModelConfig(
-    layers=4,
-    width=256,
-    heads=4,
-    kv_heads=4,
-    mlp_width=688,
-    vocab_size=4096,
-    head_dim=64,
-    unroll=None,
-)
-# Less memory for a long sequence: without a loop XLA's CPU backend undoes rematerialisation.
-LOOPED = dataclasses.replace(MIDDLE, unroll=1)
-RECOMPUTED = dataclasses.replace(LOOPED, remat='elementwise')
 
 
 class Work(NamedTuple):

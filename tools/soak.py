@@ -30,7 +30,7 @@ import time
 import jax
 import matplotlib
 import numpy as np
-from bench_train import MIDDLE, SMALL
+from _shapes import MIDDLE, SMALL
 
 from nope import data, sharding
 from nope.checkpoints.manager import Checkpoints
