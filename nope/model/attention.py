@@ -13,6 +13,7 @@ from nope.attention import Mask
 from nope.model import context, lam
 from nope.model.cache import LayerCache
 from nope.model.config import LayerKind, ModelConfig
+from nope.model.gates import ForgetGates, forgotten
 from nope.model.heads import attend_by_kind
 from nope.model.init import initializer
 from nope.model.layers import Norm, bias, parameter, project
@@ -62,8 +63,12 @@ class SelfAttention(nn.Module):
         if c.qk_norm:
             q_BTNH = Norm(c, centred=False, biased=False, name='query_norm')(q_BTNH)
             k_BTKH = Norm(c, centred=False, biased=False, name='key_norm')(k_BTKH)
+        sums_BTN = None
+        if c.gate is not None:
+            log_gates_BTN = ForgetGates(c, c.gate, name='forget')(x_BTD)
+            sums_BTN = forgotten(log_gates_BTN, cached, sequence.mask.offset)
         ways = [functools.partial(_attend, c, kind, self.entropy) for kind in c.kinds]
-        operands = (q_BTNH, k_BTKH, v_BTKH, multipliers_N, sequence, cached)
+        operands = (q_BTNH, k_BTKH, v_BTKH, multipliers_N, sums_BTN, sequence, cached)
         if len(ways) == 1 or isinstance(kind, int):
             way = ways[kind if isinstance(kind, int) else 0]
             seen_BTNH, entropy_BNT, cached = way(*operands)
@@ -100,6 +105,7 @@ def _attend(
     k_BTKH: jax.Array,
     v_BTKH: jax.Array,
     multipliers_N: jax.Array,
+    forgotten_BTN: jax.Array | None,
     sequence: Sequence,
     cached: LayerCache | None,
 ) -> tuple[jax.Array, jax.Array | None, LayerCache | None]:
@@ -107,8 +113,9 @@ def _attend(
     q_BTNH, k_BTKH = _encode(kind.position, q_BTNH, k_BTKH, sequence)
     if cached is not None:
         assert sequence.mask.offset is not None
-        cached = cached.write(k_BTKH, v_BTKH, sequence.mask.offset)
-        k_BTKH, v_BTKH = cached
+        cached = cached.write(k_BTKH, v_BTKH, sequence.mask.offset, forgotten_BTN)
+        k_BTKH, v_BTKH, sums_BSN1 = cached
+        forgotten_BTN = None if sums_BSN1 is None else sums_BSN1[..., 0]
     seen = attend_by_kind(
         functools.partial(context.attend, entropy=entropy, implementation=config.attention),
         kind,
@@ -117,6 +124,7 @@ def _attend(
         v_BTKH,
         sequence.mask,
         sequence.table,
+        forgotten_BTN,
     )
     return seen.out, seen.entropy, cached
 

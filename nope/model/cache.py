@@ -19,20 +19,33 @@ _AXES = ('batch', None, 'kv_heads', 'head_dim')
 
 
 class LayerCache(NamedTuple):
-    """Of one layer: keys (with positions) and values, [B, S, K, H] in the model's dtype."""
+    """Of one layer: keys (with positions) and values, [B, S, K, H] in the model's dtype.
+
+    forgotten_BSN1: of a layer with forget gates the sums of their logarithms up to each token,
+        float32 [B, S, gated heads, 1].
+    """
 
     keys_BSKH: jax.Array
     values_BSKH: jax.Array
+    forgotten_BSN1: jax.Array | None = None
 
     def write(
-        self, keys_BTKH: jax.Array, values_BTKH: jax.Array, slot: int | jax.Array
+        self,
+        keys_BTKH: jax.Array,
+        values_BTKH: jax.Array,
+        slot: int | jax.Array,
+        forgotten_BTN: jax.Array | None = None,
     ) -> LayerCache:
         """The same with T tokens in the slots from `slot` on."""
+
+        def written(old: jax.Array, new: jax.Array) -> jax.Array:
+            return nn.with_logical_constraint(_written(old, new, slot), _AXES)
+
+        sums = self.forgotten_BSN1
+        if sums is not None and forgotten_BTN is not None:
+            sums = written(sums, forgotten_BTN[..., None])
         return LayerCache(
-            *(
-                nn.with_logical_constraint(_written(old, new, slot), _AXES)
-                for old, new in zip(self, (keys_BTKH, values_BTKH), strict=True)
-            )
+            written(self.keys_BSKH, keys_BTKH), written(self.values_BSKH, values_BTKH), sums
         )
 
 
@@ -141,10 +154,15 @@ def empty(
     padding_B: jax.Array | None = None,
 ) -> Cache:
     """A cache of B rows that holds nothing. Arguments as the fields of `Cache`."""
-    shape = (length_B.shape[0], slots, config.kv_heads, config.head_dim)
+    rows = length_B.shape[0], slots
 
-    def zeros() -> jax.Array:
-        return nn.with_logical_constraint(jnp.zeros(shape, config.dtype), _AXES)
+    def zeros(heads: int, size: int, dtype: str = config.dtype) -> jax.Array:
+        return nn.with_logical_constraint(jnp.zeros((*rows, heads, size), dtype), _AXES)
 
-    layers = tuple(LayerCache(zeros(), zeros()) for _ in range(config.layers))
+    def layer() -> LayerCache:
+        keys, values = (zeros(config.kv_heads, config.head_dim) for _ in range(2))
+        gate = config.gate
+        return LayerCache(keys, values, None if gate is None else zeros(gate.heads, 1, 'float32'))
+
+    layers = tuple(layer() for _ in range(config.layers))
     return Cache(layers, 0, padding_B, length_B)

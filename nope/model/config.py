@@ -12,7 +12,7 @@ import numpy as np
 from nope.attention.api import BACKENDS
 from nope.identity import added_later, none_was
 from nope.model import lam
-from nope.positions import NoPE, Position, Table
+from nope.positions import Gate, NoPE, Position, Table
 from nope.runtime.errors import FieldError, inside, one_of
 
 DTYPES = ('float32', 'bfloat16')
@@ -186,6 +186,14 @@ class ModelConfig:
                 tuple(kind.describe() for kind in self.pattern),
                 'it has several learned encodings; accepted is one',
             )
+        gates = {kind.position.gate(self.heads) for kind in self.pattern} - {None}
+        if len(gates) > 1:
+            raise FieldError(
+                'pattern',
+                tuple(kind.describe() for kind in self.pattern),
+                'it has forget gates of several forms; accepted is one number of gated heads and '
+                'one start',
+            )
 
     def _check_position(self, position: Position, place: str) -> None:
         """FieldError for an encoding, of the field `place`, that does not fit the model."""
@@ -234,6 +242,13 @@ class ModelConfig:
         """The learned array of its position encoding."""
         tables = [kind.position.table(self.width, self.heads) for kind in self.kinds]
         return next((table for table in tables if table is not None), None)
+
+    @property
+    def gate(self) -> Gate | None:
+        """The forget gates of its layers; those without such heads have them too, and do not use
+        them, since all layers have the same arrays."""
+        gates = [kind.position.gate(self.heads) for kind in self.kinds]
+        return next((gate for gate in gates if gate is not None), None)
 
     def describe_position(self) -> str:
         """'none', 'rotary, YaRN x4', 'rotary + none': the kinds of layers."""
@@ -287,6 +302,7 @@ class ModelConfig:
         vectors += self.width * self.output_bias + 2 * self.head_dim * self.qk_norm
         inner = self.mlp_width * (2 if self.mlp == 'gated' else 1)
         vectors += (inner + self.width) * self.mlp_bias
+        vectors += 0 if self.gate is None else self.gate.heads * (self.width + 1)
         norm = self.width * (1 + self.norm_bias)
         table = 0 if self.table is None else int(np.prod(self.table.shape))
         embeddings = self.vocab_size * self.width * (1 if self.tied_head else 2)

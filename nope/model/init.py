@@ -16,7 +16,8 @@ import jax
 from nope.model.config import ModelConfig
 
 _TINYLLAMA: dict[str, Callable[[ModelConfig], float]] = dict.fromkeys(
-    ('embedding', 'head', 'query', 'key', 'value', 'mlp_in'), lambda c: (2 / (5 * c.width)) ** 0.5
+    ('embedding', 'head', 'query', 'key', 'value', 'gate', 'mlp_in'),
+    lambda c: (2 / (5 * c.width)) ** 0.5,
 ) | dict.fromkeys(('output', 'mlp_out'), lambda c: 1 / (c.width**0.5 * c.layers))
 
 _T5: dict[str, Callable[[ModelConfig], float]] = {
@@ -25,6 +26,7 @@ _T5: dict[str, Callable[[ModelConfig], float]] = {
     'query': lambda c: (c.width * c.head_dim) ** -0.5,
     'key': lambda c: c.width**-0.5,
     'value': lambda c: c.width**-0.5,
+    'gate': lambda c: c.width**-0.5,
     'output': lambda c: (c.heads * c.head_dim) ** -0.5,
     'mlp_in': lambda c: c.width**-0.5,
     'mlp_out': lambda c: c.mlp_width**-0.5,

@@ -5,7 +5,8 @@ as `{'kind': NAME, ...its fields}`.
 """
 
 from nope.positions.alibi import Alibi
-from nope.positions.base import Position, Table
+from nope.positions.base import Gate, Position, Table
+from nope.positions.forget import ForgetGate
 from nope.positions.learned import Learned
 from nope.positions.none import NoPE
 from nope.positions.registry import KINDS, from_section
@@ -37,6 +38,8 @@ __all__ = [
     'ByParts',
     'DynamicNTK',
     'DynamicYarn',
+    'ForgetGate',
+    'Gate',
     'Learned',
     'Linear',
     'Llama3',

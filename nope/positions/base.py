@@ -1,7 +1,7 @@
 """Base class for position encodings: added to embeddings, applied to queries and keys, or a bias.
 
-An encoding overrides the one or two methods that it needs. All are pure functions; a learned table
-belongs to the model, which passes it to each of them.
+An encoding overrides the one or two methods that it needs. All are pure functions; learned tables
+and gates belong to the model, which passes a table to each of them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,15 @@ class Table:
     shape: tuple[int, ...]
     axes: tuple[str, ...]
     stddev: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Gate:
+    """Forget gates of the first `heads` query heads of every layer (`nope.positions.forget`), whose
+    bias starts at `start`."""
+
+    heads: int
+    start: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +75,10 @@ class Position:
 
     def table(self, width: int, heads: int) -> Table | None:
         """Learned array for a model of this width with this many query heads, or None."""
+        return None
+
+    def gate(self, heads: int) -> Gate | None:
+        """Forget gates of a layer with this many query heads, or None."""
         return None
 
     def embed(

@@ -7,6 +7,7 @@ from typing import Any
 
 from nope.positions.alibi import Alibi
 from nope.positions.base import Position
+from nope.positions.forget import ForgetGate
 from nope.positions.learned import Learned
 from nope.positions.none import NoPE
 from nope.positions.rotary import Rotary
@@ -25,6 +26,7 @@ KINDS: dict[str, type[Position]] = {
     't5': T5Bias,
     'sinusoidal': Sinusoidal,
     'learned': Learned,
+    'forget': ForgetGate,
     'split': Split,
 }
 

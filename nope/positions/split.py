@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nope.attention import Bias
-from nope.positions.base import Position, Table
+from nope.positions.base import Gate, Position, Table
 from nope.positions.none import NoPE
 from nope.runtime.errors import FieldError, inside
 
@@ -89,6 +89,9 @@ class Split(Position):
 
     def table(self, width: int, heads: int) -> Table | None:
         return self.local.table(width, self.local_heads(heads))
+
+    def gate(self, heads: int) -> Gate | None:
+        return self.local.gate(self.local_heads(heads))
 
     def encode(
         self, q_BTNH: jax.Array, k_BTKH: jax.Array, positions_BT: jax.Array, length: int | jax.Array

@@ -51,7 +51,7 @@ def test_tokens_are_written_from_a_slot_on() -> None:
     layer = jax.tree.map(jnp.asarray, numbered().layers[0])
     keys, values = (np.full((3, 2, 2, 8), number, np.float16) for number in (0.5, 0.25))
     found = layer.write(jnp.asarray(keys), jnp.asarray(values), jnp.int32(4))
-    for old, new, written in zip(layer, found, (keys, values), strict=True):
+    for old, new, written in zip(layer[:2], found[:2], (keys, values), strict=True):
         expected = np.concatenate([old[:, :4], written.astype(np.float32)], axis=1)
         tiny.assert_same(new, expected)
 

@@ -10,7 +10,7 @@ import pytest
 
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import LogLength
-from nope.positions import Alibi, NoPE, Position, Rotary, Split, T5Bias
+from nope.positions import Alibi, ForgetGate, NoPE, Position, Rotary, Split, T5Bias
 from nope.variables import Variables
 from tests import tiny
 from tests.model.context_test import mesh_of, on, on_one_device
@@ -106,7 +106,9 @@ def test_heads_that_share_keys_may_differ_in_their_bias() -> None:
     ]
 
 
-@pytest.mark.parametrize('position', [Split(Rotary(), window=9), Split(Alibi())], ids=str)
+@pytest.mark.parametrize(
+    'position', [Split(Rotary(), window=9), Split(Alibi()), Split(ForgetGate())], ids=str
+)
 @pytest.mark.parametrize('shape', [(2, 1, 4, 1), (1, 1, 2, 4)], ids=str)
 def test_a_mesh_that_divides_heads_and_sequence_changes_nothing(
     shape: tuple[int, ...], position: Position

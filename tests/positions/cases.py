@@ -14,6 +14,7 @@ from nope.positions import (
     ByParts,
     DynamicNTK,
     DynamicYarn,
+    ForgetGate,
     Learned,
     Linear,
     Llama3,
@@ -52,6 +53,7 @@ ENCODINGS: dict[str, Position] = {
     't5': T5Bias(buckets=8, max_distance=12),
     'sinusoidal': Sinusoidal(),
     'learned': Learned(size=32),
+    'forget': ForgetGate(),
     'split': Split(Alibi(), share=0.5),
 }
 

@@ -13,7 +13,7 @@ from nope.model import LayerKind, ModelConfig, ModelOutput
 from nope.model.cache import Cache, empty
 from nope.model.decoding import unstack
 from nope.model.lam import LogLength
-from nope.positions import DynamicNTK, Position, Rotary
+from nope.positions import DynamicNTK, ForgetGate, NoPE, Position, Rotary, Split
 from tests import tiny
 from tests.model.decoding.programs import in_pieces, piece, whole
 from tests.model.pattern_test import THREE
@@ -39,6 +39,8 @@ MODELS = {
         ENCODINGS['dynamic YaRN'], ENCODINGS['LongRoPE'], Rotary(scaling=DynamicNTK(2.0, 8))
     ),
     'split': of_kinds(*(ENCODINGS[n] for n in ('half T5', 'half rotary, window', 'none'))),
+    'forget': tiny.model(pattern=(LayerKind(ForgetGate()), LayerKind(NoPE()))),
+    'half forget, window': tiny.model(layers=1, position=Split(ForgetGate(), window=5)),
     'sinusoidal': tiny.model(layers=1, position=ENCODINGS['sinusoidal']),
     'learned': tiny.model(layers=1, position=ENCODINGS['learned']),
     'every option': dataclasses.replace(tiny.EVERY_OPTION, layers=1),
