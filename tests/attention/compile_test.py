@@ -49,7 +49,14 @@ KINDS = [
     Case('alibi', 2, 2048, 2048, 32, 32, 128, bias='alibi', dtype='bfloat16'),
     Case('long', 1, 2**18, 2**18, 2, 1, 64, dtype='bfloat16'),
     Case('every_rule', 2, 900, 2600, 16, 8, 64, True, 'packed', 'bfloat16', 700, 1500, 'buckets'),
-]
+    Case('key_bias', 2, 2048, 2048, 32, 4, 64, dtype='bfloat16', key_bias=True),
+    Case('key_bias_decode', 2, 1, 16384, 32, 4, 64, dtype='bfloat16', offset=16383, key_bias=True),
+    Case('key_bias_wide', 1, 1000, 1000, 8, 2, 256, key_bias=True),
+    Case(
+        'key_bias_every_rule', 2, 900, 2600, 16, 8, 64, True, 'packed', 'bfloat16', 700, 1500,
+        'buckets', True,
+    ),
+]  # fmt: skip
 
 
 def compiled(topology: str, implementation: str, case: Case) -> jax.stages.Compiled:
@@ -63,19 +70,23 @@ def compiled(topology: str, implementation: str, case: Case) -> jax.stages.Compi
     mesh = Mesh(np.array(targets.devices(topology)), ('x',), axis_types=(AxisType.Auto,))
 
     def run(inputs: Inputs):
-        def attend(q, k, v, bias) -> AttentionOutput:
+        def attend(q, k, v, bias, key_bias) -> AttentionOutput:
             return attention(
-                q, k, v, mask=inputs.mask, bias=bias, entropy=True, implementation=implementation
-            )
+                q, k, v, mask=inputs.mask, bias=bias, key_bias_BNS=key_bias, entropy=True,
+                implementation=implementation,
+            )  # fmt: skip
 
-        arguments = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.bias
+        arguments = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.bias, inputs.key_bias_BNS
         result, back = jax.vjp(attend, *arguments)
         d_out_BTNH = inputs.d_out_BTNH.astype(result.out.dtype)
         return result, back(AttentionOutput(d_out_BTNH, inputs.d_lse_BNT, inputs.d_entropy_BNT))
 
     placed = abstract_inputs(case, NamedSharding(mesh, PartitionSpec()))
     with jax.set_mesh(mesh):
-        call = describe(placed.q_BTNH, placed.k_BSKH, placed.mask, placed.bias, entropy=True)
+        call = describe(
+            placed.q_BTNH, placed.k_BSKH, placed.mask, placed.bias, entropy=True,
+            key_bias=case.key_bias,
+        )  # fmt: skip
         reason = BACKENDS[implementation].unsupported(call)
         if reason is not None:
             pytest.skip(f'{implementation} cannot: {reason}')

@@ -21,6 +21,11 @@ from tests.attention.contract import (
     covering,
     value_and_gradients,
 )
+from tests.attention.key_bias_contract import KeyBiasContract
+
+
+class TestKeyBias(KeyBiasContract):
+    implementation = 'pallas_tpu_interpret'
 
 
 class TestPallasTpu(AttentionContract):
@@ -35,7 +40,7 @@ def test_on_a_simulated_tpu() -> None:
     """With the blocks of a TPU and its memories, where what was never written is NaN and copies
     that race are an error."""
     case = Case('', 1, 260, 300, 4, 2, 64, True, 'packed', 'float32', 100, 40, 'buckets')
-    inputs = make_inputs(case)
+    inputs = make_inputs(dataclasses.replace(case, key_bias=True))
     wanted = value_and_gradients(functools.partial(attention, implementation='reference'), inputs)
     simulated = pltpu.InterpretParams(uninitialized_memory='nan', detect_races=True)
     with pltpu.force_tpu_interpret_mode(simulated):

@@ -91,7 +91,8 @@ def test_entropy_is_none_where_not_asked_for() -> None:
 
 @pytest.mark.parametrize('implementation', ['pallas_tpu_interpret', 'pallas_gpu_interpret'])
 def test_a_ring_of_kernels(implementation: str) -> None:
-    inputs = make_inputs(Case('', 2, 160, 160, 4, 2, 8, True, 'packed', window=90, bias='buckets'))
+    case = Case('', 2, 160, 160, 4, 2, 8, True, 'packed', window=90, bias='buckets', key_bias=True)
+    inputs = make_inputs(case)
     one = functools.partial(attention, implementation='chunked')
     wanted = value_and_gradients(one, inputs, OUTPUTS)
     ring = functools.partial(over_devices, implementation=implementation)

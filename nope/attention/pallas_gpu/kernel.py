@@ -62,8 +62,9 @@ _BLOCKS = {
         'd_line': (Blocks(32, 32, 4, 2), Blocks(32, 32, 4, 2), Blocks(16, 16, 4, 2)),
     },
 }
-# A bias is one more float32 block with its addresses, and is loaded ahead like keys are. Float32
-# blocks are small enough for it.
+# A bias by distance is one more float32 block with its addresses, and is loaded ahead like keys
+# are; so is a key bias where the rows of a block are those of several heads. Float32 blocks are
+# small enough for it.
 _BIASED_BLOCKS = {
     'forward': (Blocks(64, 64, 4, 2), Blocks(64, 64, 4, 2), Blocks(32, 32, 4, 2)),
     'd_q': (Blocks(64, 32, 4, 2), Blocks(64, 64, 8, 2), Blocks(32, 32, 8, 2)),
@@ -131,7 +132,10 @@ class PallasGpu:
         d_line_ND = None
         if wanted.line:
             d_line_ND = self._d_line(problem, refs)
-        return Gradients(self._d_q(problem, refs), *self._d_kv(problem, refs), d_line_ND)
+        d_q_BTNH = self._d_q(problem, refs)
+        d_k_BSKH, d_v_BSKH, *others = self._d_kv(problem, refs, wanted)
+        d_key_bias_BNS = others[0].reshape(len(refs.q), N, S) if others else None
+        return Gradients(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND, d_key_bias_BNS)
 
     def _d_q(self, problem: Problem, refs: Refs) -> jax.Array:
         B, _, N, _ = refs.q.shape
@@ -147,20 +151,26 @@ class PallasGpu:
             specs.q,
         )
 
-    def _d_kv(self, problem: Problem, refs: Refs) -> tuple[jax.Array, jax.Array]:
-        B, _, K, _ = refs.k.shape
+    def _d_kv(self, problem: Problem, refs: Refs, wanted: Wanted) -> list[jax.Array]:
+        """Of keys and values; where wanted of the key bias too, [B, K, G, S]."""
+        B, S, K, _ = refs.k.shape
         blocks = self._blocks('d_kv', problem, refs)
         refs = grouped(refs, K)
         specs = specs_by_key(problem, blocks, refs)
         shape = jax.ShapeDtypeStruct(refs.k.shape, refs.k.dtype)
+        shapes, outputs = [shape, shape], [specs.k, specs.k]
+        if wanted.key_bias:
+            G = problem.group
+            shapes.append(jax.ShapeDtypeStruct((B, K, G, S), jnp.float32))
+            outputs.append(pl.BlockSpec((None, None, G, blocks.keys), lambda j, n, b: (b, n, 0, j)))
         return self._call(
             functools.partial(programs.d_kv_kernel, problem, blocks),
             (counts(problem, blocks)[1], K, B),
             blocks,
             refs,
             specs,
-            [shape, shape],
-            [specs.k, specs.k],
+            shapes,
+            outputs,
         )
 
     def _d_line(self, problem: Problem, refs: Refs) -> jax.Array:
@@ -216,10 +226,11 @@ class PallasGpu:
 def _from_tables(kernel: str, problem: Problem, refs: Refs) -> Blocks:
     itemsize = refs.q.dtype.itemsize
     table = _BLOCKS[itemsize]
-    if refs.line is not None and itemsize == 2:
+    gathered = refs.line is not None or (refs.key_bias is not None and problem.fold > 1)
+    if gathered and itemsize == 2:
         table = table | _BIASED_BLOCKS
     found = block_sizes.measured('pallas_gpu', kernel, itemsize, problem.head_dim)
-    if found is not None and refs.line is None:
+    if found is not None and refs.line is None and refs.key_bias is None:
         return Blocks(*found)
     return table[kernel][(problem.head_dim > 64) + (problem.head_dim > 128)]
 
@@ -280,11 +291,16 @@ def _refs(problem: Problem, operands: Operands, rows: Rows | None = None) -> Ref
     line = operands.line_ND
     if line is not None:
         line = line.reshape(-1, problem.fold, line.shape[1])
+    key_bias = operands.key_bias_BNS
+    if key_bias is not None:
+        B, _, S = key_bias.shape
+        key_bias = key_bias.reshape(B, -1, problem.fold, S)
     return Refs(
         q=operands.q_BTNH,
         k=operands.k_BSKH,
         v=operands.v_BSKH,
         line=line,
+        key_bias=key_bias,
         q_ids=operands.q_ids_BT,
         kv_ids=operands.kv_ids_BS,
         offset=operands.offset.reshape(1) if problem.rules.offset is None else None,
@@ -332,8 +348,6 @@ _OLD = re.compile(r'\b([KMPVT]\d+|GTX|TITAN|GeForce RTX 20\d\d|MX\d+|Quadro)\b')
 def _unavailable(call: Call) -> str | None:
     if programs.triton is None:
         return f'JAX {jax.__version__} has no Triton compiler for Pallas'
-    if call.key_bias:
-        return 'its kernels have no key_bias_BNS'
     if call.head_dim > _MAX_HEAD_DIM:
         return f'the head dim is {call.head_dim}, its blocks fit up to {_MAX_HEAD_DIM}'
     return None

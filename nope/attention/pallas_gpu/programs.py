@@ -77,12 +77,14 @@ class RowRefs(NamedTuple):
 
 class Refs(NamedTuple):
     """The arrays of a program (None where the call has none). Their leading axes are the kernel's;
-    the last ones are [T, H] or [S, H] for q, k, v, [T] or [S] for ids, and [heads, D] for line."""
+    the last ones are [T, H] or [S, H] for q, k, v, [T] or [S] for ids, [heads, D] for line, and
+    [heads, S] for key_bias."""
 
     q: Any
     k: Any
     v: Any
     line: Any
+    key_bias: Any
     q_ids: Any
     kv_ids: Any
     offset: Any
@@ -165,12 +167,21 @@ def _dot(x: jax.Array, y: jax.Array, contract: tuple[int, int]) -> jax.Array:
 
 
 def _rule(
-    problem: Problem, refs: Refs, s: jax.Array, q: Side, k: Side, head: Any, *, cut: bool
+    problem: Problem,
+    refs: Refs,
+    s: jax.Array,
+    q: Side,
+    k: Side,
+    head: Any,
+    *,
+    lead: tuple[Any, ...] = (),
+    cut: bool,
 ) -> jax.Array:
-    """The logits with their bias, hidden ones `HIDDEN`. Only where a block is `cut` can the
+    """The logits with their biases, hidden ones `HIDDEN`. Only where a block is `cut` can the
     rules of position and the ends of the arrays hide something.
 
-    q, k: a column and a row, or the other way round, as `s` has them.
+    q, k: a column and a row, or the other way round, as `s` has them. head, lead: index into the
+    biases' heads, and into the axes of the key bias before those.
     """
     t = _unfold(problem, q.at)
     ends = (q.at, problem.queries), (k.at, problem.keys)
@@ -180,6 +191,9 @@ def _rule(
         if any(beyond):
             index = jnp.clip(index, 0, refs.line.shape[1] - 1)
         s += triton.load(refs.line.at[head, index]).astype(jnp.float32)
+    if refs.key_bias is not None:
+        at = jnp.minimum(k.at, problem.keys - 1) if beyond[1] else k.at
+        s += triton.load(refs.key_bias.at[(*lead, head, at)])
     seen = []
     if cut:
         distance = _offset(problem, refs) + t - k.at
@@ -330,8 +344,11 @@ def d_q_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_q_ref: Any) -> No
     d_q_ref[...] = d_q_TH.astype(d_q_ref.dtype)
 
 
-def d_kv_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_k_ref: Any, d_v_ref: Any) -> None:
-    """The gradients of one block of keys and values, summed over the query heads of their group.
+def d_kv_kernel(
+    problem: Problem, blocks: Blocks, refs: Refs, d_k_ref: Any, d_v_ref: Any, *d_bias_refs: Any
+) -> None:
+    """The gradients of one block of keys and values, summed over the query heads of their group;
+    where asked for, that of the key bias of each head too.
 
     Grid (key blocks, key/value heads, batch). Logits are transposed, [S, T], so that no product
     needs another transposition.
@@ -344,7 +361,7 @@ def d_kv_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_k_ref: Any, d_v_
     k = _side(refs.kv_ids, at_S, edge, problem.keys, _column)
 
     def step(i, sums, *, g, cut):
-        d_k_SH, d_v_SH = sums
+        d_k_SH, d_v_SH, *d_bias_S = sums
         here = pl.ds(i * blocks.queries, blocks.queries)
         at_T = _indices(i * blocks.queries, blocks.queries)
         edge = _ragged(at_T, problem.queries, cut=cut)
@@ -356,7 +373,8 @@ def d_kv_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_k_ref: Any, d_v_
         s_ST = _rule(problem, refs, _dot(k_SH, q_TH, (1, 1)), q, k, g, cut=cut)
         p_ST, d_s_ST = _pair_gradient(rows, s_ST, _dot(v_SH, rows.d_out_TH, (1, 1)))
         d_v_SH += _dot(p_ST.astype(v_SH.dtype), rows.d_out_TH, (1, 0))
-        return d_k_SH + _dot(d_s_ST.astype(q_TH.dtype), q_TH, (1, 0)), d_v_SH
+        d_k_SH += _dot(d_s_ST.astype(q_TH.dtype), q_TH, (1, 0))
+        return d_k_SH, d_v_SH, *(sums_S + jnp.sum(d_s_ST, axis=1) for sums_S in d_bias_S)
 
     # Key s is seen by the queries at s - ahead to s + behind: the rule seen from the other side.
     first = j * blocks.keys - _offset(problem, refs)
@@ -365,7 +383,11 @@ def d_kv_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_k_ref: Any, d_v_
     seen = visible_blocks(first, last, rules.ahead, rules.behind, problem.queries, blocks.queries)
 
     def head(g, sums):
-        return sweep(seen, functools.partial(step, g=g), sums)
+        zeros_S = [jnp.zeros(blocks.keys, jnp.float32) for _ in d_bias_refs]
+        d_k_SH, d_v_SH, *d_bias_S = sweep(seen, functools.partial(step, g=g), (*sums, *zeros_S))
+        for ref, sums_S in zip(d_bias_refs, d_bias_S, strict=True):
+            ref[g, :] = sums_S
+        return d_k_SH, d_v_SH
 
     zeros_SH = jnp.zeros(k_SH.shape, jnp.float32)
     d_k_SH, d_v_SH = lax.fori_loop(0, problem.group, head, (zeros_SH, zeros_SH))
@@ -401,7 +423,7 @@ def d_line_kernel(
             _matrix(problem, ref.at[b, here_S, :], edge_S, problem.keys) for ref in (refs.k, refs.v)
         )
         rows = _load_rows(problem, refs, (b, here_T, slice(None)), (b, here_T), edge_T, _column)
-        s_TS = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, 0, cut=True)
+        s_TS = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, 0, lead=(b,), cut=True)
         _, d_s_TS = _pair_gradient(rows, s_TS, _dot(rows.d_out_TH, v_SH, (1, 1)))
         return d_bias_TS + d_s_TS
 

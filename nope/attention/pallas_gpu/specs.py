@@ -23,7 +23,8 @@ def padded(problem: Problem, blocks: Blocks) -> tuple[int, int]:
 
 
 def grouped(refs: Refs, kv_heads: int) -> Refs:
-    """Query heads split into K groups: axes [B, T, K, G, H], [B, K, G, T] and [K, G, D]."""
+    """Query heads split into K groups: axes [B, T, K, G, H], [B, K, G, T], [K, G, D] and
+    [B, K, G, S]."""
     assert refs.rows is not None
 
     def by_query(x):
@@ -32,10 +33,14 @@ def grouped(refs: Refs, kv_heads: int) -> Refs:
     def by_row(x):
         return None if x is None else x.reshape(x.shape[0], kv_heads, -1, x.shape[2])
 
+    key_bias = refs.key_bias
+    if key_bias is not None:
+        key_bias = key_bias.reshape(key_bias.shape[0], kv_heads, -1, key_bias.shape[3])
     d_out, *vectors = refs.rows
     return refs._replace(
         q=by_query(refs.q),
         line=None if refs.line is None else refs.line.reshape(kv_heads, -1, refs.line.shape[2]),
+        key_bias=key_bias,
         rows=RowRefs(by_query(d_out), *map(by_row, vectors)),
     )
 
@@ -69,6 +74,7 @@ def specs_by_query(problem: Problem, blocks: Blocks, refs: Refs) -> Refs:
         k=k,
         v=k,
         line=_line_spec(refs, lambda p, i, n, b: (n, 0, 0)),
+        key_bias=_key_bias_spec(refs, None, lambda p, i, n, b: (b, n, 0, 0)),
         q_ids=spec((None, blocks.queries), lambda p, i, n, b: (b, i)),
         kv_ids=spec((None, S), lambda p, i, n, b: (b, 0)),
         offset=spec((1,), lambda p, i, n, b: (0,)),
@@ -88,6 +94,7 @@ def specs_by_key(problem: Problem, blocks: Blocks, refs: Refs) -> Refs:
         k=k,
         v=k,
         line=_line_spec(refs, lambda j, n, b: (n, 0, 0)),
+        key_bias=_key_bias_spec(refs, None, lambda j, n, b: (b, n, 0, 0)),
         q_ids=pl.BlockSpec((None, T), lambda j, n, b: (b, 0)),
         kv_ids=pl.BlockSpec((None, blocks.keys), lambda j, n, b: (b, j)),
         offset=pl.BlockSpec((1,), lambda j, n, b: (0,)),
@@ -107,6 +114,7 @@ def specs_by_diagonal(problem: Problem, blocks: Blocks, refs: Refs) -> Refs:
         k=k,
         v=k,
         line=_line_spec(refs, lambda d, n: (n, 0, 0)),
+        key_bias=_key_bias_spec(refs, B, lambda d, n: (0, n, 0, 0)),
         q_ids=pl.BlockSpec((B, T), lambda d, n: (0, 0)),
         kv_ids=pl.BlockSpec((B, S), lambda d, n: (0, 0)),
         offset=pl.BlockSpec((1,), lambda d, n: (0,)),
@@ -117,3 +125,10 @@ def specs_by_diagonal(problem: Problem, blocks: Blocks, refs: Refs) -> Refs:
 
 def _line_spec(refs: Refs, index: Any) -> pl.BlockSpec | None:
     return None if refs.line is None else pl.BlockSpec((None, *refs.line.shape[1:]), index)
+
+
+def _key_bias_spec(refs: Refs, batch: int | None, index: Any) -> pl.BlockSpec | None:
+    """All keys, of one sequence or of a batch."""
+    if refs.key_bias is None:
+        return None
+    return pl.BlockSpec((batch, None, *refs.key_bias.shape[2:]), index)

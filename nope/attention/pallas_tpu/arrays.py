@@ -52,6 +52,7 @@ class Arrays(NamedTuple):
     k_BKSH: jax.Array
     v_BKSH: jax.Array
     line_N1D: jax.Array | None
+    key_bias_BN1S: jax.Array | None
     q_ids_B1R: jax.Array | None
     kv_ids_B1S: jax.Array | None
     at_1R: jax.Array
@@ -73,11 +74,13 @@ def by_head(shape: Shape, operands: Operands, rows: Rows | None = None) -> Array
         ids_XT = jnp.tile(ids_XT, (1, G)) if shape.folded else ids_XT
         return _pad(ids_XT, 1, shape.rows)
 
-    line_N1D = q_ids = kv_ids = None
+    line_N1D = key_bias_BN1S = q_ids = kv_ids = None
     if operands.line_ND is not None:
         before = keys_to - plan.keys
         after = shape.line - before - operands.line_ND.shape[1]
         line_N1D = jnp.pad(operands.line_ND, [(0, 0), (before, after)])[:, None]
+    if operands.key_bias_BNS is not None:
+        key_bias_BN1S = _pad(operands.key_bias_BNS[:, :, None], 3, keys_to)
     if operands.q_ids_BT is not None and operands.kv_ids_BS is not None:
         q_ids = row_ids(operands.q_ids_BT)[:, None]
         kv_ids = _pad(operands.kv_ids_BS, 1, keys_to)[:, None]
@@ -86,6 +89,7 @@ def by_head(shape: Shape, operands: Operands, rows: Rows | None = None) -> Array
         _pad(operands.k_BSKH.swapaxes(1, 2), 2, keys_to),
         _pad(operands.v_BSKH.swapaxes(1, 2), 2, keys_to),
         line_N1D,
+        key_bias_BN1S,
         q_ids,
         kv_ids,
         row_ids(at_1T),

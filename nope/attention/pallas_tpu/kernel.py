@@ -6,7 +6,8 @@ additions of registers instead of reductions inside them. Of the products only t
 is ever transposed. `schedule` says which pairs are visited; nothing else is fetched.
 
 Where a key/value head is shared and there are few queries, as in decoding, the heads of its group
-are rows of one block, so that its keys are read once. In the gradients of keys and values the
+are rows of one block, so that its keys are read once (without biases, which each head has its own
+of). In the gradients of keys and values the
 heads of a group are steps of the grid.
 """
 
@@ -24,7 +25,7 @@ from nope.attention.backend import Call, of_kernel
 from nope.attention.blocks import BlockPlan
 from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
 from nope.attention.pallas_tpu.arrays import Shape, by_head, join_heads, join_rows
-from nope.attention.pallas_tpu.launch import k_spec, q_spec, row_spec, run, stat
+from nope.attention.pallas_tpu.launch import group_spec, k_spec, q_spec, row_spec, run, stat
 from nope.attention.pallas_tpu.programs import (
     forward_kernel,
     key_gradient_kernel,
@@ -38,7 +39,6 @@ _LANES = 128  # of a vector register, and so the least that rows are padded to
 # buffers for every block of input.
 _BLOCK = 512
 _MOST_HEAD_DIM = 256
-_NO_KEY_BIAS = 'its kernels have no key_bias_BNS'
 _MOST_STEPS = 2**16  # whose table fits, with some room, into 1 MiB of scalar memory
 
 
@@ -101,14 +101,23 @@ class PallasTpu:
         )
         d_kv = jax.ShapeDtypeStruct(arrays.k_BKSH.shape, arrays.k_BKSH.dtype)
         sums = pltpu.VMEM((shape.plan.k_block, shape.head_dim), jnp.float32)
-        d_k, d_v = run(
+        outputs, specs, scratch = [d_kv, d_kv], [k_spec(shape, by_key=True)] * 2, [sums, sums]
+        if wanted.key_bias:
+            G, (S, k_blocks) = shape.groups, (shape.plan.k_block, shape.plan.k_blocks)
+            by_group = (shape.batch, shape.kv_heads, G, k_blocks * S)
+            outputs.append(jax.ShapeDtypeStruct(by_group, jnp.float32))
+            specs, scratch = (
+                [*specs, group_spec(shape)],
+                [*scratch, pltpu.VMEM((G, S), jnp.float32)],
+            )
+        d_k, d_v, *d_key_bias = run(
             shape,
             key_gradient_kernel,
             arrays,
             by_key=True,
-            outputs=[d_kv, d_kv],
-            out_specs=[k_spec(shape, by_key=True)] * 2,
-            scratch=[sums, sums],
+            outputs=outputs,
+            out_specs=specs,
+            scratch=scratch,
         )
         d_line_ND = None
         if d_line:
@@ -120,7 +129,11 @@ class PallasTpu:
         d_k_BSKH, d_v_BSKH = (
             x[:, :, : shape.plan.keys].swapaxes(1, 2).astype(dtype) for x in (d_k, d_v)
         )
-        return Gradients(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND)
+        d_key_bias_BNS = None
+        if d_key_bias:
+            whole_BNS = d_key_bias[0].reshape(shape.batch, shape.heads, -1)
+            d_key_bias_BNS = whole_BNS[..., : shape.plan.keys]
+        return Gradients(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND, d_key_bias_BNS)
 
 
 def _native(operands: Operands) -> Operands:
@@ -145,7 +158,8 @@ def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: st
     q_block, k_block = (
         block_sizes.fit(length, lanes, most) for length, most in zip((T, S), largest, strict=True)
     )
-    folded = K < N and operands.line_ND is None and q_block >= N // K * T
+    unbiased = operands.line_ND is None and operands.key_bias_BNS is None
+    folded = K < N and unbiased and q_block >= N // K * T
     if operands.line_ND is not None:
         q_block = k_block = min(q_block, k_block)
     row_block = q_block
@@ -169,8 +183,6 @@ def _square(T: int, S: int, H: int, causal: bool, window: int | None, aligned: b
 def _unsupported(call: Call) -> str | None:
     if call.platform != 'tpu':
         return f'the device is a {call.platform}, not a TPU'
-    if call.key_bias:
-        return _NO_KEY_BIAS
     if call.head_dim > _MOST_HEAD_DIM:
         return f'the head dim is {call.head_dim}, its blocks fit up to {_MOST_HEAD_DIM}'
     T, S = call.queries, call.keys
@@ -194,9 +206,5 @@ _SMALL_BLOCKS = ('forward', (64, 64)), ('backward', (64, 64))
 BACKENDS = (
     of_kernel('pallas_tpu', PallasTpu(), _unsupported),
     # The same kernels, interpreted operation by operation; slow; for tests.
-    of_kernel(
-        'pallas_tpu_interpret',
-        PallasTpu(True, _SMALL_BLOCKS),
-        lambda call: _NO_KEY_BIAS if call.key_bias else None,
-    ),
+    of_kernel('pallas_tpu_interpret', PallasTpu(True, _SMALL_BLOCKS), lambda call: None),
 )

@@ -52,6 +52,12 @@ def row_spec(shape: Shape, *, by_key: bool = False) -> pl.BlockSpec:
     return _spec(shape, block, lambda b, n, k, i, j: (b, n, 0, i), by_key=by_key)
 
 
+def group_spec(shape: Shape) -> pl.BlockSpec:
+    """By key, one row for each head of a group."""
+    block = (None, None, shape.groups, shape.plan.k_block)
+    return _spec(shape, block, lambda b, n, k, i, j: (b, k, 0, j), by_key=True)
+
+
 def _inputs(shape: Shape, arrays: Arrays, *, by_key: bool) -> tuple[Refs, Refs]:
     """(arrays, block specs), None where there is none."""
     q, k, row = (make(shape, by_key=by_key) for make in (q_spec, k_spec, row_spec))
@@ -61,6 +67,7 @@ def _inputs(shape: Shape, arrays: Arrays, *, by_key: bool) -> tuple[Refs, Refs]:
         q, k, k,
         spec((None, 1, R), lambda b, n, k, i, j: (n, 0, i + last - j)),
         spec((None, 1, R), lambda b, n, k, i, j: (n, 0, i + last - j + 1)),
+        spec((None, None, 1, S), lambda b, n, k, i, j: (b, n, 0, j)),
         spec((None, 1, R), lambda b, n, k, i, j: (b, 0, i)),
         spec((None, 1, S), lambda b, n, k, i, j: (b, 0, j)),
         spec((1, R), lambda b, n, k, i, j: (0, i)),
@@ -68,8 +75,8 @@ def _inputs(shape: Shape, arrays: Arrays, *, by_key: bool) -> tuple[Refs, Refs]:
     )  # fmt: skip
     a = arrays
     return Refs(
-        a.q_BKRH, a.k_BKSH, a.v_BKSH, a.line_N1D, a.line_N1D, a.q_ids_B1R, a.kv_ids_B1S, a.at_1R,
-        a.d_out_BKRH, a.lse_BK1R, a.c_BK1R, a.d_entropy_BK1R,
+        a.q_BKRH, a.k_BKSH, a.v_BKSH, a.line_N1D, a.line_N1D, a.key_bias_BN1S, a.q_ids_B1R,
+        a.kv_ids_B1S, a.at_1R, a.d_out_BKRH, a.lse_BK1R, a.c_BK1R, a.d_entropy_BK1R,
     ), specs  # fmt: skip
 
 

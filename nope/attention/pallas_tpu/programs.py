@@ -29,6 +29,7 @@ class Refs(NamedTuple):
     v: Any
     line_low: Any
     line_high: Any
+    key_bias: Any
     q_ids: Any
     kv_ids: Any
     at: Any
@@ -72,6 +73,8 @@ def _logits(shape: Shape, step: Step, refs: Refs, *, cut: bool) -> jax.Array:
     s_SR = _dot(refs.k[...], refs.q[...], _NT)
     if refs.line_low is not None:
         s_SR += _toeplitz(jnp.concatenate([refs.line_low[...], refs.line_high[...]], axis=1))
+    if refs.key_bias is not None:
+        s_SR += _column(refs.key_bias[...])
     seen_SR = _seen(shape, step, refs, cut=cut)
     return s_SR if seen_SR is None else jnp.where(seen_SR, s_SR, HIDDEN)
 
@@ -87,10 +90,21 @@ def _seen(shape: Shape, step: Step, refs: Refs, *, cut: bool) -> jax.Array | Non
         if not plan.padding_is_hidden and plan.keys % plan.k_block:
             rules.append(at_S1 < plan.keys)
     if refs.q_ids is not None:
-        # A row of ids becomes a column by way of a transposition, for which registers must be full.
-        ids_8S = jnp.broadcast_to(refs.kv_ids[...], (8, plan.k_block))
-        rules.append(ids_8S.T[:, :1] == refs.q_ids[...])
+        rules.append(_column(refs.kv_ids[...]) == refs.q_ids[...])
     return functools.reduce(jnp.logical_and, rules) if rules else None
+
+
+def _column(x_1S: jax.Array) -> jax.Array:
+    """[1, S] -> [S, 1], by way of a transposition, for which registers must be full."""
+    return jnp.broadcast_to(x_1S, (8, x_1S.shape[1])).T[:, :1]
+
+
+def _sums_by_key(x_SR: jax.Array) -> jax.Array:
+    """[S, R] -> [1, S], in whole registers that are added before they are transposed."""
+    rows = x_SR.shape[1]
+    lanes = min(rows, 128)
+    parts = [x_SR[:, at : at + lanes] for at in range(0, rows, lanes)]
+    return jnp.sum(functools.reduce(jnp.add, parts).T, axis=0, keepdims=True)
 
 
 def _toeplitz(line_1D: jax.Array) -> jax.Array:
@@ -196,7 +210,7 @@ def key_gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) 
         for ref in scratch:
             ref[...] = jnp.zeros_like(ref)
 
-    d_k_SH, d_v_SH = scratch
+    d_k_SH, d_v_SH, *d_bias_GS = scratch
 
     @step.work
     def _(*, cut):
@@ -204,6 +218,8 @@ def key_gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) 
         q_RH, d_out_RH = refs.q[...], refs.d_out[...]
         d_k_SH[...] += _dot(d_s_SR.astype(q_RH.dtype), q_RH, _NN)
         d_v_SH[...] += _dot(p_SR.astype(d_out_RH.dtype), d_out_RH, _NN)
+        for ref in d_bias_GS:
+            ref[pl.ds(step.g, 1), :] += _sums_by_key(d_s_SR)
 
     @pl.when(step.last())
     def _():
