@@ -13,6 +13,7 @@ from experiments.programs import Program, Scoring
 from nope.data import load_tokenizer
 from nope.data.templates import TEMPLATES
 from nope.evals import passkey
+from nope.identity import added_later
 from nope.records import Records
 
 
@@ -22,7 +23,7 @@ class PasskeySpec(TextSpec):
 
     template: name of the prompt's pieces. max_length: tokens of the longest prompt. window: tokens
     up to which the model's context reaches. plan_seed: of positions and keys. tests: prompts of
-    each length and depth.
+    each length and depth. lengths: in tokens, in place of the plan's 16 equal steps to max_length.
     """
 
     task: str = dataclasses.field(default='passkey', init=False)
@@ -31,30 +32,43 @@ class PasskeySpec(TextSpec):
     window: int
     plan_seed: int
     tests: int
+    lengths: tuple[int, ...] = added_later(())
     kind = 'passkey'
-    fields = ('times', 'window', 'passkey', *TEXT_FIELDS)
+    fields = ('times', 'lengths', 'window', 'passkey', *TEXT_FIELDS)
     identity_type: ClassVar[str] = 'NeedlesSpec'
 
     @classmethod
     def from_entry(cls, asked: Asked) -> Self:
         section = asked.section('passkey')
         common = of_text(asked, section)
-        max_length = asked.times('times', 2.0)
+        lengths = _lengths(asked)
+        max_length = max(lengths) if lengths else asked.times('times', 2.0)
         asked.check_reach(common['position'], max_length)
         if not 1 <= section['tests'] <= passkey.TESTS:
             raise section.error('tests', f'accepted: 1 to {passkey.TESTS}')
-        return cls(
+        spec = cls(
             template=section.choice('template', TEMPLATES),
             max_length=max_length,
             window=asked.window(),
             plan_seed=section['seed'],
             tests=section['tests'],
+            lengths=lengths,
             **common,
         )
+        if lengths and min(lengths) < spec.shortest:
+            rule = f'a prompt without filler and its answer take {spec.shortest} tokens'
+            raise asked.entry.error('lengths', rule)
+        return spec
 
     @property
     def extent(self) -> int:
         return self.max_length
+
+    @property
+    def shortest(self) -> int:
+        """Tokens of a prompt without filler and its answer."""
+        tokenizer = load_tokenizer(self.run.data.tokenizer)
+        return passkey.shortest(TEMPLATES[self.template], tokenizer, self.bos)
 
     def check(self, bench: Bench) -> None:
         self._plan()
@@ -71,7 +85,8 @@ class PasskeySpec(TextSpec):
         return found, more
 
     def programs(self, rows: Rows) -> Iterator[Program]:
-        yield Scoring(self.model, self.extent, rows(self.extent, Scoring.rules))
+        for length in self.lengths or (self.extent,):
+            yield Scoring(self.model, length, rows(length, Scoring.rules))
 
     def measured_on(self, found: Records) -> tuple[str, str]:
         facts = found.attributes
@@ -87,4 +102,16 @@ class PasskeySpec(TextSpec):
             self.plan_seed,
             bos=self.bos,
             tests=self.tests,
+            lengths=self.lengths,
         )
+
+
+def _lengths(asked: Asked) -> tuple[int, ...]:
+    """Chosen lengths in tokens; none where the entry has no `lengths`. ValueError where it has
+    `times` as well."""
+    if 'lengths' not in asked.entry:
+        return ()
+    if 'times' in asked.entry:
+        other = asked.entry.path('times')
+        raise asked.entry.error('lengths', f'{other} stands for 16 lengths of its own: give one')
+    return asked.lengths('lengths')

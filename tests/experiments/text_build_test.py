@@ -12,7 +12,7 @@ from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.evaluations.passkey import PasskeySpec
 from experiments.evaluations.perplexity import PerplexitySpec
 from experiments.runs import RunSpec
-from experiments.specs import identifier
+from experiments.specs import identifier, identity
 from nope.data.sources import Retrieval, Stdlib
 from nope.interop import CheckpointFileError
 from tests.experiments.build_test import config_of
@@ -40,6 +40,38 @@ def test_paper_protocols_are_those_of_the_paper():
     }
     spec = passkey['nope_passkey/seed0']
     assert (spec.template, spec.plan_seed, spec.tests, spec.bos) == ('paper', 42, 10, True)
+
+
+def passkey_spec(**entry) -> PasskeySpec:
+    """Of figure 6's NoPE, with an entry's fields."""
+    config = config_of('fig6')
+    config.evals['nope_passkey/'] = {'kind': 'passkey', 'run': 'nope', **entry}
+    return build(config).evals['nope_passkey/seed0']
+
+
+def test_prompts_of_chosen_lengths_take_the_place_of_the_plan():
+    spec = passkey_spec(lengths=(1.0, 64.0, 8.0))
+    assert (spec.lengths, spec.max_length) == ((128, 8192, 1024), 8192)
+    assert (spec.extent, spec.window) == (8192, 128)
+    old, new = passkey_spec(times=2.0), passkey_spec(lengths=(2.0,))
+    assert 'lengths' not in identity(old)
+    assert identity(new) == {**identity(old), 'lengths': [256]}
+
+
+@pytest.mark.parametrize(
+    ('entry', 'message'),
+    [
+        ({'lengths': ()}, r'lengths is \(\); it takes one or more multiples of L'),
+        ({'lengths': (1.0, 1.0)}, r'lengths is \(1\.0, 1\.0\); each is taken once'),
+        ({'lengths': (1.0, 1.001)}, r'lengths .* the same number of tokens'),
+        ({'lengths': (-1.0, 2.0)}, r'lengths is -1\.0; it must be finite and above 0'),
+        ({'lengths': (0.25, 2.0)}, r'lengths is \(0\.25, 2\.0\); a prompt .* take 45 tokens'),
+        ({'lengths': (1.0,), 'times': 2.0}, r'lengths is .*evals\.nope_passkey/\.times stands for'),
+    ],
+)
+def test_lengths_that_do_not_fit_are_named(entry, message):
+    with pytest.raises(ValueError, match=rf'evals\.nope_passkey/\.{message}'):
+        passkey_spec(**entry)
 
 
 def test_ablations_are_searched_in_the_same_orders():

@@ -44,9 +44,12 @@ class Question:
         return {'length': self.length, 'depth': self.depth, 'test': self.test}
 
 
-def questions(max_length: int, seed: int, tests: int) -> tuple[Question, ...]:
+def questions(
+    max_length: int, seed: int, tests: int, lengths: Sequence[int] = ()
+) -> tuple[Question, ...]:
     """Those of `keys.plan`, longest first: the first `tests` of each cell.
 
+    lengths: chosen ones, in tokens, in place of the plan's 16 (`keys.plan_of_lengths`).
     The plan is drawn in full whatever `tests` is, so that fewer tests are a part of more.
     ValueError as in the plan, for `tests` outside 1 .. 10 and for a seed outside 32 bits.
     """
@@ -56,7 +59,9 @@ def questions(max_length: int, seed: int, tests: int) -> tuple[Question, ...]:
         raise ValueError(f'seed is {seed}; it must be in 0 .. 2**32 - 1')
     return tuple(
         Question(cell.length, cell.depth, test, cell.positions[test], cell.keys[test])
-        for cell in keys.plan(max_length, seed)
+        for cell in (
+            keys.plan_of_lengths(lengths, seed) if lengths else keys.plan(max_length, seed)
+        )
         for test in range(tests)
     )
 

@@ -8,6 +8,7 @@ about 4% shorter (`prompt_tokens`).
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -50,22 +51,40 @@ def plan(max_length: int, seed: int = 42) -> tuple[Cell, ...]:
             f'at least {LENGTHS * DEPTHS}'
         )
     generator = np.random.RandomState(seed)
-    cells = []
-    for part in range(LENGTHS, 0, -1):
-        length = part * (max_length // LENGTHS)
-        band = length // DEPTHS
-        for depth in range(DEPTHS):
-            positions = generator.randint(depth * band, (depth + 1) * band, TESTS)
-            keys = generator.randint(KEYS.start, KEYS.stop, TESTS)
-            cells.append(
-                Cell(
-                    length=length,
-                    depth=depth / DEPTHS,
-                    positions=tuple(positions.tolist()),
-                    keys=tuple(map(str, keys.tolist())),
-                )
-            )
-    return tuple(cells)
+    parts = range(LENGTHS, 0, -1)
+    lengths = (part * (max_length // LENGTHS) for part in parts)
+    return tuple(cell for length in lengths for cell in _cells(length, generator))
+
+
+def plan_of_lengths(lengths: Sequence[int], seed: int = 42) -> tuple[Cell, ...]:
+    """The cells of 10 tests at chosen `lengths`, in tokens, longest first, each at 10 depths.
+
+    Every length has a generator of its own, seeded by `seed` and the length: other lengths change
+    neither its positions nor its keys. ValueError for a length below 10 (a depth is then less than
+    a token).
+    """
+    for length in lengths:
+        if length < DEPTHS:
+            raise ValueError(f'a length is {length} tokens; it must be at least {DEPTHS}')
+    return tuple(
+        cell
+        for length in sorted(lengths, reverse=True)
+        for cell in _cells(length, np.random.RandomState([seed, length]))
+    )
+
+
+def _cells(length: int, generator: np.random.RandomState) -> Iterator[Cell]:
+    """Those of one length, depths from 0.0: positions and then keys, drawn as they are asked."""
+    band = length // DEPTHS
+    for depth in range(DEPTHS):
+        positions = generator.randint(depth * band, (depth + 1) * band, TESTS)
+        keys = generator.randint(KEYS.start, KEYS.stop, TESTS)
+        yield Cell(
+            length=length,
+            depth=depth / DEPTHS,
+            positions=tuple(positions.tolist()),
+            keys=tuple(map(str, keys.tolist())),
+        )
 
 
 def prompt(key: str, before: int, after: int) -> str:

@@ -66,20 +66,28 @@ def plan(
     *,
     bos: bool,
     tests: int = keys.TESTS,
+    lengths: Sequence[int] = (),
 ) -> PasskeyPlan:
     """The protocol's questions for one tokenizer: 16 lengths by 10 depths.
 
     max_length: in tokens, as in `keys.plan`. tests: how many of a cell's ten are asked,
-    the first ones. Lengths without room for a prompt and its answer are left out; the others
-    keep their positions and keys. ValueError where none has room, where bos is on and the
+    the first ones. lengths: chosen ones up to max_length, in tokens, in place of the 16. Lengths
+    without room for a prompt and its answer are left out; the others keep their positions and
+    keys. ValueError where none has room, or one that was chosen has none, where bos is on and the
     tokenizer has no BOS, and where a prompt would exceed its length.
     """
 
     def fits(question: Question) -> bool:
-        counts = piece_counts(template, tokenizer, question.key, bos)
-        return sum(dataclasses.astuple(counts)) - counts.filler <= question.length
+        return shortest(template, tokenizer, bos, question.key) <= question.length
 
-    asked = cells.keep_fitting(cells.questions(max_length, seed, tests), fits, max_length)
+    every = cells.questions(max_length, seed, tests, lengths)
+    asked = cells.keep_fitting(every, fits, max_length)
+    if lengths and len(asked) < len(every):
+        least = shortest(template, tokenizer, bos)
+        raise ValueError(
+            f'lengths are {tuple(lengths)}; a prompt without filler and its answer take {least} '
+            'tokens'
+        )
     made = PasskeyPlan(template, tokenizer, max_length, seed, bos, tests, asked)
     for question in {question.length: question for question in asked}.values():
         made.prompt(question)  # one of each length, to fail early
@@ -96,6 +104,12 @@ def piece_counts(template: Template, tokenizer: Tokenizer, key: str, bos: bool) 
         question=len(tokenizer.encode(template.question)),
         answer=len(answer_ids(template, tokenizer, key)),
     )
+
+
+def shortest(template: Template, tokenizer: Tokenizer, bos: bool, key: str = '10000') -> int:
+    """Tokens of a prompt without filler and its answer, each piece counted alone."""
+    counts = piece_counts(template, tokenizer, key, bos)
+    return sum(dataclasses.astuple(counts)) - counts.filler
 
 
 def answer_ids(template: Template, tokenizer: Tokenizer, key: str) -> np.ndarray:

@@ -151,3 +151,34 @@ def test_a_prompt_is_its_pieces_in_order() -> None:
         '\nThe pass key is 12345. Remember it. 12345 is the pass key.\n',
         '\nWhat is the pass key? The pass key is',
     ]
+
+
+def test_chosen_lengths_come_longest_first_with_keys_inside_their_depths() -> None:
+    cells = keys.plan_of_lengths((64, 1024, 100), 42)
+    assert [(c.length, c.depth) for c in cells] == [
+        (length, depth / 10) for length in (1024, 100, 64) for depth in range(10)
+    ]
+    for cell in cells:
+        band, first = cell.length // 10, round(cell.depth * 10) * (cell.length // 10)
+        assert len(cell.positions) == len(cell.keys) == keys.TESTS
+        assert all(first <= position < first + band for position in cell.positions)
+        assert all(int(key) in keys.KEYS for key in cell.keys)
+
+
+def test_a_longer_list_of_lengths_changes_nothing_of_a_shorter_one() -> None:
+    few, many = keys.plan_of_lengths((128, 256), 7), keys.plan_of_lengths((8192, 256, 128), 7)
+    assert many[10:] == few
+    assert keys.plan_of_lengths((128, 256), 8) != few
+    assert {c.keys for c in few[:10]}.isdisjoint(c.keys for c in few[10:])
+
+
+def test_keys_of_a_chosen_length_are_the_same_on_every_call() -> None:
+    # Pinned: other prompts under the same identity would pass for the same measurement.
+    first, *_ = keys.plan_of_lengths((128,), 42)
+    assert first.positions == (8, 6, 5, 8, 4, 9, 4, 7, 9, 0)
+    assert first.keys[:3] == ('22955', '27071', '24002')
+
+
+def test_a_length_without_ten_depths_is_refused() -> None:
+    with pytest.raises(ValueError, match='a length is 9 tokens; it must be at least 10'):
+        keys.plan_of_lengths((128, 9))

@@ -254,3 +254,23 @@ def test_more_tests_ask_only_for_those_that_are_new(tmp_path: pathlib.Path) -> N
     made = short_plan(2)
     expected = [made.prompt(q).ids.tolist() for q in made.questions if q.test == 1]
     assert [ids.tolist() for ids in more.asked] == expected
+
+
+def test_chosen_lengths_are_asked_and_recorded_in_place_of_the_plan(tmp_path: pathlib.Path) -> None:
+    made = plan(BRIEF, BYTES, 512, seed=3, bos=False, tests=2, lengths=(128, 512))
+    records = passkey.run(
+        Model(BYTES, keys_read), made, SampleLog(tmp_path / 'samples.jsonl'), window=128
+    )
+    assert records.coordinates['length'].tolist() == [128, 512]
+    np.testing.assert_array_equal(records['accuracy'], np.ones((2, 10)))
+    assert np.all(records['tokens'] + 6 <= [128, 512])
+    for question in made.questions:
+        assert question.key in BYTES.decode(made.prompt(question).ids)
+
+
+def test_a_chosen_length_without_room_is_refused_with_what_a_prompt_takes() -> None:
+    least = passkey.shortest(BRIEF, BYTES, bos=False)
+    assert least == BRIEF.shortest
+    plan(BRIEF, BYTES, 256, bos=False, tests=1, lengths=(least, 256))
+    with pytest.raises(ValueError, match=rf'lengths are \({least - 1}, 256\); .* take {least} tok'):
+        plan(BRIEF, BYTES, 256, bos=False, tests=1, lengths=(least - 1, 256))
