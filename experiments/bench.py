@@ -138,10 +138,7 @@ class Bench:
             config, split=split, length=block, count=count, seed=seed, cache=self.cache
         )
         if len(found.tokens) < count:
-            log.warning(
-                'only %d of %d evaluation windows of %d tokens exist in %s',
-                *(len(found.tokens), count, block, found.description),
-            )
+            _say_fewer(len(found.tokens), count, block, found.description)
         blocks = np.ascontiguousarray(found.tokens[:, -(length + 1) :])
         return blocks, {'documents': found.documents}
 
@@ -165,3 +162,12 @@ class Bench:
         """Interrupted where the command is asked to stop."""
         if self.should_stop():
             raise Interrupted(f'{title}: stopped; what was finished before it is kept')
+
+
+@functools.cache
+def _say_fewer(found: int, asked: int, tokens: int, description: str) -> None:
+    """Warns that there are fewer windows than asked for, once for all that are measured on them."""
+    log.warning(
+        'only %d of %d evaluation windows of %d tokens exist in %s',
+        *(found, asked, tokens, description),
+    )
