@@ -11,11 +11,11 @@ from experiments.models import coefficient
 from experiments.runs.laws import check_replaceable
 from experiments.runs.spec import MultiplierChoice, RunSpec, Source, Typed
 from experiments.scope import Scope
-from nope.model import lam
+from nope.model import ModelConfig, lam
 from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
 
-FIELDS = ('init', 'nope', 'own_tokenizer', 'data', 'search')
+FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'search')
 
 
 def from_entry(
@@ -42,7 +42,7 @@ def from_entry(
     with section.naming():
         train = TrainConfig(lengths, section['batch_size'], section['steps'], optimizer)
     return RunSpec(
-        model=dataclasses.replace(init.model, lam=form),
+        model=_model(scope, entry, init, form),
         data=scope.data(entry, train.block, init.data.tokenizer),
         train=train,
         seed=scope.seed,
@@ -52,6 +52,17 @@ def from_entry(
         typed=Typed(scope.lengths_field(section), init.typed.attention),
         lam_start=_start(section, form, bound, grid),
     )
+
+
+def _model(scope: Scope, entry: Section, init: Source, form: lam.Form) -> ModelConfig:
+    """The frozen model under that form, which may act on other heads than before."""
+    model = dataclasses.replace(init.model, lam=form)
+    if 'model' not in entry:
+        return model
+    changes = Section(entry.path('model'), entry.inner('model'), scope.ledger)
+    changes.only(('lam_layers',))
+    with changes.naming():
+        return dataclasses.replace(model, lam_layers=changes['lam_layers'])
 
 
 def _bound(section: Section, form: lam.Form) -> float | None:

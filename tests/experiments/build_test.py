@@ -319,3 +319,22 @@ def test_unknown_keys_in_runs_are_named():
 def test_unknown_size_is_refused(name):
     with pytest.raises(ValueError, match='huge'):
         config_of(name, 'huge')
+
+
+def test_a_search_may_act_on_other_heads_than_its_model():
+    config = config_of('split')
+    runs = {name: build(config).evals[f'{name}/seed0'].run for name in config.runs}
+    base, own, everywhere = (runs[f'half_forget{end}'] for end in ('', '_log', '_log_all'))
+    assert own.init == everywhere.init == base
+    assert (own.model.lam_layers, everywhere.model.lam_layers) == ('nope', 'all')
+    config.runs.half_forget_log_all.model.lam_layers = 'local'
+    where = r'runs\.half_forget_log_all\.model\.lam_layers'
+    with pytest.raises(ValueError, match=rf"^{where} is 'local'; accepted: all, nope"):
+        build(config)
+
+
+def test_a_search_changes_nothing_else_of_its_model():
+    config = config_of('split')
+    config.runs.half_forget_log_all.model = {'window': 4}
+    with pytest.raises(ValueError, match=r'^runs\.half_.*\.model\.window is unknown; .*lam_layers'):
+        build(config)

@@ -1,0 +1,36 @@
+"""Loss against window length: heads split between local ones and ones without position.
+
+    python -m experiments.run --config=configs/split.py:quick --workdir=work/quick
+
+n / L from 1 to 32 on windows that end at the same tokens, no weight trained beyond L: rotary, NoPE,
+ALiBi and forget gates in all heads; half of each layer's heads with forget gates, the others
+without position; and the same with p_h(n) = 1 + a_h ln(n / L) searched up to 4 L, on the heads
+without position and on all.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, splits
+
+TIMES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('split', size)
+    config.evaluation.windows = min(config.evaluation.windows, 512)  # that long there are no more
+    splits.add_whole(config, *splits.WHOLE)
+    half = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
+    log = splits.add_log_length(config, half)
+    everywhere = splits.add_log_length(config, half, heads='all')
+    labels = {name: label for name, (label, _) in splits.WHOLE.items()} | {
+        half: 'half forget gates, half NoPE',
+        log: 'the same, log-length lambda on the NoPE half',
+        everywhere: 'the same, log-length lambda on all heads',
+    }
+    for name in labels:
+        config.evals[f'{name}/'] = {'kind': 'lengths', 'run': name, 'times': TIMES}
+    config.figure = {
+        'kind': 'length_curves',
+        'curves': tuple({'group': name, 'label': label} for name, label in labels.items()),
+    }
+    return config

@@ -1,0 +1,51 @@
+"""Models whose heads are split between local ones and ones without position: shared runs.
+
+A split of a layer gives its first heads an encoding that carries the order of nearby tokens; the
+others have none (nope/positions/split.py). Lambda acts on the heads without position alone.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import models, pieces
+
+SEARCHED = (2.0, 4.0)  # lengths of the searches of a lambda that follows the length, in L
+FORGET = {'kind': 'forget'}
+# Two local heads of four have the slopes 1/4 and 1/16.
+HALF_ALIBI = {'kind': 'alibi', 'max_exponent': 4.0}
+# Name of a run -> label, encoding.
+WHOLE: dict[str, tuple[str, dict]] = {
+    'nope': ('NoPE', models.NOPE),
+    'rotary': ('rotary', models.ROTARY),
+    'alibi': ('ALiBi', models.ALIBI),
+    'forget': ('forget gates', FORGET),
+}
+
+
+def split(local: dict, share: float = 0.5, window: int | None = None) -> dict:
+    """The encoding of which `share` of the heads have `local`."""
+    section = {'kind': 'split', 'share': share, 'local': local}
+    return section if window is None else {**section, 'window': window}
+
+
+def add_split(config: ConfigDict, name: str, position: dict) -> str:
+    """A model pre-trained with that split; returns its name."""
+    config.runs[name] = {'init': None, 'model': {'position': position, 'lam_layers': 'nope'}}
+    return name
+
+
+def add_whole(config: ConfigDict, *names: str) -> None:
+    """The models of WHOLE with these names, all of whose heads are alike."""
+    for name in names:
+        config.runs[name] = pieces.base(None if name == 'nope' else WHOLE[name][1])
+
+
+def add_log_length(config: ConfigDict, run: str, heads: str | None = None) -> str:
+    """The search of one coefficient of ln(n / L) a head on `run`; returns its name.
+
+    heads: 'all' or 'nope', where lambda acts; None for where it does in `run`.
+    """
+    name = f'{run}_log' if heads is None else f'{run}_log_{heads}'
+    config.runs[name] = {'init': run, 'search': {'form': 'log_length', 'times': SEARCHED}}
+    if heads is not None:
+        config.runs[name]['model'] = {'lam_layers': heads}
+    return name
