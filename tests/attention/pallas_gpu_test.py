@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import collections
+
 import jax
+import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.attention import Buckets, Mask, attention
+from nope.attention import AttentionOutput, Buckets, Mask, attention
 from nope.attention.backend import Call
 from nope.attention.cases import Case, make_inputs
 from nope.attention.flash import flash_attention
@@ -98,6 +101,39 @@ def test_blocks_out_of_sight_are_not_visited(causal: bool) -> None:
     assert np.all(np.isfinite(np.asarray(out[:, 128:])))
     assert np.all(np.isfinite(np.asarray(d_q[:, 128:])))
     assert np.all(np.isnan(np.asarray(out[:, :64])))
+
+
+def primitives(jaxpr: jax.extend.core.Jaxpr) -> collections.Counter[str]:
+    """Operations by name, those of kernels and loops among them."""
+    found = collections.Counter(equation.primitive.name for equation in jaxpr.eqns)
+    for equation in jaxpr.eqns:
+        for inner in jax.extend.core.jaxprs_in_params(equation.params):
+            found += primitives(inner)
+    return found
+
+
+@pytest.mark.parametrize(('case', 'stores'), [
+    (Case('even', 1, 256, 256, 4, 2, 64, key_bias=True), {'swap': 7}),
+    (Case('ragged', 2, 100, 100, 4, 2, 64, key_bias=True), {'masked_swap': 7}),
+    (Case('odd_head_dim', 2, 128, 128, 4, 2, 24), {'masked_swap': 4, 'swap': 2}),
+], ids=lambda x: getattr(x, 'name', ''))  # fmt: skip
+def test_nothing_is_stored_beyond_an_end(case: Case, stores: dict[str, int]) -> None:
+    """A GPU would store it in the next row, head or sequence; the interpreter drops it."""
+    inputs = make_inputs(case)
+
+    def attend(q, k, v, key_bias) -> AttentionOutput:
+        return flash_attention(
+            PallasGpu(), q, k, v, mask=inputs.mask, bias=None, key_bias_BNS=key_bias, entropy=True
+        )
+
+    def run(*arrays):
+        result, back = jax.vjp(attend, *arrays)
+        return back(result)
+
+    arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.key_bias_BNS
+    with on_device('NVIDIA H100', 'gpu'):
+        found = primitives(jax.make_jaxpr(run)(*arrays).jaxpr)
+    assert {name: found[name] for name in ('swap', 'masked_swap') if found[name]} == stores
 
 
 def lowered(length: int) -> str:

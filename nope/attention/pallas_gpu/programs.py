@@ -9,7 +9,7 @@ log-sum-exps and entropies are natural: the factor is applied after the maximum 
 where rounding it costs nothing.
 
 Blocks are powers of two, which Triton asks for. Rows beyond the end of an array and columns beyond
-the head dim are loaded as zeros; what is computed from them is hidden or never stored.
+the head dim are loaded as zeros; what is computed from them is hidden or not stored (`memory`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ from jax.experimental import pallas as pl
 
 from nope.attention.blocks import BlockRange, sweep, visible_blocks
 from nope.attention.flash import FLOOR, HIDDEN, Rules
-
-try:
-    from jax.experimental.pallas import triton
-except ImportError:  # deprecated since JAX 0.11: may go
-    triton = None  # type: ignore[assignment]
+from nope.attention.pallas_gpu.memory import (
+    load_matrix,
+    load_vector,
+    ragged,
+    store_matrix,
+    store_vector,
+    triton,
+)
 
 _LOG2_E = math.log2(math.e)
 _FAR = 2**30  # further than any key, and positions can be added to it
@@ -127,33 +130,8 @@ def _row(x: jax.Array) -> jax.Array:
     return x[None, :]
 
 
-def _matrix(problem: Problem, ref: Any, at: jax.Array | None, length: int) -> jax.Array:
-    """[block, padded H], zeros beyond H and for `at` beyond `length` (None: there are none)."""
-    mask = None
-    if problem.padded_head_dim > problem.head_dim:
-        mask = _row(lax.iota(jnp.int32, problem.padded_head_dim) < problem.head_dim)
-    if at is not None:
-        inside = _column(at < length)
-        mask = inside if mask is None else mask & inside
-    if mask is None:
-        return triton.load(ref)
-    return triton.load(ref, mask=jnp.broadcast_to(mask, ref.shape), other=0.0)
-
-
-def _vector(ref: Any, at: jax.Array | None, length: int) -> jax.Array:
-    """[block], with zeros for `at` beyond `length`."""
-    if at is None:
-        return triton.load(ref)
-    return triton.load(ref, mask=at < length, other=0)
-
-
-def _ragged(at: jax.Array, length: int, *, cut: bool = True) -> jax.Array | None:
-    """`at` where a block of its size may reach beyond `length`, else None."""
-    return at if cut and length % at.shape[0] else None
-
-
 def _side(ids_ref: Any, at: jax.Array, edge: jax.Array | None, length: int, turn: Any) -> Side:
-    ids = None if ids_ref is None else turn(_vector(ids_ref, edge, length))
+    ids = None if ids_ref is None else turn(load_vector(ids_ref, edge, length))
     return Side(turn(at), ids)
 
 
@@ -229,8 +207,8 @@ def forward_kernel(
     """
     i = pl.num_programs(1) - 1 - pl.program_id(1)
     at_T = _indices(i * blocks.queries, blocks.queries)
-    edge = _ragged(at_T, problem.queries)
-    q_TH = _matrix(problem, refs.q, edge, problem.queries)
+    edge = ragged(at_T, problem.queries)
+    q_TH = load_matrix(problem.head_dim, refs.q, edge, problem.queries)
     q = _side(refs.q_ids, at_T, edge, problem.queries, _column)
     head = 0 if problem.fold == 1 else lax.rem(q.at, jnp.full_like(q.at, problem.fold))
 
@@ -238,11 +216,11 @@ def forward_kernel(
         maximum_T, norm_T, *entropy_T, out_TH = sums
         here = pl.ds(j * blocks.keys, blocks.keys)
         at_S = _indices(j * blocks.keys, blocks.keys)
-        edge = _ragged(at_S, problem.keys, cut=cut)
+        edge = ragged(at_S, problem.keys, cut=cut)
         k = _side(
             None if refs.kv_ids is None else refs.kv_ids.at[here], at_S, edge, problem.keys, _row
         )
-        k_SH = _matrix(problem, refs.k.at[here, :], edge, problem.keys)
+        k_SH = load_matrix(problem.head_dim, refs.k.at[here, :], edge, problem.keys)
         s_TS = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, head, cut=cut)
         new_T = jnp.maximum(maximum_T, jnp.max(s_TS, axis=1))
         z_TS = s_TS - _column(new_T)
@@ -253,7 +231,7 @@ def forward_kernel(
             # sum_j e^(s_j - m) (s_j - m) moves with both of its factors.
             old_T = decay_T * (entropy_T[0] + moved_T * norm_T)
             entropy_T = [old_T + jnp.sum(p_TS * z_TS, axis=1)]
-        v_SH = _matrix(problem, refs.v.at[here, :], edge, problem.keys)
+        v_SH = load_matrix(problem.head_dim, refs.v.at[here, :], edge, problem.keys)
         out_TH = _column(decay_T) * out_TH + _dot(p_TS.astype(v_SH.dtype), v_SH, (1, 0))
         return new_T, decay_T * norm_T + jnp.sum(p_TS, axis=1), *entropy_T, out_TH
 
@@ -271,10 +249,11 @@ def forward_kernel(
     seen_T = norm_T > 0
     norm_T = jnp.where(seen_T, norm_T, 1.0)
     log_norm_T = jnp.log(norm_T)
-    out_ref[...] = (out_TH / _column(norm_T)).astype(out_ref.dtype)
-    lse_ref[...] = jnp.where(seen_T, maximum_T + log_norm_T, -jnp.inf)
+    rows = edge, problem.queries
+    store_matrix(problem.head_dim, out_ref, out_TH / _column(norm_T), *rows)
+    store_vector(lse_ref, jnp.where(seen_T, maximum_T + log_norm_T, -jnp.inf), *rows)
     if entropy_T:
-        entropy_ref[...] = log_norm_T - entropy_T[0] / norm_T
+        store_vector(entropy_ref, log_norm_T - entropy_T[0] / norm_T, *rows)
 
 
 class _Rows(NamedTuple):
@@ -293,11 +272,11 @@ def _load_rows(
     assert refs.rows is not None
 
     def vector(ref):
-        return turn(_vector(ref.at[lead], edge, problem.queries))
+        return turn(load_vector(ref.at[lead], edge, problem.queries))
 
     d_out, lse, c, d_entropy = refs.rows
     return _Rows(
-        _matrix(problem, d_out.at[here], edge, problem.queries),
+        load_matrix(problem.head_dim, d_out.at[here], edge, problem.queries),
         vector(lse),
         vector(c),
         None if d_entropy is None else vector(d_entropy),
@@ -321,27 +300,27 @@ def d_q_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_q_ref: Any) -> No
     """
     i = pl.num_programs(1) - 1 - pl.program_id(1)
     at_T = _indices(i * blocks.queries, blocks.queries)
-    edge = _ragged(at_T, problem.queries)
-    q_TH = _matrix(problem, refs.q, edge, problem.queries)
+    edge = ragged(at_T, problem.queries)
+    q_TH = load_matrix(problem.head_dim, refs.q, edge, problem.queries)
     q = _side(refs.q_ids, at_T, edge, problem.queries, _column)
     rows = _load_rows(problem, refs, (...,), (...,), edge, _column)
 
     def step(j, d_q_TH, *, cut):
         here = pl.ds(j * blocks.keys, blocks.keys)
         at_S = _indices(j * blocks.keys, blocks.keys)
-        edge = _ragged(at_S, problem.keys, cut=cut)
+        edge = ragged(at_S, problem.keys, cut=cut)
         k = _side(
             None if refs.kv_ids is None else refs.kv_ids.at[here], at_S, edge, problem.keys, _row
         )
-        k_SH = _matrix(problem, refs.k.at[here, :], edge, problem.keys)
-        v_SH = _matrix(problem, refs.v.at[here, :], edge, problem.keys)
+        k_SH = load_matrix(problem.head_dim, refs.k.at[here, :], edge, problem.keys)
+        v_SH = load_matrix(problem.head_dim, refs.v.at[here, :], edge, problem.keys)
         s_TS = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, 0, cut=cut)
         _, d_s_TS = _pair_gradient(rows, s_TS, _dot(rows.d_out_TH, v_SH, (1, 1)))
         return d_q_TH + _dot(d_s_TS.astype(k_SH.dtype), k_SH, (1, 0))
 
     seen = _visible_keys(problem, blocks, refs, i)
     d_q_TH = sweep(seen, step, jnp.zeros(q_TH.shape, jnp.float32))
-    d_q_ref[...] = d_q_TH.astype(d_q_ref.dtype)
+    store_matrix(problem.head_dim, d_q_ref, d_q_TH, edge, problem.queries)
 
 
 def d_kv_kernel(
@@ -355,20 +334,20 @@ def d_kv_kernel(
     """
     j = pl.program_id(0)
     at_S = _indices(j * blocks.keys, blocks.keys)
-    edge = _ragged(at_S, problem.keys)
-    k_SH = _matrix(problem, refs.k, edge, problem.keys)
-    v_SH = _matrix(problem, refs.v, edge, problem.keys)
+    edge = ragged(at_S, problem.keys)
+    k_SH = load_matrix(problem.head_dim, refs.k, edge, problem.keys)
+    v_SH = load_matrix(problem.head_dim, refs.v, edge, problem.keys)
     k = _side(refs.kv_ids, at_S, edge, problem.keys, _column)
 
     def step(i, sums, *, g, cut):
         d_k_SH, d_v_SH, *d_bias_S = sums
         here = pl.ds(i * blocks.queries, blocks.queries)
         at_T = _indices(i * blocks.queries, blocks.queries)
-        edge = _ragged(at_T, problem.queries, cut=cut)
+        edge = ragged(at_T, problem.queries, cut=cut)
         q = _side(
             None if refs.q_ids is None else refs.q_ids.at[here], at_T, edge, problem.queries, _row
         )
-        q_TH = _matrix(problem, refs.q.at[here, g, :], edge, problem.queries)
+        q_TH = load_matrix(problem.head_dim, refs.q.at[here, g, :], edge, problem.queries)
         rows = _load_rows(problem, refs, (here, g, slice(None)), (g, here), edge, _row)
         s_ST = _rule(problem, refs, _dot(k_SH, q_TH, (1, 1)), q, k, g, cut=cut)
         p_ST, d_s_ST = _pair_gradient(rows, s_ST, _dot(v_SH, rows.d_out_TH, (1, 1)))
@@ -386,13 +365,13 @@ def d_kv_kernel(
         zeros_S = [jnp.zeros(blocks.keys, jnp.float32) for _ in d_bias_refs]
         d_k_SH, d_v_SH, *d_bias_S = sweep(seen, functools.partial(step, g=g), (*sums, *zeros_S))
         for ref, sums_S in zip(d_bias_refs, d_bias_S, strict=True):
-            ref[g, :] = sums_S
+            store_vector(ref.at[g, :], sums_S, edge, problem.keys)
         return d_k_SH, d_v_SH
 
     zeros_SH = jnp.zeros(k_SH.shape, jnp.float32)
     d_k_SH, d_v_SH = lax.fori_loop(0, problem.group, head, (zeros_SH, zeros_SH))
-    d_k_ref[...] = d_k_SH.astype(d_k_ref.dtype)
-    d_v_ref[...] = d_v_SH.astype(d_v_ref.dtype)
+    store_matrix(problem.head_dim, d_k_ref, d_k_SH, edge, problem.keys)
+    store_matrix(problem.head_dim, d_v_ref, d_v_SH, edge, problem.keys)
 
 
 def d_line_kernel(
@@ -411,16 +390,17 @@ def d_line_kernel(
     def pair(b, i, d_bias_TS):
         at_T, at_S = _indices(i * size, size), _indices((i - diagonal) * size, size)
         here_T, here_S = pl.ds(i * size, size), pl.ds((i - diagonal) * size, size)
-        edge_T, edge_S = _ragged(at_T, problem.queries), _ragged(at_S, problem.keys)
+        edge_T, edge_S = ragged(at_T, problem.queries), ragged(at_S, problem.keys)
         q_ids, kv_ids = (
             None if ref is None else ref.at[b, here]
             for ref, here in ((refs.q_ids, here_T), (refs.kv_ids, here_S))
         )
         q = _side(q_ids, at_T, edge_T, problem.queries, _column)
         k = _side(kv_ids, at_S, edge_S, problem.keys, _row)
-        q_TH = _matrix(problem, refs.q.at[b, here_T, :], edge_T, problem.queries)
+        q_TH = load_matrix(problem.head_dim, refs.q.at[b, here_T, :], edge_T, problem.queries)
         k_SH, v_SH = (
-            _matrix(problem, ref.at[b, here_S, :], edge_S, problem.keys) for ref in (refs.k, refs.v)
+            load_matrix(problem.head_dim, ref.at[b, here_S, :], edge_S, problem.keys)
+            for ref in (refs.k, refs.v)
         )
         rows = _load_rows(problem, refs, (b, here_T, slice(None)), (b, here_T), edge_T, _column)
         s_TS = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, 0, lead=(b,), cut=True)
