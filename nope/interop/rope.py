@@ -34,7 +34,8 @@ from nope.positions import (
 )
 
 THETA = 10_000.0
-_COMMON = ('rope_type', 'type', 'rope_theta', 'partial_rotary_factor')
+_SHARE = 'partial_rotary_factor'
+_COMMON = ('rope_type', 'type', 'rope_theta', _SHARE)
 _ORIGINAL = 'original_max_position_embeddings'
 
 
@@ -58,11 +59,10 @@ def read(config: Fields, *, theta: float = THETA, longest: int = 2048) -> Rotary
     kind = fields.text(fields.agreed('rope_type', 'type'), _READERS, 'default')
     keys, reader = _READERS[kind]
     fields.known((*_COMMON, *keys), f'what rope_type {kind!r} has')
-    for holder in (config, fields):
-        _check_whole_heads(holder, kind)
+    share = _share(config, fields, kind)
     longest = config.integer('max_position_embeddings', MAX_LENGTH, longest)
     settings = _Settings(fields, longest, _original(config, fields, longest))
-    return Rotary(_theta(config, fields, theta), reader(settings))
+    return Rotary(_theta(config, fields, theta), reader(settings), share=share)
 
 
 def train_length(rotary: Rotary, longest: int | None) -> int | None:
@@ -79,6 +79,8 @@ def unwritable(rotary: Rotary, head_dim: int) -> str | None:
         return f'only {rotary.dims} of {head_dim} dimensions of a head turn'
     if type(scaling) not in _WRITERS:
         return f'stock models have no scaling like {type(scaling).__name__}'
+    if rotary.share < 1 and not isinstance(scaling, Unscaled | NTK | Linear):
+        return f'stock models have no {type(scaling).__name__} of {rotary.share:g} of the pairs'
     if isinstance(scaling, ByParts) and scaling.ramp != 'dimensions':
         return f'stock models have no ramp by {scaling.ramp}'
     if not 1 < _base(rotary, head_dim) <= MAX_NUMBER:
@@ -94,20 +96,23 @@ def write(rotary: Rotary, head_dim: int, longest: int | None) -> dict[str, Any]:
     """
     scaling = rotary.scaling
     settings = _WRITERS[type(scaling)](scaling)
+    if rotary.share < 1:
+        settings = {**settings, 'rope_type': 'proportional', _SHARE: float(rotary.share)}
     keys = {'rope_theta': _base(rotary, head_dim), 'rope_scaling': settings or None}
     longest = _longest(scaling, longest)
     return keys if longest is None else {**keys, 'max_position_embeddings': longest}
 
 
-def _check_whole_heads(fields: Fields, kind: str) -> None:
-    value = fields.values.get('partial_rotary_factor')
-    if kind == 'proportional' and value not in (None, 1):
-        raise fields.wrong(
-            'partial_rotary_factor',
-            "1.0 (less, with rope_type 'proportional', turns the fastest pairs of the whole head "
-            'and leaves the others: no encoding of this library does)',
-        )
-    fields.only('partial_rotary_factor', 1, why='these models turn all dimensions of a head')
+def _share(config: Fields, fields: Fields, kind: str) -> float:
+    """p of p-RoPE, which is rope_type 'proportional'; other kinds must turn whole heads."""
+    holders = [holder for holder in (fields, config) if holder.has(_SHARE)]
+    if kind != 'proportional':
+        for holder in holders:
+            holder.only(_SHARE, 1, why='these models turn all dimensions of a head')
+    shares = [holder.number(_SHARE, most=1.0) for holder in holders] or [1.0]
+    if shares[0] != shares[-1]:
+        raise fields.wrong(_SHARE, f'{shares[-1]:g}, what it is outside')
+    return shares[0]
 
 
 def _theta(config: Fields, fields: Fields, default: float) -> float:
@@ -137,7 +142,7 @@ def _read_linear(settings: _Settings) -> Scaling:
 
 
 def _read_proportional(settings: _Settings) -> Scaling:
-    """Proportional scaling, which is position interpolation where all pairs are rotated."""
+    """p-RoPE of Gemma 4, whose factor is that of position interpolation."""
     factor = settings.fields.optional_number('factor')
     return Unscaled() if factor is None else Linear(factor)
 

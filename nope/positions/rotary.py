@@ -7,6 +7,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nope.identity import added_later
 from nope.positions.base import Position
@@ -21,18 +22,24 @@ class Rotary(Position):
     scaling: rule for the frequencies beyond the training length.
     dims: R, the number of each head's first dimensions that are rotated; 0 for all of them.
     interleaved: pairs are (2j, 2j + 1), as in GPT-J; else (j, j + R / 2), as in Llama.
+    share: p of p-RoPE (Barbero et al., 2024, arXiv 2410.06205): the floor(p R / 2) fastest pairs
+        turn, with the frequencies they have among all R / 2, and the others do not. 1 is RoPE.
+        Unlike `dims`, which rotates fewer dimensions by frequencies of their own.
     """
 
     base: float = 10_000.0
     scaling: Scaling = Unscaled()
     dims: int = added_later(0)
     interleaved: bool = added_later(False)
+    share: float = added_later(1.0)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.base) and self.base > 0):
             raise FieldError('base', self.base, 'it must be finite and above 0')
         if self.dims < 0:
             raise FieldError('dims', self.dims, 'it must be 0 or more')
+        if not 0 < self.share <= 1:
+            raise FieldError('share', self.share, 'accepted: above 0, at most 1')
 
     @property
     def follows_length(self) -> bool:
@@ -47,12 +54,22 @@ class Rotary(Position):
             raise FieldError(
                 'head_dim', head_dim, 'rotary positions take an even number, at least 4'
             )
+        if not self.turning_pairs(head_dim):
+            raise FieldError('share', self.share, f'none of {dims // 2} pairs of dimensions turns')
         with inside('scaling'):
             self.scaling.check(dims)
 
+    def turning_pairs(self, head_dim: int) -> int:
+        """Number of pairs of dimensions that turn, floor(p R / 2)."""
+        return int(self.share * (self.dims or head_dim) // 2)
+
     def inverse_frequencies(self, head_dim: int, length: int | jax.Array) -> jax.Array:
         """Angles per position, [R/2] float32, for a sequence of `length` tokens."""
-        return self.scaling.inverse_frequencies(self.base, self.dims or head_dim, length)
+        frequencies = self.scaling.inverse_frequencies(self.base, self.dims or head_dim, length)
+        if self.share == 1:
+            return frequencies
+        turning = self.turning_pairs(head_dim)
+        return jnp.where(np.arange(frequencies.shape[0]) < turning, frequencies, 0.0)
 
     def encode(
         self, q_BTNH: jax.Array, k_BTKH: jax.Array, positions_BT: jax.Array, length: int | jax.Array
@@ -75,7 +92,8 @@ class Rotary(Position):
         return jnp.concatenate([rotated.astype(x_BTNH.dtype), x_BTNH[..., dims:]], axis=-1)
 
     def describe(self) -> str:
-        return f'rotary{self.scaling.describe()}'
+        partly = '' if self.share == 1 else f', {self.share:g} of pairs'
+        return f'rotary{partly}{self.scaling.describe()}'
 
 
 def _rotate_halves(x_BTNR: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:

@@ -73,6 +73,11 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     'longrope, factor': ('llama', LONGROPE(factor=4.0)),
     'longrope, attention_factor': ('llama', LONGROPE(attention_factor=1.3)),
     'llama3': ('llama', rope('llama3', factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0)),
+    'proportional': ('llama', rope('proportional', partial_rotary_factor=0.4)),
+    'proportional, factor': (
+        'llama',
+        rope('proportional', partial_rotary_factor=0.75, factor=2.0),
+    ),
     'mistral': ('mistral', {}),
     'mistral, window': ('mistral', {'sliding_window': WINDOW}),
     'qwen2': ('qwen2', {}),

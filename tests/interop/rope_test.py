@@ -170,6 +170,7 @@ def test_the_longest_sequence_follows_from_the_factor_where_it_can(
     [
         (Rotary(interleaved=True), 'neighbours'),
         (Rotary(dims=8), '8 of 16'),
+        (Rotary(scaling=Yarn(4.0, 2048), share=0.5), 'Yarn of 0.5 of the pairs'),
         (Rotary(scaling=DynamicYarn()), 'DynamicYarn'),
         (Rotary(scaling=ByParts(4.0, 2048, ramp='turns')), 'turns'),
         (Rotary(scaling=Yarn(4.0, 2048, ramp='turns')), 'turns'),
@@ -195,6 +196,34 @@ def test_what_a_config_leaves_out_is_the_class_s_own() -> None:
 def test_the_original_length_may_stand_outside() -> None:
     config = {'rope_scaling': {'type': 'yarn', 'factor': 2.0}, ORIGINAL: 512}
     assert read(config) == Rotary(scaling=Yarn(2.0, 512))
+
+
+SHARE = 'partial_rotary_factor'
+PARTLY = {'rope_type': 'proportional', SHARE: 0.25}
+
+
+@pytest.mark.parametrize(
+    ('settings', 'scaling'), [({}, Unscaled()), ({'factor': 4.0}, Linear(4.0))], ids=name
+)
+def test_proportional_settings_are_p_rope(settings: dict[str, Any], scaling: Scaling) -> None:
+    wanted = Rotary(1e6, scaling, share=0.25)
+    settings = {**PARTLY, **settings}
+    outside = {key: value for key, value in settings.items() if key != SHARE}
+    assert read({'rope_parameters': {'rope_theta': 1e6, **settings}}) == wanted
+    assert read({'rope_theta': 1e6, 'rope_scaling': settings}) == wanted
+    assert read({'rope_theta': 1e6, 'rope_scaling': outside, SHARE: 0.25}) == wanted
+
+
+@pytest.mark.parametrize('scaling', [Unscaled(), Linear(4.0), NTK(4.0)], ids=name)
+def test_p_rope_is_written_as_proportional_settings(scaling: Scaling) -> None:
+    rotary = Rotary(12_345.6, scaling, share=0.375)
+    assert rope.unwritable(rotary, H) is None
+    written = rope.write(rotary, H, 2048)
+    assert written['rope_scaling']['rope_type'] == 'proportional'
+    found = read(json.loads(json.dumps(written)))
+    np.testing.assert_allclose(
+        found.inverse_frequencies(H, 5), rotary.inverse_frequencies(H, 5), rtol=1e-6
+    )
 
 
 YARN = {'type': 'yarn', 'factor': 2.0}
@@ -246,10 +275,10 @@ LLAMA3 = {'type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_fa
         ({'rope_scaling': {**LLAMA3, 'low_freq_factor': None}}, ['low_freq_factor is None']),
         ({'partial_rotary_factor': 0.5}, ['partial_rotary_factor is 0.5', '1']),
         ({'rope_scaling': {'type': 'linear', 'factor': 2, 'partial_rotary_factor': 0.5}}, ['0.5']),
-        (
-            {'rope_parameters': {'rope_type': 'proportional', 'partial_rotary_factor': 0.25}},
-            ['partial_rotary_factor is 0.25', 'proportional', 'no encoding of this library'],
-        ),
+        ({'rope_parameters': {**PARTLY, SHARE: 0}}, ['partial_rotary_factor is 0', 'above 0']),
+        ({'rope_parameters': {**PARTLY, SHARE: 1.5}}, ['partial_rotary_factor is 1.5', 'most 1']),
+        ({'rope_parameters': {**PARTLY, SHARE: '1'}}, ["partial_rotary_factor is '1'"]),
+        ({'rope_parameters': PARTLY, SHARE: 0.5}, ['partial_rotary_factor is 0.25', '0.5']),
         ({'max_position_embeddings': -1}, ['max_position_embeddings is -1']),
         ({'max_position_embeddings': 2048.0}, ['max_position_embeddings is 2048.0']),
         ({'max_position_embeddings': 10**12}, ['max_position_embeddings is 10000']),

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nope.identity import plain
 from nope.positions import Linear, Rotary, Scaling
 from tests import vectors
 from tests.positions import cases
@@ -93,6 +94,34 @@ def test_dimensions_beyond_those_that_turn_stay(scaling: Scaling, interleaved: b
     np.testing.assert_array_equal(partly[..., :4], alone)
 
 
+@each_rule
+def test_the_fastest_pairs_turn_and_the_others_stay(scaling: Scaling) -> None:
+    """With the frequencies of the whole head, unlike fewer dimensions with their own."""
+    encoding, whole = Rotary(scaling=scaling, share=0.5), Rotary(scaling=scaling)
+    x_BTNH = cases.normal(0, 1, T, 2, H)
+    fast = np.arange(H) % (H // 2) < H // 4
+    partly, all_pairs = turned(encoding, x_BTNH), turned(whole, x_BTNH)
+    np.testing.assert_array_equal(partly[..., fast], all_pairs[..., fast])
+    np.testing.assert_array_equal(partly[..., ~fast], factor(scaling) * x_BTNH[..., ~fast])
+    assert np.abs(all_pairs - partly)[..., ~fast].max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ('share', 'head_dim', 'pairs'), [(0.75, 8, 3), (0.3, 16, 2), (1.0, 6, 3), (0.25, 8, 1)]
+)
+def test_the_pairs_that_turn_are_rounded_down(share: float, head_dim: int, pairs: int) -> None:
+    frequencies = Rotary(share=share).inverse_frequencies(head_dim, T)
+    assert int((frequencies > 0).sum()) == pairs
+    np.testing.assert_array_equal(
+        frequencies[:pairs], Rotary().inverse_frequencies(head_dim, T)[:pairs]
+    )
+
+
+def test_a_share_of_all_pairs_leaves_the_identity_as_it_was() -> None:
+    assert 'share' not in plain(Rotary(share=1.0))
+    assert plain(Rotary(share=0.5))['share'] == 0.5
+
+
 @each_layout
 def test_half_precision_is_rotated_in_float32(interleaved: bool) -> None:
     """At position 1000 bfloat16 angles would be off by whole turns."""
@@ -114,6 +143,8 @@ def test_half_precision_is_rotated_in_float32(interleaved: bool) -> None:
         (Rotary(), 2, r'^head_dim is 2; .* at least 4'),
         (Rotary(dims=6), 4, r'^dims is 6; .* at most head_dim, 4'),
         (Rotary(dims=5), 8, r'^dims is 5; .* even'),
+        (Rotary(share=0.2), 8, r'^share is 0.2; none of 4 pairs'),
+        (Rotary(dims=4, share=0.4), 8, r'^share is 0.4; none of 2 pairs'),
     ],
 )
 def test_heads_that_cannot_be_rotated_are_refused(
