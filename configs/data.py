@@ -5,7 +5,8 @@ runs), tfds:NAME, text:PATH, jsonl:PATH, parquet:PATH, shards:PATH, or retrieval
 that hide a key and ask for it); `mixture` is a tuple of (source, weight) that takes its place when
 given. `field` is the column of the text (tfds, jsonl, parquet). `record_length` is the bytes of a
 record (retrieval); None stands for the training length of the run that reads it, the longest of
-several. `documents` of a training sequence are 'joined' to one text, or kept 'apart': attention and
+several. `needles` is how many keys such a record states at most; several have names (retrieval).
+`documents` of a training sequence are 'joined' to one text, or kept 'apart': attention and
 positions begin anew with each.
 """
 
@@ -19,6 +20,7 @@ def at(size: str) -> dict:
         'mixture': (),
         'field': 'text',
         'record_length': config_dict.placeholder(int),
+        'needles': 1,
         'tokenizer': 'bytes',
         'eval_source': 0,
         'documents': 'joined',

@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--path', default='', help='file, folder or TFDS name')
     parser.add_argument('--field', default='text', help='column of the text (jsonl, parquet, tfds)')
     parser.add_argument('--record_length', type=_positive, help='bytes of a record (retrieval)')
+    parser.add_argument('--needles', type=_positive, default=1, help='keys of a record (retrieval)')
     parser.add_argument('--tokenizer', default='bytes', help="'bytes', *.model or tokenizer.json")
     parser.add_argument('--out', required=True, help='folder for the shards')
     parser.add_argument(

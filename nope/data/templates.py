@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import string
 
 KEYS = range(10_000, 100_000)
 
@@ -11,8 +12,9 @@ KEYS = range(10_000, 100_000)
 class Template:
     """The pieces of a prompt, ASCII, in the order in which they stand.
 
-    info: names the key, as `{key}`, twice.
-    question: ends with the words that precede the key in `info`, and without a space.
+    info: states the key, as `{key}`; of one of several keys its name too, as `{name}`.
+    question: ends with the words that precede the key in `info`, and without a space; it asks for
+        one of several by `{name}`.
     answer_prefix: what stands between the question and the key in an answer.
     """
 
@@ -33,6 +35,14 @@ class Template:
             + after * self.filler
             + self.question
         )
+
+    def state(self, key: str, name: str = '') -> str:
+        """The sentence that states a key, by its name where the template has names."""
+        return self.info.format(key=key, name=name)
+
+    def ask(self, name: str = '') -> str:
+        """The question for the key of a name, or for the only one."""
+        return self.question.format(name=name)
 
     def answer(self, key: str) -> str:
         """The right continuation of a prompt for `key`."""
@@ -68,4 +78,27 @@ BRIEF = Template(
     question='\nKey:',
 )
 
+# The same with several keys, each with a name, of which one is asked for (multi-key needle in a
+# haystack, arXiv 2404.06654). A name is as long as any other.
+PAPER_NAMED = dataclasses.replace(
+    PAPER,
+    name='paper_named',
+    info='\nThe pass key of {name} is {key}. Remember it. {key} is the pass key of {name}.\n',
+    question='\nWhat is the pass key of {name}? The pass key of {name} is',
+)
+BRIEF_NAMED = dataclasses.replace(
+    BRIEF, name='brief_named', info='\nKey {name}: {key}.\n', question='\nKey {name}:'
+)
+NAMES = string.ascii_uppercase
+
 TEMPLATES = {template.name: template for template in (PAPER, BRIEF)}
+
+# A template for one key -> its form for several.
+NAMED = {PAPER.name: PAPER_NAMED, BRIEF.name: BRIEF_NAMED}
+
+
+def shortest_named(template: Template, needles: int) -> int:
+    """Characters of a prompt with `needles` named keys and no filler, and its answer."""
+    key, name = str(KEYS[0]), NAMES[0]
+    pieces = (template.task, template.ask(name), template.answer(key))
+    return sum(map(len, pieces)) + needles * len(template.state(key, name))

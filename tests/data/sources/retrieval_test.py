@@ -10,7 +10,7 @@ import pytest
 from nope.data import SPLITS, DataConfig, from_section, identity, training_batches
 from nope.data.sources import Retrieval, retrieval
 from nope.data.sources.retrieval import DOCUMENTS, RECORDS, document, record
-from nope.data.templates import BRIEF, KEYS
+from nope.data.templates import BRIEF, BRIEF_NAMED, KEYS, NAMES, PAPER_NAMED, shortest_named
 
 SIZE = 128
 SOURCE = Retrieval(SIZE)
@@ -196,3 +196,98 @@ def test_a_length_in_place_of_a_path_is_answered_with_what_to_type():
         match=r"data\.mixture\[1\]: .* no path, '128'; .*data\.record_length=128 with it",
     ):
         from_section(section, 64)
+
+
+NAMED = re.compile(r'\nKey ([A-Z]): (\d{5})\.\n')
+ASKED = re.compile(r'\nKey ([A-Z]): (\d{5})(?!\d|\.)')
+
+
+@pytest.mark.parametrize('size', [shortest_named(BRIEF_NAMED, 4), 128, 257])
+def test_every_question_for_a_named_key_is_answered_with_that_key(size):
+    asked = collections.Counter()
+    for index in range(300):
+        text = record('train', index, size, 4)
+        assert len(text) == size + 1
+        keys = dict(NAMED.findall(text))
+        if not keys:
+            continue
+        assert 2 <= len(keys) == len(set(keys.values())) <= 4
+        questions = ASKED.findall(text)
+        assert questions and all(keys[name] == answer for name, answer in questions)
+        order = list(keys)
+        asked.update((len(order), order.index(name)) for name, _ in questions)
+    for count in (2, 3, 4):
+        of_count = [asked[count, place] for place in range(count)]
+        assert min(of_count) > 0.5 * sum(of_count) / count  # not the nearest one alone
+
+
+def test_records_state_every_number_of_keys_up_to_the_most():
+    counts = collections.Counter(
+        len(NAMED.findall(record('train', index, SIZE, 4))) for index in range(800)
+    )
+    assert set(counts) == {0, 2, 3, 4}
+    assert all(count == pytest.approx(200, rel=0.25) for count in counts.values())
+    for index in range(50):
+        text = record('train', index, SIZE, 4)
+        if not NAMED.search(text):  # a record of one key is as ever
+            prompt = BRIEF.prompt(key_of(text), *first_fillers(text))
+            assert text.startswith(prompt + BRIEF.answer(key_of(text)))
+
+
+def test_a_record_of_named_keys_is_the_same_on_every_call():
+    # Pinned: other documents under the same version would pass for the same data.
+    filler = ' The sky is blue.'
+    assert record('train', 0, SIZE, 4) == (
+        f'Find the key.\n\nKey Z: 29923.\n{filler}\nKey S: 99181.\n{filler}\nKey S: 99181'
+        f'\nKey S: 99181{filler}{filler[:8]}'
+    )
+
+
+def test_splits_share_no_named_key():
+    keys = {
+        split: {k for i in range(300) for k in keys_of(record(split, i, SIZE, 4))}
+        for split in SPLITS
+    }
+    for one, other in itertools.combinations(SPLITS, 2):
+        assert not keys[one] & keys[other]
+
+
+def test_names_are_as_long_as_each_other_and_ask_for_their_key():
+    assert {len(name) for name in NAMES} == {1} and len(set(NAMES)) == 26
+    for template in (BRIEF_NAMED, PAPER_NAMED):
+        stated = template.state('12345', 'Q')
+        assert template.ask('Q').split('\n')[-1].split('? ')[-1] in stated
+        assert f'{template.ask("Q")} 12345'.split('? ')[-1].strip() in stated
+
+
+def test_one_key_is_the_source_as_it_was_identified():
+    assert Retrieval(SIZE, 1).identity() == SOURCE.identity()
+    assert 'needles' not in SOURCE.identity()
+    found = Retrieval(SIZE, 4).identity()
+    assert found['needles'] == 4 and found['named']['info'] == BRIEF_NAMED.info
+    assert Retrieval(SIZE, 3).identity() != found
+
+
+def test_several_keys_are_asked_for_by_a_field(few, tmp_path):
+    section = {'source': 'retrieval', 'record_length': None, 'needles': 4}
+    (source,) = from_section(section, SIZE).sources
+    assert source == Retrieval(SIZE, 4)
+    assert source.describe() == 'synthetic retrieval prompts of 1 to 4 keys within 128 bytes'
+    found = [text for part in source.list_parts(tmp_path) for _, text in part.documents()]
+    assert found == [
+        document(split, index, SIZE, 4) for split in SPLITS for index in range(few[split])
+    ]
+
+
+@pytest.mark.parametrize('needles', [0, 27, -1, 2.0, '2', True])
+def test_an_impossible_number_of_keys_is_refused_by_field(needles):
+    with pytest.raises(ValueError, match=rf'data\.needles is {needles!r}; accepted: .* 1 to 26'):
+        from_section({'source': 'retrieval', 'record_length': None, 'needles': needles}, 128)
+
+
+def test_records_too_short_for_their_keys_are_refused_with_both_fields():
+    least = shortest_named(BRIEF_NAMED, 4)
+    Retrieval(least, 4)
+    message = rf'data\.record_length is {least - 1}; .* least {least} .* of data\.needles = 4 keys'
+    with pytest.raises(ValueError, match=message):
+        Retrieval(least - 1, 4)
