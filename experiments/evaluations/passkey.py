@@ -1,4 +1,4 @@
-"""Passkey retrieval by length and depth: a 5-digit key hidden in filler, exact match."""
+"""Passkey retrieval by length and depth: 5-digit keys hidden in filler or text, exact match."""
 
 from __future__ import annotations
 
@@ -7,23 +7,33 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from experiments.bench import Bench
 from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
 from experiments.programs import Program, Scoring
 from nope.data import load_tokenizer
-from nope.data.templates import TEMPLATES
+from nope.data.templates import NAMES, TEMPLATES
 from nope.evals import passkey
+from nope.evals.passkey import cells, keys, needles
+from nope.evals.passkey.needles import FILLER, HAYSTACKS, TEXT
 from nope.identity import added_later
 from nope.records import Records
+
+NEEDLES = {'needles': 1, 'alike': False, 'haystack': FILLER}
+TEXT_SPLIT = 'validation'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PasskeySpec(TextSpec):
-    """Passkey retrieval (`nope.evals.passkey.retrieval`, arXiv 2404.12224).
+    """Passkey retrieval (`nope.evals.passkey.retrieval`, arXiv 2404.12224), and of several keys or
+    in real text (`nope.evals.passkey.needles`).
 
     template: name of the prompt's pieces. max_length: tokens of the longest prompt. window: tokens
     up to which the model's context reaches. plan_seed: of positions and keys. tests: prompts of
     each length and depth. lengths: in tokens, in place of the plan's 16 equal steps to max_length.
+    needles: keys of a prompt, named where there are several. alike: whether the others have four
+    digits of the one that is asked for. haystack: 'filler', or 'text' of the run's own data.
     """
 
     task: str = dataclasses.field(default='passkey', init=False)
@@ -33,8 +43,11 @@ class PasskeySpec(TextSpec):
     plan_seed: int
     tests: int
     lengths: tuple[int, ...] = added_later(())
+    needles: int = added_later(1)
+    alike: bool = added_later(False)
+    haystack: str = added_later(FILLER)
     kind = 'passkey'
-    fields = ('times', 'lengths', 'window', 'passkey', *TEXT_FIELDS)
+    fields = ('times', 'lengths', *NEEDLES, 'window', 'passkey', *TEXT_FIELDS)
     identity_type: ClassVar[str] = 'NeedlesSpec'
 
     @classmethod
@@ -53,6 +66,7 @@ class PasskeySpec(TextSpec):
             plan_seed=section['seed'],
             tests=section['tests'],
             lengths=lengths,
+            **_needles(asked),
             **common,
         )
         if lengths and min(lengths) < spec.shortest:
@@ -65,19 +79,31 @@ class PasskeySpec(TextSpec):
         return self.max_length
 
     @property
+    def read_split(self) -> str | None:
+        return TEXT_SPLIT if self.haystack == TEXT else None
+
+    @property
+    def is_protocol(self) -> bool:
+        """True for one key in filler, which is the paper's protocol."""
+        return all(getattr(self, field) == default for field, default in NEEDLES.items())
+
+    @property
     def shortest(self) -> int:
         """Tokens of a prompt without filler and its answer."""
-        tokenizer = load_tokenizer(self.run.data.tokenizer)
-        return passkey.shortest(TEMPLATES[self.template], tokenizer, self.bos)
+        tokenizer, template = load_tokenizer(self.run.data.tokenizer), TEMPLATES[self.template]
+        if self.is_protocol:
+            return passkey.shortest(template, tokenizer, self.bos)
+        template = needles.form(template, self.needles)
+        return needles.shortest(template, tokenizer, self.bos, self.needles)
 
     def check(self, bench: Bench) -> None:
-        self._plan()
+        self._plan(bench)
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         variables, more = self.measured(bench)
         found = passkey.run(
             self.generator(bench, variables),
-            self._plan(),
+            self._plan(bench),
             open_log(folder),
             window=self.window,
             progress=bench.bar('passkey'),
@@ -91,19 +117,44 @@ class PasskeySpec(TextSpec):
     def measured_on(self, found: Records) -> tuple[str, str]:
         facts = found.attributes
         length = f'{facts["max_length"]:,} {facts["token"]}s'
-        what = f'pass keys in prompts of up to {length}'
+        named = '' if self.needles == 1 else f'{self.needles} named '
+        alike = ' with four digits in common' if self.alike else ''
+        text = f' of {TEXT_SPLIT} text' if self.haystack == TEXT else ''
+        what = f'{named}pass keys{alike} in prompts{text} of up to {length}'
         return what, f'{facts["tests"]:,} for each length and depth'
 
-    def _plan(self) -> Any:
-        return passkey.plan(
+    def _plan(self, bench: Bench) -> passkey.Plan:
+        given = (
             TEMPLATES[self.template],
             load_tokenizer(self.run.data.tokenizer),
             self.max_length,
             self.plan_seed,
-            bos=self.bos,
-            tests=self.tests,
-            lengths=self.lengths,
         )
+        common: dict[str, Any] = {'bos': self.bos, 'tests': self.tests, 'lengths': self.lengths}
+        if self.is_protocol:
+            return passkey.plan(*given, **common)
+        return needles.plan(
+            *given, **common, needles=self.needles, alike=self.alike, texts=self._texts(bench)
+        )
+
+    def _texts(self, bench: Bench) -> dict[int, np.ndarray] | None:
+        """Rows of text for every length; None where prompts have filler."""
+        if self.haystack == FILLER:
+            return None
+        lengths = self.lengths or {q.length for q in cells.questions(self.max_length, 0, 1)}
+        return {length: self._text(bench, length) for length in lengths}
+
+    def _text(self, bench: Bench, length: int) -> np.ndarray:
+        """Windows of one length, one for every prompt where there are so many."""
+        found, _ = bench.blocks(
+            self.run.data,
+            split=TEXT_SPLIT,
+            block=length,
+            length=length,
+            count=keys.DEPTHS * keys.TESTS,
+            seed=self.plan_seed,
+        )
+        return found
 
 
 def _lengths(asked: Asked) -> tuple[int, ...]:
@@ -115,3 +166,17 @@ def _lengths(asked: Asked) -> tuple[int, ...]:
         other = asked.entry.path('times')
         raise asked.entry.error('lengths', f'{other} stands for 16 lengths of its own: give one')
     return asked.lengths('lengths')
+
+
+def _needles(asked: Asked) -> dict[str, Any]:
+    """The entry's fields of NEEDLES, or their defaults. ValueError for what does not fit."""
+    entry = asked.entry
+    found = {field: entry.get(field, default) for field, default in NEEDLES.items()}
+    count = found['needles']
+    if type(count) is not int or not 1 <= count <= len(NAMES):
+        raise entry.error('needles', f'accepted: a whole number from 1 to {len(NAMES)}')
+    if found['haystack'] not in HAYSTACKS:
+        raise entry.error('haystack', f'accepted: {", ".join(HAYSTACKS)}')
+    if not isinstance(found['alike'], bool) or (found['alike'] and count == 1):
+        raise entry.error('alike', 'accepted: True or False, True with needles above 1')
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 
+import numpy as np
 import pytest
 
 from experiments.build import build
@@ -56,6 +57,11 @@ def test_prompts_of_chosen_lengths_take_the_place_of_the_plan():
     old, new = passkey_spec(times=2.0), passkey_spec(lengths=(2.0,))
     assert 'lengths' not in identity(old)
     assert identity(new) == {**identity(old), 'lengths': [256]}
+    hard = passkey_spec(times=2.0, needles=4, alike=True, haystack='text')
+    changed = {'needles': 4, 'alike': True, 'haystack': 'text'}
+    assert identity(hard) == identity(old) | changed
+    assert passkey_spec(times=2.0, needles=1, alike=False, haystack='filler') == old
+    assert (old.read_split, hard.read_split) == (None, 'validation')
 
 
 @pytest.mark.parametrize(
@@ -66,12 +72,41 @@ def test_prompts_of_chosen_lengths_take_the_place_of_the_plan():
         ({'lengths': (1.0, 1.001)}, r'lengths .* the same number of tokens'),
         ({'lengths': (-1.0, 2.0)}, r'lengths is -1\.0; it must be finite and above 0'),
         ({'lengths': (0.25, 2.0)}, r'lengths is \(0\.25, 2\.0\); a prompt .* take 45 tokens'),
+        ({'lengths': (0.5, 2.0), 'needles': 4}, r'lengths is .* a prompt .* take 87 tokens'),
+        ({'needles': 0}, r'needles is 0; accepted: a whole number from 1 to 26'),
+        ({'needles': 2.0}, r'needles is 2\.0; accepted: a whole number'),
+        ({'haystack': 'essays'}, r"haystack is 'essays'; accepted: filler, text"),
+        ({'alike': True}, r'alike is True; accepted: .* needles above 1'),
         ({'lengths': (1.0,), 'times': 2.0}, r'lengths is .*evals\.nope_passkey/\.times stands for'),
     ],
 )
 def test_lengths_that_do_not_fit_are_named(entry, message):
     with pytest.raises(ValueError, match=rf'evals\.nope_passkey/\.{message}'):
         passkey_spec(**entry)
+
+
+class Texts:
+    """Bench of which windows alone are asked."""
+
+    def __init__(self, longest: int) -> None:
+        self.longest, self.asked = longest, []
+
+    def blocks(self, config, *, split, block, length, count, seed):
+        if length > self.longest:
+            raise ValueError(f'length {length}: no document has so many tokens')
+        self.asked.append((config, split, block, length, count))
+        return np.full((3, length + 1), ord('x'), np.int32), {}
+
+
+def test_text_around_the_keys_is_held_out_and_as_long_as_each_prompt():
+    spec, bench = passkey_spec(lengths=(1.0, 4.0), haystack='text'), Texts(512)
+    prompts = spec._plan(bench)
+    assert bench.asked == [(spec.run.data, 'validation', n, n, 100) for n in (128, 512)]
+    for question in prompts.questions[::7]:
+        assert (prompts.prompt(question).ids == ord('x')).sum() > question.length - 60
+    passkey_spec(lengths=(1.0, 4.0), needles=4).check(Texts(0))
+    with pytest.raises(ValueError, match='length 512: no document'):
+        spec.check(Texts(511))
 
 
 def test_ablations_are_searched_in_the_same_orders():

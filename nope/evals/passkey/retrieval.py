@@ -6,8 +6,8 @@ The protocol is that of arXiv 2404.12224; `nope.evals.passkey.keys` has its arit
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -29,6 +29,30 @@ class Prompt(NamedTuple):
     answer: np.ndarray
 
 
+class Plan(Protocol):
+    """Questions and their tokenisation, as `run` asks them.
+
+    facts: attributes of its records besides those that any plan has.
+    """
+
+    @property
+    def template(self) -> Template: ...
+    @property
+    def max_length(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def bos(self) -> bool: ...
+    @property
+    def tests(self) -> int: ...
+    @property
+    def questions(self) -> tuple[Question, ...]: ...
+    @property
+    def facts(self) -> Mapping[str, Any]: ...
+
+    def prompt(self, question: Question, /) -> Prompt: ...
+
+
 @dataclasses.dataclass(frozen=True)
 class PasskeyPlan:
     """Questions that fit, longest first, and their tokenisation."""
@@ -40,6 +64,11 @@ class PasskeyPlan:
     bos: bool
     tests: int
     questions: tuple[Question, ...]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Attributes of its records besides those that any plan has."""
+        return {}
 
     def prompt(self, question: Question) -> Prompt:
         """The ids of one question. ValueError where the prompt exceeds its room, which takes a
@@ -112,8 +141,10 @@ def shortest(template: Template, tokenizer: Tokenizer, bos: bool, key: str = '10
     return sum(dataclasses.astuple(counts)) - counts.filler
 
 
-def answer_ids(template: Template, tokenizer: Tokenizer, key: str) -> np.ndarray:
+def answer_ids(template: Template, tokenizer: Tokenizer, key: str, name: str = '') -> np.ndarray:
     """The ids that follow a prompt for `key` when its answer is written behind it, int32.
+
+    name: of the key, where the template has names.
 
     That is what encoding prompt and answer together adds to the prompt alone. With Llama's
     tokenizer it is what the protocol compares, the key encoded alone, whose first token is the
@@ -121,7 +152,7 @@ def answer_ids(template: Template, tokenizer: Tokenizer, key: str) -> np.ndarray
     there, and have it from the answer. ValueError where the end of the question and the answer
     share a token, so that no ids follow the prompt.
     """
-    prompt = template.prompt(key, 0, 0)
+    prompt = template.task + template.state(key, name) + template.ask(name)
     before = tokenizer.encode(prompt)
     whole = tokenizer.encode(prompt + template.answer(key))
     if not np.array_equal(whole[: len(before)], before):
@@ -135,7 +166,7 @@ def answer_ids(template: Template, tokenizer: Tokenizer, key: str) -> np.ndarray
 
 def run(
     generator: Generator,
-    plan: PasskeyPlan,
+    plan: Plan,
     log: SampleLog,
     *,
     window: int,
@@ -171,6 +202,7 @@ def run(
         'tests': plan.tests,
         'bos': plan.bos,
         'window': window,
+        **plan.facts,
     }
     return Records(attributes, measures, coordinates)
 
