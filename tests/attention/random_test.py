@@ -44,6 +44,7 @@ def cases(draw) -> Case:
         draw(st.none() | st.integers(1, 200)),
         offset,
         'buckets_two_sided' if bias == 'buckets' and not causal else bias,
+        draw(st.booleans()),
     )
 
 
