@@ -17,10 +17,11 @@ from nope.interop import Described, fingerprint, open_directory, save
 from nope.interop.run_folder import BASE_MODEL, model_types, name_base_model, read_run, write_run
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import LogLength
-from nope.positions import KINDS, LongRoPE, NoPE, Rotary
+from nope.positions import LongRoPE, NoPE, Rotary
 from nope.runtime.files import read_json, write_json
 from nope.variables import Variables, lam_of
 from tests import tiny
+from tests.positions import cases
 
 MIXED = (LayerKind(Rotary(scaling=LongRoPE((1.0, 2.0), (3.0, 4.0), 16)), 7), LayerKind(NoPE()))
 
@@ -30,7 +31,7 @@ MIXED = (LayerKind(Rotary(scaling=LongRoPE((1.0, 2.0), (3.0, 4.0), 16)), 7), Lay
     [
         tiny.model(lam=LogLength(8), norm='layer', norm_bias=True),
         tiny.model(head_dim=4, pattern=MIXED),
-        *(tiny.model(position=kind()) for kind in KINDS.values()),
+        *(tiny.model(position=position) for position in cases.ENCODINGS.values()),
     ],
     ids=lambda c: c.describe_position(),
 )
