@@ -74,7 +74,7 @@ def attention(
       k_BSKH, v_BSKH: keys and values [B, S, K, H], the dtype of q; K divides N and query head
         n reads head n // (N / K).
       mask: who sees whom; causal by default.
-      bias: what is added to the logits by distance (`AlibiBias`, `Buckets`), or None.
+      bias: what is added to the logits by distance (a class of `nope.attention.bias`), or None.
       key_bias_BNS: what is added to the logits by query head and key, float32 [B, N, S], in size
         below 1e28, or None.
       entropy: whether to compute the entropy too.

@@ -1,0 +1,36 @@
+"""Numbers by distance, in one line, and spread over a block of logits."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from nope.attention.bias.base import Bias
+
+
+def distances(queries: int, keys: int, offset: int | jax.Array | None) -> jax.Array:
+    """int32 [T + S - 1]: all distances, from that of the first query and the last key on."""
+    return (0 if offset is None else offset) + jnp.arange(1 - keys, queries, dtype=jnp.int32)
+
+
+def toeplitz(line: jax.Array, queries: int) -> jax.Array:
+    """[..., T + S - 1] -> [..., T, S] with entry (t, s) = line[t - s + S - 1].
+
+    Copies and a reshape, no gather: each row is the one before it moved by one. Linear, and its
+    transpose sums over diagonals in the same way.
+    """
+    size = line.shape[-1]
+    keys = size - queries + 1
+    # One more entry, so that rows of `size` numbers start one later each time around.
+    turned = jnp.concatenate([line[..., ::-1], jnp.zeros_like(line[..., :1])], axis=-1)
+    turned = jnp.roll(turned, 1 - queries, axis=-1)
+    flat = jnp.tile(turned, (1,) * (line.ndim - 1) + (queries,))
+    rows = flat[..., : queries * size].reshape(*line.shape[:-1], queries, size)
+    return rows[..., :keys]
+
+
+def as_array(bias: Bias, queries: int, keys: int, offset: int | jax.Array | None) -> jax.Array:
+    """The dense bias [N, T, S]. O(T S) memory: for the reference and for tests."""
+    first = 0 if offset is None else offset
+    distance_TS = first + jnp.arange(queries)[:, None] - jnp.arange(keys)[None, :]
+    return bias.by_distance(distance_TS.reshape(-1)).reshape(-1, queries, keys)
