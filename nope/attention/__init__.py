@@ -1,7 +1,16 @@
 """Attention with log-sum-exp and entropy: pure functions, one contract, several backends."""
 
 from nope.attention.api import attention
-from nope.attention.bias import AlibiBias, Bias, Buckets
+from nope.attention.bias import AlibiBias, Bias, Buckets, KerpleBias, SandwichBias
 from nope.attention.structure import AttentionOutput, Mask
 
-__all__ = ['AlibiBias', 'AttentionOutput', 'Bias', 'Buckets', 'Mask', 'attention']
+__all__ = [
+    'AlibiBias',
+    'AttentionOutput',
+    'Bias',
+    'Buckets',
+    'KerpleBias',
+    'Mask',
+    'SandwichBias',
+    'attention',
+]

@@ -169,7 +169,9 @@ class Transformer(nn.Module):
         if table is None:
             return None
         init = initializer(self.config, 'embedding')
-        if table.stddev is not None:
+        if table.draw is not None:
+            init = table.draw
+        elif table.stddev is not None:
             init = nn.initializers.normal(table.stddev)
         return parameter(self, 'position', init, table.shape, table.axes)
 

@@ -7,10 +7,12 @@ as `{'kind': NAME, ...its fields}`.
 from nope.positions.alibi import Alibi
 from nope.positions.base import Gate, Position, Table
 from nope.positions.forget import ForgetGate
+from nope.positions.kerple import Kerple
 from nope.positions.learned import Learned
 from nope.positions.none import NoPE
 from nope.positions.registry import KINDS, from_section
 from nope.positions.rotary import Rotary
+from nope.positions.sandwich import Sandwich
 from nope.positions.scaling import (
     NTK,
     SCALINGS,
@@ -40,6 +42,7 @@ __all__ = [
     'DynamicYarn',
     'ForgetGate',
     'Gate',
+    'Kerple',
     'Learned',
     'Linear',
     'Llama3',
@@ -47,6 +50,7 @@ __all__ = [
     'NoPE',
     'Position',
     'Rotary',
+    'Sandwich',
     'Scaling',
     'Sinusoidal',
     'Split',

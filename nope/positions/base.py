@@ -7,6 +7,7 @@ and gates belong to the model, which passes a table to each of them.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import jax
 import numpy as np
@@ -17,11 +18,13 @@ from nope.attention import Bias
 @dataclasses.dataclass(frozen=True)
 class Table:
     """A learned array of an encoding: its shape, its logical axes, and the standard deviation it
-    is drawn with (None: that of the model's matrices)."""
+    is drawn with (None: that of the model's matrices) or, where it is not normal, its initializer
+    `draw(key, shape, dtype)`."""
 
     shape: tuple[int, ...]
     axes: tuple[str, ...]
     stddev: float | None = None
+    draw: Callable[..., jax.Array] | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,9 +8,11 @@ from typing import Any
 from nope.positions.alibi import Alibi
 from nope.positions.base import Position
 from nope.positions.forget import ForgetGate
+from nope.positions.kerple import Kerple
 from nope.positions.learned import Learned
 from nope.positions.none import NoPE
 from nope.positions.rotary import Rotary
+from nope.positions.sandwich import Sandwich
 from nope.positions.scaling import SCALINGS, Scaling
 from nope.positions.sinusoidal import Sinusoidal
 from nope.positions.split import Split
@@ -27,6 +29,8 @@ KINDS: dict[str, type[Position]] = {
     'sinusoidal': Sinusoidal,
     'learned': Learned,
     'forget': ForgetGate,
+    'kerple': Kerple,
+    'sandwich': Sandwich,
     'split': Split,
 }
 

@@ -10,7 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.attention.bias import AlibiBias, Buckets, as_array, distances, toeplitz
+from nope.attention.bias import (
+    AlibiBias,
+    Bias,
+    Buckets,
+    KerpleBias,
+    SandwichBias,
+    as_array,
+    distances,
+    toeplitz,
+)
 
 SIZES = [(1, 1), (1, 6), (6, 1), (4, 7), (7, 4), (5, 5)]
 
@@ -40,14 +49,17 @@ def test_its_transpose_sums_over_diagonals(queries: int, keys: int) -> None:
 
 @pytest.mark.parametrize('offset', [None, 0, 5])
 @pytest.mark.parametrize(('queries', 'keys'), SIZES)
-@pytest.mark.parametrize('kind', ['alibi', 'buckets', 'two_sided'])
+@pytest.mark.parametrize('kind', ['alibi', 'buckets', 'two_sided', 'kerple', 'sandwich'])
 def test_line_and_dense_array_agree(kind: str, queries: int, keys: int, offset: int | None) -> None:
     rng = np.random.default_rng(0)
-    bias = {
+    kinds: dict[str, Bias] = {
         'alibi': AlibiBias(jnp.asarray(rng.random(2))),
         'buckets': Buckets(jnp.asarray(rng.random((8, 2))), max_distance=10),
         'two_sided': Buckets(jnp.asarray(rng.random((8, 2))), 10, bidirectional=True),
-    }[kind]
+        'kerple': KerpleBias(*jnp.asarray(rng.random((2, 2)))),
+        'sandwich': SandwichBias(jnp.asarray(rng.random(2)), dims=6),
+    }
+    bias = kinds[kind]
     line_ND = bias.by_distance(distances(queries, keys, offset))
     np.testing.assert_array_equal(toeplitz(line_ND, queries), as_array(bias, queries, keys, offset))
 
@@ -55,6 +67,38 @@ def test_line_and_dense_array_agree(kind: str, queries: int, keys: int, offset: 
 def test_alibi_falls_with_distance() -> None:
     line_ND = AlibiBias(jnp.asarray([0.5, 0.25])).by_distance(jnp.asarray([-2, 0, 3]))
     np.testing.assert_array_equal(line_ND, [[-1.0, 0.0, -1.5], [-0.5, 0.0, -0.75]])
+
+
+def test_kerple_falls_with_the_logarithm_of_the_distance() -> None:
+    bias = KerpleBias(jnp.asarray([2.0, 0.5]), jnp.asarray([1.0, 3.0]))
+    line_ND = bias.by_distance(jnp.asarray([-2, 0, 3]))
+    expected = [[-2 * np.log(3), 0, -2 * np.log(4)], [-0.5 * np.log(7), 0, -0.5 * np.log(10)]]
+    np.testing.assert_allclose(line_ND, expected, rtol=1e-6)
+
+
+def test_sandwich_is_the_product_of_sinusoidal_vectors() -> None:
+    """Less that of one with itself, 4 here."""
+    at = np.arange(50.0)[:, None] / 500.0 ** (np.arange(4) / 4)
+    vectors_TD = np.concatenate([np.sin(at), np.cos(at)], axis=1)
+    bias = SandwichBias(jnp.asarray([1.0, 0.25]), dims=8, base=500.0)
+    found = as_array(bias, 50, 50, None)
+    expected = (vectors_TD @ vectors_TD.T - 4) * np.array([1, 0.25])[:, None, None]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ('bias', 'message'),
+    [
+        (KerpleBias(jnp.ones(()), jnp.ones(2)), r'bias\.heights_N has shape \(\), expected \[N\]'),
+        (KerpleBias(jnp.ones(2), jnp.ones(3)), r'bias\.rates_N has shape \(3,\), .*\(2,\)'),
+        (SandwichBias(jnp.ones((2, 2))), r'bias\.scales_N has shape \(2, 2\), expected \[N\]'),
+        (SandwichBias(jnp.ones(2), dims=3), r'bias\.dims is 3; accepted: even'),
+    ],
+    ids=str,
+)
+def test_parameters_that_do_not_fit_are_refused(bias: Bias, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        bias.check()
 
 
 def test_buckets_are_those_of_t5() -> None:

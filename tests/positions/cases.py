@@ -15,6 +15,7 @@ from nope.positions import (
     DynamicNTK,
     DynamicYarn,
     ForgetGate,
+    Kerple,
     Learned,
     Linear,
     Llama3,
@@ -22,6 +23,7 @@ from nope.positions import (
     NoPE,
     Position,
     Rotary,
+    Sandwich,
     Scaling,
     Sinusoidal,
     Split,
@@ -54,6 +56,8 @@ ENCODINGS: dict[str, Position] = {
     'sinusoidal': Sinusoidal(),
     'learned': Learned(size=32),
     'forget': ForgetGate(),
+    'kerple': Kerple(),
+    'sandwich': Sandwich(dims=8),
     'split': Split(Alibi(), share=0.5),
 }
 

@@ -3,12 +3,16 @@
 from nope.attention.bias.alibi import AlibiBias
 from nope.attention.bias.base import Bias
 from nope.attention.bias.buckets import Buckets
+from nope.attention.bias.kerple import KerpleBias
 from nope.attention.bias.line import as_array, distances, toeplitz
+from nope.attention.bias.sandwich import SandwichBias
 
 __all__ = [
     'AlibiBias',
     'Bias',
     'Buckets',
+    'KerpleBias',
+    'SandwichBias',
     'as_array',
     'distances',
     'toeplitz',
