@@ -32,5 +32,6 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.figure = {
         'kind': 'length_curves',
         'curves': tuple({'group': name, 'label': label} for name, label in labels.items()),
+        'roles': {'base': half, 'log_length': log},
     }
     return config

@@ -106,10 +106,12 @@ class Evaluation(_Measuring):
     entropy: bool
     length: int
     batch: int
+    span: int | None = None
     rules = sharding.RULES
 
     def describe(self) -> str:
-        return f'evaluate {self.length}{" with entropy" if self.entropy else ""}'
+        more = ' with the shape of attention' if self.span else ' with entropy' * self.entropy
+        return f'evaluate {self.length}{more}'
 
     def trace(self, mesh: Mesh) -> jax.stages.Traced:
         rows = sharding.rows(mesh)
@@ -119,6 +121,7 @@ class Evaluation(_Measuring):
             abstract_variables(self.model, mesh),
             _array((self.batch, self.length + 1), jnp.int32, rows),
             _array((self.batch,), jnp.float32, rows),
+            self.span,
         )
 
 

@@ -5,6 +5,7 @@ A new kind is a file with a subclass of `EvalSpec` and a line in `KINDS`.
 
 from collections.abc import Mapping
 
+from experiments.evaluations.attention_shape import ShapeSpec
 from experiments.evaluations.base import Asked, EvalSpec
 from experiments.evaluations.harness import HarnessSpec
 from experiments.evaluations.lengths import LengthsSpec
@@ -18,6 +19,7 @@ KINDS: Mapping[str, type[EvalSpec]] = {
     spec.kind: spec
     for spec in (
         PositionsSpec,
+        ShapeSpec,
         GridSpec,
         LengthsSpec,
         PerplexitySpec,

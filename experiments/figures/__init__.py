@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from experiments.figures import (
+    attention_shape,
     entropy_loss,
     extension,
     factor_grid,
@@ -47,6 +48,7 @@ KINDS: Mapping[str, Kind] = {
     'multiplier_entropy': multiplier_entropy,
     'uniform_fit': uniform_fit,
     'head_entropy': head_entropy,
+    'attention_shape': attention_shape,
     'length_curves': length_curves,
     'factor_grid': factor_grid,
     'tuned_lengths': tuned_lengths,

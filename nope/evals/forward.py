@@ -14,28 +14,32 @@ import numpy as np
 from jax.sharding import Mesh
 
 from nope import losses, sharding
-from nope.model import ModelConfig, apply
+from nope.model import AttentionShape, ModelConfig, apply
 from nope.variables import Variables
 
 Progress = Callable[[Iterable], Iterable]
 
 
 class Sums(flax.struct.PyTreeNode):
-    """Sums over windows: loss and its square [T], entropy [L, N, T] or None."""
+    """Sums over windows: loss and its square [T]; entropy, and what there is of the attention's
+    shape, [L, N, T] or None."""
 
     loss: Any
     loss_square: Any
     entropy: Any
+    shape: Any = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Means:
-    """Means over windows, float64. loss, loss_std: [T] nats; entropy: [L, N, T] nats or None."""
+    """Means over windows, float64. loss, loss_std: [T] nats; entropy: [L, N, T] nats or None;
+    shape: [L, N, T] each, or None."""
 
     loss: np.ndarray
     loss_std: np.ndarray
     entropy: np.ndarray | None
     windows: int
+    shape: AttentionShape | None = None
 
 
 def means(
@@ -46,13 +50,15 @@ def means(
     mesh: Mesh,
     batch_size: int,
     entropy: bool,
+    span: int | None = None,
     progress: Progress = iter,
 ) -> Means:
     """Loss and entropy by position, averaged over blocks [windows, T + 1] int32.
 
     Sums of a batch are made on the devices; batches are added on the host in float64 while
     the next one runs. Loss k is that of predicting token k + 1 from tokens 0 .. k; entropy k
-    is that of the query at token k, which sees k + 1 keys.
+    is that of the query at token k, which sees k + 1 keys. span: latest keys whose weight the shape
+    of attention sums up; None for no shape.
     """
     if not len(blocks):
         raise ValueError('no evaluation blocks were given')
@@ -61,7 +67,7 @@ def means(
     for batch, weights in progress(list(_batches(blocks, batch_size, mesh))):
         with sharding.use(mesh):
             place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
-            sums = batch_sums(config, entropy, variables, place(batch), place(weights))
+            sums = batch_sums(config, entropy, variables, place(batch), place(weights), span)
         if pending is not None:
             total = _add(total, pending)
         pending = sums
@@ -69,26 +75,31 @@ def means(
     total = _add(total, pending)
     mean = jax.tree.map(lambda sums: sums / len(blocks), total)
     deviation = np.sqrt(np.maximum(mean.loss_square - mean.loss**2, 0.0))
-    return Means(mean.loss, deviation, mean.entropy, len(blocks))
+    return Means(mean.loss, deviation, mean.entropy, len(blocks), mean.shape)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=(0, 1, 5))
 def batch_sums(
     config: ModelConfig,
     entropy: bool,
     variables: Variables,
     blocks: jax.Array,
     weights_B: jax.Array,
+    span: int | None = None,
 ) -> Sums:
     """Sums over the windows of one batch [B, T + 1], each counted `weights_B` times."""
-    output = apply(config, variables, blocks[:, :-1], entropy=entropy)
+    output = apply(config, variables, blocks[:, :-1], entropy=entropy, span=span)
     nll_BT = losses.token_loss(output.hidden, output.head, blocks[:, 1:])
+
+    def by_layer(x_LBNT: jax.Array) -> jax.Array:
+        return jnp.einsum('LBNT,B->LNT', x_LBNT, weights_B)
+
     return Sums(
         loss=jnp.einsum('BT,B->T', nll_BT, weights_B),
         loss_square=jnp.einsum('BT,B->T', jnp.square(nll_BT), weights_B),
-        entropy=None
-        if output.entropy is None
-        else jnp.einsum('LBNT,B->LNT', output.entropy, weights_B),
+        # Each None where it was not asked for.
+        entropy=jax.tree.map(by_layer, output.entropy),
+        shape=jax.tree.map(by_layer, output.shape),
     )
 
 

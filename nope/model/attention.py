@@ -17,6 +17,7 @@ from nope.model.gates import ForgetGates, forgotten
 from nope.model.heads import attend_by_kind
 from nope.model.init import initializer
 from nope.model.layers import Norm, bias, parameter, project
+from nope.model.shape import AttentionShape
 from nope.positions import Position
 
 
@@ -39,6 +40,7 @@ class SelfAttention(nn.Module):
 
     config: ModelConfig
     entropy: bool
+    span: int | None = None
 
     @nn.compact
     def __call__(
@@ -48,9 +50,9 @@ class SelfAttention(nn.Module):
         kind: int | jax.Array,
         sequence: Sequence,
         cached: LayerCache | None = None,
-    ) -> tuple[jax.Array, jax.Array | None, LayerCache | None]:
-        """Returns the layer's output [B, T, D], the entropy [B, N, T] in nats, or None, and the
-        cache with these tokens in it, or None.
+    ) -> tuple[jax.Array, jax.Array | None, LayerCache | None, AttentionShape | None]:
+        """Returns the layer's output [B, T, D], the entropy [B, N, T] in nats, or None, the cache
+        with these tokens in it, or None, and the shape of its attention where there is a span.
 
         multipliers_N: p_h, [N], [B, N] or [B, T, N], as `lam.scale_queries` takes them. kind:
         which of the model's kinds of layers this one is; an int where it is known. cached: what
@@ -67,14 +69,14 @@ class SelfAttention(nn.Module):
         if c.gate is not None:
             log_gates_BTN = ForgetGates(c, c.gate, name='forget')(x_BTD)
             sums_BTN = forgotten(log_gates_BTN, cached, sequence.mask.offset)
-        ways = [functools.partial(_attend, c, kind, self.entropy) for kind in c.kinds]
+        ways = [functools.partial(_attend, c, kind, self.entropy, self.span) for kind in c.kinds]
         operands = (q_BTNH, k_BTKH, v_BTKH, multipliers_N, sums_BTN, sequence, cached)
         if len(ways) == 1 or isinstance(kind, int):
             way = ways[kind if isinstance(kind, int) else 0]
-            seen_BTNH, entropy_BNT, cached = way(*operands)
+            seen_BTNH, entropy_BNT, cached, shape = way(*operands)
         else:
-            seen_BTNH, entropy_BNT, cached = jax.lax.switch(kind, ways, *operands)
-        return self._output(seen_BTNH), entropy_BNT, cached
+            seen_BTNH, entropy_BNT, cached, shape = jax.lax.switch(kind, ways, *operands)
+        return self._output(seen_BTNH), entropy_BNT, cached, shape
 
     def _project(self, x_BTD: jax.Array, name: str, heads: int, axis: str) -> jax.Array:
         c = self.config
@@ -101,6 +103,7 @@ def _attend(
     config: ModelConfig,
     kind: LayerKind,
     entropy: bool,
+    span: int | None,
     q_BTNH: jax.Array,
     k_BTKH: jax.Array,
     v_BTKH: jax.Array,
@@ -108,8 +111,8 @@ def _attend(
     forgotten_BTN: jax.Array | None,
     sequence: Sequence,
     cached: LayerCache | None,
-) -> tuple[jax.Array, jax.Array | None, LayerCache | None]:
-    """Attention as layers of that kind do it: its output [B, T, N, H], entropy and cache."""
+) -> tuple[jax.Array, jax.Array | None, LayerCache | None, AttentionShape | None]:
+    """Attention as layers of that kind do it: output [B, T, N, H], entropy, cache and shape."""
     q_BTNH, k_BTKH = _encode(kind.position, q_BTNH, k_BTKH, sequence)
     if cached is not None:
         assert sequence.mask.offset is not None
@@ -125,8 +128,9 @@ def _attend(
         sequence.mask,
         sequence.table,
         forgotten_BTN,
+        span,
     )
-    return seen.out, seen.entropy, cached
+    return seen.output.out, seen.output.entropy, cached, seen.shape
 
 
 def _encode(

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import functools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from nope.attention import AttentionOutput, Mask
 from nope.model.config import LayerKind
+from nope.model.shape import Attend, AttentionShape, shape_of
 from nope.positions import Position
 
-# q, k and v, then by name mask, bias and key_bias_BNS.
-Attend = Callable[..., AttentionOutput]
+
+class Attended(NamedTuple):
+    """What a layer's heads have seen, and the shape of their attention where it was asked for."""
+
+    output: AttentionOutput
+    shape: AttentionShape | None
 
 
 def attend_by_kind(
@@ -25,12 +31,14 @@ def attend_by_kind(
     mask: Mask,
     table: jax.Array | None,
     forgotten_BSN: jax.Array | None = None,
-) -> AttentionOutput:
+    span: int | None = None,
+) -> Attended:
     """Attention as layers of that kind do it.
 
     q_BTNH, k_BSKH: with positions, the queries scaled. mask: without the layer's window. table: the
     position encoding's learned array, if it has one. forgotten_BSN: the sums of the logarithms of
-    the model's forget gates up to every key, float32 (`nope.model.gates`).
+    the model's forget gates up to every key, float32 (`nope.model.gates`). span: as `shape_of`
+    takes it, None for no shape.
     """
     position = kind.position
     gate = position.gate(q_BTNH.shape[2])
@@ -40,28 +48,43 @@ def attend_by_kind(
         key_bias_BNS = -forgotten_BSN.swapaxes(1, 2)
     mask = dataclasses.replace(mask, window=kind.window)
     bias = position.bias(q_BTNH.shape[2], table)
+    one = functools.partial(_attend, attend, span)
     if position.local_window is None:
         if key_bias_BNS is not None:
             ungated = q_BTNH.shape[2] - key_bias_BNS.shape[1]
             key_bias_BNS = jnp.pad(key_bias_BNS, [(0, 0), (0, ungated), (0, 0)])
-        return attend(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, key_bias_BNS=key_bias_BNS)
+        return one(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, key_bias_BNS=key_bias_BNS)
     N, K = (position.local_heads(heads) for heads in (q_BTNH.shape[2], k_BSKH.shape[2]))
-    near = dataclasses.replace(mask, window=_nearer(position, kind))
-    local = attend(
+    local = one(
         *(q_BTNH[:, :, :N], k_BSKH[:, :, :K], v_BSKH[:, :, :K]),
-        mask=near,
+        mask=dataclasses.replace(mask, window=_nearer(position, kind)),
         bias=jax.tree.map(lambda parameters: parameters[..., :N], bias),
         key_bias_BNS=key_bias_BNS,
     )
-    others = attend(q_BTNH[:, :, N:], k_BSKH[:, :, K:], v_BSKH[:, :, K:], mask=mask, bias=None)
-    entropy = None
-    if local.entropy is not None and others.entropy is not None:
-        entropy = jnp.concatenate([local.entropy, others.entropy], axis=1)
-    return AttentionOutput(
-        jnp.concatenate([local.out, others.out], axis=2),
-        jnp.concatenate([local.lse, others.lse], axis=1),
-        entropy,
+    others = one(
+        *(q_BTNH[:, :, N:], k_BSKH[:, :, K:], v_BSKH[:, :, K:]),
+        mask=mask,
+        bias=None,
+        key_bias_BNS=None,
     )
+    return _joined(local, others)
+
+
+def _attend(attend: Attend, span: int | None, *operands: jax.Array, **how: Any) -> Attended:
+    output = attend(*operands, **how)
+    return Attended(
+        output, None if span is None else shape_of(attend, output, span, *operands, **how)
+    )
+
+
+def _joined(local: Attended, others: Attended) -> Attended:
+    """Heads after heads: the third axis of outputs, the second one of all else."""
+    out = jnp.concatenate([local.output.out, others.output.out], axis=2)
+    by_row = [(x.output.lse, x.output.entropy, x.shape) for x in (local, others)]
+    lse, entropy, shape = jax.tree.map(
+        lambda first, second: jnp.concatenate([first, second], axis=1), *by_row
+    )
+    return Attended(AttentionOutput(out, lse, entropy), shape)
 
 
 def _nearer(position: Position, kind: LayerKind) -> int:

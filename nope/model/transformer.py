@@ -22,6 +22,7 @@ from nope.model.cache import Cache, LayerCache
 from nope.model.config import ModelConfig
 from nope.model.init import initializer
 from nope.model.layers import MLP, norm, parameter
+from nope.model.shape import AttentionShape
 
 ACTIVATIONS = ('batch', 'sequence', 'activation')
 BLOCK_INPUT = 'block_input'  # the name under which rematerialisation knows what goes into a layer
@@ -29,12 +30,13 @@ BLOCK_INPUT = 'block_input'  # the name under which rematerialisation knows what
 
 class ModelOutput(NamedTuple):
     """hidden [B, T, D] after the final norm; head [D, V]; entropy [L, B, N, T] nats or None; the
-    cache with these tokens in it, or None."""
+    cache with these tokens in it, or None; the shape of attention, [L, B, N, T] each, or None."""
 
     hidden: jax.Array
     head: jax.Array
     entropy: jax.Array | None
     cache: Cache | None = None
+    shape: AttentionShape | None = None
 
 
 def apply(
@@ -65,6 +67,7 @@ class Block(nn.Module):
 
     config: ModelConfig
     entropy: bool
+    span: int | None = None
 
     @nn.compact
     def __call__(
@@ -74,15 +77,15 @@ class Block(nn.Module):
         kind: int | jax.Array,
         sequence: Sequence,
         cached: LayerCache | None = None,
-    ) -> tuple[jax.Array, tuple[jax.Array | None, LayerCache | None]]:
+    ) -> tuple[jax.Array, tuple[jax.Array | None, LayerCache | None, AttentionShape | None]]:
         c = self.config
         x_BTD = checkpoint_name(x_BTD, BLOCK_INPUT)
-        attended, entropy_BNT, cached = SelfAttention(c, self.entropy, name='attention')(
-            norm(c, 'attention_norm')(x_BTD), multipliers_N, kind, sequence, cached
-        )
+        attended, entropy, cached, shape = SelfAttention(
+            c, self.entropy, self.span, name='attention'
+        )(norm(c, 'attention_norm')(x_BTD), multipliers_N, kind, sequence, cached)
         x_BTD = x_BTD + attended
         x_BTD = x_BTD + MLP(c, name='mlp')(norm(c, 'mlp_norm')(x_BTD))
-        return nn.with_logical_constraint(x_BTD, ACTIVATIONS), (entropy_BNT, cached)
+        return nn.with_logical_constraint(x_BTD, ACTIVATIONS), (entropy, cached, shape)
 
 
 class Transformer(nn.Module):
@@ -100,6 +103,7 @@ class Transformer(nn.Module):
         length: int | jax.Array | None = None,
         entropy: bool = False,
         cache: Cache | None = None,
+        span: int | None = None,
     ) -> ModelOutput:
         """Runs the decoder.
 
@@ -108,8 +112,9 @@ class Transformer(nn.Module):
         n that lambda forms and dynamic position encodings follow (None: T). entropy: whether
         to return the attention entropy of every layer and head. cache: of the tokens before
         these, which says all of segments, positions and length; the parameters' layers are then
-        apart (`nope.model.decoding.unstack`). ValueError for more tokens than the position
-        encoding is defined for, or than the cache has slots.
+        apart (`nope.model.decoding.unstack`). span: latest keys whose weight the shape of attention
+        sums up (`nope.model.shape`), None for no shape; without a cache only. ValueError for more
+        tokens than the position encoding is defined for, or than the cache has slots.
         """
         c = self.config
         T = tokens_BT.shape[1]
@@ -125,10 +130,13 @@ class Transformer(nn.Module):
         else:
             sequence = _continued(T, cache, self._table())
         x_BTD = self._embed(embedding_VD, tokens_BT, sequence)
+        shape: AttentionShape | None = None
         multipliers_LN = _multipliers(c, coefficients_LN, sequence)
         if cache is None:
             kinds_L = jnp.asarray(c.kind_indices)
-            x_BTD, (entropy_LBNT, _) = _layers(c, entropy)(x_BTD, multipliers_LN, kinds_L, sequence)
+            x_BTD, (entropy_LBNT, _, shape) = _layers(c, entropy, span)(
+                x_BTD, multipliers_LN, kinds_L, sequence
+            )
         else:
             layers: Mapping[str, Any] = self.get_variable('params', 'layers')
             x_BTD, entropy_LBNT, cache = _cached_layers(
@@ -140,7 +148,7 @@ class Transformer(nn.Module):
         if cache is None:
             # Whole from every device before the loss, which uses it a chunk of tokens at a time.
             head_DV = nn.with_logical_constraint(head_DV, ('activation', 'vocab'))
-        return ModelOutput(hidden_BTD, head_DV, entropy_LBNT, cache)
+        return ModelOutput(hidden_BTD, head_DV, entropy_LBNT, cache, shape)
 
     def _embed(
         self, embedding_VD: jax.Array, tokens_BT: jax.Array, sequence: Sequence
@@ -238,7 +246,7 @@ def _cached_layers(
         out: Any = block.apply(
             {'params': layers[str(i)]}, x_BTD, multipliers_LBN[i], kind, sequence, cache.layers[i]
         )
-        x_BTD, (entropy_BNT, cached) = out
+        x_BTD, (entropy_BNT, cached, _) = out
         entropies.append(entropy_BNT)
         caches.append(cached)
     filled = cache.filled + x_BTD.shape[1]
@@ -246,7 +254,7 @@ def _cached_layers(
     return x_BTD, entropy_LBNT, cache._replace(layers=tuple(caches), filled=filled)
 
 
-def _layers(config: ModelConfig, entropy: bool) -> nn.Module:
+def _layers(config: ModelConfig, entropy: bool, span: int | None) -> nn.Module:
     """`Block` scanned over layers and rematerialised as the config says."""
     block: type[nn.Module] = Block
     if config.remat not in ('none', 'elementwise'):  # that is the parts' own
@@ -260,4 +268,4 @@ def _layers(config: ModelConfig, entropy: bool) -> nn.Module:
         unroll=config.layers if config.unroll is None else config.unroll,
         metadata_params={nn.PARTITION_NAME: 'layers'},
     )
-    return scanned(config, entropy, name='layers')
+    return scanned(config, entropy, span, name='layers')

@@ -41,7 +41,7 @@ def composed(config: ModelConfig, variables: Variables, tokens: jax.Array) -> Mo
         kind = config.pattern[layer % len(config.pattern)]
         block = Block(tiny.model(position=kind.position, window=kind.window), entropy=True)
         weights = jax.tree.map(lambda leaf, layer=layer: leaf[layer], params['layers'])
-        x_BTD, (entropy_BNT, _) = block.apply(
+        x_BTD, (entropy_BNT, *_) = block.apply(
             {'params': weights}, x_BTD, lam_of(variables)[layer], jnp.int32(0), sequence
         )
         entropies.append(entropy_BNT)

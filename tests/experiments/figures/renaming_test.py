@@ -22,8 +22,8 @@ ROOT = pathlib.Path(__file__).parents[3]
 CONFIGS = sorted(
     path.stem for path in (ROOT / 'configs').glob('*.py') if 'def get_config' in path.read_text()
 )
-# Nothing is claimed of LongBench, nor of encodings but for NoPE and rotary.
-UNDECIDED = {'encodings', 'table3'}
+# Nothing is claimed of LongBench, of encodings but for NoPE and rotary, nor of where queries look.
+UNDECIDED = {'attention_shape', 'encodings', 'table3'}
 
 # Keys of options whose values are names of records or read by people.
 NAMING = (
@@ -101,6 +101,8 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
     if evaluation == 'passkey':
         grid = {'max_length': 16 * LENGTH, 'window': 4 * LENGTH, 'share': rng.uniform(0.2, 1)}
         return synthetic.passkey_records(**grid, reach=rng.uniform(200, 900), **facts)
+    if evaluation == 'attention_shape':
+        return synthetic.shape_records(**facts)
     scores = {'longbench': 16, 'harness': 7}
     make = {'longbench': synthetic.longbench_records, 'harness': synthetic.harness_records}
     return make[evaluation](rng.uniform(20, 60, scores[evaluation]), **facts)

@@ -591,6 +591,40 @@ GRIDS = {
 CURVES = [{'record': 'nope', 'label': 'NoPE'}, {'record': 'headscale', 'label': 'HeadScale'}]
 CURVE_ROLES = {'base': 'nope', 'headscale': {4: 'headscale'}}
 # One figure of each kind.
+SHAPE_CURVES = (
+    {'record': 'base', 'label': 'base'},
+    {'record': 'split', 'label': 'half local'},
+)
+
+
+def shape_records(length=256, *, local_heads=0, **changed) -> Records:
+    """Weights that spread with the length, in local heads not."""
+    facts = attributes(**changed) | {'evaluation': 'attention_shape', 'length': length}
+    what = f'512 windows of {length} bytes of {facts["data"]}'
+    facts['measured_on'] = {'what': what, 'how': 'validation split', 'own_text': True}
+    layers, heads, train_length = (facts[k] for k in ('n_layers', 'n_heads', 'train_length'))
+    positions = np.arange(1, length + 1)
+    without = np.broadcast_to(np.arange(heads) >= local_heads, (layers, heads))
+    spread = np.where(without[..., None], np.log(positions), np.log(np.minimum(positions, 16)))
+    near = np.minimum(train_length / positions, 1)
+    by_head = {
+        'entropy': 0.6 * spread,
+        'first': np.exp(-spread),
+        'local': np.where(without[..., None], near, 1.0),
+        'norm': np.exp(-0.3 * spread),
+    }
+    axes = ('layer', 'head', 'position')
+    return Records(
+        facts,
+        {
+            'loss': Measure(bent(positions, 80.0, 1.0, 1.5), ('position',), 'nats'),
+            **{name: Measure(values, axes, '') for name, values in by_head.items()},
+            'global': Measure(without.astype(np.float32), ('layer', 'head'), ''),
+        },
+        {'position': positions},
+    )
+
+
 INPUTS = {
     'entropy_loss': FigureInput(
         'fig1', position_runs(), {'panels': [{'curves': CURVES}], 'roles': CURVE_ROLES}
@@ -601,6 +635,11 @@ INPUTS = {
         'fig7', GRIDS, {'panels': [{'record': 'early', 'title': '2M'}, {'record': 'late'}]}
     ),
     'head_entropy': FigureInput('fig10', position_runs(), {}),
+    'attention_shape': FigureInput(
+        'shape',
+        {'base': shape_records(), 'split': shape_records(local_heads=2)},
+        {'curves': SHAPE_CURVES},
+    ),
     'length_curves': FigureInput(
         'fig_dynamic', length_runs(3), {'curves': LENGTH_CURVES, 'roles': LENGTH_ROLES}
     ),

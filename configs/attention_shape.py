@@ -1,0 +1,42 @@
+"""Why a model stops beyond L: entropy, weight on first and latest tokens, size of the output.
+
+    python -m experiments.run --config=configs/attention_shape.py:quick --workdir=work/quick
+
+From 0.5 L to 8 L: NoPE as trained, with the best uniform multiplier for 8 L, with HeadScale
+searched at 4 L and with a log-length lambda searched up to 4 L; and a model half of whose heads
+have forget gates (configs/split.py), as trained and with that lambda.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, pieces, splits
+
+TIMES = 8.0
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('attention_shape', size)
+    config.evaluation.windows = min(config.evaluation.windows, 512)
+    config.runs = {'nope': pieces.base()}
+    headscale = pieces.add_headscale(config, 4.0)
+    log = splits.add_log_length(config, 'nope')
+    half = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
+    half_log = splits.add_log_length(config, half)
+    shown = {
+        'base': ('NoPE', {'run': 'nope'}),
+        'uniform': (
+            'NoPE, best uniform multiplier for 8 L',
+            {'run': 'nope', 'multiplier_from': pieces.add_grid(config, TIMES)},
+        ),
+        'headscale': ('NoPE, HeadScale at 4 L', {'run': headscale}),
+        'log_length': ('NoPE, log-length up to 4 L', {'run': log}),
+        'half': ('half forget gates, half NoPE', {'run': half}),
+        'half_log': ('the same, log-length up to 4 L', {'run': half_log}),
+    }
+    for name, (_, entry) in shown.items():
+        config.evals[name] = {'kind': 'attention_shape', 'times': TIMES, **entry}
+    config.figure = {
+        'kind': 'attention_shape',
+        'curves': tuple({'record': name, 'label': label} for name, (label, _) in shown.items()),
+    }
+    return config

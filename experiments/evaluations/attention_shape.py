@@ -1,0 +1,67 @@
+"""Shape of attention by position."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any, Self
+
+from experiments import facts
+from experiments.bench import Bench
+from experiments.evaluations.base import Asked, Multiplier, Rows, measured_model
+from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
+from experiments.programs import Evaluation, Program
+from nope.evals import attention_shape
+from nope.model import ModelConfig
+from nope.records import Records
+from nope.variables import lam_is_neutral
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ShapeSpec(WindowSpec):
+    """Shape of attention: entropy, weight on the first and the latest tokens, size of the output.
+
+    multiplier: None for the run's own lambda; a number or a grid's best for a uniform one. span:
+    the latest tokens, the training length.
+    """
+
+    multiplier: Multiplier = None
+    span: int
+    kind = 'attention_shape'
+    fields = ('times', 'target', 'evaluation', 'multiplier', 'multiplier_from')
+
+    @classmethod
+    def from_entry(cls, asked: Asked) -> Self:
+        length = asked.scope.length_of(asked.entry, asked.train_length)
+        asked.check_reach(None, length)
+        return cls(
+            run=asked.run,
+            windows=windows(length, asked.section('evaluation')),
+            multiplier=asked.multiplier(),
+            span=asked.train_length,
+        )
+
+    @property
+    def model(self) -> ModelConfig:
+        return measured_model(self.run, self.multiplier, None)
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        del folder
+        multiplier = bench.best_multiplier(self.multiplier)
+        tokens, more = blocks(bench, self.run, self.windows)
+        variables = bench.scaled(self.run, None, multiplier)
+        neutral = lam_is_neutral(self.model, variables, self.windows.length)
+        found = attention_shape.run(
+            self.model,
+            variables,
+            tokens,
+            span=self.span,
+            progress=bench.bar('shape of attention'),
+            **execution(bench, self.windows),
+        )
+        return found, more | facts.describe_lam(self.run, multiplier, neutral)
+
+    def programs(self, rows: Rows) -> Iterator[Program]:
+        length = self.windows.length
+        yield Evaluation(self.model, True, length, rows(length, Evaluation.rules), self.span)

@@ -1,0 +1,74 @@
+"""Distribution of attention weights over the keys: first token, latest tokens, size of the output.
+
+Nothing here holds T x T numbers: a weight is exp(logit - lse), and a sum of weights over a window
+is exp(lse of the window - lse).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from nope.attention import AttentionOutput, Bias, Mask
+
+# q, k and v, then by name mask, bias and key_bias_BNS.
+Attend = Callable[..., AttentionOutput]
+
+
+class AttentionShape(NamedTuple):
+    """Where the queries of a layer look, float32 [B, N, T] each.
+
+    first: the weight on the first token. local: the sum of weights on the latest keys, the query's
+    own included. norm: the Euclidean norm of a head's output, in front of the output projection.
+    """
+
+    first: jax.Array
+    local: jax.Array
+    norm: jax.Array
+
+
+def shape_of(
+    attend: Attend,
+    seen: AttentionOutput,
+    span: int,
+    q_BTNH: jax.Array,
+    k_BTKH: jax.Array,
+    v_BTKH: jax.Array,
+    *,
+    mask: Mask,
+    bias: Bias | None,
+    key_bias_BNS: jax.Array | None,
+) -> AttentionShape:
+    """The shape of an attention call, of which `seen` is the output; whole sequences, no segments.
+
+    span: keys that count as the latest.
+    """
+    near = dataclasses.replace(mask, window=min(span, mask.window or span))
+    local = attend(q_BTNH, k_BTKH, v_BTKH, mask=near, bias=bias, key_bias_BNS=key_bias_BNS)
+    logits_BNT = _first_logits(q_BTNH, k_BTKH, bias, key_bias_BNS)
+    first_BNT = jnp.exp(logits_BNT - seen.lse)
+    if mask.window is not None:
+        first_BNT = jnp.where(jnp.arange(q_BTNH.shape[1]) < mask.window, first_BNT, 0.0)
+    norm_BTN = jnp.linalg.norm(seen.out.astype(jnp.float32), axis=-1)
+    return AttentionShape(first_BNT, jnp.exp(local.lse - seen.lse), norm_BTN.swapaxes(1, 2))
+
+
+def _first_logits(
+    q_BTNH: jax.Array, k_BTKH: jax.Array, bias: Bias | None, key_bias_BNS: jax.Array | None
+) -> jax.Array:
+    """The logits of the first key, float32 [B, N, T]."""
+    B, T, N, H = q_BTNH.shape
+    q_BTKGH = q_BTNH.astype(jnp.float32).reshape(B, T, k_BTKH.shape[2], -1, H)
+    first_BKH = k_BTKH[:, 0].astype(jnp.float32)
+    logits_BNT = jnp.einsum(
+        'BTKGH,BKH->BKGT', q_BTKGH, first_BKH, precision=jax.lax.Precision.HIGHEST
+    ).reshape(B, N, T)
+    if bias is not None:
+        logits_BNT += bias.by_distance(jnp.arange(T, dtype=jnp.int32))
+    if key_bias_BNS is not None:
+        logits_BNT += key_bias_BNS[..., :1]
+    return logits_BNT
