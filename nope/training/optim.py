@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from nope.variables import COLLECTIONS, Variables
 
 SCHEDULES = ('cosine', 'linear_tail')
 DECAYED = ('all', 'matrices')
+TRAINS = (*COLLECTIONS, 'all')
 STOP, SKIP = 'stop', 'skip'
 
 Schedule = Callable[[Any], jax.Array]
@@ -27,11 +29,12 @@ Schedule = Callable[[Any], jax.Array]
 class OptimizerConfig:
     """AdamW with a schedule.
 
-    trains: the collection that is updated, 'params' or 'lam'; the other is frozen.
+    trains: the collection that is updated, 'params' or 'lam', the other being frozen, or 'all'.
     schedule: 'cosine' falls to end_share * learning_rate at step `decay_steps`;
         'linear_tail' stays at the peak and falls linearly over the last `tail_share` of it.
-    decayed: what weight decay applies to: 'all' (TinyLlama) or 'matrices' (not the norms).
-    bound: smallest lambda coefficient, or None; only where lam trains.
+    decayed: what weight decay applies to: 'all' (TinyLlama) or 'matrices' (not the norms); never to
+        lambda where both train.
+    bound: smallest lambda coefficient, or None; only where lam alone trains.
     straight_through: clamp lambda in the forward pass instead of projecting it after the
         update: the gradient passes the clamp unchanged and the trained copy is free.
     on_bad: what a bad step does: 'stop' the run, or 'skip' its update (`nope.training.guard`).
@@ -59,7 +62,7 @@ class OptimizerConfig:
 
     def __post_init__(self) -> None:
         for name, value, accepted in (
-            ('trains', self.trains, COLLECTIONS),
+            ('trains', self.trains, TRAINS),
             ('schedule', self.schedule, SCHEDULES),
             ('decayed', self.decayed, DECAYED),
             ('on_bad', self.on_bad, (STOP, SKIP)),
@@ -120,13 +123,16 @@ def learning_rate(config: OptimizerConfig) -> Schedule:
 
 
 def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
-    """Optimizer over {'params', 'lam'}: one collection trains, the other is set to zero.
+    """Optimizer over {'params', 'lam'}: one collection trains and the other is set to zero, or both
+    train, clipped together.
 
     The frozen collection's gradients are touched by nothing (the clipping norm is taken inside the
     partition), so under jit they are never computed, and it has no moments. Where the config is
     `guarded`, updating takes `loss` and `grad_norm` too.
     """
     decay_mask = _matrices if config.decayed == 'matrices' else None
+    if config.trains == 'all':
+        decay_mask = functools.partial(_without_lam, decay_mask)
     links = [
         optax.clip_by_global_norm(config.clip),
         optax.adamw(
@@ -140,19 +146,21 @@ def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
     ]
     if config.bound is not None and not config.straight_through:
         links.append(keep_at_least(config.bound))
-    frozen = {'params': 'lam', 'lam': 'params'}[config.trains]
-    transform = optax.multi_transform(
-        {config.trains: optax.chain(*links), frozen: optax.set_to_zero()},
-        {name: name for name in COLLECTIONS},
-    )
+    transform = optax.chain(*links)
+    if config.trains != 'all':
+        frozen = {'params': 'lam', 'lam': 'params'}[config.trains]
+        transform = optax.multi_transform(
+            {config.trains: transform, frozen: optax.set_to_zero()},
+            {name: name for name in COLLECTIONS},
+        )
     return guarded(transform, config.spike) if config.guarded else transform
 
 
 def split(variables: Variables, trains: str) -> tuple[Variables, Variables]:
-    """The collection that trains and the frozen one, {'lam': ...} and {'params': ...} or the
-    reverse."""
-    frozen = {name: tree for name, tree in variables.items() if name != trains}
-    return {trains: variables[trains]}, frozen
+    """What trains and what is frozen: {'lam': ...} and {'params': ...} or the reverse, or all of it
+    and {}."""
+    trained = {n: tree for n, tree in variables.items() if trains in (n, 'all')}
+    return trained, {n: tree for n, tree in variables.items() if n not in trained}
 
 
 def keep_at_least(bound: float) -> optax.GradientTransformation:
@@ -174,6 +182,11 @@ def clamp_straight_through(lam_LN: jax.Array, bound: float | None) -> jax.Array:
     if bound is None:
         return lam_LN
     return lam_LN + jax.lax.stop_gradient(jnp.maximum(lam_LN, bound) - lam_LN)
+
+
+def _without_lam(decay_mask: Callable[[Any], Any] | None, variables: Variables) -> Any:
+    """Mask of what is decayed where lambda trains too: of the parameters what it is without."""
+    return {'params': True if decay_mask is None else decay_mask(variables['params']), 'lam': False}
 
 
 def _matrices(params: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Training state: a step counter, the collection that trains, its optimizer's state."""
+"""Training state: a step counter, the collections that train, their optimizer's state."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from nope.variables import Variables
 
 
 class TrainState(flax.struct.PyTreeNode):
-    """step: int32 scalar, updates made so far; trained: {'params': ...} or {'lam': ...}; opt_state
-    of the optimizer.
+    """step: int32 scalar, updates made so far; trained: {'params': ...}, {'lam': ...} or both;
+    opt_state of the optimizer.
 
     The frozen collection is no part of it: a training step donates its state, and the weights
     that a search of lambda stands on belong to whoever made them.
@@ -37,8 +37,8 @@ class TrainState(flax.struct.PyTreeNode):
 
     @property
     def searches(self) -> bool:
-        """Whether lambda trains."""
-        return 'lam' in self.trained
+        """Whether lambda alone trains."""
+        return 'params' not in self.trained
 
     def with_arrays(self, step: int, arrays: Mapping[str, Any]) -> TrainState:
         """The state of a checkpoint's arrays, with the step counter placed as this one's."""

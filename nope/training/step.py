@@ -45,20 +45,19 @@ def batch_loss(
 def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
     """The pure step: (state, frozen, batch of arrays [A, B / A, T]) -> (state, metrics).
 
-    frozen: the collection that does not train, {'params': ...} or {'lam': ...}. A > 1 accumulates
-    gradients over A micro-batches. Gradients are taken for the collection that trains and for
-    nothing else. metrics: loss (nats per token, the weighted mean over the batch), grad_norm
+    frozen: the collection that does not train, {'params': ...} or {'lam': ...}, or {} where all
+    does. A > 1 accumulates gradients over A micro-batches. Gradients are taken for what trains and
+    for nothing else. metrics: loss (nats per token, the weighted mean over the batch), grad_norm
     (before clipping), learning_rate, float32 scalars; bad, whether the step is one
     (`nope.training.guard`). Where all weights are 0, so are the loss and the gradients.
     """
     transform = optax.with_extra_args_support(optim.make_optimizer(optimizer))
     schedule = optim.learning_rate(optimizer)
-    trains = optimizer.trains
 
     def loss_of(
-        trained: Variables, variables: Variables, micro: Placed, total: jax.Array | None
+        trained: Variables, frozen: Variables, micro: Placed, total: jax.Array | None
     ) -> jax.Array:
-        variables = {**variables, trains: trained}
+        variables = {**frozen, **trained}
         if optimizer.straight_through:
             lam_LN = optim.clamp_straight_through(lam_of(variables), optimizer.bound)
             variables = with_lam(variables, lam_LN)
@@ -66,9 +65,9 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
 
     def step(state: TrainState, frozen: Variables, batch: Placed) -> tuple[TrainState, Metrics]:
         variables = {**frozen, **state.trained}
-        of_trained = functools.partial(jax.value_and_grad(loss_of), variables[trains], variables)
+        of_trained = functools.partial(jax.value_and_grad(loss_of), state.trained, frozen)
         loss, gradient = _accumulate(of_trained, batch)
-        gradients = {**jax.tree.map(jnp.zeros_like, variables), trains: gradient}
+        gradients = {**jax.tree.map(jnp.zeros_like, variables), **gradient}
         measured = {'loss': loss, 'grad_norm': optax.tree.norm(gradient)}
         more = measured if optimizer.guarded else {}
         updates, opt_state = transform.update(gradients, state.opt_state, variables, **more)
@@ -77,7 +76,7 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
             'learning_rate': schedule(state.step),
             'bad': is_bad(state.opt_state, **measured, spike=optimizer.spike),
         }
-        trained = optax.apply_updates(state.trained, {trains: updates[trains]})
+        trained = optax.apply_updates(state.trained, {n: updates[n] for n in state.trained})
         return TrainState(state.step + 1, trained, opt_state), metrics
 
     return step

@@ -112,6 +112,31 @@ def test_one_collection_is_updated(trains: str) -> None:
         np.testing.assert_allclose(new, old - 0.1, rtol=1e-5)  # the first step of Adam
 
 
+def test_both_collections_may_train_and_lambda_is_not_decayed() -> None:
+    ones = jax.tree.map(jnp.ones_like, variables())
+    for decayed in optim.DECAYED:
+        now, state = updated(config(trains='all', weight_decay=0.5, decayed=decayed), [ones])
+        alone, _ = updated(config(weight_decay=0.5, decayed=decayed), [ones])
+        tiny.assert_close(now['params'], alone['params'], rtol=1e-6)
+        np.testing.assert_allclose(now['lam']['head'], variables()['lam']['head'] - 0.1, rtol=1e-5)
+        moments = sum(leaf.size for leaf in jax.tree.leaves(state) if leaf.ndim)
+        assert moments == 2 * sum(leaf.size for leaf in jax.tree.leaves(variables()))
+
+
+def test_both_collections_are_clipped_to_one_norm() -> None:
+    gradients = jax.tree.map(lambda x: 7 * jnp.ones_like(x), variables())
+    _, state = updated(config(trains='all', clip=0.5), [gradients])
+    first_moment = optax.tree_utils.tree_get(state, 'mu')
+    assert {*first_moment} == {'params', 'lam'}
+    np.testing.assert_allclose(optax.tree.norm(first_moment), (1 - 0.9) * 0.5, rtol=1e-5)
+
+
+def test_only_a_search_has_a_bound() -> None:
+    for trains in ('params', 'all'):
+        with pytest.raises(ValueError, match=r'^bound is 1\.0; .*only lam is bounded'):
+            config(trains=trains, bound=1.0)
+
+
 @pytest.mark.parametrize('trains', ['params', 'lam'])
 def test_the_frozen_collection_has_no_moments(trains: str) -> None:
     state = optim.make_optimizer(config(trains=trains)).init(variables())

@@ -8,10 +8,9 @@ import pytest
 from nope import sharding
 from nope.model.lam import LogLength
 from nope.sharding import MeshConfig
-from nope.training.optim import OptimizerConfig
+from nope.training.optim import TRAINS, OptimizerConfig
 from nope.training.state import fresh_state
 from nope.variables import (
-    COLLECTIONS,
     Variables,
     abstract_variables,
     fresh_variables,
@@ -89,7 +88,7 @@ def test_moments_lie_where_their_parameters_do() -> None:
         assert leaf.sharding.device_set == set(mesh.devices.flat)
 
 
-@pytest.mark.parametrize('trains', COLLECTIONS)
+@pytest.mark.parametrize('trains', TRAINS)
 def test_what_trains_is_copied_and_what_is_frozen_is_not(trains: str) -> None:
     """A step donates its state; whoever made the variables may still want them."""
     variables = tiny.variables(MODEL)

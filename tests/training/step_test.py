@@ -97,6 +97,19 @@ def test_one_step(loss_and_gradients: tuple) -> None:
     tiny.assert_close(first_moment(state)['params'], expected, rtol=1e-4, atol=1e-7)
 
 
+def test_weights_and_lambda_may_train_together(loss_and_gradients: tuple) -> None:
+    """The norm and the clipping are of both; nothing is frozen."""
+    loss, gradients = loss_and_gradients
+    optimizer = dataclasses.replace(PRETRAIN, trains='all')
+    assert not start(optimizer)[1]
+    state, metrics = once(optimizer, BLOCKS[None])
+    np.testing.assert_allclose(metrics['loss'], loss, rtol=1e-6)
+    np.testing.assert_allclose(metrics['grad_norm'], optax.tree.norm(gradients), rtol=1e-5)
+    expected = jax.tree.map(lambda g: 0.1 * g, clipped(gradients))
+    tiny.assert_close(first_moment(state), expected, rtol=1e-4, atol=1e-7)
+    assert np.all(lam_of(state.trained) != lam_of(tiny.varied_lam()))
+
+
 def test_accumulated_gradients_are_those_of_one_batch() -> None:
     whole, whole_metrics = once(PRETRAIN, BLOCKS[None])
     parts, parts_metrics = once(PRETRAIN, BLOCKS.reshape(4, 2, T + 1))
