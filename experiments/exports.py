@@ -16,6 +16,7 @@ from nope import data, interop
 from nope.identity import first_difference
 from nope.interop import Described, Export, check_export, tokenizer_in
 from nope.interop.fold import check_foldable
+from nope.model.lam import Constant
 from nope.runtime.files import read_json
 
 log = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ def from_entry(scope: Scope, entry: Section, name: str, run: Source) -> ExportSp
     dtype = entry.get('dtype', '') or own
     export = Export(entry.get('lam', 'fold'), length, dtype)
     check_export(run.model, export)
-    if run.searched and export.lam == 'fold':
+    if (run.searched or run.model.lam != Constant()) and export.lam == 'fold':
         check_foldable(run.model, length)
     return ExportSpec(name, run, export)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.runs import ImportSpec, LawSpec, RunSpec, Source
+from experiments.runs import ImportSpec, LawSpec, MultiplierChoice, RunSpec, Source
 from experiments.specs import identifier
 from nope import data
 from nope.model import ModelConfig
@@ -38,6 +38,8 @@ def describe_lam(run: Source, multiplier: float | None, neutral: bool) -> dict[s
     """Attributes that say what lambda was: `multiplier` where all heads share one, else None, and
     `lam` in words. neutral: whether the run's own changes nothing."""
     own = '1' if neutral else f'{run.model.lam.describe()}, as read'
+    if isinstance(run, RunSpec) and run.init is None and not neutral:
+        own = _law_of(run).get('law', own)
     if isinstance(run, LawSpec):
         own = f'{run.form.describe()}, coefficient {_stated(run.coefficient)}'
     if isinstance(run, RunSpec) and run.searches:
@@ -58,7 +60,8 @@ def _training(run: Source, step: int | None) -> dict[str, Any]:
         return {'origin': run.origin, 'train_tokens': None, 'step': 0}
     done = step or run.train.steps
     if run.init is None:
-        return {'train_tokens': run.train.batch_size * run.train.block * done, 'step': done}
+        tokens = run.train.batch_size * run.train.block * done
+        return {'train_tokens': tokens, 'step': done, **_law_of(run)}
     facts = _training(run.init, None) | {'step': done}
     if run.searches:
         facts['searched_length'] = run.train.block
@@ -85,6 +88,15 @@ def describe_model(model: ModelConfig) -> str:
 def _stated(coefficient: Coefficient) -> str:
     several = coefficient if isinstance(coefficient, tuple) else (coefficient,)
     return ', '.join(f'{number:g}' for number in several)
+
+
+def _law_of(run: RunSpec) -> dict[str, Any]:
+    """The law of lambda that a model was pre-trained under, if there was one."""
+    if run.lam_start is None or isinstance(run.lam_start, MultiplierChoice):
+        return {}
+    start = f'{run.model.lam.describe()}, coefficient {_stated(run.lam_start)}'
+    trained = run.train.optimizer.trains == 'all'
+    return {'law': f'{start} at first, trained with the weights' if trained else start}
 
 
 def _searched(run: RunSpec) -> str:

@@ -74,9 +74,11 @@ def _pretrained(records: Sequence[Records]) -> str:
     # Of a fine-tuned model the steps are those of its tuning.
     steps = '' if facts.get('tuning') else f'{facts["step"]:,} steps, '
     text = '' if _measured(records[0])['own_text'] else f' of {facts["data"]}'
+    law = f'under lambda ({facts["law"]}) ' if facts.get('law') else ''
+    tokens = f'{amount(facts["train_tokens"])} {token_name(records[0])}s'
     return (
-        f'trained on {amount(facts["train_tokens"])} {token_name(records[0])}s{text} in sequences '
-        f'of L = {facts["train_length"]:,} ({steps}{_seeds(records)})'
+        f'trained {law}on {tokens}{text} in sequences of L = {facts["train_length"]:,} '
+        f'({steps}{_seeds(records)})'
     )
 
 

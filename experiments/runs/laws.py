@@ -24,14 +24,24 @@ class Law(NamedTuple):
 def from_entry(scope: Scope, entry: Section, init: Source) -> LawSpec:
     """The model that the entry starts from under a law; nothing is trained. ValueError where its
     lambda was set already."""
-    section = law_section(scope, entry).only(('form', 'coefficient'))
+    section = _section(scope, entry).only(('form', 'coefficient'))
     law = read(section, init.train_length, init.model.head_dim)
     check_replaceable(entry, init)
     assert not isinstance(init, LawSpec)
     return LawSpec(init, *law)
 
 
-def law_section(scope: Scope, entry: Section) -> Section:
+def in_training(scope: Scope, entry: Section, train_length: int, head_dim: int) -> tuple[Law, bool]:
+    """The law that a model is pre-trained under, and whether its coefficients are trained with the
+    weights, from the given ones on; else they stay as they are."""
+    section = _section(scope, entry).only(('form', 'coefficient', 'trained'))
+    trained = section.get('trained', False)
+    if not isinstance(trained, bool):
+        raise section.error('trained', 'accepted: True or False')
+    return read(section, train_length, head_dim), trained
+
+
+def _section(scope: Scope, entry: Section) -> Section:
     """The entry's fields for the law."""
     return Section(entry.path('lam'), entry.inner('lam'), scope.ledger)
 

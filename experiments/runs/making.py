@@ -94,8 +94,9 @@ def place_of(bench: Bench, source: Source) -> pathlib.Path:
 def initial(bench: Bench, spec: RunSpec) -> Variables:
     """The variables that training begins from."""
     if spec.init is None:
-        return fresh_variables(spec.model, bench.mesh_of(spec), spec.seed)
-    variables = bench.variables(spec.init)
+        variables = fresh_variables(spec.model, bench.mesh_of(spec), spec.seed)
+    else:
+        variables = bench.variables(spec.init)
     coefficient = start_of(bench, spec)
     if coefficient is None:
         return variables
@@ -103,7 +104,7 @@ def initial(bench: Bench, spec: RunSpec) -> Variables:
 
 
 def start_of(bench: Bench, spec: RunSpec) -> Coefficient | None:
-    """The coefficient that a search begins from: of a grid its best multiplier, or the bound where
+    """The coefficient that a run begins from: of a grid its best multiplier, or the bound where
     that is higher."""
     if not isinstance(spec.lam_start, MultiplierChoice):
         return spec.lam_start

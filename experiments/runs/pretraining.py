@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from experiments.config import Section
+from experiments.runs import laws
 from experiments.runs.spec import RunSpec, Typed
 from experiments.scope import Scope
 from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
 
-FIELDS = ('init', 'nope', 'model', 'data', 'train')
+FIELDS = ('init', 'nope', 'model', 'data', 'train', 'lam')
 
 
 def from_entry(scope: Scope, entry: Section) -> RunSpec:
-    """A run from fresh parameters, with its own data and training length where it names them."""
+    """A run from fresh parameters, with its own data and training length where it names them, and
+    under a law of lambda where it names one."""
     section = scope.section('train', entry)
     length = scope.length if section.optional('length') is None else section.at_least('length', 1)
     steps = section.at_least('steps', 1)
     config = scope.data(entry, length)
     decay = steps if section.optional('decay_steps') is None else section.at_least('decay_steps', 1)
-    optimizer = section.make(OptimizerConfig, trains='params', decay_steps=decay)
+    model = scope.model(entry, config, length)
+    law, trains = None, 'params'
+    if 'lam' in entry:
+        law, trained = laws.in_training(scope, entry, length, model.head_dim)
+        model = dataclasses.replace(model, lam=law.form)
+        trains = 'all' if trained else trains
+    optimizer = section.make(OptimizerConfig, trains=trains, decay_steps=decay)
     kept = tuple(kept_step(share, steps, section.path('keep')) for share in section['keep'])
     with section.naming(lengths='length'):
         train = TrainConfig((length,), section['batch_size'], steps, optimizer, kept)
     return RunSpec(
-        model=scope.model(entry, config, length),
+        model=model,
         data=config,
         train=train,
         seed=scope.seed,
         data_seed=section['data_seed'] + scope.seed,
         train_length=length,
+        lam_start=None if law is None else law.coefficient,
         typed=Typed(section.path('length'), scope.section('model', entry).path('attention')),
     )
 

@@ -130,7 +130,8 @@ class RunSpec(Spec):
             lengths = '-'.join(map(str, self.train.lengths))
             kind = f'search-{self.model.lam.slug}-{lengths}'
         else:
-            kind = f'{_slugged(self.model)}-{self.train.block}'
+            law = '' if self.init or self.lam_start is None else f'-{self.model.lam.slug}'
+            kind = f'{_slugged(self.model)}{law}-{self.train.block}'
             kind = f'tuned-{kind}' if self.fine_tunes else kind
         shape = f'{self.model.layers}x{self.model.width}'
         return f'{kind}-{shape}-seed{self.seed}-{identifier(self)}'

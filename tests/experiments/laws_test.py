@@ -91,6 +91,50 @@ def test_the_size_of_a_head_is_the_model_s() -> None:
     assert run.model.lam.head_dim == run.model.head_dim  # type: ignore[attr-defined]
 
 
+def test_a_model_is_trained_under_a_law_with_it_or_without(tmp_path: pathlib.Path) -> None:
+    """Coefficients stay, or move with the weights; both are in the run's checkpoint."""
+    frozen = {'init': None, 'lam': {'form': 'log_length', 'coefficient': 0.4}}
+    trained = {'init': None, 'lam': {'form': 'scalable_softmax', 'trained': True}}
+    found = experiment(tmp_path, frozen=frozen, trained=trained)
+    runs = [found.evals[f'{name}/seed0'].run for name in ('frozen', 'trained')]
+    assert [run.train.optimizer.trains for run in runs] == ['params', 'all']
+    assert runs[0].slug().startswith('nope-loglength-16-')
+    assert runs[1].slug().startswith('nope-scalablesoftmax-16-')
+
+    bench = bench_of(found, tmp_path / 'work')
+    specs = [found.evals[f'{name}/seed0'] for name in ('frozen', 'trained')]
+    execute.execute(bench, make_plan(bench.workspace, specs).missing)
+    stayed, moved = (np.asarray(bench.variables(run)['lam']['head']) for run in runs)
+    np.testing.assert_array_equal(stayed, np.full((2, 2), 0.4, np.float32))
+    assert np.all(moved != np.float32(0.43)) and np.all(np.abs(moved - 0.43) < 0.1)
+    kept = [records.load(bench.workspace.folder(spec)) for spec in specs]
+    x = np.log([1.0, 4.0])
+    np.testing.assert_allclose(kept[0]['multiplier_mean'], 1 + 0.4 * x, rtol=1e-6)
+    keys = np.log([16.0, 64.0])
+    np.testing.assert_allclose(kept[1]['multiplier_mean'], moved.mean() * keys, rtol=1e-5)
+    assert kept[0].attributes['law'] == 'log-length, coefficient 0.4'
+    assert kept[1].attributes['law'].endswith('0.43 at first, trained with the weights')
+
+
+def test_training_under_a_law_is_another_run() -> None:
+    laws = {
+        'frozen': {'form': 'log_position'},
+        'trained': {'form': 'log_position', 'trained': True},
+        'other': {'form': 'log_position', 'coefficient': 0.4},
+    }
+    runs = {name: {'init': None, 'lam': law} for name, law in laws.items()}
+    found = experiment(None, **runs)
+    assert len({identifier(found.evals[f'{name}/seed0'].run) for name in ('nope', *runs)}) == 4
+
+
+@pytest.mark.parametrize('kind', [{'lam': {'form': 'log_length'}}, {'search': {'times': (2.0,)}}])
+def test_what_was_trained_under_a_law_keeps_it(kind: dict[str, Any]) -> None:
+    law = {'init': None, 'lam': {'form': 'log_position'}}
+    message = r"^runs\.next\.init is 'law'; it was trained with lambda of the form LogPosition"
+    with pytest.raises(ValueError, match=message):
+        experiment(None, law=law, next={'init': 'law', **kind})
+
+
 def test_a_fine_tuned_model_may_have_one() -> None:
     found = experiment(
         None,
@@ -132,6 +176,11 @@ def test_a_search_of_two_numbers_starts_from_both() -> None:
             r'lam\.coefficient is -1\.0; it must be finite and above 0',
         ),
         ({'lam': {'form': 'log_length', 'rate': 1}}, r'lam\.rate is unknown; accepted'),
+        ({'lam': {'form': 'log_length', 'trained': True}}, r'lam\.trained is unknown; accepted'),
+        (
+            {'init': None, 'lam': {'form': 'log_length', 'trained': 1}},
+            r'lam\.trained is 1; accepted: True or False',
+        ),
         (
             {'lam': {'form': 'log_length'}, 'search': {'times': (2.0,)}},
             r'lam: a search takes no lam; accepted: init',
