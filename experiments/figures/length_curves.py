@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
+from matplotlib.figure import Figure
 
-from experiments.figures import captions, length_axes, length_group, roles, style
+from experiments.figures import captions, length_axes, length_group, length_rows, roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -21,8 +21,9 @@ from experiments.figures.base import (
 )
 from experiments.figures.claims import lengths as claims
 from experiments.figures.claims.decide import decide
-from experiments.figures.length_axes import MARKERS, PANELS
+from experiments.figures.length_axes import PANELS
 from experiments.figures.length_group import Group
+from experiments.figures.length_rows import Mark, Row
 from experiments.figures.roles import Roles
 
 OPTIONS = {'curves', 'band', 'roles'}
@@ -34,39 +35,32 @@ def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
     check_options(name, options, OPTIONS, ('curves',))
     check_choice(name, 'band', options.get('band', 'min-max'), length_axes.BANDS)
     chosen = options['curves']
-    if len(chosen) > len(style.COLORS):
-        raise ValueError(
-            f'figure {name!r}: curves must be 1 to {len(style.COLORS)}, got {len(chosen)}'
-        )
     for curve in chosen:
-        check_options(name, curve, ('group', 'label'), ('group',), 'curves')
+        check_options(name, curve, ('group', 'label', 'row'), ('group',), 'curves')
+    length_rows.check(name, chosen)
     roles.check(name, options, roles.parts(claims.ROLES, [c['group'] for c in chosen]))
     return {f'{c["group"]}/': 'lengths' for c in chosen}
 
 
 @style.styled
 def draw(given: FigureInput) -> FigureOutput:
-    """Options: curves, [{group, label}] of records '<group>/<seed>'; roles of groups
-    (claims/lengths.py); band, 'min-max' (default) or 'std', drawn for two seeds or more."""
+    """Options: curves, [{group, label, row}] of records '<group>/<seed>', row being the title of a
+    row of panels, without which a curve is in all of them; roles of groups (claims/lengths.py);
+    band, 'min-max' (default) or 'std', drawn for two seeds or more."""
     check_records(given, required(given.name, given.options))
     groups = _groups(given)
     band = given.options.get('band', 'min-max')
     names = [name for g in groups for name in g.names]
     token = captions.token_name(given.records[names[0]])
     train_length = shared_attribute(given, names, 'train_length')
-    figure = style.new_figure(10.0, 4.6)
-    axes = figure.subplots(1, len(PANELS))
-    for (measure, title), ax in zip(PANELS.items(), axes, strict=True):
-        _draw_panel(measure, ax, groups, band)
-        ax.set_title(title)
-        ax.set_ylabel(f'loss (nats per {token})')
+    rows = length_rows.of(given.options['curves'])
+    size = (10.0, 4.6) if len(rows) == 1 else (12.0, 3.0 * len(rows))
+    figure = style.new_figure(*size)
+    axes = figure.subplots(len(rows), len(PANELS), squeeze=False)
+    for row, beside in zip(rows, axes, strict=True):
+        _draw_row(row, beside, groups, band, f'loss (nats per {token})')
     seeds = len(groups[0].seeds)
-    handles: list[Any] = [
-        Line2D([], [], color=style.COLORS[i], marker=MARKERS[i], markersize=4, label=g.label)
-        for i, g in enumerate(groups)
-    ]
-    handles += length_axes.band_handle(seeds, band)
-    figure.legend(handles=handles, loc='outside lower center', ncols=3)
+    _draw_legends(figure, axes, rows, groups, length_axes.band_handle(seeds, band))
     labelled = {g.label: [given.records[name] for name in g.names] for g in groups}
     caption = (
         f'{length_axes.panels_caption(train_length)} {length_axes.seeds_caption(seeds, band)} '
@@ -97,17 +91,29 @@ def _roles(given: FigureInput, groups: Sequence[Group]) -> Roles[Group]:
     return found
 
 
-def _draw_panel(measure: str, axes: Axes, groups: Sequence[Group], band: str) -> None:
-    for index, group in enumerate(groups):
-        color = style.COLORS[index]
-        loss = getattr(group, measure).astype(np.float64)
-        axes.plot(
-            group.multiples,
-            loss.mean(axis=0),
-            color=color,
-            marker=MARKERS[index],
-            markersize=4,
-            linewidth=1.4,
-        )
-        length_axes.draw_band(axes, group.multiples, loss, color, band)
-    length_axes.set_axis(axes, groups[0].multiples)
+def _draw_row(row: Row, axes: Any, groups: Sequence[Group], band: str, ylabel: str) -> None:
+    for (measure, title), ax in zip(PANELS.items(), axes, strict=True):
+        for index, mark in row.curves.items():
+            _draw_curve(measure, ax, groups[index], mark, band)
+        length_axes.set_axis(ax, groups[0].multiples)
+        ax.set_title(f'{row.title}\n{title}' if row.title else title)
+        ax.set_ylabel(ylabel)
+
+
+def _draw_curve(measure: str, axes: Axes, group: Group, mark: Mark, band: str) -> None:
+    loss = getattr(group, measure).astype(np.float64)
+    axes.plot(group.multiples, loss.mean(axis=0), markersize=4, linewidth=1.4, **mark._asdict())
+    length_axes.draw_band(axes, group.multiples, loss, mark.color, band)
+
+
+def _draw_legends(
+    figure: Figure, axes: Any, rows: Sequence[Row], groups: Sequence[Group], shading: list[Any]
+) -> None:
+    """One below a single row, else one beside each."""
+    for row, beside in zip(rows, axes, strict=True):
+        handles: list[Any] = [mark.handle(groups[i].label) for i, mark in row.curves.items()]
+        handles += shading
+        if len(rows) == 1:
+            figure.legend(handles=handles, loc='outside lower center', ncols=3)
+        else:
+            beside[-1].legend(handles=handles, loc='upper left', bbox_to_anchor=(1.01, 1.0))

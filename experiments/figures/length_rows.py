@@ -1,0 +1,70 @@
+"""Rows of panels of loss against length: which curves each shows, and how they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from matplotlib.lines import Line2D
+
+from experiments.figures import style
+from experiments.figures.length_axes import MARKERS
+
+# Of curves that every row shows: base models and the like.
+REFERENCES = ((style.BLACK, '-'), (style.GREY, '--'), (style.GREY, ':'))
+
+
+class Mark(NamedTuple):
+    """Looks of a curve."""
+
+    color: str
+    marker: str
+    linestyle: str = '-'
+
+    def handle(self, label: str) -> Line2D:
+        """For the legend."""
+        return Line2D([], [], markersize=4, label=label, **self._asdict())
+
+
+class Row(NamedTuple):
+    """A row of panels. curves: number of a curve in the options -> its looks."""
+
+    title: str
+    curves: Mapping[int, Mark]
+
+
+def of(curves: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Rows by the `row` of the curves, its title, in their order; curves without one are in all
+    rows, where there are any."""
+    titles = dict.fromkeys(curve['row'] for curve in curves if 'row' in curve)
+    everywhere = [number for number, curve in enumerate(curves) if 'row' not in curve]
+    marks = [Mark(*looks) for looks in zip(style.COLORS, MARKERS, strict=True)]
+    if not titles:
+        return [Row('', dict(zip(everywhere, marks, strict=False)))]
+    references = [Mark(color, '', linestyle) for color, linestyle in REFERENCES]
+    shared = dict(zip(everywhere, references, strict=False))
+    return [
+        Row(title, shared | dict(zip(_numbers(curves, title), marks, strict=False)))
+        for title in titles
+    ]
+
+
+def _numbers(curves: Sequence[Mapping[str, Any]], title: str) -> list[int]:
+    return [number for number, curve in enumerate(curves) if curve.get('row') == title]
+
+
+def check(name: str, curves: Sequence[Mapping[str, Any]]) -> None:
+    """ValueError unless every row has a colour for each of its curves."""
+    shared = [curve for curve in curves if 'row' not in curve]
+    titles = {curve['row'] for curve in curves if 'row' in curve}
+    most = len(REFERENCES) if titles else len(style.COLORS)
+    if len(shared) > most:
+        where = ' without a row' if titles else ''
+        raise ValueError(f'figure {name!r}: curves{where} must be 1 to {most}, got {len(shared)}')
+    for title in titles:
+        own = _numbers(curves, title)
+        if len(own) >= len(style.COLORS):  # black is the base model's
+            raise ValueError(
+                f'figure {name!r}: curves of row {title!r} must be 1 to {len(style.COLORS) - 1}, '
+                f'got {len(own)}'
+            )
