@@ -66,10 +66,13 @@ def _model(scope: Scope, entry: Section, init: Source, form: lam.Form) -> ModelC
 
 
 def _bound(section: Section, form: lam.Form) -> float | None:
-    """The least coefficient: None in the config for the form's neutral one, if it has one, -inf for
-    none."""
-    bound = form.neutral if section.optional('bound') is None else float(section['bound'])
-    if bound is None or bound == -math.inf:
+    """The least coefficient: None in the config for the form's neutral one, if it has one number a
+    head and a neutral one, -inf for none."""
+    if section.optional('bound') is None:
+        alone = form.numbers == 1
+        return form.neutral if alone and isinstance(form.neutral, float) else None
+    bound = float(section['bound'])
+    if bound == -math.inf:
         return None
     if not math.isfinite(bound):
         raise section.error('bound', 'accepted: a finite number, or -inf for none')

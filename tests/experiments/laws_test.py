@@ -147,10 +147,10 @@ def test_a_fine_tuned_model_may_have_one() -> None:
 
 
 def test_a_search_of_two_numbers_starts_from_both() -> None:
-    search = {'form': 'log_square', 'times': (2.0,), 'bound': -np.inf, 'start': (0.3, 0.1)}
+    search = {'form': 'log_square', 'times': (2.0,), 'start': (0.3, -0.1)}
     run = experiment(None, law={'init': 'nope', 'search': search}).evals['law/seed0'].run
     assert isinstance(run, RunSpec) and run.model.lam == LogSquare(64)
-    assert run.lam_start == (0.3, 0.1)
+    assert run.lam_start == (0.3, -0.1) and run.train.optimizer.bound is None
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_what_does_not_fit_is_refused_by_its_name(entry: dict[str, Any], message
     [
         ({'form': 'scalable_softmax'}, r'search\.start is None; no coefficient of ScalableSoftmax'),
         (
-            {'form': 'log_square', 'start': (0.3, -0.1)},
-            r'runs\.law\.search\.start is \(0\.3, -0\.1\); it is below search\.bound, 0\.0',
+            {'form': 'log_square', 'start': (0.3, -0.1), 'bound': 0.0},
+            r'runs\.law\.search\.start is \(0\.3, -0\.1\); it is below runs\.law\.search\.bound',
         ),
     ],
     ids=['none', 'below'],

@@ -19,8 +19,8 @@ class Form(abc.ABC):
     """A law for the multiplier p of 1/sqrt(H): softmax_j(p / sqrt(H) * q_i . k_j).
 
     numbers: C, coefficients of one head.
-    neutral: number under which, as all C of a head, p is exactly 1 for every length and position;
-        None where there is none.
+    neutral: coefficient under which p is exactly 1 for every length and position (a single number
+        stands for all C); None where there is none.
     published: coefficient that the law's source gives for all heads; None where it gives none.
     follows_length: whether p depends on n, the tokens in the sequence.
     follows_position: whether p depends on i, the position of the query.
@@ -32,7 +32,7 @@ class Form(abc.ABC):
     """
 
     numbers: ClassVar[int] = 1
-    neutral: ClassVar[float | None]
+    neutral: ClassVar[Coefficient | None]
     published: ClassVar[Coefficient | None] = None
     follows_length: ClassVar[bool] = False
     follows_position: ClassVar[bool] = False
