@@ -16,6 +16,7 @@ from nope.model.lam.log_ratio import LogRatio
 from nope.model.lam.log_ratio_position import LogRatioPosition
 from nope.model.lam.log_square import LogSquare
 from nope.model.lam.scalable_softmax import ScalableSoftmax
+from nope.model.lam.scalable_softmax_bias import ScalableSoftmaxBias
 from nope.model.lam.yarn_temperature import YarnTemperature
 from nope.runtime import sections
 from nope.runtime.errors import describe, one_of
@@ -32,6 +33,7 @@ FORMS: dict[str, type[Form]] = {
     'info_scale': InfoScale,
     'log_square': LogSquare,
     'scalable_softmax': ScalableSoftmax,
+    'scalable_softmax_bias': ScalableSoftmaxBias,
 }
 
 
