@@ -222,3 +222,15 @@ def test_nothing_takes_the_place_of_a_law(kind: dict[str, Any]) -> None:
     law = {'init': 'nope', 'lam': {'form': 'log_position'}}
     with pytest.raises(ValueError, match=r"^runs\.next\.init is 'law'; it only sets lambda"):
         experiment(None, law=law, next={'init': 'law', **kind})
+
+
+def test_the_figure_of_laws_shares_what_other_figures_make() -> None:
+    """Its base model with fig1, its constant multipliers and log-length with fig_dynamic."""
+    laws, dynamic = (build(build_test.config_of(name)).evals for name in ('laws', 'fig_dynamic'))
+    first = build(build_test.config_of('fig1')).evals['nope'].run
+    assert laws['base/seed0'].run == first
+    for name in ('base', 'uniform', 'headscale_4x', 'log_length'):
+        assert identifier(laws[f'{name}/seed0']) == identifier(dynamic[f'{name}/seed0'])
+    fixed = [spec.run for name, spec in laws.items() if name.startswith('fixed_')]
+    assert len(fixed) == 8 and all(isinstance(run, LawSpec) for run in fixed)
+    assert {run.init for run in fixed} == {first}

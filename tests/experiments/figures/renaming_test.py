@@ -32,6 +32,7 @@ NAMING = (
     'choice',
     'label',
     'title',
+    'row',
     'method',
     'perplexity',
     'passkey',
@@ -81,7 +82,7 @@ def multiplier_of(config, record: str) -> float | None:
     entry = next(entry for name, entry in config.evals.items() if name.startswith(record))
     if 'multiplier' in entry or 'multiplier_from' in entry:
         return entry.get('multiplier', 1.4)
-    return None if 'search' in config.runs[entry.run] else 1.0
+    return 1.0 if {'search', 'lam'}.isdisjoint(config.runs[entry.run]) else None
 
 
 def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
