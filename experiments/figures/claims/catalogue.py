@@ -230,6 +230,34 @@ ONE_SET = Listed(
     thresholds={'nats': 0.01},
 )
 
+# Of heads split between local ones and ones without position, which are not the paper's.
+KEEPS_LOSS = Listed(
+    'keeps_loss',
+    None,
+    'Ours, not of the paper: with heads split between local ones and ones without position, the '
+    'mean loss at 32 L stays that at L, with no weight trained beyond L.',
+    thresholds={'nats': 0.05, 'multiple': 32},
+)
+IN_DOMAIN = Listed(
+    'in_domain',
+    None,
+    'Ours, not of the paper: at L split heads lose nothing against rotary.',
+    thresholds={'nats': 0.01},
+)
+KEYS_FAR = Listed(
+    'keys_far',
+    None,
+    'Ours, not of the paper: split heads repeat a single key at 64 L.',
+    thresholds={'needles': 1, 'multiple': 64, 'share': 0.99},
+)
+KEYS_FOUR = Listed(
+    'keys_four',
+    None,
+    'Ours, not of the paper: split heads repeat the one of four named keys that is asked for at '
+    '16 L.',
+    thresholds={'needles': 4, 'multiple': 16, 'share': 0.90},
+)
+
 # Of a checkpoint that was extended, and readings.
 EXTENSION_GAINS = Listed('extension_gains', None, '')
 EXTENSION_COSTS = Listed('extension_costs', None, '', thresholds={'nats': 0.05})

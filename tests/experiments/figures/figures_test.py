@@ -30,6 +30,7 @@ MEASURED_ON = {
     'commonsense_table': '7,000 questions',
     'ablation_table': '10 for each length and depth',
     'passkey_maps': '10 for each length and depth',
+    'key_curves': '10 for each length and depth',
 }
 LENGTHS = [{'group': 'a'}]
 MANY = [{**TUNED, 'label': f'PI {n}', 'tuned': n} for n in range(1, 6)]
@@ -118,7 +119,7 @@ def test_an_unknown_option_is_refused_before_any_record_is_needed(kind):
     'kind',
     [
         *('entropy_loss', 'heads', 'uniform_fit', 'length_curves', 'factor_grid'),
-        *('tuned_lengths', 'extension'),
+        *('key_curves', 'tuned_lengths', 'extension'),
     ],
 )
 def test_a_figure_without_content_is_refused(kind):
@@ -141,6 +142,8 @@ def test_a_figure_without_content_is_refused(kind):
         ('heads', {'rows': [{'run': 'a'}]}, "unknown key 'run' in rows"),
         ('length_curves', {'curves': LENGTHS, 'band': 'iqr'}, 'band must be one of'),
         ('length_curves', {'curves': LENGTHS * 8}, 'curves must be 1 to'),
+        ('key_curves', {'curves': LENGTHS * 8}, 'curves must be 1 to'),
+        ('key_curves', {'curves': [{'label': 'a'}]}, "curves must give 'group'"),
         ('factor_grid', {'curves': [{'label': 'a'}]}, 'either group or grid'),
         ('factor_grid', {'curves': [{'label': 'a', 'group': 'b'}] * 2}, 'labels of curves must'),
         ('factor_grid', factors({'factor': 2, 'group': 'a'}), "must give 'choice'"),

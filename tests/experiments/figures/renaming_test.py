@@ -100,7 +100,7 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
     if evaluation == 'perplexity':
         return synthetic.perplexity_records(15 + np.cumsum(rng.uniform(-1, 20, 4)), **facts)
     if evaluation == 'passkey':
-        grid = {'max_length': 16 * LENGTH, 'window': 4 * LENGTH, 'share': rng.uniform(0.2, 1)}
+        grid = {'max_length': 64 * LENGTH, 'window': 4 * LENGTH, 'share': rng.uniform(0.2, 1)}
         return synthetic.passkey_records(**grid, reach=rng.uniform(200, 900), **facts)
     if evaluation == 'attention_shape':
         return synthetic.shape_records(**facts)

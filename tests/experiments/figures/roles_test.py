@@ -11,6 +11,7 @@ from experiments.figures import KINDS, roles
 from experiments.figures.claims import (
     ablations,
     factors,
+    keys,
     lengths,
     passkey,
     perplexity,
@@ -87,6 +88,7 @@ ROLES = {
     'commonsense_table': scores.ROLES,
     'ablation_table': ablations.ROLES,
     'passkey_maps': passkey.ROLES,
+    'key_curves': keys.ROLES,
 }
 
 

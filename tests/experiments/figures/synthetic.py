@@ -363,6 +363,56 @@ def passkey_runs(seeds=2) -> dict[str, Records]:
     return runs
 
 
+# Share of keys at multiples of L, as measured in a first look.
+KEY_MULTIPLES = (1, 2, 4, 8, 16, 32, 64)
+KEYS = {
+    'nope': (1.0, 0.23, 0.0, 0.0, 0.0, 0.0, 0.0),
+    'forget': (1.0, 0.59, 0.26, 0.08, 0.0, 0.0, 0.0),
+    'half': (1.0, 1.0, 1.0, 0.98, 0.91, 0.55, 0.2),
+    'half_log': (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0),
+    'half_log_four': (1.0, 0.97, 0.97, 0.95, 0.93),
+}
+FOUR = {'needles': 4, 'alike': False, 'haystack': 'filler', 'template': 'brief_named'}
+KEY_CURVES = [
+    {'group': 'nope', 'label': 'NoPE'},
+    {'group': 'forget', 'label': 'forget gates'},
+    {'group': 'half', 'label': 'half forget gates, half NoPE'},
+    {'group': 'half_log', 'label': 'the same, log-length lambda'},
+    {'group': 'half_log_four', 'label': 'the same, one of four keys'},
+]
+KEY_ROLES = {'split': 'half_log', 'split_four': 'half_log_four'}
+
+
+def key_records(shares, seed: int = 0, *, multiples=KEY_MULTIPLES, **changed) -> Records:
+    """shares: at the first of `multiples` L, the same at every depth."""
+    lengths = np.array(multiples[: len(shares)]) * 128
+    facts = attributes(seed=seed, train_length=128)
+    facts |= {'evaluation': 'passkey', 'max_length': int(lengths[-1]), 'window': 128}
+    facts |= {'template': 'brief', 'tests': 10, 'bos': False}
+    accuracy = np.repeat(np.array(shares, dtype=np.float64)[:, None], 10, axis=1)
+    return Records(
+        facts | changed,
+        {
+            'accuracy': Measure(accuracy, ('length', 'depth'), ''),
+            'tokens': Measure(lengths - 14.0, ('length',), ''),
+        },
+        {'length': lengths, 'depth': np.arange(10) / 10},
+    )
+
+
+def key_runs(seeds: int) -> dict[str, Records]:
+    """Seeds differ where keys are neither all repeated nor all lost."""
+    return {
+        f'{group}/seed{seed}': key_records(
+            [s if s in (0, 1) else min(s + 0.02 * seed, 1) for s in shares],
+            seed,
+            **(FOUR if group.endswith('_four') else {}),
+        )
+        for group, shares in KEYS.items()
+        for seed in range(seeds)
+    }
+
+
 LONGBENCH = (
     *('narrativeqa', 'qasper', 'multifieldqa_en', 'hotpotqa', '2wikimqa', 'musique'),
     *('gov_report', 'qmsum', 'multi_news', 'trec', 'triviaqa', 'samsum'),
@@ -642,6 +692,9 @@ INPUTS = {
     ),
     'length_curves': FigureInput(
         'fig_dynamic', length_runs(3), {'curves': LENGTH_CURVES, 'roles': LENGTH_ROLES}
+    ),
+    'key_curves': FigureInput(
+        'split_passkey', key_runs(3), {'curves': KEY_CURVES, 'roles': KEY_ROLES}
     ),
     'factor_grid': FigureInput(
         'zero_shot', factor_runs(3), {'curves': FACTOR_CURVES, 'roles': FACTOR_ROLES}

@@ -1,0 +1,45 @@
+"""Share of keys repeated up to 64 L: heads split between local ones and ones without position.
+
+    python -m experiments.run --config=configs/split_passkey.py:quick --workdir=work/quick
+
+Models trained to retrieve (configs/retrieval.py) on records of one to four keys, no weight trained
+beyond L. One key in filler for NoPE, ALiBi, forget gates and split heads, these also with
+p_h(n) = 1 + a_h ln(n / L) searched up to 4 L on the heads without position; for the last also one
+of four named keys, and one key in text of the validation split.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import retrieval, splits
+
+LENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+TESTS = {'quick': 4, 'small': 8, 'paper': 10}
+WHOLE = ('nope', 'alibi', 'forget')
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = retrieval.experiment('split_passkey', size)
+    config.data.needles = 4
+    config.passkey.tests = TESTS[size]
+    splits.add_whole(config, *WHOLE)
+    half = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
+    log = splits.add_log_length(config, half)
+    same = 'the same, log-length lambda'
+    labels = {name: splits.WHOLE[name][0] for name in WHOLE} | {
+        half: 'half forget gates, half NoPE',
+        log: same,
+    }
+    for name in labels:
+        config.evals[f'{name}/'] = {'kind': 'passkey', 'run': name, 'lengths': LENGTHS}
+    harder: dict[str, dict] = {'four': {'needles': 4}, 'text': {'haystack': 'text'}}
+    for name, more in harder.items():
+        entry = {'kind': 'passkey', 'run': log, 'lengths': LENGTHS, **more}
+        config.evals[f'{log}_{name}/'] = entry
+    labels[f'{log}_four'] = f'{same}, one of four keys'
+    labels[f'{log}_text'] = f'{same}, one key in text'
+    config.figure = {
+        'kind': 'key_curves',
+        'curves': tuple({'group': name, 'label': label} for name, label in labels.items()),
+        'roles': {'split': log, 'split_four': f'{log}_four'},
+    }
+    return config

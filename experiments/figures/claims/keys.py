@@ -1,0 +1,59 @@
+"""Claims about keys repeated far beyond the training length, by models of split heads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from experiments.figures.claims.catalogue import KEYS_FAR, KEYS_FOUR, Listed
+from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.key_group import KeyGroup
+from experiments.figures.roles import Roles, Shape, Undecided
+
+SPLIT, SPLIT_FOUR = 'split', 'split_four'
+# The same model, asked for a single key and for one of four.
+ROLES: Mapping[str, Shape] = {SPLIT: Shape.ONE, SPLIT_FOUR: Shape.ONE}
+
+
+def far(group: KeyGroup) -> Measured:
+    """Single keys at the claim's length."""
+    return _at_length(group, KEYS_FAR)
+
+
+def four(group: KeyGroup) -> Measured:
+    """One of four keys at the claim's length."""
+    return _at_length(group, KEYS_FOUR)
+
+
+def _at_length(group: KeyGroup, claim: Listed) -> Measured:
+    needles, multiple, least = (claim.thresholds[k] for k in ('needles', 'multiple', 'share'))
+    if group.needles != needles:
+        raise Undecided(f'{group.label!r} was asked for {group.asked}, not for one of {needles:g}')
+    index = group.at(multiple)
+    if index is None:
+        measured = ', '.join(f'{m:g} L' for m in group.multiples)
+        raise Undecided(f'{group.label!r} was asked for keys at {measured}, not at {multiple:g} L')
+    shares = group.shares[:, index]
+    # The mean of ten times 0.9 or the like may fall short of it by a rounding error.
+    holds = bool((shares >= least - 1e-9).all())
+    return {
+        'label': group.label,
+        'prompts': group.asked,
+        'prompts_a_seed': group.prompts,
+        'mean': float(shares.mean()),
+        'by_seed': shares.tolist(),
+    }, holds
+
+
+def _states(claim: Listed, keys: str) -> str:
+    multiple, share = claim.thresholds['multiple'], claim.thresholds['share']
+    return (
+        f'Of prompts of {multiple:g} L that state {keys}, at least {100 * share:g} % are answered '
+        'with exactly the key asked for, for every seed.'
+    )
+
+
+FAR, FOUR = _states(KEYS_FAR, 'one key'), _states(KEYS_FOUR, 'four named keys')
+RULES: tuple[Rule[Roles[KeyGroup]], ...] = (
+    Rule(KEYS_FAR, FAR, lambda roles: far(roles[SPLIT])),
+    Rule(KEYS_FOUR, FOUR, lambda roles: four(roles[SPLIT_FOUR])),
+)

@@ -1,0 +1,117 @@
+"""Share of keys repeated against the length of the prompt, one curve a model (split_passkey)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from experiments.figures import captions, key_group, length_axes, roles, style
+from experiments.figures.base import (
+    FigureInput,
+    FigureOutput,
+    check_options,
+    check_records,
+    runs_of,
+    shared_attribute,
+)
+from experiments.figures.claims import keys as claims
+from experiments.figures.claims.decide import decide
+from experiments.figures.key_group import KeyGroup
+from experiments.figures.length_axes import MARKERS
+from experiments.figures.roles import Roles
+
+OPTIONS = {'curves', 'roles'}
+
+
+def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Prefix of record names, one record a seed below it -> evaluation. ValueError for options
+    that figure `name` of this kind does not have."""
+    check_options(name, options, OPTIONS, ('curves',))
+    chosen = options['curves']
+    if len(chosen) > len(style.COLORS):
+        raise ValueError(
+            f'figure {name!r}: curves must be 1 to {len(style.COLORS)}, got {len(chosen)}'
+        )
+    for curve in chosen:
+        check_options(name, curve, ('group', 'label'), ('group',), 'curves')
+    roles.check(name, options, roles.parts(claims.ROLES, [c['group'] for c in chosen]))
+    return {f'{c["group"]}/': 'passkey' for c in chosen}
+
+
+@style.styled
+def draw(given: FigureInput) -> FigureOutput:
+    """Options: curves, [{group, label}] of records '<group>/<seed>', which may have been asked for
+    keys at different lengths; roles of groups (claims/keys.py)."""
+    check_records(given, required(given.name, given.options))
+    groups = [
+        key_group.read(given, c['group'], c.get('label', c['group']))
+        for c in given.options['curves']
+    ]
+    _check_seeds(given, groups)
+    names = [name for g in groups for name in g.names]
+    train_length = shared_attribute(given, names, 'train_length')
+    seeds = len(groups[0].seeds)
+    figure = style.new_figure(7.0, 4.6)
+    axes = figure.subplots()
+    _draw(axes, groups)
+    handles: list[Any] = [
+        Line2D([], [], color=style.COLORS[i], marker=MARKERS[i], markersize=4, label=g.label)
+        for i, g in enumerate(groups)
+    ]
+    handles += length_axes.band_handle(seeds)
+    figure.legend(handles=handles, loc='outside lower center', ncols=2)
+    players = {g.name: g for g in groups}
+    return FigureOutput(
+        given.name,
+        figure,
+        [row for g in groups for row in key_group.rows(g, given.records)],
+        _caption(given, groups, train_length),
+        decide(claims.RULES, Roles(given.name, given.options, players)),
+        runs_of(given, names),
+    )
+
+
+def _check_seeds(given: FigureInput, groups: Sequence[KeyGroup]) -> None:
+    first = groups[0]
+    for g in groups[1:]:
+        if g.seeds != first.seeds:
+            raise ValueError(
+                f'figure {given.name!r}: {g.name!r} has the seeds {list(g.seeds)}, '
+                f'{first.name!r} has {list(first.seeds)}'
+            )
+
+
+def _draw(axes: Axes, groups: Sequence[KeyGroup]) -> None:
+    for index, group in enumerate(groups):
+        color, percent = style.COLORS[index], 100 * group.shares
+        axes.plot(
+            group.multiples,
+            percent.mean(axis=0),
+            color=color,
+            marker=MARKERS[index],
+            markersize=4,
+            linewidth=1.4,
+        )
+        length_axes.draw_band(axes, group.multiples, percent, color)
+    length_axes.set_axis(axes, np.unique(np.concatenate([g.multiples for g in groups])))
+    axes.set_xlabel('length of the prompt n / L')
+    axes.set_ylabel('keys repeated (%)')
+    axes.set_ylim(-3, 103)
+
+
+def _caption(given: FigureInput, groups: Sequence[KeyGroup], train_length: int) -> str:
+    found: dict[str, list[str]] = {}
+    for g in groups:
+        found.setdefault(f'{g.asked}, {g.prompts} prompts a seed', []).append(g.label)
+    prompts = '; '.join(f'{fact} ({"; ".join(labels)})' for fact, labels in found.items())
+    labelled = {g.label: [given.records[name] for name in g.names] for g in groups}
+    return (
+        'Share of prompts answered with exactly the key, mean over its depths, against the nominal '
+        f'length n of the prompt with its answer, in multiples of the training length '
+        f'L = {train_length:,}. Prompts of each length: {prompts}. '
+        f'{length_axes.seeds_caption(len(groups[0].seeds))} {captions.sources(labelled)}'
+    )

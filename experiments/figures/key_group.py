@@ -1,0 +1,117 @@
+"""Share of keys repeated by the length of the prompt, for every seed, read from passkey records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from experiments.figures.base import FigureInput, names_below, shared_attribute
+from nope.records import Records
+
+
+@dataclasses.dataclass(frozen=True)
+class KeyGroup:
+    """One model asked for keys in one way, for every seed.
+
+    names: the records, one a seed. lengths: [n] of prompts, nominal, in tokens, ascending.
+    shares: [seeds, n] of prompts answered with exactly the key, means over depths. prompts: of one
+    length and seed. needles: keys that a prompt states. alike: whether they differ in one digit.
+    haystack: 'filler' or 'text', what they are hidden in.
+    """
+
+    name: str
+    label: str
+    names: tuple[str, ...]
+    seeds: tuple[str, ...]
+    train_length: int
+    lengths: np.ndarray
+    shares: np.ndarray
+    prompts: int
+    needles: int
+    alike: bool
+    haystack: str
+
+    @property
+    def multiples(self) -> np.ndarray:
+        """[n] lengths over L."""
+        return self.lengths / self.train_length
+
+    def at(self, multiple: float) -> int | None:
+        """Index of the length `multiple` L, None where it was not measured."""
+        found = np.flatnonzero(np.isclose(self.multiples, multiple))
+        return int(found[0]) if found.size else None
+
+    @property
+    def asked(self) -> str:
+        """Prompts in words: '4 named keys in filler'."""
+        alike = ' with four digits in common' if self.alike else ''
+        keys = 'one key' if self.needles == 1 else f'{self.needles} named keys{alike}'
+        return f'{keys} in {"filler" if self.haystack == "filler" else "held-out text"}'
+
+
+def read(given: FigureInput, name: str, label: str) -> KeyGroup:
+    """The records '<name>/<seed>' of evaluation 'passkey', at least one. ValueError where their
+    prompts differ in length, depth or kind."""
+    prefix = f'{name}/'
+    names = names_below(given, prefix)
+    records = [given.records[n] for n in names]
+    asked = [_asked(r) for r in records]
+    if any(other != asked[0] for other in asked[1:]):
+        raise ValueError(
+            f'figure {given.name!r}: the seeds of {name!r} were asked for different prompts: '
+            f'{dict(zip(names, asked, strict=True))}'
+        )
+    accuracy = np.stack([r['accuracy'] for r in records]).astype(np.float64)
+    facts = asked[0]
+    return KeyGroup(
+        name=name,
+        label=label,
+        names=tuple(names),
+        seeds=tuple(n.removeprefix(prefix) for n in names),
+        train_length=int(shared_attribute(given, names, 'train_length')),
+        lengths=np.array(facts['lengths']),
+        shares=accuracy.mean(axis=2),
+        prompts=int(facts['tests']) * accuracy.shape[2],
+        needles=int(facts['needles']),
+        alike=bool(facts['alike']),
+        haystack=str(facts['haystack']),
+    )
+
+
+def _asked(records: Records) -> dict[str, Any]:
+    """What seeds share. Records of one key in filler say nothing of either."""
+    facts, accuracy = records.attributes, records['accuracy']
+    return {
+        'lengths': records.along('length', accuracy.shape[0]).tolist(),
+        'depths': records.along('depth', accuracy.shape[1]).tolist(),
+        'tests': facts['tests'],
+        'template': facts['template'],
+        'needles': facts.get('needles', 1),
+        'alike': facts.get('alike', False),
+        'haystack': facts.get('haystack', 'filler'),
+    }
+
+
+def rows(group: KeyGroup, records: Mapping[str, Records]) -> list[dict[str, Any]]:
+    """One row a record and length."""
+    return [
+        {
+            'record': name,
+            'group': group.name,
+            'label': group.label,
+            'seed': seed,
+            'length': int(length),
+            'length_over_L': float(group.multiples[i]),
+            'share_of_keys': float(group.shares[s, i]),
+            'prompts': group.prompts,
+            'prompt_tokens': float(records[name]['tokens'][i]),
+            'needles': group.needles,
+            'alike': group.alike,
+            'haystack': group.haystack,
+        }
+        for s, (name, seed) in enumerate(zip(group.names, group.seeds, strict=True))
+        for i, length in enumerate(group.lengths)
+    ]
