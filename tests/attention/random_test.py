@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import jax
@@ -44,7 +45,6 @@ def cases(draw) -> Case:
         draw(st.none() | st.integers(1, 200)),
         offset,
         'buckets_two_sided' if bias == 'buckets' and not causal else bias,
-        draw(st.booleans()),
     )
 
 
@@ -57,6 +57,18 @@ def test_any_shape_agrees_with_the_definition(implementation: str, examples: int
         # Logits of up to 256 products: 1e-5 in float32. Gradients of slopes and tables are sums
         # over all pairs, some of terms a hundred times as large: 1e-4.
         assert_agrees(implementation, case, slack=5.0, gradient_slack=50.0)
+
+    agrees()
+
+
+@pytest.mark.parametrize('examples', [2, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize('implementation', IMPLEMENTATIONS)
+def test_any_shape_with_a_key_bias_agrees(implementation: str, examples: int) -> None:
+    @settings(SHAPES, max_examples=examples)
+    @given(cases())
+    def agrees(case: Case) -> None:
+        biased = dataclasses.replace(case, bias='none', key_bias=True)
+        assert_agrees(implementation, biased, slack=5.0, gradient_slack=50.0)
 
     agrees()
 
