@@ -184,7 +184,7 @@ def _compute(size: str) -> dict:
     return {
         'mesh': _sizes(axes, mesh),
         'later_mesh': _sizes(axes, later),
-        'checkpoints': '',
+        'checkpoints': placeholder(str),
         'accumulate': placeholder(int) if paper else 1,
         'shard_sequences': 4,
         'checkpoint_every': every,

@@ -75,7 +75,7 @@ def unwritable(rotary: Rotary, head_dim: int) -> str | None:
     scaling = rotary.scaling
     if rotary.interleaved:
         return 'its rotary pairs are neighbours, where stock models turn halves'
-    if rotary.dims not in (0, head_dim):
+    if rotary.dims not in (None, head_dim):
         return f'only {rotary.dims} of {head_dim} dimensions of a head turn'
     if type(scaling) not in _WRITERS:
         return f'stock models have no scaling like {type(scaling).__name__}'

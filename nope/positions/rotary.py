@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nope.identity import added_later
+from nope.identity import added_later, none_was
 from nope.positions.base import Position
 from nope.positions.scaling import Scaling, Unscaled
 from nope.runtime.errors import FieldError, inside
@@ -20,7 +20,7 @@ class Rotary(Position):
     """Rotation of pairs of dimensions by the angle position * base ** (-2j / R), pair j of R / 2.
 
     scaling: rule for the frequencies beyond the training length.
-    dims: R, the number of each head's first dimensions that are rotated; 0 for all of them.
+    dims: R, the number of each head's first dimensions that are rotated; None for all of them.
     interleaved: pairs are (2j, 2j + 1), as in GPT-J; else (j, j + R / 2), as in Llama.
     share: p of p-RoPE (Barbero et al., 2024, arXiv 2410.06205): the floor(p R / 2) fastest pairs
         turn, with the frequencies they have among all R / 2, and the others do not. 1 is RoPE.
@@ -29,15 +29,15 @@ class Rotary(Position):
 
     base: float = 10_000.0
     scaling: Scaling = Unscaled()
-    dims: int = added_later(0)
+    dims: int | None = none_was(0, added_later=True)
     interleaved: bool = added_later(False)
     share: float = added_later(1.0)
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.base) and self.base > 0):
             raise FieldError('base', self.base, 'it must be finite and above 0')
-        if self.dims < 0:
-            raise FieldError('dims', self.dims, 'it must be 0 or more')
+        if self.dims is not None and self.dims < 1:
+            raise FieldError('dims', self.dims, 'accepted: an even number from 4, or None for all')
         if not 0 < self.share <= 1:
             raise FieldError('share', self.share, 'accepted: above 0, at most 1')
 

@@ -61,7 +61,7 @@ class Compute:
     mesh: of the devices. later_mesh: mesh of searches, fine-tuning and evaluations, which have few
     long sequences; None for `mesh`.
     checkpoints: a folder or gs://BUCKET/FOLDER for the checkpoints of all runs, each in a folder
-    of its own there; '' for the run's folder.
+    of its own there; None for the run's folder.
     accumulate: micro-batches per step of pre-training; None for as few as leave each batch shard
     `shard_sequences` sequences at a time, or fewer.
     checkpoint_every, log_every: in steps. keep: newest checkpoints kept. threads: of the loader.
@@ -72,7 +72,7 @@ class Compute:
 
     mesh: sharding.MeshConfig = sharding.MeshConfig()
     later_mesh: sharding.MeshConfig | None = None
-    checkpoints: str = ''
+    checkpoints: str | None = None
     accumulate: int | None = 1
     shard_sequences: int = 4
     checkpoint_every: int = 500
@@ -89,6 +89,10 @@ class Compute:
         for name in ('shard_sequences', 'checkpoint_every', 'log_every', 'keep', 'threads'):
             if getattr(self, name) < 1:
                 raise FieldError(name, getattr(self, name), 'it must be at least 1')
+        if self.checkpoints == '':
+            raise FieldError(
+                'checkpoints', '', "it must name a folder, or be None for the run's own"
+            )
         if not self.slow_step > 1:
             raise FieldError('slow_step', self.slow_step, 'it must be above 1')
         if not self.hang_seconds > 0:

@@ -309,6 +309,7 @@ def test_a_mesh_that_does_not_divide_heads_or_the_sequence_is_refused() -> None:
         (lambda: Compute(shard_sequences=0), r'shard_sequences is 0'),
         (lambda: Compute(checkpoint_every=0), r'checkpoint_every is 0'),
         (lambda: Compute(log_every=0), r'log_every is 0'),
+        (lambda: Compute(checkpoints=''), r"checkpoints is ''; it must name a folder"),
         (lambda: Compute(keep=0), r'keep is 0'),
         (lambda: Compute(slow_step=1.0), r'slow_step is 1\.0'),
         (lambda: Compute(hang_seconds=0.0), r'hang_seconds is 0\.0'),

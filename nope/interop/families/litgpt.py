@@ -157,7 +157,7 @@ def _read_position(fields: Fields, head_dim: int) -> Position:
     if not dims:
         return NoPE()
     scaling = Unscaled() if ratio == 1 else Linear(ratio)
-    return Rotary(base, scaling, dims=0 if dims == head_dim else dims)
+    return Rotary(base, scaling, dims=None if dims == head_dim else dims)
 
 
 LITGPT = LitGPT()
