@@ -1,7 +1,14 @@
 """Attention with log-sum-exp and entropy: pure functions, one contract, several backends."""
 
 from nope.attention.api import attention
-from nope.attention.bias import AlibiBias, Bias, Buckets, KerpleBias, SandwichBias
+from nope.attention.bias import (
+    AlibiBias,
+    Bias,
+    Buckets,
+    KerpleBias,
+    SandwichBias,
+    ScaleInvariantBias,
+)
 from nope.attention.structure import AttentionOutput, Mask
 
 __all__ = [
@@ -12,5 +19,6 @@ __all__ = [
     'KerpleBias',
     'Mask',
     'SandwichBias',
+    'ScaleInvariantBias',
     'attention',
 ]

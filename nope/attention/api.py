@@ -55,7 +55,8 @@ def attention(
 ) -> AttentionOutput:
     """Softmax attention with its log-sum-exp and, where asked for, its entropy.
 
-    With logits s_ij = q_i . k_j + bias(i - j) + key_bias_j, lse_i = ln sum_j e^s_ij and weights
+    With logits s_ij = q_i . k_j + bias(i - j) + key_bias_j, or a(i - j) q_i . k_j + ... where the
+    bias multiplies too, lse_i = ln sum_j e^s_ij and weights
     a_ij = exp(s_ij - lse_i):
 
         out_i = sum_j a_ij v_j        H_i = -sum_j a_ij ln a_ij = lse_i - sum_j a_ij s_ij

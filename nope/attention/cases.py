@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Sharding
 
-from nope.attention.bias import AlibiBias, Bias, Buckets
+from nope.attention.bias import AlibiBias, Bias, Buckets, ScaleInvariantBias
 from nope.attention.structure import Mask
 
 
@@ -21,7 +21,8 @@ class Case:
 
     segments: 'none'; 'packed', a few documents a row, the same for queries and keys; 'empty',
         ids of which some queries find no key (and all queries of the first row find none).
-    window, offset: as in `Mask`. bias: 'none', 'alibi', 'buckets' or 'buckets_two_sided'.
+    window, offset: as in `Mask`. bias: 'none', 'alibi', 'buckets',
+        'buckets_two_sided' or 'scale_invariant', which multiplies too.
     key_bias: whether there is one, of order one.
     """
 
@@ -134,6 +135,8 @@ def _make_bias(case: Case) -> Bias | None:
         return None
     if case.bias == 'alibi':
         return AlibiBias(jnp.asarray(2.0 ** -(1 + 4 * rng.random(case.heads, np.float32))))
+    if case.bias == 'scale_invariant':
+        return ScaleInvariantBias(jnp.asarray(2 * rng.random(case.heads, np.float32)))
     table = jnp.asarray(rng.standard_normal((32, case.heads), np.float32))
     return Buckets(table, max_distance=128, bidirectional=case.bias == 'buckets_two_sided')
 
@@ -224,6 +227,23 @@ KEY_BIAS_CASES = (
     Case('key_bias_float16', 2, 50, 50, 4, 2, 8, dtype='float16', key_bias=True),
 )  # fmt: skip
 
+# The same for calls with factors by distance.
+FACTOR_CASES = (
+    Case('factors', 2, 131, 131, 16, 16, 8, bias='scale_invariant'),
+    Case('factors_one_block', 2, 40, 40, 4, 2, 8, bias='scale_invariant'),
+    Case('factors_grouped', 2, 200, 200, 16, 4, 8, bias='scale_invariant'),
+    Case('factors_full', 2, 70, 211, 16, 8, 8, causal=False, bias='scale_invariant'),
+    Case('factors_empty_rows', 2, 150, 150, 16, 8, 8, segments='empty', bias='scale_invariant'),
+    Case('factors_cached', 2, 70, 211, 16, 8, 8, offset=141, bias='scale_invariant'),
+    Case('factors_decode', 2, 1, 300, 16, 4, 8, offset=211, bias='scale_invariant'),
+    Case(
+        'factors_every_rule', 2, 90, 260, 16, 8, 8, True, 'packed', 'float32', 100, 150,
+        'scale_invariant', True,
+    ),
+    Case('factors_bfloat16', 2, 150, 150, 16, 4, 8, dtype='bfloat16', bias='scale_invariant'),
+    Case('factors_float16', 2, 50, 50, 4, 2, 8, dtype='float16', bias='scale_invariant'),
+)  # fmt: skip
+
 # Sizes of models that the experiments train and evaluate.
 BENCH_CASES = (
     Case('tiny_train', 32, 64, 64, 4, 4, 32),
@@ -236,6 +256,7 @@ BENCH_CASES = (
     Case('sliding_16k', 1, 16384, 16384, 4, 4, 64, window=1024),
     Case('alibi_4k', 1, 4096, 4096, 8, 8, 64, bias='alibi'),
     Case('buckets_4k', 1, 4096, 4096, 8, 8, 64, bias='buckets'),
+    Case('factors_4k', 1, 4096, 4096, 8, 8, 64, bias='scale_invariant'),
     Case('key_bias_4k', 1, 4096, 4096, 8, 8, 64, key_bias=True),
     Case('decode_16k', 1, 1, 16384, 8, 8, 64, offset=16383),
 )

@@ -12,7 +12,9 @@ and z = s - lse = ln P, a row has
 that is, ds = P (dP - c - dH z) with one number a row, c = dout . out - dlse + dH H. So the
 gradient through lse costs a kernel nothing, the one through the entropy a multiplication per
 logit, and neither needs more saved than out, lse and H. A bias by distance has the sums of ds over
-diagonals for its gradient, a key bias those over columns. Without the entropy this is
+diagonals for its gradient, a key bias those over columns. Where the logits are a q . k + m with
+factors a by distance, the products q . k have the gradient a ds, and the factors the sums of
+ds (q . k) over diagonals. Without the entropy this is
 FlashAttention-2 (Dao, 2023, arXiv:2307.08691); with it, the forward pass has one more running
 sum, e = sum_j exp(s_j - m) (s_j - m), which gives H = ln l - e / l.
 """
@@ -68,6 +70,8 @@ class Operands(NamedTuple):
     line_ND: float32 [N, T + S - 1], the bias by distance in the order of `bias.distances`: query
         t and key s have entry t - s + S - 1. None without a bias.
     key_bias_BNS: float32, added to the logits by query head and key, or None.
+    factors_ND: float32 [N, T + S - 1], by which the products are multiplied, in the order of
+        `line_ND`; None for 1.
     q_ids_BT, kv_ids_BS: int32 segment ids, or None.
     offset: int32 scalar, the position of query 0 among the keys.
     """
@@ -77,6 +81,7 @@ class Operands(NamedTuple):
     v_BSKH: jax.Array
     line_ND: jax.Array | None
     key_bias_BNS: jax.Array | None
+    factors_ND: jax.Array | None
     q_ids_BT: jax.Array | None
     kv_ids_BS: jax.Array | None
     offset: jax.Array
@@ -93,14 +98,15 @@ class Rows(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Gradients of an `Operands`' arrays, each in its dtype; None for a line and a key bias not
-    asked for."""
+    """Gradients of an `Operands`' arrays, each in its dtype; None for a line, a key bias and
+    factors not asked for."""
 
     d_q_BTNH: jax.Array
     d_k_BSKH: jax.Array
     d_v_BSKH: jax.Array
     d_line_ND: jax.Array | None = None
     d_key_bias_BNS: jax.Array | None = None
+    d_factors_ND: jax.Array | None = None
 
 
 class Wanted(NamedTuple):
@@ -109,6 +115,7 @@ class Wanted(NamedTuple):
 
     line: bool
     key_bias: bool
+    factors: bool
 
 
 class Kernel(Protocol):
@@ -136,15 +143,17 @@ def flash_attention(
     T, S = q_BTNH.shape[1], k_BSKH.shape[1]
     offset = 0 if mask.offset is None else mask.offset
     rules = Rules(mask.causal, mask.window, offset if isinstance(offset, int) else None, entropy)
-    line_ND = None
+    line_ND = factors_ND = None
     if bias is not None:
-        line_ND = bias.by_distance(distances(T, S, mask.offset))
+        distance_D = distances(T, S, mask.offset)
+        line_ND, factors_ND = bias.by_distance(distance_D), bias.factors_by_distance(distance_D)
     operands = Operands(
         q_BTNH,
         k_BSKH,
         v_BSKH,
         line_ND,
         key_bias_BNS,
+        factors_ND,
         as_int32(mask.q_segments_BT),
         as_int32(mask.kv_segments_BS),
         jnp.asarray(offset, jnp.int32),
@@ -173,10 +182,11 @@ class _Saved(NamedTuple):
     # Structure and not data: () for yes, None for no.
     line_gradient: tuple[()] | None
     key_bias_gradient: tuple[()] | None
+    factors_gradient: tuple[()] | None
 
 
 def _attend_forward(kernel: Kernel, rules: Rules, traced: Any):
-    lines = traced.line_ND, traced.key_bias_BNS
+    lines = traced.line_ND, traced.key_bias_BNS, traced.factors_ND
     operands = jax.tree.map(
         lambda x: x.value, traced, is_leaf=lambda x: isinstance(x, CustomVJPPrimal)
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from nope.attention.bias import Bias, as_array
+from nope.attention.bias import Bias, as_array, factors_as_array
 from nope.attention.structure import AttentionOutput, Mask
 
 
@@ -35,6 +35,9 @@ def reference_attention(
 
     logits_BKGTS = jnp.einsum('BTKGH,BSKH->BKGTS', q_BTKGH, k_BSKH, precision=exact)
     if bias is not None:
+        factors_NTS = factors_as_array(bias, T, S, mask.offset)
+        if factors_NTS is not None:
+            logits_BKGTS *= factors_NTS.reshape(K, N // K, T, S).astype(precise)
         bias_NTS = as_array(bias, T, S, mask.offset)
         logits_BKGTS += bias_NTS.reshape(K, N // K, T, S).astype(precise)
     if key_bias_BNS is not None:

@@ -62,12 +62,17 @@ def ring_attention(
             f'implementation={backend.name!r} cannot: the sequence is split over the devices of '
             f'{axis!r}, for which it would have to be a flash kernel'
         )
+    line_ND = factors_ND = None
+    if bias is not None:
+        distance_D = distances(T, size * S, first_query)
+        line_ND, factors_ND = bias.by_distance(distance_D), bias.factors_by_distance(distance_D)
     operands = Operands(
         q_BTNH,
         k_BSKH,
         v_BSKH,
-        None if bias is None else bias.by_distance(distances(T, size * S, first_query)),
+        line_ND,
         key_bias_BNS,
+        factors_ND,
         flash.as_int32(mask.q_segments_BT),
         flash.as_int32(mask.kv_segments_BS),
         first_query,
@@ -93,8 +98,8 @@ class _Shard(NamedTuple):
 class Ring:
     """A kernel over the keys of all devices, made of one over those of each.
 
-    Its operands are a device's shards, except that the bias's line has the distances of this
-    device's queries to all keys. `offset` is the position of this device's first query.
+    Its operands are a device's shards, except that the bias's line and factors have the distances
+    of this device's queries to all keys. `offset` is the position of this device's first query.
     """
 
     kernel: Kernel
@@ -123,24 +128,23 @@ class Ring:
         """Backward pass; see `nope.attention.flash.Kernel`."""
 
         def step(carry, turn):
-            d_q, d_line, shard, d_shard = carry
+            d_q, d_lines, shard, d_shard = carry
             here, at = self._meeting(operands, shard, turn)
             part = self.kernel.backward(rules, here, rows, wanted=wanted)
             d_q += part.d_q_BTNH.astype(jnp.float32)
-            if part.d_line_ND is not None:
-                size = part.d_line_ND.shape[1]
-                old_ND = jax.lax.dynamic_slice_in_dim(d_line, at, size, axis=1)
-                d_line = jax.lax.dynamic_update_slice_in_dim(
-                    d_line, old_ND + part.d_line_ND, at, axis=1
-                )
+            parts = part.d_line_ND, part.d_factors_ND
+            d_lines = jax.tree.map(lambda sums, x: _add_to_line(sums, x, at), d_lines, parts)
             mine = part.d_k_BSKH, part.d_v_BSKH, part.d_key_bias_BNS
             d_shard = jax.tree.map(lambda sums, x: sums + x.astype(jnp.float32), d_shard, mine)
-            return (d_q, d_line, *self._pass_on((shard, d_shard))), None
+            return (d_q, d_lines, *self._pass_on((shard, d_shard))), None
 
-        keys, line_ND = operands.k_BSKH, operands.line_ND
+        keys = operands.k_BSKH
         start = (
             jnp.zeros_like(operands.q_BTNH, jnp.float32),
-            zeros_like(line_ND, wanted.line),
+            (
+                zeros_like(operands.line_ND, wanted.line),
+                zeros_like(operands.factors_ND, wanted.factors),
+            ),
             _Shard.of(operands),
             (
                 *(jnp.zeros_like(keys, jnp.float32),) * 2,
@@ -148,9 +152,9 @@ class Ring:
             ),
         )
         turns = jnp.arange(jax.lax.axis_size(self.axis))
-        (d_q, d_line, _, (d_k, d_v, d_key_bias)), _ = jax.lax.scan(step, start, turns)
+        (d_q, (d_line, d_factors), _, (d_k, d_v, d_key_bias)), _ = jax.lax.scan(step, start, turns)
         d_q, d_k, d_v = (x.astype(operands.q_BTNH.dtype) for x in (d_q, d_k, d_v))
-        return Gradients(d_q, d_k, d_v, d_line, d_key_bias)
+        return Gradients(d_q, d_k, d_v, d_line, d_key_bias, d_factors)
 
     def _pass_on(self, arrays: Any) -> Any:
         size = jax.lax.axis_size(self.axis)
@@ -163,9 +167,19 @@ class Ring:
         T, S = operands.q_BTNH.shape[1], shard.k_BSKH.shape[1]
         first_key = (rank - turn) % size * S
         at = (size - 1) * S - first_key
-        line_ND = operands.line_ND
-        if line_ND is not None:
-            line_ND = jax.lax.dynamic_slice_in_dim(line_ND, at, T + S - 1, axis=1)
+        line_ND, factors_ND = jax.tree.map(
+            lambda line: jax.lax.dynamic_slice_in_dim(line, at, T + S - 1, axis=1),
+            (operands.line_ND, operands.factors_ND),
+        )
         return operands._replace(
-            **shard._asdict(), line_ND=line_ND, offset=operands.offset - first_key
+            **shard._asdict(),
+            line_ND=line_ND,
+            factors_ND=factors_ND,
+            offset=operands.offset - first_key,
         ), at
+
+
+def _add_to_line(sums_ND: jax.Array, part_ND: jax.Array, at: jax.Array) -> jax.Array:
+    """The sums with a part of a line added, whose first distance is the one at `at`."""
+    old_ND = jax.lax.dynamic_slice_in_dim(sums_ND, at, part_ND.shape[1], axis=1)
+    return jax.lax.dynamic_update_slice_in_dim(sums_ND, old_ND + part_ND, at, axis=1)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from nope.attention import AlibiBias, Buckets, Mask, api, attention
+from nope.attention import AlibiBias, Buckets, Mask, ScaleInvariantBias, api, attention
 from nope.attention.backend import describe
 from tests.attention.devices import on_device
 
@@ -134,6 +134,23 @@ def test_a_key_bias_is_refused_by_name_where_there_is_none() -> None:
                 key_bias_BNS=key_bias,
                 implementation=name,
             )
+
+
+def test_factors_are_refused_by_name_where_there_are_none() -> None:
+    bias = ScaleInvariantBias(jnp.ones(4))
+    for device, names in (
+        (('NVIDIA H200', 'gpu'), ('library', 'mosaic_gpu', 'pallas_gpu')),
+        (('TPU v5 lite', 'tpu'), ('pallas_tpu',)),
+    ):
+        with on_device(*device):
+            for name in names:
+                accepted = 'multiplies' if name.startswith('pallas') else 'bias'
+                refused(
+                    f"implementation='{name}' cannot: .*{accepted}",
+                    *shapes(H=64, dtype='bfloat16'),
+                    bias=bias,
+                    implementation=name,
+                )
 
 
 def chosen(caplog: pytest.LogCaptureFixture, *arguments, **options) -> list[str]:

@@ -16,8 +16,10 @@ from nope.attention.bias import (
     Buckets,
     KerpleBias,
     SandwichBias,
+    ScaleInvariantBias,
     as_array,
     distances,
+    factors_as_array,
     toeplitz,
 )
 
@@ -49,7 +51,7 @@ def test_its_transpose_sums_over_diagonals(queries: int, keys: int) -> None:
 
 @pytest.mark.parametrize('offset', [None, 0, 5])
 @pytest.mark.parametrize(('queries', 'keys'), SIZES)
-@pytest.mark.parametrize('kind', ['alibi', 'buckets', 'two_sided', 'kerple', 'sandwich'])
+@pytest.mark.parametrize('kind', ['alibi', 'buckets', 'two_sided', 'kerple', 'sandwich', 'scaled'])
 def test_line_and_dense_array_agree(kind: str, queries: int, keys: int, offset: int | None) -> None:
     rng = np.random.default_rng(0)
     kinds: dict[str, Bias] = {
@@ -58,6 +60,7 @@ def test_line_and_dense_array_agree(kind: str, queries: int, keys: int, offset: 
         'two_sided': Buckets(jnp.asarray(rng.random((8, 2))), 10, bidirectional=True),
         'kerple': KerpleBias(*jnp.asarray(rng.random((2, 2)))),
         'sandwich': SandwichBias(jnp.asarray(rng.random(2)), dims=6),
+        'scaled': ScaleInvariantBias(jnp.asarray(rng.random(2))),
     }
     bias = kinds[kind]
     line_ND = bias.by_distance(distances(queries, keys, offset))
@@ -76,6 +79,25 @@ def test_kerple_falls_with_the_logarithm_of_the_distance() -> None:
     np.testing.assert_allclose(line_ND, expected, rtol=1e-6)
 
 
+def test_scale_invariant_factors_and_bias_are_those_of_the_paper() -> None:
+    """Equations 16a and 16b with alpha = beta = e^0.5; nothing where the strength is 0."""
+    bias = ScaleInvariantBias(jnp.asarray([1.0, 0.0]), tau=10.0)
+    distance_D = np.array([0, 1, 10, 990])
+    alpha = beta = np.exp(0.5)
+    a_D = np.sqrt(2 * (np.log(distance_D / 10 + 1) - np.log(alpha) + beta / alpha))
+    found = bias.factors_by_distance(jnp.asarray(distance_D))
+    np.testing.assert_allclose(found, [a_D, np.ones(4)], rtol=1e-6)
+    found = bias.by_distance(jnp.asarray(distance_D))
+    np.testing.assert_allclose(found, [-(a_D**2) + beta / alpha, np.zeros(4)], atol=1e-5)
+
+
+def test_only_biases_that_multiply_have_factors() -> None:
+    for bias in (AlibiBias(jnp.ones(2)), KerpleBias(jnp.ones(2), jnp.ones(2))):
+        assert not bias.multiplies and factors_as_array(bias, 3, 3, None) is None
+    factors_NTS = factors_as_array(ScaleInvariantBias(jnp.ones(2)), 3, 4, 1)
+    assert factors_NTS is not None and factors_NTS.shape == (2, 3, 4)
+
+
 def test_sandwich_is_the_product_of_sinusoidal_vectors() -> None:
     """Less that of one with itself, 4 here."""
     at = np.arange(50.0)[:, None] / 500.0 ** (np.arange(4) / 4)
@@ -92,6 +114,8 @@ def test_sandwich_is_the_product_of_sinusoidal_vectors() -> None:
         (KerpleBias(jnp.ones(()), jnp.ones(2)), r'bias\.heights_N has shape \(\), expected \[N\]'),
         (KerpleBias(jnp.ones(2), jnp.ones(3)), r'bias\.rates_N has shape \(3,\), .*\(2,\)'),
         (SandwichBias(jnp.ones((2, 2))), r'bias\.scales_N has shape \(2, 2\), expected \[N\]'),
+        (ScaleInvariantBias(jnp.ones(())), r'bias\.strengths_N has shape \(\), expected \[N\]'),
+        (ScaleInvariantBias(jnp.ones(2), tau=0.0), r'bias\.tau is 0.0; accepted: above 0'),
         (SandwichBias(jnp.ones(2), dims=3), r'bias\.dims is 3; accepted: even'),
     ],
     ids=str,

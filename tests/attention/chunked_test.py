@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nope.attention import Buckets, Mask, attention
-from nope.attention.cases import KEY_BIAS_CASES, TEST_CASES, Case, make_inputs
+from nope.attention.cases import FACTOR_CASES, KEY_BIAS_CASES, TEST_CASES, Case, make_inputs
 from nope.attention.chunked import layout
 from tests.attention.contract import (
     QUICK,
@@ -20,6 +20,7 @@ from tests.attention.contract import (
     assert_close,
     covering,
 )
+from tests.attention.factor_contract import FactorContract
 from tests.attention.key_bias_contract import KeyBiasContract
 
 MiB = 2**20
@@ -33,13 +34,18 @@ class TestChunked(AttentionContract):
         super().test_agrees_with_the_definition(case)
 
 
+class TestFactors(FactorContract):
+    implementation = 'chunked'
+
+
 class TestKeyBias(KeyBiasContract):
     implementation = 'chunked'
 
 
 SMALL_BLOCKS = (
     'grouped', 'packed', 'full_empty_rows', 'cached_early', 'window_full', 'buckets_full',
-    'every_rule', 'key_bias_grouped', 'key_bias_every_rule',
+    'every_rule', 'key_bias_grouped', 'key_bias_every_rule', 'factors_grouped',
+    'factors_every_rule',
     *(pytest.param(name, marks=pytest.mark.slow) for name in ('ragged', 'window')),
 )  # fmt: skip
 
@@ -48,7 +54,7 @@ SMALL_BLOCKS = (
 def test_small_blocks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops of many steps."""
     monkeypatch.setattr(layout, '_CPU_BLOCKS', (16, 16))
-    known = TEST_CASES + KEY_BIAS_CASES
+    known = TEST_CASES + KEY_BIAS_CASES + FACTOR_CASES
     assert_agrees('chunked', next(case for case in known if case.name == name))
 
 

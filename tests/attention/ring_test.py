@@ -29,6 +29,11 @@ CASES = [
         'key_bias_every_rule', 2, 160, 160, 8, 4, 8, segments='empty', window=50, bias='alibi',
         key_bias=True,
     ),
+    Case('factors', 2, 160, 160, 8, 4, 8, bias='scale_invariant'),
+    Case(
+        'factors_every_rule', 2, 160, 160, 8, 4, 8, segments='packed', window=50,
+        bias='scale_invariant', key_bias=True,
+    ),
     Case('key_bias_full', 2, 40, 120, 8, 4, 8, causal=False, key_bias=True),
 ]  # fmt: skip
 

@@ -4,8 +4,9 @@ from nope.attention.bias.alibi import AlibiBias
 from nope.attention.bias.base import Bias
 from nope.attention.bias.buckets import Buckets
 from nope.attention.bias.kerple import KerpleBias
-from nope.attention.bias.line import as_array, distances, toeplitz
+from nope.attention.bias.line import as_array, distances, factors_as_array, toeplitz
 from nope.attention.bias.sandwich import SandwichBias
+from nope.attention.bias.scale_invariant import ScaleInvariantBias
 
 __all__ = [
     'AlibiBias',
@@ -13,7 +14,9 @@ __all__ = [
     'Buckets',
     'KerpleBias',
     'SandwichBias',
+    'ScaleInvariantBias',
     'as_array',
     'distances',
+    'factors_as_array',
     'toeplitz',
 ]

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 
 
 class Bias(abc.ABC):
-    """Bias by distance, one function for each head. Every subclass is a frozen dataclass and a
-    pytree, whose arrays have the heads as their last axis; parameters of 0 are no bias."""
+    """Bias by distance, one function for each head: a product q . k becomes q . k + m, or a q . k
+    + m where the bias also `multiplies`. Every subclass is a frozen dataclass and a pytree, whose
+    arrays have the heads as their last axis; parameters of 0 leave the products as they are."""
 
     @property
     @abc.abstractmethod
@@ -26,9 +27,20 @@ class Bias(abc.ABC):
     def check(self) -> None:
         """Raises ValueError for parameters of a wrong shape or range."""
 
+    @property
+    def multiplies(self) -> bool:
+        """Whether there are factors by distance."""
+        return False
+
     @abc.abstractmethod
     def by_distance(self, distance_D: jax.Array) -> jax.Array:
-        """The bias at each of the distances, float32 [N, D] (float64 for such parameters)."""
+        """What is added, m, at each of the distances, float32 [N, D] (float64 for such
+        parameters)."""
+
+    def factors_by_distance(self, distance_D: jax.Array) -> jax.Array | None:
+        """The factors a of the products at each of the distances, as `by_distance`; None where
+        they are 1."""
+        return None
 
 
 def precise(parameters: jax.Array) -> jax.Array:

@@ -31,6 +31,20 @@ def toeplitz(line: jax.Array, queries: int) -> jax.Array:
 
 def as_array(bias: Bias, queries: int, keys: int, offset: int | jax.Array | None) -> jax.Array:
     """The dense bias [N, T, S]. O(T S) memory: for the reference and for tests."""
+    return bias.by_distance(_pairs(queries, keys, offset)).reshape(-1, queries, keys)
+
+
+def factors_as_array(
+    bias: Bias, queries: int, keys: int, offset: int | jax.Array | None
+) -> jax.Array | None:
+    """The dense factors [N, T, S], None where they are 1. Memory as `as_array`."""
+    if not bias.multiplies:
+        return None
+    factors_ND = bias.factors_by_distance(_pairs(queries, keys, offset))
+    return None if factors_ND is None else factors_ND.reshape(-1, queries, keys)
+
+
+def _pairs(queries: int, keys: int, offset: int | jax.Array | None) -> jax.Array:
+    """The distance of every pair, row by row, int32 [T S]."""
     first = 0 if offset is None else offset
-    distance_TS = first + jnp.arange(queries)[:, None] - jnp.arange(keys)[None, :]
-    return bias.by_distance(distance_TS.reshape(-1)).reshape(-1, queries, keys)
+    return (first + jnp.arange(queries)[:, None] - jnp.arange(keys)[None, :]).reshape(-1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from nope.attention.bias import Bias, as_array
+from nope.attention.bias import Bias, as_array, factors_as_array
 from nope.attention.reference import softmax
 from nope.attention.structure import AttentionOutput, Mask
 
@@ -41,6 +41,9 @@ def decode_attention(
     logits_BRS = _exact('BRC,BSC->BRS', wide_BRC, k_BSKH.reshape(B, S, K * H))
     logits_BTNS = logits_BRS.reshape(B, T, N, S)
     if bias is not None:
+        factors_NTS = factors_as_array(bias, T, S, mask.offset)
+        if factors_NTS is not None:
+            logits_BTNS *= factors_NTS.swapaxes(0, 1)
         logits_BTNS += as_array(bias, T, S, mask.offset).swapaxes(0, 1)
     if key_bias_BNS is not None:
         logits_BTNS += key_bias_BNS[:, None]

@@ -16,7 +16,6 @@ import dataclasses
 import functools
 
 import jax
-import jax.numpy as jnp
 
 from nope.attention.bias import Bias
 from nope.attention.blocks import BlockPlan
@@ -73,7 +72,7 @@ class Chunked:
         self, rules: Rules, operands: Operands, rows: Rows, *, wanted: Wanted
     ) -> Gradients:
         plan, K = _plan(rules, operands), operands.k_BSKH.shape[2]
-        q_CBKRH, k_DBKSH, v_DBKSH, line_KGD = _blocks(plan, operands)
+        q_CBKRH, k_DBKSH, v_DBKSH, lines = _blocks(plan, operands)
         d_entropy_CBKR = None
         if rows.d_entropy_BNT is not None:
             d_entropy_CBKR = layout.split_rows(rows.d_entropy_BNT, K, plan)
@@ -89,15 +88,11 @@ class Chunked:
             block_rows,
             k_DBKSH,
             v_DBKSH,
-            line_KGD,
+            lines,
             _rules(plan, rules, operands),
             wanted=wanted,
         )
-        d_line_ND = None
-        if sums.d_line_KGD is not None:
-            size, before = plan.queries + plan.keys - 1, plan.padded_keys - plan.keys
-            d_line_ND = sums.d_line_KGD.reshape(operands.q_BTNH.shape[2], -1)
-            d_line_ND = d_line_ND[:, before : before + size]
+        d_line_ND = layout.join_line(sums.d_line_KGD, plan)
         d_key_bias_BNS = None
         if sums.d_bias_DBKGS is not None:
             d_key_bias_BNS = layout.join_by_key(sums.d_bias_DBKGS, plan)
@@ -107,6 +102,7 @@ class Chunked:
             layout.join_kv(sums.d_v_DBKHS, plan).astype(operands.v_BSKH.dtype),
             d_line_ND,
             d_key_bias_BNS,
+            layout.join_line(sums.d_factors_KGD, plan),
         )
 
 
@@ -129,19 +125,18 @@ def _plan(rules: Rules, operands: Operands) -> BlockPlan:
 
 def _blocks(
     plan: BlockPlan, operands: Operands
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
-    """q [C, B, K, R, H], k and v [D, B, K, S, H], and the bias's line [K, G, distances]."""
-    N, K = operands.q_BTNH.shape[2], operands.k_BSKH.shape[2]
-    line_KGD = None
-    if operands.line_ND is not None:
-        before, after = plan.padded_keys - plan.keys, plan.padded_queries - plan.queries
-        line_ND = jnp.pad(operands.line_ND, [(0, 0), (before, after)])
-        line_KGD = line_ND.reshape(K, N // K, -1)
+) -> tuple[jax.Array, jax.Array, jax.Array, passes.Lines]:
+    """q [C, B, K, R, H], k and v [D, B, K, S, H], and the lines [K, G, distances]."""
+    K = operands.k_BSKH.shape[2]
+    lines = passes.Lines(
+        layout.split_line(operands.line_ND, K, plan),
+        layout.split_line(operands.factors_ND, K, plan),
+    )
     return (
         layout.split_q(operands.q_BTNH, K, plan),
         layout.split_kv(operands.k_BSKH, plan),
         layout.split_kv(operands.v_BSKH, plan),
-        line_KGD,
+        lines,
     )
 
 

@@ -124,6 +124,24 @@ def join_by_key(sums_DBKGS: jax.Array, plan: BlockPlan) -> jax.Array:
     return sums_BKGDS.reshape(B, K * G, plan.padded_keys)[..., : plan.keys]
 
 
+def split_line(line_ND: jax.Array | None, kv_heads: int, plan: BlockPlan) -> jax.Array | None:
+    """[N, T + S - 1] -> [K, G, distances of the padded blocks]."""
+    if line_ND is None:
+        return None
+    before, after = plan.padded_keys - plan.keys, plan.padded_queries - plan.queries
+    padded_ND = jnp.pad(line_ND, [(0, 0), (before, after)])
+    return padded_ND.reshape(kv_heads, line_ND.shape[0] // kv_heads, -1)
+
+
+def join_line(sums_KGD: jax.Array | None, plan: BlockPlan) -> jax.Array | None:
+    """[K, G, distances of the padded blocks] -> [N, T + S - 1]."""
+    if sums_KGD is None:
+        return None
+    K, G, _ = sums_KGD.shape
+    size, before = plan.queries + plan.keys - 1, plan.padded_keys - plan.keys
+    return sums_KGD.reshape(K * G, -1)[:, before : before + size]
+
+
 def join_kv(sums_DBKHS: jax.Array, plan: BlockPlan) -> jax.Array:
     """[D, B, K, H, k_block] -> [B, S, K, H]."""
     D, B, K, H, _ = sums_DBKHS.shape

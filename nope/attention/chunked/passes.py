@@ -31,6 +31,14 @@ class BlockRules(NamedTuple):
     bias_DBKGS: jax.Array | None
 
 
+class Lines(NamedTuple):
+    """Numbers by distance for each head, in the order of `distances`, or None: what is added to
+    the products, and what multiplies them."""
+
+    bias_KGD: jax.Array | None
+    factors_KGD: jax.Array | None
+
+
 class _Sums(NamedTuple):
     """Sums over some keys of one query block, relative to the exponential of `maximum`."""
 
@@ -76,7 +84,7 @@ def _logits(
     plan: BlockPlan,
     q_BKRH: jax.Array,
     k_BKSH: jax.Array,
-    line_KGD: jax.Array | None,
+    lines: Lines,
     rules: BlockRules,
     i: jax.Array | int,
     j: jax.Array | int,
@@ -88,8 +96,10 @@ def _logits(
     Only a block that is `cut` needs the rules of position or the end of the keys.
     """
     s_BKRS = _einsum('BKRH,BKSH->BKRS', q_BKRH, k_BKSH)
-    if line_KGD is not None:
-        s_BKRS += _bias(plan, line_KGD, i, j)
+    if lines.factors_KGD is not None:
+        s_BKRS *= _by_pair(plan, lines.factors_KGD, i, j)
+    if lines.bias_KGD is not None:
+        s_BKRS += _by_pair(plan, lines.bias_KGD, i, j)
     if rules.bias_DBKGS is not None:
         biased_BKGTS = _by_group(plan, s_BKRS) + _at(rules.bias_DBKGS, j)[..., None, :]
         s_BKRS = biased_BKGTS.reshape(s_BKRS.shape)
@@ -117,20 +127,20 @@ def _by_group(plan: BlockPlan, s_BKRS: jax.Array) -> jax.Array:
     return s_BKRS.reshape(B, K, -1, plan.q_block, S)
 
 
-def _bias(
+def _by_pair(
     plan: BlockPlan, line_KGD: jax.Array, i: jax.Array | int, j: jax.Array | int
 ) -> jax.Array:
-    """[K, R, S]: the bias of one pair of blocks."""
+    """[K, R, S]: the numbers of a line for one pair of blocks."""
     size = plan.q_block + plan.k_block - 1
     part_KGD = lax.dynamic_slice_in_dim(line_KGD, _line_start(plan, i, j), size, axis=2)
-    bias_KGTS = toeplitz(part_KGD, plan.q_block)
-    return bias_KGTS.reshape(line_KGD.shape[0], -1, plan.k_block)
+    block_KGTS = toeplitz(part_KGD, plan.q_block)
+    return block_KGTS.reshape(line_KGD.shape[0], -1, plan.k_block)
 
 
-def _bias_gradient(
+def _line_gradient(
     plan: BlockPlan,
     d_line_KGD: jax.Array,
-    d_s_BKRS: jax.Array,
+    d_block_BKRS: jax.Array,
     i: jax.Array | int,
     j: jax.Array | int,
 ) -> jax.Array:
@@ -141,7 +151,7 @@ def _bias_gradient(
         lambda part_KGD: toeplitz(part_KGD, plan.q_block),
         jax.ShapeDtypeStruct((K, G, size), jnp.float32),
     )
-    (more_KGD,) = turn(jnp.sum(d_s_BKRS, axis=0).reshape(K, G, plan.q_block, plan.k_block))
+    (more_KGD,) = turn(jnp.sum(d_block_BKRS, axis=0).reshape(K, G, plan.q_block, plan.k_block))
     start = _line_start(plan, i, j)
     old_KGD = lax.dynamic_slice_in_dim(d_line_KGD, start, size, axis=2)
     return lax.dynamic_update_slice_in_dim(d_line_KGD, old_KGD + more_KGD, start, axis=2)
@@ -220,7 +230,7 @@ def forward(
     q_CBKRH: jax.Array,
     k_DBKSH: jax.Array,
     v_DBKSH: jax.Array,
-    line_KGD: jax.Array | None,
+    lines: Lines,
     rules: BlockRules,
 ) -> Result:
     def attend_block(carry, block):
@@ -229,7 +239,7 @@ def forward(
         last = seen.end - 1
 
         def logits(j, *, cut):
-            return _logits(plan, q_BKRH, _at(k_DBKSH, j), line_KGD, rules, i, j, cut=cut)
+            return _logits(plan, q_BKRH, _at(k_DBKSH, j), lines, rules, i, j, cut=cut)
 
         def step(j, sums, *, cut):
             return _join(plan, sums, logits(j, cut=cut), _at(v_DBKSH, j))
@@ -252,17 +262,22 @@ def _scan_blocks(function: Any, carry: Any, arrays_C: Any) -> tuple[Any, Any]:
 
 
 class Sums(NamedTuple):
-    """Float32 sums: of k, v and the key bias for all key blocks with S last, of the bias by
-    distance."""
+    """Float32 sums: of k, v and the key bias for all key blocks with S last, of the bias and the
+    factors by distance."""
 
     d_k_DBKHS: jax.Array
     d_v_DBKHS: jax.Array
     d_bias_DBKGS: jax.Array | None
     d_line_KGD: jax.Array | None
+    d_factors_KGD: jax.Array | None
 
 
 def _pair_gradient(
-    rows: BlockRows, s_BKRS: jax.Array, k_BKSH: jax.Array, v_BKSH: jax.Array
+    rows: BlockRows,
+    s_BKRS: jax.Array,
+    k_BKSH: jax.Array,
+    v_BKSH: jax.Array,
+    factors_KRS: jax.Array | None,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """float32 (dq [B, K, R, H], dk [B, K, H, S], dv [B, K, H, S], ds) from one pair of blocks."""
     q_BKRH, d_out_BKRH, lse_BKR, c_BKR, d_entropy_BKR = rows
@@ -272,7 +287,8 @@ def _pair_gradient(
     if d_entropy_BKR is not None:
         d_p_BKRS -= d_entropy_BKR[..., None] * z_BKRS
     exact_BKRS = p_BKRS * d_p_BKRS
-    d_s_BKRS = exact_BKRS.astype(q_BKRH.dtype)
+    d_product_BKRS = exact_BKRS if factors_KRS is None else exact_BKRS * factors_KRS
+    d_s_BKRS = d_product_BKRS.astype(q_BKRH.dtype)
     # dk and dv come out with S last: the small operands q and dout are turned, not d_s and p,
     # whose transposed products run at a third of the speed on a CPU.
     return (
@@ -288,7 +304,7 @@ def backward(
     rows: BlockRows,
     k_DBKSH: jax.Array,
     v_DBKSH: jax.Array,
-    line_KGD: jax.Array | None,
+    lines: Lines,
     rules: BlockRules,
     *,
     wanted: Wanted,
@@ -302,24 +318,32 @@ def backward(
 
         def pair(j, *, cut):
             k_BKSH, v_BKSH = _at(k_DBKSH, j), _at(v_DBKSH, j)
-            s_BKRS = _logits(plan, block_rows.q_CBKRH, k_BKSH, line_KGD, rules, i, j, cut=cut)
-            return _pair_gradient(block_rows, s_BKRS, k_BKSH, v_BKSH)
+            s_BKRS = _logits(plan, block_rows.q_CBKRH, k_BKSH, lines, rules, i, j, cut=cut)
+            factors_KRS = None
+            if lines.factors_KGD is not None:
+                factors_KRS = _by_pair(plan, lines.factors_KGD, i, j)
+            return _pair_gradient(block_rows, s_BKRS, k_BKSH, v_BKSH, factors_KRS)
 
         def add(j, sums, d_k_BKHS, d_v_BKHS, d_s_BKRS):
             d_line_KGD = sums.d_line_KGD
             if d_line_KGD is not None:
-                d_line_KGD = _bias_gradient(plan, d_line_KGD, d_s_BKRS, i, j)
+                d_line_KGD = _line_gradient(plan, d_line_KGD, d_s_BKRS, i, j)
+            d_factors_KGD = sums.d_factors_KGD
+            if d_factors_KGD is not None:
+                products_BKRS = _einsum('BKRH,BKSH->BKRS', block_rows.q_CBKRH, _at(k_DBKSH, j))
+                d_factors_KGD = _line_gradient(plan, d_factors_KGD, d_s_BKRS * products_BKRS, i, j)
             d_bias_DBKGS = sums.d_bias_DBKGS
             if d_bias_DBKGS is not None:
                 d_bias_BKGS = jnp.sum(_by_group(plan, d_s_BKRS), axis=3)
                 d_bias_DBKGS = _add_at(d_bias_DBKGS, j, d_bias_BKGS)
             if plan.q_blocks == plan.k_blocks == 1:
-                return Sums(d_k_BKHS[None], d_v_BKHS[None], d_bias_DBKGS, d_line_KGD)
+                return Sums(d_k_BKHS[None], d_v_BKHS[None], d_bias_DBKGS, d_line_KGD, d_factors_KGD)
             return Sums(
                 _add_at(sums.d_k_DBKHS, j, d_k_BKHS),
                 _add_at(sums.d_v_DBKHS, j, d_v_BKHS),
                 d_bias_DBKGS,
                 d_line_KGD,
+                d_factors_KGD,
             )
 
         def step(j, state, *, cut):
@@ -333,6 +357,12 @@ def backward(
 
     zeros_DBKHS = jnp.zeros_like(k_DBKSH, jnp.float32).swapaxes(3, 4)
     zeros_DBKGS = zeros_like(rules.bias_DBKGS, wanted.key_bias)
-    zeros = Sums(zeros_DBKHS, zeros_DBKHS, zeros_DBKGS, zeros_like(line_KGD, wanted.line))
+    zeros = Sums(
+        zeros_DBKHS,
+        zeros_DBKHS,
+        zeros_DBKGS,
+        zeros_like(lines.bias_KGD, wanted.line),
+        zeros_like(lines.factors_KGD, wanted.factors),
+    )
     sums, d_q_CBKRH = _scan_blocks(block_gradient, zeros, rows)
     return d_q_CBKRH, sums

@@ -23,7 +23,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 
 from nope.attention import block_sizes
-from nope.attention.backend import Call, of_kernel
+from nope.attention.backend import Call, no_factors, of_kernel
 from nope.attention.bias import toeplitz
 from nope.attention.combine import combine
 from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
@@ -288,6 +288,8 @@ def _join(parts: AttentionOutput, dtype: Any) -> AttentionOutput:
 
 def _refs(problem: Problem, operands: Operands, rows: Rows | None = None) -> Refs:
     """The arrays of a call as the kernels name them."""
+    if operands.factors_ND is not None:
+        raise NotImplementedError('the Triton kernels have no factors by distance')
     line = operands.line_ND
     if line is not None:
         line = line.reshape(-1, problem.fold, line.shape[1])
@@ -350,7 +352,7 @@ def _unavailable(call: Call) -> str | None:
         return f'JAX {jax.__version__} has no Triton compiler for Pallas'
     if call.head_dim > _MAX_HEAD_DIM:
         return f'the head dim is {call.head_dim}, its blocks fit up to {_MAX_HEAD_DIM}'
-    return None
+    return no_factors(call)
 
 
 def _unsupported(call: Call) -> str | None:

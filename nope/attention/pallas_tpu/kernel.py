@@ -21,7 +21,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from nope.attention import block_sizes
-from nope.attention.backend import Call, of_kernel
+from nope.attention.backend import Call, no_factors, of_kernel
 from nope.attention.blocks import BlockPlan
 from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
 from nope.attention.pallas_tpu.arrays import Shape, by_head, join_heads, join_rows
@@ -145,6 +145,8 @@ def _native(operands: Operands) -> Operands:
 
 
 def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: str) -> Shape:
+    if operands.factors_ND is not None:
+        raise NotImplementedError('the TPU kernels have no factors by distance')
     B, T, N, H = operands.q_BTNH.shape
     S, K = operands.k_BSKH.shape[1:3]
     lanes = 8 if kernel.interpret else _LANES
@@ -183,6 +185,8 @@ def _square(T: int, S: int, H: int, causal: bool, window: int | None, aligned: b
 def _unsupported(call: Call) -> str | None:
     if call.platform != 'tpu':
         return f'the device is a {call.platform}, not a TPU'
+    if call.factors:
+        return no_factors(call)
     if call.head_dim > _MOST_HEAD_DIM:
         return f'the head dim is {call.head_dim}, its blocks fit up to {_MOST_HEAD_DIM}'
     T, S = call.queries, call.keys
@@ -206,5 +210,5 @@ _SMALL_BLOCKS = ('forward', (64, 64)), ('backward', (64, 64))
 BACKENDS = (
     of_kernel('pallas_tpu', PallasTpu(), _unsupported),
     # The same kernels, interpreted operation by operation; slow; for tests.
-    of_kernel('pallas_tpu_interpret', PallasTpu(True, _SMALL_BLOCKS), lambda call: None),
+    of_kernel('pallas_tpu_interpret', PallasTpu(True, _SMALL_BLOCKS), no_factors),
 )

@@ -1,0 +1,120 @@
+"""What every implementation of attention with factors by distance promises about them; a test class
+of its own inherits it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope.attention import AlibiBias, Bias, ScaleInvariantBias, attention
+from nope.attention.bias import as_array, factors_as_array
+from nope.attention.cases import FACTOR_CASES, Case, Inputs, make_inputs
+from tests.attention.contract import (
+    OUTPUTS,
+    QUICK,
+    TOLERANCE,
+    assert_agrees,
+    assert_close,
+    value_and_gradients,
+)
+
+# Those of FACTOR_CASES that between them meet every rule, grouped heads and a half precision.
+COVERING = 'factors_grouped', 'factors_decode', 'factors_every_rule', 'factors_bfloat16'
+
+
+def cases(others: pytest.MarkDecorator) -> list[Any]:
+    """FACTOR_CASES as parameters; those that COVERING leaves out are marked."""
+    return [
+        pytest.param(case, marks=[] if case.name in COVERING else others, id=case.name)
+        for case in FACTOR_CASES
+    ]
+
+
+class FactorContract:
+    """Inherit, name the implementation, and every property below is tested for it."""
+
+    implementation: str
+
+    @pytest.mark.parametrize('case', cases(others=pytest.mark.slow))
+    def test_agrees_with_the_definition(self, case: Case) -> None:
+        assert_agrees(self.implementation, case)
+
+    @pytest.mark.parametrize('output', OUTPUTS)
+    def test_each_output_has_its_own_gradient(self, output: str) -> None:
+        case = next(case for case in FACTOR_CASES if case.name == 'factors_one_block')
+        assert_agrees(self.implementation, case, (output,))
+
+    def test_logits_are_factor_times_product_plus_bias(self) -> None:
+        """Of one row: a softmax written out."""
+        inputs = make_inputs(Case('', 1, 1, 40, 2, 2, 8, offset=39, bias='scale_invariant'))
+        assert inputs.bias is not None
+        factors_NS = np.asarray(factors_as_array(inputs.bias, 1, 40, 39))[:, 0]
+        bias_NS = np.asarray(as_array(inputs.bias, 1, 40, 39))[:, 0]
+        products_NS = np.einsum('NH,SNH->NS', inputs.q_BTNH[0, 0], inputs.k_BSKH[0])
+        assert np.all(factors_NS[:, -1] == 1) and np.all(np.diff(factors_NS) < 0)
+        logits_NS = factors_NS * products_NS + bias_NS
+        found = self._attend(inputs, inputs.bias)
+        assert_close(found.lse[0, :, 0], np.log(np.exp(logits_NS).sum(axis=-1)), 1e-6)
+
+    def test_a_strength_of_0_leaves_the_products_as_they_are(self) -> None:
+        inputs = make_inputs(Case('', 2, 90, 90, 4, 2, 8))
+        found = self._attend(inputs, ScaleInvariantBias(jnp.zeros(4)))
+        for array, wanted in zip(found, self._attend(inputs, None), strict=True):
+            assert_close(array, wanted, TOLERANCE['float32'])
+
+    def test_gradients_of_the_parameters_are_the_slope_of_the_outputs(self) -> None:
+        """Through factors and bias together: by finite differences."""
+        inputs = make_inputs(Case('', 1, 48, 48, 2, 2, 8, bias='scale_invariant'))
+        assert isinstance(inputs.bias, ScaleInvariantBias)
+        function = functools.partial(attention, implementation=self.implementation)
+        _, (*_, found_N) = value_and_gradients(function, inputs)
+
+        def pulled(strengths_N: jax.Array) -> float:
+            result = self._attend(inputs, ScaleInvariantBias(strengths_N))
+            weights = inputs.d_out_BTNH, inputs.d_lse_BNT, inputs.d_entropy_BNT
+            pairs = zip(result, weights, strict=True)
+            return sum(float(np.sum(np.asarray(x, np.float64) * w)) for x, w in pairs)
+
+        for head, step in enumerate(0.01 * np.eye(2, dtype=np.float32)):
+            ends = [pulled(inputs.bias.strengths_N + side * step) for side in (1, -1)]
+            np.testing.assert_allclose(found_N[head], (ends[0] - ends[1]) / 0.02, rtol=5e-3)
+
+    def test_other_biases_have_no_operation_for_factors(self) -> None:
+        """And factors that are not differentiated have no gradient in the program."""
+        inputs = make_inputs(Case('', 1, 150, 150, 4, 2, 8))
+        plain, factors = AlibiBias(jnp.ones(4)), ScaleInvariantBias(jnp.ones(4))
+        texts = [self._gradient_program(inputs, bias) for bias in (plain, factors)]
+        both = self._gradient_program(inputs, factors, of_bias=True)
+        products = [text.count('dot_general') for text in (*texts, both)]
+        assert products[0] == products[1] < products[2] or self.implementation == 'reference'
+        assert texts[0].count(' mul ') < texts[1].count(' mul ') < both.count(' mul ')
+
+    def _attend(self, inputs: Inputs, bias: Bias | None) -> Any:
+        def run(q, k, v, bias):
+            return attention(
+                q, k, v, mask=inputs.mask, bias=bias, entropy=True,
+                implementation=self.implementation,
+            )  # fmt: skip
+
+        arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
+        return jax.jit(run, compiler_options=QUICK)(*arrays, bias)
+
+    def _gradient_program(self, inputs: Inputs, bias: Bias, *, of_bias: bool = False) -> str:
+        """The operations of the gradient of all outputs by q and k, and by the bias."""
+
+        def pulled(arrays: dict[str, Any]) -> jax.Array:
+            x = dataclasses.replace(inputs, **{'bias': bias, **arrays})
+            result = attention(
+                x.q_BTNH, x.k_BSKH, x.v_BSKH, bias=x.bias, entropy=True,
+                implementation=self.implementation,
+            )  # fmt: skip
+            return jnp.sum(result.out) + jnp.sum(result.lse) + jnp.sum(result.entropy)
+
+        arrays: dict[str, Any] = {'q_BTNH': inputs.q_BTNH, 'k_BSKH': inputs.k_BSKH}
+        return str(jax.make_jaxpr(jax.grad(pulled))(arrays | ({'bias': bias} if of_bias else {})))
