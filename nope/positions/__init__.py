@@ -13,6 +13,7 @@ from nope.positions.none import NoPE
 from nope.positions.registry import KINDS, from_section
 from nope.positions.rotary import Rotary
 from nope.positions.sandwich import Sandwich
+from nope.positions.scale_invariant import ScaleInvariant
 from nope.positions.scaling import (
     NTK,
     SCALINGS,
@@ -51,6 +52,7 @@ __all__ = [
     'Position',
     'Rotary',
     'Sandwich',
+    'ScaleInvariant',
     'Scaling',
     'Sinusoidal',
     'Split',

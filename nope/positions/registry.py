@@ -13,6 +13,7 @@ from nope.positions.learned import Learned
 from nope.positions.none import NoPE
 from nope.positions.rotary import Rotary
 from nope.positions.sandwich import Sandwich
+from nope.positions.scale_invariant import ScaleInvariant
 from nope.positions.scaling import SCALINGS, Scaling
 from nope.positions.sinusoidal import Sinusoidal
 from nope.positions.split import Split
@@ -31,6 +32,7 @@ KINDS: dict[str, type[Position]] = {
     'forget': ForgetGate,
     'kerple': Kerple,
     'sandwich': Sandwich,
+    'scale_invariant': ScaleInvariant,
     'split': Split,
 }
 

@@ -9,10 +9,12 @@ import pytest
 from nope.model import ModelConfig
 from nope.positions import (
     Alibi,
+    Kerple,
     Learned,
     NoPE,
     Position,
     Rotary,
+    ScaleInvariant,
     Sinusoidal,
     Split,
     T5Bias,
@@ -26,6 +28,8 @@ ENCODINGS = cases.ENCODINGS | {
     'partly rotary': Rotary(dims=4, interleaved=True),
     'dynamic YaRN': Rotary(scaling=cases.SCALINGS['dynamic_yarn']),
     'LongRoPE': Rotary(scaling=cases.SCALINGS['longrope']),
+    'half scale-invariant': Split(ScaleInvariant()),
+    'half KERPLE': Split(Kerple()),
     'half T5': Split(T5Bias(8, 12)),
     'half rotary': Split(Rotary()),
     'half rotary, window': Split(Rotary(), window=5),

@@ -24,6 +24,7 @@ from nope.positions import (
     Position,
     Rotary,
     Sandwich,
+    ScaleInvariant,
     Scaling,
     Sinusoidal,
     Split,
@@ -58,6 +59,7 @@ ENCODINGS: dict[str, Position] = {
     'forget': ForgetGate(),
     'kerple': Kerple(),
     'sandwich': Sandwich(dims=8),
+    'scale_invariant': ScaleInvariant(tau=2.0),
     'split': Split(Alibi(), share=0.5),
 }
 
