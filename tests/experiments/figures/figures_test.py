@@ -119,7 +119,7 @@ def test_an_unknown_option_is_refused_before_any_record_is_needed(kind):
     'kind',
     [
         *('entropy_loss', 'heads', 'uniform_fit', 'length_curves', 'factor_grid'),
-        *('key_curves', 'tuned_lengths', 'extension'),
+        *('key_curves', 'frontier', 'tuned_lengths', 'extension'),
     ],
 )
 def test_a_figure_without_content_is_refused(kind):
@@ -144,6 +144,10 @@ def test_a_figure_without_content_is_refused(kind):
         ('length_curves', {'curves': LENGTHS * 8}, 'curves must be 1 to'),
         ('key_curves', {'curves': LENGTHS * 8}, 'curves must be 1 to'),
         ('key_curves', {'curves': [{'label': 'a'}]}, "curves must give 'group'"),
+        ('frontier', {'points': [{'label': 'a'}]}, "points must give 'loss'"),
+        ('frontier', {'points': [{'label': 'a', 'loss': 'b'}] * 2}, 'labels of points must differ'),
+        ('frontier', {'points': [{'label': 'a', 'loss': 'b'}], 'times': 1}, 'times must be a mult'),
+        ('frontier', {'points': [{'label': 'a', 'loss': 'b'}], 'times': '8'}, 'times must be a m'),
         ('factor_grid', {'curves': [{'label': 'a'}]}, 'either group or grid'),
         ('factor_grid', {'curves': [{'label': 'a', 'group': 'b'}] * 2}, 'labels of curves must'),
         ('factor_grid', factors({'factor': 2, 'group': 'a'}), "must give 'choice'"),

@@ -37,6 +37,9 @@ NAMING = (
     'perplexity',
     'passkey',
     'longbench',
+    'loss',
+    'keys',
+    'four',
 )
 EXTENSION = ('before', 'uniform', 'after')
 # Keys whose values are the paper's names or ours for its tables.

@@ -11,6 +11,7 @@ from experiments.figures import KINDS, roles
 from experiments.figures.claims import (
     ablations,
     factors,
+    frontier,
     keys,
     lengths,
     passkey,
@@ -89,6 +90,7 @@ ROLES = {
     'ablation_table': ablations.ROLES,
     'passkey_maps': passkey.ROLES,
     'key_curves': keys.ROLES,
+    'frontier': frontier.ROLES,
 }
 
 

@@ -413,6 +413,56 @@ def key_runs(seeds: int) -> dict[str, Records]:
     }
 
 
+# Loss at L and at 8 L and share of keys at 8 L, None where it was not asked; a first look's.
+FRONTIER = {
+    'NoPE': (1.873, 2.407, 0.0),
+    'rotary': (1.341, 3.153, 0.0),
+    'ALiBi': (1.401, 1.395, 0.1),
+    'T5 bias': (1.360, 2.720, None),
+    'sinusoidal': (1.430, 3.800, None),
+    'rotary, YaRN': (1.345, 1.620, 0.2),
+    'NoPE, HeadScale searched at 8 L': (2.021, 2.037, 0.15),
+    'forget gates': (1.335, 1.323, 0.08),
+    'half forget gates, half NoPE': (1.343, 1.326, 0.98),
+    'half forget gates, half NoPE, log-length lambda': (1.343, 1.345, 1.0),
+    'half ALiBi, half NoPE': (1.408, 1.395, 0.99),
+    'half ALiBi, half NoPE, log-length lambda': (1.408, 1.415, 1.0),
+    'scale-invariant, p-RoPE': (1.334, 1.319, 0.85),
+    'scale-invariant, p-RoPE, log-length lambda': (1.334, 1.321, 0.98),
+}
+FRONTIER_POINTS = [
+    {
+        'label': label,
+        'loss': f'p{i}_loss',
+        'keys': None if share is None else f'p{i}_keys',
+        **({'four': f'p{i}_four'} if label.endswith('NoPE, log-length lambda') else {}),
+    }
+    for i, (label, (_, _, share)) in enumerate(FRONTIER.items())
+]
+FRONTIER_ROLES = {
+    'split': 'half forget gates, half NoPE, log-length lambda',
+    'rotary': 'rotary',
+}
+
+
+def frontier_runs(seeds: int) -> dict[str, Records]:
+    """Losses of a straight line in ln(n / L); keys that are lost on the way to 8 L stay lost."""
+    runs = {}
+    for point, (first, last, share) in zip(FRONTIER_POINTS, FRONTIER.values(), strict=True):
+        for seed in range(seeds):
+            window = first + (last - first) * np.log2(MULTIPLES) / 3
+            facts = {'seed': seed, 'train_length': 128, 'run_id': f'{point["loss"]}-{seed}'}
+            runs[f'{point["loss"]}/seed{seed}'] = length_records(window, **facts)
+            end = share if share == 1 else 0.0
+            if share is not None:
+                shares = (1.0, 1.0, 1.0, share, end, end, end)
+                runs[f'{point["keys"]}/seed{seed}'] = key_records(shares, **facts)
+            if 'four' in point:
+                facts |= FOUR
+                runs[f'{point["four"]}/seed{seed}'] = key_records((1.0, 1, 1, 0.95, 0.9), **facts)
+    return runs
+
+
 LONGBENCH = (
     *('narrativeqa', 'qasper', 'multifieldqa_en', 'hotpotqa', '2wikimqa', 'musique'),
     *('gov_report', 'qmsum', 'multi_news', 'trec', 'triviaqa', 'samsum'),
@@ -695,6 +745,9 @@ INPUTS = {
     ),
     'key_curves': FigureInput(
         'split_passkey', key_runs(3), {'curves': KEY_CURVES, 'roles': KEY_ROLES}
+    ),
+    'frontier': FigureInput(
+        'frontier', frontier_runs(3), {'points': FRONTIER_POINTS, 'roles': FRONTIER_ROLES}
     ),
     'factor_grid': FigureInput(
         'zero_shot', factor_runs(3), {'curves': FACTOR_CURVES, 'roles': FACTOR_ROLES}

@@ -1,0 +1,58 @@
+"""Loss at L against loss at 8 L with the share of keys repeated there: one point a method.
+
+    python -m experiments.run --config=configs/frontier.py:quick --workdir=work/quick
+
+The models of configs/split_passkey.py, and rivals trained on the same tokens: rotary, rotary
+fine-tuned under YaRN at 8 L, NoPE with HeadScale searched at 8 L, and half of each layer's heads
+with ALiBi. Split heads also with p_h(n) = 1 + a_h ln(n / L) searched up to 4 L on the heads without
+position. Losses up to 32 L and single keys up to 64 L decide what the split heads with lambda keep.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import models, pieces, retrieval, split_passkey, splits
+
+TIMES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of all losses, whose windows end at the same tokens
+LENGTHS = split_passkey.LENGTHS
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = retrieval.experiment('frontier', size)
+    config.data.needles = 4
+    config.passkey.tests = split_passkey.TESTS[size]
+    config.evaluation.windows = min(config.evaluation.windows, 512)
+    splits.add_whole(config, 'nope', 'alibi', 'forget')
+    config.runs['rope'] = pieces.base(models.ROTARY)
+    forget = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
+    alibi = splits.add_split(config, 'half_alibi', splits.split(splits.HALF_ALIBI))
+    chosen = splits.add_log_length(config, forget)
+    labels = {name: splits.WHOLE[name][0] for name in ('nope', 'alibi', 'forget')} | {
+        'rope': 'rotary',
+        retrieval.yarn(config, 8.0): 'rotary, YaRN at 8 L',
+        pieces.add_headscale(config, 8.0): 'NoPE, HeadScale at 8 L',
+        forget: 'half forget gates, half NoPE',
+        alibi: 'half ALiBi, half NoPE',
+        chosen: 'half forget gates, half NoPE, log-length lambda',
+        splits.add_log_length(config, alibi): 'half ALiBi, half NoPE, log-length lambda',
+    }
+    for name in labels:
+        lengths = LENGTHS if name == chosen else LENGTHS[:4]
+        config.evals[f'{name}_loss/'] = {'kind': 'lengths', 'run': name, 'times': TIMES}
+        config.evals[f'{name}_keys/'] = {'kind': 'passkey', 'run': name, 'lengths': lengths}
+    config.evals[f'{chosen}_four/'] = {
+        'kind': 'passkey',
+        'run': chosen,
+        'lengths': LENGTHS,
+        'needles': 4,
+    }
+    points: list[dict] = [
+        {'label': label, 'loss': f'{name}_loss', 'keys': f'{name}_keys'}
+        for name, label in labels.items()
+    ]
+    next(p for p in points if p['label'] == labels[chosen])['four'] = f'{chosen}_four'
+    config.figure = {
+        'kind': 'frontier',
+        'points': tuple(points),
+        'roles': {'split': labels[chosen], 'rotary': labels['rope']},
+    }
+    return config
