@@ -79,7 +79,8 @@ BRIEF = Template(
 )
 
 # The same with several keys, each with a name, of which one is asked for (multi-key needle in a
-# haystack, arXiv 2404.06654). A name is as long as any other.
+# haystack, arXiv 2404.06654). A name is as long as any other. In the brief form it stands where the
+# word before a single key does, so that small models find both in the same way.
 PAPER_NAMED = dataclasses.replace(
     PAPER,
     name='paper_named',
@@ -87,7 +88,7 @@ PAPER_NAMED = dataclasses.replace(
     question='\nWhat is the pass key of {name}? The pass key of {name} is',
 )
 BRIEF_NAMED = dataclasses.replace(
-    BRIEF, name='brief_named', info='\nKey {name}: {key}.\n', question='\nKey {name}:'
+    BRIEF, name='brief_named', info='\n{name}: {key}.', question='\n{name}:'
 )
 NAMES = string.ascii_uppercase
 

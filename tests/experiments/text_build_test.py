@@ -72,7 +72,7 @@ def test_prompts_of_chosen_lengths_take_the_place_of_the_plan():
         ({'lengths': (1.0, 1.001)}, r'lengths .* the same number of tokens'),
         ({'lengths': (-1.0, 2.0)}, r'lengths is -1\.0; it must be finite and above 0'),
         ({'lengths': (0.25, 2.0)}, r'lengths is \(0\.25, 2\.0\); a prompt .* take 45 tokens'),
-        ({'lengths': (0.5, 2.0), 'needles': 4}, r'lengths is .* a prompt .* take 87 tokens'),
+        ({'lengths': (0.4, 2.0), 'needles': 4}, r'lengths is .* a prompt .* take 63 tokens'),
         ({'needles': 0}, r'needles is 0; accepted: a whole number from 1 to 26'),
         ({'needles': 2.0}, r'needles is 2\.0; accepted: a whole number'),
         ({'haystack': 'essays'}, r"haystack is 'essays'; accepted: filler, text"),

@@ -78,7 +78,8 @@ class Retrieval(Source):
     def identity(self) -> dict[str, Any]:
         """Everything that the documents follow from."""
         # Runs were identified before there were records of several keys.
-        named = {'needles': self.needles, 'named': dataclasses.asdict(BRIEF_NAMED)}
+        template = dataclasses.asdict(BRIEF_NAMED)
+        named = {'needles': self.needles, 'named': template, 'names': NAMES}
         return {
             'kind': self.kind,
             'version': VERSION,
@@ -119,8 +120,9 @@ def record(split: str, index: int, size: int, needles: int = 1) -> str:
 
     The first prompt has from none up to as many repeats of the filler as fit with the answer,
     every number and every depth of each key as likely as any other; a coin decides after each
-    filler before a further question whether there is another. It states one key, or 1 to `needles`
-    named ones. No two splits share a key (`splits.split_of`), so they share no record.
+    filler before a further question whether there is another; before one for a named key there are
+    half as many. It states one key, or 1 to `needles` named ones. No two splits share a key
+    (`splits.split_of`), so they share no record.
     """
     if needles == 1:
         return _of_one_key(random.Random(f'{split} {index}'), split, size)
@@ -157,7 +159,8 @@ def _of_named_keys(draw: random.Random, split: str, size: int, count: int) -> st
     text = BRIEF_NAMED.task + BRIEF_NAMED.filler.join(map(''.join, stated))
     text += _question(names[_up_to(draw, count - 1)], keys)
     while len(text) <= size:
-        text += _heads(draw) * BRIEF_NAMED.filler
+        # Questions are what teaches names: most follow at once.
+        text += _heads(draw) // 2 * BRIEF_NAMED.filler
         text += _question(names[_up_to(draw, count - 1)], keys)
     return text[: size + 1]
 

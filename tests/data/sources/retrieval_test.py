@@ -198,8 +198,8 @@ def test_a_length_in_place_of_a_path_is_answered_with_what_to_type():
         from_section(section, 64)
 
 
-NAMED = re.compile(r'\nKey ([A-Z]): (\d{5})\.\n')
-ASKED = re.compile(r'\nKey ([A-Z]): (\d{5})(?!\d|\.)')
+NAMED = re.compile(r'\n([A-Z]): (\d{5})\.')
+ASKED = re.compile(r'\n([A-Z]): (\d{5})(?!\d|\.)')
 
 
 @pytest.mark.parametrize('size', [shortest_named(BRIEF_NAMED, 4), 128, 257])
@@ -238,8 +238,8 @@ def test_a_record_of_named_keys_is_the_same_on_every_call():
     # Pinned: other documents under the same version would pass for the same data.
     filler = ' The sky is blue.'
     assert record('train', 0, SIZE, 4) == (
-        f'Find the key.\n\nKey Z: 29923.\n{filler}\nKey S: 99181.\n{filler}\nKey S: 99181'
-        f'\nKey S: 99181{filler}{filler[:8]}'
+        f'Find the key.\n\nZ: 29923.{filler}{filler}\nS: 99181.{filler}\nS: 99181'
+        f'\nS: 99181{filler}{filler[:9]}'
     )
 
 
@@ -264,7 +264,9 @@ def test_one_key_is_the_source_as_it_was_identified():
     assert Retrieval(SIZE, 1).identity() == SOURCE.identity()
     assert 'needles' not in SOURCE.identity()
     found = Retrieval(SIZE, 4).identity()
-    assert found['needles'] == 4 and found['named']['info'] == BRIEF_NAMED.info
+    assert (found['needles'], found['names']) == (4, NAMES) and found['named'][
+        'info'
+    ] == BRIEF_NAMED.info
     assert Retrieval(SIZE, 3).identity() != found
 
 

@@ -17,7 +17,7 @@ from tests.evals.passkey import fakes
 from tests.evals.passkey.fakes import BYTES, Model, Pieces
 
 LENGTHS = (128, 1024)
-STATED = re.compile(r'\nKey ([A-Z]): (\d{5})\.\n')
+STATED = re.compile(r'\n([A-Z]): (\d{5})\.')
 
 
 def of_four(template: Template = BRIEF, tokenizer=BYTES, **more) -> NeedlesPlan:
@@ -36,7 +36,7 @@ def test_a_prompt_states_its_keys_and_asks_for_that_of_the_cell(alike):
         text = text_of(made, question)
         stated = dict(STATED.findall(text))
         assert len(stated) == len(set(stated.values())) == 4
-        (name,) = re.findall(r'\nKey ([A-Z]):$', text)
+        (name,) = re.findall(r'\n([A-Z]):$', text)
         assert stated[name] == question.key
         assert BYTES.decode(made.prompt(question).answer) == f' {question.key}'
         off = [sum(a != b for a, b in zip(k, question.key, strict=True)) for k in stated.values()]
@@ -101,12 +101,11 @@ def test_a_prompt_is_the_same_on_every_call_and_another_for_another_seed():
     assert text_of(made, question) == (
         'Find the key.\n'
         ' The sky is blue.\n'
-        'Key L: 58295.\n'
-        '\nKey J: 59216.\n'
-        ' The sky is blue.\n'
-        'Key X: 74057.\n'
-        '\nKey E: 32131.\n'
-        '\nKey E:'
+        'L: 58295.\n'
+        'J: 59216. The sky is blue.\n'
+        'X: 74057. The sky is blue.\n'
+        'E: 32131.\n'
+        'E:'
     )
 
 
@@ -119,21 +118,18 @@ def test_keys_lie_in_text_in_place_of_filler(count):
         prompt = made.prompt(question)
         assert len(prompt.ids) + len(prompt.answer) == question.length
         text = BYTES.decode(prompt.ids)
-        assert BRIEF.filler not in text
-        head, tail = made.template.task, made.template.ask('').replace(':', '')
-        assert text.startswith(head) and tail in text
-        inside = text.removeprefix(head)
-        for fact in re.findall(r'\nKey[^:]*: \d{5}\.(?: \d{5}\.)?\n', text):
-            inside = inside.replace(fact, '')
-        inside = inside[: inside.rindex('\nKey')]
+        assert BRIEF.filler not in text and question.key in text
+        asks = r'\nKey:$' if count == 1 else r'\n[A-Z]:$'
+        states = r'\nKey: \d{5}\. \d{5}\.\n' if count == 1 else STATED.pattern
+        assert re.search(asks, text) and len(re.findall(states, text)) == count
+        inside = re.sub(f'{states}|{asks}', '', text.removeprefix(made.template.task))
         row = rows[question.length][(round(question.depth * 10) * 10 + question.test) % 7]
         assert inside == BYTES.decode(row)[: len(inside)]
-        assert question.key in text
 
 
 def test_records_say_how_many_keys_there_were_and_in_what(tmp_path: pathlib.Path):
     def answer(text: str) -> str:
-        return ' ' + dict(STATED.findall(text))[re.findall(r'Key ([A-Z]):$', text)[0]]
+        return ' ' + dict(STATED.findall(text))[re.findall(r'\n([A-Z]):$', text)[0]]
 
     def nearest(text: str) -> str:
         return ' ' + STATED.findall(text)[-1][1]
