@@ -13,7 +13,7 @@ from experiments.config import flat, plain, within
 from experiments.specs import identifier
 from tests.experiments.build_test import CONFIGS, config_of
 
-OTHERS = ('encodings', 'finetuned', 'split', 'zero_shot')
+OTHERS = ('biases', 'encodings', 'finetuned', 'split', 'zero_shot')
 # Changes that are fine for their type but name something else that has to be there.
 CHOICES = {
     'rms': 'layer',

@@ -1,0 +1,38 @@
+"""Loss against window length for models whose logits know the distance between query and key.
+
+    python -m experiments.run --config=configs/biases.py:quick --workdir=work/quick
+
+n / L from 1 to 8 on windows that end at the same tokens, as in `encodings`, whose models of NoPE,
+ALiBi and T5's bias are these too: biases by distance, fixed and learned; p-RoPE; and
+scale-invariant attention over it. Of the rotary pairs those turn that complete a cycle within L:
+at longer windows all others reach angles that no training has shown.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, models, pieces
+from configs.encodings import TIMES
+
+BASE = 10_000.0
+# The pairs whose wavelength 2 pi BASE^(2j / H) is at most L, over H / 2.
+TURNING = {'quick': 3 / 8, 'small': 6 / 16, 'paper': 21 / 32}
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('biases', size)
+    turning = {'share': TURNING[size], 'base': BASE}
+    compared: dict[str, tuple[str, dict]] = {
+        'none': ('NoPE', models.NOPE),
+        'alibi': ('ALiBi', models.ALIBI),
+        't5': ('T5 bias', {'kind': 't5'}),
+        'kerple': ('KERPLE', {'kind': 'kerple'}),
+        'sandwich': ('Sandwich', {'kind': 'sandwich'}),
+        'p_rope': ('p-RoPE', {**models.ROTARY, **turning}),
+        'scale_invariant': ('scale-invariant p-RoPE', {'kind': 'scale_invariant', **turning}),
+    }
+    config.runs = {name: pieces.base(position) for name, (_, position) in compared.items()}
+    for name in compared:
+        config.evals[f'{name}/'] = {'kind': 'lengths', 'run': name, 'times': TIMES}
+    curves = tuple({'group': name, 'label': label} for name, (label, _) in compared.items())
+    config.figure = {'kind': 'length_curves', 'curves': curves}
+    return config
