@@ -111,6 +111,8 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {'activation': 'relu'},
     {'logit_multiplier': 0.5},
     {'init': 't5'},
+    {'sinks': True},
+    {'output_gate': 'head'},
 )
 
 

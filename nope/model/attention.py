@@ -18,6 +18,7 @@ from nope.model.heads import attend_by_kind
 from nope.model.init import initializer
 from nope.model.layers import Norm, bias, parameter, project
 from nope.model.shape import AttentionShape
+from nope.model.sinks import add_sinks
 from nope.positions import Position
 
 
@@ -70,12 +71,17 @@ class SelfAttention(nn.Module):
             log_gates_BTN = ForgetGates(c, c.gate, name='forget')(x_BTD)
             sums_BTN = forgotten(log_gates_BTN, cached, sequence.mask.offset)
         ways = [functools.partial(_attend, c, kind, self.entropy, self.span) for kind in c.kinds]
-        operands = (q_BTNH, k_BTKH, v_BTKH, multipliers_N, sums_BTN, sequence, cached)
+        sinks_N = None
+        if c.sinks:
+            sinks_N = parameter(self, 'sinks', nn.initializers.zeros, (c.heads,), ('heads',))
+        operands = (q_BTNH, k_BTKH, v_BTKH, multipliers_N, sums_BTN, sinks_N, sequence, cached)
         if len(ways) == 1 or isinstance(kind, int):
             way = ways[kind if isinstance(kind, int) else 0]
             seen_BTNH, entropy_BNT, cached, shape = way(*operands)
         else:
             seen_BTNH, entropy_BNT, cached, shape = jax.lax.switch(kind, ways, *operands)
+        if c.output_gate != 'none':
+            seen_BTNH *= self._output_gate(x_BTD)
         return self._output(seen_BTNH), entropy_BNT, cached, shape
 
     def _project(self, x_BTD: jax.Array, name: str, heads: int, axis: str) -> jax.Array:
@@ -87,6 +93,15 @@ class SelfAttention(nn.Module):
         if c.qkv_bias:
             projected_BTNH += bias(self, f'{name}_bias', shape[1:], axes[1:], c.dtype)
         return projected_BTNH
+
+    def _output_gate(self, x_BTD: jax.Array) -> jax.Array:
+        """sigmoid(x W), [B, T, N, H] or [B, T, N, 1]."""
+        c = self.config
+        size = c.head_dim if c.output_gate == 'element' else 1
+        shape, axes = (c.width, c.heads, size), ('embed', 'heads', 'head_dim')
+        weight_DNH = parameter(self, 'output_gate', initializer(c, 'gate'), shape, axes, c.dtype)
+        gate_BTC = jax.nn.sigmoid(project(x_BTD, weight_DNH.reshape(c.width, -1)))
+        return gate_BTC.reshape(*x_BTD.shape[:2], c.heads, size)
 
     def _output(self, seen_BTNH: jax.Array) -> jax.Array:
         c = self.config
@@ -109,6 +124,7 @@ def _attend(
     v_BTKH: jax.Array,
     multipliers_N: jax.Array,
     forgotten_BTN: jax.Array | None,
+    sinks_N: jax.Array | None,
     sequence: Sequence,
     cached: LayerCache | None,
 ) -> tuple[jax.Array, jax.Array | None, LayerCache | None, AttentionShape | None]:
@@ -130,7 +146,10 @@ def _attend(
         forgotten_BTN,
         span,
     )
-    return seen.output.out, seen.output.entropy, cached, seen.shape
+    output, shape = seen.output, seen.shape
+    if sinks_N is not None:
+        output, shape = add_sinks(output, shape, sinks_N)
+    return output.out, output.entropy, cached, shape
 
 
 def _encode(

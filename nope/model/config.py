@@ -21,6 +21,7 @@ NORMS = ('rms', 'layer')
 MLPS = ('gated', 'plain')
 ACTIVATIONS = ('silu', 'gelu', 'gelu_tanh', 'relu')
 INITS = ('tinyllama', 't5')
+OUTPUT_GATES = 'none', 'head', 'element'
 LAM_LAYERS = ('all', 'nope')
 _CHOICES = {
     'dtype': DTYPES,
@@ -29,6 +30,7 @@ _CHOICES = {
     'mlp': MLPS,
     'activation': ACTIVATIONS,
     'init': INITS,
+    'output_gate': OUTPUT_GATES,
     'lam_layers': LAM_LAYERS,
 }
 
@@ -75,6 +77,10 @@ class ModelConfig:
     softmax_scale: what logits are multiplied with next to lambda; None for 1 / sqrt(H).
     qkv_bias, output_bias, mlp_bias: of the projections.
     mlp, activation: 'gated', down(act(gate(x)) * up(x)), or 'plain', down(act(up(x))).
+    sinks: a learned logit for each head and layer in every softmax (`nope.model.sinks`).
+    output_gate: what multiplies each head's output: nothing ('none'), or sigmoid(x W) with x what
+        queries are projected from, a number for each head ('head') or for each of its dimensions
+        ('element') (Qiu et al., 2025, arXiv 2505.06708).
     tied_head: the embedding matrix is the vocabulary projection too.
     logit_multiplier: of the final hidden states (T5 with a tied head: 1 / sqrt(D)).
     init: the rule fresh parameters are drawn by (`nope.model.init`).
@@ -119,6 +125,8 @@ class ModelConfig:
     activation: str = added_later('silu')
     logit_multiplier: float = added_later(1.0)
     init: str = added_later('tinyllama')
+    sinks: bool = added_later(False)
+    output_gate: str = added_later('none')
 
     def __post_init__(self) -> None:
         for name in ('layers', 'width', 'heads', 'kv_heads', 'mlp_width', 'vocab_size', 'head_dim'):
@@ -302,6 +310,7 @@ class ModelConfig:
         vectors += self.width * self.output_bias + 2 * self.head_dim * self.qk_norm
         inner = self.mlp_width * (2 if self.mlp == 'gated' else 1)
         vectors += (inner + self.width) * self.mlp_bias
+        vectors += self.heads * self.sinks
         vectors += 0 if self.gate is None else self.gate.heads * (self.width + 1)
         norm = self.width * (1 + self.norm_bias)
         table = 0 if self.table is None else int(np.prod(self.table.shape))
@@ -323,6 +332,8 @@ class ModelConfig:
     def _layer_weights(self) -> int:
         """Weights in the matrix products of a layer."""
         attention = self.width * self.head_dim * 2 * (self.heads + self.kv_heads)
+        gates = {'none': 0, 'head': self.heads, 'element': self.heads * self.head_dim}
+        attention += self.width * gates[self.output_gate]
         return attention + (3 if self.mlp == 'gated' else 2) * self.width * self.mlp_width
 
     def _kind_of(self, layer: int) -> LayerKind:

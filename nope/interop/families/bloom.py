@@ -51,6 +51,8 @@ _FIXED: Mapping[str, Any] = {
     'mlp': 'plain',
     'activation': 'gelu_tanh',
     'logit_multiplier': 1.0,
+    'sinks': False,
+    'output_gate': 'none',
 }
 _EMBEDDING = 'word_embeddings.weight'
 

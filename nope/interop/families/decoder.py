@@ -36,6 +36,8 @@ _SHARED: Mapping[str, Any] = {
     'mlp': 'gated',
     'softmax_scale': None,
     'logit_multiplier': 1.0,
+    'sinks': False,
+    'output_gate': 'none',
 }
 _BIASES = ('qkv_bias', 'output_bias', 'mlp_bias')
 

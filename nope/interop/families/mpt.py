@@ -49,6 +49,8 @@ _FIXED: Mapping[str, Any] = {
     'mlp': 'plain',
     'activation': 'gelu',
     'logit_multiplier': 1.0,
+    'sinks': False,
+    'output_gate': 'none',
 }
 _UNSEEN = 'MptForCausalLM never looks at it'
 
