@@ -10,17 +10,11 @@ position. Losses up to 32 L and single keys up to 64 L decide what the split hea
 
 from ml_collections import ConfigDict
 
-from configs import models, pieces, retrieval, split_passkey, splits
-
-TIMES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # of all losses, whose windows end at the same tokens
-LENGTHS = split_passkey.LENGTHS
+from configs import models, pieces, retrieval, splits
 
 
 def get_config(size: str = 'quick') -> ConfigDict:
-    config = retrieval.experiment('frontier', size)
-    config.data.needles = 4
-    config.passkey.tests = split_passkey.TESTS[size]
-    config.evaluation.windows = min(config.evaluation.windows, 512)
+    config = splits.experiment('frontier', size)
     splits.add_whole(config, 'nope', 'alibi', 'forget')
     config.runs['rope'] = pieces.base(models.ROTARY)
     forget = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
@@ -35,20 +29,16 @@ def get_config(size: str = 'quick') -> ConfigDict:
         chosen: 'half forget gates, half NoPE, log-length lambda',
         splits.add_log_length(config, alibi): 'half ALiBi, half NoPE, log-length lambda',
     }
-    for name in labels:
-        lengths = LENGTHS if name == chosen else LENGTHS[:4]
-        config.evals[f'{name}_loss/'] = {'kind': 'lengths', 'run': name, 'times': TIMES}
-        config.evals[f'{name}_keys/'] = {'kind': 'passkey', 'run': name, 'lengths': lengths}
+    points = [
+        splits.add_point(config, name, label, reach=64.0 if name == chosen else 8.0)
+        for name, label in labels.items()
+    ]
     config.evals[f'{chosen}_four/'] = {
         'kind': 'passkey',
         'run': chosen,
-        'lengths': LENGTHS,
+        'lengths': splits.KEYS,
         'needles': 4,
     }
-    points: list[dict] = [
-        {'label': label, 'loss': f'{name}_loss', 'keys': f'{name}_keys'}
-        for name, label in labels.items()
-    ]
     next(p for p in points if p['label'] == labels[chosen])['four'] = f'{chosen}_four'
     config.figure = {
         'kind': 'frontier',

@@ -13,6 +13,8 @@ from ml_collections import ConfigDict
 from configs import base, splits
 
 TIMES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+# Rows of panels: losses of the first are an order of magnitude apart from each other.
+UNBOUND, LOCAL = 'no local heads', 'with local heads'
 
 
 def get_config(size: str = 'quick') -> ConfigDict:
@@ -31,7 +33,10 @@ def get_config(size: str = 'quick') -> ConfigDict:
         config.evals[f'{name}/'] = {'kind': 'lengths', 'run': name, 'times': TIMES}
     config.figure = {
         'kind': 'length_curves',
-        'curves': tuple({'group': name, 'label': label} for name, label in labels.items()),
+        'curves': tuple(
+            {'group': name, 'label': label, 'row': UNBOUND if name in ('nope', 'rotary') else LOCAL}
+            for name, label in labels.items()
+        ),
         'roles': {'base': half, 'log_length': log},
     }
     return config

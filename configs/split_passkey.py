@@ -10,17 +10,13 @@ of four named keys, and one key in text of the validation split.
 
 from ml_collections import ConfigDict
 
-from configs import retrieval, splits
+from configs import splits
 
-LENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-TESTS = {'quick': 4, 'small': 8, 'paper': 10}
 WHOLE = ('nope', 'alibi', 'forget')
 
 
 def get_config(size: str = 'quick') -> ConfigDict:
-    config = retrieval.experiment('split_passkey', size)
-    config.data.needles = 4
-    config.passkey.tests = TESTS[size]
+    config = splits.experiment('split_passkey', size)
     splits.add_whole(config, *WHOLE)
     half = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
     log = splits.add_log_length(config, half)
@@ -30,10 +26,10 @@ def get_config(size: str = 'quick') -> ConfigDict:
         log: same,
     }
     for name in labels:
-        config.evals[f'{name}/'] = {'kind': 'passkey', 'run': name, 'lengths': LENGTHS}
+        config.evals[f'{name}/'] = {'kind': 'passkey', 'run': name, 'lengths': splits.KEYS}
     harder: dict[str, dict] = {'four': {'needles': 4}, 'text': {'haystack': 'text'}}
     for name, more in harder.items():
-        entry = {'kind': 'passkey', 'run': log, 'lengths': LENGTHS, **more}
+        entry = {'kind': 'passkey', 'run': log, 'lengths': splits.KEYS, **more}
         config.evals[f'{log}_{name}/'] = entry
     labels[f'{log}_four'] = f'{same}, one of four keys'
     labels[f'{log}_text'] = f'{same}, one key in text'

@@ -6,8 +6,13 @@ others have none (nope/positions/split.py). Lambda acts on the heads without pos
 
 from ml_collections import ConfigDict
 
-from configs import models, pieces
+from configs import models, pieces, retrieval
 
+# Of the models trained to retrieve, in L: windows of all losses, which end at the same tokens, and
+# prompts that hide a key.
+TIMES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+KEYS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+TESTS = {'quick': 4, 'small': 8, 'paper': 10}  # prompts of each length and depth
 SEARCHED = (2.0, 4.0)  # lengths of the searches of a lambda that follows the length, in L
 FORGET = {'kind': 'forget'}
 # Two local heads of four have the slopes 1/4 and 1/16.
@@ -19,6 +24,23 @@ WHOLE: dict[str, tuple[str, dict]] = {
     'alibi': ('ALiBi', models.ALIBI),
     'forget': ('forget gates', FORGET),
 }
+
+
+def experiment(name: str, size: str) -> ConfigDict:
+    """A config of models trained to retrieve, from records of one to four keys."""
+    config = retrieval.experiment(name, size)
+    config.data.needles = 4
+    config.passkey.tests = TESTS[size]
+    config.evaluation.windows = min(config.evaluation.windows, 512)  # that long there are few
+    return config
+
+
+def add_point(config: ConfigDict, run: str, label: str, reach: float = 8.0) -> dict:
+    """Measures losses of `run`, and keys up to `reach` L; returns its point in a frontier."""
+    lengths = tuple(length for length in KEYS if length <= reach)
+    config.evals[f'{run}_loss/'] = {'kind': 'lengths', 'run': run, 'times': TIMES}
+    config.evals[f'{run}_keys/'] = {'kind': 'passkey', 'run': run, 'lengths': lengths}
+    return {'label': label, 'loss': f'{run}_loss', 'keys': f'{run}_keys'}
 
 
 def split(local: dict, share: float = 0.5, window: int | None = None) -> dict:

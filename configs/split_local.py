@@ -1,0 +1,41 @@
+"""Kinds of local heads: forget gates, ALiBi, T5's bias, a window, rotary with and without one.
+
+    python -m experiments.run --config=configs/split_local.py:quick --workdir=work/quick
+
+Half of each layer's heads are local, the others have no position. Models trained to retrieve at L
+(configs/retrieval.py); windows are L / 4. Each is a point: its loss at L and at 8 L, and the share
+of keys that it repeats at 8 L; once as trained and once with a log-length lambda searched up to 4 L
+on the heads without position.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import models, splits
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = splits.experiment('split_local', size)
+    labels = add_runs(config)
+    points = tuple(splits.add_point(config, run, label) for run, label in labels.items())
+    roles = {'split': labels['half_forget_log']}
+    config.figure = {'kind': 'frontier', 'points': points, 'roles': roles}
+    return config
+
+
+def add_runs(config: ConfigDict) -> dict[str, str]:
+    """Adds the models; returns run -> label."""
+    window = config.train.length // 4
+    kinds = {
+        'half_forget': ('forget gates', splits.split(splits.FORGET)),
+        'half_alibi': ('ALiBi', splits.split(splits.HALF_ALIBI)),
+        'half_t5': ('T5 bias', splits.split({'kind': 't5'})),
+        'half_window': ('window', splits.split(models.NOPE, window=window)),
+        'half_rotary': ('rotary', splits.split(models.ROTARY)),
+        'half_rotary_window': ('rotary in a window', splits.split(models.ROTARY, window=window)),
+    }
+    labels = {}
+    for name, (label, position) in kinds.items():
+        labels[splits.add_split(config, name, position)] = label
+    for run, label in tuple(labels.items()):
+        labels[splits.add_log_length(config, run)] = f'{label}, lambda'
+    return labels

@@ -1,0 +1,46 @@
+"""Share of local heads: none, a quarter, half, three quarters and all, by head and by layer.
+
+    python -m experiments.run --config=configs/split_share.py:quick --workdir=work/quick
+
+Models trained to retrieve at L (configs/retrieval.py), with forget gates in the local heads. Each
+is a point: its loss at L and at 8 L, and the share of keys that it repeats at 8 L; once as trained
+and once with a log-length lambda searched up to 4 L on its heads without position.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import models, splits
+
+SHARES = {
+    'quarter_forget': (0.25, 'a quarter of heads'),
+    'half_forget': (0.5, 'half of heads'),
+    'most_forget': (0.75, 'three quarters of heads'),
+}
+# Kinds of layers in turns: the first has forget gates in all heads.
+BY_LAYER = {2: 'every second layer', 4: 'every fourth layer'}
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = splits.experiment('split_share', size)
+    labels = add_runs(config)
+    points = tuple(splits.add_point(config, run, label) for run, label in labels.items())
+    roles = {'split': labels['half_forget_log']}
+    config.figure = {'kind': 'frontier', 'points': points, 'roles': roles}
+    return config
+
+
+def add_runs(config: ConfigDict) -> dict[str, str]:
+    """Adds the models; returns run -> label."""
+    splits.add_whole(config, 'nope', 'forget')
+    labels = {'nope': 'no heads', 'forget': 'all heads'}
+    for name, (share, label) in SHARES.items():
+        labels[splits.add_split(config, name, splits.split(splits.FORGET, share))] = label
+    for period, words in BY_LAYER.items():
+        name = f'forget_layers_{period}'
+        kinds = ({'position': splits.FORGET},) + ({'position': models.NOPE},) * (period - 1)
+        config.runs[name] = {'init': None, 'model': {'pattern': kinds, 'lam_layers': 'nope'}}
+        labels[name] = words
+    for run, label in tuple(labels.items()):
+        if run != 'forget':
+            labels[splits.add_log_length(config, run)] = f'{label}, lambda'
+    return labels
