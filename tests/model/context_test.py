@@ -15,7 +15,7 @@ from nope import sharding
 from nope.attention import Mask
 from nope.attention.cases import Case, make_inputs
 from nope.model import LayerKind, ModelConfig, ModelOutput, apply, context
-from nope.positions import Alibi, DynamicNTK, Rotary, T5Bias
+from nope.positions import Alibi, DynamicNTK, Kerple, Rotary, ScaleInvariant, T5Bias
 from nope.sharding import MeshConfig
 from nope.training.step import batch_loss
 from nope.variables import Variables
@@ -70,6 +70,15 @@ def test_a_split_sequence_goes_around_the_ring(
     operations, output = on(mesh_of(*shape), config, length)
     tiny.assert_close(output, on_one_device(config, length), rtol=1e-5, atol=2e-5)
     assert ('ppermute' in operations) == rings
+
+
+def test_factors_and_sinks_are_those_of_one_device() -> None:
+    """Lines by distance around the ring, and numbers for each head where heads are divided."""
+    kinds = LayerKind(ScaleInvariant(tau=3.0)), LayerKind(Kerple(), window=9)
+    config = tiny.model(attention=None, pattern=kinds, sinks=True, output_gate='head')
+    operations, output = on(mesh_of(1, 2, 2, 2), config, 32)
+    tiny.assert_close(output, on_one_device(config, 32), rtol=1e-5, atol=2e-5)
+    assert 'ppermute' in operations
 
 
 @pytest.mark.parametrize('shape', [(2, 2, 2, 1), (8, 1, 1, 1)])
