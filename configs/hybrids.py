@@ -1,0 +1,51 @@
+"""Loss against window length: layers with rotary windows and layers without position in turns.
+
+    python -m experiments.run --config=configs/hybrids.py:quick --workdir=work/quick
+
+n / L from 1 to 32 on windows that end at the same tokens. Three rotary layers to one without
+position, the rotary ones seeing everything or L / 2 tokens (RNoPE-SWA, arXiv 2501.18795), or with
+the layer without position first (SWAN-GPT, arXiv 2504.08719); beside them half of each layer's
+heads, or every second layer, with forget gates. Each as trained and with a log-length lambda
+searched up to 4 L where there is no position.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, models, splits
+
+TRAINED, SEARCHED = 'as trained', 'with a log-length lambda'
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('hybrids', size)
+    config.evaluation.windows = min(config.evaluation.windows, 512)
+    labels = add_runs(config)
+    curves = []
+    for run, label in labels.items():
+        for name, row in ((run, TRAINED), (splits.add_log_length(config, run), SEARCHED)):
+            config.evals[f'{name}/'] = {'kind': 'lengths', 'run': name, 'times': splits.TIMES}
+            curves.append({'group': name, 'label': label, 'row': row})
+    config.figure = {'kind': 'length_curves', 'curves': tuple(curves)}
+    return config
+
+
+def add_runs(config: ConfigDict) -> dict[str, str]:
+    """Adds the models; returns run -> label."""
+    everything = {'position': models.ROTARY}
+    window = {'position': models.ROTARY, 'window': config.train.length // 2}
+    without = {'position': models.NOPE}
+    patterns = {
+        'rnope': ('3 rotary layers, 1 NoPE', (everything,) * 3 + (without,)),
+        'rnope_window': ('3 rotary layers with a window, 1 NoPE', (window,) * 3 + (without,)),
+        'nope_first': ('1 NoPE layer, 3 rotary with a window', (without,) + (window,) * 3),
+        'forget_layers': (
+            'forget gates and NoPE, layer by layer',
+            ({'position': splits.FORGET}, without),
+        ),
+    }
+    labels = {}
+    for name, (label, pattern) in patterns.items():
+        config.runs[name] = {'init': None, 'model': {'pattern': pattern, 'lam_layers': 'nope'}}
+        labels[name] = label
+    half = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
+    return {**labels, half: 'half forget gates, half NoPE in every layer'}
