@@ -22,8 +22,8 @@ ROOT = pathlib.Path(__file__).parents[3]
 CONFIGS = sorted(
     path.stem for path in (ROOT / 'configs').glob('*.py') if 'def get_config' in path.read_text()
 )
-# Nothing is claimed of LongBench, of encodings but for NoPE and rotary, of patterns of layers, nor of
-# where queries look.
+# Nothing is claimed of LongBench, of encodings but for NoPE and rotary, of layers of several kinds,
+# nor of where queries look.
 UNDECIDED = {'attention_shape', 'biases', 'encodings', 'hybrids', 'table3'}
 
 # Keys of options whose values are names of records or read by people.
