@@ -68,7 +68,10 @@ def _first_logits(
         'BTKGH,BKH->BKGT', q_BTKGH, first_BKH, precision=jax.lax.Precision.HIGHEST
     ).reshape(B, N, T)
     if bias is not None:
-        logits_BNT += bias.by_distance(jnp.arange(T, dtype=jnp.int32))
+        distance_T = jnp.arange(T, dtype=jnp.int32)
+        factors_NT = bias.factors_by_distance(distance_T)
+        logits_BNT *= 1.0 if factors_NT is None else factors_NT
+        logits_BNT += bias.by_distance(distance_T)
     if key_bias_BNS is not None:
         logits_BNT += key_bias_BNS[..., :1]
     return logits_BNT

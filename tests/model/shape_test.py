@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.attention import AlibiBias, Mask, attention
+from nope.attention import AlibiBias, Bias, Mask, ScaleInvariantBias, attention
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.shape import shape_of
 from nope.positions import Alibi, ForgetGate, NoPE, Rotary, Split
@@ -25,16 +25,23 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize('window', [None, 3, 7])
-@pytest.mark.parametrize('biased', [False, True])
-def test_shares_are_sums_of_the_dense_weights(window: int | None, biased: bool) -> None:
-    """On grouped heads, with a bias by distance and one by key."""
+@pytest.mark.parametrize(
+    ('window', 'bias'),
+    [
+        (None, None),
+        (3, None),
+        (None, AlibiBias(jnp.asarray([0.5, 0.1, 0.0, 0.3]))),
+        (7, ScaleInvariantBias(jnp.asarray([1.0, 0.0, 1.0, 0.5]), tau=2.0)),
+    ],
+    ids=['none', 'window', 'ALiBi', 'factors, window'],
+)
+def test_shares_are_sums_of_the_dense_weights(window: int | None, bias: Bias | None) -> None:
+    """On grouped heads; where there is a bias by distance, with one by key too."""
     rng = np.random.default_rng(0)
     B, N, K, H = 2, 4, 2, 8
     q = jnp.asarray(rng.normal(size=(B, T, N, H)), jnp.float32)
     k, v = (jnp.asarray(rng.normal(size=(B, T, K, H)), jnp.float32) for _ in range(2))
-    bias = AlibiBias(jnp.asarray([0.5, 0.1, 0.0, 0.3])) if biased else None
-    key_bias = jnp.asarray(rng.normal(size=(B, N, T)), jnp.float32) if biased else None
+    key_bias = None if bias is None else jnp.asarray(rng.normal(size=(B, N, T)), jnp.float32)
 
     def attend(*operands: jax.Array, **how: Any) -> Any:
         return attention(*operands, **how, implementation='reference')
