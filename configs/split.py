@@ -6,6 +6,10 @@ n / L from 1 to 32 on windows that end at the same tokens, no weight trained bey
 ALiBi and forget gates in all heads; half of each layer's heads with forget gates, the others
 without position; and the same with p_h(n) = 1 + a_h ln(n / L) searched up to 4 L, on the heads
 without position and on all.
+
+Quick: two CPU cores; a model trains in two minutes, and in five next to other work. Result (one
+seed): 1.280 nats at L, 1.281 at 32 L; rotary 1.286 and 3.538, NoPE 1.450 and 3.091, forget gates in
+all heads 1.284 and 1.236. On text lambda gains nothing.
 """
 
 from ml_collections import ConfigDict
@@ -19,7 +23,6 @@ UNBOUND, LOCAL = 'no local heads', 'with local heads'
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('split', size)
-    config.evaluation.windows = min(config.evaluation.windows, 512)  # that long there are no more
     splits.add_whole(config, *splits.WHOLE)
     half = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
     log = splits.add_log_length(config, half)
