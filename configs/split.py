@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 from configs import base, splits
 
 TIMES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
-# Rows of panels: losses of the first are an order of magnitude apart from each other.
+# Rows of panels: the first spans 2 nats, the second a tenth of one.
 UNBOUND, LOCAL = 'no local heads', 'with local heads'
 
 
