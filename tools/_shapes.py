@@ -31,4 +31,3 @@ MIDDLE = decoder(8, 512, 8, 1376, 4096)
 LONG = decoder(4, 256, 4, 688, 4096)
 # Less memory for a long sequence: without a loop XLA's CPU backend undoes rematerialisation.
 LOOPED = dataclasses.replace(MIDDLE, unroll=1)
-RECOMPUTED = dataclasses.replace(LOOPED, remat='elementwise')

@@ -22,7 +22,7 @@ import _bench
 import jax
 import jax.numpy as jnp
 import numpy as np
-from _shapes import QUICK, RECOMPUTED
+from _shapes import LOOPED, QUICK
 
 from nope import sharding
 from nope.checkpoints.manager import Checkpoints
@@ -46,7 +46,7 @@ class Case(NamedTuple):
 
 CASES = (
     Case('quick_4x64', QUICK, 256, 8),
-    Case('8x512_2k', RECOMPUTED, 2048, 1),
+    Case('8x512_2k', LOOPED, 2048, 1),
 )
 
 

@@ -88,7 +88,8 @@ class ModelConfig:
     remat: what the backward pass recomputes: nothing, norms and the MLP's gate ('elementwise'),
         everything but the matrix products ('dots'), whole layers ('full'), or whole layers with
         what goes into each kept in the host's memory ('offload'). XLA's CPU backend recomputes in
-        a loop over layers only (`unroll`).
+        a loop over layers only (`unroll`), and there a search of lambda always has 'elementwise' in
+        place of 'none'.
     attention: name of the attention implementation; None lets `nope.attention` choose.
     unroll: layers per iteration of the scan over layers; None for all of them, no loop.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -51,6 +52,7 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
     (before clipping), learning_rate, float32 scalars; bad, whether the step is one
     (`nope.training.guard`). Where all weights are 0, so are the loss and the gradients.
     """
+    config = _sparing(config, optimizer)
     transform = optax.with_extra_args_support(optim.make_optimizer(optimizer))
     schedule = optim.learning_rate(optimizer)
 
@@ -80,6 +82,15 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
         return TrainState(state.step + 1, trained, opt_state), metrics
 
     return step
+
+
+def _sparing(config: ModelConfig, optimizer: optim.OptimizerConfig) -> ModelConfig:
+    """The model as a search runs it: a loop over layers, of which nothing else is recomputed,
+    recomputes norms and the MLP's gate. No gradient of a weight needs these arrays, and a third of
+    a search's memory would hold them."""
+    if optimizer.trains == 'lam' and config.unroll is not None and config.remat == 'none':
+        return dataclasses.replace(config, remat='elementwise')
+    return config
 
 
 def _accumulate(

@@ -266,3 +266,20 @@ def test_a_rule_is_learned() -> None:
         losses.append(float(metrics['loss']))
     assert losses[0] > 4
     assert np.mean(losses[-5:]) < 1
+
+
+@pytest.mark.parametrize(
+    ('unroll', 'optimizer', 'recomputes'),
+    [(1, SEARCH, True), (1, PRETRAIN, False), (None, SEARCH, False)],
+)
+def test_only_a_search_in_a_loop_recomputes_norms_unasked(
+    unroll: int | None, optimizer: OptimizerConfig, recomputes: bool
+) -> None:
+    """It is the step of a model that asks for it."""
+
+    def traced(remat: str) -> str:
+        model = tiny.model(unroll=unroll, remat=remat)
+        state, frozen = start(optimizer)
+        return str(jax.make_jaxpr(make_step(model, optimizer))(state, frozen, micro(1)))
+
+    assert (traced('none') == traced('elementwise')) == recomputes
