@@ -41,7 +41,7 @@ ONCE = (
     'evals/sliding_test.py',
     'evals/trunk_test.py',
     'experiments/figures',
-    'experiments/lab_test.py',
+    'experiments/laws_test.py',
     'experiments/text_run_test.py',
     'interop/config_fuzz_test.py',
     'interop/families_test.py',
@@ -53,14 +53,21 @@ ONCE = (
     'model/attention_test.py',
     'model/context_test.py',
     'model/decoding',
+    'model/gates_test.py',
+    'model/heads_test.py',
     'model/init_test.py',
+    'model/lam/position_test.py',
     'model/pattern_test.py',
     'model/positions_test.py',
-    'optim_test.py',
+    'model/shape_test.py',
+    'model/sinks_test.py',
+    'model/transformer_test.py',
     'sharding_test.py',
-    'step_test.py',
     'tools/aot_test.py',
     'tools/bench_eval_test.py',
+    'tools/bench_search_test.py',
+    'training/optim_test.py',
+    'training/step_test.py',
     *NEEDED,
 )
 LACKING = {
@@ -90,6 +97,9 @@ def pytest_report_header() -> list[str]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = pathlib.Path(__file__).parent
+    gone = [path for path in ONCE if not (here / path).exists()]
+    if gone:
+        raise pytest.UsageError(f'ONCE names tests that are not there: {", ".join(gone)}')
     for item in items:
         path = item.path.relative_to(here)
         if any(path.is_relative_to(once) for once in ONCE):

@@ -14,6 +14,8 @@ from experiments.specs import identifier
 from tests.experiments.build_test import CONFIGS, config_of
 
 OTHERS = ('biases', 'encodings', 'finetuned', 'split', 'zero_shot')
+# Of these another config has every section and kind of entry, but for the kind of figure.
+ALIKE = ('fig2', 'fig3', 'fig8', 'fig9', 'fig10', 'table4')
 # Changes that are fine for their type but name something else that has to be there.
 CHOICES = {
     'rms': 'layer',
@@ -116,8 +118,13 @@ def leaves(value: Any) -> list[Any]:
     return [value]
 
 
+def named(name: str) -> Any:
+    """A case, slow where the sections and kinds of entries are those of a case that is not."""
+    return pytest.param(name, marks=pytest.mark.slow) if name in ALIKE else name
+
+
 @pytest.mark.once
-@pytest.mark.parametrize('name', [*CONFIGS, *OTHERS])
+@pytest.mark.parametrize('name', map(named, [*CONFIGS, *OTHERS]))
 def test_no_field_is_accepted_and_ignored(name: str) -> None:
     silent, unnamed = [], []
     fields = flat(plain(config_of(name)))

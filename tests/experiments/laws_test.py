@@ -45,7 +45,6 @@ def experiment(folder: pathlib.Path | None, **runs: Any) -> Experiment:
     return build(config)
 
 
-@pytest.mark.once
 def test_a_law_is_measured_on_the_run_it_stands_on_and_trains_nothing(
     tmp_path: pathlib.Path,
 ) -> None:
@@ -92,7 +91,6 @@ def test_the_size_of_a_head_is_the_model_s() -> None:
     assert run.model.lam.head_dim == run.model.head_dim  # type: ignore[attr-defined]
 
 
-@pytest.mark.once
 def test_a_model_is_trained_under_a_law_with_it_or_without(tmp_path: pathlib.Path) -> None:
     """Coefficients stay, or move with the weights; both are in the run's checkpoint."""
     frozen = {'init': None, 'lam': {'form': 'log_length', 'coefficient': 0.4}}
