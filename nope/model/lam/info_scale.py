@@ -7,12 +7,12 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from nope.model.lam.base import Form
+from nope.model.lam.relative import Relative
 from nope.runtime.errors import FieldError
 
 
 @dataclasses.dataclass(frozen=True)
-class InfoScale(Form):
+class InfoScale(Relative):
     """p_h(n) = ((1 - n^(-2/H)) / (1 - L^(-2/H)))^(r_h / 2) for n >= L = train_length; 1 below it.
 
     InfoScale (arXiv 2501.08570) is r = 1, without training. r is an exponent, since p multiplies
@@ -20,16 +20,15 @@ class InfoScale(Form):
     sequences get multipliers below 1. Large n end at (1 - L^(-2/H))^(-r/2).
     """
 
-    train_length: int
     head_dim: int
 
+    least = 2
     neutral = 0.0
     published = 1.0
     follows_length = True
 
     def __post_init__(self) -> None:
-        if self.train_length < 2:
-            raise FieldError('train_length', self.train_length, 'it must be at least 2')
+        super().__post_init__()
         if self.head_dim < 1:
             raise FieldError('head_dim', self.head_dim, 'it must be at least 1')
 

@@ -7,12 +7,11 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from nope.model.lam.base import Form
-from nope.runtime.errors import FieldError
+from nope.model.lam.relative import Relative
 
 
 @dataclasses.dataclass(frozen=True)
-class LogFloor(Form):
+class LogFloor(Relative):
     """p_h(i) = 1 + r_h * ln(1 + floor(i / train_length)), i the keys that a query sees (its
     position counted from 1): a staircase, 1 below train_length keys.
 
@@ -22,15 +21,9 @@ class LogFloor(Form):
     `nope.positions.TemperedNoPE`.
     """
 
-    train_length: int
-
     neutral = 0.0
     published = 0.1
     follows_position = True
-
-    def __post_init__(self) -> None:
-        if self.train_length < 1:
-            raise FieldError('train_length', self.train_length, 'it must be at least 1')
 
     def multipliers(
         self,

@@ -8,21 +8,21 @@ import math
 import jax
 import jax.numpy as jnp
 
-from nope.model.lam.base import Form
+from nope.model.lam.relative import Relative, keys_seen
 from nope.runtime.errors import FieldError
 
 
 @dataclasses.dataclass(frozen=True)
-class LogOffset(Form):
+class LogOffset(Relative):
     """p_h(i) = 1 + r_h * (ln(a + i) / ln a - 1), a = share * train_length, i the keys that a query
     sees (its position counted from 1): above 1 inside train_length already.
 
     SWAN-GPT (arXiv 2504.08719) applies it to its layers without position at inference, r = 1, with
     a = 362 fitted for a training length of 1,024 on 200 documents. An a of so many tokens says
-    nothing about another length; `share` keeps its ratio to the training length.
+    nothing about another length; `share` keeps its ratio to the training length. The formula and a
+    are from notes on the paper, not compared with its text.
     """
 
-    train_length: int
     share: float = 362 / 1024
 
     neutral = 0.0
@@ -30,8 +30,7 @@ class LogOffset(Form):
     follows_position = True
 
     def __post_init__(self) -> None:
-        if self.train_length < 1:
-            raise FieldError('train_length', self.train_length, 'it must be at least 1')
+        super().__post_init__()
         if not 1 < self.offset < math.inf:
             rule = f'share * train_length ({self.train_length}) must be finite and above 1'
             raise FieldError('share', self.share, rule)
@@ -47,9 +46,7 @@ class LogOffset(Form):
         length: int | jax.Array,
         positions_T: jax.Array | None = None,
     ) -> jax.Array:
-        assert positions_T is not None
-        keys_T = positions_T.astype(jnp.float32) + 1.0
-        log_T = jnp.log1p(keys_T / self.offset)  # ln(a + i) - ln a
+        log_T = jnp.log1p(keys_seen(positions_T) / self.offset)  # ln(a + i) - ln a
         return 1.0 + coefficients_LN[:, None] * (log_T / math.log(self.offset))[:, None]
 
     def describe(self) -> str:

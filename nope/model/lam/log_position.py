@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 
-from nope.model.lam.base import Form
-from nope.runtime.errors import FieldError
+from nope.model.lam.relative import Relative, keys_seen
 
 
 @dataclasses.dataclass(frozen=True)
-class LogPosition(Form):
+class LogPosition(Relative):
     """p_h(i) = 1 + r_h * ln(max(i / train_length, 1)), i the keys that a query sees (its position
     counted from 1): the base model itself up to train_length, wherever the sequence ends.
 
@@ -22,15 +20,9 @@ class LogPosition(Form):
     = 1 / ln(train_length) (`LogRatioPosition`).
     """
 
-    train_length: int
-
     neutral = 0.0
     published = 0.1
     follows_position = True
-
-    def __post_init__(self) -> None:
-        if self.train_length < 1:
-            raise FieldError('train_length', self.train_length, 'it must be at least 1')
 
     def multipliers(
         self,
@@ -38,9 +30,7 @@ class LogPosition(Form):
         length: int | jax.Array,
         positions_T: jax.Array | None = None,
     ) -> jax.Array:
-        assert positions_T is not None
-        keys_T = positions_T.astype(jnp.float32) + 1.0
-        log_T = jnp.log(jnp.maximum(keys_T / self.train_length, 1.0))
+        log_T = self.log_beyond(keys_seen(positions_T))
         return 1.0 + coefficients_LN[:, None] * log_T[:, None]
 
     def describe(self) -> str:

@@ -8,12 +8,11 @@ import math
 import jax
 import jax.numpy as jnp
 
-from nope.model.lam.base import Form
-from nope.runtime.errors import FieldError
+from nope.model.lam.relative import Relative
 
 
 @dataclasses.dataclass(frozen=True)
-class LogRatio(Form):
+class LogRatio(Relative):
     """p_h(n) = 1 + r_h * (ln n / ln(train_length) - 1), for n >= train_length; 1 below it.
 
     inside: whether lengths below train_length have it too, with multipliers below 1, as models
@@ -25,16 +24,12 @@ class LogRatio(Form):
     coefficient is r / ln(train_length).
     """
 
-    train_length: int
     inside: bool = False
 
+    least = 2
     neutral = 0.0
     published = 1.0
     follows_length = True
-
-    def __post_init__(self) -> None:
-        if self.train_length < 2:
-            raise FieldError('train_length', self.train_length, 'it must be at least 2')
 
     def multipliers(
         self,

@@ -6,14 +6,12 @@ import dataclasses
 import math
 
 import jax
-import jax.numpy as jnp
 
-from nope.model.lam.base import Form
-from nope.runtime.errors import FieldError
+from nope.model.lam.relative import Relative, keys_seen
 
 
 @dataclasses.dataclass(frozen=True)
-class LogRatioPosition(Form):
+class LogRatioPosition(Relative):
     """p_h(i) = 1 + r_h * (max(1, ln i / ln(train_length)) - 1), i the keys that a query sees (its
     position counted from 1).
 
@@ -22,15 +20,10 @@ class LogRatioPosition(Form):
     With a searched r it is `LogPosition`, whose coefficient is r / ln(train_length).
     """
 
-    train_length: int
-
+    least = 2
     neutral = 0.0
     published = 1.0
     follows_position = True
-
-    def __post_init__(self) -> None:
-        if self.train_length < 2:
-            raise FieldError('train_length', self.train_length, 'it must be at least 2')
 
     def multipliers(
         self,
@@ -38,9 +31,7 @@ class LogRatioPosition(Form):
         length: int | jax.Array,
         positions_T: jax.Array | None = None,
     ) -> jax.Array:
-        assert positions_T is not None
-        keys_T = positions_T.astype(jnp.float32) + 1.0
-        log_T = jnp.log(jnp.maximum(keys_T / self.train_length, 1.0))
+        log_T = self.log_beyond(keys_seen(positions_T))
         return 1.0 + coefficients_LN[:, None] * (log_T / math.log(self.train_length))[:, None]
 
     def describe(self) -> str:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 
-from nope.model.lam.base import Form
-from nope.runtime.errors import FieldError
+from nope.model.lam.relative import Relative
 
 
 @dataclasses.dataclass(frozen=True)
-class LogSquare(Form):
+class LogSquare(Relative):
     """p_h(n) = 1 + a_h * x + b_h * x^2, x = ln(max(n / train_length, 1)); coefficients (a_h, b_h).
 
     `LogLength` with a second number. How a head's critical multiplier grows lies between sqrt(ln n)
@@ -20,15 +18,9 @@ class LogSquare(Form):
     bend the curve both ways.
     """
 
-    train_length: int
-
     numbers = 2
     neutral = 0.0
     follows_length = True
-
-    def __post_init__(self) -> None:
-        if self.train_length < 1:
-            raise FieldError('train_length', self.train_length, 'it must be at least 1')
 
     def multipliers(
         self,
@@ -36,8 +28,7 @@ class LogSquare(Form):
         length: int | jax.Array,
         positions_T: jax.Array | None = None,
     ) -> jax.Array:
-        relative = jnp.asarray(length, jnp.float32) / self.train_length
-        x = jnp.log(jnp.maximum(relative, 1.0))
+        x = self.log_beyond(length)
         return 1.0 + coefficients_LN[..., 0] * x + coefficients_LN[..., 1] * x**2
 
     def describe(self) -> str:

@@ -7,12 +7,11 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from nope.model.lam.base import Form
-from nope.runtime.errors import FieldError
+from nope.model.lam.relative import Relative
 
 
 @dataclasses.dataclass(frozen=True)
-class YarnTemperature(Form):
+class YarnTemperature(Relative):
     """p_h(n) = (1 + r_h * ln(max(n / train_length, 1)))^2.
 
     YaRN (arXiv 2309.00071) divides logits by t with sqrt(1 / t) = 0.1 ln(s) + 1, fitted for LLaMA
@@ -20,15 +19,9 @@ class YarnTemperature(Form):
     Here s is n / train_length, which follows the sequence.
     """
 
-    train_length: int
-
     neutral = 0.0
     published = 0.1
     follows_length = True
-
-    def __post_init__(self) -> None:
-        if self.train_length < 1:
-            raise FieldError('train_length', self.train_length, 'it must be at least 1')
 
     def multipliers(
         self,
@@ -36,8 +29,7 @@ class YarnTemperature(Form):
         length: int | jax.Array,
         positions_T: jax.Array | None = None,
     ) -> jax.Array:
-        relative = jnp.asarray(length, jnp.float32) / self.train_length
-        return jnp.square(1.0 + coefficients_LN * jnp.log(jnp.maximum(relative, 1.0)))
+        return jnp.square(1.0 + coefficients_LN * self.log_beyond(length))
 
     def describe(self) -> str:
         return 'YaRN temperature'

@@ -1,0 +1,39 @@
+"""Base class for forms of lambda that count lengths and positions in training lengths."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from nope.model.lam.base import Form
+from nope.runtime.errors import FieldError
+
+
+@dataclasses.dataclass(frozen=True)
+class Relative(Form):
+    """A form with the training length L among its constants.
+
+    train_length: L in tokens, the config's unless the section gives another. least: the shortest.
+    """
+
+    train_length: int
+
+    least: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if self.train_length < self.least:
+            rule = f'it must be at least {self.least}'
+            raise FieldError('train_length', self.train_length, rule)
+
+    def log_beyond(self, tokens: int | jax.Array) -> jax.Array:
+        """ln(max(tokens / L, 1)), float32: 0 up to the training length."""
+        return jnp.log(jnp.maximum(jnp.asarray(tokens, jnp.float32) / self.train_length, 1.0))
+
+
+def keys_seen(positions_T: jax.Array | None) -> jax.Array:
+    """i, the number of keys that a query at each 0-based position sees, float32."""
+    assert positions_T is not None
+    return positions_T.astype(jnp.float32) + 1.0
