@@ -3,20 +3,14 @@
 What records were measured on they say themselves, in the attribute `measured_on`:
 {'what': 'pg19', 'how': 'windows of up to 4,096 tokens, ...', 'own_text': False}. `how` comes in
 brackets after `what`, once where several records share it. own_text: whether `what` names the text
-that the model was trained on, which is then not named twice. Records written before there was such
-an attribute are described here, by their evaluation.
+that the model was trained on, which is then not named twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from nope.records import Records
-
-# Of records without `measured_on`: evaluations on windows of the training data's own validation or
-# test split.
-_OWN_TEXT = ('positions', 'multiplier_grid', 'lengths')
 
 
 def token_name(records: Records) -> str:
@@ -73,7 +67,7 @@ def _pretrained(records: Sequence[Records]) -> str:
     facts = records[0].attributes
     # Of a fine-tuned model the steps are those of its tuning.
     steps = '' if facts.get('tuning') else f'{facts["step"]:,} steps, '
-    text = '' if _measured(records[0])['own_text'] else f' of {facts["data"]}'
+    text = '' if records[0].attributes['measured_on']['own_text'] else f' of {facts["data"]}'
     law = f'under lambda ({facts["law"]}) ' if facts.get('law') else ''
     tokens = f'{amount(facts["train_tokens"])} {token_name(records[0])}s'
     return (
@@ -105,68 +99,9 @@ def measured_on(*records: Records) -> str:
     evaluation by text. What was measured in the same way shares the brackets that tell the way."""
     found: dict[str, list[str]] = {}
     for r in records:
-        measured = _measured(r)
+        measured = r.attributes['measured_on']
         found.setdefault(measured['how'], []).append(measured['what'])
     return _join([f'{_join(list(dict.fromkeys(what)))} ({how})' for how, what in found.items()])
-
-
-def _measured(records: Records) -> Mapping[str, Any]:
-    """The attribute `measured_on`, composed where it is missing."""
-    found = records.attributes.get('measured_on')
-    if found is not None:
-        return found
-    evaluation = records.attributes['evaluation']
-    what, how = _MEASURED_ON[evaluation](records)
-    return {'what': what, 'how': how, 'own_text': evaluation in _OWN_TEXT}
-
-
-def _own_windows(records: Records) -> tuple[str, str]:
-    facts = records.attributes
-    # An evaluation over several lengths cuts its windows from the longest.
-    most = 'up to ' if facts['evaluation'] == 'lengths' else ''
-    length = f'{most}{facts["length"]:,} {token_name(records)}s'
-    return f'{facts["windows"]:,} windows of {length} of {facts["data"]}', f'{facts["split"]} split'
-
-
-def _sliding(records: Records) -> tuple[str, str]:
-    facts, token = records.attributes, token_name(records)
-    longest = int(max(records.along('length', len(records['loss']))))
-    start = ', each document after a BOS' if facts['bos'] else ''
-    return str(facts['corpus']), (
-        f'windows of up to {longest:,} {token}s, {facts["stride"]:,} apart, '
-        f'{amount(facts["scored"])} {token}s scored for each length{start}'
-    )
-
-
-def _prompts(records: Records) -> tuple[str, str]:
-    facts = records.attributes
-    length = f'{facts["max_length"]:,} {token_name(records)}s'
-    many = f'{facts["tests"]:,} for each length and depth'
-    return f'pass keys in prompts of up to {length}', many
-
-
-def _longbench(records: Records) -> tuple[str, str]:
-    facts, samples = records.attributes, int(records['samples'].sum())
-    beams = facts['beams']
-    search = f'{beams} beams' if beams > 1 else 'greedy'
-    length = f'{facts["max_length"]:,} {token_name(records)}s'
-    return 'LongBench', f'{samples:,} prompts of up to {length}, {search}'
-
-
-def _harness(records: Records) -> tuple[str, str]:
-    facts, samples = records.attributes, int(records['samples'].sum())
-    start = 'after a BOS' if facts['bos'] else 'without a BOS'
-    return f'{samples:,} questions of {len(facts["metrics"])} tasks', f'zero-shot, {start}'
-
-
-# Of records without `measured_on`: evaluation -> what it was measured on, and how.
-_MEASURED_ON: Mapping[str, Callable[[Records], tuple[str, str]]] = {
-    **dict.fromkeys(_OWN_TEXT, _own_windows),
-    'perplexity': _sliding,
-    'passkey': _prompts,
-    'longbench': _longbench,
-    'harness': _harness,
-}
 
 
 def _join(labels: list[str]) -> str:

@@ -3,12 +3,42 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
+import functools
 import pathlib
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 
+from experiments.evaluations import KINDS
 from experiments.figures import FigureInput
 from nope.records import Measure, Records
+
+
+def measured(records: Records) -> Records:
+    """The records with the attribute `measured_on` as their evaluation says it."""
+    facts, kind = records.attributes, KINDS[records.attributes['evaluation']]
+    # What the sentences take from a spec and not from its records.
+    spec = SimpleNamespace(
+        extent=int(max(records.along('length', 0), default=0)),
+        reach='up to ' if facts['evaluation'] == 'lengths' else '',
+        needles=facts.get('needles', 1),
+        alike=facts.get('alike', False),
+        haystack=facts.get('haystack', 'filler'),
+    )
+    what, how = kind.measured_on(spec, records)  # type: ignore[arg-type]
+    own_text = kind.own_text.fget(spec)  # type: ignore[attr-defined]
+    said = {'what': what, 'how': how, 'own_text': own_text}
+    return dataclasses.replace(records, attributes={**facts, 'measured_on': said})
+
+
+def saying(make: Callable[..., Records]) -> Callable[..., Records]:
+    @functools.wraps(make)
+    def made(*given, **changed) -> Records:
+        return measured(make(*given, **changed))
+
+    return made
 
 
 def attributes(**changed) -> dict:
@@ -20,6 +50,7 @@ def attributes(**changed) -> dict:
         'multiplier': 1.0,
         'data': 'Python standard library sources',
         'split': 'validation',
+        'token': 'token',
         'train_length': 64,
         'train_tokens': 4_915_200,
         'windows': 512,
@@ -36,6 +67,7 @@ def bent(positions, bend, slope, floor) -> np.ndarray:
     return floor + slope * np.maximum(np.log2(positions / bend), 0)
 
 
+@saying
 def positions_records(
     length=256,
     *,
@@ -74,6 +106,7 @@ def positions_records(
     )
 
 
+@saying
 def grid_records(length=256, *, a=0.35, increment=0.05, **changed) -> Records:
     """Loss a parabola in the multiplier around 1 + a ln(i / L), around 1 inside L."""
     facts = attributes(**changed) | {'evaluation': 'multiplier_grid', 'length': length}
@@ -108,6 +141,7 @@ PILOT = {
 }
 
 
+@saying
 def length_records(window, seed: int = 0, **changed) -> Records:
     """window: loss at each of MULTIPLES, shifted by seed; the tail rises by 0.4 a doubling more."""
     shift = np.random.default_rng(seed).normal(scale=0.02, size=len(MULTIPLES))
@@ -284,6 +318,7 @@ TEXT = {'train_length': 2048}
 WINDOWS = (1, 2, 4, 8)
 
 
+@saying
 def perplexity_records(perplexity, *, corpus='pg19', multiples=WINDOWS, **changed) -> Records:
     """perplexity: in sliding windows of each of `multiples` of L; 2^21 tokens scored for each."""
     facts = attributes(**TEXT | changed)
@@ -309,6 +344,7 @@ def grid_accuracy(lengths, reach, share=1.0, depths=10) -> np.ndarray:
     return np.repeat(np.round(share * beyond, 1)[:, None], depths, axis=1)
 
 
+@saying
 def passkey_records(
     max_length=4096, *, window=2048, reach=None, share=1.0, accuracy=None, **changed
 ) -> Records:
@@ -383,6 +419,7 @@ KEY_CURVES = [
 KEY_ROLES = {'split': 'half_log', 'split_four': 'half_log_four'}
 
 
+@saying
 def key_records(shares, seed: int = 0, *, multiples=KEY_MULTIPLES, **changed) -> Records:
     """shares: at the first of `multiples` L, the same at every depth."""
     lengths = np.array(multiples[: len(shares)]) * 128
@@ -479,6 +516,7 @@ HARNESS = {
 }
 
 
+@saying
 def longbench_records(scores, *, datasets=LONGBENCH, max_length=1500, **changed) -> Records:
     """scores: 0..100, one for each of `datasets`."""
     values = np.array(scores, dtype=np.float64)
@@ -493,6 +531,7 @@ def longbench_records(scores, *, datasets=LONGBENCH, max_length=1500, **changed)
     )
 
 
+@saying
 def harness_records(scores, *, tasks=tuple(HARNESS), **changed) -> Records:
     """scores: percent, one for each of `tasks`."""
     values = np.array(scores, dtype=np.float64)
@@ -697,11 +736,10 @@ SHAPE_CURVES = (
 )
 
 
+@saying
 def shape_records(length=256, *, local_heads=0, **changed) -> Records:
     """Weights that spread with the length, in local heads not."""
     facts = attributes(**changed) | {'evaluation': 'attention_shape', 'length': length}
-    what = f'512 windows of {length} bytes of {facts["data"]}'
-    facts['measured_on'] = {'what': what, 'how': 'validation split', 'own_text': True}
     layers, heads, train_length = (facts[k] for k in ('n_layers', 'n_heads', 'train_length'))
     positions = np.arange(1, length + 1)
     without = np.broadcast_to(np.arange(heads) >= local_heads, (layers, heads))
