@@ -1,4 +1,4 @@
-"""Why a model stops beyond L: entropy, weight on first and latest tokens, size of the output.
+"""Attention beyond L: entropy, weight on the first and latest tokens, size of the outputs.
 
     python -m experiments.run --config=configs/attention_shape.py:quick --workdir=work/quick
 

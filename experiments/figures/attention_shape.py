@@ -1,4 +1,4 @@
-"""Why a model stops: entropy, weight on first and latest tokens, size of the output by position."""
+"""Attention by position: entropy, weight on the first and latest tokens, size of the outputs."""
 
 from __future__ import annotations
 

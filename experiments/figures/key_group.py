@@ -82,7 +82,7 @@ def read(given: FigureInput, name: str, label: str) -> KeyGroup:
 
 
 def _asked(records: Records) -> dict[str, Any]:
-    """What seeds share. Records of one key in filler say nothing of either."""
+    """Needles and haystack, which seeds share; one key in filler where records name neither."""
     facts, accuracy = records.attributes, records['accuracy']
     return {
         'lengths': records.along('length', accuracy.shape[0]).tolist(),

@@ -166,7 +166,7 @@ def as_int32(ids: jax.Array | None) -> jax.Array | None:
 
 
 def zeros_like(array: jax.Array | None, wanted: bool) -> jax.Array | None:
-    """Where the sums of a gradient begin; None where it is not wanted."""
+    """Initial sums of a gradient; None where it is not wanted."""
     return jnp.zeros_like(array) if wanted and array is not None else None
 
 

@@ -36,7 +36,7 @@ SHARD_BYTES = 5 << 30
 
 @dataclasses.dataclass(frozen=True)
 class Export:
-    """How a model is written.
+    """Options of an export.
 
     lam: 'fold', inside the query weights; 'scale_param', as tensors of that name, which stock
         `transformers` does not know; 'none', left out.
@@ -149,7 +149,7 @@ def _write(
 
 
 def _tensors(model: ModelConfig, lam: str) -> list[Tensor]:
-    """What its family writes of a model; ValueError where it cannot write lambda so."""
+    """Tensors that its family writes of a model; ValueError where it cannot write lambda so."""
     # A family writes a lambda where it is told of a file that has one.
     told = frozenset({'model.layers.0.self_attn.scale_param'} if lam == 'scale_param' else ())
     tensors = writer_of(model).tensors(model, told)

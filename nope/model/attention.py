@@ -23,7 +23,7 @@ from nope.positions import Position
 
 
 class Sequence(NamedTuple):
-    """What all layers know of the tokens they work on.
+    """Masks, positions and length of the tokens, the same for all layers.
 
     mask: who sees whom; its offset is the slot of the first token where there is a cache.
     positions_BT: int32, 0-based. length: the n that lambda forms and dynamic encodings follow, one

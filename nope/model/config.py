@@ -42,7 +42,7 @@ def execution_detail(default: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class LayerKind:
-    """What layers may differ in: their position encoding, and how far they see.
+    """Kind of a layer: its position encoding, and how far it sees.
 
     window: keys a query sees, itself included; None for all before it.
     """

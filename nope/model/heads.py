@@ -16,7 +16,7 @@ from nope.positions import Position
 
 
 class Attended(NamedTuple):
-    """What a layer's heads have seen, and the shape of their attention where it was asked for."""
+    """Output of a layer's heads, and the shape of their attention where it was asked for."""
 
     output: AttentionOutput
     shape: AttentionShape | None

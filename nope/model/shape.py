@@ -20,7 +20,7 @@ Attend = Callable[..., AttentionOutput]
 
 
 class AttentionShape(NamedTuple):
-    """Where the queries of a layer look, float32 [B, N, T] each.
+    """Weight on the first and the latest keys, and the outputs' norm, float32 [B, N, T] each.
 
     first: the weight on the first token. local: the sum of weights on the latest keys, the query's
     own included. norm: the Euclidean norm of a head's output, in front of the output projection.

@@ -48,7 +48,7 @@ def apply(
 
 
 def _kept(remat: str) -> Any:
-    """What a rematerialised layer keeps for its backward pass besides its arguments."""
+    """Policy of a rematerialised layer: what it keeps for its backward pass besides arguments."""
     policies = jax.checkpoint_policies
     if remat == 'dots':
         return policies.dots_with_no_batch_dims_saveable

@@ -157,7 +157,7 @@ def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
 
 
 def split(variables: Variables, trains: str) -> tuple[Variables, Variables]:
-    """What trains and what is frozen: {'lam': ...} and {'params': ...} or the reverse, or all of it
+    """Trained and frozen collections: {'lam': ...} and {'params': ...} or the reverse, or all of it
     and {}."""
     trained = {n: tree for n, tree in variables.items() if trains in (n, 'all')}
     return trained, {n: tree for n, tree in variables.items() if n not in trained}

@@ -30,7 +30,7 @@ class TrainState(flax.struct.PyTreeNode):
     opt_state: optax.OptState
 
     def arrays(self, frozen: Variables) -> dict[str, Any]:
-        """What a checkpoint holds: `params`, `lam` and `opt_state`; of a search `lam` and
+        """Arrays of a checkpoint: `params`, `lam` and `opt_state`; of a search `lam` and
         `opt_state`, since its parameters are saved with the run it starts from."""
         kept = {} if self.searches else frozen
         return {**kept, **self.trained, 'opt_state': self.opt_state}

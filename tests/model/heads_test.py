@@ -86,18 +86,16 @@ def test_lambda_may_act_on_the_heads_without_position_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ('share', 'changes', 'message'),
+    ('share', 'message'),
     [
-        (0.3, {}, r'share is 0\.3; it must leave whole heads of both kinds among heads, 4'),
-        (0.1, {}, r'share is 0\.1; it must leave whole heads of both kinds'),
-        (0.25, {}, r'share is 0\.25; 1 of 4 query heads, of which 2 share a key-value head; it mu'),
+        (0.3, r'share is 0\.3; it must leave whole heads of both kinds among heads, 4'),
+        (0.1, r'share is 0\.1; it must leave whole heads of both kinds'),
+        (0.25, r'share is 0\.25; 1 of 4 query heads, of which 2 share a key-value head; it mu'),
     ],
 )
-def test_a_share_leaves_whole_heads_of_both_kinds(
-    share: float, changes: dict[str, Any], message: str
-) -> None:
+def test_a_share_leaves_whole_heads_of_both_kinds(share: float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        tiny.model(position=Split(Rotary(), share), **changes)
+        tiny.model(position=Split(Rotary(), share))
 
 
 def test_heads_that_share_keys_may_differ_in_their_bias() -> None:

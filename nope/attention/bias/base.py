@@ -34,7 +34,7 @@ class Bias(abc.ABC):
 
     @abc.abstractmethod
     def by_distance(self, distance_D: jax.Array) -> jax.Array:
-        """What is added, m, at each of the distances, float32 [N, D] (float64 for such
+        """Addends m at each of the distances, float32 [N, D] (float64 for such
         parameters)."""
 
     def factors_by_distance(self, distance_D: jax.Array) -> jax.Array | None:
