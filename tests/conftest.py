@@ -61,6 +61,7 @@ ONCE = (
     'model/positions_test.py',
     'model/shape_test.py',
     'model/sinks_test.py',
+    'model/temperature_test.py',
     'model/transformer_test.py',
     'sharding_test.py',
     'tools/aot_test.py',

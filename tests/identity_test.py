@@ -113,6 +113,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {'init': 't5'},
     {'sinks': True},
     {'output_gate': 'head'},
+    {'temperature': 'adaptive'},
 )
 
 

@@ -19,6 +19,7 @@ from nope.model.init import initializer
 from nope.model.layers import Norm, bias, parameter, project
 from nope.model.shape import AttentionShape
 from nope.model.sinks import add_sinks
+from nope.model.temperature import AdaptiveTemperature, multiplied
 from nope.positions import Position
 
 
@@ -70,6 +71,10 @@ class SelfAttention(nn.Module):
         if c.gate is not None:
             log_gates_BTN = ForgetGates(c, c.gate, name='forget')(x_BTD)
             sums_BTN = forgotten(log_gates_BTN, cached, sequence.mask.offset)
+        if c.temperature == 'adaptive':
+            adaptive = AdaptiveTemperature(c, name='temperature')
+            factors_BTN = adaptive(x_BTD, sequence.positions_BT, kind)
+            multipliers_N = multiplied(multipliers_N, factors_BTN)
         ways = [functools.partial(_attend, c, kind, self.entropy, self.span) for kind in c.kinds]
         sinks_N = None
         if c.sinks:

@@ -22,6 +22,7 @@ MLPS = ('gated', 'plain')
 ACTIVATIONS = ('silu', 'gelu', 'gelu_tanh', 'relu')
 INITS = ('tinyllama', 't5')
 OUTPUT_GATES = 'none', 'head', 'element'
+TEMPERATURES = 'none', 'adaptive'
 LAM_LAYERS = ('all', 'nope')
 _CHOICES = {
     'dtype': DTYPES,
@@ -31,6 +32,7 @@ _CHOICES = {
     'activation': ACTIVATIONS,
     'init': INITS,
     'output_gate': OUTPUT_GATES,
+    'temperature': TEMPERATURES,
     'lam_layers': LAM_LAYERS,
 }
 
@@ -81,6 +83,9 @@ class ModelConfig:
     output_gate: what multiplies each head's output: nothing ('none'), or sigmoid(x W) with x what
         queries are projected from, a number for each head ('head') or for each of its dimensions
         ('element') (Qiu et al., 2025, arXiv 2505.06708).
+    temperature: what multiplies 1 / sqrt(H) next to lambda, of every query and in the heads that
+        `lam_layers` names: nothing ('none'), or a learned function of the query's token and
+        position ('adaptive') (`nope.model.temperature`).
     tied_head: the embedding matrix is the vocabulary projection too.
     logit_multiplier: of the final hidden states (T5 with a tied head: 1 / sqrt(D)).
     init: the rule fresh parameters are drawn by (`nope.model.init`).
@@ -128,6 +133,7 @@ class ModelConfig:
     init: str = added_later('tinyllama')
     sinks: bool = added_later(False)
     output_gate: str = added_later('none')
+    temperature: str = added_later('none')
 
     def __post_init__(self) -> None:
         for name in ('layers', 'width', 'heads', 'kv_heads', 'mlp_width', 'vocab_size', 'head_dim'):
@@ -235,6 +241,12 @@ class ModelConfig:
         kinds = [self._kind_of(layer) for layer in range(self.layers)]
         return np.stack([kind.position.without_position(self.heads) for kind in kinds])
 
+    def scaled_heads(self, kind: LayerKind) -> np.ndarray:
+        """bool [N]: of the heads of such a layer, whether lambda and the temperature act there."""
+        if self.lam_layers == 'all':
+            return np.ones(self.heads, bool)
+        return kind.position.without_position(self.heads)
+
     @property
     def longest(self) -> int | None:
         """The longest sequence that its encodings are defined for; None for any."""
@@ -312,6 +324,7 @@ class ModelConfig:
         inner = self.mlp_width * (2 if self.mlp == 'gated' else 1)
         vectors += (inner + self.width) * self.mlp_bias
         vectors += self.heads * self.sinks
+        vectors += 2 * self.heads * (self.temperature == 'adaptive')
         vectors += 0 if self.gate is None else self.gate.heads * (self.width + 1)
         norm = self.width * (1 + self.norm_bias)
         table = 0 if self.table is None else int(np.prod(self.table.shape))
@@ -335,6 +348,7 @@ class ModelConfig:
         attention = self.width * self.head_dim * 2 * (self.heads + self.kv_heads)
         gates = {'none': 0, 'head': self.heads, 'element': self.heads * self.head_dim}
         attention += self.width * gates[self.output_gate]
+        attention += self.width * 2 * self.heads * (self.temperature == 'adaptive')
         return attention + (3 if self.mlp == 'gated' else 2) * self.width * self.mlp_width
 
     def _kind_of(self, layer: int) -> LayerKind:

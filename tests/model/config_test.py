@@ -31,6 +31,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     {'sinks': True},
     {'output_gate': 'head'},
     {'output_gate': 'element'},
+    {'temperature': 'adaptive'},
     {'qkv_bias': True},
     {'output_bias': True},
     {'mlp_bias': True},

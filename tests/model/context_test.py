@@ -75,7 +75,9 @@ def test_a_split_sequence_goes_around_the_ring(
 def test_factors_and_sinks_are_those_of_one_device() -> None:
     """Lines by distance around the ring, and numbers for each head where heads are divided."""
     kinds = LayerKind(ScaleInvariant(tau=3.0)), LayerKind(Kerple(), window=9)
-    config = tiny.model(attention=None, pattern=kinds, sinks=True, output_gate='head')
+    config = tiny.model(
+        attention=None, pattern=kinds, sinks=True, output_gate='head', temperature='adaptive'
+    )
     operations, output = on(mesh_of(1, 2, 2, 2), config, 32)
     tiny.assert_close(output, on_one_device(config, 32), rtol=1e-5, atol=2e-5)
     assert 'ppermute' in operations

@@ -53,6 +53,7 @@ _FIXED: Mapping[str, Any] = {
     'logit_multiplier': 1.0,
     'sinks': False,
     'output_gate': 'none',
+    'temperature': 'none',
 }
 _EMBEDDING = 'word_embeddings.weight'
 

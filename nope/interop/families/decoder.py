@@ -38,6 +38,7 @@ _SHARED: Mapping[str, Any] = {
     'logit_multiplier': 1.0,
     'sinks': False,
     'output_gate': 'none',
+    'temperature': 'none',
 }
 _BIASES = ('qkv_bias', 'output_bias', 'mlp_bias')
 

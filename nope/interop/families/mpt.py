@@ -51,6 +51,7 @@ _FIXED: Mapping[str, Any] = {
     'logit_multiplier': 1.0,
     'sinks': False,
     'output_gate': 'none',
+    'temperature': 'none',
 }
 _UNSEEN = 'MptForCausalLM never looks at it'
 

@@ -41,6 +41,9 @@ MODELS = {
     'split': of_kinds(*(ENCODINGS[n] for n in ('half T5', 'half rotary, window', 'none'))),
     'forget': tiny.model(pattern=(LayerKind(ForgetGate()), LayerKind(NoPE()))),
     'half forget, window': tiny.model(layers=1, position=Split(ForgetGate(), window=5)),
+    'adaptive temperature': tiny.model(
+        pattern=(LayerKind(Rotary()), LayerKind(NoPE())), lam_layers='nope', temperature='adaptive'
+    ),
     'by distance': of_kinds(
         *(ENCODINGS[n] for n in ('kerple', 'sandwich', 'half scale-invariant', 'scale_invariant'))
     ),
