@@ -135,7 +135,8 @@ class Scope:
         )
 
     def _kind(self, fields: Mapping[str, Any], train_length: int, where: str) -> LayerKind:
-        default = Section(where, {'position': {'kind': 'none'}, 'window': None}, self.ledger)
+        fields_of_kind = {'position': {'kind': 'none'}, 'window': None, 'qk_norm': None}
+        default = Section(where, fields_of_kind, self.ledger)
         section = default.changed(fields, where)
         position = from_section(section['position'], train_length, f'{where}.position')
         return section.make(LayerKind, position=position)

@@ -132,6 +132,8 @@ def test_every_later_field_of_a_model_is_part_of_its_identity() -> None:
         },
         {'type': 'LayerKind', 'position': {'type': 'NoPE'}, 'window': 4},
     ]
+    unnormed = plain(tiny.model(pattern=(LayerKind(), LayerKind(qk_norm=False)), qk_norm=True))
+    assert [kind.get('qk_norm') for kind in unnormed['pattern']] == [None, False]
 
 
 def test_a_models_digest_follows_what_changes_its_results() -> None:

@@ -6,6 +6,7 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nope.model import ModelConfig
 from nope.model.lam import Constant
@@ -14,7 +15,9 @@ from nope.variables import Variables, lam_of, with_uniform_lam
 
 def check_foldable(model: ModelConfig, length: int | None) -> None:
     """Raises ValueError where lambda cannot be part of the query weights."""
-    if model.qk_norm:
+    normed_L1 = model.layers_with_qk_norm[:, None]
+    acts_LN = True if model.lam_layers == 'all' else model.heads_without_position
+    if np.any(normed_L1 & acts_LN):
         raise ValueError(
             'lambda cannot be folded into the query weights of a model with QK-norm: the norm '
             'that follows them divides every factor out again, and its own weight is shared by '

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nope.attention import Mask
 from nope.model import context, lam
@@ -65,8 +66,11 @@ class SelfAttention(nn.Module):
         k_BTKH = self._project(x_BTD, 'key', c.kv_heads, 'kv_heads')
         v_BTKH = self._project(x_BTD, 'value', c.kv_heads, 'kv_heads')
         if c.qk_norm:
-            q_BTNH = Norm(c, centred=False, biased=False, name='query_norm')(q_BTNH)
-            k_BTKH = Norm(c, centred=False, biased=False, name='key_norm')(k_BTKH)
+            normed = tuple(
+                Norm(c, centred=False, biased=False, name=f'{name}_norm')(x)
+                for name, x in (('query', q_BTNH), ('key', k_BTKH))
+            )
+            q_BTNH, k_BTKH = _of_kind(c, kind, normed, (q_BTNH, k_BTKH))
         sums_BTN = None
         if c.gate is not None:
             log_gates_BTN = ForgetGates(c, c.gate, name='forget')(x_BTD)
@@ -117,6 +121,22 @@ class SelfAttention(nn.Module):
         if c.output_bias:
             out_BTD += bias(self, 'output_bias', (c.width,), ('norm',), c.dtype)
         return out_BTD
+
+
+def _of_kind(
+    config: ModelConfig,
+    kind: int | jax.Array,
+    normed: tuple[jax.Array, ...],
+    projected: tuple[jax.Array, ...],
+) -> tuple[jax.Array, ...]:
+    """Queries and keys as layers of that kind use them: normed, or as they were projected."""
+    has = np.array([kind.qk_norm is not False for kind in config.kinds])
+    if has.all():
+        return normed
+    if isinstance(kind, int):
+        return normed if has[kind] else projected
+    chosen = jnp.asarray(has)[kind]
+    return tuple(jnp.where(chosen, x, y) for x, y in zip(normed, projected, strict=True))
 
 
 def _attend(

@@ -44,13 +44,15 @@ def execution_detail(default: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class LayerKind:
-    """Kind of a layer: its position encoding, and how far it sees.
+    """Kind of a layer: its position encoding, how far it sees, and whether it has QK-norm.
 
     window: keys a query sees, itself included; None for all before it.
+    qk_norm: False for a layer without the QK-norm that the model has; None for what the model says.
     """
 
     position: Position = NoPE()
     window: int | None = none_was(0)
+    qk_norm: bool | None = added_later(None)
 
     def __post_init__(self) -> None:
         if self.window is not None and not 1 <= self.window <= 2**30:
@@ -60,7 +62,8 @@ class LayerKind:
 
     def describe(self) -> str:
         window = '' if self.window is None else f', window {self.window}'
-        return self.position.describe() + window
+        norm = ', no QK-norm' if self.qk_norm is False else ''
+        return self.position.describe() + window + norm
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +78,8 @@ class ModelConfig:
         those without position encoding ('nope'; in the others it is 1).
     norm, norm_bias: 'rms' (RMSNorm) or 'layer' (LayerNorm), the latter with or without a bias.
     embedding_norm: a norm between the embeddings and the first layer too.
-    qk_norm: an RMSNorm of every query and key head before the position encoding.
+    qk_norm: an RMSNorm of every query and key head before the position encoding, in all layers
+        whose kind does not say otherwise (RNoPE-SWA, arXiv 2501.18795, has none in NoPE layers).
     softmax_scale: what logits are multiplied with next to lambda; None for 1 / sqrt(H).
     qkv_bias, output_bias, mlp_bias: of the projections.
     mlp, activation: 'gated', down(act(gate(x)) * up(x)), or 'plain', down(act(up(x))).
@@ -194,6 +198,7 @@ class ModelConfig:
             )
         for i, kind in enumerate(self.pattern):
             self._check_position(kind.position, f'pattern[{i}].position')
+        self._check_norms()
         tables = {k.position for k in self.kinds if k.position.table(self.width, self.heads)}
         if len(tables) > 1:
             raise FieldError(
@@ -209,6 +214,18 @@ class ModelConfig:
                 'it has forget gates of several forms; accepted is one number of gated heads and '
                 'one start',
             )
+
+    def _check_norms(self) -> None:
+        for i, kind in enumerate(self.pattern):
+            if kind.qk_norm and not self.qk_norm:
+                raise FieldError(
+                    f'pattern[{i}].qk_norm',
+                    True,
+                    'the model has no QK-norm; accepted: qk_norm of the model True, and False for '
+                    'the kinds of layers without it',
+                )
+        if self.qk_norm and not any(self.layers_with_qk_norm):
+            raise FieldError('qk_norm', True, 'every kind of layer in pattern is without it')
 
     def _check_position(self, position: Position, place: str) -> None:
         """FieldError for an encoding, of the field `place`, that does not fit the model."""
@@ -246,6 +263,12 @@ class ModelConfig:
         if self.lam_layers == 'all':
             return np.ones(self.heads, bool)
         return kind.position.without_position(self.heads)
+
+    @property
+    def layers_with_qk_norm(self) -> np.ndarray:
+        """bool [L]: of every layer, whether it norms its queries and keys."""
+        kinds = (self._kind_of(layer) for layer in range(self.layers))
+        return np.array([self.qk_norm and kind.qk_norm is not False for kind in kinds])
 
     @property
     def longest(self) -> int | None:
@@ -354,4 +377,5 @@ class ModelConfig:
     def _kind_of(self, layer: int) -> LayerKind:
         if not self.pattern:
             return LayerKind(self.position, self.window)
-        return self.pattern[layer % len(self.pattern)]
+        kind = self.pattern[layer % len(self.pattern)]
+        return dataclasses.replace(kind, qk_norm=None) if kind.qk_norm == self.qk_norm else kind

@@ -200,6 +200,8 @@ ROTARY = {'kind': 'rotary'}
             {'position': {'kind': 'split', 'local': ROTARY, 'share': 0.3}},
             r'position\.share is 0\.3; it must leave whole heads of both kinds',
         ),
+        ({'pattern': ({}, {'qk_norm': True})}, r'pattern\[1\]\.qk_norm is True; the model has no'),
+        ({'pattern': ({'qk_norm': 0},), 'qk_norm': True}, r'pattern\[0\]\.qk_norm is 0; accepted'),
         ({'pattern': ({'window': 0},)}, r'pattern\[0\]\.window is 0; accepted: 1 to'),
         ({'pattern': ({}, {'windows': 4})}, r'pattern\[1\]\.windows is unknown; accepted: pos'),
         (

@@ -650,6 +650,10 @@ def test_other_families_are_named(config: dict) -> None:
         (decoder(position=Rotary(dims=4)), '4 of 6'),
         (decoder(pattern=(LayerKind(ROTARY), LayerKind(Rotary()))), 'one rotary encoding'),
         (decoder(pattern=(LayerKind(ROTARY, 3), LayerKind(ROTARY, 4))), '[3, 4]'),
+        (
+            decoder(pattern=(LayerKind(ROTARY), LayerKind(ROTARY, qk_norm=False)), qk_norm=True),
+            'some of its layers have no QK-norm',
+        ),
         (decoder(head_dim=5), 'head_dim is 5'),
         (decoder(qk_norm=True), 'rotary'),
         (decoder(position=ROTARY, output_bias=True), 'output_bias'),

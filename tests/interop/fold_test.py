@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -70,6 +72,16 @@ def test_qk_norm_would_divide_the_factor_out() -> None:
     config = tiny.model(qk_norm=True)
     with pytest.raises(ValueError, match=r'QK-norm.*scale_param'):
         fold(config, tiny.varied_lam(config))
+
+
+def test_qk_norm_of_layers_where_lambda_does_not_act_is_no_obstacle() -> None:
+    kinds = (LayerKind(Rotary()), LayerKind(NoPE(), qk_norm=False))
+    config = tiny.model(pattern=kinds, qk_norm=True, lam_layers='nope')
+    variables = tiny.varied_lam(config)
+    plain, folded = fold(config, variables)
+    np.testing.assert_allclose(output(plain, folded), output(config, variables), rtol=0, atol=2e-5)
+    with pytest.raises(ValueError, match='QK-norm'):
+        fold(dataclasses.replace(config, lam_layers='all'), variables)
 
 
 def test_nothing_else_is_touched() -> None:

@@ -189,6 +189,14 @@ ROTARY, NOPE = LayerKind(Rotary()), LayerKind()
             r'pattern\[0\]\.position\.dims is 3; .* even',
         ),
         (
+            {'pattern': (ROTARY, LayerKind(qk_norm=True))},
+            r'^pattern\[1\]\.qk_norm is True; the model has no QK-norm; accepted: qk_norm of the',
+        ),
+        (
+            {'pattern': (LayerKind(Rotary(), qk_norm=False),) * 2, 'qk_norm': True},
+            r'^qk_norm is True; every kind of layer in pattern is without it',
+        ),
+        (
             {'position': Rotary(), 'lam_layers': 'nope'},
             r"^lam_layers is 'nope'; every head has a position encoding \(rotary\)",
         ),

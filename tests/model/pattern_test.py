@@ -39,7 +39,9 @@ def composed(config: ModelConfig, variables: Variables, tokens: jax.Array) -> Mo
     entropies: list[Any] = []
     for layer in range(config.layers):
         kind = config.pattern[layer % len(config.pattern)]
-        block = Block(tiny.model(position=kind.position, window=kind.window), entropy=True)
+        normed = config.qk_norm and kind.qk_norm is not False
+        alone = tiny.model(position=kind.position, window=kind.window, qk_norm=normed)
+        block = Block(alone, entropy=True)
         weights = jax.tree.map(lambda leaf, layer=layer: leaf[layer], params['layers'])
         x_BTD, (entropy_BNT, *_) = block.apply(
             {'params': weights}, x_BTD, lam_of(variables)[layer], jnp.int32(0), sequence
@@ -127,6 +129,33 @@ def test_another_encoding_takes_the_place_of_those_there_are() -> None:
     windows = (LayerKind(window=4), LayerKind())
     everywhere = tiny.model(pattern=windows).with_position(Rotary())
     assert everywhere == tiny.model(pattern=(rotary, LayerKind(Rotary())))
+
+
+# QK-norm
+
+
+@pytest.mark.parametrize('unroll', [1, None])
+def test_layers_without_qk_norm_are_those_of_a_model_without_it(unroll: int | None) -> None:
+    """Values and gradients; the weights of the norms that such a layer has get none."""
+    pattern = (LayerKind(Rotary()), LayerKind(NoPE(), qk_norm=False))
+    config = tiny.model(layers=3, pattern=pattern, qk_norm=True, unroll=unroll)
+    variables, blocks = tiny.varied_lam(config), tiny.tokens(2, T + 1)
+    found = with_gradients(modelled, config, variables, blocks)
+    tiny.assert_close(
+        found, with_gradients(composed, config, variables, blocks), rtol=1e-5, atol=1e-6
+    )
+    attention = found[1]['params']['layers']['attention']
+    for name in ('query_norm', 'key_norm'):
+        np.testing.assert_array_equal(attention[name]['scale'][1], 0)
+        assert np.all(np.abs(attention[name]['scale'][::2]).max(axis=-1) > 1e-6)
+    np.testing.assert_array_equal(config.layers_with_qk_norm, [True, False, True])
+    assert config.describe_position() == 'rotary + none, no QK-norm'
+
+
+def test_a_kind_that_says_of_qk_norm_what_the_model_says_is_the_same_kind() -> None:
+    for said in (True, False):
+        config = tiny.model(pattern=(LayerKind(qk_norm=said), LayerKind()), qk_norm=said)
+        assert config.kinds == (LayerKind(),)
 
 
 # Windows

@@ -48,6 +48,12 @@ def several_windows(config: ModelConfig) -> str | None:
     return f'its layers have several windows, {windows}' if len(windows) > 1 else None
 
 
+def some_normed(config: ModelConfig) -> str | None:
+    """Reason why no config can hold layers with and without QK-norm; None where all are alike."""
+    with_norm = set(config.layers_with_qk_norm.tolist())
+    return 'some of its layers have no QK-norm' if len(with_norm) > 1 else None
+
+
 def not_rotary(config: ModelConfig) -> str | None:
     """Reason why the layers do not share one rotary encoding; None where they do."""
     if any(config.without_position) or rotary_of(config) is None:
