@@ -3,10 +3,10 @@
     python -m experiments.run --config=configs/hybrids.py:quick --workdir=work/quick
 
 n / L from 1 to 32 on windows that end at the same tokens. Three rotary layers to one without
-position, the rotary ones seeing everything or L / 2 tokens (RNoPE-SWA, arXiv 2501.18795), or with
-the layer without position first (SWAN-GPT, arXiv 2504.08719); beside them half of each layer's
-heads, or every second layer, with forget gates. Each as trained and with a log-length lambda
-searched up to 4 L where there is no position.
+position, the rotary ones seeing everything, L / 2 tokens (RNoPE-SWA, arXiv 2501.18795) or chunks of
+L / 2 (iRoPE, Llama 4), or with the layer without position first (SWAN-GPT, arXiv 2504.08719);
+beside them half of each layer's heads, or every second layer, with forget gates. Each as trained
+and with a log-length lambda searched up to 4 L where there is no position.
 """
 
 from ml_collections import ConfigDict
@@ -33,10 +33,12 @@ def add_runs(config: ConfigDict) -> dict[str, str]:
     """Adds the models; returns run -> label."""
     everything = {'position': models.ROTARY}
     window = {'position': models.ROTARY, 'window': config.train.length // 2}
+    chunk = {'position': models.ROTARY, 'chunk': config.train.length // 2}
     without = {'position': models.NOPE}
     patterns = {
         'rnope': ('3 rotary layers, 1 NoPE', (everything,) * 3 + (without,)),
         'rnope_window': ('3 rotary layers with a window, 1 NoPE', (window,) * 3 + (without,)),
+        'irope': ('3 rotary layers in chunks, 1 NoPE', (chunk,) * 3 + (without,)),
         'nope_first': ('1 NoPE layer, 3 rotary with a window', (without,) + (window,) * 3),
         'forget_layers': (
             'forget gates and NoPE, layer by layer',

@@ -135,7 +135,12 @@ class Scope:
         )
 
     def _kind(self, fields: Mapping[str, Any], train_length: int, where: str) -> LayerKind:
-        fields_of_kind = {'position': {'kind': 'none'}, 'window': None, 'qk_norm': None}
+        fields_of_kind = {
+            'position': {'kind': 'none'},
+            'window': None,
+            'chunk': None,
+            'qk_norm': None,
+        }
         default = Section(where, fields_of_kind, self.ledger)
         section = default.changed(fields, where)
         position = from_section(section['position'], train_length, f'{where}.position')

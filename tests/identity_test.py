@@ -133,6 +133,8 @@ def test_every_later_field_of_a_model_is_part_of_its_identity() -> None:
         {'type': 'LayerKind', 'position': {'type': 'NoPE'}, 'window': 4},
     ]
     unnormed = plain(tiny.model(pattern=(LayerKind(), LayerKind(qk_norm=False)), qk_norm=True))
+    chunked = plain(tiny.model(pattern=(LayerKind(), LayerKind(chunk=4))))
+    assert [kind.get('chunk') for kind in chunked['pattern']] == [None, 4]
     assert [kind.get('qk_norm') for kind in unnormed['pattern']] == [None, False]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from experiments.config import Section
 from experiments.models import position_for
-from experiments.runs.spec import RunSpec, Source, Typed
+from experiments.runs.spec import RunSpec, Source
 from experiments.scope import Scope
 from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
@@ -43,5 +45,5 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> RunSpec:
         data_seed=section['data_seed'] + scope.seed,
         train_length=init.train_length,
         init=init,
-        typed=Typed(scope.lengths_field(section), init.typed.attention),
+        typed=dataclasses.replace(init.typed, lengths=scope.lengths_field(section)),
     )

@@ -43,6 +43,8 @@ def check(bench: Bench, spec: RunSpec) -> None:
     if batch.segments is not None:
         documents = spec.data.sources[0].name('documents')
         check_segments(spec.model, spec.train, documents, spec.typed.attention)
+    elif spec.model.chunked:
+        check_segments(spec.model, spec.train, spec.typed.pattern, spec.typed.attention)
 
 
 def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callable) -> None:

@@ -23,6 +23,7 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
     config = scope.data(entry, length)
     decay = steps if section.optional('decay_steps') is None else section.at_least('decay_steps', 1)
     model = scope.model(entry, config, length)
+    fields = scope.section('model', entry)
     law, trains = None, 'params'
     if 'lam' in entry:
         law, trained = laws.in_training(scope, entry, length, model.head_dim)
@@ -40,7 +41,9 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
         data_seed=section['data_seed'] + scope.seed,
         train_length=length,
         lam_start=None if law is None else law.coefficient,
-        typed=Typed(section.path('length'), scope.section('model', entry).path('attention')),
+        typed=Typed(
+            section.path('length'), *(fields.path(name) for name in ('attention', 'pattern'))
+        ),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from experiments.config import Section
 from experiments.models import coefficient
 from experiments.runs.laws import check_replaceable
-from experiments.runs.spec import MultiplierChoice, RunSpec, Source, Typed
+from experiments.runs.spec import MultiplierChoice, RunSpec, Source
 from experiments.scope import Scope
 from nope.model import ModelConfig, lam
 from nope.training.config import TrainConfig
@@ -49,7 +49,7 @@ def from_entry(
         data_seed=section['data_seed'] + scope.seed,
         train_length=init.train_length,
         init=init,
-        typed=Typed(scope.lengths_field(section), init.typed.attention),
+        typed=dataclasses.replace(init.typed, lengths=scope.lengths_field(section)),
         lam_start=_start(section, form, bound, grid),
     )
 

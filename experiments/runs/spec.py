@@ -23,12 +23,13 @@ from nope.training.config import Compute, TrainConfig
 class Typed:
     """Paths of a run's fields as they were typed, for errors that come after it was made.
 
-    lengths: of the training sequences. attention: of the model, or of the one it starts from.
-    Specs that were typed in several places are equal all the same.
+    lengths: of the training sequences. attention, pattern: of the model, or of the one it starts
+    from. Specs that were typed in several places are equal all the same.
     """
 
     lengths: str = 'train.length'
     attention: str = 'model.attention'
+    pattern: str = 'model.pattern'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from nope.attention import Mask
-from nope.model import context, lam
+from nope.model import chunks, context, lam
 from nope.model.cache import LayerCache
+from nope.model.chunks import Places
 from nope.model.config import LayerKind, ModelConfig
 from nope.model.gates import ForgetGates, forgotten
 from nope.model.heads import attend_by_kind
@@ -29,13 +30,22 @@ class Sequence(NamedTuple):
 
     mask: who sees whom; its offset is the slot of the first token where there is a cache.
     positions_BT: int32, 0-based. length: the n that lambda forms and dynamic encodings follow, one
-    for all rows or [B]. table: the position encoding's learned array, if it has one.
+    for all rows or [B]. table: the position encoding's learned array, if it has one. places: by
+    which chunks are counted, for a model that has them.
     """
 
     mask: Mask
     positions_BT: jax.Array
     length: jax.Array
     table: jax.Array | None
+    places: Places | None = None
+
+    def mask_of(self, kind: LayerKind) -> Mask:
+        """The mask of layers of that kind, but for their window."""
+        if kind.chunk is None:
+            return self.mask
+        assert self.places is not None
+        return chunks.masked(self.mask, self.places, kind.chunk)
 
 
 class SelfAttention(nn.Module):
@@ -166,7 +176,7 @@ def _attend(
         lam.scale_queries(q_BTNH, multipliers_N, config.softmax_scale),
         k_BTKH,
         v_BTKH,
-        sequence.mask,
+        sequence.mask_of(kind),
         sequence.table,
         forgotten_BTN,
         span,

@@ -100,6 +100,14 @@ class Cache(NamedTuple):
             slots_BT = slots_BT - self.padding_B[:, None]
         return jnp.clip(slots_BT, 0, self.length_B.astype(jnp.int32)[:, None] - 1)
 
+    def places(self, first: int | jax.Array, slots: int) -> jax.Array:
+        """int32 [B, slots]: the positions of what the slots from `first` on hold or will hold; 0 in
+        padding before a row."""
+        slots_BS = (first + jnp.arange(slots, dtype=jnp.int32))[None]
+        if self.padding_B is not None:
+            slots_BS = jnp.maximum(slots_BS - self.padding_B[:, None], 0)
+        return jnp.broadcast_to(slots_BS, (self.length_B.shape[0], slots))
+
     def segments(self, tokens: int) -> tuple[jax.Array, jax.Array] | tuple[None, None]:
         """Segment ids of the next tokens [B, T] and of all slots [B, S]: 1, and 0 for padding."""
         if self.padding_B is None:

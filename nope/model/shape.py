@@ -43,7 +43,7 @@ def shape_of(
     bias: Bias | None,
     key_bias_BNS: jax.Array | None,
 ) -> AttentionShape:
-    """The shape of an attention call, of which `seen` is the output; whole sequences, no segments.
+    """The shape of an attention call, of which `seen` is the output, over whole sequences.
 
     span: keys that count as the latest.
     """
@@ -53,6 +53,9 @@ def shape_of(
     first_BNT = jnp.exp(logits_BNT - seen.lse)
     if mask.window is not None:
         first_BNT = jnp.where(jnp.arange(q_BTNH.shape[1]) < mask.window, first_BNT, 0.0)
+    if mask.q_segments_BT is not None and mask.kv_segments_BS is not None:
+        same_BT = mask.q_segments_BT == mask.kv_segments_BS[:, :1]
+        first_BNT = jnp.where(same_BT[:, None], first_BNT, 0.0)
     norm_BTN = jnp.linalg.norm(seen.out.astype(jnp.float32), axis=-1)
     return AttentionShape(first_BNT, jnp.exp(local.lse - seen.lse), norm_BTN.swapaxes(1, 2))
 

@@ -19,6 +19,7 @@ from nope.attention import Mask
 from nope.model import lam
 from nope.model.attention import SelfAttention, Sequence
 from nope.model.cache import Cache, LayerCache
+from nope.model.chunks import Places
 from nope.model.config import ModelConfig
 from nope.model.init import initializer
 from nope.model.layers import MLP, norm, parameter
@@ -129,6 +130,8 @@ class Transformer(nn.Module):
             sequence = _sequence(T, segments_BT, positions_BT, length, self._table())
         else:
             sequence = _continued(T, cache, self._table())
+        if c.chunked:
+            sequence = sequence._replace(places=_places(tokens_BT, sequence, cache))
         x_BTD = self._embed(embedding_VD, tokens_BT, sequence)
         shape: AttentionShape | None = None
         multipliers_LN = _multipliers(c, coefficients_LN, sequence)
@@ -212,6 +215,14 @@ def _continued(tokens: int, cache: Cache, table: jax.Array | None) -> Sequence:
     segments_BT, segments_BS = cache.segments(tokens)
     mask = Mask(q_segments_BT=segments_BT, kv_segments_BS=segments_BS, offset=cache.filled)
     return Sequence(mask, cache.positions(tokens), cache.length_B, table)
+
+
+def _places(tokens_BT: jax.Array, sequence: Sequence, cache: Cache | None) -> Places:
+    """Positions by which queries and keys fall into chunks."""
+    if cache is not None:
+        return Places(cache.places(cache.filled, tokens_BT.shape[1]), cache.places(0, cache.slots))
+    positions_BT = jnp.broadcast_to(sequence.positions_BT, tokens_BT.shape)
+    return Places(positions_BT, positions_BT)
 
 
 def _multipliers(config: ModelConfig, coefficients_LN: jax.Array, sequence: Sequence) -> jax.Array:

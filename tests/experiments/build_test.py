@@ -202,8 +202,13 @@ ROTARY = {'kind': 'rotary'}
         ),
         ({'pattern': ({}, {'qk_norm': True})}, r'pattern\[1\]\.qk_norm is True; the model has no'),
         ({'pattern': ({'qk_norm': 0},), 'qk_norm': True}, r'pattern\[0\]\.qk_norm is 0; accepted'),
+        ({'pattern': ({}, {'chunk': 0})}, r'pattern\[1\]\.chunk is 0; accepted: 1 to'),
+        ({'pattern': ({'chunk': 4, 'window': 4},)}, r'pattern\[0\]\.chunk is 4; window is 4; acc'),
         ({'pattern': ({'window': 0},)}, r'pattern\[0\]\.window is 0; accepted: 1 to'),
-        ({'pattern': ({}, {'windows': 4})}, r'pattern\[1\]\.windows is unknown; accepted: pos'),
+        (
+            {'pattern': ({}, {'windows': 4})},
+            r'pattern\[1\]\.windows is unknown; accepted: chunk, pos',
+        ),
         (
             {'pattern': ({}, {'position': ROTARY | {'dims': 5}})},
             r'pattern\[1\]\.position\.dims is 5; accepted: an even number',

@@ -189,6 +189,10 @@ ROTARY, NOPE = LayerKind(Rotary()), LayerKind()
             r'pattern\[0\]\.position\.dims is 3; .* even',
         ),
         (
+            {'pattern': (LayerKind(Sinusoidal(), chunk=4), NOPE)},
+            r"pattern\[0\]\.position is 'sinusoidal'; it is added to the embeddings",
+        ),
+        (
             {'pattern': (ROTARY, LayerKind(qk_norm=True))},
             r'^pattern\[1\]\.qk_norm is True; the model has no QK-norm; accepted: qk_norm of the',
         ),
@@ -209,6 +213,19 @@ ROTARY, NOPE = LayerKind(Rotary()), LayerKind()
 def test_kinds_of_layers_that_do_not_go_together(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         tiny.model(**changes)
+
+
+@pytest.mark.parametrize(
+    ('fields', 'message'),
+    [
+        ({'chunk': 0}, r'^chunk is 0; accepted: 1 to 2\*\*30, or None for no chunks'),
+        ({'chunk': -4}, r'^chunk is -4; accepted: 1 to'),
+        ({'chunk': 4, 'window': 3}, r'^chunk is 4; window is 3; accepted is one of them'),
+    ],
+)
+def test_a_layer_has_a_window_or_chunks(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LayerKind(**fields)
 
 
 def test_a_model_is_as_long_as_its_shortest_encoding() -> None:

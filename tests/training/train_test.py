@@ -17,6 +17,7 @@ import pytest
 
 from nope.checkpoints.manager import CheckpointError, Checkpoints, Restored
 from nope.data import Batch
+from nope.model import LayerKind
 from nope.model.lam import LogLength
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import metrics, reporting
@@ -143,6 +144,9 @@ def test_attention_without_segments_is_refused() -> None:
     message = r"data\.documents .* model\.attention='library' cannot: segment ids"
     with pytest.raises(ValueError, match=message):
         check_segments(tiny.model(attention='library'), PRETRAIN, 'data.documents')
+    chunks = tiny.model(attention='library', pattern=(LayerKind(chunk=4), LayerKind()))
+    with pytest.raises(ValueError, match=r'runs\.a\.model\.pattern gives attention segment ids'):
+        check_segments(chunks, PRETRAIN, 'runs.a.model.pattern')
     for other in (None, 'chunked', 'reference'):
         check_segments(tiny.model(attention=other), PRETRAIN, 'data.documents')
 

@@ -151,7 +151,7 @@ class Decoder:
         rotary = kinds.rotary_of(config)
         return (
             common.differs(config, {**_SHARED, 'qk_norm': self.qk_norm})
-            or kinds.some_normed(config)
+            or kinds.nowhere_written(config)
             or self._unwritable_biases(config)
             or self._unwritable_heads(config)
             or self.layers.unwritable(config)

@@ -48,10 +48,13 @@ def several_windows(config: ModelConfig) -> str | None:
     return f'its layers have several windows, {windows}' if len(windows) > 1 else None
 
 
-def some_normed(config: ModelConfig) -> str | None:
-    """Reason why no config can hold layers with and without QK-norm; None where all are alike."""
-    with_norm = set(config.layers_with_qk_norm.tolist())
-    return 'some of its layers have no QK-norm' if len(with_norm) > 1 else None
+def nowhere_written(config: ModelConfig) -> str | None:
+    """Reason why no family's config can hold the kinds of layers; None where one may."""
+    if len(set(config.layers_with_qk_norm.tolist())) > 1:
+        return 'some of its layers have no QK-norm'
+    if config.chunked:
+        return f'its layers attend inside chunks ({config.describe_position()})'
+    return None
 
 
 def not_rotary(config: ModelConfig) -> str | None:
