@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nope.attention import Mask
+from nope.attention import AttentionOutput, Mask
 from nope.model import chunks, context, lam
 from nope.model.cache import LayerCache
 from nope.model.chunks import Places
@@ -21,7 +21,7 @@ from nope.model.init import initializer
 from nope.model.layers import Norm, bias, parameter, project
 from nope.model.shape import AttentionShape
 from nope.model.sinks import add_sinks
-from nope.model.temperature import AdaptiveTemperature, multiplied
+from nope.model.temperature import AdaptiveTemperature, entropy_multipliers, multiplied
 from nope.positions import Position
 
 
@@ -170,20 +170,32 @@ def _attend(
         cached = cached.write(k_BTKH, v_BTKH, sequence.mask.offset, forgotten_BTN)
         k_BTKH, v_BTKH, sums_BSN1 = cached
         forgotten_BTN = None if sums_BSN1 is None else sums_BSN1[..., 0]
-    seen = attend_by_kind(
-        functools.partial(context.attend, entropy=entropy, implementation=config.attention),
-        kind,
-        lam.scale_queries(q_BTNH, multipliers_N, config.softmax_scale),
-        k_BTKH,
-        v_BTKH,
-        sequence.mask_of(kind),
-        sequence.table,
-        forgotten_BTN,
-        span,
-    )
-    output, shape = seen.output, seen.shape
-    if sinks_N is not None:
-        output, shape = add_sinks(output, shape, sinks_N)
+
+    def attended(
+        multipliers_N: jax.Array, entropy: bool, span: int | None
+    ) -> tuple[AttentionOutput, AttentionShape | None]:
+        seen = attend_by_kind(
+            functools.partial(context.attend, entropy=entropy, implementation=config.attention),
+            kind,
+            lam.scale_queries(q_BTNH, multipliers_N, config.softmax_scale),
+            k_BTKH,
+            v_BTKH,
+            sequence.mask_of(kind),
+            sequence.table,
+            forgotten_BTN,
+            span,
+        )
+        if sinks_N is None:
+            return seen.output, seen.shape
+        return add_sinks(seen.output, seen.shape, sinks_N)
+
+    if config.temperature == 'entropy':
+        entropy_BNT = attended(multipliers_N, True, None)[0].entropy
+        assert entropy_BNT is not None
+        acts_N = jnp.asarray(config.scaled_heads(kind))
+        factors_BTN = jnp.where(acts_N, entropy_multipliers(entropy_BNT), 1.0)
+        multipliers_N = multiplied(multipliers_N, factors_BTN)
+    output, shape = attended(multipliers_N, entropy, span)
     return output.out, output.entropy, cached, shape
 
 

@@ -22,7 +22,7 @@ MLPS = ('gated', 'plain')
 ACTIVATIONS = ('silu', 'gelu', 'gelu_tanh', 'relu')
 INITS = ('tinyllama', 't5')
 OUTPUT_GATES = 'none', 'head', 'element'
-TEMPERATURES = 'none', 'adaptive'
+TEMPERATURES = 'none', 'adaptive', 'entropy'
 LAM_LAYERS = ('all', 'nope')
 _CHOICES = {
     'dtype': DTYPES,
@@ -97,8 +97,9 @@ class ModelConfig:
         queries are projected from, a number for each head ('head') or for each of its dimensions
         ('element') (Qiu et al., 2025, arXiv 2505.06708).
     temperature: what multiplies 1 / sqrt(H) next to lambda, of every query and in the heads that
-        `lam_layers` names: nothing ('none'), or a learned function of the query's token and
-        position ('adaptive') (`nope.model.temperature`).
+        `lam_layers` names: nothing ('none'), a learned function of the query's token and position
+        ('adaptive'), or one of the entropy of its attention without it ('entropy')
+        (`nope.model.temperature`).
     tied_head: the embedding matrix is the vocabulary projection too.
     logit_multiplier: of the final hidden states (T5 with a tied head: 1 / sqrt(D)).
     init: the rule fresh parameters are drawn by (`nope.model.init`).
@@ -377,7 +378,8 @@ class ModelConfig:
         """FLOPs of a training step per token: 6 per weight in a matrix product, and the
         causal half of attention's two products, forward and backward (windows not counted)."""
         weights = self.layers * self._layer_weights + self.vocab_size * self.width
-        return 6.0 * weights + 6.0 * self.layers * length * self.heads * self.head_dim
+        attended = self.layers * (2 if self.temperature == 'entropy' else 1)
+        return 6.0 * weights + 6.0 * attended * length * self.heads * self.head_dim
 
     @property
     def _layer_weights(self) -> int:

@@ -83,6 +83,13 @@ def test_factors_and_sinks_are_those_of_one_device() -> None:
     assert 'ppermute' in operations
 
 
+def test_entropies_of_all_devices_set_a_temperature() -> None:
+    config = tiny.model(attention=None, temperature='entropy')
+    operations, output = on(mesh_of(1, 2, 2, 2), config, 32)
+    tiny.assert_close(output, on_one_device(config, 32), rtol=1e-5, atol=2e-5)
+    assert 'ppermute' in operations
+
+
 @pytest.mark.parametrize('shape', [(2, 2, 2, 1), (8, 1, 1, 1)])
 def test_a_kernel_runs_on_a_mesh(shape: tuple[int, ...]) -> None:
     """Rows (four, also over eight devices) and heads: the compiler could not divide a kernel."""

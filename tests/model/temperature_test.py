@@ -13,8 +13,9 @@ from nope.interop.families.bloom import BLOOM
 from nope.interop.families.llama import LLAMA
 from nope.interop.families.mpt import MPT
 from nope.model import LayerKind, ModelConfig
+from nope.model.temperature import entropy_multipliers
 from nope.positions import Alibi, NoPE, Rotary, Split
-from nope.variables import abstract_variables
+from nope.variables import Variables, abstract_variables
 from tests import tiny
 from tests.model.programs import T, influence, loss_and_gradients, run
 
@@ -23,10 +24,12 @@ TOKENS = tiny.tokens(2, T)
 ADAPTIVE = tiny.model(layers=1, temperature='adaptive')
 
 
-def logits_of(config: ModelConfig, positions_T: np.ndarray) -> np.ndarray:
+def logits_of(
+    config: ModelConfig, positions_T: np.ndarray, variables: Variables | None = None
+) -> np.ndarray:
     """Logits [B, N, T, S] of the one layer under the adaptive temperature, in float64 and without
     the mask, from the formula."""
-    variables = tiny.varied_lam(config)
+    variables = tiny.varied_lam(config) if variables is None else variables
     params = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), variables['params'])
     layer = jax.tree.map(lambda leaf: leaf[0], params['layers'])
     x_BTD = params['embedding'][TOKENS]
@@ -69,8 +72,9 @@ def test_adaptive_temperature_is_the_formula_times_lambda() -> None:
     np.testing.assert_allclose(packed[0], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_outputs_follow_earlier_tokens_and_no_later_one() -> None:
-    change_ST, _ = influence(ADAPTIVE)
+@pytest.mark.parametrize('temperature', ['adaptive', 'entropy'])
+def test_outputs_follow_earlier_tokens_and_no_later_one(temperature: str) -> None:
+    change_ST, _ = influence(tiny.model(layers=1, temperature=temperature))
     np.testing.assert_array_equal(np.tril(change_ST, -1), 0)
     assert np.all(change_ST[np.triu_indices(T)] > 1e-5)
 
@@ -140,6 +144,66 @@ def test_it_is_computed_in_float32_in_a_model_of_bfloat16() -> None:
         assert lines and all('f32' in line.split('=')[0] for line in lines), name
 
 
+# Entropies of four nats take more keys than the tests of a model have.
+ENTROPIES = np.array([0.0, 0.5, 0.50001, 0.84, 0.85, 1.5, 3.0, 4.16, 5.9, 6.0, 9.0], np.float32)
+
+
+def test_multipliers_by_entropy_are_the_polynomial_from_its_highest_power_on() -> None:
+    e = ENTROPIES.astype(np.float64)
+    fitted = -0.037 * e**4 + 0.481 * e**3 - 2.3 * e**2 + 4.917 * e - 1.791
+    expected = np.where(e > 0.5, np.maximum(fitted, 1), 1)
+    found = entropy_multipliers(jnp.asarray(ENTROPIES)[None, None])
+    assert found.shape == (1, len(e), 1)
+    np.testing.assert_allclose(found[0, :, 0], expected, rtol=1e-4)
+    assert expected[7] > 2.4 and expected[5] > 1.8
+    assert expected[3] == expected[9] == expected[10] == 1 < expected[4]
+
+
+def test_the_entropy_of_each_query_decides_its_temperature() -> None:
+    """The one that it has under lambda, sinks included; logits of keys alone are multiplied."""
+    variables = tiny.varied_lam(ADAPTIVE)
+    plain = with_temperature(variables, beta_bias=jnp.full((1, N), -1e3))
+    logits_BNTS = 12 * logits_of(ADAPTIVE, np.arange(T), plain)
+    sinks_N = np.array([0.3, -1.0, 2.0, 0.0])
+    column_BNT1 = np.broadcast_to(sinks_N[:, None, None], (*logits_BNTS.shape[:3], 1))
+    seen_TS = np.tril(np.ones((T, T + 1), bool))
+    seen_TS[:, -1] = True
+    first_BNT = entropies_of(np.concatenate([logits_BNTS, column_BNT1], -1), seen_TS)
+    factors_BTN = np.asarray(entropy_multipliers(jnp.asarray(first_BNT, jnp.float32)))
+    assert factors_BTN.max() > 2 and (factors_BTN == 1).any()
+    logits_BNTS *= factors_BTN.swapaxes(1, 2)[..., None]
+    expected = entropies_of(np.concatenate([logits_BNTS, column_BNT1], -1), seen_TS)
+
+    attention = without_temperature(variables)['params']['layers']['attention']
+    changed = {**attention, 'query': 12 * attention['query'], 'sinks': jnp.asarray(sinks_N)[None]}
+    params = variables['params']
+    layers = {**params['layers'], 'attention': changed}
+    config = tiny.model(layers=1, temperature='entropy', sinks=True)
+    found = run(config, {**variables, 'params': {**params, 'layers': layers}}, TOKENS).entropy
+    assert found is not None
+    np.testing.assert_allclose(found[0], expected, rtol=1e-3, atol=1e-4)
+
+
+def test_the_temperature_by_entropy_acts_where_lambda_does_and_has_no_parameters() -> None:
+    kinds = LayerKind(Rotary()), LayerKind(NoPE())
+    plain = tiny.model(pattern=kinds, lam_layers='nope')
+    variables = tiny.variables(plain)
+    found, base = (
+        run(dataclasses.replace(plain, temperature=t), variables, TOKENS).entropy
+        for t in ('entropy', 'none')
+    )
+    assert found is not None and base is not None
+    np.testing.assert_array_equal(found[0], base[0])
+    assert np.all(found[1][..., 4:] < base[1][..., 4:])
+
+
+def test_its_second_attention_is_counted() -> None:
+    twice, once = tiny.model(temperature='entropy'), tiny.MODEL
+    attention = once.training_flops_per_token(200) - once.training_flops_per_token(100)
+    extra = twice.training_flops_per_token(100) - once.training_flops_per_token(100)
+    assert extra == attention and twice.parameters == once.parameters
+
+
 def test_it_is_counted() -> None:
     """Its parameters, and the FLOPs of its two projections."""
     config, plain = tiny.model(temperature='adaptive'), tiny.MODEL
@@ -163,5 +227,7 @@ def test_no_family_of_stock_models_is_written_with_it() -> None:
 
 
 def test_a_temperature_of_another_kind_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"temperature is 'low'; accepted: none, adaptive"):
+    with pytest.raises(
+        ValueError, match=r"temperature is 'low'; accepted: none, adaptive, entropy"
+    ):
         tiny.model(temperature='low')

@@ -45,6 +45,7 @@ MODELS = {
     'adaptive temperature': tiny.model(
         pattern=(LayerKind(Rotary()), LayerKind(NoPE())), lam_layers='nope', temperature='adaptive'
     ),
+    'temperature by entropy': tiny.model(layers=1, temperature='entropy'),
     'by distance': of_kinds(
         *(ENCODINGS[n] for n in ('kerple', 'sandwich', 'half scale-invariant', 'scale_invariant'))
     ),
