@@ -11,7 +11,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from experiments.runs import ImportSpec, LawSpec, MultiplierChoice, RunSpec, Source
+from experiments.runs import (
+    ChangedSpec,
+    ImportSpec,
+    LawSpec,
+    MultiplierChoice,
+    RunSpec,
+    Source,
+)
 from experiments.specs import identity
 from experiments.workspace import Workspace
 from nope import data, interop, records
@@ -74,6 +81,8 @@ class Bench:
         if isinstance(spec, LawSpec):
             variables = self.variables(spec.init, step)
             return with_uniform_lam(variables, spec.coefficient, spec.form.numbers)
+        if isinstance(spec, ChangedSpec):
+            return self.variables(spec.init, step)
         folder = self.workspace.folder(spec)
         target = abstract_variables(spec.model, self.mesh)
         base = self._base_model(spec)

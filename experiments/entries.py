@@ -17,13 +17,16 @@ from experiments.runs import (
     laws,
     pretraining,
     search,
+    temperatures,
 )
 from experiments.runs.directories import is_import
 from experiments.scope import Scope
 
 RUN_FIELDS = tuple(
     dict.fromkeys(
-        field for kind in (pretraining, search, finetuning, imports, laws) for field in kind.FIELDS
+        field
+        for kind in (pretraining, search, finetuning, imports, laws, temperatures)
+        for field in kind.FIELDS
     )
 )
 LATER = ('search', 'finetune')  # what a run may do with the one it starts from
@@ -81,6 +84,9 @@ class Entries:
         if 'lam' in entry:
             _check_fields(entry, laws.FIELDS, 'a law of lambda')
             return laws.from_entry(scope, entry, self._init(entry, init))
+        if 'model' in entry and init in scope.names('runs'):
+            _check_fields(entry, temperatures.FIELDS, 'another temperature')
+            return temperatures.from_entry(scope, entry, self._init(entry, init))
         _check_fields(entry, imports.FIELDS, 'an imported model')
         return imports.from_entry(scope, entry)
 

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.runs import ImportSpec, LawSpec, MultiplierChoice, RunSpec, Source
+from experiments.runs import (
+    ChangedSpec,
+    ImportSpec,
+    LawSpec,
+    MultiplierChoice,
+    RunSpec,
+    Source,
+    TemperatureSpec,
+)
 from experiments.specs import identifier
 from nope import data
 from nope.model import ModelConfig
 from nope.model.lam import Coefficient
+
+_TEMPERATURES = {
+    'none': '',
+    'adaptive': ', adaptive temperature',
+    'entropy': ', temperature by entropy',
+}
 
 
 def of_evaluation(
@@ -37,6 +51,8 @@ def of_evaluation(
 def describe_lam(run: Source, multiplier: float | None, neutral: bool) -> dict[str, Any]:
     """Attributes that say what lambda was: `multiplier` where all heads share one, else None, and
     `lam` in words. neutral: whether the run's own changes nothing."""
+    while isinstance(run, TemperatureSpec):
+        run = run.init
     own = '1' if neutral else f'{run.model.lam.describe()}, as read'
     if isinstance(run, RunSpec) and run.init is None and not neutral:
         own = _law_of(run).get('law', own)
@@ -54,7 +70,7 @@ def describe_lam(run: Source, multiplier: float | None, neutral: bool) -> dict[s
 
 def _training(run: Source, step: int | None) -> dict[str, Any]:
     """Facts of a model's training: tokens and steps of pre-training, and what came after it."""
-    if isinstance(run, LawSpec):
+    if isinstance(run, ChangedSpec):
         return _training(run.init, step)
     if isinstance(run, ImportSpec):
         return {'origin': run.origin, 'train_tokens': None, 'step': 0}
@@ -79,9 +95,10 @@ def describe_model(model: ModelConfig) -> str:
     count = f'{size / 1e6:.3g}M' if size >= 1e6 else f'{round(size / 1e3)}k'
     if size >= 1e9:
         count = f'{size / 1e9:.2f}B'
+    temperature = _TEMPERATURES[model.temperature]
     return (
         f'{"NoPE" if position == "none" else position}, {model.layers} layers, '
-        f'width {model.width}, {model.heads} heads, {count} parameters'
+        f'width {model.width}, {model.heads} heads, {count} parameters{temperature}'
     )
 
 

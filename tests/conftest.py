@@ -42,6 +42,7 @@ ONCE = (
     'evals/trunk_test.py',
     'experiments/figures',
     'experiments/laws_test.py',
+    'experiments/temperatures_test.py',
     'experiments/text_run_test.py',
     'interop/config_fuzz_test.py',
     'interop/families_test.py',

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.evaluations.base import Asked
-from experiments.runs import ImportSpec, LawSpec
+from experiments.runs import ChangedSpec, ImportSpec
 from experiments.runs.pretraining import kept_step as step_of
 
 
@@ -14,7 +14,7 @@ def kept_step(asked: Asked) -> int | None:
     if 'step_share' not in entry or entry['step_share'] == 1.0:
         return None
     field, run = entry.path('step_share'), asked.run
-    if isinstance(run, LawSpec):
+    while isinstance(run, ChangedSpec):
         run = run.init
     if isinstance(run, ImportSpec):
         raise ValueError(f'{field}: an imported model has no earlier steps')

@@ -30,7 +30,8 @@ def check_init(init: str | None, where: str) -> None:
     if not is_import(init):
         raise ValueError(
             f'{where}.init is {init!r}; accepted is hf:DIR, a Hugging Face directory, as in '
-            '--config.init=hf:DIR (a run of this config only with search, finetune or lam)'
+            '--config.init=hf:DIR (a run of this config only with search, finetune, lam or '
+            'model.temperature)'
         )
 
 
@@ -47,8 +48,8 @@ class Imported:
         """shapeless: the config has no shape to train a model of, so that every run that starts
         from no other has to be imported."""
         for name, entry in runs.items():
-            first = not {'search', 'finetune', 'lam'}.intersection(entry)
-            if shapeless and first:
+            later = {'search', 'finetune', 'lam'}.intersection(entry)
+            if shapeless and not later and entry.get('init') not in runs:
                 check_init(entry.get('init'), f'runs.{name}')
             if entry.get('nope') and not entry.get('init'):
                 raise ValueError(

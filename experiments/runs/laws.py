@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from experiments.config import Section
 from experiments.models import coefficient
-from experiments.runs.spec import LawSpec, Source
+from experiments.runs.spec import LawSpec, Source, TemperatureSpec
 from experiments.scope import Scope
 from nope.model import lam
 
@@ -27,7 +27,6 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> LawSpec:
     section = _section(scope, entry).only(('form', 'coefficient'))
     law = read(section, init.train_length, init.model.head_dim)
     check_replaceable(entry, init)
-    assert not isinstance(init, LawSpec)
     return LawSpec(init, *law)
 
 
@@ -67,7 +66,7 @@ def read(section: Section, train_length: int, head_dim: int) -> Law:
 def check_replaceable(entry: Section, init: Source) -> None:
     """ValueError where the model that an entry starts from was trained with a lambda of its own,
     which another lambda would take the place of."""
-    if isinstance(init, LawSpec):
+    if _has_law(init):
         raise entry.error('init', 'it only sets lambda; name the run that it starts from')
     trained = _trained_with(init)
     if trained != lam.Constant():
@@ -76,6 +75,13 @@ def check_replaceable(entry: Section, init: Source) -> None:
             f'it was trained with lambda of the form {type(trained).__name__}, which no other can '
             'take the place of',
         )
+
+
+def _has_law(run: Source) -> bool:
+    """Whether a law was given to it, which nothing trained it under."""
+    while isinstance(run, TemperatureSpec):
+        run = run.init
+    return isinstance(run, LawSpec)
 
 
 def _trained_with(run: Source) -> lam.Form:

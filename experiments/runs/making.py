@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from experiments.bench import Bench
-from experiments.runs.spec import ImportSpec, LawSpec, MultiplierChoice, RunSpec, Source
+from experiments.runs.spec import ChangedSpec, ImportSpec, MultiplierChoice, RunSpec, Source
 from experiments.specs import identity
 from nope import data, sharding
 from nope.checkpoints import folders
@@ -86,7 +86,7 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
 
 def place_of(bench: Bench, source: Source) -> pathlib.Path:
     """The folder of a run, or the directory of an imported model."""
-    if isinstance(source, LawSpec):
+    if isinstance(source, ChangedSpec):
         return place_of(bench, source.init)
     if isinstance(source, ImportSpec):
         return pathlib.Path(source.path)

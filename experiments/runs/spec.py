@@ -1,7 +1,8 @@
 """Runs: a training, a search of lambda or a fine-tuning, and models that are imported.
 
 A later run starts from another run or from an imported model (`init`): with a search of lambda,
-with all its parameters trained on, or under a law of lambda that is given.
+with all its parameters trained on, under a law of lambda that is given, or at another softmax
+temperature.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class RunSpec(Spec):
     seed: int
     data_seed: int
     train_length: int
-    init: RunSpec | ImportSpec | LawSpec | None = None
+    init: RunSpec | ImportSpec | ChangedSpec | None = None
     lam_start: Coefficient | MultiplierChoice | None = None
     typed: Typed = dataclasses.field(default=Typed(), compare=False, metadata={'identity': False})
     room = 'runs'
@@ -142,22 +143,25 @@ class RunSpec(Spec):
 
 
 @dataclasses.dataclass(frozen=True)
-class LawSpec(Spec):
-    """A model under a law of lambda with a given coefficient: nothing is trained, nothing is kept.
+class ChangedSpec(Spec):
+    """A trained model with a change of how it computes: nothing is trained, nothing is kept.
 
-    init: the run or imported model that has the parameters. form, coefficient: of every head.
+    init: the run or imported model that has the parameters.
     """
 
-    init: RunSpec | ImportSpec
-    form: Form
-    coefficient: Coefficient
+    init: RunSpec | ImportSpec | ChangedSpec
     searches: ClassVar[bool] = False
-    searched: ClassVar[bool] = True  # its lambda is not the neutral one
     fine_tunes: ClassVar[bool] = False
 
     @property
+    @abc.abstractmethod
     def model(self) -> ModelConfig:
-        return dataclasses.replace(self.init.model, lam=self.form)
+        """The model with the change."""
+
+    @property
+    @abc.abstractmethod
+    def searched(self) -> bool:
+        """True where lambda was searched or is given."""
 
     @property
     def data(self) -> DataConfig:
@@ -179,11 +183,45 @@ class LawSpec(Spec):
     def imported(self) -> ImportSpec | None:
         return self.init.imported
 
+
+@dataclasses.dataclass(frozen=True)
+class LawSpec(ChangedSpec):
+    """A model under a law of lambda with a given coefficient. form, coefficient: of every head."""
+
+    form: Form
+    coefficient: Coefficient
+
+    @property
+    def model(self) -> ModelConfig:
+        return dataclasses.replace(self.init.model, lam=self.form)
+
+    @property
+    def searched(self) -> bool:
+        return True  # its lambda is not the neutral one
+
     def slug(self) -> str:
         return f'law-{self.form.slug}-seed{self.seed}-{identifier(self)}'
 
 
-Source = RunSpec | ImportSpec | LawSpec  # where a model comes from
+@dataclasses.dataclass(frozen=True)
+class TemperatureSpec(ChangedSpec):
+    """A model at another softmax temperature without weights (`nope.model.temperature`)."""
+
+    temperature: str
+
+    @property
+    def model(self) -> ModelConfig:
+        return dataclasses.replace(self.init.model, temperature=self.temperature)
+
+    @property
+    def searched(self) -> bool:
+        return self.init.searched
+
+    def slug(self) -> str:
+        return f'temperature-{self.temperature}-seed{self.seed}-{identifier(self)}'
+
+
+Source = RunSpec | ImportSpec | ChangedSpec  # where a model comes from
 
 
 def _slugged(model: ModelConfig) -> str:

@@ -1,0 +1,31 @@
+"""Softmax temperature of a trained model that needs no training, from an entry of `runs`."""
+
+from __future__ import annotations
+
+from experiments.config import Section
+from experiments.runs.spec import Source, TemperatureSpec
+from experiments.scope import Scope
+from nope.runtime.errors import one_of
+
+FIELDS = ('init', 'model')
+WITHOUT_WEIGHTS = 'none', 'entropy'  # of `nope.model.config.TEMPERATURES`
+
+
+def from_entry(scope: Scope, entry: Section, init: Source) -> TemperatureSpec:
+    """The model that the entry starts from at the temperature of its `model`; nothing is trained.
+    ValueError where it has none that can be exchanged."""
+    changes = Section(entry.path('model'), entry.inner('model'), scope.ledger)
+    changes.only(('temperature',))
+    if 'temperature' not in changes:
+        raise changes.error('temperature', f'it is missing; {one_of(WITHOUT_WEIGHTS)}')
+    wanted = changes['temperature']
+    if wanted not in WITHOUT_WEIGHTS:
+        rule = f'{one_of(WITHOUT_WEIGHTS)}; another one has weights, which are trained with a model'
+        raise changes.error('temperature', rule)
+    if init.model.temperature not in WITHOUT_WEIGHTS:
+        raise entry.error(
+            'init',
+            f'it was trained with the temperature {init.model.temperature!r}, which no other can '
+            'take the place of',
+        )
+    return TemperatureSpec(init, wanted)

@@ -1,0 +1,123 @@
+"""Softmax temperatures of trained models: nothing is trained, and what configs say of them."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments import execute
+from experiments.build import Experiment, build
+from experiments.plan import make_plan
+from experiments.runs import RunSpec, TemperatureSpec
+from experiments.specs import identifier
+from nope import records
+from nope.model.lam.log_length import LogLength
+from tests import tiny
+from tests.experiments import build_test
+from tests.experiments.execute_test import bench_of
+from tests.experiments.laws_test import experiment
+
+ENTROPY = {'init': 'nope', 'model': {'temperature': 'entropy'}}
+
+
+def test_a_temperature_is_measured_on_the_run_it_stands_on_and_trains_nothing(
+    tmp_path: pathlib.Path,
+) -> None:
+    found = experiment(tmp_path, sharp=ENTROPY)
+    run, base = (found.evals[f'{name}/seed0'].run for name in ('sharp', 'nope'))
+    assert isinstance(run, TemperatureSpec) and run.init == base
+    assert run.model.temperature == 'entropy' and base.model.temperature == 'none'
+
+    bench = bench_of(found, tmp_path / 'work')
+    specs = [found.evals[f'{name}/seed0'] for name in ('nope', 'sharp')]
+    plan = make_plan(bench.workspace, specs)
+    assert [spec.room for spec in plan.missing] == ['runs', 'records', 'records']
+    execute.execute(bench, plan.missing)
+    assert sorted(p.name for p in (tmp_path / 'work' / 'runs').iterdir()) == [base.slug()]
+    tiny.assert_same(bench.variables(run), bench.variables(base))
+    plain, sharp = (records.load(bench.workspace.folder(spec)) for spec in specs)
+    assert np.all(plain['loss_window'] != sharp['loss_window'])
+    np.testing.assert_array_equal(sharp['multiplier_mean'], 1.0)
+    assert sharp.attributes['model'] == plain.attributes['model'] + ', temperature by entropy'
+    assert sharp.attributes['step'] == 4
+
+
+def test_it_stands_on_a_law_and_on_a_search_and_a_search_on_it() -> None:
+    search = {'form': 'log_length', 'times': (2.0,)}
+    found = experiment(
+        None,
+        law={'init': 'nope', 'lam': {'form': 'log_length'}},
+        on_law={**ENTROPY, 'init': 'law'},
+        sharp=ENTROPY,
+        again={'init': 'sharp', 'lam': {'form': 'log_length'}},
+    )
+    _check_stacked(found, ('on_law', 'again'), 5)
+    found = experiment(
+        None,
+        searched={'init': 'nope', 'search': search},
+        on_search={**ENTROPY, 'init': 'searched'},
+        sharp=ENTROPY,
+        next={'init': 'sharp', 'search': search},
+    )
+    _check_stacked(found, ('on_search', 'next'), 5)
+
+
+def _check_stacked(found: Experiment, stacked: tuple[str, ...], runs: int) -> None:
+    """Those have both the law and the temperature, and all are different runs."""
+    for name in stacked:
+        run = found.evals[f'{name}/seed0'].run
+        assert run.model.temperature == 'entropy', name
+        assert isinstance(run.model.lam, LogLength) and run.searched, name
+    assert not found.evals['sharp/seed0'].run.searched
+    assert len({identifier(spec.run) for spec in found.evals.values()}) == runs
+
+
+def test_a_law_gives_way_to_no_other_through_a_temperature() -> None:
+    law = {'init': 'nope', 'lam': {'form': 'log_position'}}
+    with pytest.raises(ValueError, match=r"^runs\.next\.init is 'sharp'; it only sets lambda"):
+        experiment(
+            None,
+            law=law,
+            sharp={**ENTROPY, 'init': 'law'},
+            next={'init': 'sharp', 'lam': {'form': 'log_length'}},
+        )
+
+
+@pytest.mark.parametrize(
+    ('entry', 'message'),
+    [
+        ({'model': {'temperature': 'low'}}, r"model\.temperature is 'low'; accepted: none, ent"),
+        (
+            {'model': {'temperature': 'adaptive'}},
+            r"model\.temperature is 'adaptive'; accepted: none, entropy; another one has weights",
+        ),
+        ({'model': {}}, r'model\.temperature is None; it is missing; accepted: none, entropy'),
+        ({'model': {'layers': 2}}, r'model\.layers is unknown; accepted: temperature'),
+        (
+            {'model': {'temperature': 'entropy'}, 'data': {}},
+            r'data: another temperature takes no data; accepted: init, model',
+        ),
+        (
+            {'model': {'temperature': 'entropy'}, 'init': 'learned'},
+            r"init is 'learned'; it was trained with the temperature 'adaptive', which no other",
+        ),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused_by_its_name(entry: dict[str, Any], message: str) -> None:
+    learned = {'init': None, 'model': {'temperature': 'adaptive'}}
+    with pytest.raises(ValueError, match=rf'^runs\.sharp\.{message}'):
+        experiment(None, learned=learned, sharp={'init': 'nope', **entry})
+
+
+def test_the_figure_of_laws_has_one_of_either_kind() -> None:
+    evals = build(build_test.config_of('laws')).evals
+    entropy, adaptive = (
+        evals[f'{name}/seed0'].run for name in ('temperature_entropy', 'trained_adaptive')
+    )
+    assert isinstance(entropy, TemperatureSpec) and entropy.init == evals['base/seed0'].run
+    assert isinstance(adaptive, RunSpec) and adaptive.init is None
+    assert adaptive.model.temperature == 'adaptive' and entropy.model.temperature == 'entropy'
