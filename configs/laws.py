@@ -4,12 +4,13 @@
 
 n / L from 1 to 8 on windows that end at the same tokens. Three ways to use a law
 (nope/model/lam/README.md has the formulas): one coefficient a head searched up to 4 L with the
-weights frozen; the published coefficient in all heads; in place while the model is trained. Beside
-them the base model, the best uniform multiplier for each n and HeadScale searched at 4 L. One seed;
+weights frozen; the published coefficient in all heads; in place while the model is trained. Two
+temperatures that follow each query (nope/model/README.md) are among them. Beside them the base
+model, the best uniform multiplier for each n and HeadScale searched at 4 L. One seed;
 `--config.seeds="(0,1,2)"` for three.
 
 Quick: two CPU cores. The base model is fig1's, HeadScale and log-length are fig_dynamic's: in its
-work folder eight searches and two trainings are left.
+work folder eight searches and three trainings are left.
 """
 
 from ml_collections import ConfigDict
@@ -20,6 +21,7 @@ from configs.fig_dynamic import SEARCHED, TIMES
 BY_LENGTH, BY_POSITION = 'searched, by length', 'searched, by position'
 FIXED_LENGTH, FIXED_POSITION = 'as published, by length', 'as published, by position'
 TRAINED = 'trained in'
+ENTROPY = 'temperature_entropy'  # the run at the temperature by entropy
 
 # Run, row and label of the laws whose coefficients are searched; log_length is `pieces`' own.
 SEARCHES = (
@@ -52,6 +54,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.runs = {'nope': pieces.base()}
     headscale = pieces.add_headscale(config, 4.0)
     log_length = pieces.add_log_length(config, SEARCHED)
+    config.runs[ENTROPY] = {'init': 'nope', 'model': {'temperature': 'entropy'}}
     curves = [
         _curve('base', 'base'),
         _curve('uniform', 'best uniform multiplier for each n'),
@@ -59,6 +62,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         _curve(log_length, '1 + a ln(n / L)', BY_LENGTH),
         *_add_searches(config, size),
         *_add_published(config),
+        _curve(ENTROPY, "by each query's entropy", FIXED_POSITION),
         *_add_trained(config),
     ]
     for curve in curves:
@@ -107,7 +111,9 @@ def _add_trained(config: ConfigDict) -> list[dict]:
     log_keys = {'form': {'kind': 'log_position', 'train_length': 1}, 'coefficient': 0.4}
     config.runs['trained_scalable_softmax'] = {**pieces.base(), 'lam': scalable}
     config.runs['trained_log_keys'] = {**pieces.base(), 'lam': log_keys}
+    config.runs['trained_adaptive'] = {**pieces.base(), 'model': {'temperature': 'adaptive'}}
     return [
         _curve('trained_scalable_softmax', 's ln i, s trained from 0.43', TRAINED),
         _curve('trained_log_keys', '1 + 0.4 ln i', TRAINED),
+        _curve('trained_adaptive', "1 + beta (ln i)^gamma of each query (ASEntmax's)", TRAINED),
     ]
