@@ -129,6 +129,7 @@ def _finetune(size: str) -> dict:
     ("fair") of 8 sequences, cosine to a tenth."""
     del size
     return {
+        'trains': placeholder(str),  # 'position': the learned positions alone; None: all parameters
         'times': (2.0,),
         'target': placeholder(int),
         'shares': (1.0,),

@@ -17,6 +17,7 @@ from experiments.specs import identifier
 from nope import data
 from nope.model import ModelConfig
 from nope.model.lam import Coefficient
+from nope.variables import TABLE
 
 _TEMPERATURES = {
     'none': '',
@@ -84,7 +85,8 @@ def _training(run: Source, step: int | None) -> dict[str, Any]:
     if run.fine_tunes:
         facts['tuned_length'] = run.train.block
         steps = f'{done:,} steps of {run.train.batch_size} sequences of {run.train.block:,}'
-        facts['tuning'] = f'fine-tuned for {steps}'
+        alone = 'positions alone ' if run.train.optimizer.trains == TABLE else ''
+        facts['tuning'] = f'{alone}fine-tuned for {steps}'
     return facts
 
 

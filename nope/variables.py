@@ -17,6 +17,7 @@ from nope.model import ModelConfig, Transformer, lam
 # {'params': nested arrays, 'lam': {'head': [L, N] float32}}; [L, N, C] for C > 1 numbers a head
 Variables = dict[str, Any]
 COLLECTIONS = ('params', 'lam')
+TABLE = 'position'  # the learned table of positions among the parameters
 
 
 def abstract_variables(config: ModelConfig, mesh: Mesh) -> Variables:
@@ -53,6 +54,15 @@ def _initialiser(config: ModelConfig, mesh: Mesh) -> Callable[[jax.Array], Varia
     return jax.jit(
         lambda key: sharding.unbox(_boxed_variables(config, key)), out_shardings=shardings
     )
+
+
+def with_table(config: ModelConfig, variables: Variables, mesh: Mesh) -> Variables:
+    """`variables` with the learned table of the model's positions, zeros where there was none."""
+    if config.table is None or TABLE in variables['params']:
+        return variables
+    target = abstract_variables(config, mesh)['params'][TABLE]
+    zeros = sharding.put(np.zeros(target.shape, target.dtype), target.sharding)
+    return {**variables, 'params': {**variables['params'], TABLE: zeros}}
 
 
 def lam_of(variables: Variables) -> jax.Array:

@@ -6,17 +6,19 @@ import dataclasses
 
 from experiments.config import Section
 from experiments.models import position_for
-from experiments.runs.spec import RunSpec, Source
+from experiments.runs.spec import RunSpec, Source, adds_table
 from experiments.scope import Scope
+from nope.model import ModelConfig
 from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
+from nope.variables import TABLE
 
 FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'finetune')
 
 
 def from_entry(scope: Scope, entry: Section, init: Source) -> RunSpec:
-    """A run that trains all parameters on, for another length and perhaps another position
-    encoding."""
+    """A run that trains all parameters on, or the learned positions alone, for another length and
+    perhaps another position encoding."""
     model = init.model
     if 'model' in entry:
         changes = Section(entry.path('model'), entry.inner('model'), scope.ledger)
@@ -26,11 +28,18 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> RunSpec:
             position = position_for(changes['position'], model, init.train_length, field)
             with changes.naming():
                 model = model.with_position(position)
+            if model.table != init.model.table and not adds_table(model, init.model):
+                raise changes.error(
+                    'position',
+                    f'it and the positions trained with, {init.model.describe_position()}, differ '
+                    'in a learned table, which cannot be exchanged; a model without position '
+                    'encoding can get one of the kinds learned and t5',
+                )
     section = scope.section('finetune', entry)
     steps = section.at_least('steps', 1)
     optimizer = section.make(
         OptimizerConfig,
-        trains='params',
+        trains=_trains(section, model),
         decay_steps=steps,
         warmup_steps=round(section['warmup_share'] * steps),
     )
@@ -47,3 +56,17 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> RunSpec:
         init=init,
         typed=dataclasses.replace(init.typed, lengths=scope.lengths_field(section)),
     )
+
+
+def _trains(section: Section, model: ModelConfig) -> str:
+    """What the optimizer trains: all parameters, or the learned table of positions."""
+    asked = section.named('trains', TABLE)
+    if asked is None:
+        return 'params'
+    if asked != TABLE:
+        raise section.error('trains', f'accepted: {TABLE}, or None for all parameters')
+    if model.table is None:
+        raise section.error(
+            'trains', f'{model.describe_position()} positions have no learned table to train'
+        )
+    return asked

@@ -22,7 +22,7 @@ from nope.runtime.errors import FieldError
 from nope.runtime.files import write_json
 from nope.training.config import check_mesh, check_segments
 from nope.training.train import train
-from nope.variables import Variables, fresh_variables, with_uniform_lam
+from nope.variables import Variables, fresh_variables, with_table, with_uniform_lam
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ def initial(bench: Bench, spec: RunSpec) -> Variables:
     if spec.init is None:
         variables = fresh_variables(spec.model, bench.mesh_of(spec), spec.seed)
     else:
-        variables = bench.variables(spec.init)
+        variables = with_table(spec.model, bench.variables(spec.init), bench.mesh_of(spec))
     coefficient = start_of(bench, spec)
     if coefficient is None:
         return variables

@@ -17,6 +17,7 @@ from nope.data import DataConfig
 from nope.identity import execution_fields
 from nope.model import ModelConfig
 from nope.model.lam import Coefficient, Form
+from nope.positions import NoPE
 from nope.training.config import Compute, TrainConfig
 
 
@@ -240,9 +241,17 @@ def check_same_table(model: ModelConfig, init: ModelConfig) -> None:
         )
 
 
+def adds_table(model: ModelConfig, init: ModelConfig) -> bool:
+    """Whether a model has a learned table of positions that it gets as zeros, which change nothing,
+    where `init` has no position encoding."""
+    without = all(kind.position == NoPE() for kind in init.kinds)
+    return without and model.table is not None and model.table.neutral
+
+
 def _check_same_model(model: ModelConfig, init: ModelConfig) -> None:
     """A later run may have another lambda and other position encodings, nothing else."""
-    check_same_table(model, init)
+    if not adds_table(model, init):
+        check_same_table(model, init)
     free = {'position', 'pattern', 'window', 'lam', 'lam_layers', 'dtype', 'vocab_size'}
     for field in dataclasses.fields(ModelConfig):
         name = field.name

@@ -19,12 +19,16 @@ from nope.attention import Bias
 class Table:
     """A learned array of an encoding: its shape, its logical axes, and the standard deviation it
     is drawn with (None: that of the model's matrices) or, where it is not normal, its initializer
-    `draw(key, shape, dtype)`."""
+    `draw(key, shape, dtype)`.
+
+    neutral: whether an array of zeros is no position encoding, so that a trained model can get it.
+    """
 
     shape: tuple[int, ...]
     axes: tuple[str, ...]
     stddev: float | None = None
     draw: Callable[..., jax.Array] | None = None
+    neutral: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

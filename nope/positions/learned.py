@@ -30,7 +30,7 @@ class Learned(Position):
         return True
 
     def table(self, width: int, heads: int) -> Table:
-        return Table((self.size, width), ('positions', 'embed'))
+        return Table((self.size, width), ('positions', 'embed'), neutral=True)
 
     def embed(
         self, x_BTD: jax.Array, positions_BT: jax.Array, table: jax.Array | None

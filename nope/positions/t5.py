@@ -34,7 +34,7 @@ class T5Bias(Position):
 
     def table(self, width: int, heads: int) -> Table:
         """[buckets, heads], drawn as the authors do: N(0, D^-1/2)."""
-        return Table((self.buckets, heads), ('buckets', 'heads'), width**-0.5)
+        return Table((self.buckets, heads), ('buckets', 'heads'), width**-0.5, neutral=True)
 
     def bias(self, heads: int, table: jax.Array | None) -> Buckets:
         assert table is not None

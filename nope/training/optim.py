@@ -15,11 +15,11 @@ import optax
 from nope.identity import added_later
 from nope.runtime.errors import FieldError, one_of
 from nope.training.guard import guarded
-from nope.variables import COLLECTIONS, Variables
+from nope.variables import COLLECTIONS, TABLE, Variables
 
 SCHEDULES = ('cosine', 'linear_tail')
 DECAYED = ('all', 'matrices')
-TRAINS = (*COLLECTIONS, 'all')
+TRAINS = (*COLLECTIONS, TABLE, 'all')
 STOP, SKIP = 'stop', 'skip'
 
 Schedule = Callable[[Any], jax.Array]
@@ -29,7 +29,8 @@ Schedule = Callable[[Any], jax.Array]
 class OptimizerConfig:
     """AdamW with a schedule.
 
-    trains: the collection that is updated, 'params' or 'lam', the other being frozen, or 'all'.
+    trains: the collection that is updated, 'params' or 'lam', the other being frozen, or 'all'; or
+        'position', the learned table of positions among the parameters.
     schedule: 'cosine' falls to end_share * learning_rate at step `decay_steps`;
         'linear_tail' stays at the peak and falls linearly over the last `tail_share` of it.
     decayed: what weight decay applies to: 'all' (TinyLlama) or 'matrices' (not the norms); never to
@@ -124,7 +125,7 @@ def learning_rate(config: OptimizerConfig) -> Schedule:
 
 def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
     """Optimizer over {'params', 'lam'}: one collection trains and the other is set to zero, or both
-    train, clipped together.
+    train, clipped together; of the parameters perhaps the table of positions alone.
 
     The frozen collection's gradients are touched by nothing (the clipping norm is taken inside the
     partition), so under jit they are never computed, and it has no moments. Where the config is
@@ -147,7 +148,11 @@ def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
     if config.bound is not None and not config.straight_through:
         links.append(keep_at_least(config.bound))
     transform = optax.chain(*links)
-    if config.trains != 'all':
+    if config.trains == TABLE:
+        transform = optax.multi_transform(
+            {TABLE: transform, 'frozen': optax.set_to_zero()}, _table_or_frozen
+        )
+    elif config.trains != 'all':
         frozen = {'params': 'lam', 'lam': 'params'}[config.trains]
         transform = optax.multi_transform(
             {config.trains: transform, frozen: optax.set_to_zero()},
@@ -158,9 +163,19 @@ def make_optimizer(config: OptimizerConfig) -> optax.GradientTransformation:
 
 def split(variables: Variables, trains: str) -> tuple[Variables, Variables]:
     """Trained and frozen collections: {'lam': ...} and {'params': ...} or the reverse, or all of it
-    and {}."""
+    and {}. Parameters of which a part trains are among the trained."""
+    trains = 'params' if trains == TABLE else trains
     trained = {n: tree for n, tree in variables.items() if trains in (n, 'all')}
     return trained, {n: tree for n, tree in variables.items() if n not in trained}
+
+
+def with_frozen_weights(variables: Variables) -> Variables:
+    """`variables` of which the table of positions alone has a gradient."""
+    params = {
+        name: tree if name == TABLE else jax.lax.stop_gradient(tree)
+        for name, tree in variables['params'].items()
+    }
+    return {**variables, 'params': params}
 
 
 def keep_at_least(bound: float) -> optax.GradientTransformation:
@@ -182,6 +197,12 @@ def clamp_straight_through(lam_LN: jax.Array, bound: float | None) -> jax.Array:
     if bound is None:
         return lam_LN
     return lam_LN + jax.lax.stop_gradient(jnp.maximum(lam_LN, bound) - lam_LN)
+
+
+def _table_or_frozen(variables: Variables) -> Any:
+    """Label of every variable."""
+    labels = {name: name if name == TABLE else 'frozen' for name in variables['params']}
+    return {'params': labels, 'lam': 'frozen'}
 
 
 def _without_lam(decay_mask: Callable[[Any], Any] | None, variables: Variables) -> Any:

@@ -17,7 +17,7 @@ from nope.model import ModelConfig, apply
 from nope.training import optim
 from nope.training.guard import is_bad
 from nope.training.state import TrainState
-from nope.variables import Variables, lam_of, with_lam
+from nope.variables import TABLE, Variables, lam_of, with_lam
 
 Metrics = dict[str, jax.Array]
 # On devices: any batch, or the blocks [..., T + 1] of a plain one. As one array they are half the
@@ -63,6 +63,8 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
         if optimizer.straight_through:
             lam_LN = optim.clamp_straight_through(lam_of(variables), optimizer.bound)
             variables = with_lam(variables, lam_LN)
+        if optimizer.trains == TABLE:
+            variables = optim.with_frozen_weights(variables)
         return batch_loss(config, variables, micro, total)
 
     def step(state: TrainState, frozen: Variables, batch: Placed) -> tuple[TrainState, Metrics]:

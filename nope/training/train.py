@@ -26,7 +26,7 @@ from nope.training.reporting import Reporter, Throughput
 from nope.training.state import TrainState, fresh_state
 from nope.training.step import Metrics, make_step
 from nope.training.watch import Watch
-from nope.variables import Variables
+from nope.variables import TABLE, Variables
 
 log = logging.getLogger(__name__)
 
@@ -194,7 +194,7 @@ def make_reporter(
         model,
         round(sum(config.lengths) / len(config.lengths)),
         config.tokens / config.steps,
-        frozen=config.optimizer.trains == 'lam',
+        frozen=config.optimizer.trains in ('lam', TABLE),
     )
     return Reporter(
         folder,

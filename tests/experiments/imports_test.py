@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from ml_collections import ConfigDict
 
-from configs import extend, fig4, finetuned, zero_shot
+from configs import extend, fig4, finetuned, learned_later, zero_shot
 from experiments.build import build
 from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.runs import ImportSpec, RunSpec
 from experiments.specs import identifier
 from nope.interop import Described, save
 from nope.model import LayerKind, ModelConfig
-from nope.positions import DynamicNTK, Linear, NoPE, Rotary
+from nope.positions import DynamicNTK, Learned, Linear, NoPE, Rotary
 from tests import tiny
 
 SMALL = ModelConfig(
@@ -140,6 +140,51 @@ def test_a_learned_table_cannot_be_exchanged() -> None:
     config = zero_shot.get_config('quick')
     config.evals['yarn_2/'].position = {'kind': 'learned'}
     with pytest.raises(ValueError, match='differ in a learned table'):
+        build(config)
+
+
+def test_a_model_without_positions_can_get_a_learned_table() -> None:
+    evals = build(learned_later.get_config('quick')).evals
+    alone, learned = (evals[f'{name}/seed0'].run for name in ('learned_alone', 'learned'))
+    assert isinstance(alone, RunSpec) and isinstance(learned, RunSpec)
+    assert alone.model == learned.model and alone.model.position == Learned(512)
+    assert alone.init is not None and alone.init.model.position == NoPE()
+    assert alone.train.optimizer.trains == 'position'
+    assert alone.train == dataclasses.replace(
+        learned.train,
+        optimizer=dataclasses.replace(learned.train.optimizer, trains='position'),
+    )
+
+
+@pytest.mark.parametrize(
+    ('entry', 'message'),
+    [
+        (
+            {'init': 'nope', 'finetune': {'trains': 'lam'}},
+            r"finetune\.trains is 'lam'; accepted: position, or None for all parameters",
+        ),
+        (
+            {'init': 'nope', 'finetune': {'trains': 'position'}},
+            r"finetune\.trains is 'position'; none positions have no learned table to train",
+        ),
+        (
+            {'init': 'rope', 'model': {'position': {'kind': 'learned'}}, 'finetune': {}},
+            r'model\.position is .*learned.*; it and the positions trained with, rotary, differ in',
+        ),
+        (
+            {'init': 'nope', 'model': {'position': {'kind': 'kerple'}}, 'finetune': {}},
+            r'model\.position is .*kerple.* can get one of the kinds learned and t5',
+        ),
+        (
+            {'init': 'learned', 'model': {'position': {'kind': 'none'}}, 'finetune': {}},
+            r'model\.position is .*none.*; it and the positions trained with, learned, differ in',
+        ),
+    ],
+)
+def test_tables_that_a_run_cannot_get_are_named(entry: dict, message: str) -> None:
+    config = learned_later.get_config('quick')
+    config.runs.nope_more = entry
+    with pytest.raises(ValueError, match=rf'^runs\.nope_more\.{message}'):
         build(config)
 
 

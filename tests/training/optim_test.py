@@ -52,6 +52,24 @@ def updated(
     return now, state
 
 
+def test_positions_train_alone() -> None:
+    """The table's update is what a norm of its own gradient clips, with its own decay; nothing else
+    moves or has moments."""
+    alone = config(trains='position', clip=0.5, weight_decay=0.1)
+    table = {'params': {'position': jnp.asarray([[1.0, -2.0]])}, 'lam': {'head': jnp.ones((1, 1))}}
+    both = {**table, 'params': {**table['params'], 'mlp': jnp.full((2, 2), 7.0)}}
+    gradients = jax.tree.map(lambda x: 3 * x, both)
+    transform = optim.make_optimizer(alone)
+    updates, state = transform.update(gradients, transform.init(both), both)
+    plain = optim.make_optimizer(dataclasses.replace(alone, trains='params'))
+    expected, _ = plain.update(jax.tree.map(lambda x: 3 * x, table), plain.init(table), table)
+    tiny.assert_same(updates['params']['position'], expected['params']['position'])
+    np.testing.assert_array_equal(updates['params']['mlp'], 0)
+    np.testing.assert_array_equal(updates['lam']['head'], 0)
+    sizes = sorted(np.size(leaf) for leaf in jax.tree.leaves(state))
+    assert max(sizes) == 2
+
+
 # Schedules
 
 

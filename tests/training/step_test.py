@@ -17,7 +17,7 @@ from nope.positions import Learned, NoPE, Position, Rotary
 from nope.training.optim import OptimizerConfig, learning_rate, make_optimizer
 from nope.training.state import TrainState, fresh_state
 from nope.training.step import Metrics, Step, batch_loss, make_step
-from nope.variables import Variables, lam_of, with_lam
+from nope.variables import Variables, lam_of, with_lam, with_table
 from tests import tiny
 
 T = 8
@@ -76,6 +76,25 @@ def test_the_loss_is_the_mean_cross_entropy_of_the_next_token(loss_and_gradients
     nll_BT = token_loss(output.hidden, output.head, jnp.asarray(BLOCKS[:, 1:]))
     np.testing.assert_allclose(nll_BT, log_sum_BT - picked_BT, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(loss_and_gradients[0], np.mean(log_sum_BT - picked_BT), rtol=1e-5)
+
+
+def test_a_step_of_the_positions_alone_leaves_the_weights_bit_for_bit() -> None:
+    """From a table of zeros, with which the loss is that of the model without positions."""
+    config = tiny.model(position=Learned(2 * T))
+    variables = with_table(config, tiny.varied_lam(), tiny.mesh())
+    optimizer = dataclasses.replace(PRETRAIN, trains='position', weight_decay=0.1)
+    state, frozen = start(optimizer, variables)
+    state, metrics = jax.jit(make_step(config, optimizer))(state, frozen, BLOCKS[None])
+    _, plain = once(PRETRAIN, BLOCKS[None])
+    np.testing.assert_array_equal(metrics['loss'], plain['loss'])
+    found = dict(state.trained['params'])
+    table = np.asarray(found.pop('position'))
+    tiny.assert_same(found, tiny.varied_lam()['params'])
+    assert np.all(np.abs(table[:T]).max(axis=-1) > 0)
+    np.testing.assert_array_equal(table[T:], 0)
+    gradient = jax.grad(functools.partial(batch_loss, config))(variables, BLOCKS)
+    norm = optax.tree.norm(gradient['params']['position'])
+    np.testing.assert_allclose(metrics['grad_norm'], norm, rtol=1e-5)
 
 
 def test_one_step(loss_and_gradients: tuple) -> None:

@@ -23,8 +23,8 @@ CONFIGS = sorted(
     path.stem for path in (ROOT / 'configs').glob('*.py') if 'def get_config' in path.read_text()
 )
 # Nothing is claimed of LongBench, of encodings but for NoPE and rotary, of layers of several kinds,
-# nor of where queries look.
-UNDECIDED = {'attention_shape', 'biases', 'encodings', 'hybrids', 'table3'}
+# of positions that a model gets later, nor of where queries look.
+UNDECIDED = {'attention_shape', 'biases', 'encodings', 'hybrids', 'learned_later', 'table3'}
 
 # Keys of options whose values are names of records or read by people.
 NAMING = (

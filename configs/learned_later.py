@@ -1,0 +1,62 @@
+"""Loss against window length: learned positions that a trained NoPE model gets by more training.
+
+    python -m experiments.run --config=configs/learned_later.py:quick --workdir=work/quick
+
+The table of positions starts at 0, so that step 0 is the NoPE model itself. It is trained for a
+quarter of the pre-training's steps, with the weights or alone; beside it the same training without
+positions, and rotary from scratch. Rows beyond L, which no training reaches, stay 0.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, models, pieces
+
+TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+SHARE = 0.25
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('learned_later', size)
+    learned = {'kind': 'learned', 'size': round(max(TIMES) * config.train.length)}
+    config.runs = {
+        'nope': pieces.base(),
+        'rope': pieces.base(models.ROTARY),
+        'nope_more': {'init': 'nope', 'finetune': more_training(config)},
+        'learned': {
+            'init': 'nope',
+            'model': {'position': learned},
+            'finetune': more_training(config),
+        },
+        'learned_alone': {
+            'init': 'nope',
+            'model': {'position': learned},
+            'finetune': {**more_training(config), 'trains': 'position'},
+        },
+    }
+    labels = {
+        'nope': 'NoPE',
+        'nope_more': 'NoPE, a quarter more training',
+        'learned': 'learned positions, a quarter more training',
+        'learned_alone': 'learned positions trained alone',
+        'rope': 'rotary',
+    }
+    for name in labels:
+        config.evals[f'{name}/'] = {'kind': 'lengths', 'run': name, 'times': TIMES}
+    curves = tuple({'group': name, 'label': label} for name, label in labels.items())
+    config.figure = {'kind': 'length_curves', 'curves': curves}
+    return config
+
+
+def more_training(config: ConfigDict) -> dict:
+    """The fields of `finetune` for more training at L, as `drope` has it."""
+    return {
+        'times': (1.0,),
+        'batch_size': config.train.batch_size,
+        'steps': round(SHARE * config.train.steps),
+        'learning_rate': config.train.learning_rate / 2,
+        'schedule': 'linear_tail',
+        'tail_share': 0.7,
+        'end_share': 0.0,
+        'warmup_share': 0.05,
+        'weight_decay': config.train.weight_decay,
+    }
