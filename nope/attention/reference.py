@@ -5,11 +5,16 @@ Every other implementation is tested against this one, in values and in gradient
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
 from nope.attention.bias import Bias, as_array, factors_as_array
 from nope.attention.structure import AttentionOutput, Mask
+
+# (weights [..., S], log-sum-exp [...], entropy [...]) of logits and of what is seen, both [..., S].
+Rule = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array, jax.Array]]
 
 
 def reference_attention(
@@ -25,6 +30,28 @@ def reference_attention(
     """softmax(q k^T) v with its log-sum-exp and entropy; see `nope.attention.api.attention`.
 
     Query head n reads key/value head n // G, G = N / K.
+    """
+    return attend_by_rule(
+        softmax, q_BTNH, k_BSKH, v_BSKH,
+        mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, entropy=entropy,
+    )  # fmt: skip
+
+
+def attend_by_rule(
+    rule: Rule,
+    q_BTNH: jax.Array,
+    k_BSKH: jax.Array,
+    v_BSKH: jax.Array,
+    *,
+    mask: Mask,
+    bias: Bias | None,
+    key_bias_BNS: jax.Array | None,
+    entropy: bool,
+    own_key: bool = True,
+) -> AttentionOutput:
+    """Attention whose weights are a rule of the dense logits.
+
+    own_key: whether a query may see the key at its own position, where the mask shows it.
     """
     B, T, N, H = q_BTNH.shape
     S, K = k_BSKH.shape[1:3]
@@ -42,8 +69,11 @@ def reference_attention(
         logits_BKGTS += bias_NTS.reshape(K, N // K, T, S).astype(precise)
     if key_bias_BNS is not None:
         logits_BKGTS += key_bias_BNS.reshape(B, K, N // K, 1, S).astype(precise)
-    seen_BKGTS = mask.as_array(B, T, S)[:, None, None]
-    weights_BKGTS, lse_BKGT, entropy_BKGT = softmax(logits_BKGTS, seen_BKGTS)
+    seen_BTS = mask.as_array(B, T, S)
+    if not own_key:
+        own_T = jnp.arange(T) + (0 if mask.offset is None else mask.offset)
+        seen_BTS &= own_T[:, None] != jnp.arange(S)
+    weights_BKGTS, lse_BKGT, entropy_BKGT = rule(logits_BKGTS, seen_BTS[:, None, None])
 
     out_BTKGH = jnp.einsum('BKGTS,BSKH->BTKGH', weights_BKGTS, v_BSKH, precision=exact)
     return AttentionOutput(

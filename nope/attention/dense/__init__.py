@@ -1,0 +1,5 @@
+"""Attention weights other than softmax's, by T x S arrays: for small models and short sequences."""
+
+from nope.attention.dense.attention import WEIGHTS, dense_attention
+
+__all__ = ['WEIGHTS', 'dense_attention']

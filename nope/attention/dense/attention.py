@@ -1,0 +1,73 @@
+"""Attention with dense weights, by the name of their rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax
+
+from nope.attention.api import check
+from nope.attention.bias import Bias
+from nope.attention.dense.entmax import entmax
+from nope.attention.dense.stick_breaking import stick_breaking
+from nope.attention.reference import Rule, attend_by_rule
+from nope.attention.structure import AttentionOutput, Mask
+
+
+class _Weights(NamedTuple):
+    """Rule of the weights; whether a query sees its own key; whether it needs a causal order."""
+
+    rule: Rule
+    own_key: bool
+    causal: bool
+
+
+WEIGHTS: Mapping[str, _Weights] = {
+    'entmax': _Weights(entmax, own_key=True, causal=False),
+    # Tan et al. leave the current token out of its own row.
+    'stick_breaking': _Weights(stick_breaking, own_key=False, causal=True),
+}
+
+
+def dense_attention(
+    q_BTNH: jax.Array,
+    k_BSKH: jax.Array,
+    v_BSKH: jax.Array,
+    *,
+    weights: str,
+    mask: Mask = Mask(),  # noqa: B008 (frozen, holds no arrays)
+    bias: Bias | None = None,
+    key_bias_BNS: jax.Array | None = None,
+    entropy: bool = False,
+) -> AttentionOutput:
+    """Attention by entmax-1.5 or stick-breaking weights, which hold [B, N, T, S] float32 numbers.
+
+    Arguments as `nope.attention.attention`, logits too: there is no scale here. `weights` is a name
+    of `WEIGHTS`: 'entmax' (sparse, sums to 1) or 'stick_breaking' (sums to at most 1; a query sees
+    earlier keys alone, so that the first one's output is 0). Of a row's weights `lse` is the
+    logarithm of their sum, float32 [B, N, T]: 0 for entmax, minus infinity for a row that sees no
+    key. The entropy is that of the weights in nats, what they leave of 1 counted as one outcome.
+    Differentiable in q, k, v, the bias's parameters and the key bias.
+
+    ValueError for arguments that do not fit together, an unknown rule, and stick-breaking weights
+    without a causal mask.
+    """
+    check(q_BTNH, k_BSKH, v_BSKH, mask, bias, key_bias_BNS)
+    if weights not in WEIGHTS:
+        accepted = ', '.join(map(repr, WEIGHTS))
+        raise ValueError(f'weights={weights!r} is unknown; accepted: {accepted}')
+    kind = WEIGHTS[weights]
+    if kind.causal and not mask.causal:
+        raise ValueError(f'weights={weights!r} needs mask.causal=True: later keys come first')
+    return attend_by_rule(
+        kind.rule,
+        q_BTNH,
+        k_BSKH,
+        v_BSKH,
+        mask=mask,
+        bias=bias,
+        key_bias_BNS=key_bias_BNS,
+        entropy=entropy,
+        own_key=kind.own_key,
+    )
