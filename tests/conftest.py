@@ -64,6 +64,7 @@ ONCE = (
     'model/sinks_test.py',
     'model/temperature_test.py',
     'model/transformer_test.py',
+    'model/weights_test.py',
     'sharding_test.py',
     'tools/aot_test.py',
     'tools/bench_eval_test.py',

@@ -35,6 +35,9 @@ class ShapeSpec(WindowSpec):
     def from_entry(cls, asked: Asked) -> Self:
         length = asked.scope.length_of(asked.entry, asked.train_length)
         asked.check_reach(None, length)
+        weights = asked.run.model.weights
+        if weights != 'softmax':
+            raise asked.entry.error('run', f'its weights are {weights!r}; accepted: softmax')
         return cls(
             run=asked.run,
             windows=windows(length, asked.section('evaluation')),

@@ -20,7 +20,7 @@ from nope.model.lam import Coefficient
 from nope.runtime import processes
 from nope.runtime.errors import FieldError
 from nope.runtime.files import write_json
-from nope.training.config import check_mesh, check_segments
+from nope.training.config import check_mesh, check_segments, check_whole_sequences
 from nope.training.train import train
 from nope.variables import Variables, fresh_variables, with_table, with_uniform_lam
 
@@ -33,6 +33,8 @@ def check(bench: Bench, spec: RunSpec) -> None:
     field = compute.mesh_field(later=spec.init is not None)
     section = 'search' if spec.searches else 'finetune' if spec.fine_tunes else 'train'
     check_mesh(spec.model, spec.train, compute, bench.mesh_of(spec), field, section)
+    # Its evaluations have the mesh of later runs.
+    check_whole_sequences(spec.model, bench.mesh, compute.mesh_field(later=True))
     try:
         batch = next(batches(bench, spec, 0))
     except FieldError as error:

@@ -19,7 +19,7 @@ from nope.model.gates import ForgetGates, forgotten
 from nope.model.heads import attend_by_kind
 from nope.model.init import initializer
 from nope.model.layers import Norm, bias, parameter, project
-from nope.model.shape import AttentionShape
+from nope.model.shape import Attend, AttentionShape
 from nope.model.sinks import add_sinks
 from nope.model.temperature import AdaptiveTemperature, entropy_multipliers, multiplied
 from nope.positions import Position
@@ -175,7 +175,7 @@ def _attend(
         multipliers_N: jax.Array, entropy: bool, span: int | None
     ) -> tuple[AttentionOutput, AttentionShape | None]:
         seen = attend_by_kind(
-            functools.partial(context.attend, entropy=entropy, implementation=config.attention),
+            _weighted(config, entropy, span),
             kind,
             lam.scale_queries(q_BTNH, multipliers_N, config.softmax_scale),
             k_BTKH,
@@ -197,6 +197,18 @@ def _attend(
         multipliers_N = multiplied(multipliers_N, factors_BTN)
     output, shape = attended(multipliers_N, entropy, span)
     return output.out, output.entropy, cached, shape
+
+
+def _weighted(config: ModelConfig, entropy: bool, span: int | None) -> Attend:
+    """Attention by the model's weights. ValueError for the shape of others than softmax's."""
+    if config.weights == 'softmax':
+        return functools.partial(context.attend, entropy=entropy, implementation=config.attention)
+    if span is not None:
+        raise ValueError(
+            f'span is {span}; the shape of attention is that of softmax weights, and the model has '
+            f'weights={config.weights!r}'
+        )
+    return functools.partial(context.attend_dense, entropy=entropy, weights=config.weights)
 
 
 def _encode(

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nope.attention.api import BACKENDS
+from nope.attention.dense import WEIGHTS as DENSE_WEIGHTS
 from nope.identity import added_later, none_was
 from nope.model import lam
 from nope.positions import Gate, NoPE, Position, Table
@@ -23,6 +24,7 @@ ACTIVATIONS = ('silu', 'gelu', 'gelu_tanh', 'relu')
 INITS = ('tinyllama', 't5')
 OUTPUT_GATES = 'none', 'head', 'element'
 TEMPERATURES = 'none', 'adaptive', 'entropy'
+WEIGHTS = 'softmax', *DENSE_WEIGHTS
 LAM_LAYERS = ('all', 'nope')
 _CHOICES = {
     'dtype': DTYPES,
@@ -33,6 +35,7 @@ _CHOICES = {
     'init': INITS,
     'output_gate': OUTPUT_GATES,
     'temperature': TEMPERATURES,
+    'weights': WEIGHTS,
     'lam_layers': LAM_LAYERS,
 }
 
@@ -100,6 +103,8 @@ class ModelConfig:
         `lam_layers` names: nothing ('none'), a learned function of the query's token and position
         ('adaptive'), or one of the entropy of its attention without it ('entropy')
         (`nope.model.temperature`).
+    weights: rule of the attention weights: 'softmax', or one that holds a T x S array for each
+        head, 'entmax' (alpha = 1.5) or 'stick_breaking' (`nope.attention.dense`).
     tied_head: the embedding matrix is the vocabulary projection too.
     logit_multiplier: of the final hidden states (T5 with a tied head: 1 / sqrt(D)).
     init: the rule fresh parameters are drawn by (`nope.model.init`).
@@ -148,6 +153,7 @@ class ModelConfig:
     sinks: bool = added_later(False)
     output_gate: str = added_later('none')
     temperature: str = added_later('none')
+    weights: str = added_later('softmax')
 
     def __post_init__(self) -> None:
         for name in ('layers', 'width', 'heads', 'kv_heads', 'mlp_width', 'vocab_size', 'head_dim'):
@@ -180,6 +186,7 @@ class ModelConfig:
                 'unroll', self.unroll, f'accepted: 1 to layers, {self.layers}, or None for all'
             )
         self._check_kinds()
+        self._check_weights()
 
     def _check_kinds(self) -> None:
         LayerKind(self.position, self.window)  # checks the window
@@ -192,6 +199,23 @@ class ModelConfig:
                 'lam_layers',
                 self.lam_layers,
                 f'every head has a position encoding ({self.describe_position()})',
+            )
+
+    def _check_weights(self) -> None:
+        """FieldError for what softmax alone has, where the weights are others."""
+        if self.weights == 'softmax':
+            return
+        if self.attention is not None:
+            rule = f"weights {self.weights!r} have one implementation; accepted: None, or 'softmax'"
+            raise FieldError('attention', self.attention, rule)
+        if self.sinks:
+            raise FieldError('sinks', True, f"weights {self.weights!r} have none; only 'softmax'")
+        if self.weights == 'stick_breaking' and self.gate is not None:
+            raise FieldError(
+                'weights',
+                self.weights,
+                f'forget gates ({self.describe_position()}) move every logit of a query alike, '
+                "which 'softmax' and 'entmax' remove and it does not",
             )
 
     def _check_pattern(self) -> None:

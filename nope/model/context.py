@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
 from nope.attention import AttentionOutput, Bias, Mask, attention
+from nope.attention.dense import dense_attention
 from nope.attention.ring import ring_attention
 
 log = logging.getLogger(__name__)
@@ -85,6 +86,19 @@ def attend(
     )
     result = function(q_BTNH, k_BSKH, v_BSKH, key_bias_BNS, ids, mask.offset, bias)
     return jax.tree.map(lambda x: x[:B], result)
+
+
+def attend_dense(
+    q_BTNH: jax.Array, k_BSKH: jax.Array, v_BSKH: jax.Array, *, weights: str, **rules: Any
+) -> AttentionOutput:
+    """`nope.attention.dense.dense_attention` under the current mesh: array operations, which the
+    compiler divides by rows and heads. ValueError where the mesh splits the sequence."""
+    if sequence_sharded():
+        raise ValueError(
+            f'weights={weights!r} need whole sequences on each device; this mesh splits them into '
+            f'{_parts(_axis("sequence"))} parts (the axis context)'
+        )
+    return dense_attention(q_BTNH, k_BSKH, v_BSKH, weights=weights, **rules)
 
 
 def _fill(array: jax.Array, rows: int) -> jax.Array:

@@ -134,6 +134,7 @@ def check_mesh(
         raise ValueError(
             f'{field}.tensor is {tensor}; it must divide model.heads, which is {model.heads}'
         )
+    check_whole_sequences(model, mesh, field)
     for length in config.lengths:
         if length % context:
             raise ValueError(
@@ -145,6 +146,16 @@ def check_mesh(
         raise ValueError(
             f'{section}.batch_size is {config.batch_size}; it must be a multiple of {parts} '
             f'(compute.accumulate {accumulate} x {sharding.batch_parts(mesh)} batch shards)'
+        )
+
+
+def check_whole_sequences(model: ModelConfig, mesh: Mesh, field: str) -> None:
+    """ValueError, naming `field` (the mesh), where it splits sequences that have to be whole."""
+    context = mesh.shape['context']
+    if context > 1 and model.weights != 'softmax':
+        raise ValueError(
+            f'{field}.context is {context}; accepted: 1 where model.weights is {model.weights!r}, '
+            'which has no ring of devices'
         )
 
 

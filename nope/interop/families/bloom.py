@@ -54,6 +54,7 @@ _FIXED: Mapping[str, Any] = {
     'sinks': False,
     'output_gate': 'none',
     'temperature': 'none',
+    'weights': 'softmax',
 }
 _EMBEDDING = 'word_embeddings.weight'
 

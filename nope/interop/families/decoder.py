@@ -39,6 +39,7 @@ _SHARED: Mapping[str, Any] = {
     'sinks': False,
     'output_gate': 'none',
     'temperature': 'none',
+    'weights': 'softmax',
 }
 _BIASES = ('qkv_bias', 'output_bias', 'mlp_bias')
 

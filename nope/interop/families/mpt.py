@@ -52,6 +52,7 @@ _FIXED: Mapping[str, Any] = {
     'sinks': False,
     'output_gate': 'none',
     'temperature': 'none',
+    'weights': 'softmax',
 }
 _UNSEEN = 'MptForCausalLM never looks at it'
 

@@ -46,6 +46,8 @@ MODELS = {
         pattern=(LayerKind(Rotary()), LayerKind(NoPE())), lam_layers='nope', temperature='adaptive'
     ),
     'temperature by entropy': tiny.model(layers=1, temperature='entropy'),
+    'entmax': tiny.model(layers=1, attention=None, weights='entmax', window=7),
+    'stick-breaking': tiny.model(layers=1, attention=None, weights='stick_breaking'),
     'by distance': of_kinds(
         *(ENCODINGS[n] for n in ('kerple', 'sandwich', 'half scale-invariant', 'scale_invariant'))
     ),
