@@ -1,0 +1,54 @@
+"""Loss against window length under softmax, entmax-1.5 and stick-breaking attention weights.
+
+    python -m experiments.run --config=configs/weights.py:quick --workdir=work/quick
+
+n / L from 1 to 8 on windows that end at the same tokens. All three with half of each layer's heads
+ALiBi, half without position; entmax also with the adaptive temperature on the heads without
+position (ASEntmax, arXiv 2506.16640), stick-breaking (arXiv 2410.17980) also without any position
+encoding, since its weights know the order. Softmax and entmax with the log-length lambda too,
+searched up to 4 L. Weights other than softmax's take T x T numbers a head: quick and small alone.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, models, splits
+from configs.fig_dynamic import TIMES
+
+TRAINED, SEARCHED = 'as trained', 'with a log-length lambda'
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('weights', size)
+    config.evaluation.windows = min(config.evaluation.windows, 512)
+    labels = add_runs(config)
+    rows = {name: (label, TRAINED) for name, label in labels.items()}
+    for name in ('half_alibi', 'entmax'):
+        rows[splits.add_log_length(config, name)] = (labels[name], SEARCHED)
+    curves = []
+    for name, (label, row) in rows.items():
+        config.evals[f'{name}/'] = {'kind': 'lengths', 'run': name, 'times': TIMES}
+        curves.append({'group': name, 'label': label, 'row': row})
+    config.figure = {'kind': 'length_curves', 'curves': tuple(curves)}
+    return config
+
+
+def add_runs(config: ConfigDict) -> dict[str, str]:
+    """Adds the models; returns run -> label."""
+    half = splits.split(splits.HALF_ALIBI)
+    kinds: dict[str, tuple[str, dict]] = {
+        'entmax': ('entmax-1.5', {'weights': 'entmax'}),
+        'asentmax': (
+            'entmax-1.5, adaptive temperature',
+            {'weights': 'entmax', 'temperature': 'adaptive'},
+        ),
+        'stick_breaking': ('stick-breaking', {'weights': 'stick_breaking'}),
+    }
+    labels = {splits.add_split(config, 'half_alibi', half): 'softmax'}
+    for name, (label, fields) in kinds.items():
+        model = {'position': half, 'lam_layers': 'nope', **fields}
+        config.runs[name] = {'init': None, 'model': model}
+        labels[name] = label
+    alone = {'position': models.NOPE, 'weights': 'stick_breaking'}
+    config.runs['stick_breaking_nope'] = {'init': None, 'model': alone}
+    labels['stick_breaking_nope'] = 'stick-breaking, NoPE alone'
+    return labels
