@@ -228,7 +228,9 @@ Source = RunSpec | ImportSpec | ChangedSpec  # where a model comes from
 def _slugged(model: ModelConfig) -> str:
     """'nope', 'rotary', 'alibi', 'rotary-nope': the kinds of layers, for a folder's name."""
     kinds = (kind.position.describe().split(',')[0] for kind in model.kinds)
-    names = ('nope' if kind == 'none' else kind for kind in kinds)
+    names = ['nope' if kind == 'none' else kind for kind in kinds]
+    if model.temperature != 'none':
+        names.append(f'temperature-{model.temperature}')
     return '-'.join(dict.fromkeys(names)).lower().replace(' ', '-')
 
 
