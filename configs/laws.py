@@ -78,6 +78,13 @@ def get_config(size: str = 'quick') -> ConfigDict:
             'uniform': 'uniform',
             'headscale': {4: headscale},
             'log_length': log_length,
+            'log_square': 'searched_log_square',
+            'scalable_softmax': 'searched_scalable_softmax',
+            'scalable_softmax_bias': 'searched_scalable_softmax_bias',
+            **{f'fixed_{form}': f'fixed_{form}' for form, _, _ in PUBLISHED},
+            'fixed_entropy': ENTROPY,
+            'trained_scalable_softmax': 'trained_scalable_softmax',
+            'trained_adaptive': 'trained_adaptive',
         },
     }
     return config

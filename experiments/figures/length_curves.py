@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from experiments.figures import captions, length_axes, length_group, length_rows, roles, style
 from experiments.figures.base import (
+    Claim,
     FigureInput,
     FigureOutput,
     check_choice,
@@ -19,6 +20,7 @@ from experiments.figures.base import (
     runs_of,
     shared_attribute,
 )
+from experiments.figures.claims import laws
 from experiments.figures.claims import lengths as claims
 from experiments.figures.claims.decide import decide
 from experiments.figures.length_axes import PANELS
@@ -38,15 +40,16 @@ def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
     for curve in chosen:
         check_options(name, curve, ('group', 'label', 'row'), ('group',), 'curves')
     length_rows.check(name, chosen)
-    roles.check(name, options, roles.parts(claims.ROLES, [c['group'] for c in chosen]))
+    accepted = {**claims.ROLES, **laws.ROLES}
+    roles.check(name, options, roles.parts(accepted, [c['group'] for c in chosen]))
     return {f'{c["group"]}/': 'lengths' for c in chosen}
 
 
 @style.styled
 def draw(given: FigureInput) -> FigureOutput:
     """Options: curves, [{group, label, row}] of records '<group>/<seed>', row being the title of a
-    row of panels, without which a curve is in all of them; roles of groups (claims/lengths.py);
-    band, 'min-max' (default) or 'std', drawn for two seeds or more."""
+    row of panels, without which a curve is in all of them; roles of groups (claims/lengths.py and
+    claims/laws.py); band, 'min-max' (default) or 'std', drawn for two seeds or more."""
     check_records(given, required(given.name, given.options))
     groups = _groups(given)
     band = given.options.get('band', 'min-max')
@@ -71,9 +74,18 @@ def draw(given: FigureInput) -> FigureOutput:
         figure,
         [row for g in groups for row in length_group.rows(g, given.records)],
         caption,
-        decide(claims.RULES, _roles(given, groups)),
+        _decided(given, groups),
         runs_of(given, names),
     )
+
+
+def _decided(given: FigureInput, groups: Sequence[Group]) -> list[Claim]:
+    """Claims about laws only where some curve has the role of one."""
+    found = _roles(given, groups)
+    decided = decide(claims.RULES, found)
+    if laws.speaks_of(given.options.get('roles') or {}):
+        decided += decide(laws.RULES, found)
+    return decided
 
 
 def _groups(given: FigureInput) -> list[Group]:

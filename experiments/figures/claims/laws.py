@@ -1,0 +1,155 @@
+"""Claims about laws of lambda, each source's and ours, decided by losses against the length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from experiments.figures.claims import catalogue
+from experiments.figures.claims.catalogue import (
+    FIT_NEAR_BEST,
+    LOG_SQUARE_INSIDE,
+    LOG_SQUARE_SERVES_HEADSCALE,
+    Listed,
+)
+from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.lengths import BASE, HEADSCALE, UNIFORM, Groups
+from experiments.figures.length_group import Group, by_length
+from experiments.figures.roles import Shape, Undecided
+
+# Searched on a frozen model, as `log_length` of `claims.lengths`.
+LOG_SQUARE, SCALABLE, SCALABLE_BIAS = 'log_square', 'scalable_softmax', 'scalable_softmax_bias'
+# In all heads of a frozen model, with the coefficients of their sources.
+FIXED_FIT, FIXED_LOG_N, FIXED_YARN = 'fixed_log_length', 'fixed_log_ratio', 'fixed_yarn_temperature'
+FIXED_INFO, FIXED_INKLING, FIXED_LLAMA = 'fixed_info_scale', 'fixed_log_position', 'fixed_log_floor'
+FIXED_GROK, FIXED_SWAN = 'fixed_log_ratio_position', 'fixed_log_offset'
+FIXED_ENTROPY = 'fixed_entropy'
+# In place while the model was trained.
+TRAINED_SCALABLE, TRAINED_ADAPTIVE = 'trained_scalable_softmax', 'trained_adaptive'
+
+ROLES: Mapping[str, Shape] = dict.fromkeys(
+    (
+        *(LOG_SQUARE, SCALABLE, SCALABLE_BIAS),
+        *(FIXED_FIT, FIXED_LOG_N, FIXED_YARN, FIXED_INFO, FIXED_INKLING, FIXED_LLAMA),
+        *(FIXED_GROK, FIXED_SWAN, FIXED_ENTROPY),
+        *(TRAINED_SCALABLE, TRAINED_ADAPTIVE),
+    ),
+    Shape.ONE,
+)
+
+
+def speaks_of(roles: Mapping[str, object]) -> bool:
+    """True where some entry has a role of a law, without which nothing here is decided."""
+    return any(roles.get(role) for role in ROLES)
+
+
+def _lower(claim: Listed, law: str, other: str, name: str, than: str) -> Rule[Groups]:
+    """The rule of a claim that a law's loss beyond L is lower than another's. law, other: roles.
+    name, than: both in words."""
+
+    def measure(roles: Groups) -> Measured:
+        difference = _beyond(roles[law]) - _beyond(roles[other])
+        means = difference.mean(axis=0)
+        multiples = roles[law].multiples
+        measured = by_length(multiples[multiples > 1], means)
+        return {f'{law}_minus_{other}_nats': measured}, bool((means < 0).all())
+
+    statement = (
+        f'At every n > L measured {name} has a lower loss of the last L/2 positions than {than} '
+        '(means over seeds).'
+    )
+    return Rule(claim, statement, measure)
+
+
+def _beyond(group: Group) -> np.ndarray:
+    """[seeds, n > L] loss of the last L/2 positions in nats."""
+    beyond = group.multiples > 1
+    if not beyond.any():
+        raise Undecided('no length beyond L was measured')
+    return group.loss_tail[:, beyond]
+
+
+def _fit_near_best(roles: Groups) -> Measured:
+    fit, best = roles[FIXED_FIT], roles[UNIFORM]
+    above = (fit.loss_window - best.loss_window).mean(axis=0)
+    beyond = fit.multiples > 1
+    if not beyond.any():
+        raise Undecided('no length beyond L was measured')
+    holds = bool((above[beyond] <= FIT_NEAR_BEST.thresholds['nats']).all())
+    return {'fit_minus_best_uniform_nats': by_length(fit.multiples[beyond], above[beyond])}, holds
+
+
+def _square_inside(roles: Groups) -> Measured:
+    base, law = roles[BASE], roles[LOG_SQUARE]
+    inside = base.multiples <= 1
+    if not inside.any():
+        raise Undecided('no length up to L was measured')
+    difference = max(
+        float(np.abs(a[:, inside] - b[:, inside]).max())
+        for a, b in ((base.loss_window, law.loss_window), (base.loss_tail, law.loss_tail))
+    )
+    return {'largest_difference_nats': difference}, difference == 0
+
+
+def _square_serves_headscale(roles: Groups) -> Measured:
+    law = roles[LOG_SQUARE]
+    above = {
+        g.label: (law.loss_window - g.loss_window).mean(axis=0)
+        for g in roles.by_multiple(HEADSCALE).values()
+    }
+    measured = {label: by_length(law.multiples, values) for label, values in above.items()}
+    return {'log_square_minus_headscale_nats': measured}, all(
+        bool((values <= 0).all()) for values in above.values()
+    )
+
+
+def _lower_than_base(claim: Listed, law: str, name: str) -> Rule[Groups]:
+    return _lower(claim, law, BASE, name, 'the base model')
+
+
+RULES: tuple[Rule[Groups], ...] = (
+    _lower_than_base(catalogue.FIT_EXTENDS, FIXED_FIT, '1 + 0.397 ln(n/L)'),
+    Rule(
+        FIT_NEAR_BEST,
+        'At every n > L measured the mean loss over the window with 1 + 0.397 ln(n/L) is at most '
+        f'{FIT_NEAR_BEST.thresholds["nats"]} nats above that with the best uniform multiplier for '
+        'n (means over seeds).',
+        _fit_near_best,
+    ),
+    _lower_than_base(catalogue.LOG_N_EXTENDS, FIXED_LOG_N, 'ln n / ln L'),
+    _lower_than_base(catalogue.GROK_EXTENDS, FIXED_GROK, 'max(1, ln i / ln L)'),
+    _lower_than_base(catalogue.YARN_TEMPERATURE_EXTENDS, FIXED_YARN, "YaRN's temperature"),
+    _lower_than_base(catalogue.INFO_SCALE_EXTENDS, FIXED_INFO, 'InfoScale'),
+    _lower(catalogue.INFO_SCALE_BEATS_LOG_N, FIXED_INFO, FIXED_LOG_N, 'InfoScale', 'ln n / ln L'),
+    _lower_than_base(catalogue.LLAMA_EXTENDS, FIXED_LLAMA, "Llama 4's staircase"),
+    _lower_than_base(catalogue.INKLING_EXTENDS, FIXED_INKLING, '1 + 0.1 ln(max(i/L, 1))'),
+    _lower_than_base(catalogue.SWAN_EXTENDS, FIXED_SWAN, 'ln(a + i) / ln a'),
+    _lower_than_base(catalogue.ENTROPY_EXTENDS, FIXED_ENTROPY, 'the temperature by entropy'),
+    _lower_than_base(catalogue.SCALABLE_EXTENDS, TRAINED_SCALABLE, 'the model trained with s ln i'),
+    _lower(
+        catalogue.SCALABLE_BIAS_HURTS,
+        SCALABLE,
+        SCALABLE_BIAS,
+        's ln i, searched with the weights frozen,',
+        's ln i + b, searched in the same way',
+    ),
+    _lower(
+        catalogue.ADAPTIVE_BEATS_SCALABLE,
+        TRAINED_ADAPTIVE,
+        TRAINED_SCALABLE,
+        'the model trained with an adaptive temperature',
+        'that trained with s ln i',
+    ),
+    Rule(
+        LOG_SQUARE_INSIDE,
+        '1 + a x + b x^2 equals the base model exactly at every n <= L measured, for every seed.',
+        _square_inside,
+    ),
+    Rule(
+        LOG_SQUARE_SERVES_HEADSCALE,
+        'At every n measured the mean loss over the window with 1 + a x + b x^2 is not above that '
+        'of any search of HeadScale (means over seeds).',
+        _square_serves_headscale,
+    ),
+)

@@ -1,0 +1,121 @@
+"""Claims about laws of lambda: what holds where the losses say so, and fails where they do not."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from configs import laws as config
+from experiments.figures import KINDS, FigureInput
+from experiments.figures.base import Claim
+from experiments.figures.claims import laws
+from experiments.figures.claims.catalogue import CLAIMS
+from nope.records import Measure
+from tests.experiments.figures import synthetic
+
+MULTIPLES = np.array(synthetic.MULTIPLES)
+BASE = 1.3 + 0.4 * np.log2(MULTIPLES)
+# Of a law with a role, that it has a lower loss beyond L than another role.
+LOWER = {
+    **{
+        claim: (f'fixed_{form}', 'base')
+        for claim, form in {
+            'fit_extends': 'log_length',
+            'log_n_extends': 'log_ratio',
+            'grok_extends': 'log_ratio_position',
+            'yarn_temperature_extends': 'yarn_temperature',
+            'info_scale_extends': 'info_scale',
+            'llama_extends': 'log_floor',
+            'inkling_extends': 'log_position',
+            'swan_extends': 'log_offset',
+            'entropy_extends': 'entropy',
+        }.items()
+    },
+    'info_scale_beats_log_n': ('fixed_info_scale', 'fixed_log_ratio'),
+    'scalable_softmax_extends': ('trained_scalable_softmax', 'base'),
+    'scalable_softmax_bias_hurts': ('scalable_softmax', 'scalable_softmax_bias'),
+    'adaptive_beats_scalable_softmax': ('trained_adaptive', 'trained_scalable_softmax'),
+}
+
+
+def claims(losses: dict[str, list[np.ndarray]], **roles: object) -> dict[str, Claim]:
+    """Claims by id. losses: of the window and of its last L/2 positions alike, a row a seed, by
+    the role of the curve. roles: further ones, of several curves."""
+    runs = {}
+    for name, by_seed in losses.items():
+        for seed, loss in enumerate(by_seed):
+            made = synthetic.length_records(BASE, seed, train_length=64)
+            exact = Measure(np.asarray(loss), ('length',), 'nats')
+            measures = {**made.measures, 'loss_window': exact, 'loss_tail': exact}
+            runs[f'{name}/{seed}'] = dataclasses.replace(made, measures=measures)
+    own = {name: name for name in losses if name in laws.ROLES or name in ('base', 'uniform')}
+    options = {'curves': [{'group': name} for name in losses], 'roles': {**own, **roles}}
+    output = KINDS['length_curves'].draw(FigureInput('laws', runs, options))
+    return {claim.id: claim for claim in output.claims}
+
+
+@pytest.mark.parametrize(('name', 'curves'), LOWER.items(), ids=LOWER)
+def test_a_law_is_ahead_where_its_mean_is_lower_at_every_length_beyond_l(name, curves):
+    law, other = curves
+    below = np.where(MULTIPLES > 1, BASE - 0.1, BASE + 0.3)
+    found = claims({other: [BASE, BASE], law: [below - 0.2, below + 0.45]})[name]
+    assert found.holds is False  # by the mean of the seeds, 0.025 above
+    found = claims({other: [BASE, BASE], law: [below - 0.2, below + 0.2]})[name]
+    assert found.holds is True
+    (differences,) = found.measured.values()
+    assert list(differences) == [f'{m:g} L' for m in MULTIPLES if m > 1]
+    assert set(np.round(list(differences.values()), 6)) == {-0.1}
+    once = np.where(MULTIPLES == 4, BASE, below)
+    assert claims({other: [BASE], law: [once]})[name].holds is False
+
+
+def test_every_claim_that_compares_two_curves_is_tested_here():
+    ours = {'fit_near_best', 'log_square_same_inside', 'log_square_serves_headscale'}
+    assert {rule.claim.id for rule in laws.RULES} == {*LOWER, *ours}
+
+
+@pytest.mark.parametrize(('above', 'holds'), [(0.02, True), (0.021, False)])
+def test_the_fit_is_near_the_best_multiplier_up_to_its_margin(above, holds):
+    fit = np.where(MULTIPLES == 6, BASE + above - 1e-9, BASE)
+    found = claims({'uniform': [BASE], 'fixed_log_length': [fit]})['fit_near_best']
+    assert found.holds is holds
+    assert CLAIMS['fit_near_best'].thresholds['nats'] == 0.02
+
+
+def test_two_numbers_a_head_lose_nothing_inside_only_where_no_bit_differs():
+    at_l = np.where(MULTIPLES == 1, 1e-12, 0)
+    for law, holds in ((BASE - 0.1 * (MULTIPLES > 1), True), (BASE + at_l, False)):
+        found = claims({'base': [BASE], 'log_square': [law]})['log_square_same_inside']
+        assert found.holds is holds
+
+
+def test_two_numbers_a_head_serve_every_length_that_headscale_was_searched_at():
+    four = np.where(MULTIPLES == 4, BASE - 0.3, BASE + 0.1)
+    for law, holds in ((BASE - 0.3, True), (BASE - 0.29, False)):
+        losses = {'headscale': [four, four], 'log_square': [law, law]}
+        found = claims(losses, headscale={4: 'headscale'})['log_square_serves_headscale']
+        assert found.holds is holds
+        (differences,) = found.measured['log_square_minus_headscale_nats'].values()
+        assert differences['4 L'] == pytest.approx(0.0 if holds else 0.01, abs=1e-12)
+
+
+def test_figures_without_laws_have_no_claims_about_them():
+    assert not {rule.claim.id for rule in laws.RULES} & set(claims({'base': [BASE]}))
+    one = claims({'base': [BASE], 'fixed_entropy': [BASE]})
+    assert one['swan_extends'].holds is None
+    assert one['swan_extends'].measured == {'missing': "no curve has the role 'fixed_log_offset'"}
+
+
+def test_no_length_beyond_l_decides_nothing(monkeypatch):
+    monkeypatch.setattr(synthetic, 'MULTIPLES', (1,))
+    one = BASE[:1]
+    found = claims({'base': [one], 'uniform': [one], 'fixed_log_length': [one]})
+    assert found['fit_extends'].holds is found['fit_near_best'].holds is None
+    assert found['fit_extends'].measured == {'missing': 'no length beyond L was measured'}
+
+
+def test_the_figure_of_laws_gives_every_role():
+    made = config.get_config('quick').figure.roles.to_dict()
+    assert set(laws.ROLES) <= set(made)
