@@ -13,8 +13,8 @@ import numpy as np
 
 from experiments.runs import (
     ChangedSpec,
+    HeadScores,
     ImportSpec,
-    LawSpec,
     MultiplierChoice,
     RunSpec,
     Source,
@@ -78,11 +78,8 @@ class Bench:
     def _variables(self, spec: Source, step: int | None) -> Variables:
         if isinstance(spec, ImportSpec):
             return self._imported(spec)
-        if isinstance(spec, LawSpec):
-            variables = self.variables(spec.init, step)
-            return with_uniform_lam(variables, spec.coefficient, spec.form.numbers)
         if isinstance(spec, ChangedSpec):
-            return self.variables(spec.init, step)
+            return spec.changed(self.variables(spec.init, step))
         folder = self.workspace.folder(spec)
         target = abstract_variables(spec.model, self.mesh)
         base = self._base_model(spec)
@@ -130,6 +127,12 @@ class Bench:
         folder = self.workspace.folder(multiplier)
         name = 'best_multiplier_window'
         return processes.from_first(lambda: records.load(folder).attributes[name])
+
+    def head_scores(self, scores: HeadScores) -> np.ndarray:
+        """Weight of every head on the latest tokens, mean over positions, [L, N]."""
+        folder = self.workspace.folder(scores)
+        found = processes.from_first(lambda: records.load(folder)['local'].mean(-1).tolist())
+        return np.array(found)
 
     def scaled(self, run: Source, step: int | None, multiplier: float | None) -> Variables:
         """The run's variables, with a uniform multiplier in place of its lambda if given."""

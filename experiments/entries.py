@@ -10,6 +10,7 @@ from experiments.evaluations import KINDS, Asked, EvalSpec
 from experiments.exports import ExportSpec
 from experiments.exports import from_entry as export_from_entry
 from experiments.runs import (
+    HeadScores,
     MultiplierChoice,
     Source,
     finetuning,
@@ -17,6 +18,7 @@ from experiments.runs import (
     laws,
     pretraining,
     search,
+    silenced,
     temperatures,
 )
 from experiments.runs.directories import is_import
@@ -25,7 +27,7 @@ from experiments.scope import Scope
 RUN_FIELDS = tuple(
     dict.fromkeys(
         field
-        for kind in (pretraining, search, finetuning, imports, laws, temperatures)
+        for kind in (pretraining, search, finetuning, imports, laws, temperatures, silenced)
         for field in kind.FIELDS
     )
 )
@@ -80,10 +82,13 @@ class Entries:
             return search.from_entry(scope, entry, self._init(entry, init), self.grid)
         if later == ['finetune']:
             _check_fields(entry, finetuning.FIELDS, 'fine-tuning')
-            return finetuning.from_entry(scope, entry, self._init(entry, init))
+            return finetuning.from_entry(scope, entry, self._init(entry, init), self.head_scores)
         if 'lam' in entry:
             _check_fields(entry, laws.FIELDS, 'a law of lambda')
             return laws.from_entry(scope, entry, self._init(entry, init))
+        if 'without' in entry:
+            _check_fields(entry, silenced.FIELDS, 'a model with heads silenced')
+            return silenced.from_entry(entry, self._init(entry, init))
         if 'model' in entry and init in scope.names('runs'):
             _check_fields(entry, temperatures.FIELDS, 'another temperature')
             return temperatures.from_entry(scope, entry, self._init(entry, init))
@@ -117,17 +122,29 @@ class Entries:
 
     def grid(self, name: str, field: str) -> MultiplierChoice:
         """The evaluation that chooses a uniform multiplier, which `field` names."""
-        if name not in self._scope.names('evals'):
-            raise ValueError(
-                f'{field} is {name!r}; the config has the evals '
-                f'{sorted(self._scope.names("evals"))}'
-            )
-        spec = self.evaluation(name)
+        spec = self._named(name, field)
         if not isinstance(spec, MultiplierChoice):
             raise ValueError(
                 f'{field} is {name!r}, not the name of an eval of kind multiplier_grid'
             )
         return spec
+
+    def head_scores(self, name: str, field: str) -> HeadScores:
+        """The evaluation that scores heads, which `field` names."""
+        spec = self._named(name, field)
+        if not isinstance(spec, HeadScores):
+            raise ValueError(
+                f'{field} is {name!r}, not the name of an eval of kind attention_shape'
+            )
+        return spec
+
+    def _named(self, name: str, field: str) -> EvalSpec:
+        if name not in self._scope.names('evals'):
+            raise ValueError(
+                f'{field} is {name!r}; the config has the evals '
+                f'{sorted(self._scope.names("evals"))}'
+            )
+        return self.evaluation(name)
 
     def _export(self, name: str) -> ExportSpec:
         entry = self._scope.entry('exports', name, 'the config', ExportSpec.fields)

@@ -10,6 +10,7 @@ from experiments.runs import (
     LawSpec,
     MultiplierChoice,
     RunSpec,
+    SilencedSpec,
     Source,
     TemperatureSpec,
 )
@@ -52,7 +53,7 @@ def of_evaluation(
 def describe_lam(run: Source, multiplier: float | None, neutral: bool) -> dict[str, Any]:
     """Attributes that say what lambda was: `multiplier` where all heads share one, else None, and
     `lam` in words. neutral: whether the run's own changes nothing."""
-    while isinstance(run, TemperatureSpec):
+    while isinstance(run, TemperatureSpec | SilencedSpec):
         run = run.init
     own = '1' if neutral else f'{run.model.lam.describe()}, as read'
     if isinstance(run, RunSpec) and run.init is None and not neutral:
@@ -71,6 +72,8 @@ def describe_lam(run: Source, multiplier: float | None, neutral: bool) -> dict[s
 
 def _training(run: Source, step: int | None) -> dict[str, Any]:
     """Facts of a model's training: tokens and steps of pre-training, and what came after it."""
+    if isinstance(run, SilencedSpec):
+        return _training(run.init, step) | {'silenced': [list(head) for head in run.heads]}
     if isinstance(run, ChangedSpec):
         return _training(run.init, step)
     if isinstance(run, ImportSpec):

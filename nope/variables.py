@@ -6,9 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import traverse_util
 from jax.sharding import Mesh
 
 from nope import sharding
@@ -41,6 +43,13 @@ def _abstract_leaves(
     return jax.tree.flatten(variables)
 
 
+def logical_axes(config: ModelConfig) -> Variables:
+    """Names of the axes of a model's variables, a PartitionSpec for each; nothing is computed."""
+    return nn.get_partition_spec(
+        jax.eval_shape(lambda: _boxed_variables(config, jax.random.key(0)))
+    )
+
+
 def fresh_variables(config: ModelConfig, mesh: Mesh, seed: int) -> Variables:
     """Initialised variables, made where they will live. A function of config and seed alone."""
     with sharding.use(mesh):
@@ -63,6 +72,17 @@ def with_table(config: ModelConfig, variables: Variables, mesh: Mesh) -> Variabl
     target = abstract_variables(config, mesh)['params'][TABLE]
     zeros = sharding.put(np.zeros(target.shape, target.dtype), target.sharding)
     return {**variables, 'params': {**variables['params'], TABLE: zeros}}
+
+
+def completed(config: ModelConfig, mesh: Mesh, variables: Variables, seed: int) -> Variables:
+    """`variables` with fresh arrays, of that seed, where the model has some that they lack."""
+    have, wanted = (
+        traverse_util.flatten_dict(tree) for tree in (variables, abstract_variables(config, mesh))
+    )
+    if have.keys() >= wanted.keys():
+        return variables
+    fresh = traverse_util.flatten_dict(fresh_variables(config, mesh, seed))
+    return traverse_util.unflatten_dict({**fresh, **have})
 
 
 def lam_of(variables: Variables) -> jax.Array:

@@ -1,6 +1,6 @@
 """Who may import whom, read from the syntax tree of every file.
 
-    attention, positions -> model -> {sharding, variables, checkpoints, interop}
+    attention, positions -> model -> {sharding, variables, heads, checkpoints, interop}
         -> {training, evals} -> experiments
 
 Lower never imports higher. Leaves (data, losses, records) stand beside the layers and import no
@@ -28,7 +28,7 @@ LEAVES = frozenset({'data', 'losses', 'records'})
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({'attention', 'positions'}),
     frozenset({'model'}),
-    frozenset({'checkpoints', 'interop', 'sharding', 'variables'}),
+    frozenset({'checkpoints', 'heads', 'interop', 'sharding', 'variables'}),
     frozenset({'evals', 'training'}),
 )
 LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}

@@ -12,6 +12,7 @@ from experiments.bench import Bench
 from experiments.evaluations.base import Asked, Multiplier, Rows, measured_model
 from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
 from experiments.programs import Evaluation, Program
+from experiments.runs import HeadScores
 from nope.evals import attention_shape
 from nope.model import ModelConfig
 from nope.records import Records
@@ -19,17 +20,17 @@ from nope.variables import lam_is_neutral
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ShapeSpec(WindowSpec):
+class ShapeSpec(WindowSpec, HeadScores):
     """Shape of attention: entropy, weight on the first and the latest tokens, size of the output.
 
     multiplier: None for the run's own lambda; a number or a grid's best for a uniform one. span:
-    the latest tokens, the training length.
+    the latest tokens, by default the training length.
     """
 
     multiplier: Multiplier = None
     span: int
     kind = 'attention_shape'
-    fields = ('times', 'target', 'evaluation', 'multiplier', 'multiplier_from')
+    fields = ('times', 'target', 'evaluation', 'multiplier', 'multiplier_from', 'span')
 
     @classmethod
     def from_entry(cls, asked: Asked) -> Self:
@@ -42,7 +43,7 @@ class ShapeSpec(WindowSpec):
             run=asked.run,
             windows=windows(length, asked.section('evaluation')),
             multiplier=asked.multiplier(),
-            span=asked.train_length,
+            span=asked.times('span', 1.0),
         )
 
     @property

@@ -13,7 +13,7 @@ from experiments.bench import Bench
 from experiments.config import Section
 from experiments.models import position_for
 from experiments.programs import Program
-from experiments.runs import MultiplierChoice, RunSpec, Source, check_same_table
+from experiments.runs import MultiplierChoice, RunSpec, Source, check_same_gates, check_same_table
 from experiments.scope import Scope
 from experiments.specs import Spec, identifier
 from nope import sharding
@@ -176,6 +176,7 @@ class Asked:
             with self.entry.naming():
                 model = model.with_position(position)
         check_same_table(model, self.run.model)
+        check_same_gates(model, self.run.model)
         if model.longest is not None and length > model.longest:
             raise ValueError(
                 f'{self.where}: sequences of {length} tokens; {model.describe_position()} '

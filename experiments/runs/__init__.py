@@ -1,29 +1,35 @@
-"""Runs: pre-training, a search of lambda, fine-tuning, imported models, laws of lambda, other
-temperatures.
+"""Runs: pre-training, searches of lambda, fine-tuning, imported models, laws of lambda, other
+temperatures, silenced heads.
 
 `spec` says what a run is; a file for each kind makes it from an entry of a config's `runs`.
 """
 
 from experiments.runs.spec import (
     ChangedSpec,
+    HeadScores,
     ImportSpec,
     LawSpec,
     MultiplierChoice,
     RunSpec,
+    SilencedSpec,
     Source,
     TemperatureSpec,
     Typed,
+    check_same_gates,
     check_same_table,
 )
 
 __all__ = [
     'ChangedSpec',
+    'HeadScores',
     'ImportSpec',
     'LawSpec',
     'MultiplierChoice',
     'RunSpec',
+    'SilencedSpec',
     'Source',
     'TemperatureSpec',
     'Typed',
+    'check_same_gates',
     'check_same_table',
 ]

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 from experiments.config import Section
 from experiments.models import position_for
-from experiments.runs.spec import RunSpec, Source, adds_table
+from experiments.runs.spec import HeadScores, RunSpec, Source, adds_table
 from experiments.scope import Scope
 from nope.model import ModelConfig
+from nope.positions import Learned, NoPE, Rotary, Sinusoidal, Split
 from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
 from nope.variables import TABLE
 
-FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'finetune')
+FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'finetune', 'heads_from')
+
+# Encodings under which the heads of a layer can change places.
+_ALIKE = (NoPE, Rotary, Sinusoidal, Learned)
 
 
-def from_entry(scope: Scope, entry: Section, init: Source) -> RunSpec:
+def from_entry(
+    scope: Scope, entry: Section, init: Source, find: Callable[[str, str], HeadScores]
+) -> RunSpec:
     """A run that trains all parameters on, or the learned positions alone, for another length and
-    perhaps another position encoding."""
+    perhaps another position encoding. find: finds the evaluation that `heads_from` names."""
     model = init.model
     if 'model' in entry:
         changes = Section(entry.path('model'), entry.inner('model'), scope.ledger)
@@ -55,7 +62,35 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> RunSpec:
         train_length=init.train_length,
         init=init,
         typed=dataclasses.replace(init.typed, lengths=scope.lengths_field(section)),
+        order_from=_order(entry, init, model, find),
     )
+
+
+def _order(
+    entry: Section, init: Source, model: ModelConfig, find: Callable[[str, str], HeadScores]
+) -> HeadScores | None:
+    """The scores by which the heads of every layer are put in order, the most local ones first,
+    where a split then makes them local; None to leave them as they are. ValueError where no split
+    would tell them apart, or something already does."""
+    name = entry.named('heads_from', 'an eval of kind attention_shape')
+    if name is None:
+        return None
+    if not any(isinstance(kind.position, Split) for kind in model.kinds):
+        raise entry.error(
+            'heads_from',
+            f'{entry.path("model.position")} has no split, which would tell heads apart: the order '
+            'of heads changes nothing',
+        )
+    if init.searched or not all(isinstance(kind.position, _ALIKE) for kind in init.model.kinds):
+        raise entry.error(
+            'heads_from',
+            f'the heads of {entry.path("init")} have a lambda or a position encoding of their own: '
+            'they cannot be put in another order',
+        )
+    found = find(name, entry.path('heads_from'))
+    if found.run != init:
+        raise entry.error('heads_from', f'it measures another run than {entry.path("init")}')
+    return found
 
 
 def _trains(section: Section, model: ModelConfig) -> str:

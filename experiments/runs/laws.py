@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from experiments.config import Section
 from experiments.models import coefficient
-from experiments.runs.spec import LawSpec, Source, TemperatureSpec
+from experiments.runs.spec import LawSpec, SilencedSpec, Source, TemperatureSpec
 from experiments.scope import Scope
 from nope.model import lam
 
@@ -68,6 +68,8 @@ def check_replaceable(entry: Section, init: Source) -> None:
     which another lambda would take the place of."""
     if _has_law(init):
         raise entry.error('init', 'it only sets lambda; name the run that it starts from')
+    if isinstance(init, SilencedSpec):
+        raise entry.error('init', 'it only silences heads; name the run that it starts from')
     trained = _trained_with(init)
     if trained != lam.Constant():
         raise entry.error(

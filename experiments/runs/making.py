@@ -15,6 +15,7 @@ from experiments.specs import identity
 from nope import data, sharding
 from nope.checkpoints import folders
 from nope.checkpoints.lease import only_writer
+from nope.heads import order_of, reordered
 from nope.interop.run_folder import name_base_model
 from nope.model.lam import Coefficient
 from nope.runtime import processes
@@ -22,7 +23,13 @@ from nope.runtime.errors import FieldError
 from nope.runtime.files import write_json
 from nope.training.config import check_mesh, check_segments, check_whole_sequences
 from nope.training.train import train
-from nope.variables import Variables, fresh_variables, with_table, with_uniform_lam
+from nope.variables import (
+    Variables,
+    completed,
+    fresh_variables,
+    with_table,
+    with_uniform_lam,
+)
 
 log = logging.getLogger(__name__)
 
@@ -100,11 +107,22 @@ def initial(bench: Bench, spec: RunSpec) -> Variables:
     if spec.init is None:
         variables = fresh_variables(spec.model, bench.mesh_of(spec), spec.seed)
     else:
-        variables = with_table(spec.model, bench.variables(spec.init), bench.mesh_of(spec))
+        mesh = bench.mesh_of(spec)
+        variables = with_table(spec.model, _in_order(bench, spec, spec.init), mesh)
+        variables = completed(spec.model, mesh, variables, spec.seed)
     coefficient = start_of(bench, spec)
     if coefficient is None:
         return variables
     return with_uniform_lam(variables, coefficient, spec.model.lam.numbers)
+
+
+def _in_order(bench: Bench, spec: RunSpec, init: Source) -> Variables:
+    """The variables of `init`, whose heads stand in another order where the run asks for it."""
+    variables = bench.variables(init)
+    if spec.order_from is None:
+        return variables
+    order_LK = order_of(bench.head_scores(spec.order_from), init.model.kv_heads)
+    return {**variables, 'params': reordered(init.model, variables['params'], order_LK)}
 
 
 def start_of(bench: Bench, spec: RunSpec) -> Coefficient | None:

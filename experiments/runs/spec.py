@@ -12,13 +12,17 @@ import dataclasses
 import pathlib
 from typing import ClassVar
 
+import numpy as np
+
 from experiments.specs import Spec, identifier
 from nope.data import DataConfig
-from nope.identity import execution_fields
+from nope.heads import silenced
+from nope.identity import added_later, execution_fields
 from nope.model import ModelConfig
 from nope.model.lam import Coefficient, Form
 from nope.positions import NoPE
 from nope.training.config import Compute, TrainConfig
+from nope.variables import Variables, with_uniform_lam
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +82,13 @@ class MultiplierChoice(Spec):
         """The highest multiplier that it may choose."""
 
 
+class HeadScores(Spec):
+    """An evaluation whose records score every head by how near the tokens are that it attends
+    to."""
+
+    run: Source
+
+
 @dataclasses.dataclass(frozen=True)
 class RunSpec(Spec):
     """One training.
@@ -87,6 +98,8 @@ class RunSpec(Spec):
         evaluation whose best multiplier it is; None for the form's neutral one.
     seed: of the fresh parameters. data_seed: of the order of examples.
     train_length: L, of the pre-training that it goes back to.
+    order_from: puts the heads of every layer in the order in which their scores fall, before
+        training; None to leave them as they are.
     """
 
     model: ModelConfig
@@ -98,12 +111,13 @@ class RunSpec(Spec):
     init: RunSpec | ImportSpec | ChangedSpec | None = None
     lam_start: Coefficient | MultiplierChoice | None = None
     typed: Typed = dataclasses.field(default=Typed(), compare=False, metadata={'identity': False})
+    order_from: HeadScores | None = added_later(None)
     room = 'runs'
     finished = 'done.json'
 
     def __post_init__(self) -> None:
         if self.init is not None:
-            _check_same_model(self.model, self.init.model)
+            _check_same_model(self.model, self.init.model, new_gates=self.fine_tunes)
 
     @property
     def searches(self) -> bool:
@@ -164,6 +178,10 @@ class ChangedSpec(Spec):
     def searched(self) -> bool:
         """True where lambda was searched or is given."""
 
+    def changed(self, variables: Variables) -> Variables:
+        """The variables of `init` with the change."""
+        return variables
+
     @property
     def data(self) -> DataConfig:
         return self.init.data
@@ -200,6 +218,9 @@ class LawSpec(ChangedSpec):
     def searched(self) -> bool:
         return True  # its lambda is not the neutral one
 
+    def changed(self, variables: Variables) -> Variables:
+        return with_uniform_lam(variables, self.coefficient, self.form.numbers)
+
     def slug(self) -> str:
         return f'law-{self.form.slug}-seed{self.seed}-{identifier(self)}'
 
@@ -222,6 +243,32 @@ class TemperatureSpec(ChangedSpec):
         return f'temperature-{self.temperature}-seed{self.seed}-{identifier(self)}'
 
 
+@dataclasses.dataclass(frozen=True)
+class SilencedSpec(ChangedSpec):
+    """A model some of whose heads add nothing to the residual stream.
+
+    heads: layer and head of each, both from 0, in ascending order.
+    """
+
+    heads: tuple[tuple[int, int], ...]
+
+    @property
+    def model(self) -> ModelConfig:
+        return self.init.model
+
+    @property
+    def searched(self) -> bool:
+        return self.init.searched
+
+    def changed(self, variables: Variables) -> Variables:
+        silent_LN = np.zeros((self.model.layers, self.model.heads), bool)
+        silent_LN[tuple(np.array(self.heads).T)] = True
+        return {**variables, 'params': silenced(variables['params'], silent_LN)}
+
+    def slug(self) -> str:
+        return f'silenced-{len(self.heads)}-heads-seed{self.seed}-{identifier(self)}'
+
+
 Source = RunSpec | ImportSpec | ChangedSpec  # where a model comes from
 
 
@@ -232,6 +279,15 @@ def _slugged(model: ModelConfig) -> str:
     if model.temperature != 'none':
         names.append(f'temperature-{model.temperature}')
     return '-'.join(dict.fromkeys(names)).lower().replace(' ', '-')
+
+
+def check_same_gates(model: ModelConfig, init: ModelConfig) -> None:
+    """ValueError where a model would need other forget gates than it has."""
+    if model.gate != init.gate:
+        raise ValueError(
+            f'{model.describe_position()} positions and those it was trained with, '
+            f'{init.describe_position()}, differ in forget gates, which cannot be exchanged'
+        )
 
 
 def check_same_table(model: ModelConfig, init: ModelConfig) -> None:
@@ -250,8 +306,11 @@ def adds_table(model: ModelConfig, init: ModelConfig) -> bool:
     return without and model.table is not None and model.table.neutral
 
 
-def _check_same_model(model: ModelConfig, init: ModelConfig) -> None:
-    """A later run may have another lambda and other position encodings, nothing else."""
+def _check_same_model(model: ModelConfig, init: ModelConfig, *, new_gates: bool) -> None:
+    """A later run may have another lambda and other position encodings, nothing else. new_gates:
+    whether a model without forget gates may get them."""
+    if init.gate is not None or not new_gates:
+        check_same_gates(model, init)
     if not adds_table(model, init):
         check_same_table(model, init)
     free = {'position', 'pattern', 'window', 'lam', 'lam_layers', 'dtype', 'vocab_size'}

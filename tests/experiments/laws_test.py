@@ -24,8 +24,10 @@ from tests.experiments.execute_test import bench_of, type_of
 LENGTHS = {'kind': 'lengths', 'times': (1.0, 4.0)}
 
 
-def experiment(folder: pathlib.Path | None, **runs: Any) -> Experiment:
-    """A model of a few steps, the runs given, and the loss by length of each."""
+def experiment(
+    folder: pathlib.Path | None, *, evals: dict[str, Any] | None = None, **runs: Any
+) -> Experiment:
+    """A model of a few steps, the runs given, and the loss by length of each; other evaluations."""
     config = build_test.config_of('fig_dynamic')
     if folder is not None:
         text = folder / 'text'
@@ -39,7 +41,8 @@ def experiment(folder: pathlib.Path | None, **runs: Any) -> Experiment:
     names = list(runs)
     with config.unlocked():
         config.runs = {'nope': config.runs.nope.to_dict(), **runs}
-        config.evals = {f'{name}/': {**LENGTHS, 'run': name} for name in ('nope', *names)}
+        lengths = {f'{name}/': {**LENGTHS, 'run': name} for name in ('nope', *names)}
+        config.evals = {**lengths, **(evals or {})}
     curves = tuple({'group': name, 'label': name} for name in ('nope', *names))
     config.figure = {'kind': 'length_curves', 'curves': curves}
     return build(config)

@@ -1,0 +1,60 @@
+"""Weights of single attention heads: silenced, or put in another order within their layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec
+
+from nope.model import ModelConfig
+from nope.variables import logical_axes
+
+Params = dict[str, Any]
+
+
+def silenced(params: Params, silent_LN: np.ndarray) -> Params:
+    """`params` in which the heads with silent_LN, bool [L, N], add nothing to the residual stream:
+    their rows of the output projection are 0. All other arrays are shared."""
+    attention = params['layers']['attention']
+    output_LNHD = attention['output']
+    kept_LNHD = jnp.where(jnp.asarray(silent_LN)[:, :, None, None], 0, output_LNHD)
+    attention = {**attention, 'output': jax.device_put(kept_LNHD, output_LNHD.sharding)}
+    return {**params, 'layers': {**params['layers'], 'attention': attention}}
+
+
+def reordered(config: ModelConfig, params: Params, order_LK: np.ndarray) -> Params:
+    """`params` with the key-value heads of every layer, and the query heads that read them, in
+    another order. The model computes the same where no encoding, gate or lambda tells heads apart.
+
+    order_LK: int [L, K], of each layer's new heads which old one it is. ValueError where the model
+    has forget gates, whose heads have their places.
+    """
+    if config.gate is not None:
+        raise ValueError('the heads of a model with forget gates cannot be put in another order')
+    group = np.arange(config.heads // config.kv_heads)
+    order_LN = (order_LK[:, :, None] * len(group) + group).reshape(config.layers, -1)
+    orders = {'heads': order_LN, 'kv_heads': order_LK}
+
+    def in_order(array: jax.Array, axes: PartitionSpec) -> jax.Array:
+        for name in axes:
+            if name in orders:
+                axis = axes.index(name)
+                others = tuple(other for other in range(1, array.ndim) if other != axis)
+                places = jnp.asarray(np.expand_dims(orders[name], others))
+                taken = jnp.take_along_axis(array, places, axis=axis)
+                return jax.device_put(taken, array.sharding)
+        return array
+
+    axes = logical_axes(config)['params']['layers']['attention']
+    attention = jax.tree.map(in_order, params['layers']['attention'], axes)
+    return {**params, 'layers': {**params['layers'], 'attention': attention}}
+
+
+def order_of(scores_LN: np.ndarray, kv_heads: int) -> np.ndarray:
+    """The order of key-value heads, int [L, K], in which their scores fall: the mean score of the
+    query heads that read each; equal ones stay as they stand."""
+    scores_LK = scores_LN.reshape(len(scores_LN), kv_heads, -1).mean(-1)
+    return np.argsort(-scores_LK, axis=1, kind='stable')
