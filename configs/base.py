@@ -57,6 +57,7 @@ def _train(size: str) -> dict:
         'on_bad': 'stop',
         'spike': placeholder(float),
         'tail_share': 0.25,
+        'random_positions': placeholder(float),  # below so many times L; None: 0, 1, 2 and so on
         'data_seed': 3407,
         'keep': (0.2,),  # shares of the steps whose checkpoint stays: fig7 measures there
     }

@@ -14,7 +14,7 @@ from nope.positions import Position, Rotary, from_section
 MODEL_DEFAULTS: dict[str, Any] = {
     f.name: f.default
     for f in dataclasses.fields(ModelConfig)
-    if f.default is not dataclasses.MISSING and f.name not in ('lam', 'position')
+    if f.default is not dataclasses.MISSING and f.name not in ('lam', 'position', 'position_range')
 }
 
 

@@ -29,7 +29,8 @@ ANSWER = 8  # tokens of a passkey's answer, filled up
 class Step:
     """A training or search step: `batch` sequences of `length` tokens in `accumulate` parts.
 
-    plain: whether the batch is tokens and targets only, as blocks of length + 1 tokens.
+    plain: whether the batch is tokens and targets, as blocks of length + 1 tokens; with positions
+        drawn for a model that has a range of them.
     """
 
     model: ModelConfig
@@ -66,12 +67,14 @@ class Step:
 
     def _data(self, mesh: Mesh) -> Placed:
         place, rows = sharding.micro_batches(mesh), self.batch // self.accumulate
-        if self.plain:
+        if self.plain and self.model.position_range is None:
             return _array((self.accumulate, rows, self.length + 1), jnp.int32, place)
         integers, weights = (
             _array((self.accumulate, rows, self.length), dtype, place)
             for dtype in (jnp.int32, jnp.float32)
         )
+        if self.plain:
+            return Batch(integers, integers, positions=integers)
         return Batch(integers, integers, weights, integers, integers)
 
 

@@ -112,6 +112,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {'logit_multiplier': 0.5},
     {'init': 't5'},
     {'sinks': True},
+    {'pattern': (LayerKind(Rotary()),), 'position_range': 64},
     {'output_gate': 'head'},
     {'temperature': 'adaptive'},
     {'weights': 'entmax'},

@@ -155,4 +155,5 @@ def batches(bench: Bench, spec: RunSpec, consumed: int) -> Iterator[data.Batch]:
             mesh, compute.micro_batches(spec.train.batch_size, mesh), spec.train.batch_size
         ),
         threads=bench.compute.threads,
+        position_range=spec.model.position_range,
     )

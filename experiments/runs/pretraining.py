@@ -8,6 +8,10 @@ from experiments.config import Section
 from experiments.runs import laws
 from experiments.runs.spec import RunSpec, Typed
 from experiments.scope import Scope
+from nope.data import DataConfig
+from nope.data.config import APART
+from nope.model import ModelConfig
+from nope.runtime.errors import FieldError
 from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
 
@@ -24,6 +28,7 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
     decay = steps if section.optional('decay_steps') is None else section.at_least('decay_steps', 1)
     model = scope.model(entry, config, length)
     fields = scope.section('model', entry)
+    model = _with_random_positions(scope, section, model, config, length)
     law, trains = None, 'params'
     if 'lam' in entry:
         law, trained = laws.in_training(scope, entry, length, model.head_dim)
@@ -45,6 +50,27 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
             section.path('length'), *(fields.path(name) for name in ('attention', 'pattern'))
         ),
     )
+
+
+def _with_random_positions(
+    scope: Scope, section: Section, model: ModelConfig, config: DataConfig, length: int
+) -> ModelConfig:
+    """The model whose encodings take random positions below `random_positions` times L."""
+    field = 'random_positions'
+    times = section.optional(field) if field in section else None
+    if times is None:
+        return model
+    if isinstance(times, bool) or not isinstance(times, int | float):
+        raise section.error(field, 'accepted: a multiple of L, or None for 0, 1, 2 and so on')
+    position_range = scope.times(times, length, section.path(field))
+    if position_range < length:
+        raise section.error(field, f'{position_range} positions are fewer than the {length} tokens')
+    if config.documents == APART:
+        raise section.error(field, f'data.documents is {APART!r}, whose positions begin anew')
+    try:
+        return dataclasses.replace(model, position_range=position_range)
+    except FieldError as error:
+        raise section.error(field, error.rule) from error
 
 
 def kept_step(share: float, steps: int, field: str) -> int:

@@ -118,6 +118,12 @@ class RunSpec(Spec):
     def __post_init__(self) -> None:
         if self.init is not None:
             _check_same_model(self.model, self.init.model, new_gates=self.fine_tunes)
+        position_range = self.model.position_range
+        if position_range is not None and self.train.block > position_range:
+            raise ValueError(
+                f'{self.typed.lengths} makes sequences of {self.train.block} tokens; the positions '
+                f'of the model lie below {position_range}'
+            )
 
     @property
     def searches(self) -> bool:
@@ -313,7 +319,16 @@ def _check_same_model(model: ModelConfig, init: ModelConfig, *, new_gates: bool)
         check_same_gates(model, init)
     if not adds_table(model, init):
         check_same_table(model, init)
-    free = {'position', 'pattern', 'window', 'lam', 'lam_layers', 'dtype', 'vocab_size'}
+    free = {
+        'position',
+        'position_range',
+        'pattern',
+        'window',
+        'lam',
+        'lam_layers',
+        'dtype',
+        'vocab_size',
+    }
     for field in dataclasses.fields(ModelConfig):
         name = field.name
         if name in free | execution_fields(ModelConfig):

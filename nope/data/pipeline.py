@@ -11,6 +11,7 @@ import numpy as np
 from nope.data import mixture, stores
 from nope.data.batch import Batch
 from nope.data.config import APART, DataConfig
+from nope.data.drawn import with_positions
 from nope.data.shards import TokenStore
 from nope.runtime.errors import FieldError
 
@@ -28,6 +29,7 @@ def training_batches(
     cache: pathlib.Path,
     rows: np.ndarray | None = None,
     threads: int = DEFAULT_THREADS,
+    position_range: int | None = None,
 ) -> Iterator[Batch]:
     """Endless global batches `start`, `start + 1`, ... of next-token prediction: arrays
     [batch_size, length], tokens and targets only where documents are joined, all where apart.
@@ -41,11 +43,15 @@ def training_batches(
 
     rows: which of a batch's examples are read, for a process that needs but some; None for all.
     threads: threads that read ahead; 0 reads when asked. The batches do not depend on it.
+    position_range: every example has random positions below it (`nope.data.drawn`), a function of
+        the seed and i too; None for none.
     Raises ValueError or FileNotFoundError before the first batch, naming the field: as
     `stores.open_store`, and FieldError for a length above every document of the training split.
     """
     _check_numbers(length, batch_size, seed, start)
     read = [stores.open_store(config, i, 'train', cache) for i in range(len(config.sources))]
+    if position_range is not None and position_range < length:
+        raise FieldError('position_range', position_range, f'it is below the length, {length}')
     longest = max(store.longest for store in read)
     if length > longest:
         raise FieldError(
@@ -63,7 +69,10 @@ def training_batches(
                 f'all, less than one block of {length + 1}',
             )
     rows = np.arange(batch_size) if rows is None else rows
-    return _iterate(config, read, length, batch_size, seed, start, rows, threads)
+    stream = _iterate(config, read, length, batch_size, seed, start, rows, threads)
+    if position_range is None:
+        return stream
+    return with_positions(stream, seed, start, batch_size, rows, position_range)
 
 
 def _iterate(

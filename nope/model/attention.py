@@ -29,9 +29,10 @@ class Sequence(NamedTuple):
     """Masks, positions and length of the tokens, the same for all layers.
 
     mask: who sees whom; its offset is the slot of the first token where there is a cache.
-    positions_BT: int32, 0-based. length: the n that lambda forms and dynamic encodings follow, one
-    for all rows or [B]. table: the position encoding's learned array, if it has one. places: by
-    which chunks are counted, for a model that has them.
+    positions_BT: int32, 0-based, in the order of the tokens. encoded_BT: what encodings take in
+    their place, for a model with a range of positions. length: the n that lambda forms and dynamic
+    encodings follow, one for all rows or [B]. table: the position encoding's learned array, if it
+    has one. places: by which chunks are counted, for a model that has them.
     """
 
     mask: Mask
@@ -39,6 +40,12 @@ class Sequence(NamedTuple):
     length: jax.Array
     table: jax.Array | None
     places: Places | None = None
+    encoded_BT: jax.Array | None = None
+
+    @property
+    def for_encodings(self) -> jax.Array:
+        """The positions that encodings take."""
+        return self.positions_BT if self.encoded_BT is None else self.encoded_BT
 
     def mask_of(self, kind: LayerKind) -> Mask:
         """The mask of layers of that kind, but for their window."""
@@ -215,7 +222,7 @@ def _encode(
     position: Position, q_BTNH: jax.Array, k_BTKH: jax.Array, sequence: Sequence
 ) -> tuple[jax.Array, jax.Array]:
     """Queries and keys with positions; row by row where rows differ in their length."""
-    positions_BT = sequence.positions_BT
+    positions_BT = sequence.for_encodings
     if jnp.ndim(sequence.length) == 0:
         return position.encode(q_BTNH, k_BTKH, positions_BT, sequence.length)
 

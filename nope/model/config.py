@@ -86,6 +86,8 @@ class ModelConfig:
     heads, kv_heads: N and K; query head n reads key-value head n // (N / K).
     position, window: of every layer, unless there is a pattern.
     pattern: kinds of layers in turns: layer i is pattern[i % len(pattern)].
+    position_range: positions of the encodings lie below it: in training random ones, and evenly
+        spread ones where none are given (`nope.model.spread`); None for 0, 1, 2 and so on.
     lam, lam_layers: the form of lambda, and whether it acts in all heads of all layers or only in
         those without position encoding ('nope'; in the others it is 1).
     norm, norm_bias: 'rms' (RMSNorm) or 'layer' (LayerNorm), the latter with or without a bias.
@@ -154,6 +156,7 @@ class ModelConfig:
     output_gate: str = added_later('none')
     temperature: str = added_later('none')
     weights: str = added_later('softmax')
+    position_range: int | None = added_later(None)
 
     def __post_init__(self) -> None:
         for name in ('layers', 'width', 'heads', 'kv_heads', 'mlp_width', 'vocab_size', 'head_dim'):
@@ -194,6 +197,8 @@ class ModelConfig:
             self._check_position(self.position, 'position')
         else:
             self._check_pattern()
+        if self.position_range is not None:
+            self._check_range(self.position_range)
         if self.lam_layers == 'nope' and not self.heads_without_position.any():
             raise FieldError(
                 'lam_layers',
@@ -217,6 +222,28 @@ class ModelConfig:
                 f'forget gates ({self.describe_position()}) move every logit of a query alike, '
                 "which 'softmax' and 'entmax' remove and it does not",
             )
+
+    def _check_range(self, position_range: int) -> None:
+        """FieldError unless random positions below that are for every encoding of the model."""
+        encodings = [kind.position for kind in self.kinds if kind.position != NoPE()]
+        if not encodings:
+            raise FieldError(
+                'position_range', position_range, 'the model has no position encoding, and no use'
+            )
+        for position in encodings:
+            if not position.takes_positions or position.follows_length:
+                raise FieldError(
+                    'position_range',
+                    position_range,
+                    f'{position.describe()} does not follow given positions alone; accepted: '
+                    'rotary without a rule that follows the length, sinusoidal, learned, and split '
+                    'heads of them',
+                )
+            if position.longest is not None and position.longest < position_range:
+                rule = f'{position.describe()} positions end at {position.longest}'
+                raise FieldError('position_range', position_range, rule)
+        if not 1 <= position_range <= 2**30:
+            raise FieldError('position_range', position_range, 'accepted: 1 to 2**30')
 
     def _check_pattern(self) -> None:
         for name, neutral in (('position', NoPE()), ('window', None)):
@@ -318,7 +345,10 @@ class ModelConfig:
     @property
     def follows_length(self) -> bool:
         """Whether what it makes of a token depends on the length of the whole sequence."""
-        return self.lam.follows_length or any(k.position.follows_length for k in self.kinds)
+        spread = self.position_range is not None
+        return (
+            spread or self.lam.follows_length or any(k.position.follows_length for k in self.kinds)
+        )
 
     @property
     def table(self) -> Table | None:
@@ -335,11 +365,15 @@ class ModelConfig:
 
     def describe_position(self) -> str:
         """'none', 'rotary, YaRN x4', 'rotary + none': the kinds of layers."""
-        return ' + '.join(kind.describe() for kind in self.kinds)
+        kinds = ' + '.join(kind.describe() for kind in self.kinds)
+        drawn = self.position_range
+        return kinds if drawn is None else f'{kinds}, random positions below {drawn}'
 
     def with_position(self, position: Position) -> ModelConfig:
         """The same model with another encoding in every layer that has one (and everywhere, where
-        none has)."""
+        none has). Without an encoding there are no random positions either."""
+        if self.position_range is not None and position == NoPE():
+            return dataclasses.replace(self, position_range=None).with_position(position)
         if not self.pattern:
             return dataclasses.replace(self, position=position)
         self._check_position(position, 'position')

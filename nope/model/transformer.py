@@ -24,6 +24,7 @@ from nope.model.config import ModelConfig
 from nope.model.init import initializer
 from nope.model.layers import MLP, norm, parameter
 from nope.model.shape import AttentionShape
+from nope.model.spread import spread
 
 ACTIVATIONS = ('batch', 'sequence', 'activation')
 BLOCK_INPUT = 'block_input'  # the name under which rematerialisation knows what goes into a layer
@@ -109,7 +110,8 @@ class Transformer(nn.Module):
         """Runs the decoder.
 
         tokens_BT: int32. segments_BT: int32 document numbers; tokens see their own segment
-        only (None: one document). positions_BT: int32, 0-based (None: 0 .. T-1). length: the
+        only (None: one document). positions_BT: int32, 0-based (None: 0 .. T-1, or spread over
+        the model's range, and then given ones are for its encodings alone). length: the
         n that lambda forms and dynamic position encodings follow (None: T). entropy: whether
         to return the attention entropy of every layer and head. cache: of the tokens before
         these, which says all of segments, positions and length; the parameters' layers are then
@@ -127,9 +129,15 @@ class Transformer(nn.Module):
         ).value
         lam.check_shape(coefficients_LN, c.layers, c.heads, c.lam.numbers)
         if cache is None:
-            sequence = _sequence(T, segments_BT, positions_BT, length, self._table())
+            drawn_BT = None if c.position_range is None else positions_BT
+            order_BT = positions_BT if c.position_range is None else None
+            sequence = _sequence(T, segments_BT, order_BT, length, self._table())
+            sequence = sequence._replace(encoded_BT=drawn_BT)
         else:
             sequence = _continued(T, cache, self._table())
+        if c.position_range is not None and sequence.encoded_BT is None:
+            spread_BT = spread(sequence.positions_BT, sequence.length, c.position_range)
+            sequence = sequence._replace(encoded_BT=spread_BT)
         if c.chunked:
             sequence = sequence._replace(places=_places(tokens_BT, sequence, cache))
         x_BTD = self._embed(embedding_VD, tokens_BT, sequence)
@@ -160,7 +168,7 @@ class Transformer(nn.Module):
         # Rows come whole from every device: gathered in parts, they would be exchanged afterwards.
         rows_VD = nn.with_logical_constraint(embedding_VD, ('vocab', 'activation'))
         x_BTD = jnp.take(rows_VD, tokens_BT, axis=0).astype(c.dtype)
-        x_BTD = c.position.embed(x_BTD, sequence.positions_BT, sequence.table)
+        x_BTD = c.position.embed(x_BTD, sequence.for_encodings, sequence.table)
         if c.embedding_norm:
             x_BTD = norm(c, 'embedding_norm')(x_BTD)
         return nn.with_logical_constraint(x_BTD, ACTIVATIONS)

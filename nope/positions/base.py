@@ -55,6 +55,12 @@ class Position:
         return False
 
     @property
+    def takes_positions(self) -> bool:
+        """True for an encoding of positions, which may be any numbers in ascending order, and not
+        of the distances between keys."""
+        return False
+
+    @property
     def follows_length(self) -> bool:
         """True for an encoding that depends on the sequence length, not on positions alone."""
         return False

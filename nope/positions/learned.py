@@ -26,6 +26,10 @@ class Learned(Position):
         return self.size
 
     @property
+    def takes_positions(self) -> bool:
+        return True
+
+    @property
     def embeds(self) -> bool:
         return True
 

@@ -42,6 +42,10 @@ class Rotary(Position):
             raise FieldError('share', self.share, 'accepted: above 0, at most 1')
 
     @property
+    def takes_positions(self) -> bool:
+        return True
+
+    @property
     def follows_length(self) -> bool:
         return self.scaling.follows_length
 

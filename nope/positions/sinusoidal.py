@@ -32,6 +32,10 @@ class Sinusoidal(Position):
             raise FieldError('base', self.base, 'it must be finite and above 0')
 
     @property
+    def takes_positions(self) -> bool:
+        return True
+
+    @property
     def embeds(self) -> bool:
         return True
 

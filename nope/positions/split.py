@@ -54,6 +54,10 @@ class Split(Position):
         return self.local.longest
 
     @property
+    def takes_positions(self) -> bool:
+        return self.local.takes_positions
+
+    @property
     def follows_length(self) -> bool:
         return self.local.follows_length
 

@@ -235,6 +235,41 @@ def test_fields_of_a_runs_model_are_named_as_they_were_typed(changes: dict, mess
         build(config, [f'runs.nope.model.{name}' for name in changes])
 
 
+def test_random_positions_are_below_a_multiple_of_the_length():
+    config = config_of('encodings')
+    config.runs.rotary = {'model': {'position': ROTARY}, 'train': {'random_positions': 4.0}}
+    run = build(config).evals['rotary/seed0'].run
+    assert run.model.position_range == 4 * run.train_length
+    assert run.model.describe_position() == 'rotary, random positions below 256'
+
+
+@pytest.mark.parametrize(
+    ('position', 'value', 'message'),
+    [
+        ({'kind': 'none'}, 4.0, 'is 4.0; the model has no position encoding'),
+        ({'kind': 'alibi'}, 4.0, 'is 4.0; ALiBi does not follow given positions alone; accepted'),
+        ({'kind': 'learned', 'size': 100}, 4.0, 'is 4.0; learned positions end at 100'),
+        (ROTARY, 0.5, 'is 0.5; 32 positions are fewer than the 64 tokens'),
+        (ROTARY, float('nan'), 'is nan; it must be finite and above 0'),
+        (ROTARY, '4', "is '4'; accepted: a multiple of L, or None"),
+        (ROTARY, True, 'is True; accepted: a multiple of L, or None'),
+    ],
+)
+def test_random_positions_that_cannot_be_are_named(position: dict, value: object, message: str):
+    config = config_of('encodings')
+    config.runs.rotary = {'model': {'position': position}, 'train': {'random_positions': value}}
+    with pytest.raises(ValueError, match=rf'^runs\.rotary\.train\.random_positions {message}'):
+        build(config)
+
+
+def test_random_positions_and_documents_apart_are_refused():
+    config = config_of('encodings')
+    config.data.documents = 'apart'
+    config.runs.rotary = {'model': {'position': ROTARY}, 'train': {'random_positions': 4.0}}
+    with pytest.raises(ValueError, match=r"random_positions is 4\.0; data\.documents is 'apart'"):
+        build(config)
+
+
 @pytest.mark.parametrize('dims', [5, 18])
 def test_another_encoding_for_a_trained_model_is_named_as_it_was_typed(dims: int):
     position = {**ROTARY, 'dims': dims}

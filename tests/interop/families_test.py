@@ -655,6 +655,7 @@ def test_other_families_are_named(config: dict) -> None:
             'some of its layers have no QK-norm',
         ),
         (decoder(pattern=(LayerKind(ROTARY, chunk=4), LayerKind())), 'chunks of 4'),
+        (decoder(position=ROTARY, position_range=64), 'spread over 64'),
         (decoder(head_dim=5), 'head_dim is 5'),
         (decoder(qk_norm=True), 'rotary'),
         (decoder(position=ROTARY, output_bias=True), 'output_bias'),

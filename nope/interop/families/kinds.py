@@ -52,6 +52,8 @@ def nowhere_written(config: ModelConfig) -> str | None:
     """Reason why no family's config can hold the kinds of layers; None where one may."""
     if len(set(config.layers_with_qk_norm.tolist())) > 1:
         return 'some of its layers have no QK-norm'
+    if config.position_range is not None:
+        return f'its positions are spread over {config.position_range}'
     if config.chunked:
         return f'its layers attend inside chunks ({config.describe_position()})'
     return None

@@ -41,6 +41,9 @@ MODELS = {
     'split': of_kinds(*(ENCODINGS[n] for n in ('half T5', 'half rotary, window', 'none'))),
     'forget': tiny.model(pattern=(LayerKind(ForgetGate()), LayerKind(NoPE()))),
     'chunks': tiny.model(pattern=(LayerKind(Rotary(), chunk=5), LayerKind(NoPE()))),
+    'random positions': tiny.model(
+        pattern=(LayerKind(Rotary()), LayerKind(NoPE())), position_range=64
+    ),
     'half forget, window': tiny.model(layers=1, position=Split(ForgetGate(), window=5)),
     'adaptive temperature': tiny.model(
         pattern=(LayerKind(Rotary()), LayerKind(NoPE())), lam_layers='nope', temperature='adaptive'

@@ -1,0 +1,94 @@
+"""Models with a range of positions: which ones their encodings take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope.model import LayerKind, ModelConfig
+from nope.model.lam.log_position import LogPosition
+from nope.model.spread import spread
+from nope.positions import (
+    Alibi,
+    DynamicNTK,
+    ForgetGate,
+    Learned,
+    NoPE,
+    Rotary,
+    ScaleInvariant,
+    Split,
+    T5Bias,
+    TemperedNoPE,
+)
+from tests import tiny
+from tests.model.programs import T, run
+
+RANGE = 5 * T
+MIXED = tiny.model(
+    pattern=(LayerKind(Rotary(), chunk=5), LayerKind(NoPE())), lam=LogPosition(train_length=4)
+)
+TOKENS = tiny.tokens(2, T)
+
+
+def ranged(**changes: Any) -> ModelConfig:
+    return tiny.model(position_range=RANGE, **changes)
+
+
+def test_positions_are_spread_evenly() -> None:
+    at = jnp.arange(6)[None]
+    np.testing.assert_array_equal(spread(at, 6, 13)[0], [0, 2, 4, 6, 8, 10])
+    np.testing.assert_array_equal(spread(at, 7, 13)[0], np.arange(6))
+    np.testing.assert_array_equal(spread(at, 20, 13)[0], np.arange(6))
+    rows = spread(at, jnp.asarray([6.0, 3.0]), 12)
+    np.testing.assert_array_equal(rows, [2 * np.arange(6), 4 * np.arange(6)])
+
+
+@pytest.mark.parametrize('position', [Rotary(), Learned(RANGE)], ids=lambda p: p.describe())
+def test_without_positions_encodings_take_the_spread_ones(position: Any) -> None:
+    config = ranged(position=position)
+    plain = tiny.model(position=position)
+    variables = tiny.varied_lam(plain)
+    found = run(config, variables, TOKENS)
+    expected = run(plain, variables, TOKENS, positions=5 * np.arange(T)[None])
+    tiny.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_given_positions_are_for_the_encodings_alone() -> None:
+    """Chunks and a lambda that follows the position count the tokens."""
+    config = ModelConfig(**{**vars(MIXED), 'position_range': RANGE})
+    variables = tiny.varied_lam(MIXED)
+    in_order = np.arange(T, dtype=np.int32)[None]
+    found = run(config, variables, TOKENS, positions=in_order)
+    tiny.assert_close(found, run(MIXED, variables, TOKENS), rtol=1e-6, atol=1e-6)
+    moved = run(config, variables, TOKENS, positions=in_order + 7)  # rotation is relative
+    tiny.assert_close(moved, found, rtol=1e-4, atol=1e-5)
+    spaced = run(config, variables, TOKENS, positions=3 * in_order)
+    assert np.abs(np.asarray(spaced.hidden - found.hidden)).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'position': NoPE()}, 'the model has no position encoding'),
+        ({'position': TemperedNoPE()}, 'none, tempered does not follow given positions alone'),
+        ({'position': Alibi()}, r'ALiBi does not follow .*; accepted: rotary .* sinusoidal, lear'),
+        ({'position': T5Bias(8, 12)}, 'T5 bias does not follow'),
+        ({'position': ForgetGate()}, 'forget gate does not follow'),
+        ({'position': ScaleInvariant()}, 'does not follow given positions alone'),
+        ({'position': Split(Alibi())}, 'split ALiBi, 0.5 of heads does not follow'),
+        ({'position': Rotary(scaling=DynamicNTK(2.0, 8))}, 'does not follow given positions'),
+        ({'pattern': (LayerKind(Rotary()), LayerKind(Alibi()))}, 'ALiBi does not follow'),
+        ({'position': Learned(RANGE - 1)}, 'learned positions end at 59'),
+    ],
+)
+def test_encodings_without_free_positions_are_refused(changes: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=rf'^position_range is 60; .*{message}'):
+        ranged(**changes)
+
+
+def test_a_model_whose_positions_are_dropped_has_no_range() -> None:
+    assert ranged(position=Rotary()).with_position(NoPE()) == tiny.MODEL
+    assert ranged(position=Split(Rotary())).follows_length
