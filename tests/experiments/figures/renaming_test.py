@@ -23,10 +23,12 @@ CONFIGS = sorted(
     path.stem for path in (ROOT / 'configs').glob('*.py') if 'def get_config' in path.read_text()
 )
 # Nothing is claimed of LongBench, of encodings but for NoPE and rotary, of layers of several kinds,
-# of rules of attention weights, of positions that a model gets later, nor of where queries look.
+# of rules of attention weights, of positions that are random or come later, nor of where queries
+# look.
 UNDECIDED = {
-    'attention_shape', 'biases', 'encodings', 'hybrids', 'learned_later', 'table3', 'weights',
-}  # fmt: skip
+    *('attention_shape', 'biases', 'encodings', 'hybrids', 'learned_later', 'random_positions'),
+    *('table3', 'weights'),
+}
 
 # Keys of options whose values are names of records or read by people.
 NAMING = (

@@ -1,0 +1,42 @@
+"""Loss against window length: encodings trained on positions 0, 1, 2 ... and on random ones.
+
+    python -m experiments.run --config=configs/random_positions.py:quick --workdir=work/quick
+
+Randomised positions (Ruoss et al., 2023, arXiv 2305.16843): every training sequence of L tokens has
+a sorted random subset of the positions below 8 L. Windows of n tokens have positions spread evenly
+over that range. A learned table that was trained on the first L positions has nothing for others,
+and is measured with random ones only.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, models, pieces
+
+TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+AS_COUNTED, RANDOM = '0, 1, 2 ...', 'random below 8 L'
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('random_positions', size)
+    reach = max(TIMES)
+    encodings: dict[str, tuple[str, dict]] = {
+        'rope': ('rotary', models.ROTARY),
+        'sinusoidal': ('sinusoidal', {'kind': 'sinusoidal'}),
+        'learned': ('learned', {'kind': 'learned', 'size': round(reach * config.train.length)}),
+    }
+    config.runs = {'nope': pieces.base()}
+    curves = [{'group': 'nope', 'label': 'NoPE', 'row': AS_COUNTED}]
+    for name, (label, position) in encodings.items():
+        if name != 'learned':
+            config.runs[name] = pieces.base(position)
+            curves.append({'group': name, 'label': label, 'row': AS_COUNTED})
+        config.runs[f'{name}_random'] = {
+            'init': None,
+            'model': {'position': position},
+            'train': {'random_positions': reach},
+        }
+        curves.append({'group': f'{name}_random', 'label': label, 'row': RANDOM})
+    for name in config.runs:
+        config.evals[f'{name}/'] = {'kind': 'lengths', 'run': name, 'times': TIMES}
+    config.figure = {'kind': 'length_curves', 'curves': tuple(curves)}
+    return config
