@@ -100,6 +100,7 @@ def _search(size: str) -> dict:
     del size
     return {
         'form': 'constant',
+        'objective': 'loss',  # or 'entropy': that of each head at L, without labels
         'times': (2.0,),
         'target': placeholder(int),  # tokens; `shares` of it take the place of `times`
         'shares': (1.0,),

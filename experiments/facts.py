@@ -123,4 +123,5 @@ def _law_of(run: RunSpec) -> dict[str, Any]:
 
 
 def _searched(run: RunSpec) -> str:
-    return f'{run.model.lam.describe()} at {run.train.block}'
+    by = '' if run.train.optimizer.entropy_length is None else ', by entropy'
+    return f'{run.model.lam.describe()} at {run.train.block}{by}'

@@ -51,6 +51,11 @@ def check(bench: Bench, spec: RunSpec) -> None:
         raise ValueError(f'{lengths}; {error.rule}') from error
     if batch.segments is not None:
         documents = spec.data.sources[0].name('documents')
+        if spec.train.optimizer.entropy_length is not None:
+            raise ValueError(
+                f"{documents} is 'apart'; a search whose objective is entropy takes 'joined' ones: "
+                'it compares whole windows'
+            )
         check_segments(spec.model, spec.train, documents, spec.typed.attention)
     elif spec.model.chunked:
         check_segments(spec.model, spec.train, spec.typed.pattern, spec.typed.attention)

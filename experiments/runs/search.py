@@ -12,9 +12,11 @@ from experiments.runs.laws import check_replaceable
 from experiments.runs.spec import MultiplierChoice, RunSpec, Source
 from experiments.scope import Scope
 from nope.model import ModelConfig, lam
+from nope.runtime.errors import one_of
 from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
 
+OBJECTIVES = 'loss', 'entropy'
 FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'search')
 
 
@@ -37,7 +39,11 @@ def from_entry(
     bound = _bound(section, form)
     section.at_least('steps', 1)
     optimizer = section.make(
-        OptimizerConfig, trains='lam', decay_steps=section['steps'], bound=bound
+        OptimizerConfig,
+        trains='lam',
+        decay_steps=section['steps'],
+        bound=bound,
+        entropy_length=_entropy_length(scope, section, lengths, init.train_length),
     )
     with section.naming():
         train = TrainConfig(lengths, section['batch_size'], section['steps'], optimizer)
@@ -52,6 +58,24 @@ def from_entry(
         typed=dataclasses.replace(init.typed, lengths=scope.lengths_field(section)),
         lam_start=_start(section, form, bound, grid),
     )
+
+
+def _entropy_length(
+    scope: Scope, section: Section, lengths: tuple[int, ...], train_length: int
+) -> int | None:
+    """The training length of a search whose objective is entropy, None of one whose loss counts."""
+    objective = section['objective']
+    if objective not in OBJECTIVES:
+        raise section.error('objective', one_of(OBJECTIVES))
+    if objective == 'loss':
+        return None
+    if min(lengths) <= train_length:
+        raise section.error(
+            scope.lengths_field(section).rpartition('.')[2],
+            f'it makes windows of {min(lengths)} tokens; the objective entropy compares windows '
+            f'beyond the training length, {train_length}, with their first {train_length} tokens',
+        )
+    return train_length
 
 
 def _model(scope: Scope, entry: Section, init: Source, form: lam.Form) -> ModelConfig:

@@ -151,7 +151,8 @@ class RunSpec(Spec):
     def slug(self) -> str:
         if self.searches:
             lengths = '-'.join(map(str, self.train.lengths))
-            kind = f'search-{self.model.lam.slug}-{lengths}'
+            by = '' if self.train.optimizer.entropy_length is None else 'entropy-'
+            kind = f'search-{by}{self.model.lam.slug}-{lengths}'
         else:
             law = '' if self.init or self.lam_start is None else f'-{self.model.lam.slug}'
             kind = f'{_slugged(self.model)}{law}-{self.train.block}'

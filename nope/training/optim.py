@@ -41,6 +41,8 @@ class OptimizerConfig:
     on_bad: what a bad step does: 'stop' the run, or 'skip' its update (`nope.training.guard`).
     spike: besides what is not finite, a loss so many standard deviations above its running mean
         is bad; None for none.
+    entropy_length: L of a search whose loss is the gap between the entropies of windows and of
+        their first L tokens (`nope.training.entropy`); None for the cross-entropy.
     """
 
     learning_rate: float
@@ -60,6 +62,7 @@ class OptimizerConfig:
     straight_through: bool = False
     on_bad: str = added_later(STOP)
     spike: float | None = added_later(None)
+    entropy_length: int | None = added_later(None)
 
     def __post_init__(self) -> None:
         for name, value, accepted in (
@@ -90,6 +93,9 @@ class OptimizerConfig:
             raise FieldError(
                 'bound', self.bound, f'the optimizer trains {self.trains!r}; only lam is bounded'
             )
+        if self.entropy_length is not None and (self.entropy_length < 1 or self.trains != 'lam'):
+            rule = f'accepted: 1 or more where lam alone trains ({self.trains!r} does), or None'
+            raise FieldError('entropy_length', self.entropy_length, rule)
         if self.straight_through and self.bound is None:
             raise FieldError('straight_through', True, 'it needs a bound to clamp at')
 

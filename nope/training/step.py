@@ -15,6 +15,7 @@ from nope import losses
 from nope.data.batch import Batch
 from nope.model import ModelConfig, apply
 from nope.training import optim
+from nope.training.entropy import entropy_gap
 from nope.training.guard import is_bad
 from nope.training.state import TrainState
 from nope.variables import TABLE, Variables, lam_of, with_lam
@@ -48,9 +49,10 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
 
     frozen: the collection that does not train, {'params': ...} or {'lam': ...}, or {} where all
     does. A > 1 accumulates gradients over A micro-batches. Gradients are taken for what trains and
-    for nothing else. metrics: loss (nats per token, the weighted mean over the batch), grad_norm
-    (before clipping), learning_rate, float32 scalars; bad, whether the step is one
-    (`nope.training.guard`). Where all weights are 0, so are the loss and the gradients.
+    for nothing else. metrics: loss (nats per token, the weighted mean over the batch; nats^2 where
+    the optimizer has an `entropy_length`), grad_norm (before clipping), learning_rate, float32
+    scalars; bad, whether the step is one (`nope.training.guard`). Where all weights are 0, so are
+    the loss and the gradients.
     """
     config = _sparing(config, optimizer)
     transform = optax.with_extra_args_support(optim.make_optimizer(optimizer))
@@ -65,6 +67,8 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
             variables = with_lam(variables, lam_LN)
         if optimizer.trains == TABLE:
             variables = optim.with_frozen_weights(variables)
+        if optimizer.entropy_length is not None:
+            return entropy_gap(config, variables, micro, optimizer.entropy_length)
         return batch_loss(config, variables, micro, total)
 
     def step(state: TrainState, frozen: Variables, batch: Placed) -> tuple[TrainState, Metrics]:

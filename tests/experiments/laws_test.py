@@ -213,6 +213,37 @@ def test_a_search_starts_within_what_its_form_allows(search: dict[str, Any], mes
         experiment(None, law={'init': 'nope', 'search': {'times': (2.0,), **search}})
 
 
+def test_a_search_by_entropy_knows_the_training_length_and_is_another_run() -> None:
+    search = {'form': 'log_length', 'times': (2.0,)}
+    searches = {'loss': {}, 'same': {'objective': 'loss'}, 'entropy': {'objective': 'entropy'}}
+    found = experiment(
+        None,
+        **{name: {'init': 'nope', 'search': {**search, **more}} for name, more in searches.items()},
+    )
+    loss, same, entropy = (found.evals[f'{name}/seed0'].run for name in searches)
+    assert isinstance(loss, RunSpec) and isinstance(entropy, RunSpec)
+    assert identifier(loss) == identifier(same) != identifier(entropy)
+    assert loss.train.optimizer.entropy_length is None
+    assert entropy.train.optimizer.entropy_length == 64
+    assert entropy.slug().startswith('search-entropy-loglength-128-')
+
+
+@pytest.mark.parametrize(
+    ('search', 'message'),
+    [
+        ({'objective': 'kl'}, r"search\.objective is 'kl'; accepted: loss, entropy"),
+        (
+            {'objective': 'entropy', 'times': (1.0, 2.0)},
+            r'runs\.law\.search\.times is \(1\.0, 2\.0\); it makes windows of 64 tokens; the obj',
+        ),
+    ],
+    ids=['unknown', 'short'],
+)
+def test_what_a_search_cannot_match_is_refused(search: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        experiment(None, law={'init': 'nope', 'search': {'form': 'log_length', **search}})
+
+
 def test_a_form_without_a_neutral_coefficient_has_no_bound_by_default() -> None:
     search = {'form': 'scalable_softmax', 'times': (2.0,), 'start': 0.43}
     run = experiment(None, law={'init': 'nope', 'search': search}).evals['law/seed0'].run

@@ -1,0 +1,54 @@
+"""Entropy matching: a loss of lambda that compares attention at two lengths, without labels."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nope.data.batch import Batch
+from nope.model import ModelConfig, apply, lam
+from nope.variables import Variables, lam_of, with_lam
+
+
+def entropy_gap(
+    config: ModelConfig, variables: Variables, batch: Batch | jax.Array, train_length: int
+) -> jax.Array:
+    """Mean squared difference of each head's entropy at n and at L tokens, nats^2, float32 scalar.
+
+    mean_h (H_h(n; p_h) - H_h(L; 1))^2 over the heads in which lambda acts: H_h is the mean of the
+    head's attention entropy over the windows and over the last half of their positions, p_h its
+    multiplier. H_h(L; 1) is that of the windows' first L tokens without lambda, and a constant: no
+    gradient passes it. Targets and weights of the batch are not used.
+
+    batch: tokens [B, n], or blocks [B, n + 1] of a plain one, with n >= L. ValueError for shorter
+    ones and for a batch with segments, whose documents have lengths of their own.
+    """
+    if not isinstance(batch, Batch):
+        batch = Batch.of_blocks(batch)
+    n = batch.tokens.shape[1]
+    if n < train_length:
+        raise ValueError(f'tokens has {n} tokens; accepted: train_length, {train_length}, or more')
+    if batch.segments is not None:
+        raise ValueError('segments: entropy is matched over whole windows, without documents apart')
+    layers, heads = lam_of(variables).shape[:2]
+    base = dataclasses.replace(config, lam=lam.Constant())
+    wanted_LN = _late_entropy(
+        base,
+        with_lam(variables, jnp.ones((layers, heads), jnp.float32)),
+        batch.tokens[:, :train_length],
+    )
+    found_LN = _late_entropy(config, variables, batch.tokens)
+    acts_CN = np.stack([config.scaled_heads(kind) for kind in config.kinds])
+    acts_LN = acts_CN[config.kind_indices]
+    gap_LN = found_LN - jax.lax.stop_gradient(wanted_LN)
+    return jnp.sum(jnp.where(acts_LN, jnp.square(gap_LN), 0.0)) / np.sum(acts_LN, dtype=np.float32)
+
+
+def _late_entropy(config: ModelConfig, variables: Variables, tokens_BT: jax.Array) -> jax.Array:
+    """Entropy of every head, mean over rows and the last half of positions, float32 [L, N]."""
+    entropy_LBNT = apply(config, variables, tokens_BT, entropy=True).entropy
+    assert entropy_LBNT is not None
+    return jnp.mean(entropy_LBNT[..., tokens_BT.shape[1] // 2 :], axis=(1, 3))

@@ -1,0 +1,116 @@
+"""Entropy matching: its loss, its gradient, and the step of a search by it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope.data import Batch
+from nope.model.lam import LogLength
+from nope.positions import Rotary, Split
+from nope.training.entropy import entropy_gap
+from nope.training.optim import OptimizerConfig
+from nope.training.state import fresh_state
+from nope.training.step import make_step
+from nope.variables import lam_of, with_lam
+from tests import tiny
+from tests.model.programs import run
+
+L, N = 8, 24
+CONFIG = tiny.model(lam=LogLength(train_length=L), attention=None)
+BLOCKS = tiny.tokens(3, N + 1)
+SEARCH = OptimizerConfig(
+    learning_rate=0.05, trains='lam', schedule='linear_tail', decay_steps=1000, entropy_length=L
+)
+# Logits that differ, so that entropies follow lambda.
+SHARP = jax.tree_util.tree_map_with_path(
+    lambda path, leaf: 6 * leaf if path[-1].key == 'query' else leaf, tiny.variables(CONFIG)
+)
+
+
+def gap(config, variables, blocks=BLOCKS):
+    return _gap(config)(variables, blocks)
+
+
+@functools.cache
+def _gap(config):
+    loss = functools.partial(entropy_gap, config, train_length=L)
+    return jax.jit(jax.value_and_grad(lambda variables, blocks: loss(variables, blocks)))
+
+
+def late(config, variables, length: int) -> np.ndarray:
+    """Mean entropies of the last half of windows of that length, [L, N]."""
+    entropy_LBNT = run(config, variables, BLOCKS[:, :length]).entropy
+    return np.asarray(entropy_LBNT)[..., length // 2 :].mean(axis=(1, 3))
+
+
+def test_the_loss_is_the_squared_difference_of_each_head() -> None:
+    """At L with multiplier 1, which the form has up to L whatever its coefficients."""
+    variables = with_lam(SHARP, jnp.full((2, 4), 0.7))
+    found, _ = gap(CONFIG, variables)
+    wanted_LN = late(CONFIG, variables, L) - late(CONFIG, variables, N)
+    assert np.all(np.abs(wanted_LN) > 0.02)
+    np.testing.assert_allclose(found, np.mean(wanted_LN**2), rtol=1e-5)
+
+
+def test_heads_in_which_lambda_does_not_act_do_not_count() -> None:
+    config = dataclasses.replace(CONFIG, position=Split(Rotary()), lam_layers='nope')
+    found, gradient = gap(config, SHARP)
+    gap_LN = late(config, SHARP, L) - late(config, SHARP, N)
+    acts_LN = config.heads_without_position
+    np.testing.assert_allclose(found, np.mean(gap_LN[acts_LN] ** 2), rtol=1e-5)
+    np.testing.assert_array_equal(np.asarray(lam_of(gradient)) != 0, acts_LN)
+
+
+def test_the_gradient_is_the_slope_of_the_entropies_at_n_alone() -> None:
+    """What is matched is a constant, though parameters move it too."""
+    variables = with_lam(SHARP, jnp.full((2, 4), 0.3))
+    _, gradient = gap(CONFIG, variables)
+    step_LN = np.zeros((2, 4), np.float32)
+    step_LN[0, 1] = 0.02
+    ends = [gap(CONFIG, with_lam(SHARP, 0.3 + side * step_LN))[0] for side in (1, -1)]
+    np.testing.assert_allclose(lam_of(gradient)[0, 1], (ends[0] - ends[1]) / 0.04, rtol=2e-2)
+
+
+def test_no_label_is_read() -> None:
+    """The last token of a block is a target only; weights change nothing either."""
+    other = BLOCKS.copy()
+    other[:, -1] = (other[:, -1] + 1) % tiny.MODEL.vocab_size
+    weighted = Batch.of_blocks(BLOCKS)._replace(weights=np.zeros((3, N), np.float32))
+    found = gap(CONFIG, SHARP)
+    tiny.assert_same(gap(CONFIG, SHARP, other), found)
+    tiny.assert_same(gap(CONFIG, SHARP, weighted), found)
+
+
+def test_a_search_brings_entropies_back() -> None:
+    """Lambda alone moves, upwards, and the loss that steps report falls."""
+    step = jax.jit(make_step(CONFIG, SEARCH))
+    state, frozen = fresh_state(SHARP, SEARCH, tiny.mesh())
+    losses = []
+    for _ in range(30):
+        state, metrics = step(state, frozen, BLOCKS[None])
+        losses.append(float(metrics['loss']))
+    assert state.trained.keys() == {'lam'}
+    np.testing.assert_allclose(losses[0], gap(CONFIG, SHARP)[0], rtol=1e-5)
+    assert losses[-1] < 0.3 * losses[0]
+    assert np.all(np.asarray(lam_of(state.trained)) > 0.1)
+
+
+def test_short_windows_and_documents_apart_are_refused() -> None:
+    with pytest.raises(ValueError, match='tokens has 7 tokens; accepted: train_length, 8, or more'):
+        entropy_gap(CONFIG, SHARP, jnp.asarray(BLOCKS[:, :8]), L)
+    apart = Batch.of_blocks(BLOCKS)._replace(segments=np.ones((3, N), np.int32))
+    with pytest.raises(ValueError, match='segments: entropy is matched over whole windows'):
+        entropy_gap(CONFIG, SHARP, apart, L)
+
+
+def test_weights_are_not_trained_by_entropy() -> None:
+    with pytest.raises(
+        ValueError, match=r"^entropy_length is 8; accepted: .* \('all' does\), or None"
+    ):
+        OptimizerConfig(learning_rate=0.1, trains='all', entropy_length=8)
