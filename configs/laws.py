@@ -5,12 +5,12 @@
 n / L from 1 to 8 on windows that end at the same tokens. Three ways to use a law
 (nope/model/lam/README.md has the formulas): one coefficient a head searched up to 4 L with the
 weights frozen; the published coefficient in all heads; in place while the model is trained. Two
-temperatures that follow each query (nope/model/README.md) are among them. Beside them the base
-model, the best uniform multiplier for each n and HeadScale searched at 4 L. One seed;
-`--config.seeds="(0,1,2)"` for three.
+temperatures that follow each query (nope/model/README.md) are among them. One search has no labels:
+it brings the entropy of each head back to that at L. Beside them the base model, the best uniform
+multiplier for each n and HeadScale searched at 4 L. One seed; `--config.seeds="(0,1,2)"` for three.
 
 Quick: two CPU cores. The base model is fig1's, HeadScale and log-length are fig_dynamic's: in its
-work folder eight searches and three trainings are left.
+work folder nine searches and three trainings are left.
 """
 
 from ml_collections import ConfigDict
@@ -22,6 +22,7 @@ BY_LENGTH, BY_POSITION = 'searched, by length', 'searched, by position'
 FIXED_LENGTH, FIXED_POSITION = 'as published, by length', 'as published, by position'
 TRAINED = 'trained in'
 ENTROPY = 'temperature_entropy'  # the run at the temperature by entropy
+MATCHED = 'matched_log_length'  # log_length searched by entropy, not by loss
 
 # Run, row and label of the laws whose coefficients are searched; log_length is `pieces`' own.
 SEARCHES = (
@@ -54,12 +55,15 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.runs = {'nope': pieces.base()}
     headscale = pieces.add_headscale(config, 4.0)
     log_length = pieces.add_log_length(config, SEARCHED)
+    search = config.runs[log_length].to_dict()['search'] | {'objective': 'entropy'}
+    config.runs[MATCHED] = {'init': 'nope', 'search': search}
     config.runs[ENTROPY] = {'init': 'nope', 'model': {'temperature': 'entropy'}}
     curves = [
         _curve('base', 'base'),
         _curve('uniform', 'best uniform multiplier for each n'),
         _curve(headscale, 'HeadScale searched at 4 L'),
         _curve(log_length, '1 + a ln(n / L)', BY_LENGTH),
+        _curve(MATCHED, '1 + a ln(n / L), by entropy', BY_LENGTH),
         *_add_searches(config, size),
         *_add_published(config),
         _curve(ENTROPY, "by each query's entropy", FIXED_POSITION),
