@@ -285,6 +285,8 @@ def _slugged(model: ModelConfig) -> str:
     names = ['nope' if kind == 'none' else kind for kind in kinds]
     if model.temperature != 'none':
         names.append(f'temperature-{model.temperature}')
+    if model.weights != 'softmax':
+        names.append(model.weights.replace('_', '-'))
     return '-'.join(dict.fromkeys(names)).lower().replace(' ', '-')
 
 
