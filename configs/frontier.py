@@ -34,17 +34,11 @@ def get_config(size: str = 'quick') -> ConfigDict:
         chosen: 'half forget gates, half NoPE, log-length lambda',
         splits.add_log_length(config, alibi): 'half ALiBi, half NoPE, log-length lambda',
     }
+    far = {'reach': 64.0, 'four': True}
     points = [
-        splits.add_point(config, name, label, reach=64.0 if name == chosen else 8.0)
+        splits.add_point(config, name, label, **(far if name == chosen else {}))
         for name, label in labels.items()
     ]
-    config.evals[f'{chosen}_four/'] = {
-        'kind': 'passkey',
-        'run': chosen,
-        'lengths': splits.KEYS,
-        'needles': 4,
-    }
-    next(p for p in points if p['label'] == labels[chosen])['four'] = f'{chosen}_four'
     config.figure = {
         'kind': 'frontier',
         'points': tuple(points),

@@ -13,7 +13,7 @@ from configs import models, pieces, retrieval
 TIMES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 KEYS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 TESTS = {'quick': 4, 'small': 8, 'paper': 10}  # prompts of each length and depth
-SEARCHED = (2.0, 4.0)  # lengths of the searches of a lambda that follows the length, in L
+SEARCHED = (2.0, 4.0, 8.0)  # lengths of the searches of a lambda that follows the length, in L
 FORGET = {'kind': 'forget'}
 # Two local heads of four have the slopes 1/4 and 1/16.
 HALF_ALIBI = {'kind': 'alibi', 'max_exponent': 4.0}
@@ -27,20 +27,31 @@ WHOLE: dict[str, tuple[str, dict]] = {
 
 
 def experiment(name: str, size: str) -> ConfigDict:
-    """A config of models trained to retrieve, from records of one to four keys."""
+    """A config of models trained to retrieve, from records of one to four keys; below paper size on
+    twice the tokens that one key takes."""
     config = retrieval.experiment(name, size)
+    if size != 'paper':
+        config.train.steps *= 2
     config.data.needles = 4
     config.passkey.tests = TESTS[size]
     config.evaluation.windows = min(config.evaluation.windows, 512)  # that long there are few
     return config
 
 
-def add_point(config: ConfigDict, run: str, label: str, reach: float = 8.0) -> dict:
-    """Measures losses of `run`, and keys up to `reach` L; returns its point in a frontier."""
+def add_point(
+    config: ConfigDict, run: str, label: str, reach: float = 8.0, *, four: bool = False
+) -> dict:
+    """Measures losses of `run`, and keys up to `reach` L, with `four` one of four keys too; returns
+    its point in a frontier."""
     lengths = tuple(length for length in KEYS if length <= reach)
     config.evals[f'{run}_loss/'] = {'kind': 'lengths', 'run': run, 'times': TIMES}
     config.evals[f'{run}_keys/'] = {'kind': 'passkey', 'run': run, 'lengths': lengths}
-    return {'label': label, 'loss': f'{run}_loss', 'keys': f'{run}_keys'}
+    point = {'label': label, 'loss': f'{run}_loss', 'keys': f'{run}_keys'}
+    if four:
+        entry = {'kind': 'passkey', 'run': run, 'lengths': lengths, 'needles': 4}
+        config.evals[f'{run}_four/'] = entry
+        point['four'] = f'{run}_four'
+    return point
 
 
 def split(local: dict, share: float = 0.5, window: int | None = None) -> dict:
@@ -61,13 +72,16 @@ def add_whole(config: ConfigDict, *names: str) -> None:
         config.runs[name] = pieces.base(None if name == 'nope' else WHOLE[name][1])
 
 
-def add_log_length(config: ConfigDict, run: str, heads: str | None = None) -> str:
+def add_log_length(
+    config: ConfigDict, run: str, heads: str | None = None, form: str = 'log_length'
+) -> str:
     """The search of one coefficient of ln(n / L) a head on `run`; returns its name.
 
-    heads: 'all' or 'nope', where lambda acts; None for where it does in `run`.
+    heads: 'all' or 'nope', where lambda acts; None for where it does in `run`. form: 'log_square'
+    for a second coefficient, of ln^2(n / L).
     """
-    name = f'{run}_log' if heads is None else f'{run}_log_{heads}'
-    config.runs[name] = {'init': run, 'search': {'form': 'log_length', 'times': SEARCHED}}
+    name = f'{run}_{form.removesuffix("_length")}' + ('' if heads is None else f'_{heads}')
+    config.runs[name] = {'init': run, 'search': {'form': form, 'times': SEARCHED}}
     if heads is not None:
         config.runs[name]['model'] = {'lam_layers': heads}
     return name

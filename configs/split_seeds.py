@@ -1,0 +1,32 @@
+"""Loss and keys of heads split between forget gates and no position, beside rotary, three seeds.
+
+    python -m experiments.run --config=configs/split_seeds.py:quick --workdir=work/quick
+
+Of the models of configs/frontier.py rotary, and half of each layer's heads with forget gates: as
+trained, with p_h(n) = 1 + a_h x, and with p_h(n) = 1 + a_h x + b_h x^2, x = ln(n / L), both
+searched up to 8 L on the heads without position. Single keys up to 64 L, one of four named keys,
+losses up to 32 L: what the claims about split heads say, for every seed.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import models, pieces, splits
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = splits.experiment('split_seeds', size)
+    config.seeds = (0, 1, 2)
+    config.runs['rope'] = pieces.base(models.ROTARY)
+    half = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
+    square = splits.add_log_length(config, half, form='log_square')
+    labels = {
+        half: 'half forget gates, half NoPE',
+        splits.add_log_length(config, half): 'the same, 1 + a x',
+        square: 'the same, 1 + a x + b x^2',
+    }
+    points = [splits.add_point(config, 'rope', 'rotary')]
+    for run, label in labels.items():
+        points.append(splits.add_point(config, run, label, reach=64.0, four=True))
+    roles = {'split': labels[square], 'rotary': 'rotary'}
+    config.figure = {'kind': 'frontier', 'points': tuple(points), 'roles': roles}
+    return config
