@@ -45,16 +45,6 @@ def drop(config: ConfigDict, share: float) -> str:
     config.runs[name] = {
         'init': 'rope',
         'model': {'position': models.NOPE},
-        'finetune': {
-            'times': (1.0,),
-            'batch_size': config.train.batch_size,
-            'steps': round(share * config.train.steps),
-            'learning_rate': config.train.learning_rate / 2,
-            'schedule': 'linear_tail',
-            'tail_share': 0.7,
-            'end_share': 0.0,
-            'warmup_share': 0.05,
-            'weight_decay': config.train.weight_decay,
-        },
+        'finetune': pieces.more_training(config, share),
     }
     return name

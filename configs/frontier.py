@@ -34,11 +34,10 @@ def get_config(size: str = 'quick') -> ConfigDict:
         chosen: 'half forget gates, half NoPE, log-length lambda',
         splits.add_log_length(config, alibi): 'half ALiBi, half NoPE, log-length lambda',
     }
-    far = {'reach': 64.0, 'four': True}
-    points = [
-        splits.add_point(config, name, label, **(far if name == chosen else {}))
-        for name, label in labels.items()
-    ]
+    points = []
+    for name, label in labels.items():
+        far = name == chosen
+        points.append(splits.add_point(config, name, label, 64.0 if far else 8.0, four=far))
     config.figure = {
         'kind': 'frontier',
         'points': tuple(points),

@@ -17,6 +17,22 @@ def base(position: dict | None = None) -> dict:
     return {'init': placeholder(str), 'model': {'position': position}}
 
 
+def more_training(config: ConfigDict, share: float) -> dict:
+    """Fine-tuning at L for `share` of the pre-training's steps, in its batches, from half of its
+    learning rate down to 0."""
+    return {
+        'times': (1.0,),
+        'batch_size': config.train.batch_size,
+        'steps': round(share * config.train.steps),
+        'learning_rate': config.train.learning_rate / 2,
+        'schedule': 'linear_tail',
+        'tail_share': 0.7,
+        'end_share': 0.0,
+        'warmup_share': 0.05,
+        'weight_decay': config.train.weight_decay,
+    }
+
+
 def is_paper(config: ConfigDict) -> bool:
     return config.name.endswith('_paper')
 

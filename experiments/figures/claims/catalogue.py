@@ -348,6 +348,18 @@ KEYS_FOUR = Listed(
     '16 L.',
     thresholds={'needles': 4, 'multiple': 16, 'share': 0.90},
 )
+LOCAL_CARRY_LOSS = Listed(
+    'local_carry_loss',
+    None,
+    'Ours, not of the paper: local heads carry the order of nearby tokens, so that the loss needs '
+    'them more than the heads without position.',
+)
+GLOBAL_CARRY_KEYS = Listed(
+    'global_carry_keys',
+    None,
+    'Ours, not of the paper: what is far away is found by heads without position.',
+    thresholds={'points': 10},
+)
 
 # Of a checkpoint that was extended, and readings.
 EXTENSION_GAINS = Listed('extension_gains', None, '')

@@ -500,6 +500,43 @@ def frontier_runs(seeds: int) -> dict[str, Records]:
     return runs
 
 
+# Of four layers of four heads the first two are local. Without head (layer, head) -> rise of the
+# loss at every length, keys left at L and at 8 L.
+HEADS = {(i, j): (0.1 - 0.05 * (j // 2), 1.0, 1.0) for i in range(4) for j in range(4)}
+HEADS[2, 3] = (0.02, 0.9, 0.25)
+HEAD_GROUPS = {
+    'local': ([(i, j) for i in range(4) for j in (0, 1)], (2.0, 0.0, 0.0)),
+    'global': ([(i, j) for i in range(4) for j in (2, 3)], (0.4, 0.0, 0.0)),
+}
+
+
+def effect_point(name: str) -> dict[str, str]:
+    return {'label': f'without {name}', 'loss': f'{name}_loss', 'keys': f'{name}_keys'}
+
+
+def effect_options() -> dict:
+    return {
+        'base': effect_point('nothing'),
+        'heads': [effect_point(f'{i}.{j}') for i, j in HEADS],
+        'groups': [effect_point(name) for name in HEAD_GROUPS],
+        'roles': {name: f'without {name}' for name in HEAD_GROUPS},
+    }
+
+
+def effect_runs(seeds: int, heads: dict = HEADS, groups: dict = HEAD_GROUPS) -> dict[str, Records]:
+    runs = {}
+    silenced = {'nothing': ([], (0.0, 1.0, 1.0))}
+    silenced |= {f'{i}.{j}': ([(i, j)], lost) for (i, j), lost in heads.items()}
+    for name, (gone, (rise, near, far)) in {**silenced, **groups}.items():
+        for seed in range(seeds):
+            facts = {'seed': seed, 'train_length': 128, 'run_id': f'{name}-{seed}'}
+            facts |= {'silenced': [list(head) for head in gone]} if gone else {}
+            loss = length_records(np.full(len(MULTIPLES), 1.4 + rise), **facts)
+            runs[f'{name}_loss/seed{seed}'] = loss
+            runs[f'{name}_keys/seed{seed}'] = key_records((near, far, far, far), **facts)
+    return runs
+
+
 LONGBENCH = (
     *('narrativeqa', 'qasper', 'multifieldqa_en', 'hotpotqa', '2wikimqa', 'musique'),
     *('gov_report', 'qmsum', 'multi_news', 'trec', 'triviaqa', 'samsum'),
@@ -787,6 +824,7 @@ INPUTS = {
     'frontier': FigureInput(
         'frontier', frontier_runs(3), {'points': FRONTIER_POINTS, 'roles': FRONTIER_ROLES}
     ),
+    'head_effects': FigureInput('split_heads', effect_runs(2), effect_options()),
     'factor_grid': FigureInput(
         'zero_shot', factor_runs(3), {'curves': FACTOR_CURVES, 'roles': FACTOR_ROLES}
     ),

@@ -1,0 +1,79 @@
+"""Claims about what local heads carry and what heads without position carry."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from experiments.figures.claims.catalogue import GLOBAL_CARRY_KEYS, LOCAL_CARRY_LOSS
+from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.roles import Roles, Shape, Undecided
+
+LOCAL, GLOBAL = 'local', 'global'
+ROLES: Mapping[str, Shape] = {LOCAL: Shape.ONE, GLOBAL: Shape.ONE}
+
+
+@dataclasses.dataclass(frozen=True)
+class Effect:
+    """Means over seeds of what a model loses without some heads, by multiples of L.
+
+    silenced: layer and head of each. loss: rise in nats. keys: share of keys no longer repeated.
+    """
+
+    label: str
+    silenced: tuple[tuple[int, ...], ...]
+    loss: Mapping[float, float]
+    keys: Mapping[float, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Effects:
+    """Of single heads, and of several silenced together."""
+
+    heads: Sequence[Effect]
+    groups: Sequence[Effect]
+
+
+Player = tuple[Effect, Effects]
+
+
+def _loss(players: Roles[Player]) -> Measured:
+    local, other = players[LOCAL][0], players[GLOBAL][0]
+    measured = {
+        'rise_without_local_nats': {f'{m:g} L': v for m, v in local.loss.items()},
+        'rise_without_others_nats': {f'{m:g} L': v for m, v in other.loss.items()},
+    }
+    return measured, all(local.loss[m] > other.loss[m] for m in local.loss)
+
+
+def _keys(players: Roles[Player]) -> Measured:
+    local, every = players[LOCAL]
+    far = max(local.keys)
+    if not every.heads:
+        raise Undecided('no head was silenced alone')
+    worst = max(every.heads, key=lambda effect: effect.keys[far])
+    measured = {
+        'at': f'{far:g} L',
+        'head': list(worst.silenced[0]),
+        'keys_lost': worst.keys[far],
+        'is_local': worst.silenced[0] in local.silenced,
+    }
+    lost = 100 * worst.keys[far] >= GLOBAL_CARRY_KEYS.thresholds['points']
+    return measured, lost and worst.silenced[0] not in local.silenced
+
+
+RULES: tuple[Rule[Roles[Player]], ...] = (
+    Rule(
+        LOCAL_CARRY_LOSS,
+        'The mean loss rises more without the local heads than without the others, at every length '
+        'measured; mean over seeds.',
+        _loss,
+    ),
+    Rule(
+        GLOBAL_CARRY_KEYS,
+        'The head without which most keys are lost at the longest length has no position encoding, '
+        f'and at least {GLOBAL_CARRY_KEYS.thresholds["points"]:g} percentage points are lost '
+        'without it; mean over seeds.',
+        _keys,
+    ),
+)

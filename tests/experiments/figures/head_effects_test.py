@@ -1,0 +1,73 @@
+"""Numbers, panels and claims of the figure of silenced heads."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from experiments.figures import KINDS, FigureInput
+from tests.experiments.figures import synthetic
+from tests.experiments.figures.synthetic import HEAD_GROUPS, HEADS
+
+
+def drawn(runs=None, **options):
+    runs = synthetic.effect_runs(2) if runs is None else runs
+    given = FigureInput('f', runs, {**synthetic.effect_options(), **options})
+    return KINDS['head_effects'].draw(given)
+
+
+def claims(**changed):
+    return {claim.id: claim for claim in drawn(synthetic.effect_runs(1, **changed)).claims}
+
+
+def test_rows_say_what_each_head_takes_with_it():
+    rows = [row for row in drawn().rows if row['length_over_L'] == 8]
+    assert len(rows) == len(HEADS) + len(HEAD_GROUPS)
+    for row, (head, (rise, _, far)) in zip(rows, HEADS.items(), strict=False):
+        assert row['silenced'] == f'{head[0]}.{head[1]}'
+        np.testing.assert_allclose(row['loss_rise_nats'], rise)
+        np.testing.assert_allclose(row['keys_lost'], 1 - far)
+    assert rows[-1]['silenced'] == '0.2 0.3 1.2 1.3 2.2 2.3 3.2 3.3'
+
+
+def test_panels_are_grids_of_layers_by_heads_with_the_local_ones_framed():
+    panels = [axes for axes in drawn().figure.axes if axes.images and axes.get_title()]
+    assert len(panels) == 4
+    keys = panels[3].images[0].get_array()
+    assert keys.shape == (4, 4) and keys[2, 3] == pytest.approx(75)
+    for axes in panels:
+        assert len(axes.patches) == len(HEAD_GROUPS['local'][0])
+        assert len(axes.texts) == 16
+
+
+def test_a_head_that_was_not_silenced_stays_blank():
+    options = synthetic.effect_options()
+    panels = drawn(heads=options['heads'][1:]).figure.axes
+    assert len(panels[0].texts) == 15
+    assert np.isnan(panels[0].images[0].get_array().filled(np.nan)[0, 0])
+
+
+def test_claims_name_the_head_that_retrieves():
+    found = claims()
+    assert [found[k].holds for k in ('local_carry_loss', 'global_carry_keys')] == [True, True]
+    assert found['global_carry_keys'].measured['head'] == [2, 3]
+    local = HEADS | {(2, 3): (0.02, 1.0, 1.0), (1, 0): (0.1, 0.9, 0.2)}
+    assert claims(heads=local)['global_carry_keys'].holds is False
+    none = dict.fromkeys(HEADS, (0.0, 1.0, 1.0))
+    assert claims(heads=none)['global_carry_keys'].holds is False
+    swapped = {'local': (HEAD_GROUPS['local'][0], (0.1, 0, 0)), 'global': HEAD_GROUPS['global']}
+    assert claims(groups=swapped)['local_carry_loss'].holds is False
+
+
+def test_records_must_say_which_heads_are_silenced():
+    runs = synthetic.effect_runs(1)
+    name = '0.0_loss/seed0'
+    facts = {k: v for k, v in runs[name].attributes.items() if k != 'silenced'}
+    runs[name] = dataclasses.replace(runs[name], attributes=facts)
+    with pytest.raises(ValueError, match=r"records of 'without 0\.0' must be of a model with the"):
+        drawn(runs)
+    options = synthetic.effect_options()
+    with pytest.raises(ValueError, match="'without local' is among the heads, and 8 are silenced"):
+        drawn(heads=options['groups'])
