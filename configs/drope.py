@@ -4,7 +4,8 @@
 
 DroPE (arXiv 2512.12167): a model trained with rotation is trained on without it, at L, for a tenth
 and a quarter of its steps; then nothing, HeadScale searched at 4 L, or a log-length lambda searched
-up to 4 L. Beside it rotary and NoPE from scratch.
+up to 4 L. Beside it rotary and NoPE from scratch, and one training that drops its rotation after
+three quarters of its steps.
 """
 
 from ml_collections import ConfigDict
@@ -18,7 +19,16 @@ SHARES = {0.1: 'a tenth', 0.25: 'a quarter'}
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('drope', size)
     config.runs = {'nope': pieces.base(), 'rope': pieces.base(models.ROTARY)}
-    labels = {'nope': 'NoPE', 'rope': 'rotary'}
+    config.runs['dropped'] = {
+        'init': None,
+        'model': {'position': models.ROTARY},
+        'drop_at': 1 - max(SHARES),
+    }
+    labels = {
+        'nope': 'NoPE',
+        'rope': 'rotary',
+        'dropped': 'rotation dropped after 3/4 of its training',
+    }
     for share, words in SHARES.items():
         name = drop(config, share)
         labels[name] = f'rotation dropped, {words} more training'

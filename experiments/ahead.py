@@ -29,6 +29,8 @@ def programs(experiment: Experiment, devices: list[jax.Device]) -> Iterator[tupl
             shape = train.block, train.batch_size, micro
             plain = spec.data.documents == JOINED
             yield Step(spec.model, train.optimizer, *shape, plain=plain), mesh
+            if spec.earlier is not None:
+                yield Step(spec.earlier.model, train.optimizer, *shape, plain=plain), mesh
         elif isinstance(spec, EvalSpec):
             for program in spec.programs(rows):
                 yield program, later

@@ -81,7 +81,7 @@ def _training(run: Source, step: int | None) -> dict[str, Any]:
     done = step or run.train.steps
     if run.init is None:
         tokens = run.train.batch_size * run.train.block * done
-        return {'train_tokens': tokens, 'step': done, **_law_of(run)}
+        return {'train_tokens': tokens, 'step': done, **_law_of(run), **_dropped_by(run)}
     facts = _training(run.init, None) | {'step': done}
     if run.searches:
         facts['searched_length'] = run.train.block
@@ -120,6 +120,14 @@ def _law_of(run: RunSpec) -> dict[str, Any]:
     start = f'{run.model.lam.describe()}, coefficient {_stated(run.lam_start)}'
     trained = run.train.optimizer.trains == 'all'
     return {'law': f'{start} at first, trained with the weights' if trained else start}
+
+
+def _dropped_by(run: RunSpec) -> dict[str, Any]:
+    """What a model was pre-trained with at first and then without, if there is such a thing."""
+    if run.earlier is None:
+        return {}
+    dropped = run.earlier.model.describe_position()
+    return {'dropped': f'{dropped} positions dropped after {run.earlier.steps:,} steps'}
 
 
 def _searched(run: RunSpec) -> str:

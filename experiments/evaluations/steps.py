@@ -21,4 +21,10 @@ def kept_step(asked: Asked) -> int | None:
     step = step_of(entry['step_share'], run.train.steps, field)
     if step not in run.train.keep_steps:
         raise entry.error('step_share', f'the run keeps the steps {run.train.keep_steps}')
+    if run.earlier is not None and step <= run.earlier.steps:
+        raise entry.error(
+            'step_share',
+            f'the run drops its position encoding after step {run.earlier.steps}; measured is the '
+            'model that it ends with, at a later step',
+        )
     return step

@@ -60,7 +60,8 @@ def _training(records: Sequence[Records]) -> str:
     described = f'{facts["model"]}; position encoding: {" / ".join(positions)}'
     tuning = f'; {facts["tuning"]}' if facts.get('tuning') else ''
     origin = _imported(records) if facts.get('origin') else _pretrained(records)
-    return f'{described}; {origin}{tuning}'
+    dropped = f'; {facts["dropped"]}' if facts.get('dropped') else ''
+    return f'{described}; {origin}{dropped}{tuning}'
 
 
 def _pretrained(records: Sequence[Records]) -> str:

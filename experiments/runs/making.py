@@ -92,6 +92,7 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
             title=spec.slug().rsplit('-', 1)[0],
             should_stop=should_stop,
             checkpoints_in=checkpoints,
+            earlier=spec.earlier,
         )
         seconds = round(time.monotonic() - began, 1)
         done = {'steps': spec.train.steps, 'seconds': seconds}

@@ -11,11 +11,12 @@ from experiments.scope import Scope
 from nope.data import DataConfig
 from nope.data.config import APART
 from nope.model import ModelConfig
+from nope.positions import NoPE
 from nope.runtime.errors import FieldError
-from nope.training.config import TrainConfig
+from nope.training.config import Earlier, TrainConfig
 from nope.training.optim import OptimizerConfig
 
-FIELDS = ('init', 'nope', 'model', 'data', 'train', 'lam')
+FIELDS = ('init', 'nope', 'model', 'data', 'train', 'lam', 'drop_at')
 
 
 def from_entry(scope: Scope, entry: Section) -> RunSpec:
@@ -34,6 +35,7 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
         law, trained = laws.in_training(scope, entry, length, model.head_dim)
         model = dataclasses.replace(model, lam=law.form)
         trains = 'all' if trained else trains
+    model, earlier = _dropped(entry, model, steps)
     optimizer = section.make(OptimizerConfig, trains=trains, decay_steps=decay)
     kept = tuple(kept_step(share, steps, section.path('keep')) for share in section['keep'])
     with section.naming(lengths='length'):
@@ -46,10 +48,36 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
         data_seed=section['data_seed'] + scope.seed,
         train_length=length,
         lam_start=None if law is None else law.coefficient,
+        earlier=earlier,
         typed=Typed(
             section.path('length'), *(fields.path(name) for name in ('attention', 'pattern'))
         ),
     )
+
+
+def _dropped(entry: Section, model: ModelConfig, steps: int) -> tuple[ModelConfig, Earlier | None]:
+    """The model that a run ends with, and the one that it begins with where it drops the encoding
+    of positions after the share `drop_at` of its steps (DroPE, arXiv 2512.12167, in one run)."""
+    share = entry.optional('drop_at') if 'drop_at' in entry else None
+    if share is None:
+        return model, None
+    if isinstance(share, bool) or not isinstance(share, int | float):
+        raise entry.error('drop_at', 'accepted: a share of the steps, between 0 and 1')
+    at = kept_step(share, steps, entry.path('drop_at'))
+    if at >= steps:
+        raise entry.error('drop_at', f'it is the last of {steps} steps; none is left without')
+    if all(kind.position == NoPE() for kind in model.kinds):
+        raise entry.error('drop_at', 'the model has no position encoding to drop')
+    if model.table is not None or model.gate is not None or model.position_range is not None:
+        raise entry.error(
+            'drop_at',
+            f'{model.describe_position()} positions have arrays or a range of their own, which '
+            'cannot be dropped; accepted: encodings without, as rotary',
+        )
+    try:
+        return model.with_position(NoPE()), Earlier(model, at)
+    except FieldError as error:
+        raise entry.error('drop_at', f'{error.field}: {error.rule}') from error
 
 
 def _with_random_positions(

@@ -16,12 +16,13 @@ import numpy as np
 
 from experiments.specs import Spec, identifier
 from nope.data import DataConfig
+from nope.data.config import APART
 from nope.heads import silenced
 from nope.identity import added_later, execution_fields
 from nope.model import ModelConfig
 from nope.model.lam import Coefficient, Form
 from nope.positions import NoPE
-from nope.training.config import Compute, TrainConfig
+from nope.training.config import Compute, Earlier, TrainConfig
 from nope.variables import Variables, with_uniform_lam
 
 
@@ -100,6 +101,7 @@ class RunSpec(Spec):
     train_length: L, of the pre-training that it goes back to.
     order_from: puts the heads of every layer in the order in which their scores fall, before
         training; None to leave them as they are.
+    earlier: the model of the first steps, where the encoding of positions was dropped on the way.
     """
 
     model: ModelConfig
@@ -112,6 +114,7 @@ class RunSpec(Spec):
     lam_start: Coefficient | MultiplierChoice | None = None
     typed: Typed = dataclasses.field(default=Typed(), compare=False, metadata={'identity': False})
     order_from: HeadScores | None = added_later(None)
+    earlier: Earlier | None = added_later(None)
     room = 'runs'
     finished = 'done.json'
 
@@ -123,6 +126,11 @@ class RunSpec(Spec):
             raise ValueError(
                 f'{self.typed.lengths} makes sequences of {self.train.block} tokens; the positions '
                 f'of the model lie below {position_range}'
+            )
+        if position_range is not None and self.data.documents == APART:
+            raise ValueError(
+                f'data.documents is {APART!r}, where positions begin anew; those of the model are '
+                f'random ones below {position_range}'
             )
 
     @property
@@ -155,7 +163,8 @@ class RunSpec(Spec):
             kind = f'search-{by}{self.model.lam.slug}-{lengths}'
         else:
             law = '' if self.init or self.lam_start is None else f'-{self.model.lam.slug}'
-            kind = f'{_slugged(self.model)}{law}-{self.train.block}'
+            dropped = '' if self.earlier is None else f'{_slugged(self.earlier.model)}-dropped-'
+            kind = f'{dropped}{_slugged(self.model)}{law}-{self.train.block}'
             kind = f'tuned-{kind}' if self.fine_tunes else kind
         shape = f'{self.model.layers}x{self.model.width}'
         return f'{kind}-{shape}-seed{self.seed}-{identifier(self)}'

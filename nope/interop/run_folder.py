@@ -60,7 +60,7 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
             f'{folder} is not finished; start its command again, or name the step of a checkpoint'
         )
     try:
-        model = rebuild(spec['model'], model_types())
+        model = rebuild(_model_at(spec, step), model_types())
         train_length = int(spec['train_length']) or None
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f'{folder / "spec.json"} describes no model we know: {error}') from error
@@ -71,6 +71,15 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
         found = checkpoints.read({k: v for k, v in target.items() if k not in base}, step)
     variables = {**base, **found}
     return SavedModel(Described(model, train_length, _dtype(spec)), variables, spec)
+
+
+def _model_at(spec: Mapping[str, Any], step: int | None) -> Mapping[str, Any]:
+    """The model of a checkpoint: of a run that drops its position encoding, up to that step the one
+    that has it."""
+    earlier = spec.get('earlier')
+    if step is not None and earlier is not None and step <= earlier['steps']:
+        return earlier['model']
+    return spec['model']
 
 
 def name_base_model(folder: pathlib.Path, base: pathlib.Path) -> None:

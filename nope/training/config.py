@@ -55,6 +55,15 @@ class TrainConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class Earlier:
+    """The model of a run's first `steps` steps, where that is another one than it ends with: the
+    same arrays, which mean the same."""
+
+    model: ModelConfig
+    steps: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Compute:
     """Execution details of a run: they change nothing in its results but rounding.
 

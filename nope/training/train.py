@@ -19,7 +19,7 @@ from nope.data.batch import Batch
 from nope.model import ModelConfig
 from nope.runtime import memory, processes
 from nope.training import optim
-from nope.training.config import Compute, TrainConfig, check_mesh
+from nope.training.config import Compute, Earlier, TrainConfig, check_mesh
 from nope.training.goodput import Goodput
 from nope.training.profile import Profile
 from nope.training.reporting import Reporter, Throughput
@@ -52,6 +52,7 @@ def train(
     title: str,
     should_stop: Callable[[], bool] = lambda: False,
     checkpoints_in: pathlib.Path | str | None = None,
+    earlier: Earlier | None = None,
 ) -> Variables:
     """Trains from `initial()`, or from the newest checkpoint in `folder`, to the last step.
 
@@ -59,6 +60,9 @@ def train(
     tensorboard/, parameters.txt, goodput.json; bad_steps.jsonl and stacks-PROCESS.txt where there
     was cause; profile/ where asked for. A run that was stopped and started again is bitwise the
     uninterrupted one on the same devices.
+
+    earlier: model of the first steps. The checkpoint after the last of them is never removed, and
+    the optimizer goes on as if nothing had changed.
 
     A search of lambda saves lambda and its optimizer; `initial()` gives the parameters again
     whenever it goes on, and they are shared, neither copied nor changed.
@@ -68,13 +72,14 @@ def train(
     """
     check_mesh(model, config, compute, mesh)
     goodput = Goodput(folder)
+    kept = config.keep_steps if earlier is None else (*config.keep_steps, earlier.steps)
     with (
         Watch(folder, slow=compute.slow_step, hang_seconds=compute.hang_seconds) as watch,
         Checkpoints(
             checkpoints_in or folder / 'checkpoints',
             identity,
             keep=compute.keep,
-            permanent=config.keep_steps,
+            permanent=kept,
             clean=True,
         ) as checkpoints,
     ):
@@ -90,15 +95,20 @@ def train(
             Profile(folder / 'profile', start, compute.profile) as profile,
         ):
             take_step = step_on(model, config, compute, mesh, state)
-            saved_at = {config.steps, *config.keep_steps}
-            compiled: set[int] = set()
+            take_earlier = take_step
+            if earlier is not None:
+                take_earlier = step_on(earlier.model, config, compute, mesh, state)
+            saved_at = {config.steps, *kept}
+            compiled: set[tuple[int, bool]] = set()
             for step in range(start, config.steps):
                 length = config.lengths[step % len(config.lengths)]
                 with goodput.time('data') as waited:
                     batch = next(stream).first(length)
-                kind = 'step' if length in compiled else 'compile'
+                early = earlier is not None and step < earlier.steps
+                kind = 'step' if (length, early) in compiled else 'compile'
                 with goodput.time(kind), profile.marked(step + 1):
-                    state, metrics = take_step(state, frozen, batch)
+                    take = take_earlier if early else take_step
+                    state, metrics = take(state, frozen, batch)
                     reporter.add(step + 1, metrics)
 
                 done, stop = step + 1, should_stop()
@@ -110,10 +120,10 @@ def train(
                         position = {'batches': done, 'examples': done * config.batch_size}
                         checkpoints.save(done, state.arrays(frozen), position)
                     goodput.write()
-                watch.step(done, usual=length in compiled and not save, data_seconds=waited())
+                watch.step(done, usual=kind == 'step' and not save, data_seconds=waited())
                 goodput.step_done()
                 profile.step(done)
-                compiled.add(length)
+                compiled.add((length, early))
                 if stop and done < config.steps:
                     raise Interrupted(
                         f'{title}: stopped at step {done}, saved in {checkpoints.folder}'

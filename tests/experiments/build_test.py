@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import pathlib
@@ -16,6 +17,8 @@ from experiments.runs import RunSpec
 from experiments.specs import identifier, identity
 from nope import sharding
 from nope.evals.longbench import DATASETS
+from nope.positions import NoPE, Rotary
+from nope.training.config import Earlier
 from nope.variables import abstract_variables
 from tests.evals.longbench import files
 
@@ -233,6 +236,46 @@ def test_fields_of_a_runs_model_are_named_as_they_were_typed(changes: dict, mess
         config.runs.nope = {'model': changes}
     with pytest.raises(ValueError, match=rf'^{where}\.{message}'):
         build(config, [f'runs.nope.model.{name}' for name in changes])
+
+
+def test_a_run_can_drop_its_positions_on_the_way():
+    run = build(config_of('drope')).evals['dropped/seed0'].run
+    assert run.model.position == NoPE() and run.train.steps == 2400
+    assert run.earlier == Earlier(dataclasses.replace(run.model, position=Rotary()), 1800)
+    assert run.slug().startswith('rotary-dropped-nope-64-')
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'drop_at': 1.0}, r'drop_at is 1\.0; a share of the training steps lies in \(0, 1\)'),
+        ({'drop_at': 0.9999}, r'drop_at is 0\.9999; it is the last of 2400 steps'),
+        ({'drop_at': '0.5'}, r"drop_at is '0\.5'; accepted: a share of the steps"),
+        ({'drop_at': True}, r'drop_at is True; accepted: a share of the steps'),
+        ({'model': {'position': {'kind': 'none'}}}, r'drop_at is 0\.75; the model has no position'),
+        ({'model': {'position': {'kind': 't5'}}}, r'drop_at is 0\.75; T5 bias positions have arr'),
+        ({'model': {'position': {'kind': 'forget'}}}, r'drop_at is 0\.75; forget gate positions'),
+        ({'train': {'random_positions': 4.0}}, r'drop_at is 0\.75; rotary, random .* or a range'),
+        ({'init': 'rope', 'finetune': {}}, 'drop_at: fine-tuning takes no drop_at'),
+    ],
+)
+def test_drops_that_cannot_be_are_named(changes: dict, message: str):
+    config = config_of('drope')
+    entry = {'init': None, 'model': {'position': ROTARY}, 'drop_at': 0.75}
+    if 'finetune' in changes:
+        del entry['model']
+    config.runs.dropped = entry | changes
+    with pytest.raises(ValueError, match=rf'^runs\.dropped\.{message}'):
+        build(config)
+
+
+def test_earlier_steps_than_a_drop_are_not_measured():
+    config = config_of('drope')
+    config.evals['dropped/'] = {'kind': 'positions', 'run': 'dropped', 'step_share': 0.2}
+    with pytest.raises(
+        ValueError, match=r'step_share is 0\.2; the run drops its position encoding'
+    ):
+        build(config)
 
 
 def test_random_positions_are_below_a_multiple_of_the_length():

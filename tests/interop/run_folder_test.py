@@ -70,6 +70,21 @@ def test_a_model_is_saved_as_a_run(tmp_path: pathlib.Path) -> None:
         read_run(tmp_path / 'run', tiny.mesh())
 
 
+def test_a_run_that_dropped_its_positions_is_read_with_them_up_to_that_step(
+    tmp_path: pathlib.Path,
+) -> None:
+    before = tiny.model(attention=None, position=Rotary())
+    earlier = {'type': 'Earlier', 'model': plain(before), 'steps': 3}
+    spec = {'type': 'RunSpec', 'model': plain(CONFIG), 'train_length': 16, 'earlier': earlier}
+    write_json(tmp_path / 'spec.json', spec)
+    with Checkpoints(tmp_path / 'checkpoints', spec, keep=3) as checkpoints:
+        for step in (3, 4):
+            checkpoints.save(step, {**tiny.variables(CONFIG), 'opt_state': {}}, {})
+    write_json(tmp_path / 'done.json', {'steps': 4, 'seconds': 0})
+    found = [read_run(tmp_path, tiny.mesh(), step).described.model for step in (3, 4, None)]
+    assert found == [before, CONFIG, CONFIG]
+
+
 CONFIG = tiny.model(attention=None)
 
 

@@ -19,9 +19,10 @@ from nope.checkpoints.manager import CheckpointError, Checkpoints, Restored
 from nope.data import Batch
 from nope.model import LayerKind
 from nope.model.lam import LogLength
+from nope.positions import Rotary
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import metrics, reporting
-from nope.training.config import Compute, TrainConfig, check_mesh, check_segments
+from nope.training.config import Compute, Earlier, TrainConfig, check_mesh, check_segments
 from nope.training.optim import OptimizerConfig
 from nope.training.reporting import TrainingDiverged
 from nope.training.state import fresh_state
@@ -120,6 +121,34 @@ def test_a_resumed_run_is_bitwise_the_uninterrupted_one(
     assert found.data == expected.data == {'batches': 6, 'examples': 24}
     assert logged(tmp_path) == logged(uninterrupted)
     assert [row['step'] for row in logged(tmp_path)] == [2, 4, 6]
+
+
+def test_a_run_that_drops_its_rotation_resumes_bitwise_on_both_sides(
+    tmp_path: pathlib.Path,
+) -> None:
+    """Up to that step it is the rotary run, bit for bit, and its checkpoint stays."""
+    rotary = dataclasses.replace(MODEL, position=Rotary())
+    earlier = Earlier(rotary, 3)
+    sparse = dataclasses.replace(COMPUTE, checkpoint_every=100, keep=1)
+    options: dict[str, Any] = {'earlier': earlier, 'compute': sparse}
+    run(tmp_path / 'whole', PRETRAIN, **options)
+    for stop in (2, 3, 5):
+        folder = tmp_path / f'stopped_{stop}'
+        with pytest.raises(Interrupted):
+            run(folder, PRETRAIN, stop_after=stop, **options)
+        run(folder, PRETRAIN, **options)
+        found, expected = (final(f, PRETRAIN) for f in (folder, tmp_path / 'whole'))
+        tiny.assert_same(found.arrays, expected.arrays)
+        assert logged(folder) == logged(tmp_path / 'whole')
+    with pytest.raises(Interrupted):
+        run(tmp_path / 'rotary', PRETRAIN, stop_after=3, earlier=Earlier(rotary, 6))
+    at_drop = final(tmp_path / 'rotary', PRETRAIN)
+    with Checkpoints(tmp_path / 'whole' / 'checkpoints', {'seed': 0}) as checkpoints:
+        assert checkpoints.steps() == [3, 6]
+        tiny.assert_same(checkpoints.read(at_drop.arrays, 3), at_drop.arrays)
+    run(tmp_path / 'rotary', PRETRAIN, earlier=Earlier(rotary, 6))
+    kept, dropped = (final(tmp_path / f, PRETRAIN).arrays['params'] for f in ('rotary', 'whole'))
+    assert np.any(np.asarray(kept['embedding']) != np.asarray(dropped['embedding']))
 
 
 def test_a_run_on_documents_apart_resumes_bitwise(tmp_path: pathlib.Path) -> None:
