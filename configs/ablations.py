@@ -13,7 +13,8 @@ from configs import pieces
 
 SEARCHED, SHOWN = 9.0, 8.0  # the paper's 18K and 16K, in multiples of L
 # Seeds of the searches' examples; quick takes two, for its time.
-ORDERS = {'quick': (314, 1001), 'small': (314, 271828, 1001), 'paper': (314, 271828, 1001)}
+_THREE = (314, 271828, 1001)
+ORDERS = {'quick': (314, 1001), 'small': _THREE, 'medium': _THREE, 'paper': _THREE}
 VARIANTS: dict[str, dict] = {
     'full': {},
     'no_bound': {'bound': 0.0},

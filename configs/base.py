@@ -1,7 +1,8 @@
-"""Sections of every config with their defaults, at three sizes.
+"""Sections of every config with their defaults, at four sizes.
 
 quick: bytes of the Python standard library, L = 64, 228k parameters; two CPU cores, minutes.
 small: the same text, L = 128, 0.9M parameters; two CPU cores, about an hour, or one GPU.
+medium: the same text, L = 256, 4.9M parameters; hours of two CPU cores, or one GPU.
 paper: TinyLlama 1.1B on SlimPajama and Starcoder, L = 2048; a TPU pod or a GPU cluster. Put
     token shards (tools/prepare_data.py) and the Llama-2 tokenizer where `data` points.
 
@@ -14,15 +15,15 @@ from ml_collections.config_dict import placeholder
 
 from configs import data, models
 
-SIZES = ('quick', 'small', 'paper')
+SIZES = ('quick', 'small', 'medium', 'paper')
 
 
 def experiment(name: str, size: str) -> ConfigDict:
     """A config without runs: the sections at `size`."""
     if size not in SIZES:
         raise ValueError(
-            f'{name}: size {size!r} is unknown; accepted: configs/{name}.py:quick, '
-            f'configs/{name}.py:small, configs/{name}.py:paper'
+            f'{name}: size {size!r} is unknown; accepted: '
+            + ', '.join(f'configs/{name}.py:{known}' for known in SIZES)
         )
     return ConfigDict(
         {
@@ -79,6 +80,14 @@ def _train(size: str) -> dict:
                 'batch_size': 32,
                 'steps': 2800,
                 'learning_rate': 2e-3,
+                'warmup_steps': 100,
+            },
+            'medium': small_scale
+            | {
+                'length': 256,
+                'batch_size': 32,
+                'steps': 3000,
+                'learning_rate': 1.5e-3,
                 'warmup_steps': 100,
             },
             'paper': {
@@ -156,14 +165,14 @@ def _finetune(size: str) -> dict:
 
 def _evaluation(size: str) -> dict:
     """Windows that figures report."""
-    windows = {'quick': 1024, 'small': 1024, 'paper': 1000}[size]
-    batch_tokens = {'quick': 2048, 'small': 4096, 'paper': 16384}[size]
+    windows = 1000 if size == 'paper' else 1024
+    batch_tokens = {'quick': 2048, 'small': 4096, 'medium': 8192, 'paper': 16384}[size]
     return {'windows': windows, 'split': 'test', 'seed': 0, 'batch_tokens': batch_tokens}
 
 
 def _grid(size: str) -> dict:
     """Uniform multipliers, chosen on windows of another split than the reported ones."""
-    windows = {'quick': 256, 'small': 256, 'paper': 1000}[size]
+    windows = 1000 if size == 'paper' else 256
     return {
         'low': 0.9,
         'high': 2.0,
@@ -175,8 +184,8 @@ def _grid(size: str) -> dict:
 
 
 def _compute(size: str) -> dict:
-    every = {'quick': 400, 'small': 400, 'paper': 1000}[size]
     paper = size == 'paper'
+    every = 1000 if paper else 400
     # Sizes of None take the devices that are left. After pre-training data * fsdp has to divide the
     # search's 8 sequences, which are long: the context axis takes the others. All None: as `mesh`.
     mesh: tuple = (None, 1, 1, 1)

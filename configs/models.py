@@ -1,4 +1,4 @@
-"""Model shapes of the three sizes."""
+"""Model shapes of the sizes."""
 
 from ml_collections.config_dict import placeholder
 
@@ -12,6 +12,7 @@ _COMMON: dict = {'position': NOPE, 'tied_head': False, 'norm_epsilon': 1e-5}
 _SHAPES: dict[str, dict] = {
     'quick': {'layers': 4, 'width': 64, 'heads': 4, 'kv_heads': 4, 'mlp_width': 168},
     'small': {'layers': 4, 'width': 128, 'heads': 4, 'kv_heads': 4, 'mlp_width': 344},
+    'medium': {'layers': 6, 'width': 256, 'heads': 8, 'kv_heads': 8, 'mlp_width': 688},
     'paper': {
         'layers': 22,
         'width': 2048,

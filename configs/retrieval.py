@@ -12,7 +12,7 @@ from ml_collections import ConfigDict
 
 from configs import base, models, pieces, text
 
-LENGTHS = {'quick': 128, 'small': 256}
+LENGTHS = {'quick': 128, 'small': 256, 'medium': 256}
 
 
 def experiment(name: str, size: str) -> ConfigDict:
@@ -20,7 +20,7 @@ def experiment(name: str, size: str) -> ConfigDict:
     if size != 'paper':
         length = LENGTHS[size]
         config.train.length = length
-        config.train.steps = {'quick': 1200, 'small': 2400}[size]
+        config.train.steps = {'quick': 1200, 'small': 2400, 'medium': 2400}[size]
         config.data.mixture = (('stdlib', 0.5), ('retrieval', 0.5))
         config.evaluation.batch_tokens = 8192
         config.grid.windows = 64

@@ -12,7 +12,7 @@ from configs import models, pieces, retrieval
 # prompts that hide a key.
 TIMES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 KEYS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-TESTS = {'quick': 4, 'small': 8, 'paper': 10}  # prompts of each length and depth
+TESTS = {'quick': 4, 'small': 8, 'medium': 8, 'paper': 10}  # prompts of each length and depth
 SEARCHED = (2.0, 4.0, 8.0)  # lengths of the searches of a lambda that follows the length, in L
 FORGET = {'kind': 'forget'}
 # Two local heads of four have the slopes 1/4 and 1/16.

@@ -18,7 +18,7 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
     paper = size == 'paper'
     config.corpora = _corpora(size)
     # stride: tokens scored in a window, None for L / 8 (256 of 2,048). budget: at each length.
-    budget = {'quick': 8192, 'small': 16_384, 'paper': 2**21}[size]
+    budget = {'quick': 8192, 'small': 16_384, 'medium': 32_768, 'paper': 2**21}[size]
     config.perplexity = {'stride': placeholder(int), 'budget': budget, 'bos': paper}
     config.passkey = {
         'template': 'paper' if paper else 'brief',

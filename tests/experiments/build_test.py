@@ -26,7 +26,7 @@ FOLDER = pathlib.Path(__file__).parents[2] / 'configs'
 CONFIGS = sorted(path.stem for kind in ('fig*.py', 'table*.py') for path in FOLDER.glob(kind))
 # Whose models are trained to retrieve at the smaller sizes.
 RETRIEVAL = {'fig6', 'fig8', 'fig9', 'table4'}
-SIZES = ('quick', 'small', 'paper')
+SIZES = ('quick', 'small', 'medium', 'paper')
 
 
 def config_of(name: str, size: str = 'quick'):
