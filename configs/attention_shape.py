@@ -2,8 +2,8 @@
 
     python -m experiments.run --config=configs/attention_shape.py:quick --workdir=work/quick
 
-From 0.5 L to 8 L: NoPE as trained, with the best uniform multiplier for 8 L, with HeadScale
-searched at 4 L and with a log-length lambda searched up to 4 L; and a model half of whose heads
+From 0.5 L to 32 L: NoPE as trained, with the best uniform multiplier for 8 L, with HeadScale
+searched at 4 L and with a log-length lambda searched up to 8 L; and a model half of whose heads
 have forget gates (configs/split.py), as trained and with that lambda.
 
 Quick: two CPU cores, a minute and a half after split and fig4 in one work folder. Result: at 8 L
@@ -15,12 +15,12 @@ from ml_collections import ConfigDict
 
 from configs import base, pieces, splits
 
-TIMES = 8.0
+TIMES = 32.0
 
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('attention_shape', size)
-    config.evaluation.windows = min(config.evaluation.windows, 512)
+    config.evaluation.windows = min(config.evaluation.windows, 128)
     config.runs = {'nope': pieces.base()}
     headscale = pieces.add_headscale(config, 4.0)
     log = splits.add_log_length(config, 'nope')
@@ -30,12 +30,12 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'base': ('NoPE', {'run': 'nope'}),
         'uniform': (
             'NoPE, best uniform multiplier for 8 L',
-            {'run': 'nope', 'multiplier_from': pieces.add_grid(config, TIMES)},
+            {'run': 'nope', 'multiplier_from': pieces.add_grid(config, 8.0)},
         ),
         'headscale': ('NoPE, HeadScale at 4 L', {'run': headscale}),
-        'log_length': ('NoPE, log-length up to 4 L', {'run': log}),
+        'log_length': ('NoPE, log-length up to 8 L', {'run': log}),
         'half': ('half forget gates, half NoPE', {'run': half}),
-        'half_log': ('the same, log-length up to 4 L', {'run': half_log}),
+        'half_log': ('the same, log-length up to 8 L', {'run': half_log}),
     }
     for name, (_, entry) in shown.items():
         config.evals[name] = {'kind': 'attention_shape', 'times': TIMES, **entry}
