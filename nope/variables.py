@@ -106,6 +106,20 @@ def with_uniform_lam(
     return with_lam(variables, sharding.put(uniform_LN, lam_LN.sharding))
 
 
+def with_lam_beside(
+    variables: Variables, trained: lam.Form, searched: lam.Form, coefficient: lam.Coefficient
+) -> Variables:
+    """`variables` with the coefficients of `lam.Product(trained, searched)`: the old ones, of
+    `trained` or of a product with it, and for `searched` the same in every head."""
+    old_LN = lam_of(variables)
+    layers, heads = old_LN.shape[:2]
+    old_LNC = sharding.fetch(old_LN).reshape(layers, heads, -1)
+    uniform_LN = np.asarray(lam.uniform(coefficient, layers, heads, searched.numbers))
+    new_LNC = uniform_LN.reshape(layers, heads, -1)
+    both_LNC = np.concatenate([old_LNC[..., : trained.numbers], new_LNC], axis=-1)
+    return with_lam(variables, sharding.put(both_LNC, old_LN.sharding))
+
+
 def last_multipliers(config: ModelConfig, variables: Variables, length: int) -> np.ndarray:
     """Multipliers of 1/sqrt(H) that the last query of a sequence of `length` tokens has, [L, N]
     float32, whole on every process. All processes call it."""

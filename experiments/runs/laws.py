@@ -66,11 +66,7 @@ def read(section: Section, train_length: int, head_dim: int) -> Law:
 def check_replaceable(entry: Section, init: Source) -> None:
     """ValueError where the model that an entry starts from was trained with a lambda of its own,
     which another lambda would take the place of."""
-    if _has_law(init):
-        raise entry.error('init', 'it only sets lambda; name the run that it starts from')
-    if isinstance(init, SilencedSpec):
-        raise entry.error('init', 'it only silences heads; name the run that it starts from')
-    trained = _trained_with(init)
+    trained = trained_with(entry, init)
     if trained != lam.Constant():
         raise entry.error(
             'init',
@@ -79,15 +75,15 @@ def check_replaceable(entry: Section, init: Source) -> None:
         )
 
 
-def _has_law(run: Source) -> bool:
-    """Whether a law was given to it, which nothing trained it under."""
+def trained_with(entry: Section, run: Source) -> lam.Form:
+    """The form of lambda under which the weights of the model that an entry starts from were
+    trained. ValueError where a law was given to it since, or heads were silenced."""
     while isinstance(run, TemperatureSpec):
         run = run.init
-    return isinstance(run, LawSpec)
-
-
-def _trained_with(run: Source) -> lam.Form:
-    """The form of lambda under which the weights were trained."""
+    if isinstance(run, LawSpec):
+        raise entry.error('init', 'it only sets lambda; name the run that it starts from')
+    if isinstance(run, SilencedSpec):
+        raise entry.error('init', 'it only silences heads; name the run that it starts from')
     while run.init is not None and not isinstance(run, LawSpec):
         run = run.init
     return run.model.lam

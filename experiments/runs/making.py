@@ -17,7 +17,7 @@ from nope.checkpoints import folders
 from nope.checkpoints.lease import only_writer
 from nope.heads import order_of, reordered
 from nope.interop.run_folder import name_base_model
-from nope.model.lam import Coefficient
+from nope.model.lam import Coefficient, Product
 from nope.runtime import processes
 from nope.runtime.errors import FieldError
 from nope.runtime.files import write_json
@@ -27,6 +27,7 @@ from nope.variables import (
     Variables,
     completed,
     fresh_variables,
+    with_lam_beside,
     with_table,
     with_uniform_lam,
 )
@@ -119,7 +120,10 @@ def initial(bench: Bench, spec: RunSpec) -> Variables:
     coefficient = start_of(bench, spec)
     if coefficient is None:
         return variables
-    return with_uniform_lam(variables, coefficient, spec.model.lam.numbers)
+    form = spec.model.lam
+    if isinstance(form, Product):
+        return with_lam_beside(variables, form.trained, form.searched, coefficient)
+    return with_uniform_lam(variables, coefficient, form.numbers)
 
 
 def _in_order(bench: Bench, spec: RunSpec, init: Source) -> Variables:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from experiments.config import Section
 from experiments.models import coefficient
-from experiments.runs.laws import check_replaceable
+from experiments.runs.laws import trained_with
 from experiments.runs.spec import MultiplierChoice, RunSpec, Source
 from experiments.scope import Scope
 from nope.model import ModelConfig, lam
@@ -23,8 +23,9 @@ FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'search')
 def from_entry(
     scope: Scope, entry: Section, init: Source, grid: Callable[[str, str], MultiplierChoice]
 ) -> RunSpec:
-    """A run that trains lambda alone. grid: finds the evaluation that `start_from` names."""
-    check_replaceable(entry, init)
+    """A run that trains lambda alone: of a model that was trained under a law a second form, which
+    multiplies that law. grid: finds the evaluation that `start_from` names."""
+    trained = trained_with(entry, init)
     section = scope.section('search', entry)
     lengths = scope.training_lengths(section, init.train_length)
     target = section.optional('target')
@@ -36,7 +37,10 @@ def from_entry(
         train_length=init.train_length,
         head_dim=init.model.head_dim,
     )
-    bound = _bound(section, form)
+    on_law = trained != lam.Constant()
+    if on_law:
+        _check_beside_law(section, trained)
+    bound = None if on_law else _bound(section, form)
     section.at_least('steps', 1)
     optimizer = section.make(
         OptimizerConfig,
@@ -48,7 +52,7 @@ def from_entry(
     with section.naming():
         train = TrainConfig(lengths, section['batch_size'], section['steps'], optimizer)
     return RunSpec(
-        model=_model(scope, entry, init, form),
+        model=_model(scope, entry, init, lam.Product(trained, form) if on_law else form),
         data=scope.data(entry, train.block, init.data.tokenizer),
         train=train,
         seed=scope.seed,
@@ -85,8 +89,27 @@ def _model(scope: Scope, entry: Section, init: Source, form: lam.Form) -> ModelC
         return model
     changes = Section(entry.path('model'), entry.inner('model'), scope.ledger)
     changes.only(('lam_layers',))
+    if isinstance(form, lam.Product) and changes['lam_layers'] != init.model.lam_layers:
+        raise changes.error(
+            'lam_layers',
+            f'the law that the model was trained under acts in {init.model.lam_layers!r}',
+        )
     with changes.naming():
         return dataclasses.replace(model, lam_layers=changes['lam_layers'])
+
+
+def _check_beside_law(section: Section, trained: lam.Form) -> None:
+    """ValueError for fields without meaning on top of a law that was trained in."""
+    law = type(trained).__name__
+    if section.optional('bound') not in (None, -math.inf):
+        rule = f'it would hold for the coefficients of {law} too, which stay; accepted: None'
+        raise section.error('bound', rule)
+    if section['objective'] != 'loss':
+        rule = f'its target leaves {law} out, which the model was trained under; accepted: loss'
+        raise section.error('objective', rule)
+    if section.optional('start_from') is not None:
+        rule = f'its grid leaves {law} out, which the model was trained under; give start'
+        raise section.error('start_from', rule)
 
 
 def _bound(section: Section, form: lam.Form) -> float | None:

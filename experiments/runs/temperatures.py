@@ -28,4 +28,7 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> TemperatureSpec:
             f'it was trained with the temperature {init.model.temperature!r}, which no other can '
             'take the place of',
         )
-    return TemperatureSpec(init, wanted)
+    spec = TemperatureSpec(init, wanted)
+    with changes.naming():
+        assert spec.model.temperature == wanted  # made here, and refused where it does not fit
+    return spec

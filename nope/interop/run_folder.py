@@ -21,7 +21,7 @@ from nope.interop.directory import fingerprint, open_directory
 from nope.interop.families.base import Described
 from nope.interop.load import load
 from nope.model import LayerKind, ModelConfig
-from nope.model.lam import FORMS
+from nope.model.lam import FORMS, Product
 from nope.positions import KINDS, SCALINGS
 from nope.runtime import files
 from nope.runtime.files import read_json, write_json
@@ -32,7 +32,7 @@ BASE_MODEL = 'base_model.json'
 
 def model_types() -> dict[str, type]:
     """Every dataclass that a model's identity may be made of, by its name."""
-    kinds = (ModelConfig, LayerKind, *FORMS.values(), *KINDS.values(), *SCALINGS.values())
+    kinds = (ModelConfig, LayerKind, Product, *FORMS.values(), *KINDS.values(), *SCALINGS.values())
     return {kind.__name__: kind for kind in kinds}
 
 
@@ -97,6 +97,8 @@ def _base_model(folder: pathlib.Path, spec: Mapping[str, Any], mesh: Mesh) -> Va
     if named is None:
         return {}
     init, place = spec['init'], folder.resolve() / named['folder']
+    while init.get('type') == 'TemperatureSpec':  # it has the weights of the run below it
+        init = init['init']
     if not place.is_dir():
         raise ValueError(
             f'{folder} was searched on the model in {place}, which is not there; put it back, or '

@@ -213,6 +213,9 @@ class ModelConfig:
         if self.attention is not None:
             rule = f"weights {self.weights!r} have one implementation; accepted: None, or 'softmax'"
             raise FieldError('attention', self.attention, rule)
+        if self.temperature == 'entropy':
+            rule = f'it follows the entropy of softmax, and weights are {self.weights!r}'
+            raise FieldError('temperature', self.temperature, rule)
         if self.sinks:
             raise FieldError('sinks', True, f"weights {self.weights!r} have none; only 'softmax'")
         if self.weights == 'stick_breaking' and self.gate is not None:

@@ -15,9 +15,14 @@ from experiments.plan import make_plan
 from experiments.runs import LawSpec, RunSpec
 from experiments.specs import identifier
 from nope import records
-from nope.model.lam import Constant
+from nope.identity import plain
+from nope.interop.run_folder import read_run
+from nope.model.lam import Constant, LogLength, Product
 from nope.model.lam.log_position import LogPosition
 from nope.model.lam.log_square import LogSquare
+from nope.model.lam.scalable_softmax import ScalableSoftmax
+from nope.variables import lam_of
+from tests import tiny
 from tests.experiments import build_test, run_test
 from tests.experiments.execute_test import bench_of, type_of
 
@@ -130,12 +135,82 @@ def test_training_under_a_law_is_another_run() -> None:
     assert len({identifier(found.evals[f'{name}/seed0'].run) for name in ('nope', *runs)}) == 4
 
 
-@pytest.mark.parametrize('kind', [{'lam': {'form': 'log_length'}}, {'search': {'times': (2.0,)}}])
-def test_what_was_trained_under_a_law_keeps_it(kind: dict[str, Any]) -> None:
+def test_what_was_trained_under_a_law_keeps_it() -> None:
     law = {'init': None, 'lam': {'form': 'log_position'}}
     message = r"^runs\.next\.init is 'law'; it was trained with lambda of the form LogPosition"
     with pytest.raises(ValueError, match=message):
-        experiment(None, law=law, next={'init': 'law', **kind})
+        experiment(None, law=law, next={'init': 'law', 'lam': {'form': 'log_length'}})
+
+
+def test_a_search_on_top_of_a_trained_law_leaves_its_coefficients(tmp_path: pathlib.Path) -> None:
+    """Also through another temperature, and in the model that is read from the search's folder."""
+    search = {'form': 'log_length', 'times': (4.0,)}
+    found = experiment(
+        tmp_path,
+        law={'init': None, 'lam': {'form': 'scalable_softmax', 'trained': True}},
+        sharp={'init': 'law', 'model': {'temperature': 'entropy'}},
+        top={'init': 'sharp', 'search': {**search, 'steps': 2, 'warmup_steps': 0}},
+    )
+    run, law = (found.evals[f'{name}/seed0'].run for name in ('top', 'law'))
+    assert isinstance(run, RunSpec) and run.model.lam == Product(ScalableSoftmax(), LogLength(16))
+    assert run.slug().startswith('search-scalablesoftmax-loglength-64-2x16-seed0-')
+    assert run.lam_start == 0.0 and run.train.optimizer.bound is None
+
+    bench = bench_of(found, tmp_path / 'work')
+    spec = found.evals['top/seed0']
+    plan = make_plan(bench.workspace, [spec])
+    assert [missing.room for missing in plan.missing] == ['runs', 'runs', 'records']
+    execute.execute(bench, plan.missing)
+    trained, both = (np.asarray(lam_of(bench.variables(r))) for r in (law, run))
+    assert len(np.unique(trained)) == 4
+    np.testing.assert_array_equal(both[..., 0], trained)
+    assert np.all(both[..., 1] != 0)
+    kept = records.load(bench.workspace.folder(spec))
+    keys = np.array([[16.0], [64.0]])
+    expected = trained.ravel() * np.log(keys) * (1 + both[..., 1].ravel() * np.log(keys / 16))
+    np.testing.assert_allclose(kept['multiplier_mean'], expected.mean(axis=1), rtol=1e-6)
+
+    saved = read_run(bench.workspace.folder(run), bench.mesh)
+    assert plain(saved.described.model) == plain(run.model)
+    tiny.assert_same(saved.variables, bench.variables(run))
+
+
+@pytest.mark.parametrize(
+    ('search', 'message'),
+    [
+        (
+            {'bound': 0.0},
+            r'search\.bound is 0\.0; it would hold for the coefficients of LogPosition',
+        ),
+        (
+            {'form': 'constant', 'start_from': 'grid'},
+            r"search\.start_from is 'grid'; its grid leaves LogPosition out",
+        ),
+        (
+            {'objective': 'entropy'},
+            r"search\.objective is 'entropy'; its target leaves LogPosition",
+        ),
+    ],
+    ids=['bound', 'start_from', 'objective'],
+)
+def test_a_search_on_top_of_a_law_refuses_what_would_leave_the_law_out(
+    search: dict[str, Any], message: str
+) -> None:
+    law = {'init': None, 'lam': {'form': 'log_position'}}
+    with pytest.raises(ValueError, match=rf'^runs\.top\.{message}'):
+        experiment(None, law=law, top={'init': 'law', 'search': {'times': (2.0,), **search}})
+
+
+def test_a_second_search_on_top_takes_the_place_of_the_first() -> None:
+    search = {'form': 'log_length', 'times': (2.0,)}
+    found = experiment(
+        None,
+        law={'init': None, 'lam': {'form': 'log_position'}},
+        top={'init': 'law', 'search': search},
+        next={'init': 'top', 'search': {**search, 'form': 'log_square'}},
+    )
+    run = found.evals['next/seed0'].run
+    assert run.model.lam == Product(LogPosition(64), LogSquare(64))
 
 
 def test_a_fine_tuned_model_may_have_one() -> None:

@@ -101,6 +101,10 @@ def test_a_law_gives_way_to_no_other_through_a_temperature() -> None:
             r'data: another temperature takes no data; accepted: init, model',
         ),
         (
+            {'model': {'temperature': 'entropy'}, 'init': 'sparse'},
+            r"model\.temperature is 'entropy'; it follows the entropy of softmax",
+        ),
+        (
             {'model': {'temperature': 'entropy'}, 'init': 'learned'},
             r"init is 'learned'; it was trained with the temperature 'adaptive', which no other",
         ),
@@ -109,8 +113,9 @@ def test_a_law_gives_way_to_no_other_through_a_temperature() -> None:
 )
 def test_what_does_not_fit_is_refused_by_its_name(entry: dict[str, Any], message: str) -> None:
     learned = {'init': None, 'model': {'temperature': 'adaptive'}}
+    sparse = {'init': None, 'model': {'weights': 'entmax'}}
     with pytest.raises(ValueError, match=rf'^runs\.sharp\.{message}'):
-        experiment(None, learned=learned, sharp={'init': 'nope', **entry})
+        experiment(None, learned=learned, sparse=sparse, sharp={'init': 'nope', **entry})
 
 
 def test_the_figure_of_laws_has_one_of_either_kind() -> None:

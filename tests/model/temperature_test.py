@@ -226,6 +226,12 @@ def test_no_family_of_stock_models_is_written_with_it() -> None:
         assert 'temperature' not in (family.unwritable(base) or '')
 
 
+def test_the_temperature_by_entropy_is_that_of_softmax() -> None:
+    with pytest.raises(ValueError, match=r"temperature is 'entropy'; .* weights are 'entmax'"):
+        tiny.model(attention=None, weights='entmax', temperature='entropy')
+    tiny.model(attention=None, weights='entmax', temperature='adaptive')
+
+
 def test_a_temperature_of_another_kind_is_refused() -> None:
     with pytest.raises(
         ValueError, match=r"temperature is 'low'; accepted: none, adaptive, entropy"

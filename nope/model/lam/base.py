@@ -57,6 +57,16 @@ class Form(abc.ABC):
         """A word or two for captions."""
 
     @property
+    def fresh(self) -> Coefficient:
+        """Coefficient of a fresh model: the neutral one, or the published one of a form without.
+        TypeError where there is neither."""
+        coefficient = self.published if self.neutral is None else self.neutral
+        if coefficient is None:
+            name = type(self).__name__
+            raise TypeError(f'{name} has neither a neutral nor a published coefficient')
+        return coefficient
+
+    @property
     def slug(self) -> str:
         """Its part in the name of a search's run folder."""
         return type(self).__name__.lower()

@@ -20,12 +20,8 @@ def uniform(coefficient: Coefficient, layers: int, heads: int, numbers: int = 1)
 
 
 def initial(form: Form, layers: int, heads: int) -> jax.Array:
-    """Coefficients of a fresh model, [L, N] or [L, N, C] float32: the neutral ones, or the
-    published ones of a form without."""
-    coefficient = form.published if form.neutral is None else form.neutral
-    if coefficient is None:
-        raise TypeError(f'{type(form).__name__} has neither a neutral nor a published coefficient')
-    return uniform(coefficient, layers, heads, form.numbers)
+    """Coefficients of a fresh model, [L, N] or [L, N, C] float32: those of `Form.fresh`."""
+    return uniform(form.fresh, layers, heads, form.numbers)
 
 
 def is_neutral(multipliers: np.ndarray) -> bool:

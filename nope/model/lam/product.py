@@ -1,0 +1,83 @@
+"""Lambda as the product of a law that a model was trained under and a second form."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+
+from nope.model.lam.base import Coefficient, Form
+
+
+@dataclasses.dataclass(frozen=True)
+class Product(Form):
+    """p_h = p_h of `trained` * p_h of `searched`, for a search on top of a trained-in law.
+
+    Coefficients of a head are those of `trained`, which have no gradient and stay as they are,
+    and then those of `searched`. It is no entry of the registry: a search makes it where the model
+    that it starts from was trained under a law (`experiments/runs/search.py`).
+    """
+
+    trained: Form
+    searched: Form
+
+    neutral = None
+
+    @property
+    def numbers(self) -> int:  # type: ignore[override]
+        return self.trained.numbers + self.searched.numbers
+
+    @property
+    def follows_length(self) -> bool:  # type: ignore[override]
+        return self.trained.follows_length or self.searched.follows_length
+
+    @property
+    def follows_position(self) -> bool:  # type: ignore[override]
+        return self.trained.follows_position or self.searched.follows_position
+
+    @property
+    def fresh(self) -> Coefficient:
+        return (*_of_head(self.trained), *_of_head(self.searched))
+
+    def multipliers(
+        self,
+        coefficients_LN: jax.Array,
+        length: int | jax.Array,
+        positions_T: jax.Array | None = None,
+    ) -> jax.Array:
+        kept = self.trained.numbers
+        trained_LNC = jax.lax.stop_gradient(coefficients_LN[..., :kept])
+        first = _multipliers(self.trained, trained_LNC, length, positions_T)
+        second = _multipliers(self.searched, coefficients_LN[..., kept:], length, positions_T)
+        if self.follows_position:
+            # [L, T, N] of the one that follows it, [L, 1, N] of one that does not
+            first, second = (p if p.ndim == 3 else p[:, None] for p in (first, second))
+        return first * second
+
+    def describe(self) -> str:
+        return f'{self.trained.describe()} times {self.searched.describe()}'
+
+    @property
+    def slug(self) -> str:
+        return f'{self.trained.slug}-{self.searched.slug}'
+
+    def check_start(self, start: Coefficient) -> None:
+        self.searched.check_start(start)
+
+
+def _multipliers(
+    form: Form,
+    coefficients_LNC: jax.Array,
+    length: int | jax.Array,
+    positions_T: jax.Array | None,
+) -> jax.Array:
+    one = form.numbers == 1
+    return form.multipliers(
+        coefficients_LNC[..., 0] if one else coefficients_LNC, length, positions_T
+    )
+
+
+def _of_head(form: Form) -> tuple[float, ...]:
+    """As many numbers as a head has; a single one stands for all."""
+    coefficient = form.fresh
+    return coefficient if isinstance(coefficient, tuple) else (coefficient,) * form.numbers
