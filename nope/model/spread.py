@@ -13,10 +13,14 @@ import jax.numpy as jnp
 
 
 def spread(positions_BT: jax.Array, length: int | jax.Array, position_range: int) -> jax.Array:
-    """Every floor(range / n)-th position, int32 [B, T]: 0 to n - 1 where n is above half the range.
+    """floor(i range / n) of position i, int32 [B, T]; i itself in sequences longer than the range.
 
     positions_BT: int32, 0-based. length: n, of all rows or [B].
     """
-    n = jnp.maximum(jnp.asarray(length).astype(jnp.int32), 1)
-    stride = jnp.maximum(position_range // n, 1)
-    return positions_BT * (stride[:, None] if stride.ndim else stride)
+    # Not a constant of the program: XLA would multiply by its reciprocal, and round otherwise.
+    n = jax.lax.optimization_barrier(jnp.maximum(jnp.asarray(length).astype(jnp.int32), 1))
+    n = n[:, None] if n.ndim else n
+    whole, rest = position_range // n, position_range % n
+    share = rest.astype(jnp.float32) / n.astype(jnp.float32)
+    between = jnp.floor(positions_BT.astype(jnp.float32) * share).astype(jnp.int32)
+    return jnp.where(n > position_range, positions_BT, positions_BT * whole + between)

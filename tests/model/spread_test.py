@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -40,10 +41,19 @@ def ranged(**changes: Any) -> ModelConfig:
 def test_positions_are_spread_evenly() -> None:
     at = jnp.arange(6)[None]
     np.testing.assert_array_equal(spread(at, 6, 13)[0], [0, 2, 4, 6, 8, 10])
-    np.testing.assert_array_equal(spread(at, 7, 13)[0], np.arange(6))
+    np.testing.assert_array_equal(spread(at, 7, 13)[0], [0, 1, 3, 5, 7, 9])
     np.testing.assert_array_equal(spread(at, 20, 13)[0], np.arange(6))
     rows = spread(at, jnp.asarray([6.0, 3.0]), 12)
     np.testing.assert_array_equal(rows, [2 * np.arange(6), 4 * np.arange(6)])
+
+
+@pytest.mark.parametrize('n', [1, 2, 63, 64, 65, 100, 383, 511, 512])
+def test_gaps_differ_by_one_at_most_and_end_below_the_range(n: int) -> None:
+    at = np.asarray(spread(jnp.arange(n)[None], n, 512)[0])
+    gaps = np.diff([*at, 512])
+    assert at[0] == 0 and gaps.min() >= 512 // n and gaps.max() <= -(-512 // n)
+    traced = jax.jit(lambda n: spread(jnp.arange(512)[None], n, 512))(n)
+    np.testing.assert_array_equal(np.asarray(traced)[0, :n], at)
 
 
 @pytest.mark.parametrize('position', [Rotary(), Learned(RANGE)], ids=lambda p: p.describe())
