@@ -14,10 +14,11 @@ from nope.attention import AttentionOutput, Mask
 from nope.model import chunks, context, lam
 from nope.model.cache import LayerCache
 from nope.model.chunks import Places
-from nope.model.config import LayerKind, ModelConfig
+from nope.model.config import ModelConfig
 from nope.model.gates import ForgetGates, forgotten
 from nope.model.heads import attend_by_kind
 from nope.model.init import initializer
+from nope.model.kinds import LayerKind
 from nope.model.layers import Norm, bias, parameter, project
 from nope.model.shape import Attend, AttentionShape
 from nope.model.sinks import add_sinks

@@ -13,6 +13,7 @@ from nope.attention.api import BACKENDS
 from nope.attention.dense import WEIGHTS as DENSE_WEIGHTS
 from nope.identity import added_later, none_was
 from nope.model import lam
+from nope.model.kinds import LayerKind
 from nope.positions import Gate, NoPE, Position, Table
 from nope.runtime.errors import FieldError, inside, one_of
 
@@ -43,39 +44,6 @@ _CHOICES = {
 def execution_detail(default: Any) -> Any:
     """A field that changes speed or memory, not results: it is left out of a run's identity."""
     return dataclasses.field(default=default, metadata={'identity': False})
-
-
-@dataclasses.dataclass(frozen=True)
-class LayerKind:
-    """Kind of a layer: its position encoding, how far it sees, and whether it has QK-norm.
-
-    window: keys a query sees, itself included; None for all before it.
-    chunk: a query at position i sees the keys before it that have floor(i / chunk) in common with
-        it, as in the local layers of Llama 4; None for all. A layer has a window or chunks.
-    qk_norm: False for a layer without the QK-norm that the model has; None for what the model says.
-    """
-
-    position: Position = NoPE()
-    window: int | None = none_was(0)
-    qk_norm: bool | None = added_later(None)
-    chunk: int | None = added_later(None)
-
-    def __post_init__(self) -> None:
-        if self.window is not None and not 1 <= self.window <= 2**30:
-            raise FieldError(
-                'window', self.window, 'accepted: 1 to 2**30, or None for all keys before a query'
-            )
-        if self.chunk is not None and not 1 <= self.chunk <= 2**30:
-            raise FieldError('chunk', self.chunk, 'accepted: 1 to 2**30, or None for no chunks')
-        if self.chunk is not None and self.window is not None:
-            rule = f'window is {self.window}; accepted is one of them, the other None'
-            raise FieldError('chunk', self.chunk, rule)
-
-    def describe(self) -> str:
-        window = '' if self.window is None else f', window {self.window}'
-        chunk = '' if self.chunk is None else f', chunks of {self.chunk}'
-        norm = ', no QK-norm' if self.qk_norm is False else ''
-        return self.position.describe() + window + chunk + norm
 
 
 @dataclasses.dataclass(frozen=True)

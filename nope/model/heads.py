@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.attention import AttentionOutput, Mask
-from nope.model.config import LayerKind
+from nope.model.kinds import LayerKind
 from nope.model.shape import Attend, AttentionShape, shape_of
 from nope.positions import Position
 
