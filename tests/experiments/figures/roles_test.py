@@ -13,11 +13,13 @@ from experiments.figures.claims import (
     factors,
     frontier,
     keys,
+    laws,
     lengths,
     passkey,
     perplexity,
     positions,
     scores,
+    silenced,
     tuned,
 )
 from experiments.figures.roles import Roles, Shape, Undecided
@@ -82,7 +84,7 @@ def test_a_player_without_records_is_left_out_or_undecided():
 
 ROLES = {
     'entropy_loss': positions.ROLES,
-    'length_curves': lengths.ROLES,
+    'length_curves': {**lengths.ROLES, **laws.ROLES},
     'factor_grid': {**factors.METHODS, **factors.GROUPS},
     'tuned_lengths': {**tuned.METHODS, **tuned.BUDGETS},
     'perplexity_table': perplexity.ROLES,
@@ -91,6 +93,7 @@ ROLES = {
     'passkey_maps': passkey.ROLES,
     'key_curves': keys.ROLES,
     'frontier': frontier.ROLES,
+    'head_effects': silenced.ROLES,
 }
 
 
