@@ -4,7 +4,7 @@
 
 DroPE (arXiv 2512.12167): a model trained with rotation is trained on without it, at L, for a tenth
 and a quarter of its steps; then nothing, HeadScale searched at 4 L, or a log-length lambda searched
-up to 4 L. Beside it rotary and NoPE from scratch, and one training that drops its rotation after
+up to 8 L. Beside it rotary and NoPE from scratch, and one training that drops its rotation after
 three quarters of its steps.
 """
 

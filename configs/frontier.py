@@ -4,7 +4,7 @@
 
 The models of configs/split_passkey.py, and rivals trained on the same tokens: rotary, rotary
 fine-tuned under YaRN at 8 L, NoPE with HeadScale searched at 8 L, and half of each layer's heads
-with ALiBi. Split heads also with p_h(n) = 1 + a_h ln(n / L) searched up to 4 L on the heads without
+with ALiBi. Split heads also with p_h(n) = 1 + a_h ln(n / L) searched up to 8 L on the heads without
 position. Losses up to 32 L and single keys up to 64 L decide what the split heads with lambda keep.
 
 Quick: two CPU cores, 36 minutes for two commands at once, a third of it next to other work. Result

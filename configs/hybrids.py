@@ -6,7 +6,7 @@ n / L from 1 to 32 on windows that end at the same tokens. Three rotary layers t
 position, the rotary ones seeing everything, L / 2 tokens (RNoPE-SWA, arXiv 2501.18795) or chunks of
 L / 2 (iRoPE, Llama 4), or with the layer without position first (SWAN-GPT, arXiv 2504.08719);
 beside them half of each layer's heads, or every second layer, with forget gates. Each as trained
-and with a log-length lambda searched up to 4 L where there is no position.
+and with a log-length lambda searched up to 8 L where there is no position.
 """
 
 from ml_collections import ConfigDict

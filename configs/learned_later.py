@@ -6,10 +6,10 @@ The table of positions starts at 0, so that step 0 is the NoPE model itself. It 
 quarter of the pre-training's steps, with the weights or alone; beside it the same training without
 positions, and rotary from scratch. Rows beyond L, which no training reaches, stay 0.
 
-Result at quick (512 windows, one seed), nats at L, 2 L and 8 L: with the weights 1.404, 1.706 and
-2.803, against 1.417, 1.599 and 2.708 of the same training without positions, and 1.275 of rotary at
-L; so they restore little of what NoPE lacks and cost 0.1 beyond L. Alone they change nothing that
-counts (1.441, 1.610, 2.697; NoPE 1.444, 1.617, 2.700).
+Result at quick (512 windows of the 1,024, one seed), nats at L, 2 L and 8 L: with the weights
+1.404, 1.706 and 2.803, against 1.417, 1.599 and 2.708 of the same training without positions, and 1.275 of
+rotary at L; so they restore little of what NoPE lacks and cost 0.1 beyond L. Alone they change
+nothing that counts (1.441, 1.610, 2.697; NoPE 1.444, 1.617, 2.700).
 """
 
 from ml_collections import ConfigDict
@@ -26,16 +26,16 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.runs = {
         'nope': pieces.base(),
         'rope': pieces.base(models.ROTARY),
-        'nope_more': {'init': 'nope', 'finetune': more_training(config)},
+        'nope_more': {'init': 'nope', 'finetune': pieces.more_training(config, SHARE)},
         'learned': {
             'init': 'nope',
             'model': {'position': learned},
-            'finetune': more_training(config),
+            'finetune': pieces.more_training(config, SHARE),
         },
         'learned_alone': {
             'init': 'nope',
             'model': {'position': learned},
-            'finetune': {**more_training(config), 'trains': 'position'},
+            'finetune': {**pieces.more_training(config, SHARE), 'trains': 'position'},
         },
     }
     labels = {
@@ -50,18 +50,3 @@ def get_config(size: str = 'quick') -> ConfigDict:
     curves = tuple({'group': name, 'label': label} for name, label in labels.items())
     config.figure = {'kind': 'length_curves', 'curves': curves}
     return config
-
-
-def more_training(config: ConfigDict) -> dict:
-    """The fields of `finetune` for more training at L, as `drope` has it."""
-    return {
-        'times': (1.0,),
-        'batch_size': config.train.batch_size,
-        'steps': round(SHARE * config.train.steps),
-        'learning_rate': config.train.learning_rate / 2,
-        'schedule': 'linear_tail',
-        'tail_share': 0.7,
-        'end_share': 0.0,
-        'warmup_share': 0.05,
-        'weight_decay': config.train.weight_decay,
-    }

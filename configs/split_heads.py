@@ -32,7 +32,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'base': _point(config, whole, 'half forget gates, half NoPE, log-length lambda'),
         'heads': tuple(_point(config, name, label) for name, (label, _) in single.items()),
         'groups': tuple(_point(config, name, label) for name, (label, _) in groups.items()),
-        'roles': {'local': groups['without_local'][0], 'global': groups['without_nope'][0]},
+        'roles': {'local': groups['without_local'][0], 'nope': groups['without_nope'][0]},
     }
     return config
 

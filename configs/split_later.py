@@ -32,27 +32,32 @@ def get_config(size: str = 'quick') -> ConfigDict:
     labels = {'nope': 'NoPE', 'rope': 'rotary', half: 'half forget gates from scratch'}
     labels[splits.add_log_length(config, half)] = 'half forget gates from scratch, lambda'
     for run, (label, position) in kinds.items():
+        # Chosen on other windows than the reported ones.
         config.evals[f'{run}_near/'] = {
             'kind': 'attention_shape',
             'run': run,
             'times': 1.0,
             'span': NEAR,
+            'evaluation': {'split': config.grid.split, 'windows': config.grid.windows},
         }
         for share, words in SHARES.items():
             name = add_later(config, run, position, share, near=True)
             labels[name] = f'{label}, split later, {words}'
+            # A base model's lambda acts on all heads, and after fine-tuning still does.
             searched = splits.add_log_length(config, name, heads='nope')
             labels[searched] = f'{label}, split later, {words}, lambda'
         first = add_later(config, run, position, min(SHARES), near=False)
         labels[first] = f'{label}, first half split later, {SHARES[min(SHARES)]}'
     points = tuple(splits.add_point(config, name, label) for name, label in labels.items())
-    config.figure = {'kind': 'frontier', 'points': points}
+    roles = {'split': labels['nope_later_5_log_nope'], 'rotary': 'rotary'}
+    config.figure = {'kind': 'frontier', 'points': points, 'roles': roles}
     return config
 
 
 def add_later(config: ConfigDict, run: str, position: dict, share: float, *, near: bool) -> str:
     """The run trained on at L for `share` of its steps with its heads split; returns its name.
-    near: whether those heads become local that look nearest already, or the first ones."""
+    near: whether those heads become local that look nearest already, by the record of the same
+    seed, or the first ones."""
     name = f'{run}_later_{round(100 * share)}' + ('' if near else '_first')
     config.runs[name] = {
         'init': run,

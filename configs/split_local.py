@@ -4,7 +4,7 @@
 
 Half of each layer's heads are local, the others have no position. Models trained to retrieve at L
 (configs/retrieval.py); windows are L / 4. Each is a point: its loss at L and at 8 L, and the share
-of keys that it repeats at 8 L; once as trained and once with a log-length lambda searched up to 4 L
+of keys that it repeats at 8 L; once as trained and once with a log-length lambda searched up to 8 L
 on the heads without position.
 """
 

@@ -4,7 +4,7 @@
 
 Models trained to retrieve (configs/retrieval.py) on records of one to four keys, no weight trained
 beyond L. One key in filler for NoPE, ALiBi, forget gates and split heads, these also with
-p_h(n) = 1 + a_h ln(n / L) searched up to 4 L on the heads without position; for the last also one
+p_h(n) = 1 + a_h ln(n / L) searched up to 8 L on the heads without position; for the last also one
 of four named keys, and one key in text of the validation split.
 """
 

@@ -4,7 +4,7 @@
 
 Models trained to retrieve at L (configs/retrieval.py), with forget gates in the local heads. Each
 is a point: its loss at L and at 8 L, and the share of keys that it repeats at 8 L; once as trained
-and once with a log-length lambda searched up to 4 L on its heads without position.
+and once with a log-length lambda searched up to 8 L on its heads without position.
 """
 
 from ml_collections import ConfigDict

@@ -6,7 +6,8 @@ n / L from 1 to 8 on windows that end at the same tokens. All three with half of
 ALiBi, half without position; entmax also with the adaptive temperature on the heads without
 position (ASEntmax, arXiv 2506.16640), stick-breaking (arXiv 2410.17980) also without any position
 encoding, since its weights know the order. Softmax and entmax with the log-length lambda too,
-searched up to 4 L. Weights other than softmax's take T x T numbers a head: quick and small alone.
+searched up to 8 L. Weights other than softmax's hold T x T numbers a head, which at paper size
+no device has.
 """
 
 from ml_collections import ConfigDict

@@ -73,7 +73,9 @@ def describe_lam(run: Source, multiplier: float | None, neutral: bool) -> dict[s
 def _training(run: Source, step: int | None) -> dict[str, Any]:
     """Facts of a model's training: tokens and steps of pre-training, and what came after it."""
     if isinstance(run, SilencedSpec):
-        return _training(run.init, step) | {'silenced': [list(head) for head in run.heads]}
+        facts = _training(run.init, step)
+        heads = {*map(tuple, facts.get('silenced', ())), *run.heads}
+        return facts | {'silenced': [list(head) for head in sorted(heads)]}
     if isinstance(run, ChangedSpec):
         return _training(run.init, step)
     if isinstance(run, ImportSpec):
@@ -89,8 +91,13 @@ def _training(run: Source, step: int | None) -> dict[str, Any]:
         facts['tuned_length'] = run.train.block
         steps = f'{done:,} steps of {run.train.batch_size} sequences of {run.train.block:,}'
         alone = 'positions alone ' if run.train.optimizer.trains == TABLE else ''
-        facts['tuning'] = f'{alone}fine-tuned for {steps}'
+        facts['tuning'] = f'{alone}fine-tuned for {steps}{_ordered_by(run)}'
     return facts
+
+
+def _ordered_by(run: RunSpec) -> str:
+    """The scores that its heads were put in the order of, in words for a sentence."""
+    return '' if run.order_from is None else f', local heads by {run.order_from.words}'
 
 
 def describe_model(model: ModelConfig) -> str:

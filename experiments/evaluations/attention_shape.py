@@ -47,6 +47,10 @@ class ShapeSpec(WindowSpec, HeadScores):
         )
 
     @property
+    def words(self) -> str:
+        return f'their weight on the latest {self.span:,} tokens'
+
+    @property
     def model(self) -> ModelConfig:
         return measured_model(self.run, self.multiplier, None)
 

@@ -61,7 +61,16 @@ def _training(records: Sequence[Records]) -> str:
     tuning = f'; {facts["tuning"]}' if facts.get('tuning') else ''
     origin = _imported(records) if facts.get('origin') else _pretrained(records)
     dropped = f'; {facts["dropped"]}' if facts.get('dropped') else ''
-    return f'{described}; {origin}{dropped}{tuning}'
+    silenced = f'; without {_heads(facts["silenced"])}' if facts.get('silenced') else ''
+    return f'{described}; {origin}{dropped}{tuning}{silenced}'
+
+
+def _heads(pairs: Sequence[Sequence[int]]) -> str:
+    """'head 1 of layer 0', '8 heads'."""
+    if len(pairs) > 1:
+        return f'{len(pairs)} heads'
+    layer, head = pairs[0]
+    return f'head {head} of layer {layer}'
 
 
 def _pretrained(records: Sequence[Records]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from experiments.config import Section
 from experiments.models import position_for
-from experiments.runs.spec import HeadScores, RunSpec, Source, adds_table
+from experiments.runs.spec import HeadScores, RunSpec, SilencedSpec, Source, adds_table
 from experiments.scope import Scope
 from nope.model import ModelConfig
 from nope.positions import Learned, NoPE, Rotary, Sinusoidal, Split
@@ -26,6 +26,8 @@ def from_entry(
 ) -> RunSpec:
     """A run that trains all parameters on, or the learned positions alone, for another length and
     perhaps another position encoding. find: finds the evaluation that `heads_from` names."""
+    if isinstance(init, SilencedSpec):
+        raise entry.error('init', 'its heads are silenced; name the run that it starts from')
     model = init.model
     if 'model' in entry:
         changes = Section(entry.path('model'), entry.inner('model'), scope.ledger)
@@ -81,7 +83,8 @@ def _order(
             f'{entry.path("model.position")} has no split, which would tell heads apart: the order '
             'of heads changes nothing',
         )
-    if init.searched or not all(isinstance(kind.position, _ALIKE) for kind in init.model.kinds):
+    alike = all(isinstance(kind.position, _ALIKE) for kind in init.model.kinds)
+    if not alike or _has_own_lambda(init):
         raise entry.error(
             'heads_from',
             f'the heads of {entry.path("init")} have a lambda or a position encoding of their own: '
@@ -105,3 +108,9 @@ def _trains(section: Section, model: ModelConfig) -> str:
             'trains', f'{model.describe_position()} positions have no learned table to train'
         )
     return asked
+
+
+def _has_own_lambda(run: Source) -> bool:
+    """Whether lambda was trained in it, head by head, or in what it starts from."""
+    trained = isinstance(run, RunSpec) and run.train.optimizer.trains in ('all', 'lam')
+    return trained or (run.init is not None and _has_own_lambda(run.init))

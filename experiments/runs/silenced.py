@@ -11,7 +11,7 @@ from experiments.runs.spec import SilencedSpec, Source
 from nope.model import ModelConfig
 
 FIELDS = ('init', 'nope', 'own_tokenizer', 'without')
-LOCAL, GLOBAL = 'local', 'nope'  # heads with a position encoding, and those without
+LOCAL, WITHOUT = 'local', 'nope'  # heads with a position encoding, and those without
 
 
 def from_entry(entry: Section, init: Source) -> SilencedSpec:
@@ -23,12 +23,12 @@ def _heads(entry: Section, model: ModelConfig) -> tuple[tuple[int, int], ...]:
     """Layers and heads that `without` names, ascending. ValueError for ones that there are not."""
     asked: Any = entry['without']
     rule = (
-        f"accepted: '{LOCAL}' (heads with a position encoding), '{GLOBAL}' (heads without), or "
+        f"accepted: '{LOCAL}' (heads with a position encoding), '{WITHOUT}' (heads without), or "
         f'(layer, head) pairs up to ({model.layers - 1}, {model.heads - 1})'
     )
     without_LN = model.heads_without_position
-    if asked in (LOCAL, GLOBAL):
-        found = [(int(x), int(y)) for x, y in np.argwhere(without_LN == (asked == GLOBAL))]
+    if asked in (LOCAL, WITHOUT):
+        found = [(int(x), int(y)) for x, y in np.argwhere(without_LN == (asked == WITHOUT))]
         if not found:
             raise entry.error('without', f'{model.describe_position()} has no such head; {rule}')
         return tuple(found)

@@ -85,9 +85,16 @@ class MultiplierChoice(Spec):
 
 class HeadScores(Spec):
     """An evaluation whose records score every head by how near the tokens are that it attends
-    to."""
+    to.
+
+    words: what the score is, for captions.
+    """
 
     run: Source
+
+    @property
+    @abc.abstractmethod
+    def words(self) -> str: ...
 
 
 @dataclasses.dataclass(frozen=True)

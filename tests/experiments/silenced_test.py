@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments import execute
+from experiments import execute, facts
 from experiments.plan import make_plan
 from experiments.runs import RunSpec, SilencedSpec
 from experiments.runs.making import initial
@@ -83,6 +83,8 @@ def test_a_trained_model_gets_local_heads_where_it_was_local_already(
     run = found.evals['x/seed0'].run
     assert isinstance(run, RunSpec) and run.order_from == found.evals['shape']
     assert run.order_from.span == 4
+    tuning = facts.of_evaluation(run, run, run.model, None, None)['tuning']
+    assert tuning.endswith('local heads by their weight on the latest 4 tokens')
     bench = bench_of(found, tmp_path / 'work')
     plan = make_plan(bench.workspace, [found.evals['x/seed0']])
     assert [spec.room for spec in plan.missing] == ['runs', 'records', 'runs', 'records']
@@ -104,6 +106,7 @@ def test_a_trained_model_gets_local_heads_where_it_was_local_already(
         ({'heads_from': 'other'}, r"heads_from is 'other'; it measures another run than runs\.x"),
         ({'model': {'position': {'kind': 'alibi'}}}, r'heads_from is .*position has no split'),
         ({'init': 'alibi'}, r'heads_from is .*have a lambda or a position encoding of their own'),
+        ({'init': 'trained'}, r'heads_from is .*have a lambda or a position encoding of their'),
         ({'init': 'searched'}, r'heads_from is .*have a lambda or a position encoding of their'),
     ],
     ids=str,
@@ -112,6 +115,7 @@ def test_an_order_that_means_nothing_is_refused(changes: dict[str, Any], message
     runs = {
         'alibi': {'init': None, 'model': {'position': {'kind': 'alibi'}}},
         'searched': {'init': 'nope', 'search': {'times': (2.0,)}},
+        'trained': {'init': None, 'lam': {'form': 'scalable_softmax', 'trained': True}},
     }
     evals = {'shape': SHAPE, 'other': {**SHAPE, 'run': 'alibi'}}
     with pytest.raises(ValueError, match=rf'^runs\.x\.{message}'):
@@ -127,3 +131,16 @@ def test_gates_are_not_exchanged() -> None:
     measured = {'kind': 'lengths', 'run': 'nope', 'times': (1.0,), 'position': HALF}
     with pytest.raises(ValueError, match='differ in forget gates, which cannot be exchanged'):
         experiment(None, evals={'with': measured})
+
+
+def test_heads_silenced_in_turn_are_all_named() -> None:
+    first = {'init': 'nope', 'without': ((0, 0),)}
+    run = run_of({'init': 'first', 'without': ((0, 1), (0, 0))}, first=first)
+    named = facts.of_evaluation(run, run.init.init, run.model, None, None)['silenced']
+    assert named == [[0, 0], [0, 1]]
+
+
+def test_a_model_without_heads_is_not_trained_on() -> None:
+    less = {'init': 'nope', 'without': ((0, 1),)}
+    with pytest.raises(ValueError, match=r"^runs\.x\.init is 'less'; its heads are silenced"):
+        run_of({'init': 'less', 'finetune': {'times': (1.0,)}}, less=less)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from experiments.figures.claims.catalogue import GLOBAL_CARRY_KEYS, LOCAL_CARRY_LOSS
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.roles import Roles, Shape, Undecided
+from experiments.figures.roles import Roles, Shape
 
-LOCAL, GLOBAL = 'local', 'global'
-ROLES: Mapping[str, Shape] = {LOCAL: Shape.ONE, GLOBAL: Shape.ONE}
+LOCAL, WITHOUT = 'local', 'nope'
+ROLES: Mapping[str, Shape] = {LOCAL: Shape.ONE, WITHOUT: Shape.ONE}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,10 +38,10 @@ Player = tuple[Effect, Effects]
 
 
 def _loss(players: Roles[Player]) -> Measured:
-    local, other = players[LOCAL][0], players[GLOBAL][0]
+    local, other = players[LOCAL][0], players[WITHOUT][0]
     measured = {
         'rise_without_local_nats': {f'{m:g} L': v for m, v in local.loss.items()},
-        'rise_without_others_nats': {f'{m:g} L': v for m, v in other.loss.items()},
+        'rise_without_nope_nats': {f'{m:g} L': v for m, v in other.loss.items()},
     }
     return measured, all(local.loss[m] > other.loss[m] for m in local.loss)
 
@@ -49,8 +49,6 @@ def _loss(players: Roles[Player]) -> Measured:
 def _keys(players: Roles[Player]) -> Measured:
     local, every = players[LOCAL]
     far = max(local.keys)
-    if not every.heads:
-        raise Undecided('no head was silenced alone')
     worst = max(every.heads, key=lambda effect: effect.keys[far])
     measured = {
         'at': f'{far:g} L',

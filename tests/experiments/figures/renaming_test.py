@@ -93,6 +93,18 @@ def multiplier_of(config, record: str) -> float | None:
     return 1.0 if {'search', 'lam'}.isdisjoint(config.runs[entry.run]) else None
 
 
+def facts_of(config, record: str) -> dict[str, Any]:
+    """What the config says of the record, or of those below it, and a figure reads."""
+    facts = {'multiplier': multiplier_of(config, record)}
+    if config.figure.kind != 'head_effects':
+        return facts
+    entry = next(entry for name, entry in config.evals.items() if name.startswith(record))
+    gone = config.runs[entry.run].get('without', ())
+    if isinstance(gone, str):  # the first half of the heads is local
+        gone = [(i, j) for i in range(4) for j in range(4) if (j < 2) == (gone == 'local')]
+    return facts | {'silenced': [list(head) for head in gone]}
+
+
 def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
     """Numbers that depend on the place of a record alone."""
     rng = np.random.default_rng((index, seed))
@@ -107,6 +119,9 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
         return synthetic.length_records(1.5 + rising, **facts)
     if evaluation == 'perplexity':
         return synthetic.perplexity_records(15 + np.cumsum(rng.uniform(-1, 20, 4)), **facts)
+    if evaluation == 'passkey' and 'silenced' in facts:
+        shares, lengths = rng.uniform(0.2, 1, 4), (0.5, 1, 2, 4)  # 1 L to 8 L of its own
+        return synthetic.key_records(shares, facts.pop('seed'), multiples=lengths, **facts)
     if evaluation == 'passkey':
         grid = {'max_length': 64 * LENGTH, 'window': 4 * LENGTH, 'share': rng.uniform(0.2, 1)}
         return synthetic.passkey_records(**grid, reach=rng.uniform(200, 900), **facts)
@@ -117,12 +132,12 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
     return make[evaluation](rng.uniform(20, 60, scores[evaluation]), **facts)
 
 
-def drawn(kind: str, options: dict, multipliers: list[float | None], texts: dict) -> list:
-    """(id, holds) of every claim. multipliers: of the records asked for, in their order."""
+def drawn(kind: str, options: dict, said: list[dict[str, Any]], texts: dict) -> list:
+    """(id, holds) of every claim. said: facts of the records asked for, in their order."""
     needs = KINDS[kind].required('f', options)
     records = {}
     for index, (name, evaluation) in enumerate(needs.items()):
-        facts = {'train_length': LENGTH, 'multiplier': multipliers[index], **texts}
+        facts = {'train_length': LENGTH, **said[index], **texts}
         for seed in (0, 1) if name.endswith('/') else (0,):
             full = f'{name}seed{seed}' if name.endswith('/') else name
             records[full] = made(evaluation, index, seed, {**facts, 'seed': seed})
@@ -135,12 +150,12 @@ def test_no_name_decides_a_claim(name):
     config = importlib.import_module(f'configs.{name}').get_config()
     options = config.figure.to_dict()
     kind = options.pop('kind')
-    multipliers = [multiplier_of(config, record) for record in KINDS[kind].required('f', options)]
+    said = [facts_of(config, record) for record in KINDS[kind].required('f', options)]
     names = others(options, kind)
     assert names
-    before = drawn(kind, options, multipliers, {})
+    before = drawn(kind, options, said, {})
     texts = {text: f'some {text}' for text in ('position', 'lam', 'model', 'data', 'run_id')}
-    after = drawn(kind, renamed(options, names), multipliers, texts)
+    after = drawn(kind, renamed(options, names), said, texts)
     assert before == after
     assert any(holds is not None for _, holds in before) == (name not in UNDECIDED)
 

@@ -506,7 +506,7 @@ HEADS = {(i, j): (0.1 - 0.05 * (j // 2), 1.0, 1.0) for i in range(4) for j in ra
 HEADS[2, 3] = (0.02, 0.9, 0.25)
 HEAD_GROUPS = {
     'local': ([(i, j) for i in range(4) for j in (0, 1)], (2.0, 0.0, 0.0)),
-    'global': ([(i, j) for i in range(4) for j in (2, 3)], (0.4, 0.0, 0.0)),
+    'nope': ([(i, j) for i in range(4) for j in (2, 3)], (0.4, 0.0, 0.0)),
 }
 
 
