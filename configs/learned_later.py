@@ -7,9 +7,9 @@ quarter of the pre-training's steps, with the weights or alone; beside it the sa
 positions, and rotary from scratch. Rows beyond L, which no training reaches, stay 0.
 
 Result at quick (512 windows of the 1,024, one seed), nats at L, 2 L and 8 L: with the weights
-1.404, 1.706 and 2.803, against 1.417, 1.599 and 2.708 of the same training without positions, and 1.275 of
-rotary at L; so they restore little of what NoPE lacks and cost 0.1 beyond L. Alone they change
-nothing that counts (1.441, 1.610, 2.697; NoPE 1.444, 1.617, 2.700).
+1.404, 1.706 and 2.803, against 1.417, 1.599 and 2.708 of the same training without positions, and
+1.275 of rotary at L; so they restore little of what NoPE lacks and cost 0.1 beyond L. Alone they
+change nothing that counts (1.441, 1.610, 2.697; NoPE 1.444, 1.617, 2.700).
 """
 
 from ml_collections import ConfigDict
