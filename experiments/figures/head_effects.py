@@ -62,7 +62,8 @@ def draw(given: FigureInput) -> FigureOutput:
     heads, groups = effects[:count], effects[count:]
     found = Effects(heads, groups)
     local = next((e for e in groups if e.label == _role(given, claims.LOCAL)), None)
-    shape = tuple(shared_attribute(given, names, n) for n in ('n_layers', 'n_heads'))
+    losses = [name for point in read for name in point.loss.names]
+    shape = tuple(shared_attribute(given, losses, n) for n in ('n_layers', 'n_heads'))
     figure = style.new_figure(1.6 + 1.05 * shape[1] * 2, 1.5 + 1.1 * shape[0])
     panels = figure.subplots(2, 2, squeeze=False)
     token = captions.token_name(given.records[names[0]])
