@@ -75,8 +75,9 @@ def _heads(pairs: Sequence[Sequence[int]]) -> str:
 
 def _pretrained(records: Sequence[Records]) -> str:
     facts = records[0].attributes
-    # Of a fine-tuned model the steps are those of its tuning.
-    steps = '' if facts.get('tuning') else f'{facts["step"]:,} steps, '
+    # Of a fine-tuned model the steps are those of its tuning, of a searched one of its search.
+    later = facts.get('tuning') or facts.get('searched_length')
+    steps = '' if later else f'{facts["step"]:,} steps, '
     text = '' if records[0].attributes['measured_on']['own_text'] else f' of {facts["data"]}'
     law = f'under lambda ({facts["law"]}) ' if facts.get('law') else ''
     tokens = f'{amount(facts["train_tokens"])} {token_name(records[0])}s'

@@ -48,16 +48,20 @@ def _loss(players: Roles[Player]) -> Measured:
 
 def _keys(players: Roles[Player]) -> Measured:
     local, every = players[LOCAL]
-    far = max(local.keys)
-    worst = max(every.heads, key=lambda effect: effect.keys[far])
+    far, least = max(local.keys), GLOBAL_CARRY_KEYS.thresholds['points']
+    needed = [effect for effect in every.heads if 100 * effect.keys[far] >= least]
+    others = [effect for effect in needed if effect.silenced[0] not in local.silenced]
     measured = {
         'at': f'{far:g} L',
-        'head': list(worst.silenced[0]),
-        'keys_lost': worst.keys[far],
-        'is_local': worst.silenced[0] in local.silenced,
+        'keys_lost_without_head': {
+            kind: {'.'.join(map(str, e.silenced[0])): e.keys[far] for e in effects}
+            for kind, effects in (
+                (WITHOUT, others),
+                (LOCAL, [effect for effect in needed if effect not in others]),
+            )
+        },
     }
-    lost = 100 * worst.keys[far] >= GLOBAL_CARRY_KEYS.thresholds['points']
-    return measured, lost and worst.silenced[0] not in local.silenced
+    return measured, bool(others)
 
 
 RULES: tuple[Rule[Roles[Player]], ...] = (
@@ -69,9 +73,9 @@ RULES: tuple[Rule[Roles[Player]], ...] = (
     ),
     Rule(
         GLOBAL_CARRY_KEYS,
-        'The head without which most keys are lost at the longest length has no position encoding, '
-        f'and at least {GLOBAL_CARRY_KEYS.thresholds["points"]:g} percentage points are lost '
-        'without it; mean over seeds.',
+        'There is a head without position encoding, silenced alone, without which at least '
+        f'{GLOBAL_CARRY_KEYS.thresholds["points"]:g} percentage points of keys are lost at the '
+        'longest length; mean over seeds.',
         _keys,
     ),
 )

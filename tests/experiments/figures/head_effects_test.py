@@ -52,7 +52,8 @@ def test_a_head_that_was_not_silenced_stays_blank():
 def test_claims_name_the_head_that_retrieves():
     found = claims()
     assert [found[k].holds for k in ('local_carry_loss', 'global_carry_keys')] == [True, True]
-    assert found['global_carry_keys'].measured['head'] == [2, 3]
+    needed = found['global_carry_keys'].measured['keys_lost_without_head']
+    assert needed == {'nope': {'2.3': 0.75}, 'local': {}}
     local = HEADS | {(2, 3): (0.02, 1.0, 1.0), (1, 0): (0.1, 0.9, 0.2)}
     assert claims(heads=local)['global_carry_keys'].holds is False
     none = dict.fromkeys(HEADS, (0.0, 1.0, 1.0))
