@@ -8,9 +8,9 @@ with ALiBi. Split heads also with p_h(n) = 1 + a_h ln(n / L) searched up to 8 L 
 position. Losses up to 32 L and single keys up to 64 L decide what the split heads with lambda keep.
 
 Quick: two CPU cores, 36 minutes for two commands at once, a third of it next to other work, when a
-model trained for half of today's steps. Result of that training (one seed, lambda searched up to
-4 L): half forget gates, half NoPE, with lambda: 1.347 nats at L, where rotary has 1.391; 1.336 at
-8 L, 1.355 at 32 L; every key at 16 L, 95 percent at 32 L, 85 at 64 L; 90 percent of one of four keys
+model trained for half of today's steps. Result of that training (one seed, lambda searched up to 4
+L): half forget gates, half NoPE, with lambda: 1.347 nats at L, where rotary has 1.391; 1.336 at 8
+L, 1.355 at 32 L; every key at 16 L, 95 percent at 32 L, 85 at 64 L; 90 percent of one of four keys
 at 16 L. `split_seeds` has the longer one.
 """
 
