@@ -65,7 +65,8 @@ class ModelConfig:
     softmax_scale: what logits are multiplied with next to lambda; None for 1 / sqrt(H).
     qkv_bias, output_bias, mlp_bias: of the projections.
     mlp, activation: 'gated', down(act(gate(x)) * up(x)), or 'plain', down(act(up(x))).
-    sinks: a learned logit for each head and layer in every softmax (`nope.model.sinks`).
+    sinks: a learned logit for each head and layer in every softmax (`nope.model.sinks`); not beside
+        forget gates.
     output_gate: what multiplies each head's output: nothing ('none'), or sigmoid(x W) with x what
         queries are projected from, a number for each head ('head') or for each of its dimensions
         ('element') (Qiu et al., 2025, arXiv 2505.06708).
@@ -175,7 +176,15 @@ class ModelConfig:
             )
 
     def _check_weights(self) -> None:
-        """FieldError for what softmax alone has, where the weights are others."""
+        """FieldError for what softmax alone has, where the weights are others, and for sinks beside
+        gates that softmax alone does not cancel."""
+        if self.sinks and self.gate is not None:
+            raise FieldError(
+                'sinks',
+                True,
+                f'forget gates ({self.describe_position()}) move the logits of all keys of a query '
+                'alike, and a sink has a logit that stays; accepted: False',
+            )
         if self.weights == 'softmax':
             return
         if self.attention is not None:
