@@ -9,6 +9,7 @@ from typing import Any
 from experiments.config import Section
 from nope.model import ModelConfig, lam
 from nope.positions import Position, Rotary, from_section
+from nope.runtime.errors import FieldError
 
 # Of the model's fields that a config may leave out.
 MODEL_DEFAULTS: dict[str, Any] = {
@@ -52,3 +53,14 @@ def position_for(
     made = from_section({'kind': 'rotary', **section}, train_length, field)
     given = {name: getattr(made, name) for name in section if name != 'kind'}
     return dataclasses.replace(own, **given)
+
+
+def with_position(model: ModelConfig, position: Position, section: Section) -> ModelConfig:
+    """A trained model with the position encoding that `position` of the section gives. ValueError,
+    naming that field, for one that does not go together with the rest of the model."""
+    try:
+        with section.naming():
+            return model.with_position(position)
+    except FieldError as error:
+        rule = f"the model's {error.field} is {error.value!r}: {error.rule}"
+        raise section.error('position', rule) from error

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 from experiments import facts
 from experiments.bench import Bench
 from experiments.config import Section
-from experiments.models import position_for
+from experiments.models import position_for, with_position
 from experiments.programs import Program
 from experiments.runs import MultiplierChoice, RunSpec, Source, check_same_gates, check_same_table
 from experiments.scope import Scope
@@ -173,8 +173,7 @@ class Asked:
         """ValueError where sequences are longer than the position encoding is defined for."""
         model = self.run.model
         if position is not None:
-            with self.entry.naming():
-                model = model.with_position(position)
+            model = with_position(model, position, self.entry)
         check_same_table(model, self.run.model)
         check_same_gates(model, self.run.model)
         if model.longest is not None and length > model.longest:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from experiments.config import Section
-from experiments.models import position_for
+from experiments.models import position_for, with_position
 from experiments.runs.spec import HeadScores, RunSpec, SilencedSpec, Source, adds_table
 from experiments.scope import Scope
 from nope.model import ModelConfig
@@ -35,8 +35,7 @@ def from_entry(
         if 'position' in changes:
             field = changes.path('position')
             position = position_for(changes['position'], model, init.train_length, field)
-            with changes.naming():
-                model = model.with_position(position)
+            model = with_position(model, position, changes)
             if model.table != init.model.table and not adds_table(model, init.model):
                 raise changes.error(
                     'position',

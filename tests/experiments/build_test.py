@@ -305,6 +305,23 @@ def test_random_positions_that_cannot_be_are_named(position: dict, value: object
         build(config)
 
 
+def test_encodings_that_do_not_fit_random_positions_are_named_where_they_were_typed():
+    config = config_of('encodings')
+    config.runs.rotary = {'model': {'position': ROTARY}, 'train': {'random_positions': 4.0}}
+    alibi = {'position': {'kind': 'alibi'}}
+    rule = r"position is {'kind': 'alibi'}; the model's position_range is 256: ALiBi does not fol"
+    with config.unlocked():
+        config.runs.tuned = {'init': 'rotary', 'model': alibi, 'finetune': {}}
+        config.evals['tuned/'] = {'kind': 'lengths', 'run': 'tuned', 'times': (2.0,)}
+    with pytest.raises(ValueError, match=rf'^runs\.tuned\.model\.{rule}'):
+        build(config)
+    with config.unlocked():
+        del config.runs.tuned, config.evals['tuned/']
+        config.evals['rotary/'] = {'kind': 'lengths', 'run': 'rotary', 'times': (2.0,), **alibi}
+    with pytest.raises(ValueError, match=rf'^evals\.rotary/\.{rule}'):
+        build(config)
+
+
 def test_random_positions_and_documents_apart_are_refused():
     config = config_of('encodings')
     config.data.documents = 'apart'
