@@ -6,7 +6,7 @@ import dataclasses
 
 from experiments.config import Section
 from experiments.runs import laws
-from experiments.runs.spec import RunSpec, Typed
+from experiments.runs.spec import RunSpec, Typed, same_scaled_heads
 from experiments.scope import Scope
 from nope.data import DataConfig
 from nope.data.config import APART
@@ -75,9 +75,17 @@ def _dropped(entry: Section, model: ModelConfig, steps: int) -> tuple[ModelConfi
             'cannot be dropped; accepted: encodings without, as rotary',
         )
     try:
-        return model.with_position(NoPE()), Earlier(model, at)
+        later = model.with_position(NoPE())
     except FieldError as error:
         raise entry.error('drop_at', f'{error.field}: {error.rule}') from error
+    scaled = model.temperature != 'none' or 'lam' in entry
+    if scaled and not same_scaled_heads(later, model):
+        raise entry.error(
+            'drop_at',
+            f'lam_layers of the model is {model.lam_layers!r}: its lambda and its temperature, '
+            f"{model.temperature!r}, would begin in other heads at the drop; accepted: 'all'",
+        )
+    return later, Earlier(model, at)
 
 
 def _with_random_positions(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from experiments.config import Section
 from experiments.models import coefficient
 from experiments.runs.laws import trained_with
-from experiments.runs.spec import MultiplierChoice, RunSpec, Source
+from experiments.runs.spec import MultiplierChoice, RunSpec, Source, same_scaled_heads
 from experiments.scope import Scope
 from nope.model import ModelConfig, lam
 from nope.runtime.errors import one_of
@@ -95,7 +95,13 @@ def _model(scope: Scope, entry: Section, init: Source, form: lam.Form) -> ModelC
             f'the law that the model was trained under acts in {init.model.lam_layers!r}',
         )
     with changes.naming():
-        return dataclasses.replace(model, lam_layers=changes['lam_layers'])
+        model = dataclasses.replace(model, lam_layers=changes['lam_layers'])
+    if model.temperature != 'none' and not same_scaled_heads(model, init.model):
+        raise changes.error(
+            'lam_layers',
+            f"the model's temperature, {model.temperature!r}, acts in {init.model.lam_layers!r}",
+        )
+    return model
 
 
 def _check_beside_law(section: Section, trained: lam.Form) -> None:

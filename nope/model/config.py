@@ -280,13 +280,18 @@ class ModelConfig:
     @property
     def kinds(self) -> tuple[LayerKind, ...]:
         """The different kinds of layers."""
-        return tuple(dict.fromkeys(self._kind_of(layer) for layer in range(self.layers)))
+        return tuple(dict.fromkeys(self.layer_kinds))
+
+    @property
+    def layer_kinds(self) -> tuple[LayerKind, ...]:
+        """[L]: the kind of every layer."""
+        return tuple(self._kind_of(layer) for layer in range(self.layers))
 
     @property
     def kind_indices(self) -> np.ndarray:
         """int32 [L]: of every layer, which of `kinds` it is."""
         kinds = self.kinds
-        return np.array([kinds.index(self._kind_of(i)) for i in range(self.layers)], np.int32)
+        return np.array([kinds.index(kind) for kind in self.layer_kinds], np.int32)
 
     @property
     def without_position(self) -> tuple[bool, ...]:
@@ -296,8 +301,8 @@ class ModelConfig:
     @property
     def heads_without_position(self) -> np.ndarray:
         """bool [L, N]: of every head, whether it has no position encoding."""
-        kinds = [self._kind_of(layer) for layer in range(self.layers)]
-        return np.stack([kind.position.without_position(self.heads) for kind in kinds])
+        found = [kind.position.without_position(self.heads) for kind in self.layer_kinds]
+        return np.stack(found)
 
     def scaled_heads(self, kind: LayerKind) -> np.ndarray:
         """bool [N]: of the heads of such a layer, whether lambda and the temperature act there."""
@@ -308,8 +313,7 @@ class ModelConfig:
     @property
     def layers_with_qk_norm(self) -> np.ndarray:
         """bool [L]: of every layer, whether it norms its queries and keys."""
-        kinds = (self._kind_of(layer) for layer in range(self.layers))
-        return np.array([self.qk_norm and kind.qk_norm is not False for kind in kinds])
+        return np.array([self.qk_norm and k.qk_norm is not False for k in self.layer_kinds])
 
     @property
     def chunked(self) -> bool:

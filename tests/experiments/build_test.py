@@ -174,6 +174,7 @@ def test_bad_fields_are_named(field, value, message):
 
 
 ROTARY = {'kind': 'rotary'}
+LATER_HEADS = {'position': {'kind': 'split', 'local': ROTARY}, 'lam_layers': 'nope'}
 
 
 @pytest.mark.parametrize(
@@ -257,6 +258,14 @@ def test_a_run_can_drop_its_positions_on_the_way():
         ({'model': {'position': {'kind': 'forget'}}}, r'drop_at is 0\.75; forget gate positions'),
         ({'train': {'random_positions': 4.0}}, r'drop_at is 0\.75; rotary, random .* or a range'),
         ({'init': 'rope', 'finetune': {}}, 'drop_at: fine-tuning takes no drop_at'),
+        (
+            {'model': {**LATER_HEADS, 'temperature': 'adaptive'}},
+            r"drop_at is 0\.75; lam_layers of the model is 'nope': .* 'adaptive', would begin in",
+        ),
+        (
+            {'model': LATER_HEADS, 'lam': {'form': 'log_length'}},
+            r"drop_at is 0\.75; lam_layers of the model is 'nope': its lambda and its temperature",
+        ),
     ],
 )
 def test_drops_that_cannot_be_are_named(changes: dict, message: str):
@@ -267,6 +276,21 @@ def test_drops_that_cannot_be_are_named(changes: dict, message: str):
     config.runs.dropped = entry | changes
     with pytest.raises(ValueError, match=rf'^runs\.dropped\.{message}'):
         build(config)
+
+
+@pytest.mark.parametrize(
+    'changes',
+    [
+        {'model': LATER_HEADS},
+        {'model': {**LATER_HEADS, 'lam_layers': 'all', 'temperature': 'adaptive'}},
+        {'model': {'position': ROTARY, 'temperature': 'adaptive'}},
+    ],
+    ids=['neither', 'all', 'whole'],
+)
+def test_a_drop_that_moves_neither_lambda_nor_the_temperature_is_accepted(changes: dict):
+    config = config_of('drope')
+    config.runs.dropped = {'init': None, 'drop_at': 0.75, **changes}
+    assert build(config).evals['dropped/seed0'].run.earlier.steps == 1800
 
 
 def test_earlier_steps_than_a_drop_are_not_measured():

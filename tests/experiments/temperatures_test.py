@@ -118,6 +118,33 @@ def test_what_does_not_fit_is_refused_by_its_name(entry: dict[str, Any], message
         experiment(None, learned=learned, sparse=sparse, sharp={'init': 'nope', **entry})
 
 
+def test_a_search_moves_no_temperature_to_other_heads() -> None:
+    """`lam_layers` says where the temperature acts too, and the searched model is frozen."""
+    half = {'position': {'kind': 'split', 'local': {'kind': 'rotary'}}}
+    search = {'form': 'log_length', 'times': (2.0,)}
+    every = {'search': search, 'model': {'lam_layers': 'all'}}
+
+    def run_of(temperature: str, lam_layers: str) -> Any:
+        model = {**half, 'lam_layers': lam_layers, 'temperature': temperature}
+        found = experiment(
+            None, base={'init': None, 'model': model}, searched={**every, 'init': 'base'}
+        )
+        return found.evals['searched/seed0'].run
+
+    rule = r"model\.lam_layers is 'all'; the model's temperature, '{}', acts in 'nope'"
+    with pytest.raises(ValueError, match=rf'^runs\.searched\.{rule.format("adaptive")}'):
+        run_of('adaptive', 'nope')
+    with pytest.raises(ValueError, match=rf'^runs\.searched\.{rule.format("entropy")}'):
+        experiment(
+            None,
+            base={'init': None, 'model': {**half, 'lam_layers': 'nope'}},
+            sharp={**ENTROPY, 'init': 'base'},
+            searched={**every, 'init': 'sharp'},
+        )
+    for temperature, lam_layers in (('none', 'nope'), ('adaptive', 'all')):
+        assert run_of(temperature, lam_layers).model.lam_layers == 'all'
+
+
 def test_the_figure_of_laws_has_one_of_either_kind() -> None:
     evals = build(build_test.config_of('laws')).evals
     entropy, adaptive = (
