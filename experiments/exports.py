@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from experiments.bench import Bench
 from experiments.config import Section
-from experiments.runs import RunSpec, Source
+from experiments.runs import Source
 from experiments.scope import Scope
 from experiments.specs import Spec, identifier, identity
 from nope import data, interop
@@ -84,8 +84,8 @@ def from_entry(scope: Scope, entry: Section, name: str, run: Source) -> ExportSp
         entry.at_least('target', 1)
         share = entry.get('share', 1.0)
         length = scope.share(entry['target'], share, entry.path('share'))
-    elif isinstance(run, RunSpec) and run.fine_tunes:
-        length = run.train.block
+    elif run.unchanged.fine_tunes:
+        length = run.tuned_length
     own = 'float32' if run.imported is None else run.imported.dtype
     dtype = entry.get('dtype', '') or own
     export = Export(entry.get('lam', 'fold'), length, dtype)

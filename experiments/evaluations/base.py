@@ -13,7 +13,7 @@ from experiments.bench import Bench
 from experiments.config import Section
 from experiments.models import position_for, with_position
 from experiments.programs import Program
-from experiments.runs import MultiplierChoice, RunSpec, Source, check_same_gates, check_same_table
+from experiments.runs import MultiplierChoice, Source, check_same_gates, check_same_table
 from experiments.scope import Scope
 from experiments.specs import Spec, identifier
 from nope import sharding
@@ -162,12 +162,10 @@ class Asked:
 
     def window(self) -> int:
         """`window` in multiples of L; without it the length that the model was tuned at, if it
-        was, else L."""
+        was, also under a law or another change, else L."""
         if 'window' in self.entry:
             return self.times('window', 1.0)
-        if isinstance(self.run, RunSpec) and self.run.init is not None:
-            return self.run.train.block
-        return self.train_length
+        return self.run.tuned_length or self.train_length
 
     def check_reach(self, position: Position | None, length: int) -> None:
         """ValueError where sequences are longer than the position encoding is defined for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.evaluations.base import Asked
-from experiments.runs import ChangedSpec, ImportSpec
+from experiments.runs import ImportSpec
 from experiments.runs.pretraining import kept_step as step_of
 
 
@@ -13,9 +13,7 @@ def kept_step(asked: Asked) -> int | None:
     entry = asked.entry
     if 'step_share' not in entry or entry['step_share'] == 1.0:
         return None
-    field, run = entry.path('step_share'), asked.run
-    while isinstance(run, ChangedSpec):
-        run = run.init
+    field, run = entry.path('step_share'), asked.run.unchanged
     if isinstance(run, ImportSpec):
         raise ValueError(f'{field}: an imported model has no earlier steps')
     step = step_of(entry['step_share'], run.train.steps, field)

@@ -58,10 +58,15 @@ class ImportSpec(Spec):
     searches: ClassVar[bool] = False
     searched: ClassVar[bool] = False
     fine_tunes: ClassVar[bool] = False
+    tuned_length: ClassVar[None] = None
     init: ClassVar[None] = None
 
     @property
     def imported(self) -> ImportSpec:
+        return self
+
+    @property
+    def unchanged(self) -> ImportSpec:
         return self
 
     @property
@@ -155,8 +160,17 @@ class RunSpec(Spec):
         return None if self.init is None else self.init.imported
 
     @property
+    def unchanged(self) -> RunSpec:
+        return self
+
+    @property
     def fine_tunes(self) -> bool:
         return self.init is not None and not self.searches
+
+    @property
+    def tuned_length(self) -> int | None:
+        """Longest sequences of a search or of fine-tuning, in tokens; None for pre-training."""
+        return None if self.init is None else self.train.block
 
     def compute(self, compute: Compute) -> Compute:
         """Means of its execution: the few sequences of a search or of fine-tuning are not cut into
@@ -204,6 +218,15 @@ class ChangedSpec(Spec):
     def changed(self, variables: Variables) -> Variables:
         """The variables of `init` with the change."""
         return variables
+
+    @property
+    def unchanged(self) -> RunSpec | ImportSpec:
+        """The run or imported model, without this change and those below it."""
+        return self.init.unchanged
+
+    @property
+    def tuned_length(self) -> int | None:
+        return self.init.tuned_length
 
     @property
     def data(self) -> DataConfig:

@@ -64,6 +64,36 @@ def test_prompts_of_chosen_lengths_take_the_place_of_the_plan():
     assert (old.read_split, hard.read_split) == (None, 'validation')
 
 
+def test_the_context_of_a_changed_model_is_that_of_the_run_it_stands_on():
+    """L, or the length of a search or of fine-tuning, for measurements and for exports."""
+    config = config_of('fig6')
+    law, sharp = {'lam': {'form': 'log_length'}}, {'model': {'temperature': 'entropy'}}
+    with config.unlocked():
+        config.runs = {
+            'nope': config.runs.nope.to_dict(),
+            'tuned': {'init': 'nope', 'finetune': {'times': (1.0, 4.0)}},
+            'searched': {'init': 'nope', 'search': {'times': (8.0,)}},
+            'law': {'init': 'nope', **law},
+            'law_tuned': {'init': 'tuned', **law},
+            'sharp_law_tuned': {'init': 'law_tuned', **sharp},
+            'sharp_searched': {'init': 'searched', **sharp},
+            'less_tuned': {'init': 'tuned', 'without': ((0, 1),)},
+        }
+        config.evals = {f'{name}/': {'kind': 'passkey', 'run': name} for name in config.runs}
+        config.exports = {name: {'run': name} for name in ('nope', 'law_tuned', 'less_tuned')}
+        panels = ({'record': 'nope/', 'label': 'NoPE'},)
+        config.figure = {'kind': 'passkey_maps', 'panels': panels, 'columns': 1}
+    found = build(config)
+    windows = {name.partition('/')[0]: spec.window for name, spec in found.evals.items()}
+    assert windows == {
+        **dict.fromkeys(('nope', 'law'), 128),
+        **dict.fromkeys(('tuned', 'law_tuned', 'sharp_law_tuned', 'less_tuned'), 512),
+        **dict.fromkeys(('searched', 'sharp_searched'), 1024),
+    }
+    lengths = {spec.name.partition('-')[0]: spec.export.length for spec in found.exports}
+    assert lengths == {'nope': None, 'law_tuned': 512, 'less_tuned': 512}
+
+
 @pytest.mark.parametrize(
     ('entry', 'message'),
     [
