@@ -15,12 +15,14 @@ import jax.numpy as jnp
 def spread(positions_BT: jax.Array, length: int | jax.Array, position_range: int) -> jax.Array:
     """floor(i range / n) of position i, int32 [B, T]; i itself in sequences longer than the range.
 
-    positions_BT: int32, 0-based. length: n, of all rows or [B].
+    positions_BT: int32, 0-based. length: n, of all rows or [B]. Exact for n up to 2**26.
     """
-    # Not a constant of the program: XLA would multiply by its reciprocal, and round otherwise.
-    n = jax.lax.optimization_barrier(jnp.maximum(jnp.asarray(length).astype(jnp.int32), 1))
+    n = jnp.maximum(jnp.asarray(length).astype(jnp.int32), 1)
     n = n[:, None] if n.ndim else n
     whole, rest = position_range // n, position_range % n
+    # floor(i rest / n), for which i rest may be above int32. float32 is off by a few at most; the
+    # remainder says by how many, exactly, since wrapping around cancels in a difference.
     share = rest.astype(jnp.float32) / n.astype(jnp.float32)
-    between = jnp.floor(positions_BT.astype(jnp.float32) * share).astype(jnp.int32)
+    between = (positions_BT.astype(jnp.float32) * share).astype(jnp.int32)
+    between += (positions_BT * rest - between * n) // n
     return jnp.where(n > position_range, positions_BT, positions_BT * whole + between)

@@ -56,6 +56,22 @@ def test_gaps_differ_by_one_at_most_and_end_below_the_range(n: int) -> None:
     np.testing.assert_array_equal(np.asarray(traced)[0, :n], at)
 
 
+def test_positions_are_those_of_exact_integers() -> None:
+    """Also where i range is above 2**31, and whether n is a constant of the program or not."""
+    assert int(spread(jnp.asarray([[81]]), 108, 512)[0, 0]) == 384
+    rng = np.random.default_rng(0)
+    ranges = np.exp2(rng.uniform(0, 30, 100)).astype(int)
+    lengths = np.minimum(np.exp2(rng.uniform(0, 26, 100)).astype(int), ranges)
+    lengths[0], ranges[0] = 2**26, 2**30
+    at = (rng.uniform(size=(100, 500)) * lengths[:, None]).astype(int)
+    at[:, -1] = lengths - 1
+    constant = jax.jit(spread, static_argnums=(1, 2))
+    for function, cases in ((spread, 100), (jax.jit(spread), 100), (constant, 5)):
+        for i, n, position_range in list(zip(at, lengths, ranges, strict=True))[:cases]:
+            found = function(jnp.asarray(i, jnp.int32)[None], int(n), int(position_range))
+            np.testing.assert_array_equal(found[0], i * position_range // n)
+
+
 @pytest.mark.parametrize('position', [Rotary(), Learned(RANGE)], ids=lambda p: p.describe())
 def test_without_positions_encodings_take_the_spread_ones(position: Any) -> None:
     config = ranged(position=position)
