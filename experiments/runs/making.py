@@ -166,4 +166,5 @@ def batches(bench: Bench, spec: RunSpec, consumed: int) -> Iterator[data.Batch]:
         ),
         threads=bench.compute.threads,
         position_range=spec.model.position_range,
+        lengths=spec.train.lengths,
     )

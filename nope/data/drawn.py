@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -26,13 +26,16 @@ def with_positions(
     batch_size: int,
     rows: np.ndarray,
     position_range: int,
+    lengths: Sequence[int],
 ) -> Iterator[Batch]:
     """The batches `start`, `start + 1`, ... with drawn positions. rows: those of the global batch
-    of `batch_size` examples that the stream has."""
+    of `batch_size` examples that the stream has. lengths: in turn, batch k is cut to
+    lengths[k % len(lengths)] tokens and has positions drawn for so many: of those drawn for more
+    the first ones would be the lowest."""
     for number, batch in enumerate(stream, start):
-        length = batch.tokens.shape[-1]
+        length = lengths[number % len(lengths)]
         drawn = [
             positions_of(seed, number * batch_size + int(row), length, position_range)
             for row in rows
         ]
-        yield batch._replace(positions=np.stack(drawn))
+        yield batch.first(length)._replace(positions=np.stack(drawn))

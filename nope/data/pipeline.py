@@ -30,6 +30,7 @@ def training_batches(
     rows: np.ndarray | None = None,
     threads: int = DEFAULT_THREADS,
     position_range: int | None = None,
+    lengths: Sequence[int] = (),
 ) -> Iterator[Batch]:
     """Endless global batches `start`, `start + 1`, ... of next-token prediction: arrays
     [batch_size, length], tokens and targets only where documents are joined, all where apart.
@@ -45,6 +46,9 @@ def training_batches(
     threads: threads that read ahead; 0 reads when asked. The batches do not depend on it.
     position_range: every example has random positions below it (`nope.data.drawn`), a function of
         the seed and i too; None for none.
+    lengths: batches with random positions are cut to them in turn, batch k to
+        lengths[k % len(lengths)] tokens, whose positions spread over the whole range; none for
+        `length`.
     Raises ValueError or FileNotFoundError before the first batch, naming the field: as
     `stores.open_store`, and FieldError for a length above every document of the training split.
     """
@@ -72,7 +76,9 @@ def training_batches(
     stream = _iterate(config, read, length, batch_size, seed, start, rows, threads)
     if position_range is None:
         return stream
-    return with_positions(stream, seed, start, batch_size, rows, position_range)
+    return with_positions(
+        stream, seed, start, batch_size, rows, position_range, lengths or (length,)
+    )
 
 
 def _iterate(

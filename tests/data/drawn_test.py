@@ -60,6 +60,26 @@ def test_they_are_a_function_of_seed_and_example_alone(config, tmp_path) -> None
     assert not np.array_equal(other.positions, whole[0].positions)
 
 
+def test_short_batches_have_positions_of_the_whole_range(config, tmp_path) -> None:
+    """Drawn for the length of each batch, also in a stream that starts later."""
+    lengths = (5, LENGTH, 9)
+    found = batches(config, tmp_path, count=60, lengths=lengths)
+    whole = batches(config, tmp_path, count=60)
+    for number, (batch, full) in enumerate(zip(found, whole, strict=True)):
+        length = lengths[number % 3]
+        np.testing.assert_array_equal(batch.tokens, full.tokens[:, :length])
+        np.testing.assert_array_equal(batch.targets, full.targets[:, :length])
+        for row, positions in enumerate(batch.positions):
+            drawn = positions_of(0, number * BATCH + row, length, RANGE)
+            np.testing.assert_array_equal(positions, drawn)
+    short = np.stack([batch.positions for batch in found[::3]]).reshape(-1, 5)
+    share = short.mean(axis=0) / (RANGE - 1)
+    np.testing.assert_allclose(share, np.arange(1, 6) / 6, atol=0.06)  # of order statistics
+    later = batches(config, tmp_path, count=4, start=2, lengths=lengths)
+    for one, other in zip(later, found[2:6], strict=True):
+        np.testing.assert_array_equal(one.positions, other.positions)
+
+
 def test_a_range_below_the_length_is_refused(config, tmp_path) -> None:
     with pytest.raises(ValueError, match=r'^position_range is 30; it is below the length, 31'):
         batches(config, tmp_path, position_range=30)
