@@ -30,8 +30,8 @@ def check_init(init: str | None, where: str) -> None:
     if not is_import(init):
         raise ValueError(
             f'{where}.init is {init!r}; accepted is hf:DIR, a Hugging Face directory, as in '
-            '--config.init=hf:DIR (a run of this config only with search, finetune, lam or '
-            'model.temperature)'
+            '--config.init=hf:DIR (a run of this config only with search, finetune, lam, '
+            'without or model.temperature)'
         )
 
 

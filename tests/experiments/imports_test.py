@@ -214,6 +214,7 @@ def test_the_identity_is_that_of_the_weights_and_not_of_the_place(
     [
         ({'init': None}, r'runs\.base\.init is None; accepted is hf:DIR'),
         ({'init': ''}, r"runs\.base\.init is ''; accepted is hf:DIR"),
+        ({'init': 'later'}, r'only with search, finetune, lam, without or model\.temperature\)'),
         ({'init': 'checkpoint'}, r"runs\.base\.init is 'checkpoint'; accepted is hf:DIR"),
         ({'init': 'hf:'}, "init is 'hf:'"),
         ({'init': 'hf:/nowhere'}, '/nowhere'),
