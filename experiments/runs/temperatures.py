@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from experiments.config import Section
 from experiments.runs.spec import Source, TemperatureSpec
 from experiments.scope import Scope
@@ -28,7 +30,6 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> TemperatureSpec:
             f'it was trained with the temperature {init.model.temperature!r}, which no other can '
             'take the place of',
         )
-    spec = TemperatureSpec(init, wanted)
     with changes.naming():
-        assert spec.model.temperature == wanted  # made here, and refused where it does not fit
-    return spec
+        dataclasses.replace(init.model, temperature=wanted)  # refused where it does not fit
+    return TemperatureSpec(init, wanted)
