@@ -17,10 +17,10 @@ from nope.attention.bias import as_array, factors_as_array
 from nope.attention.cases import FACTOR_CASES, Case, Inputs, make_inputs
 from tests.attention.contract import (
     OUTPUTS,
-    QUICK,
     TOLERANCE,
     assert_agrees,
     assert_close,
+    compiled,
     value_and_gradients,
 )
 
@@ -96,14 +96,8 @@ class FactorContract:
         assert texts[0].count(' mul ') < texts[1].count(' mul ') < both.count(' mul ')
 
     def _attend(self, inputs: Inputs, bias: Bias | None) -> Any:
-        def run(q, k, v, bias):
-            return attention(
-                q, k, v, mask=inputs.mask, bias=bias, entropy=True,
-                implementation=self.implementation,
-            )  # fmt: skip
-
         arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
-        return jax.jit(run, compiler_options=QUICK)(*arrays, bias)
+        return compiled(self.implementation, True)(*arrays, mask=inputs.mask, bias=bias)
 
     def _gradient_program(self, inputs: Inputs, bias: Bias, *, of_bias: bool = False) -> str:
         """The operations of the gradient of all outputs by q and k, and by the bias."""
