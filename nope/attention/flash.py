@@ -71,7 +71,7 @@ class Operands(NamedTuple):
         t and key s have entry t - s + S - 1. None without a bias.
     key_bias_BNS: float32, added to the logits by query head and key, or None.
     factors_ND: float32 [N, T + S - 1], by which the products are multiplied, in the order of
-        `line_ND`; None for 1.
+        `line_ND`, without which there are none; None for 1.
     q_ids_BT, kv_ids_BS: int32 segment ids, or None.
     offset: int32 scalar, the position of query 0 among the keys.
     """

@@ -140,7 +140,6 @@ def test_factors_are_refused_by_name_where_there_are_none() -> None:
     bias = ScaleInvariantBias(jnp.ones(4))
     for device, names in (
         (('NVIDIA H200', 'gpu'), ('library', 'mosaic_gpu', 'pallas_gpu')),
-        (('TPU v5 lite', 'tpu'), ('pallas_tpu',)),
     ):
         with on_device(*device):
             for name in names:

@@ -56,6 +56,15 @@ KINDS = [
         'key_bias_every_rule', 2, 900, 2600, 16, 8, 64, True, 'packed', 'bfloat16', 700, 1500,
         'buckets', True,
     ),
+    Case('factors', 2, 2048, 2048, 32, 4, 64, dtype='bfloat16', bias='scale_invariant'),
+    Case(
+        'factors_every_rule', 2, 900, 2600, 16, 8, 64, True, 'packed', 'bfloat16', 700, 1500,
+        'scale_invariant', True,
+    ),
+    *(pytest.param(case, marks=pytest.mark.slow) for case in (
+        Case('factors_128', 1, 2048, 2048, 16, 2, 128, dtype='bfloat16', bias='scale_invariant'),
+        Case('factors_wide', 1, 1000, 1000, 8, 2, 256, bias='scale_invariant'),
+    )),
 ]  # fmt: skip
 
 

@@ -21,10 +21,15 @@ from tests.attention.contract import (
     covering,
     value_and_gradients,
 )
+from tests.attention.factor_contract import FactorContract
 from tests.attention.key_bias_contract import KeyBiasContract
 
 
 class TestKeyBias(KeyBiasContract):
+    implementation = 'pallas_tpu_interpret'
+
+
+class TestFactors(FactorContract):
     implementation = 'pallas_tpu_interpret'
 
 
@@ -36,10 +41,13 @@ class TestPallasTpu(AttentionContract):
         super().test_agrees_with_the_definition(case)
 
 
-def test_on_a_simulated_tpu() -> None:
+@pytest.mark.parametrize(
+    'bias', ['buckets', pytest.param('scale_invariant', marks=pytest.mark.slow)]
+)
+def test_on_a_simulated_tpu(bias: str) -> None:
     """With the blocks of a TPU and its memories, where what was never written is NaN and copies
     that race are an error."""
-    case = Case('', 1, 260, 300, 4, 2, 64, True, 'packed', 'float32', 100, 40, 'buckets')
+    case = Case('', 1, 260, 300, 4, 2, 64, True, 'packed', 'float32', 100, 40, bias)
     inputs = make_inputs(dataclasses.replace(case, key_bias=True))
     wanted = value_and_gradients(functools.partial(attention, implementation='reference'), inputs)
     simulated = pltpu.InterpretParams(uninitialized_memory='nan', detect_races=True)

@@ -52,6 +52,7 @@ class Arrays(NamedTuple):
     k_BKSH: jax.Array
     v_BKSH: jax.Array
     line_N1D: jax.Array | None
+    factors_N1D: jax.Array | None
     key_bias_BN1S: jax.Array | None
     q_ids_B1R: jax.Array | None
     kv_ids_B1S: jax.Array | None
@@ -74,11 +75,15 @@ def by_head(shape: Shape, operands: Operands, rows: Rows | None = None) -> Array
         ids_XT = jnp.tile(ids_XT, (1, G)) if shape.folded else ids_XT
         return _pad(ids_XT, 1, shape.rows)
 
-    line_N1D = key_bias_BN1S = q_ids = kv_ids = None
-    if operands.line_ND is not None:
+    def by_distance(line_ND: jax.Array | None) -> jax.Array | None:
+        if line_ND is None:
+            return None
         before = keys_to - plan.keys
-        after = shape.line - before - operands.line_ND.shape[1]
-        line_N1D = jnp.pad(operands.line_ND, [(0, 0), (before, after)])[:, None]
+        after = shape.line - before - line_ND.shape[1]
+        return jnp.pad(line_ND, [(0, 0), (before, after)])[:, None]
+
+    line_N1D, factors_N1D = by_distance(operands.line_ND), by_distance(operands.factors_ND)
+    key_bias_BN1S = q_ids = kv_ids = None
     if operands.key_bias_BNS is not None:
         key_bias_BN1S = _pad(operands.key_bias_BNS[:, :, None], 3, keys_to)
     if operands.q_ids_BT is not None and operands.kv_ids_BS is not None:
@@ -89,6 +94,7 @@ def by_head(shape: Shape, operands: Operands, rows: Rows | None = None) -> Array
         _pad(operands.k_BSKH.swapaxes(1, 2), 2, keys_to),
         _pad(operands.v_BSKH.swapaxes(1, 2), 2, keys_to),
         line_N1D,
+        factors_N1D,
         key_bias_BN1S,
         q_ids,
         kv_ids,
@@ -138,3 +144,11 @@ def join_rows(shape: Shape, x: jax.Array) -> jax.Array:
     T = shape.plan.queries
     used = shape.heads // shape.kv_heads * T if shape.folded else T
     return x[:, :, 0, :used].reshape(shape.batch, shape.heads, T)
+
+
+def join_line(shape: Shape, x: jax.Array) -> jax.Array:
+    """[B, heads of the grid, 1, line] -> [N, T + S - 1], summed over the batch."""
+    before = shape.plan.k_blocks * shape.plan.k_block - shape.plan.keys
+    size = shape.plan.queries + shape.plan.keys - 1
+    whole_ND = jnp.sum(x, axis=0)[:, 0]
+    return whole_ND[:, before : before + size]

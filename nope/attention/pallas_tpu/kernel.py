@@ -21,10 +21,10 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from nope.attention import block_sizes
-from nope.attention.backend import Call, no_factors, of_kernel
+from nope.attention.backend import Call, of_kernel
 from nope.attention.blocks import BlockPlan
 from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
-from nope.attention.pallas_tpu.arrays import Shape, by_head, join_heads, join_rows
+from nope.attention.pallas_tpu.arrays import Shape, by_head, join_heads, join_line, join_rows
 from nope.attention.pallas_tpu.launch import group_spec, k_spec, q_spec, row_spec, run, stat
 from nope.attention.pallas_tpu.programs import (
     forward_kernel,
@@ -86,11 +86,14 @@ class PallasTpu:
         accumulator = pltpu.VMEM((shape.head_dim, shape.row_block), jnp.float32)
         outputs = [jax.ShapeDtypeStruct(arrays.q_BKRH.shape, arrays.q_BKRH.dtype)]
         specs = [q_spec(shape)]
-        if wanted.line:
-            line = (*shape.grid_heads, 1, shape.line)
-            outputs.append(jax.ShapeDtypeStruct(line, jnp.float32))
-            specs.append(pl.BlockSpec((None, None, 1, shape.line), lambda b, n, *_: (b, n, 0, 0)))
-        d_q, *d_line = run(
+        lines = 0
+        if wanted.line or wanted.factors:
+            # With factors both, because a bias has its parameters in both.
+            lines = 1 if operands.factors_ND is None else 2
+        line = (*shape.grid_heads, 1, shape.line)
+        outputs += [jax.ShapeDtypeStruct(line, jnp.float32)] * lines
+        specs += [pl.BlockSpec((None, None, 1, shape.line), lambda b, n, *_: (b, n, 0, 0))] * lines
+        d_q, *d_lines = run(
             shape,
             query_gradient_kernel,
             arrays,
@@ -119,12 +122,8 @@ class PallasTpu:
             out_specs=specs,
             scratch=scratch,
         )
-        d_line_ND = None
-        if d_line:
-            before = shape.plan.k_blocks * shape.plan.k_block - shape.plan.keys
-            whole_ND = jnp.sum(d_line[0], axis=0)[:, 0]
-            size = shape.plan.queries + shape.plan.keys - 1
-            d_line_ND = whole_ND[:, before : before + size]
+        d_line_ND = join_line(shape, d_lines[0]) if wanted.line else None
+        d_factors_ND = join_line(shape, d_lines[1]) if wanted.factors else None
         d_q_BTNH = join_heads(shape, d_q).astype(dtype)
         d_k_BSKH, d_v_BSKH = (
             x[:, :, : shape.plan.keys].swapaxes(1, 2).astype(dtype) for x in (d_k, d_v)
@@ -133,7 +132,7 @@ class PallasTpu:
         if d_key_bias:
             whole_BNS = d_key_bias[0].reshape(shape.batch, shape.heads, -1)
             d_key_bias_BNS = whole_BNS[..., : shape.plan.keys]
-        return Gradients(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND, d_key_bias_BNS)
+        return Gradients(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND, d_key_bias_BNS, d_factors_ND)
 
 
 def _native(operands: Operands) -> Operands:
@@ -145,8 +144,6 @@ def _native(operands: Operands) -> Operands:
 
 
 def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: str) -> Shape:
-    if operands.factors_ND is not None:
-        raise NotImplementedError('the TPU kernels have no factors by distance')
     B, T, N, H = operands.q_BTNH.shape
     S, K = operands.k_BSKH.shape[1:3]
     lanes = 8 if kernel.interpret else _LANES
@@ -185,8 +182,6 @@ def _square(T: int, S: int, H: int, causal: bool, window: int | None, aligned: b
 def _unsupported(call: Call) -> str | None:
     if call.platform != 'tpu':
         return f'the device is a {call.platform}, not a TPU'
-    if call.factors:
-        return no_factors(call)
     if call.head_dim > _MOST_HEAD_DIM:
         return f'the head dim is {call.head_dim}, its blocks fit up to {_MOST_HEAD_DIM}'
     T, S = call.queries, call.keys
@@ -210,5 +205,5 @@ _SMALL_BLOCKS = ('forward', (64, 64)), ('backward', (64, 64))
 BACKENDS = (
     of_kernel('pallas_tpu', PallasTpu(), _unsupported),
     # The same kernels, interpreted operation by operation; slow; for tests.
-    of_kernel('pallas_tpu_interpret', PallasTpu(True, _SMALL_BLOCKS), no_factors),
+    of_kernel('pallas_tpu_interpret', PallasTpu(True, _SMALL_BLOCKS), lambda call: None),
 )

@@ -63,10 +63,10 @@ def _inputs(shape: Shape, arrays: Arrays, *, by_key: bool) -> tuple[Refs, Refs]:
     q, k, row = (make(shape, by_key=by_key) for make in (q_spec, k_spec, row_spec))
     spec = functools.partial(_spec, shape, by_key=by_key)
     R, S, last = shape.row_block, shape.plan.k_block, shape.plan.k_blocks - 1
+    low = spec((None, 1, R), lambda b, n, k, i, j: (n, 0, i + last - j))
+    high = spec((None, 1, R), lambda b, n, k, i, j: (n, 0, i + last - j + 1))
     specs = Refs(
-        q, k, k,
-        spec((None, 1, R), lambda b, n, k, i, j: (n, 0, i + last - j)),
-        spec((None, 1, R), lambda b, n, k, i, j: (n, 0, i + last - j + 1)),
+        q, k, k, low, high, low, high,
         spec((None, None, 1, S), lambda b, n, k, i, j: (b, n, 0, j)),
         spec((None, 1, R), lambda b, n, k, i, j: (b, 0, i)),
         spec((None, 1, S), lambda b, n, k, i, j: (b, 0, j)),
@@ -75,8 +75,9 @@ def _inputs(shape: Shape, arrays: Arrays, *, by_key: bool) -> tuple[Refs, Refs]:
     )  # fmt: skip
     a = arrays
     return Refs(
-        a.q_BKRH, a.k_BKSH, a.v_BKSH, a.line_N1D, a.line_N1D, a.key_bias_BN1S, a.q_ids_B1R,
-        a.kv_ids_B1S, a.at_1R, a.d_out_BKRH, a.lse_BK1R, a.c_BK1R, a.d_entropy_BK1R,
+        a.q_BKRH, a.k_BKSH, a.v_BKSH, a.line_N1D, a.line_N1D, a.factors_N1D, a.factors_N1D,
+        a.key_bias_BN1S, a.q_ids_B1R, a.kv_ids_B1S, a.at_1R,
+        a.d_out_BKRH, a.lse_BK1R, a.c_BK1R, a.d_entropy_BK1R,
     ), specs  # fmt: skip
 
 

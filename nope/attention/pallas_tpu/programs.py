@@ -22,13 +22,16 @@ _TN = (((0,), (0,)), ((), ()))  # x.T @ y
 
 
 class Refs(NamedTuple):
-    """One block of each of `Arrays`; the line's two blocks that a pair of blocks needs."""
+    """One block of each of `Arrays`; of a line by distance, the two blocks that a pair of blocks
+    needs."""
 
     q: Any
     k: Any
     v: Any
     line_low: Any
     line_high: Any
+    factors_low: Any
+    factors_high: Any
     key_bias: Any
     q_ids: Any
     kv_ids: Any
@@ -68,15 +71,36 @@ def _dot(x: jax.Array, y: jax.Array, axes: Any) -> jax.Array:
     return jax.lax.dot_general(x, y, axes, precision=exact, preferred_element_type=jnp.float32)
 
 
-def _logits(shape: Shape, step: Step, refs: Refs, *, cut: bool) -> jax.Array:
+def _logits(
+    shape: Shape, step: Step, refs: Refs, factors_SR: jax.Array | None, *, cut: bool
+) -> jax.Array:
     """float32 [S, R] of one pair of blocks, hidden ones `HIDDEN`."""
-    s_SR = _dot(refs.k[...], refs.q[...], _NT)
+    s_SR = _products(refs)
+    if factors_SR is not None:
+        s_SR *= factors_SR
     if refs.line_low is not None:
-        s_SR += _toeplitz(jnp.concatenate([refs.line_low[...], refs.line_high[...]], axis=1))
+        s_SR += _by_distance(refs.line_low, refs.line_high)
     if refs.key_bias is not None:
         s_SR += _column(refs.key_bias[...])
     seen_SR = _seen(shape, step, refs, cut=cut)
     return s_SR if seen_SR is None else jnp.where(seen_SR, s_SR, HIDDEN)
+
+
+def _products(refs: Refs) -> jax.Array:
+    """q . k of one pair of blocks, float32 [S, R]."""
+    return _dot(refs.k[...], refs.q[...], _NT)
+
+
+def _factors(refs: Refs) -> jax.Array | None:
+    """The factors of one pair of blocks, float32 [S, R]; None where they are 1."""
+    if refs.factors_low is None:
+        return None
+    return _by_distance(refs.factors_low, refs.factors_high)
+
+
+def _by_distance(low: Any, high: Any) -> jax.Array:
+    """float32 [S, R]: a line's numbers for one pair of blocks."""
+    return _toeplitz(jnp.concatenate([low[...], high[...]], axis=1))
 
 
 def _seen(shape: Shape, step: Step, refs: Refs, *, cut: bool) -> jax.Array | None:
@@ -138,7 +162,7 @@ def forward_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> No
 
     @step.work
     def _(*, cut):
-        s_SR = _logits(shape, step, refs, cut=cut)
+        s_SR = _logits(shape, step, refs, _factors(refs), cut=cut)
         old_1R = max_1R[...]
         new_1R = jnp.maximum(old_1R, jnp.max(s_SR, axis=0, keepdims=True))
         z_SR = s_SR - new_1R
@@ -166,24 +190,36 @@ def forward_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> No
             ref[...] = log_1R - sum_1R[...] / safe_1R
 
 
-def _pair(shape: Shape, step: Step, refs: Refs, *, cut: bool) -> tuple[jax.Array, jax.Array]:
-    """The weights P and ds = P (dP - c - dH z), float32 [S, R]; see `flash`."""
-    z_SR = _logits(shape, step, refs, cut=cut) - refs.lse[...]
+class _Pair(NamedTuple):
+    """Of one pair of blocks, float32 [S, R], see `flash`: the weights P, the gradient of the logits
+    ds = P (dP - c - dH z), and that of the products, which factors multiply."""
+
+    p_SR: jax.Array
+    d_s_SR: jax.Array
+    d_products_SR: jax.Array
+
+
+def _pair(shape: Shape, step: Step, refs: Refs, *, cut: bool) -> _Pair:
+    factors_SR = _factors(refs)
+    z_SR = _logits(shape, step, refs, factors_SR, cut=cut) - refs.lse[...]
     p_SR = jnp.exp(z_SR)
     d_p_SR = _dot(refs.v[...], refs.d_out[...], _NT) - refs.c[...]
     if refs.d_entropy is not None:
         d_p_SR -= refs.d_entropy[...] * z_SR
-    return p_SR, p_SR * d_p_SR
+    d_s_SR = p_SR * d_p_SR
+    return _Pair(p_SR, d_s_SR, d_s_SR if factors_SR is None else d_s_SR * factors_SR)
 
 
 def query_gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> None:
-    (d_q, *d_line), (acc_HR,) = outputs, scratch
+    """outputs: the gradient of q; where asked for that of the line, and with it, where there are
+    factors, theirs."""
+    (d_q, *d_lines), (acc_HR,) = outputs, scratch
 
     @pl.when(step.first())
     def _():
         acc_HR[...] = jnp.zeros_like(acc_HR)
 
-    for line in d_line:
+    for line in d_lines:
 
         @pl.when(step.p == 0)
         def _(line=line):
@@ -191,13 +227,14 @@ def query_gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch
 
     @step.work
     def _(*, cut):
-        _, d_s_SR = _pair(shape, step, refs, cut=cut)
+        _, d_s_SR, d_products_SR = _pair(shape, step, refs, cut=cut)
         k_SH = refs.k[...]
-        acc_HR[...] += _dot(k_SH, d_s_SR.astype(k_SH.dtype), _TN)
-        for line in d_line:
+        acc_HR[...] += _dot(k_SH, d_products_SR.astype(k_SH.dtype), _TN)
+        for line, of_factors in zip(d_lines, (False, True), strict=False):
+            d_block_SR = d_s_SR * _products(refs) if of_factors else d_s_SR
             block = shape.row_block
             first = pl.multiple_of((step.i + shape.plan.k_blocks - 1 - step.j) * block, block)
-            line[:, pl.ds(first, 2 * block)] += _diagonal_sums(d_s_SR)
+            line[:, pl.ds(first, 2 * block)] += _diagonal_sums(d_block_SR)
 
     @pl.when(step.last())
     def _():
@@ -214,9 +251,9 @@ def key_gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) 
 
     @step.work
     def _(*, cut):
-        p_SR, d_s_SR = _pair(shape, step, refs, cut=cut)
+        p_SR, d_s_SR, d_products_SR = _pair(shape, step, refs, cut=cut)
         q_RH, d_out_RH = refs.q[...], refs.d_out[...]
-        d_k_SH[...] += _dot(d_s_SR.astype(q_RH.dtype), q_RH, _NN)
+        d_k_SH[...] += _dot(d_products_SR.astype(q_RH.dtype), q_RH, _NN)
         d_v_SH[...] += _dot(p_SR.astype(d_out_RH.dtype), d_out_RH, _NN)
         for ref in d_bias_GS:
             ref[pl.ds(step.g, 1), :] += _sums_by_key(d_s_SR)
