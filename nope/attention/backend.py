@@ -20,7 +20,7 @@ class Call:
 
     platform: 'cpu', 'gpu' or 'tpu'. device_kind: as JAX names it, for example 'NVIDIA H200'.
     queries, keys: T and S. offset: 'none', 'static' or 'traced'. bias: name of its class, or None.
-    key_bias: whether there is one. factors: whether the bias multiplies by distance too.
+    key_bias: whether there is one.
     """
 
     platform: str
@@ -39,7 +39,6 @@ class Call:
     bias: str | None
     entropy: bool
     key_bias: bool = False
-    factors: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,13 +59,6 @@ class Backend:
     unsupported: Callable[[Call], str | None]
     kernel: Kernel | None = None
     unchecked: frozenset[str] = frozenset()
-
-
-def no_factors(call: Call) -> str | None:
-    """`Backend.unsupported` of kernels that add a bias by distance and do not multiply by one."""
-    if call.factors:
-        return f'its kernels add to the logits by distance, and {call.bias} multiplies them too'
-    return None
 
 
 def of_kernel(
@@ -99,5 +91,4 @@ def describe(
     return Call(
         platform, kind, B, T, S, N, K, H, q_BTNH.dtype.name, mask.causal, mask.window,
         mask.segmented, offset, None if bias is None else type(bias).__name__, entropy, key_bias,
-        bias is not None and bias.multiplies,
     )  # fmt: skip

@@ -17,12 +17,17 @@ from nope.attention.flash import flash_attention
 from nope.attention.pallas_gpu import BACKENDS, PallasGpu, programs
 from tests.attention.contract import QUICK, AttentionContract, assert_agrees, covering
 from tests.attention.devices import on_device
+from tests.attention.factor_contract import FactorContract
 from tests.attention.key_bias_contract import KeyBiasContract
 
 INTERPRET = 'pallas_gpu_interpret'
 
 
 class TestKeyBias(KeyBiasContract):
+    implementation = INTERPRET
+
+
+class TestFactors(FactorContract):
     implementation = INTERPRET
 
 

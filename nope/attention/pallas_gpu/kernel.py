@@ -5,9 +5,10 @@ power of two. Key/value heads are shared by their group of query heads and never
 queries against many keys, as in decoding, take the rows of all heads of a group together, and the
 keys in parts of which each is a program; `combine` joins those.
 
-The gradient of a bias has a kernel of its own, which sums the gradients of logits over the batch
-and over the pairs of blocks that are equally far apart; the diagonals of that sum are added up
-outside of it. So there are no atomic additions, and every run gives the same gradients.
+The gradient of a bias has a kernel of its own, which sums the gradients of logits (and, times the
+products, those of factors) over the batch and over the pairs of blocks that are equally far apart;
+the diagonals of that sum are added up outside of it. So there are no atomic additions, and every
+run gives the same gradients.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 
 from nope.attention import block_sizes
-from nope.attention.backend import Call, no_factors, of_kernel
+from nope.attention.backend import Call, of_kernel
 from nope.attention.bias import toeplitz
 from nope.attention.combine import combine
 from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
@@ -69,6 +70,16 @@ _BIASED_BLOCKS = {
     'forward': (Blocks(64, 64, 4, 2), Blocks(64, 64, 4, 2), Blocks(32, 32, 4, 2)),
     'd_q': (Blocks(64, 32, 4, 2), Blocks(64, 64, 8, 2), Blocks(32, 32, 8, 2)),
     'd_kv': (Blocks(32, 32, 4, 2), Blocks(64, 64, 8, 2), Blocks(32, 32, 8, 2)),
+}
+# Factors are another such block, and with their gradient there are two sums of a pair of blocks.
+_FACTORED_BLOCKS = {
+    2: {
+        'forward': (Blocks(64, 64, 4, 2), Blocks(64, 64, 8, 2), Blocks(32, 32, 8, 2)),
+        'd_q': (Blocks(64, 32, 4, 2), Blocks(64, 32, 8, 2), Blocks(32, 32, 8, 2)),
+        'd_kv': (Blocks(32, 32, 4, 2), Blocks(64, 32, 8, 2), Blocks(32, 32, 8, 2)),
+        'd_line': (Blocks(64, 64, 4, 2), Blocks(32, 32, 8, 2), Blocks(32, 32, 8, 2)),
+    },
+    4: {'d_line': (Blocks(32, 32, 8, 2), Blocks(32, 32, 8, 2), Blocks(16, 16, 8, 2))},
 }
 
 
@@ -129,13 +140,19 @@ class PallasGpu:
         S, K = operands.k_BSKH.shape[1:3]
         problem = Problem(rules, T, S, H, group=N // K)
         refs = _refs(problem, operands, rows)
-        d_line_ND = None
-        if wanted.line:
-            d_line_ND = self._d_line(problem, refs)
+        # The gradients of both lines, where there are factors: a bias has its parameters in both.
+        d_lines = self._d_lines(problem, refs) if wanted.line or wanted.factors else []
         d_q_BTNH = self._d_q(problem, refs)
         d_k_BSKH, d_v_BSKH, *others = self._d_kv(problem, refs, wanted)
         d_key_bias_BNS = others[0].reshape(len(refs.q), N, S) if others else None
-        return Gradients(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND, d_key_bias_BNS)
+        return Gradients(
+            d_q_BTNH,
+            d_k_BSKH,
+            d_v_BSKH,
+            d_lines[0] if wanted.line else None,
+            d_key_bias_BNS,
+            d_lines[1] if wanted.factors else None,
+        )
 
     def _d_q(self, problem: Problem, refs: Refs) -> jax.Array:
         B, _, N, _ = refs.q.shape
@@ -173,21 +190,23 @@ class PallasGpu:
             outputs,
         )
 
-    def _d_line(self, problem: Problem, refs: Refs) -> jax.Array:
+    def _d_lines(self, problem: Problem, refs: Refs) -> list[jax.Array]:
+        """[N, T + S - 1] of the line, and of the factors where there are any."""
         N = refs.q.shape[2]
         blocks = self._blocks('d_line', problem, refs)
         first, last = _diagonals(problem, blocks)
         side = blocks.keys
-        d_bias_NDTS = self._call(
+        lines = 1 if refs.factors is None else 2
+        d_lines_NDTS = self._call(
             functools.partial(programs.d_line_kernel, problem, blocks, first),
             (last - first + 1, N),
             blocks,
             refs,
             specs_by_diagonal(problem, blocks, refs),
-            jax.ShapeDtypeStruct((N, last - first + 1, side, side), jnp.float32),
-            pl.BlockSpec((None, None, side, side), lambda d, n: (n, d, 0, 0)),
+            [jax.ShapeDtypeStruct((N, last - first + 1, side, side), jnp.float32)] * lines,
+            [pl.BlockSpec((None, None, side, side), lambda d, n: (n, d, 0, 0))] * lines,
         )
-        return _add_diagonals(problem, d_bias_NDTS, first)
+        return [_add_diagonals(problem, d_line_NDTS, first) for d_line_NDTS in d_lines_NDTS]
 
     def _blocks(self, kernel: str, problem: Problem, refs: Refs) -> Blocks:
         """No longer than the arrays."""
@@ -229,6 +248,8 @@ def _from_tables(kernel: str, problem: Problem, refs: Refs) -> Blocks:
     gathered = refs.line is not None or (refs.key_bias is not None and problem.fold > 1)
     if gathered and itemsize == 2:
         table = table | _BIASED_BLOCKS
+    if refs.factors is not None:
+        table = table | _FACTORED_BLOCKS[itemsize]
     found = block_sizes.measured('pallas_gpu', kernel, itemsize, problem.head_dim)
     if found is not None and refs.line is None and refs.key_bias is None:
         return Blocks(*found)
@@ -288,11 +309,10 @@ def _join(parts: AttentionOutput, dtype: Any) -> AttentionOutput:
 
 def _refs(problem: Problem, operands: Operands, rows: Rows | None = None) -> Refs:
     """The arrays of a call as the kernels name them."""
-    if operands.factors_ND is not None:
-        raise NotImplementedError('the Triton kernels have no factors by distance')
-    line = operands.line_ND
-    if line is not None:
-        line = line.reshape(-1, problem.fold, line.shape[1])
+    line, factors = (
+        None if x is None else x.reshape(-1, problem.fold, x.shape[1])
+        for x in (operands.line_ND, operands.factors_ND)
+    )
     key_bias = operands.key_bias_BNS
     if key_bias is not None:
         B, _, S = key_bias.shape
@@ -302,6 +322,7 @@ def _refs(problem: Problem, operands: Operands, rows: Rows | None = None) -> Ref
         k=operands.k_BSKH,
         v=operands.v_BSKH,
         line=line,
+        factors=factors,
         key_bias=key_bias,
         q_ids=operands.q_ids_BT,
         kv_ids=operands.kv_ids_BS,
@@ -323,13 +344,13 @@ def _diagonals(problem: Problem, blocks: Blocks) -> tuple[int, int]:
     return first, max(first, last)
 
 
-def _add_diagonals(problem: Problem, d_bias_NDTS: jax.Array, first: int) -> jax.Array:
-    """The gradient of the line, from sums over block diagonals first, first + 1, ..."""
-    N, D, side, _ = d_bias_NDTS.shape
+def _add_diagonals(problem: Problem, d_line_NDTS: jax.Array, first: int) -> jax.Array:
+    """The gradient of a line, from sums over block diagonals first, first + 1, ..."""
+    N, D, side, _ = d_line_NDTS.shape
     turn = jax.linear_transpose(
         lambda line: toeplitz(line, side), jax.ShapeDtypeStruct((N, D, 2 * side - 1), jnp.float32)
     )
-    (sums_NDE,) = turn(d_bias_NDTS)
+    (sums_NDE,) = turn(d_line_NDTS)
     # Of block diagonal d, entry e is distance d side + e - (side - 1): two stretches, of which
     # the second one is the first of block diagonal d + 1.
     left_NDL, right_NDL = sums_NDE[..., :side], sums_NDE[..., side:]
@@ -352,7 +373,7 @@ def _unavailable(call: Call) -> str | None:
         return f'JAX {jax.__version__} has no Triton compiler for Pallas'
     if call.head_dim > _MAX_HEAD_DIM:
         return f'the head dim is {call.head_dim}, its blocks fit up to {_MAX_HEAD_DIM}'
-    return no_factors(call)
+    return None
 
 
 def _unsupported(call: Call) -> str | None:

@@ -80,13 +80,14 @@ class RowRefs(NamedTuple):
 
 class Refs(NamedTuple):
     """The arrays of a program (None where the call has none). Their leading axes are the kernel's;
-    the last ones are [T, H] or [S, H] for q, k, v, [T] or [S] for ids, [heads, D] for line, and
-    [heads, S] for key_bias."""
+    the last ones are [T, H] or [S, H] for q, k, v, [T] or [S] for ids, [heads, D] for line and
+    factors, and [heads, S] for key_bias."""
 
     q: Any
     k: Any
     v: Any
     line: Any
+    factors: Any
     key_bias: Any
     q_ids: Any
     kv_ids: Any
@@ -144,6 +145,13 @@ def _dot(x: jax.Array, y: jax.Array, contract: tuple[int, int]) -> jax.Array:
     )  # fmt: skip
 
 
+class _Logits(NamedTuple):
+    """Logits of one pair of blocks, hidden ones `HIDDEN`; their factors (None: 1)."""
+
+    s: jax.Array
+    factors: jax.Array | None
+
+
 def _rule(
     problem: Problem,
     refs: Refs,
@@ -154,8 +162,8 @@ def _rule(
     *,
     lead: tuple[Any, ...] = (),
     cut: bool,
-) -> jax.Array:
-    """The logits with their biases, hidden ones `HIDDEN`. Only where a block is `cut` can the
+) -> _Logits:
+    """The logits of products s, with their factors and biases. Only where a block is `cut` can the
     rules of position and the ends of the arrays hide something.
 
     q, k: a column and a row, or the other way round, as `s` has them. head, lead: index into the
@@ -164,10 +172,14 @@ def _rule(
     t = _unfold(problem, q.at)
     ends = (q.at, problem.queries), (k.at, problem.keys)
     beyond = [length % max(at.shape) > 0 for at, length in ends]
+    factors = None
     if refs.line is not None:
         index = t - k.at + (problem.keys - 1)
         if any(beyond):
             index = jnp.clip(index, 0, refs.line.shape[1] - 1)
+        if refs.factors is not None:
+            factors = triton.load(refs.factors.at[head, index])
+            s *= factors
         s += triton.load(refs.line.at[head, index]).astype(jnp.float32)
     if refs.key_bias is not None:
         at = jnp.minimum(k.at, problem.keys - 1) if beyond[1] else k.at
@@ -185,11 +197,11 @@ def _rule(
     if q.ids is not None and k.ids is not None:
         seen.append(q.ids == k.ids)
     if not seen:
-        return s
+        return _Logits(s, factors)
     visible = seen[0]
     for rule in seen[1:]:
         visible &= rule
-    return jnp.where(visible, s, HIDDEN)
+    return _Logits(jnp.where(visible, s, HIDDEN), factors)
 
 
 def forward_kernel(
@@ -221,7 +233,7 @@ def forward_kernel(
             None if refs.kv_ids is None else refs.kv_ids.at[here], at_S, edge, problem.keys, _row
         )
         k_SH = load_matrix(problem.head_dim, refs.k.at[here, :], edge, problem.keys)
-        s_TS = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, head, cut=cut)
+        s_TS, _ = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, head, cut=cut)
         new_T = jnp.maximum(maximum_T, jnp.max(s_TS, axis=1))
         z_TS = s_TS - _column(new_T)
         p_TS = jnp.exp2(z_TS * _LOG2_E)
@@ -283,14 +295,23 @@ def _load_rows(
     )
 
 
-def _pair_gradient(rows: _Rows, s: jax.Array, d_p: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """(weights, ds) from the logits and dout . v."""
-    z = s - rows.lse
+class _Pair(NamedTuple):
+    """Weights, and the gradients of the logits and of the products, which factors multiply."""
+
+    p: jax.Array
+    d_s: jax.Array
+    d_products: jax.Array
+
+
+def _pair_gradient(rows: _Rows, logits: _Logits, d_p: jax.Array) -> _Pair:
+    """d_p: dout . v."""
+    z = logits.s - rows.lse
     p = jnp.exp2(z * _LOG2_E)
     d_p -= rows.c
     if rows.d_entropy is not None:
         d_p -= rows.d_entropy * z
-    return p, p * d_p
+    d_s = p * d_p
+    return _Pair(p, d_s, d_s if logits.factors is None else d_s * logits.factors)
 
 
 def d_q_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_q_ref: Any) -> None:
@@ -314,9 +335,9 @@ def d_q_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_q_ref: Any) -> No
         )
         k_SH = load_matrix(problem.head_dim, refs.k.at[here, :], edge, problem.keys)
         v_SH = load_matrix(problem.head_dim, refs.v.at[here, :], edge, problem.keys)
-        s_TS = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, 0, cut=cut)
-        _, d_s_TS = _pair_gradient(rows, s_TS, _dot(rows.d_out_TH, v_SH, (1, 1)))
-        return d_q_TH + _dot(d_s_TS.astype(k_SH.dtype), k_SH, (1, 0))
+        logits_TS = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, 0, cut=cut)
+        pair_TS = _pair_gradient(rows, logits_TS, _dot(rows.d_out_TH, v_SH, (1, 1)))
+        return d_q_TH + _dot(pair_TS.d_products.astype(k_SH.dtype), k_SH, (1, 0))
 
     seen = _visible_keys(problem, blocks, refs, i)
     d_q_TH = sweep(seen, step, jnp.zeros(q_TH.shape, jnp.float32))
@@ -349,10 +370,12 @@ def d_kv_kernel(
         )
         q_TH = load_matrix(problem.head_dim, refs.q.at[here, g, :], edge, problem.queries)
         rows = _load_rows(problem, refs, (here, g, slice(None)), (g, here), edge, _row)
-        s_ST = _rule(problem, refs, _dot(k_SH, q_TH, (1, 1)), q, k, g, cut=cut)
-        p_ST, d_s_ST = _pair_gradient(rows, s_ST, _dot(v_SH, rows.d_out_TH, (1, 1)))
+        logits_ST = _rule(problem, refs, _dot(k_SH, q_TH, (1, 1)), q, k, g, cut=cut)
+        p_ST, d_s_ST, d_products_ST = _pair_gradient(
+            rows, logits_ST, _dot(v_SH, rows.d_out_TH, (1, 1))
+        )
         d_v_SH += _dot(p_ST.astype(v_SH.dtype), rows.d_out_TH, (1, 0))
-        d_k_SH += _dot(d_s_ST.astype(q_TH.dtype), q_TH, (1, 0))
+        d_k_SH += _dot(d_products_ST.astype(q_TH.dtype), q_TH, (1, 0))
         return d_k_SH, d_v_SH, *(sums_S + jnp.sum(d_s_ST, axis=1) for sums_S in d_bias_S)
 
     # Key s is seen by the queries at s - ahead to s + behind: the rule seen from the other side.
@@ -375,9 +398,10 @@ def d_kv_kernel(
 
 
 def d_line_kernel(
-    problem: Problem, blocks: Blocks, first: int, refs: Refs, d_bias_ref: Any
+    problem: Problem, blocks: Blocks, first: int, refs: Refs, d_bias_ref: Any, *d_factors_refs: Any
 ) -> None:
-    """The gradient of the bias, summed over all pairs of blocks (i, j) on one diagonal of blocks.
+    """The gradient of the bias, and with it where there are factors theirs, summed over all pairs
+    of blocks (i, j) on one diagonal of blocks.
 
     Query t = i L + r and key s = j L + u are t - s = (i - j) L + r - u apart, L being the size of
     both blocks: on one diagonal the [L, L] logits of all pairs have their distances in the same
@@ -387,7 +411,8 @@ def d_line_kernel(
     diagonal = first + pl.program_id(0)
     batch = refs.q.shape[0]
 
-    def pair(b, i, d_bias_TS):
+    def pair(b, i, sums):
+        d_bias_TS, *d_factors_TS = sums
         at_T, at_S = _indices(i * size, size), _indices((i - diagonal) * size, size)
         here_T, here_S = pl.ds(i * size, size), pl.ds((i - diagonal) * size, size)
         edge_T, edge_S = ragged(at_T, problem.queries), ragged(at_S, problem.keys)
@@ -403,9 +428,10 @@ def d_line_kernel(
             for ref in (refs.k, refs.v)
         )
         rows = _load_rows(problem, refs, (b, here_T, slice(None)), (b, here_T), edge_T, _column)
-        s_TS = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, 0, lead=(b,), cut=True)
-        _, d_s_TS = _pair_gradient(rows, s_TS, _dot(rows.d_out_TH, v_SH, (1, 1)))
-        return d_bias_TS + d_s_TS
+        products_TS = _dot(q_TH, k_SH, (1, 1))
+        logits_TS = _rule(problem, refs, products_TS, q, k, 0, lead=(b,), cut=True)
+        d_s_TS = _pair_gradient(rows, logits_TS, _dot(rows.d_out_TH, v_SH, (1, 1))).d_s
+        return d_bias_TS + d_s_TS, *(sums_TS + d_s_TS * products_TS for sums_TS in d_factors_TS)
 
     # Whether a diagonal is in sight is the same for all of its pairs.
     nearest = _offset(problem, refs) + diagonal * size - (size - 1)
@@ -414,9 +440,12 @@ def d_line_kernel(
     begin = jnp.maximum(diagonal, 0)
     end = jnp.minimum(pl.cdiv(problem.queries, size), pl.cdiv(problem.keys, size) + diagonal)
     end = jnp.where(seen, end, begin)
-    d_bias_ref[...] = lax.fori_loop(
+    outputs = d_bias_ref, *d_factors_refs
+    sums = lax.fori_loop(
         0,
         batch,
         lambda b, sums: lax.fori_loop(begin, end, lambda i, sums: pair(b, i, sums), sums),
-        jnp.zeros((size, size), jnp.float32),
+        tuple(jnp.zeros((size, size), jnp.float32) for _ in outputs),
     )
+    for ref, sums_TS in zip(outputs, sums, strict=True):
+        ref[...] = sums_TS

@@ -23,8 +23,8 @@ def padded(problem: Problem, blocks: Blocks) -> tuple[int, int]:
 
 
 def grouped(refs: Refs, kv_heads: int) -> Refs:
-    """Query heads split into K groups: axes [B, T, K, G, H], [B, K, G, T], [K, G, D] and
-    [B, K, G, S]."""
+    """Query heads split into K groups: axes [B, T, K, G, H], [B, K, G, T], [K, G, D] (of both
+    lines) and [B, K, G, S]."""
     assert refs.rows is not None
 
     def by_query(x):
@@ -33,13 +33,17 @@ def grouped(refs: Refs, kv_heads: int) -> Refs:
     def by_row(x):
         return None if x is None else x.reshape(x.shape[0], kv_heads, -1, x.shape[2])
 
+    def by_distance(x):
+        return None if x is None else x.reshape(kv_heads, -1, x.shape[2])
+
     key_bias = refs.key_bias
     if key_bias is not None:
         key_bias = key_bias.reshape(key_bias.shape[0], kv_heads, -1, key_bias.shape[3])
     d_out, *vectors = refs.rows
     return refs._replace(
         q=by_query(refs.q),
-        line=None if refs.line is None else refs.line.reshape(kv_heads, -1, refs.line.shape[2]),
+        line=by_distance(refs.line),
+        factors=by_distance(refs.factors),
         key_bias=key_bias,
         rows=RowRefs(by_query(d_out), *map(by_row, vectors)),
     )
@@ -69,11 +73,13 @@ def specs_by_query(problem: Problem, blocks: Blocks, refs: Refs) -> Refs:
     q = spec((None, blocks.queries, None, H), lambda p, i, n, b: (b, i, n, 0))
     k = spec((None, S, None, H), lambda p, i, n, b: (b, 0, lax.div(n, problem.group), 0))
     row = spec((None, None, blocks.queries), lambda p, i, n, b: (b, n, i))
+    line = _line_spec(refs, lambda p, i, n, b: (n, 0, 0))
     specs = Refs(
         q=q,
         k=k,
         v=k,
-        line=_line_spec(refs, lambda p, i, n, b: (n, 0, 0)),
+        line=line,
+        factors=line,
         key_bias=_key_bias_spec(refs, None, lambda p, i, n, b: (b, n, 0, 0)),
         q_ids=spec((None, blocks.queries), lambda p, i, n, b: (b, i)),
         kv_ids=spec((None, S), lambda p, i, n, b: (b, 0)),
@@ -89,11 +95,13 @@ def specs_by_key(problem: Problem, blocks: Blocks, refs: Refs) -> Refs:
     q = pl.BlockSpec((None, T, None, G, H), lambda j, n, b: (b, 0, n, 0, 0))
     k = pl.BlockSpec((None, blocks.keys, None, H), lambda j, n, b: (b, j, n, 0))
     row = pl.BlockSpec((None, None, G, T), lambda j, n, b: (b, n, 0, 0))
+    line = _line_spec(refs, lambda j, n, b: (n, 0, 0))
     specs = Refs(
         q=q,
         k=k,
         v=k,
-        line=_line_spec(refs, lambda j, n, b: (n, 0, 0)),
+        line=line,
+        factors=line,
         key_bias=_key_bias_spec(refs, None, lambda j, n, b: (b, n, 0, 0)),
         q_ids=pl.BlockSpec((None, T), lambda j, n, b: (b, 0)),
         kv_ids=pl.BlockSpec((None, blocks.keys), lambda j, n, b: (b, j)),
@@ -109,11 +117,13 @@ def specs_by_diagonal(problem: Problem, blocks: Blocks, refs: Refs) -> Refs:
     q = pl.BlockSpec((B, T, None, H), lambda d, n: (0, 0, n, 0))
     k = pl.BlockSpec((B, S, None, H), lambda d, n: (0, 0, lax.div(n, problem.group), 0))
     row = pl.BlockSpec((B, None, T), lambda d, n: (0, n, 0))
+    line = _line_spec(refs, lambda d, n: (n, 0, 0))
     specs = Refs(
         q=q,
         k=k,
         v=k,
-        line=_line_spec(refs, lambda d, n: (n, 0, 0)),
+        line=line,
+        factors=line,
         key_bias=_key_bias_spec(refs, B, lambda d, n: (0, n, 0, 0)),
         q_ids=pl.BlockSpec((B, T), lambda d, n: (0, 0)),
         kv_ids=pl.BlockSpec((B, S), lambda d, n: (0, 0)),
