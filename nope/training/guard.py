@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
+
+from nope import sharding
 
 DECAY = 0.98  # of the running mean and deviation of the loss: some fifty steps
 LEARNING = 50  # good steps before a loss is held against those before it
@@ -62,6 +65,20 @@ def guarded(
         return jax.tree.map(lambda u: jnp.where(bad, jnp.zeros_like(u), u), found), kept
 
     return optax.GradientTransformationExtraArgs(init, update)
+
+
+def restarted(state: Any) -> Any:
+    """The optimizer state with loss statistics as before the first step, for a loss that is about
+    to be another one; a state without them as it is. The arrays lie where they lay."""
+    if not isinstance(state, GuardState):
+        return state
+
+    def zero(array: jax.Array) -> jax.Array:
+        return sharding.put(np.zeros(array.shape, array.dtype), array.sharding)
+
+    return state._replace(
+        mean=zero(state.mean), variance=zero(state.variance), good=zero(state.good)
+    )
 
 
 def _follow(state: GuardState, loss: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -18,7 +18,7 @@ from nope.checkpoints.manager import Checkpoints
 from nope.data.batch import Batch
 from nope.model import ModelConfig
 from nope.runtime import memory, processes
-from nope.training import optim
+from nope.training import guard, optim
 from nope.training.config import Compute, Earlier, TrainConfig, check_mesh
 from nope.training.goodput import Goodput
 from nope.training.profile import Profile
@@ -62,7 +62,7 @@ def train(
     uninterrupted one on the same devices.
 
     earlier: model of the first steps. The checkpoint after the last of them is never removed, and
-    the optimizer goes on as if nothing had changed.
+    the optimizer goes on as if nothing had changed; the bad-step guard learns the usual loss anew.
 
     A search of lambda saves lambda and its optimizer; `initial()` gives the parameters again
     whenever it goes on, and they are shared, neither copied nor changed.
@@ -105,6 +105,8 @@ def train(
                 with goodput.time('data') as waited:
                     batch = next(stream).first(length)
                 early = earlier is not None and step < earlier.steps
+                if earlier is not None and step == earlier.steps:
+                    state = state.replace(opt_state=guard.restarted(state.opt_state))
                 kind = 'step' if (length, early) in compiled else 'compile'
                 with goodput.time(kind), profile.marked(step + 1):
                     take = take_earlier if early else take_step

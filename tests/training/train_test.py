@@ -151,6 +151,31 @@ def test_a_run_that_drops_its_rotation_resumes_bitwise_on_both_sides(
     assert np.any(np.asarray(kept['embedding']) != np.asarray(dropped['embedding']))
 
 
+def test_the_guard_learns_the_usual_loss_anew_where_positions_are_dropped(
+    tmp_path: pathlib.Path,
+) -> None:
+    """Not to take the loss of the model without them for a spike. The checkpoint at the drop has
+    the statistics of before, and a run that goes on from there is the uninterrupted one."""
+    optimizer = dataclasses.replace(PRETRAIN.optimizer, on_bad='skip', spike=3.0)
+    config = dataclasses.replace(PRETRAIN, optimizer=optimizer, steps=5)
+    options: dict[str, Any] = {
+        'earlier': Earlier(dataclasses.replace(MODEL, position=Rotary()), 3),
+        'compute': dataclasses.replace(COMPUTE, log_every=1),
+    }
+    run(tmp_path / 'whole', config, **options)
+    whole = final(tmp_path / 'whole', config).arrays
+    losses = [row['loss'] for row in logged(tmp_path / 'whole')]
+    assert len(losses) == 5 and int(whole['opt_state'].good) == 2
+    np.testing.assert_allclose(whole['opt_state'].mean, np.mean(losses[3:]), rtol=1e-6)
+    for stop in (3, 4):
+        folder = tmp_path / f'stopped_{stop}'
+        with pytest.raises(Interrupted):
+            run(folder, config, stop_after=stop, **options)
+        assert int(final(folder, config).arrays['opt_state'].good) == (1 if stop == 4 else stop)
+        run(folder, config, **options)
+        tiny.assert_same(final(folder, config).arrays, whole)
+
+
 def test_a_run_on_documents_apart_resumes_bitwise(tmp_path: pathlib.Path) -> None:
     """All arrays of a batch are cut to the shorter of two lengths."""
     config = dataclasses.replace(PRETRAIN, lengths=(5, 8), steps=4)
