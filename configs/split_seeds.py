@@ -18,15 +18,14 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.seeds = (0, 1, 2)
     config.runs['rope'] = pieces.base(models.ROTARY)
     half = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
-    square = splits.add_log_length(config, half, form='log_square')
     labels = {
         half: 'half forget gates, half NoPE',
         splits.add_log_length(config, half): 'the same, 1 + a x',
-        square: 'the same, 1 + a x + b x^2',
+        splits.add_log_length(config, half, form='log_square'): 'the same, 1 + a x + b x^2',
     }
     points = [splits.add_point(config, 'rope', 'rotary')]
     for run, label in labels.items():
         points.append(splits.add_point(config, run, label, reach=64.0, four=True))
-    roles = {'split': labels[square], 'rotary': 'rotary'}
+    roles = {'split': labels[half], 'rotary': 'rotary'}
     config.figure = {'kind': 'frontier', 'points': tuple(points), 'roles': roles}
     return config
