@@ -23,7 +23,7 @@ def test_a_position_without_a_row_is_not_another_ones() -> None:
 
 
 def test_its_table_has_a_row_for_every_position() -> None:
-    assert Learned(10).table(8, 4) == Table((10, 8), ('positions', 'embed'))
+    assert Learned(10).table(8, 4) == Table((10, 8), ('positions', 'embed'), neutral=True)
     assert Learned(10).longest == 10 and Learned(10).embeds
 
 
