@@ -35,6 +35,7 @@ from experiments.figures.base import (
 from experiments.figures.claims import frontier as claims
 from experiments.figures.claims.decide import decide
 from experiments.figures.frontier_point import FrontierPoint
+from experiments.figures.label_places import Line
 from experiments.figures.roles import Roles
 
 OPTIONS = {'points', 'times', 'roles'}
@@ -121,17 +122,26 @@ def _picture(points: Sequence[FrontierPoint], times: float, token: str) -> Figur
     for axes, labelled in zip(panels, (outside, inside), strict=False):
         order = [*labelled, *(p for p in points if p not in labelled and _within(axes, p))]
         places = [(float(p.x.mean()), float(p.y.mean())) for p in order]
-        label_places.write(axes, places, [p.label for p in labelled])
+        whiskers = [line for p in order for line in _whiskers(p)]
+        label_places.write(axes, places, [p.label for p in labelled], whiskers)
     return figure
+
+
+def _whiskers(point: FrontierPoint) -> list[Line]:
+    """From the smallest to the largest of several seeds, across and up."""
+    if len(point.x) == 1:
+        return []
+    x, y = float(point.x.mean()), float(point.y.mean())
+    left, right = float(point.x.min()), float(point.x.max())
+    low, high = float(point.y.min()), float(point.y.max())
+    return [((left, y), (right, y)), ((x, low), (x, high))]
 
 
 def _draw_points(axes: Axes, points: Sequence[FrontierPoint]) -> None:
     for point in points:
         x, y, color = point.x.mean(), point.y.mean(), _color(point)
-        if len(point.x) > 1:
-            reach: dict[str, Any] = {'color': style.GREY, 'linewidth': 0.9, 'zorder': 2}
-            axes.plot([point.x.min(), point.x.max()], [y, y], **reach)
-            axes.plot([x, x], [point.y.min(), point.y.max()], **reach)
+        for ends in _whiskers(point):
+            axes.plot(*zip(*ends, strict=True), color=style.GREY, linewidth=0.9, zorder=2)
         axes.scatter(
             [x], [y], s=46, color=[color], edgecolors=style.BLACK, linewidths=0.6, zorder=3
         )

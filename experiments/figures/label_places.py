@@ -1,4 +1,4 @@
-"""Labels beside points that cover neither each other nor a point."""
+"""Labels beside points that cover neither each other, nor a point, nor its whiskers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,18 @@ LEAD = 10  # from this distance on a line leads to the point
 MARKER = 6  # half the side of the square, in points, that a marker takes
 
 
-def write(axes: Axes, places: Sequence[tuple[float, float]], labels: Sequence[str]) -> None:
+Line = tuple[tuple[float, float], tuple[float, float]]
+
+
+def write(
+    axes: Axes,
+    places: Sequence[tuple[float, float]],
+    labels: Sequence[str],
+    lines: Sequence[Line] = (),
+) -> None:
     """Writes a label for each of the first `len(labels)` places, in data coordinates; the further
-    places are points that no label may cover.
+    places are points that no label may cover. lines: level or upright ones, by their ends, that no
+    label covers where there is room elsewhere.
 
     The layout of the figure is fixed here: what is added to it later may move the axes under the
     labels.
@@ -36,19 +45,22 @@ def write(axes: Axes, places: Sequence[tuple[float, float]], labels: Sequence[st
     centres = axes.transData.transform(np.array(places))
     half = MARKER * pixels
     taken = [Bbox([[x - half, y - half], [x + half, y + half]]) for x, y in centres]
+    thin = [Bbox(axes.transData.transform(np.array(line))).padded(1) for line in lines]
     inside = axes.get_window_extent(renderer)
     # From the bottom up, so that the order of the options changes nothing.
     for i in sorted(range(len(labels)), key=lambda i: (centres[i][1], centres[i][0])):
         text = textwrap.fill(labels[i], WIDTH)
-        found = _place(axes, places[i], text, taken, inside, renderer)
+        given = (axes, places[i], text)
+        found = _place(*given, [*taken, *thin], inside, renderer)
+        if found is None:
+            found = _place(*given, taken, inside, renderer) or _note(*given, DISTANCES[0], 0)
         taken.append(_text_box(found, renderer))
 
 
 def _place(
     axes: Axes, place: tuple[float, float], text: str, taken: list[Bbox], inside: Bbox, renderer
-) -> Annotation:
-    """The annotation nearest to its point that fits; the first one where none does."""
-    first: Annotation | None = None
+) -> Annotation | None:
+    """The annotation nearest to its point that fits."""
     for distance in DISTANCES:
         for degrees in DIRECTIONS:
             note = _note(axes, place, text, distance, degrees)
@@ -56,15 +68,9 @@ def _place(
             fits = inside.x0 <= box.x0 and box.x1 <= inside.x1
             fits = fits and inside.y0 <= box.y0 and box.y1 <= inside.y1
             if fits and not any(box.overlaps(other) for other in taken):
-                if first is not None:
-                    first.remove()
                 return note
-            if first is None:
-                first = note
-            else:
-                note.remove()
-    assert first is not None
-    return first
+            note.remove()
+    return None
 
 
 def _text_box(note: Annotation, renderer) -> Bbox:

@@ -11,6 +11,7 @@ from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
 from matplotlib.text import Annotation, Text
+from matplotlib.transforms import Bbox
 
 from experiments.figures import KINDS, FigureInput, frontier, style
 from nope.records import Measure
@@ -102,6 +103,22 @@ def test_every_point_is_labelled_once_and_no_label_covers_another_or_a_point(see
         dots = np.concatenate([dot.get_offsets() for dot in axes.collections])
         centres = axes.transData.transform(dots)
         assert not any(box.contains(*centre) for box in boxes for centre in centres)
+
+
+def test_no_label_covers_a_whisker_where_there_is_room():
+    points = synthetic.FRONTIER_POINTS[:3]
+    figure = drawn(synthetic.frontier_runs(3), points=points, roles={}).figure
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw_without_rendering()
+    panels = [axes for axes in figure.axes if notes_of(axes)]
+    assert panels
+    for axes in panels:
+        boxes = [Text.get_window_extent(note, renderer) for note in notes_of(axes)]
+        lines = [line.get_xydata() for line in axes.lines if line.get_transform() == axes.transData]
+        level = [ends for ends in lines if len(ends) == 2 and 0 in np.ptp(ends, axis=0)]
+        whiskers = [Bbox(axes.transData.transform(ends)) for ends in level]
+        assert len(whiskers) == 6
+        assert not any(line.padded(0.5).overlaps(box) for line in whiskers for box in boxes)
 
 
 def test_methods_near_the_lowest_loss_have_a_panel_where_others_hide_them():
