@@ -88,14 +88,14 @@ def test_a_trained_model_gets_local_heads_where_it_was_local_already(
     bench = bench_of(found, tmp_path / 'work')
     plan = make_plan(bench.workspace, [found.evals['x/seed0']])
     assert [spec.room for spec in plan.missing] == ['runs', 'records', 'runs', 'records']
-    execute.execute(bench, plan.missing)
+    execute.execute(bench, plan.missing[:2])  # the base model and its scores
 
-    variables = (bench.variables(run.init), initial(bench, run), bench.variables(run))
-    old, started, tuned = (v['params']['layers']['attention'] for v in variables)
+    variables = (bench.variables(run.init), initial(bench, run))
+    old, started = (v['params']['layers']['attention'] for v in variables)
     for layer, order in enumerate(np.argsort(-bench.head_scores(run.order_from), axis=1)):
         np.testing.assert_array_equal(started['query'][layer], old['query'][layer][:, order])
     np.testing.assert_array_equal(started['forget']['bias'], np.full((2, 2), 4.0))
-    assert 'forget' not in old and np.all(tuned['forget']['bias'] != 4.0)
+    assert 'forget' not in old
 
 
 @pytest.mark.parametrize(
