@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from experiments.config import Section
 from nope.model import ModelConfig, lam
 from nope.positions import Position, Rotary, from_section
@@ -60,7 +62,20 @@ def with_position(model: ModelConfig, position: Position, section: Section) -> M
     naming that field, for one that does not go together with the rest of the model."""
     try:
         with section.naming():
-            return model.with_position(position)
+            changed = model.with_position(position)
     except FieldError as error:
         rule = f"the model's {error.field} is {error.value!r}: {error.rule}"
         raise section.error('position', rule) from error
+    if model.temperature != 'none' and not same_scaled_heads(changed, model):
+        raise section.error(
+            'position',
+            f"the model's temperature, {model.temperature!r}, would act in other heads than "
+            f'before, since lam_layers is {model.lam_layers!r}',
+        )
+    return changed
+
+
+def same_scaled_heads(model: ModelConfig, init: ModelConfig) -> bool:
+    """Whether lambda and the temperature act in the same heads of two models of one shape."""
+    kinds = zip(model.layer_kinds, init.layer_kinds, strict=True)
+    return all(np.array_equal(model.scaled_heads(a), init.scaled_heads(b)) for a, b in kinds)

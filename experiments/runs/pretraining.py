@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from experiments.config import Section
+from experiments.models import same_scaled_heads
 from experiments.runs import laws
-from experiments.runs.spec import RunSpec, Typed, same_scaled_heads
+from experiments.runs.spec import RunSpec, Typed
 from experiments.scope import Scope
 from nope.data import DataConfig
 from nope.data.config import APART

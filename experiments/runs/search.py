@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable
 
 from experiments.config import Section
-from experiments.models import coefficient
+from experiments.models import coefficient, same_scaled_heads
 from experiments.runs.laws import trained_with
-from experiments.runs.spec import MultiplierChoice, RunSpec, Source, same_scaled_heads
+from experiments.runs.spec import MultiplierChoice, RunSpec, Source
 from experiments.scope import Scope
 from nope.model import ModelConfig, lam
 from nope.runtime.errors import one_of

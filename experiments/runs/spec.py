@@ -329,12 +329,6 @@ def _slugged(model: ModelConfig) -> str:
     return '-'.join(dict.fromkeys(names)).lower().replace(' ', '-')
 
 
-def same_scaled_heads(model: ModelConfig, init: ModelConfig) -> bool:
-    """Whether lambda and the temperature act in the same heads of two models of one shape."""
-    kinds = zip(model.layer_kinds, init.layer_kinds, strict=True)
-    return all(np.array_equal(model.scaled_heads(a), init.scaled_heads(b)) for a, b in kinds)
-
-
 def check_same_gates(model: ModelConfig, init: ModelConfig) -> None:
     """ValueError where a model would need other forget gates than it has."""
     if model.gate != init.gate:

@@ -15,10 +15,11 @@ from experiments.runs import RunSpec, TemperatureSpec
 from experiments.specs import identifier
 from nope import records
 from nope.model.lam.log_length import LogLength
+from nope.positions import NoPE
 from tests import tiny
 from tests.experiments import build_test
 from tests.experiments.execute_test import bench_of
-from tests.experiments.laws_test import experiment
+from tests.experiments.laws_test import LENGTHS, experiment
 
 ENTROPY = {'init': 'nope', 'model': {'temperature': 'entropy'}}
 
@@ -143,6 +144,32 @@ def test_a_search_moves_no_temperature_to_other_heads() -> None:
         )
     for temperature, lam_layers in (('none', 'nope'), ('adaptive', 'all')):
         assert run_of(temperature, lam_layers).model.lam_layers == 'all'
+
+
+def test_another_encoding_does_not_move_it_to_other_heads() -> None:
+    """Without the split every head is one without position, where `lam_layers` says 'nope'."""
+    changed = {'position': {'kind': 'none'}}
+    tuned = {'init': 'base', 'model': changed, 'finetune': {'times': (1.0,)}}
+
+    def build_with(lam_layers: str, *, evaluate: bool) -> Experiment:
+        position = {'kind': 'split', 'local': {'kind': 'alibi'}}
+        model = {'position': position, 'lam_layers': lam_layers, 'temperature': 'adaptive'}
+        base = {'init': None, 'model': model}
+        if evaluate:
+            return experiment(
+                None, base=base, evals={'none/': {**LENGTHS, 'run': 'base', **changed}}
+            )
+        return experiment(None, base=base, tuned=tuned)
+
+    rule = r"'adaptive', would act in other heads than before, since lam_layers is 'nope'"
+    with pytest.raises(ValueError, match=rf'^runs\.tuned\.model\.position .*{rule}'):
+        build_with('nope', evaluate=False)
+    with pytest.raises(ValueError, match=rf'^evals\.none/\.position .*{rule}'):
+        build_with('nope', evaluate=True)
+    assert (
+        build_with('all', evaluate=False).evals['tuned/seed0'].run.model.kinds[0].position == NoPE()
+    )
+    assert build_with('all', evaluate=True).evals['none/seed0'].position == NoPE()
 
 
 def test_the_figure_of_laws_has_one_of_either_kind() -> None:
