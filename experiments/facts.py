@@ -130,7 +130,7 @@ def _law_of(run: RunSpec) -> dict[str, Any]:
 
 
 def _dropped_by(run: RunSpec) -> dict[str, Any]:
-    """What a model was pre-trained with at first and then without, if there is such a thing."""
+    """Position encoding of the first steps of pre-training where it was dropped, in words."""
     if run.earlier is None:
         return {}
     dropped = run.earlier.model.describe_position()

@@ -96,7 +96,7 @@ def _order(
 
 
 def _trains(section: Section, model: ModelConfig) -> str:
-    """What the optimizer trains: all parameters, or the learned table of positions."""
+    """Parameters that the optimizer trains: all, or the learned table of positions."""
     asked = section.named('trains', TABLE)
     if asked is None:
         return 'params'

@@ -37,7 +37,7 @@ def model_types() -> dict[str, type]:
 
 
 class SavedModel(NamedTuple):
-    """What a run folder holds: the model, its variables, and `spec.json`."""
+    """Content of a run folder: the model, its variables, and `spec.json`."""
 
     described: Described
     variables: Variables
