@@ -6,7 +6,8 @@ that hide a key and ask for it); `mixture` is a tuple of (source, weight) that t
 given. `field` is the column of the text (tfds, jsonl, parquet). `record_length` is the bytes of a
 record (retrieval); None stands for the training length of the run that reads it, the longest of
 several. `needles` is how many keys such a record states at most; several have names (retrieval).
-`documents` of a training sequence are 'joined' to one text, or kept 'apart': attention and
+`haystacks` are what keys are hidden in, each as likely: 'filler', or 'text', that of the standard
+library. `documents` of a training sequence are 'joined' to one text, or kept 'apart': attention and
 positions begin anew with each.
 """
 
@@ -21,6 +22,7 @@ def at(size: str) -> dict:
         'field': 'text',
         'record_length': config_dict.placeholder(int),
         'needles': 1,
+        'haystacks': ('filler',),
         'tokenizer': 'bytes',
         'eval_source': 0,
         'documents': 'joined',

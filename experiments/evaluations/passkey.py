@@ -13,10 +13,9 @@ from experiments.bench import Bench
 from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
 from experiments.programs import Program, Scoring
 from nope.data import load_tokenizer
-from nope.data.templates import NAMES, TEMPLATES
+from nope.data.templates import FILLER, HAYSTACKS, NAMES, TEMPLATES, TEXT
 from nope.evals import passkey
 from nope.evals.passkey import cells, keys, needles
-from nope.evals.passkey.needles import FILLER, HAYSTACKS, TEXT
 from nope.identity import added_later
 from nope.records import Records
 

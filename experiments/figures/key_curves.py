@@ -1,4 +1,4 @@
-"""Share of keys repeated against the length of the prompt, one curve a model (split_passkey)."""
+"""Share of keys repeated against the length of the prompt, one curve a model and kind of prompt."""
 
 from __future__ import annotations
 

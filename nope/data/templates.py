@@ -92,6 +92,9 @@ BRIEF_NAMED = dataclasses.replace(
 )
 NAMES = string.ascii_uppercase
 
+# What keys are hidden in: repeats of the template's filler, or running text.
+HAYSTACKS = FILLER, TEXT = ('filler', 'text')
+
 TEMPLATES = {template.name: template for template in (PAPER, BRIEF)}
 
 # A template for one key -> its form for several.

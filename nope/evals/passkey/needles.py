@@ -14,12 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nope.data import Tokenizer, encode_with_bos
-from nope.data.templates import KEYS, NAMED, NAMES, Template
+from nope.data.templates import FILLER, KEYS, NAMED, NAMES, TEXT, Template
 from nope.evals.passkey import cells, keys
 from nope.evals.passkey.cells import Question
 from nope.evals.passkey.retrieval import Prompt, answer_ids
-
-FILLER, TEXT = HAYSTACKS = ('filler', 'text')
 
 
 class Needle(NamedTuple):

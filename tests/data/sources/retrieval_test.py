@@ -8,9 +8,18 @@ import numpy as np
 import pytest
 
 from nope.data import SPLITS, DataConfig, from_section, identity, training_batches
-from nope.data.sources import Retrieval, retrieval
-from nope.data.sources.retrieval import DOCUMENTS, RECORDS, document, record
-from nope.data.templates import BRIEF, BRIEF_NAMED, KEYS, NAMES, PAPER_NAMED, shortest_named
+from nope.data.sources import Retrieval, Stdlib, of_split, retrieval
+from nope.data.sources.retrieval import DOCUMENTS, RECORDS
+from nope.data.sources.retrieval_records import Text, record
+from nope.data.templates import (
+    BRIEF,
+    BRIEF_NAMED,
+    HAYSTACKS,
+    KEYS,
+    NAMES,
+    PAPER_NAMED,
+    shortest_named,
+)
 
 SIZE = 128
 SOURCE = Retrieval(SIZE)
@@ -45,7 +54,7 @@ def first_fillers(text: str) -> tuple[int, int]:
 @pytest.mark.parametrize('split', SPLITS)
 def test_a_document_is_its_records_but_for_the_last_byte_which_eos_replaces(size, split):
     for index in range(3):
-        text = document(split, index, size)
+        text = Retrieval(size).document(split, index)
         assert len(text) == RECORDS * (size + 1) - 1
         whole = text.decode() + record(split, (index + 1) * RECORDS - 1, size)[-1]
         for k in range(RECORDS):
@@ -133,7 +142,7 @@ def test_parts_hold_every_document_once_in_order(few, tmp_path, part_bytes):
     parts = SOURCE.list_parts(tmp_path, part_bytes)
     found = [each for part in parts for each in part.documents()]
     assert found == [
-        (split, document(split, index, SIZE)) for split in SPLITS for index in range(few[split])
+        (split, SOURCE.document(split, index)) for split in SPLITS for index in range(few[split])
     ]
     assert sum(part.size for part in parts) == sum(len(text) for _, text in found)
 
@@ -277,7 +286,7 @@ def test_several_keys_are_asked_for_by_a_field(few, tmp_path):
     assert source.describe() == 'synthetic retrieval prompts of 1 to 4 keys within 128 bytes'
     found = [text for part in source.list_parts(tmp_path) for _, text in part.documents()]
     assert found == [
-        document(split, index, SIZE, 4) for split in SPLITS for index in range(few[split])
+        source.document(split, index) for split in SPLITS for index in range(few[split])
     ]
 
 
@@ -293,3 +302,92 @@ def test_records_too_short_for_their_keys_are_refused_with_both_fields():
     message = rf'data\.record_length is {least - 1}; .* least {least} .* of data\.needles = 4 keys'
     with pytest.raises(ValueError, match=message):
         Retrieval(least - 1, 4)
+
+
+WORDS = ' '.join(f'w{i}' for i in range(3000))
+BOTH = Retrieval(SIZE, 4, HAYSTACKS)
+
+
+def hay_of(text: str) -> str:
+    """What is left of a record without the sentences of its keys and what follows the first
+    question."""
+    head = text.removeprefix(BRIEF.task)
+    named = re.sub(NAMED, '', head)
+    if named != head:
+        return re.split(r'\n[A-Z]:', named)[0]
+    return re.sub(r'\nKey: \d+\. \d+\.\n', '', head).split(BRIEF.question)[0]
+
+
+@pytest.mark.parametrize('needles', [1, 4])
+@pytest.mark.parametrize('size', [128, 257])
+def test_the_hay_of_a_record_in_text_is_a_part_of_it(needles: int, size: int) -> None:
+    lengths = []
+    for index in range(300):
+        text = record('train', index, size, needles, ('text',), WORDS)
+        assert len(text) == size + 1 and text.startswith(BRIEF.task)
+        hay = hay_of(text)
+        assert hay in WORDS + WORDS and BRIEF.filler not in text
+        lengths.append(len(hay))
+        keys = dict(NAMED.findall(text)) or {'Key': key_of(text)}
+        asked = re.findall(r'\n(Key|[A-Z]): (\d{5})(?!\d|\.)', text)
+        assert asked and all(keys[name] == answer for name, answer in asked)
+    assert min(lengths) < 10 and max(lengths) > size / 3 and len(set(lengths)) > 40
+
+
+def test_each_haystack_is_as_likely() -> None:
+    texts = [record('train', index, SIZE, 4, HAYSTACKS, WORDS) for index in range(400)]
+    in_text = [bool(re.search(r'w\d', text)) for text in texts]
+    assert sum(in_text) == pytest.approx(200, rel=0.2)
+    assert not any(BRIEF.filler in text for text, yes in zip(texts, in_text, strict=True) if yes)
+    assert texts == [record('train', index, SIZE, 4, HAYSTACKS, WORDS) for index in range(400)]
+
+
+def test_a_record_in_text_is_the_same_on_every_call() -> None:
+    # Pinned: other documents under the same version would pass for the same data.
+    assert record('train', 0, SIZE, 1, ('text',), WORDS) == (
+        'Find the key.\n99 w1500 w1501 w1502 w1503 w1504 w1505 w1506 w1507 w1508 w1509 w1510 w1'
+        '\nKey: 77951. 77951.\n511 \nKey: 77951\nw1512 w1'
+    )
+
+
+def test_text_begins_anew_behind_its_end() -> None:
+    hay = Text('abcde', 3)
+    assert [hay.take(count) for count in (0, 1, 3, 12, 2)] == ['', 'd', 'eab', 'cdeabcdeabcd', 'ea']
+
+
+def test_records_hide_keys_in_the_standard_library_of_their_split(few, tmp_path) -> None:
+    parts = BOTH.list_parts(tmp_path)
+    library = Stdlib().list_parts(tmp_path)
+    for part in parts:
+        texts = [text for each in of_split(library, part.split) for _, text in each.documents()]
+        text = ''.join(found.decode('ascii', 'ignore') for found in texts)
+        found = list(part.documents())
+        assert found == [
+            (part.split, BOTH.document(part.split, i, text)) for i in range(len(found))
+        ]
+        assert len(found) == few[part.split]
+        size = SIZE + 1
+        records = [found[0][1].decode()[k * size : (k + 1) * size] for k in range(RECORDS)]
+        hays = [hay_of(each) for each in records if BRIEF.filler not in each]
+        assert len(hays) > 15 and all(hay in text + text[:SIZE] for hay in hays)
+
+
+def test_hay_is_part_of_the_identity_and_of_the_description() -> None:
+    found = BOTH.identity()
+    assert found['haystacks'] == ['filler', 'text'] and found['text'] == Stdlib().identity()
+    assert Retrieval(SIZE, 4, ('text',)).identity() != found
+    assert 'haystacks' not in Retrieval(SIZE, 4).identity()
+    assert BOTH.describe() == (
+        'synthetic retrieval prompts of 1 to 4 keys in filler or text within 128 bytes'
+    )
+    section = {'source': 'retrieval', 'record_length': None, 'needles': 4, 'haystacks': HAYSTACKS}
+    assert from_section(section, SIZE).sources == (BOTH,)
+
+
+@pytest.mark.parametrize('hay', ['text', (), ('hay',), ('text', 'filler'), ('text', 'text')])
+def test_an_unknown_haystack_is_refused_by_field(hay) -> None:
+    section = {'source': 'retrieval', 'record_length': None, 'haystacks': hay}
+    with pytest.raises(
+        ValueError, match=rf'^data\.haystacks is {re.escape(repr(hay))}; accepted: '
+    ):
+        from_section(section, SIZE)
