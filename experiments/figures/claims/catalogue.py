@@ -336,6 +336,13 @@ LOG_SQUARE_SERVES_HEADSCALE = Listed(
     'every length, that of its search included.',
     thresholds=LAW_APART,
 )
+LOG_SQUARE_SERVES_TAIL = Listed(
+    'log_square_serves_tail',
+    None,
+    'Ours, not of the paper: searched once, 1 + a x + b x^2 is at least as good as HeadScale at '
+    'the end of windows as long as those that HeadScale was searched on.',
+    thresholds=LAW_APART,
+)
 
 # Of heads split between local ones and ones without position, which are not the paper's.
 KEEPS_LOSS = Listed(

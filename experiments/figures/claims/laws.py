@@ -11,6 +11,7 @@ from experiments.figures.claims.catalogue import (
     FIT_NEAR_BEST,
     LOG_SQUARE_INSIDE,
     LOG_SQUARE_SERVES_HEADSCALE,
+    LOG_SQUARE_SERVES_TAIL,
     Listed,
 )
 from experiments.figures.claims.decide import Measured, Rule
@@ -109,6 +110,22 @@ def _square_serves_headscale(roles: Groups) -> Measured:
     )
 
 
+def _square_serves_tail(roles: Groups) -> Measured:
+    law = roles[LOG_SQUARE]
+    above = {
+        multiple: law.loss_tail[:, index] - g.loss_tail[:, index]
+        for multiple, g in roles.by_multiple(HEADSCALE).items()
+        if (index := g.at(multiple)) is not None
+    }
+    if not above:
+        raise Undecided('no search of HeadScale has windows of its length')
+    margin = LOG_SQUARE_SERVES_TAIL.thresholds['nats']
+    measured = {f'{multiple:g} L': values.tolist() for multiple, values in above.items()}
+    return {'log_square_minus_headscale_by_seed_nats': measured}, all(
+        bool((values <= margin).all()) for values in above.values()
+    )
+
+
 def _lower_than_base(claim: Listed, law: str, name: str) -> Rule[Groups]:
     return _lower(claim, law, BASE, name, 'the base model')
 
@@ -157,5 +174,13 @@ RULES: tuple[Rule[Groups], ...] = (
         f'{LOG_SQUARE_SERVES_HEADSCALE.thresholds["nats"]} nats above that of any search of '
         'HeadScale, for every seed.',
         _square_serves_headscale,
+    ),
+    Rule(
+        LOG_SQUARE_SERVES_TAIL,
+        'In windows of the length that HeadScale was searched at, the loss of the last L/2 '
+        'positions with 1 + a x + b x^2 is at most '
+        f'{LOG_SQUARE_SERVES_TAIL.thresholds["nats"]} nats above that of HeadScale, for every seed '
+        'and every length searched at.',
+        _square_serves_tail,
     ),
 )

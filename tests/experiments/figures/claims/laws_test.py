@@ -75,6 +75,7 @@ def test_a_law_is_ahead_where_it_is_lower_by_the_margin_for_every_seed_and_lengt
 
 def test_every_claim_that_compares_two_curves_is_tested_here():
     ours = {'fit_near_best', 'log_square_same_inside', 'log_square_serves_headscale'}
+    ours |= {'log_square_serves_tail'}
     assert {rule.claim.id for rule in laws.RULES} == {*LOWER, *ours}
 
 
@@ -102,6 +103,19 @@ def test_two_numbers_a_head_serve_every_length_that_headscale_was_searched_at():
         assert found.holds is holds
         (differences,) = found.measured['log_square_minus_headscale_nats'].values()
         assert differences['4 L'] == pytest.approx(-above / 2, abs=1e-12)
+
+
+@pytest.mark.parametrize(('above', 'holds'), [(0.0049, True), (0.0051, False)])
+def test_two_numbers_a_head_serve_the_end_of_windows_at_the_lengths_searched_at(above, holds):
+    law = [np.where(MULTIPLES == 2, BASE + 1.0, BASE - above), BASE + above]  # 2 L: nobody's length
+    losses = {'headscale': [BASE, BASE], 'log_square': law}
+    searched = {4: 'headscale', 5: 'headscale'}
+    found = claims(losses, headscale=searched)['log_square_serves_tail']
+    assert found.holds is holds
+    (differences,) = found.measured.values()
+    assert differences == {'4 L': pytest.approx([-above, above])}  # 5 L is not measured
+    found = claims(losses, headscale={5: 'headscale'})['log_square_serves_tail']
+    assert found.holds is None
 
 
 def test_figures_without_laws_have_no_claims_about_them():

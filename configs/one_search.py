@@ -1,0 +1,44 @@
+"""Loss against window length: one search of a law against HeadScale searched at each length.
+
+    python -m experiments.run --config=configs/one_search.py:quick --workdir=work/quick
+
+n / L from 1 to 8 on windows that end at the same tokens, on the NoPE model of fig1: HeadScale
+searched at 2, 4, 6 and 8 L, a set of multipliers for each; p_h(n) = 1 + a_h x and
+p_h(n) = 1 + a_h x + b_h x^2, x = ln(n / L), each searched once, at lengths up to 8 L. Three seeds;
+`--config.seeds="(0,)"` for one.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import base, pieces
+from configs.fig_dynamic import TIMES
+
+APART = (2.0, 4.0, 6.0, 8.0)  # lengths of one search each, in L
+SEARCHED = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+FORMS = {'log_length': '1 + a x', 'log_square': '1 + a x + b x^2'}
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('one_search', size)
+    config.seeds = (0, 1, 2)
+    config.runs = {'nope': pieces.base()}
+    labels = {'nope': 'base'}
+    headscale = {int(times): pieces.add_headscale(config, times) for times in APART}
+    for times, run in headscale.items():
+        labels[run] = f'HeadScale searched at {times} L'
+    for form, law in FORMS.items():
+        config.runs[form] = {'init': 'nope', 'search': {'form': form, 'times': SEARCHED}}
+        labels[form] = f'{law} searched up to 8 L'
+    for run in labels:
+        config.evals[f'{run}_loss/'] = {'kind': 'lengths', 'run': run, 'times': TIMES}
+    config.figure = {
+        'kind': 'length_curves',
+        'curves': tuple({'group': f'{run}_loss', 'label': label} for run, label in labels.items()),
+        'roles': {
+            'base': 'nope_loss',
+            'headscale': {times: f'{run}_loss' for times, run in headscale.items()},
+            'log_length': 'log_length_loss',
+            'log_square': 'log_square_loss',
+        },
+    }
+    return config
