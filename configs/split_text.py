@@ -6,12 +6,13 @@ Half of each layer's heads with forget gates, half without position, trained on 
 four keys: in filler alone, the model of configs/split_seeds.py, or in filler and in text of the
 standard library, each as likely. Prompts hide one key in filler, or in text of the validation split
 one key, one of four, or one of four that share four of their five digits; the last model also with
-p_h(n) = 1 + a_h x + b_h x^2, x = ln(n / L), searched up to 8 L on the heads without position.
+p_h(n) = 1 + a_h x + b_h x^2, x = ln(n / L), searched up to 8 L on the heads without position. At
+`paper` models see no records: one model, as it was trained on text.
 """
 
 from ml_collections import ConfigDict
 
-from configs import splits
+from configs import pieces, splits
 
 BOTH = ('filler', 'text')
 IN_TEXT = {'haystack': 'text'}
@@ -21,24 +22,25 @@ ALIKE = {**FOUR, 'alike': True}
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('split_text', size)
-    filler = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
-    both = splits.add_split(config, 'half_forget_text', splits.split(splits.FORGET))
-    config.runs[both]['data'] = {'haystacks': BOTH}
-    scaled = splits.add_log_length(config, both, form='log_square')
-    config.runs[scaled]['data'] = {'haystacks': BOTH}
-    config.figure = {
-        'kind': 'key_curves',
-        'curves': (
-            _add(config, filler, 'text', ONE, 'trained in filler: one key in text'),
-            _add(config, both, 'one', {}, 'trained in both: one key in filler'),
-            _add(config, both, 'text', ONE, 'trained in both: one key in text'),
-            _add(config, both, 'four', FOUR, 'trained in both: one of four in text'),
-            _add(config, both, 'alike', ALIKE, 'trained in both: one of four alike in text'),
-            _add(config, scaled, 'text', ONE, '1 + a x + b x^2 as well: one key in text'),
-            _add(config, scaled, 'four', FOUR, '1 + a x + b x^2 as well: one of four in text'),
-        ),
-        'roles': {'split': f'{both}_text', 'split_four': f'{both}_four'},
-    }
+    half = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
+    model, how, curves = half, 'as trained', []
+    if not pieces.is_paper(config):  # whose models see no records
+        curves = [_add(config, half, 'text', ONE, 'trained in filler: one key in text')]
+        model, how = f'{half}_text', 'trained in both'
+        config.runs[model] = {**config.runs[half].to_dict(), 'data': {'haystacks': BOTH}}
+    law = splits.add_log_length(config, model, form='log_square')
+    if model != half:
+        config.runs[law]['data'] = {'haystacks': BOTH}
+    curves += [
+        _add(config, model, 'one', {}, f'{how}: one key in filler'),
+        _add(config, model, 'text', ONE, f'{how}: one key in text'),
+        _add(config, model, 'four', FOUR, f'{how}: one of four in text'),
+        _add(config, model, 'alike', ALIKE, f'{how}: one of four alike in text'),
+        _add(config, law, 'text', ONE, '1 + a x + b x^2 as well: one key in text'),
+        _add(config, law, 'four', FOUR, '1 + a x + b x^2 as well: one of four in text'),
+    ]
+    roles = {'split': f'{model}_text', 'split_four': f'{model}_four'}
+    config.figure = {'kind': 'key_curves', 'curves': tuple(curves), 'roles': roles}
     return config
 
 
