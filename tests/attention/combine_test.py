@@ -50,7 +50,9 @@ def whole(case: Case):
     return value_and_gradients(function, make_inputs(case), OUTPUTS)
 
 
-@pytest.mark.parametrize('cuts', [(1,), (20,), (20, 21, 45)])
+@pytest.mark.parametrize(
+    'cuts', [(1,), pytest.param((20,), marks=pytest.mark.slow), (20, 21, 45)], ids=str
+)
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
 def test_parts_make_the_whole(case: Case, cuts: tuple[int, ...]) -> None:
     """Values and gradients. Early queries see nothing of the late parts."""

@@ -106,7 +106,10 @@ def assert_same(found: Sequence[np.ndarray], expected: Sequence[list[int]]) -> N
     assert len({len(ids) for ids in expected}) > 2
 
 
-@pytest.mark.parametrize('name', MODELS)
+@pytest.mark.parametrize('name', [
+    pytest.param(name, marks=pytest.mark.slow if name in ('qwen3', 'mpt') else ())
+    for name in MODELS
+])  # fmt: skip
 def test_the_likeliest_tokens_are_those_of_stock(case: Callable[[str], Case], name: str) -> None:
     theirs, ours, stop_ids = case(name)
     found = ours.generate(PROMPTS, Options(NEW, stop_ids=stop_ids))

@@ -104,6 +104,12 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     'mpt, 6 heads': ('mpt', {'n_heads': 6, 'd_model': 96}),
     'mpt, softmax_scale': ('mpt', {'attn_config': {'softmax_scale': 0.4}}),
 }
+# Variants of families and of ways to extend that others here cover.
+ALIKE = (
+    'llama, ungrouped', 'yarn, by default', 'yarn, attention_factor', 'yarn, mscale',
+    'yarn, not truncated', 'longrope, factor', 'longrope, attention_factor',
+    'proportional, factor', 'mistral', 'qwen3', 'smollm3', 'smollm3, yarn', 'mpt',
+)  # fmt: skip
 # Of these the frequencies follow the length of the sequence.
 FOLLOWING = ('dynamic', 'longrope')
 
@@ -170,7 +176,9 @@ def assert_equal_models(actual: Imported, expected: Imported) -> None:
     tiny.assert_same(actual.variables, expected.variables)
 
 
-@pytest.mark.parametrize('name', CASES)
+@pytest.mark.parametrize('name', [
+    pytest.param(name, marks=pytest.mark.slow if name in ALIKE else ()) for name in CASES
+])  # fmt: skip
 def test_logits_and_continuations_are_those_of_stock(
     imported: Callable[[str], Imported], name: str
 ) -> None:

@@ -61,17 +61,26 @@ def test_what_cannot_be_done_is_said_in_one_line(
     (tmp_path / 'pickled').mkdir()
     (tmp_path / 'pickled' / 'config.json').write_text(json.dumps({'model_type': 'llama'}))
     (tmp_path / 'pickled' / 'pytorch_model.bin').write_bytes(b'\x80\x02')
-    for call, message in (
-        (('export_hf', run_folder, tmp_path / 'out'), 'one length'),
-        (('export_hf', tmp_path, tmp_path / 'out'), 'no run folder'),
-        (('export_hf', run_folder, tmp_path / 'out', '--length=0'), 'export.length is 0'),
-        (('import_hf', tmp_path / 'nowhere'), 'nowhere'),
-        (('import_hf', tmp_path / 'pickled'), 'convert'),
-    ):
-        done = tool(*call)
-        assert done.returncode == 1 and message in done.stderr, done.stderr
-        assert done.stderr.startswith('error: ') and done.stderr.count('\n') == 1
-    assert not (tmp_path / 'out').exists()
+    out = tmp_path / 'out'
+    _check_error(tool('export_hf', run_folder, out), 'one length')
+    _check_error(tool('import_hf', tmp_path / 'pickled'), 'convert')
+    assert not out.exists()
+
+
+@pytest.mark.slow
+def test_what_is_not_there_is_said_in_one_line(
+    run_folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    out = tmp_path / 'out'
+    _check_error(tool('export_hf', tmp_path, out), 'no run folder')
+    _check_error(tool('export_hf', run_folder, out, '--length=0'), 'export.length is 0')
+    _check_error(tool('import_hf', tmp_path / 'nowhere'), 'nowhere')
+    assert not out.exists()
+
+
+def _check_error(done: subprocess.CompletedProcess[str], message: str) -> None:
+    assert done.returncode == 1 and message in done.stderr, done.stderr
+    assert done.stderr.startswith('error: ') and done.stderr.count('\n') == 1
 
 
 def test_scale_params_are_written_beside_untouched_weights(

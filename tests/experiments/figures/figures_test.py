@@ -81,8 +81,8 @@ def test_writes_all_files_with_the_same_bytes_each_time(kind, written, tmp_path)
 
 
 @pytest.mark.parametrize('kind', NAMES)
-def test_caption_says_model_data_tokens_seed_and_windows(kind):
-    caption = KINDS[kind].draw(INPUTS[kind]).caption
+def test_caption_says_model_data_tokens_seed_and_windows(kind, written):
+    caption = (written(kind) / 'caption.txt').read_text()
     measured = MEASURED_ON.get(kind, '512 windows')
     for fact in ('4 layers, width 64', '4.9M tokens', 'seed', 'standard library', measured):
         assert fact in caption
