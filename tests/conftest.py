@@ -1,7 +1,7 @@
 """The whole session runs on eight virtual CPU devices, so that any test may ask for a mesh.
 
-Set here and not through the environment: commands that a test starts see the machine as it is.
-JAX_PLATFORMS chooses another platform.
+Set here and not through the environment: commands that a test starts see the machine as it is, and
+compile as a user's do. JAX_PLATFORMS chooses another platform.
 """
 
 from __future__ import annotations
@@ -17,6 +17,12 @@ import pytest
 jax.config.update('jax_num_cpu_devices', 8)
 if not os.environ.get('JAX_PLATFORMS'):
     jax.config.update('jax_platforms', 'cpu')
+
+# Programs here run once or twice: to compile them is most of the time, half as long to plain code.
+QUICK = (
+    '--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true '
+    '--xla_cpu_use_fusion_emitters=false'
+)
 
 # Where no dtype is promoted in silence. Not where optimizers run: the schedules of optax divide
 # an integer step by a Python float.
@@ -92,9 +98,21 @@ collect_ignore = [
 NAMED = ('compile', 'faults', 'slow')
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if not _asked(config).startswith('compile'):  # for other devices, as a user's programs
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv('XLA_FLAGS', f'{QUICK} {os.environ.get("XLA_FLAGS", "")}')
+            jax.devices()  # XLA reads its flags with the first
+
+
+def _asked(config: pytest.Config) -> str:
+    """Of `-m MARKER and not ...` the marker."""
+    return config.getoption('markexpr').partition(' and not ')[0]
+
+
 def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
     """With `-m MARKER` or `-m 'MARKER and not ...'`, a file that does not name the marker."""
-    asked = config.getoption('markexpr').partition(' and not ')[0]
+    asked = _asked(config)
     if asked in NAMED and collection_path.name.endswith('_test.py'):
         return True if f'mark.{asked}' not in collection_path.read_text() else None
     return None

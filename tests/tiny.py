@@ -16,9 +16,6 @@ from nope.model.lam import initial
 from nope.positions import T5Bias
 from nope.variables import Variables, abstract_variables, with_lam
 
-# Compiler options of programs that run once: half the time to compile, the same operations.
-QUICK: dict[str, Any] = {'xla_backend_optimization_level': 0}
-
 # The reference attention compiles fastest and is what the other implementations are held to.
 MODEL = ModelConfig(
     layers=2,

@@ -13,7 +13,6 @@ from nope.attention import Buckets, Mask, attention
 from nope.attention.cases import FACTOR_CASES, KEY_BIAS_CASES, TEST_CASES, Case, make_inputs
 from nope.attention.chunked import layout
 from tests.attention.contract import (
-    QUICK,
     TOLERANCE,
     AttentionContract,
     assert_agrees,
@@ -43,10 +42,11 @@ class TestKeyBias(KeyBiasContract):
 
 
 SMALL_BLOCKS = (
-    'grouped', 'packed', 'full_empty_rows', 'cached_early', 'window_full', 'buckets_full',
-    'every_rule', 'key_bias_grouped', 'key_bias_every_rule', 'factors_grouped',
+    'full_empty_rows', 'cached_early', 'buckets_full', 'every_rule', 'key_bias_every_rule',
     'factors_every_rule',
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ('ragged', 'window')),
+    *(pytest.param(name, marks=pytest.mark.slow)
+      for name in ('ragged', 'window', 'grouped', 'packed', 'window_full', 'key_bias_grouped',
+                   'factors_grouped')),
 )  # fmt: skip
 
 
@@ -69,7 +69,9 @@ def program(length: int, *, backward: bool, biased: bool = False):
         return (jnp.sum(result.out) + jnp.sum(result.lse) + jnp.sum(result.entropy)), result
 
     function = jax.grad(forward, argnums=(0, 1, 2), has_aux=True) if backward else forward
-    return jax.jit(function).lower(shape, shape, shape).compile(QUICK)
+    # As outside of the tests, where loops are fused.
+    options = {'xla_cpu_use_fusion_emitters': True}
+    return jax.jit(function).lower(shape, shape, shape).compile(options)
 
 
 @pytest.mark.parametrize('biased', [False, True], ids=['plain', 'window_and_bias'])
@@ -174,8 +176,8 @@ def test_rematerialised_scanned_and_sharded() -> None:
         q, entropy = jax.lax.scan(layer, q, None, length=2)
         return jnp.sum(q**2) + jnp.sum(entropy)
 
-    alone = jax.jit(jax.grad(loss), compiler_options=QUICK)(inputs.q_BTNH)
+    alone = jax.jit(jax.grad(loss))(inputs.q_BTNH)
     mesh = jax.make_mesh((2, 2), ('data', 'tensor'), axis_types=(jax.sharding.AxisType.Auto,) * 2)
     spread = jax.sharding.NamedSharding(mesh, jax.P('data', None, 'tensor', None))
-    sharded = jax.jit(jax.grad(loss), compiler_options=QUICK)(jax.device_put(inputs.q_BTNH, spread))
+    sharded = jax.jit(jax.grad(loss))(jax.device_put(inputs.q_BTNH, spread))
     assert_close(sharded, alone, TOLERANCE['float32'])

@@ -30,8 +30,6 @@ COVERING = (
     'cached_one_query', 'cached_early', 'window_packed', 'window_full', 'alibi_full', 'every_rule',
     'buckets_bfloat16', 'float16',
 )  # fmt: skip
-# Programs that run once: half the time to compile, the same operations.
-QUICK = {'xla_backend_optimization_level': 0}
 CAUSAL = Mask()
 OUTPUTS = ('out', 'lse', 'entropy')
 
@@ -55,7 +53,7 @@ def value_and_gradients(
         return sum(map(jnp.sum, products)), result
 
     gradient = jax.grad(pulled, argnums=(0, 1, 2, 3, 4), has_aux=True)
-    gradient = jax.jit(gradient, compiler_options=QUICK)
+    gradient = jax.jit(gradient)
     arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.bias, inputs.key_bias_BNS
     gradients, result = gradient(*arrays, inputs.mask)
     return jax.tree.map(np.asarray, (result, tuple(jax.tree.leaves(gradients))))
@@ -64,7 +62,7 @@ def value_and_gradients(
 @functools.cache
 def compiled(implementation: str, entropy: bool) -> Callable[..., AttentionOutput]:
     function = functools.partial(attention, implementation=implementation, entropy=entropy)
-    return jax.jit(function, compiler_options=QUICK)
+    return jax.jit(function)
 
 
 @functools.cache
@@ -197,9 +195,7 @@ class AttentionContract:
             )
             return jnp.sum(result.out[:, row])
 
-        reached_S = np.abs(
-            np.asarray(jax.jit(jax.grad(at_row), compiler_options=QUICK)(inputs.k_BSKH))
-        ).max(axis=(0, 2, 3))
+        reached_S = np.abs(np.asarray(jax.jit(jax.grad(at_row))(inputs.k_BSKH))).max(axis=(0, 2, 3))
         assert np.all(reached_S[row + 1 :] == 0)
         assert np.all(reached_S[: row + 1] > 0)
 
@@ -226,8 +222,8 @@ class AttentionContract:
                 implementation=self.implementation,
             )  # fmt: skip
 
-        whole = jax.jit(lambda q: run(q), compiler_options=QUICK)(q)
-        at = jax.jit(run, compiler_options=QUICK)
+        whole = jax.jit(lambda q: run(q))(q)
+        at = jax.jit(run)
         for first in (0, 1, 63, 64, 147):
             part = at(q[:, first : first + 3], jnp.int32(first))
             rows = slice(first, first + 3)
@@ -340,7 +336,7 @@ class AttentionContract:
         def entropy_BNT(q):
             return attention(q, k, v, entropy=True, implementation=self.implementation).entropy
 
-        @functools.partial(jax.jit, compiler_options=QUICK)
+        @jax.jit
         def slope(q):
             # Row i of the entropy depends on row i of p q alone.
             entropy, back = jax.vjp(entropy_BNT, p * q)
@@ -357,7 +353,7 @@ class AttentionContract:
         inputs = make_inputs(Case('', 2, 150, 150, 32, 16, 8))
         q, k, v = (x[:, None] for x in (inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH))
         function = functools.partial(attention, entropy=True, implementation=self.implementation)
-        mapped = jax.jit(jax.vmap(function), compiler_options=QUICK)(q, k, v)
+        mapped = jax.jit(jax.vmap(function))(q, k, v)
         for row in range(2):
             alone = self.attend(q[row], k[row], v[row], entropy=True)
             for array, wanted in zip(mapped, alone, strict=True):

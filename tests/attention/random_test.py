@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nope.attention import AttentionOutput, Mask, attention
 from nope.attention.cases import Case
-from tests.attention.contract import QUICK, assert_agrees
+from tests.attention.contract import assert_agrees
 
 IMPLEMENTATIONS = ['reference', 'chunked', 'pallas_tpu_interpret', 'pallas_gpu_interpret']
 # The same examples everywhere. A shape takes seconds to compile, so none is sought that is simpler.
@@ -85,7 +85,7 @@ def row_of_logits(implementation: str):
         query = logits_S[None, None, None, :]
         return attention(query, unit, unit, mask=mask, entropy=True, implementation=implementation)
 
-    return jax.jit(run, compiler_options=QUICK)
+    return jax.jit(run)
 
 
 @pytest.mark.parametrize('implementation', IMPLEMENTATIONS)

@@ -42,7 +42,7 @@ def generator(config: ModelConfig, batch_tokens: int = ONE_BATCH) -> Generator:
     return Generator(config, tiny.varied_lam(config), tiny.mesh(), batch_tokens=batch_tokens)
 
 
-@functools.partial(jax.jit, static_argnums=0, compiler_options=tiny.QUICK)
+@functools.partial(jax.jit, static_argnums=0)
 def _log_probs(config: ModelConfig, variables: Variables, tokens: Any, length: Any) -> jax.Array:
     output = apply(config, variables, tokens, length=length)
     return jax.nn.log_softmax(output.hidden[0] @ output.head)

@@ -15,14 +15,13 @@ from nope.positions import Alibi, NoPE, Rotary, T5Bias, Yarn
 from nope.variables import Variables, lam_is_neutral, lam_of, with_lam
 from tests import tiny
 
-QUICK = {'xla_backend_optimization_level': 0}
 MIXED = (LayerKind(Rotary(), window=5), LayerKind(NoPE()))
 
 
 def output(config: ModelConfig, variables: Variables, length: int = 12) -> np.ndarray:
     tokens = tiny.tokens(2, length)
     traced = jax.jit(lambda v, t: apply(config, v, t).hidden).trace(variables, tokens)
-    return np.asarray(traced.lower().compile(QUICK)(variables, tokens))
+    return np.asarray(traced.lower().compile()(variables, tokens))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ VARIED = np.array([0.6, 1.0, 1.3, 2.1], np.float32)
 X_BTD = np.random.default_rng(1).normal(size=(B, T, 32)).astype(np.float32)
 
 
-@functools.partial(jax.jit, static_argnums=0, compiler_options=tiny.QUICK)
+@functools.partial(jax.jit, static_argnums=0)
 def attend(config: ModelConfig, params: Variables, x_BTD: Any, multipliers: Any) -> Any:
     """Self-attention's output, the heads side by side, and entropy: the output projection is the
     identity (heads * head_dim = width)."""

@@ -93,7 +93,7 @@ def test_a_chunk_is_a_sequence_of_its_own() -> None:
             sums = jnp.sum(jnp.sin(output.hidden)) + jnp.sum(entropy_BNT)
             return sums, (output.hidden, entropy_BNT.swapaxes(1, 2))
 
-        compiled = jax.jit(jax.value_and_grad(objective, has_aux=True), compiler_options=tiny.QUICK)
+        compiled = jax.jit(jax.value_and_grad(objective, has_aux=True))
         (_, (hidden, entropy)), gradients = compiled(variables)
         return *(x.reshape(2 * T, -1) for x in (hidden, entropy)), gradients
 
@@ -121,7 +121,7 @@ def test_the_weight_on_the_first_token_is_zero_outside_its_chunk() -> None:
     variables = tiny.variables(tiny.model(layers=1))
     config, tokens = chunked(NoPE()), tiny.tokens(2, T)
     traced = jax.jit(lambda v: apply(config, v, tokens, span=2).shape).trace(variables)
-    shape = traced.lower().compile(tiny.QUICK)(variables)
+    shape = traced.lower().compile()(variables)
     first_BNT = np.asarray(shape.first[0])
     assert np.all(first_BNT[..., :CHUNK] > 0)
     np.testing.assert_array_equal(first_BNT[..., CHUNK:], 0)

@@ -42,7 +42,7 @@ def compiled(mesh: jax.sharding.Mesh, function: Any, *arguments: Any) -> tuple[s
     arguments = jax.tree.map(lambda x: jax.device_put(np.asarray(x), whole), arguments)
     with sharding.use(mesh):
         traced = jax.jit(function).trace(*arguments)
-        return str(traced.jaxpr), traced.lower().compile(tiny.QUICK)(*arguments)
+        return str(traced.jaxpr), traced.lower().compile()(*arguments)
 
 
 @functools.cache

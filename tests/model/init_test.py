@@ -28,7 +28,7 @@ WITH_BIASES = dataclasses.replace(
 @functools.cache
 def fresh(config: ModelConfig) -> Variables:
     key = jax.random.key(0, impl='rbg')  # its programs are compiled fastest
-    init = jax.jit(Transformer(config).init, compiler_options=tiny.QUICK)
+    init = jax.jit(Transformer(config).init)
     return sharding.unbox(init(key, np.zeros((1, 2), np.int32)))['params']
 
 

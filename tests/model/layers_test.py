@@ -24,7 +24,7 @@ ACTIVATIONS = {
 }
 
 
-@functools.partial(jax.jit, static_argnums=0, compiler_options=tiny.QUICK)
+@functools.partial(jax.jit, static_argnums=0)
 def applied(module: nn.Module, params: Variables, x_BTD: Any) -> Any:
     return module.apply({'params': params}, x_BTD)
 

@@ -52,7 +52,7 @@ def composed(config: ModelConfig, variables: Variables, tokens: jax.Array) -> Mo
     return ModelOutput(hidden_BTD, params['head'], jnp.stack(entropies))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1), compiler_options=tiny.QUICK)
+@functools.partial(jax.jit, static_argnums=(0, 1))
 def with_gradients(model: Any, config: ModelConfig, variables: Variables, blocks: Any) -> tuple:
     """The model's output, and the gradients of its loss and entropy in all its variables."""
 

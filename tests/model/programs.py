@@ -16,7 +16,7 @@ from tests import tiny
 T = 12
 
 
-@functools.partial(jax.jit, static_argnames=('config', 'entropy'), compiler_options=tiny.QUICK)
+@functools.partial(jax.jit, static_argnames=('config', 'entropy'))
 def run(
     config: ModelConfig,
     variables: Variables,
@@ -37,7 +37,7 @@ def run(
     )
 
 
-@functools.partial(jax.jit, static_argnums=0, compiler_options=tiny.QUICK)
+@functools.partial(jax.jit, static_argnums=0)
 def loss_and_gradients(config: ModelConfig, variables: Variables, blocks: Any) -> tuple:
     return jax.value_and_grad(lambda v: batch_loss(config, v, blocks))(variables)
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,7 +25,7 @@ def test_no_output_depends_on_a_later_token(position: Position) -> None:
     variables = tiny.variables(config)
     direction_D = np.random.default_rng(0).normal(size=config.width).astype(np.float32)
 
-    @functools.partial(jax.jit, compiler_options=tiny.QUICK)
+    @jax.jit
     @jax.jacrev
     def gradient(embedding_VD: jax.Array) -> jax.Array:
         params = {**variables['params'], 'embedding': embedding_VD}

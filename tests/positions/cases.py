@@ -33,7 +33,6 @@ from nope.positions import (
     Unscaled,
     Yarn,
 )
-from tests import tiny
 
 TRAIN_LENGTH = 16
 
@@ -64,7 +63,7 @@ ENCODINGS: dict[str, Position] = {
 }
 
 
-@functools.partial(jax.jit, static_argnums=0, compiler_options=tiny.QUICK)
+@functools.partial(jax.jit, static_argnums=0)
 def encode(
     position: Position,
     q_BTNH: Any,

@@ -32,7 +32,7 @@ class Found(NamedTuple):
     scores: np.ndarray
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2), compiler_options=tiny.QUICK)
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def run(
     config: ModelConfig,
     search: BeamSearch,

@@ -14,8 +14,8 @@ B, V = 40, 24
 LOGITS_BV = np.random.default_rng(0).normal(0, 2, (B, V)).astype(np.float32)
 DRAWS = 20_000
 
-chosen = jax.jit(choose, static_argnums=0, compiler_options=tiny.QUICK)
-kept = jax.jit(keep, static_argnums=0, compiler_options=tiny.QUICK)
+chosen = jax.jit(choose, static_argnums=0)
+kept = jax.jit(keep, static_argnums=0)
 
 
 def keys(count: int, seed: int = 0) -> jax.Array:

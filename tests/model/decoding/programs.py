@@ -17,19 +17,19 @@ from nope.variables import Variables
 from tests import tiny
 
 
-@functools.partial(jax.jit, static_argnames='config', compiler_options=tiny.QUICK)
+@functools.partial(jax.jit, static_argnames='config')
 def whole(config: ModelConfig, variables: Variables, tokens: Any, length: Any) -> ModelOutput:
     """The model without a cache, as if the sequence had `length` tokens; with entropies."""
     return apply(config, variables, tokens, length=length, entropy=True)
 
 
-@functools.partial(jax.jit, static_argnames='config', compiler_options=tiny.QUICK)
+@functools.partial(jax.jit, static_argnames='config')
 def piece(config: ModelConfig, weights: Any, tokens: Any, cache: Cache) -> ModelOutput:
     """The model's output at the next tokens, with entropies. weights: `unstack`ed."""
     return apply(config, weights, tokens, cache=cache, entropy=True)
 
 
-@functools.partial(jax.jit, static_argnames=('config', 'size'), compiler_options=tiny.QUICK)
+@functools.partial(jax.jit, static_argnames=('config', 'size'))
 def in_pieces(
     config: ModelConfig,
     size: int,

@@ -24,7 +24,7 @@ ARROW_VV[np.arange(V), (np.arange(V) - 1) % V] = 1
 PROMPTS = np.array([[3, 7], [1, 4], [5, 0], [9, 2]], np.int32)
 
 
-@functools.partial(jax.jit, static_argnums=0, compiler_options=tiny.QUICK)
+@functools.partial(jax.jit, static_argnums=0)
 def run(
     sampling: Sampling,
     looks: Any,

@@ -113,7 +113,7 @@ def test_coefficients_get_the_gradient_of_the_model_written_out() -> None:
     direction_TD = np.random.default_rng(0).normal(size=(T, CONFIG.width))
     lam_LN = np.asarray(lam_of(variables), np.float64)
 
-    @functools.partial(jax.jit, compiler_options=tiny.QUICK)
+    @jax.jit
     @jax.grad
     def gradient(lam_LN: jax.Array) -> jax.Array:
         output = apply(CONFIG, with_lam(variables, lam_LN), tokens)
@@ -152,7 +152,7 @@ def test_a_split_sequence_has_the_positions_of_the_whole() -> None:
         )
         with sharding.use(mesh):
             function = jax.jit(jax.value_and_grad(functools.partial(batch_loss, config)))
-            return function.lower(*arguments).compile(tiny.QUICK)(*arguments)
+            return function.lower(*arguments).compile()(*arguments)
 
     found, alone = on(sharding.make_mesh(MeshConfig(2, 1, 1, 4))), on(tiny.mesh())
     tiny.assert_close(found, alone, rtol=1e-5, atol=1e-6)

@@ -12,7 +12,7 @@ import pytest
 
 from nope.attention import attention
 from nope.model import lam
-from tests import tiny, vectors
+from tests import vectors
 
 B, T, N, H = 2, 5, 3, 16
 HEADS = jnp.asarray([0.5, 1.0, 1.7], jnp.float32)
@@ -64,7 +64,7 @@ def last_entropy(multiplier: jax.Array, logits_T: jax.Array) -> jax.Array:
 
 def bits(logits: Any, multiplier: float = 1.0) -> float:
     """Entropy of the last query's weights."""
-    nats = jax.jit(last_entropy, compiler_options=tiny.QUICK)
+    nats = jax.jit(last_entropy)
     return float(nats(jnp.float32(multiplier), jnp.asarray(logits, jnp.float32))) / math.log(2)
 
 
@@ -85,7 +85,7 @@ def test_entropies(name: str, expected: Any) -> None:
 def test_entropy_falls_with_the_multiplier() -> None:
     """By the multiplier times the variance of the logits under the weights (in nats)."""
     logits = normal(9)
-    gradient = jax.jit(jax.grad(last_entropy), compiler_options=tiny.QUICK)
+    gradient = jax.jit(jax.grad(last_entropy))
     for multiplier in (0.5, 1.0, 2.0):
         weights = np.exp(multiplier * logits.astype(np.float64))
         weights /= weights.sum()
