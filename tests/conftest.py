@@ -6,6 +6,7 @@ compile as a user's do. JAX_PLATFORMS chooses another platform.
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import pathlib
@@ -131,6 +132,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         path = item.path.relative_to(here)
         if any(path.is_relative_to(once) for once in ONCE):
             item.add_marker(pytest.mark.once)
+
+
+@pytest.fixture(autouse=True, scope='module')
+def what_is_kept_is_searched_once() -> Iterator[None]:
+    """Compiled programs stay for the session, millions of objects that each full garbage collection
+    would go through again."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
