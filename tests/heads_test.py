@@ -21,8 +21,16 @@ def logits(config: ModelConfig, params: dict) -> np.ndarray:
     return np.asarray(output.hidden @ output.head)
 
 
-@pytest.mark.parametrize('kv_heads', [2, 4])
-@pytest.mark.parametrize('position', [NoPE(), Rotary()], ids=['NoPE', 'rotary'])
+@pytest.mark.parametrize(
+    ('position', 'kv_heads'),
+    [
+        (NoPE(), 2),
+        (Rotary(), 4),
+        pytest.param(NoPE(), 4, marks=pytest.mark.slow),
+        pytest.param(Rotary(), 2, marks=pytest.mark.slow),
+    ],
+    ids=['NoPE-2', 'rotary-4', 'NoPE-4', 'rotary-2'],
+)
 def test_the_order_of_heads_changes_nothing(position: NoPE | Rotary, kv_heads: int) -> None:
     config = tiny.model(position=position, kv_heads=kv_heads, **EVERY_ARRAY)
     params = tiny.variables(config)['params']

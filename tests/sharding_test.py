@@ -68,7 +68,9 @@ def specs(mesh: jax.sharding.Mesh, kv_heads: int = 2) -> dict[str, PartitionSpec
     }
 
 
-@pytest.mark.parametrize('shape', SHAPES, ids=str)
+@pytest.mark.parametrize(
+    'shape', [pytest.param(SHAPES[0], marks=pytest.mark.slow), *SHAPES[1:]], ids=str
+)
 def test_a_step_is_the_same_on_every_mesh(shape: tuple[int, ...]) -> None:
     state, metrics = stepped(mesh_of(*shape))
     expected_state, expected_metrics = on_one_device()
@@ -79,7 +81,11 @@ def test_a_step_is_the_same_on_every_mesh(shape: tuple[int, ...]) -> None:
     assert embedding.addressable_shards[0].data.size == embedding.size // (fsdp * tensor)
 
 
-@pytest.mark.parametrize(('shape', 'parts'), [((2, 2, 2, 1), 2), ((2, 1, 1, 4), 1)], ids=str)
+@pytest.mark.parametrize(
+    ('shape', 'parts'),
+    [((2, 2, 2, 1), 2), pytest.param((2, 1, 1, 4), 1, marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_a_step_on_documents_apart_is_the_same_on_every_mesh(
     shape: tuple[int, ...], parts: int
 ) -> None:

@@ -69,9 +69,7 @@ def program(length: int, *, backward: bool, biased: bool = False):
         return (jnp.sum(result.out) + jnp.sum(result.lse) + jnp.sum(result.entropy)), result
 
     function = jax.grad(forward, argnums=(0, 1, 2), has_aux=True) if backward else forward
-    # As outside of the tests, where loops are fused.
-    options = {'xla_cpu_use_fusion_emitters': True}
-    return jax.jit(function).lower(shape, shape, shape).compile(options)
+    return jax.jit(function).lower(shape, shape, shape).compile()
 
 
 @pytest.mark.parametrize('biased', [False, True], ids=['plain', 'window_and_bias'])

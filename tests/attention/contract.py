@@ -150,7 +150,9 @@ class AttentionContract:
         assert_agrees(self.implementation, case)
 
     @pytest.mark.parametrize('output', OUTPUTS)
-    @pytest.mark.parametrize('name', ['packed_one_block', 'full_empty_rows'])
+    @pytest.mark.parametrize(
+        'name', [pytest.param('packed_one_block', marks=pytest.mark.slow), 'full_empty_rows']
+    )
     def test_each_output_has_its_own_gradient(self, name: str, output: str) -> None:
         case = next(case for case in TEST_CASES if case.name == name)
         assert_agrees(self.implementation, case, (output,))

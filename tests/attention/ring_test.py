@@ -37,6 +37,9 @@ CASES = [
     Case('key_bias_full', 2, 40, 120, 8, 4, 8, causal=False, key_bias=True),
 ]  # fmt: skip
 
+# What these have, a case with every rule has too.
+ALIKE = ('causal', 'bias', 'key_bias', 'factors')
+
 
 def over_devices(
     q, k, v, *, mask: Mask, bias, entropy: bool, key_bias_BNS=None,
@@ -65,7 +68,10 @@ def over_devices(
     return function(q, k, v, key_bias_BNS, ids, mask.offset, bias)
 
 
-@pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize('case', [
+    pytest.param(case, marks=pytest.mark.slow if case.name in ALIKE else (), id=case.name)
+    for case in CASES
+])  # fmt: skip
 def test_a_ring_is_one_device(case: Case) -> None:
     inputs = make_inputs(case)
     one = functools.partial(attention, implementation='chunked')

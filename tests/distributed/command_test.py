@@ -51,6 +51,7 @@ def assert_same_results(found: pathlib.Path, expected: pathlib.Path) -> None:
             np.testing.assert_allclose(here[measure], there[measure], rtol=0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_two_processes_draw_the_figure_of_one(alone, text, tmp_path) -> None:
     asked = arguments(tmp_path, text, '--config.compute.mesh.fsdp=2')
     first, second = launching.finish(launching.start(asked, 2, 1))

@@ -73,6 +73,7 @@ def test_nothing_is_searched_on_a_model_without_heads() -> None:
         run_of({'init': 'less', 'search': {'times': (2.0,)}}, less=less)
 
 
+@pytest.mark.slow
 def test_a_trained_model_gets_local_heads_where_it_was_local_already(
     tmp_path: pathlib.Path,
 ) -> None:

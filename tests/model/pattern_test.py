@@ -77,10 +77,10 @@ def expected(pattern: tuple[LayerKind, ...]) -> tuple:
 @pytest.mark.parametrize(
     ('pattern', 'remat', 'unroll'),
     [
-        (ALTERNATING, 'none', 1),
         (ALTERNATING, 'none', None),
         (ALTERNATING, 'full', 1),
-        (ALTERNATING, 'dots', None),
+        pytest.param(ALTERNATING, 'none', 1, marks=pytest.mark.slow),
+        pytest.param(ALTERNATING, 'dots', None, marks=pytest.mark.slow),
         (THREE, 'none', 1),
     ],
     ids=lambda value: (

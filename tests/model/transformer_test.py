@@ -79,7 +79,13 @@ def test_lambda_folds_into_the_query_weights(position: Position) -> None:
 
 
 @pytest.mark.parametrize(
-    ('remat', 'unroll'), [('full', 2), ('dots', None), ('offload', 1), ('elementwise', 1)]
+    ('remat', 'unroll'),
+    [
+        ('full', 2),
+        ('offload', 1),
+        pytest.param('dots', None, marks=pytest.mark.slow),
+        pytest.param('elementwise', 1, marks=pytest.mark.slow),
+    ],
 )
 def test_rematerialisation_and_unrolling_change_nothing(remat: str, unroll: int | None) -> None:
     base = tiny.model(layers=3)

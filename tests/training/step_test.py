@@ -209,7 +209,11 @@ def test_the_weighted_loss_and_its_gradient_are_those_of_the_definition() -> Non
     )
 
 
-@pytest.mark.parametrize('position', [NoPE(), Rotary(), Learned(T)], ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize(
+    'position',
+    [pytest.param(NoPE(), marks=pytest.mark.slow), Rotary(), Learned(T)],
+    ids=lambda p: type(p).__name__,
+)
 def test_documents_apart_are_documents_in_passes_of_their_own(position: Position) -> None:
     """The first five tokens and the other four of every block: loss and gradients."""
     config = tiny.model(position=position, attention=None)
@@ -230,7 +234,11 @@ def test_documents_apart_are_documents_in_passes_of_their_own(position: Position
     assert abs(joined - found[0]) > 1e-3
 
 
-@pytest.mark.parametrize('optimizer', [PRETRAIN, SEARCH], ids=['pretraining', 'search'])
+@pytest.mark.parametrize(
+    'optimizer',
+    [PRETRAIN, pytest.param(SEARCH, marks=pytest.mark.slow)],
+    ids=['pretraining', 'search'],
+)
 def test_micro_batches_of_unequal_weight_make_one_batch(optimizer: OptimizerConfig) -> None:
     """One of them weighs nothing. The mean of their means would be another number."""
     whole, whole_metrics = once(optimizer, micro(1))
