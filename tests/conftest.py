@@ -40,6 +40,7 @@ NEEDED = {
 # Long, and the same on every Python: `tools/test --brief` leaves them out.
 ONCE = (
     'attention',
+    'checkpoints',
     'distributed',
     'evals/generation_test.py',
     'evals/passkey',
@@ -79,9 +80,7 @@ ONCE = (
     'tools/aot_test.py',
     'tools/bench_eval_test.py',
     'tools/bench_search_test.py',
-    'training/entropy_test.py',
-    'training/optim_test.py',
-    'training/step_test.py',
+    'training',
     *NEEDED,
 )
 LACKING = {
