@@ -9,9 +9,9 @@ losses up to 32 L: what the claims about split heads say, for every seed.
 
 Quick: two CPU cores, an hour and forty minutes next to much other work. Result: as trained, without
 lambda, 1.254 nats at L (rotary 1.281) and 1.253 at 32 L (rotary 3.388); every key at 64 L, one or
-one of four, for every seed. Small, seed 0: 52 minutes a model next to other work. With 1 + a x 0.873
-nats at L (rotary 0.899), 0.808 at 32 L and every key at 64 L; without lambda 90 percent of single
-keys, with two numbers none.
+one of four, for every seed. Small, seed 0: 52 minutes a model next to other work. With 1 + a x
+0.873 nats at L (rotary 0.899), 0.808 at 32 L and every key at 64 L; without lambda 90 percent of
+single keys, with two numbers none.
 """
 
 from ml_collections import ConfigDict
