@@ -6,7 +6,7 @@ Half of each layer's heads with forget gates, half without position, trained on 
 four keys: in filler alone, the model of configs/split_seeds.py, or in filler and in text of the
 standard library, each as likely. Prompts hide one key in filler, or in text of the validation split
 one key, one of four, or one of four that share four of their five digits; the last model also with
-p_h(n) = 1 + a_h x + b_h x^2, x = ln(n / L), searched up to 8 L on the heads without position. At
+p_h(n) = 1 + a_h x, x = ln(n / L), searched up to 8 L on the heads without position. At
 `paper` models see no records: one model, as it was trained on text.
 """
 
@@ -28,7 +28,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         curves = [_add(config, half, 'text', ONE, 'trained in filler: one key in text')]
         model, how = f'{half}_text', 'trained in both'
         config.runs[model] = {**config.runs[half].to_dict(), 'data': {'haystacks': BOTH}}
-    law = splits.add_log_length(config, model, form='log_square')
+    law = splits.add_log_length(config, model)
     if model != half:
         config.runs[law]['data'] = {'haystacks': BOTH}
     curves += [
@@ -36,8 +36,8 @@ def get_config(size: str = 'quick') -> ConfigDict:
         _add(config, model, 'text', ONE, f'{how}: one key in text'),
         _add(config, model, 'four', FOUR, f'{how}: one of four in text'),
         _add(config, model, 'alike', ALIKE, f'{how}: one of four alike in text'),
-        _add(config, law, 'text', ONE, '1 + a x + b x^2 as well: one key in text'),
-        _add(config, law, 'four', FOUR, '1 + a x + b x^2 as well: one of four in text'),
+        _add(config, law, 'text', ONE, '1 + a x as well: one key in text'),
+        _add(config, law, 'four', FOUR, '1 + a x as well: one of four in text'),
     ]
     roles = {'split': f'{model}_text', 'split_four': f'{model}_four'}
     config.figure = {'kind': 'key_curves', 'curves': tuple(curves), 'roles': roles}
