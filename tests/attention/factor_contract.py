@@ -24,8 +24,8 @@ from tests.attention.contract import (
     value_and_gradients,
 )
 
-# Those of FACTOR_CASES that between them meet every rule and a half precision.
-COVERING = 'factors_decode', 'factors_every_rule', 'factors_bfloat16'
+# Those of FACTOR_CASES that between them meet every rule, grouped heads and a half precision.
+COVERING = 'factors_grouped', 'factors_decode', 'factors_every_rule', 'factors_bfloat16'
 
 
 def cases(others: pytest.MarkDecorator) -> list[Any]:

@@ -12,12 +12,12 @@ import pytest
 
 from nope.attention import attention, library
 from nope.attention.backend import Call
-from nope.attention.cases import TEST_CASES, Case, make_inputs
+from nope.attention.cases import Case, make_inputs
 from tests.attention.contract import (
-    COVERING,
     TOLERANCE,
     assert_agrees,
     assert_close,
+    covering,
     expected,
 )
 
@@ -31,10 +31,9 @@ def supported(case: Case) -> bool:
     return plain and (case.window is None or case.causal)
 
 
-@pytest.mark.parametrize('case', [
-    pytest.param(case, marks=[] if case.name in COVERING else pytest.mark.slow, id=case.name)
-    for case in TEST_CASES if supported(case)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    'case', [case for case in covering(others=pytest.mark.slow) if supported(case.values[0])]
+)
 def test_on_a_cpu_it_agrees_with_the_definition(case: Case) -> None:
     """The entropy by way of keys as values: within rounding where logits are of order one."""
     assert_agrees('library', case, slack=2.0)
