@@ -19,7 +19,7 @@ jax.config.update('jax_num_cpu_devices', 8)
 if not os.environ.get('JAX_PLATFORMS'):
     jax.config.update('jax_platforms', 'cpu')
 
-# Programs here run once or twice: to compile them is most of the time, a third less to plain code.
+# Programs here run once or twice: most of the time is compiling, up to a third less to plain code.
 # XLA ends the process for a flag that it does not know: only those that all versions have.
 QUICK = '--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
 

@@ -24,7 +24,7 @@ from nope.data.templates import BRIEF, BRIEF_NAMED, FILLER, KEYS, NAMES, TEXT, s
 
 
 class Hay(Protocol):
-    """What keys are hidden in, in pieces of `unit` characters that no key cuts."""
+    """Haystack of a retrieval record, in pieces of `unit` characters that no key cuts."""
 
     @property
     def unit(self) -> int: ...
