@@ -15,6 +15,7 @@ from nope.attention.bias import Bias
 from nope.attention.chunked import Chunked, chunked_attention
 from nope.attention.reference import reference_attention
 from nope.attention.structure import AttentionOutput, Mask
+from nope.runtime import hardware
 
 
 def _anything(call: Call) -> str | None:
@@ -32,10 +33,10 @@ BACKENDS: Mapping[str, Backend] = {
         *mosaic_gpu.BACKENDS,
     )
 }
-# What the library tries by itself, the fastest first.
+# What the library tries by itself, the fastest first. README.md has the reasons.
 _PREFERRED = {
-    'tpu': ('pallas_tpu', 'chunked'),
-    'gpu': ('mosaic_gpu', 'pallas_gpu', 'library', 'chunked'),
+    'tpu': ('library', 'pallas_tpu', 'chunked'),
+    'gpu': ('library', 'mosaic_gpu', 'pallas_gpu', 'chunked'),
     'cpu': ('chunked',),
 }
 _LOG = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ def attention(
     bias: Bias | None = None,
     key_bias_BNS: jax.Array | None = None,
     entropy: bool = False,
+    lse: bool = True,
     implementation: str | None = None,
 ) -> AttentionOutput:
     """Softmax attention with its log-sum-exp and, where asked for, its entropy.
@@ -79,6 +81,8 @@ def attention(
       key_bias_BNS: what is added to the logits by query head and key, float32 [B, N, S], in size
         below 1e28, or None.
       entropy: whether to compute the entropy too.
+      lse: whether the log-sum-exp will be read. It is returned in any case; where it is not, the
+        library may choose cuDNN or splash attention, whose log-sum-exp is a second pass.
       implementation: a name of `BACKENDS`, or None to let the library choose. One that is named
         runs or raises.
 
@@ -90,7 +94,7 @@ def attention(
         such implementation, or it cannot run this call.
     """
     check(q_BTNH, k_BSKH, v_BSKH, mask, bias, key_bias_BNS)
-    call = describe(q_BTNH, k_BSKH, mask, bias, entropy, key_bias=key_bias_BNS is not None)
+    call = describe(q_BTNH, k_BSKH, mask, bias, entropy, key_bias=key_bias_BNS is not None, lse=lse)
     return choose(call, implementation).attend(
         q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, entropy=entropy
     )
@@ -120,22 +124,32 @@ def _fastest(call: Call) -> Backend:
     """The fastest backend that has been checked and runs the call; 'chunked' runs them all."""
     passed_over: list[str] = []
     for name in _PREFERRED.get(call.platform, ('chunked',)):
-        reason = BACKENDS[name].unsupported(call)
-        if reason is None and call.platform in BACKENDS[name].unchecked:
-            reason = 'never checked on this platform'
+        reason = BACKENDS[name].passed_over(call)
         if reason is None:
-            _say_chosen(name, call.platform, call.device_kind, tuple(passed_over))
+            _say_chosen(name, call.platform, call.device_kind, call.dtype, tuple(passed_over))
             return BACKENDS[name]
         passed_over.append(f'{name}: {reason}')
     raise AssertionError(f'no backend for {call}')
 
 
 @functools.cache
-def _say_chosen(name: str, platform: str, kind: str, passed_over: tuple[str, ...]) -> None:
-    """Logs a choice, once."""
+def _say_chosen(
+    name: str, platform: str, kind: str, dtype: str, passed_over: tuple[str, ...]
+) -> None:
+    """Logs a choice, once; a warning where an accelerator has no kernel for the call."""
     device = kind if platform in kind.lower() else f'{platform} ({kind})'
     reasons = f', not {"; not ".join(passed_over)}' if passed_over else ''
-    _LOG.info('attention: implementation %r on %s%s', name, device, reasons)
+    level = logging.INFO if platform == 'cpu' or name != 'chunked' else logging.WARNING
+    _LOG.log(level, 'attention: implementation %r on %s%s', name, device, reasons)
+    sheet = hardware.known(kind)
+    if dtype == 'float32' and sheet is not None and sheet.float32 is not None:
+        _LOG.info(
+            'attention: float32 has no tensor cores on %s: at most %.0f of %.0f TFLOP/s, which '
+            "model.dtype='bfloat16' has",
+            device,
+            sheet.float32 / 1e12,
+            sheet.flops / 1e12,
+        )
 
 
 @functools.cache

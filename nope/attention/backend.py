@@ -20,7 +20,7 @@ class Call:
 
     platform: 'cpu', 'gpu' or 'tpu'. device_kind: as JAX names it, for example 'NVIDIA H200'.
     queries, keys: T and S. offset: 'none', 'static' or 'traced'. bias: name of its class, or None.
-    key_bias: whether there is one.
+    key_bias: whether there is one. lse: whether the log-sum-exp is read.
     """
 
     platform: str
@@ -39,6 +39,11 @@ class Call:
     bias: str | None
     entropy: bool
     key_bias: bool = False
+    lse: bool = True
+
+
+def _never(call: Call) -> str | None:
+    return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +54,8 @@ class Backend:
         `attention`.
     unsupported: why the backend cannot run a call, a phrase that completes "NAME cannot: ..."; or
         None where it can.
+    outdone: why it runs a call but is not to be chosen for it, being slow or imprecise there; or
+        None.
     kernel: of the backends that are flash kernels, which a sequence split over devices needs.
     unchecked: platforms on which its values and gradients have been compared with the definition
         neither on the device nor in interpret mode. It is never chosen there, only named.
@@ -59,6 +66,14 @@ class Backend:
     unsupported: Callable[[Call], str | None]
     kernel: Kernel | None = None
     unchecked: frozenset[str] = frozenset()
+    outdone: Callable[[Call], str | None] = _never
+
+    def passed_over(self, call: Call) -> str | None:
+        """Why it is not to be chosen for a call, or None."""
+        reason = self.unsupported(call)
+        if reason is None and call.platform in self.unchecked:
+            reason = 'never checked on this platform'
+        return self.outdone(call) if reason is None else reason
 
 
 def of_kernel(
@@ -66,10 +81,11 @@ def of_kernel(
     kernel: Kernel,
     unsupported: Callable[[Call], str | None],
     unchecked: frozenset[str] = frozenset(),
+    outdone: Callable[[Call], str | None] = _never,
 ) -> Backend:
     """Backend made of a flash kernel alone."""
     attend = functools.partial(flash_attention, kernel)
-    return Backend(name, attend, unsupported, kernel, unchecked)
+    return Backend(name, attend, unsupported, kernel, unchecked, outdone)
 
 
 def describe(
@@ -80,6 +96,7 @@ def describe(
     entropy: bool,
     *,
     key_bias: bool = False,
+    lse: bool = True,
 ) -> Call:
     """`Call` of these arguments on the device of the current mesh, or else JAX's default one."""
     B, T, N, H = q_BTNH.shape
@@ -91,4 +108,5 @@ def describe(
     return Call(
         platform, kind, B, T, S, N, K, H, q_BTNH.dtype.name, mask.causal, mask.window,
         mask.segmented, offset, None if bias is None else type(bias).__name__, entropy, key_bias,
+        lse,
     )  # fmt: skip

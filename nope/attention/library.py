@@ -15,6 +15,7 @@ five digits. GPUs and TPUs have no such products here; their own kernels compute
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,10 @@ from nope.attention.structure import AttentionOutput, Mask
 
 _SPLASH_BLOCK = 512
 _SPLASH_UNIT = 128
+# It goes through all pairs of blocks while it is traced: 2.5 s at 32,768 tokens, 39 s at 131,072.
+_SPLASH_LONG = 16_384
+# Hopper and the data centre's Blackwell, whose cuDNN attention has head dims to 256.
+_WIDE = re.compile(r'\bG?[HB]\d{3}\b')
 
 
 def library_attention(
@@ -127,10 +132,8 @@ def _unsupported(call: Call) -> str | None:
         return 'its windows are causal'
     if call.entropy and call.platform != 'cpu':
         return 'it has no float32 products, which an entropy from its output would need'
-    if call.platform == 'gpu' and call.dtype == 'float32':
-        return 'cuDNN has no float32 attention'
-    if call.platform == 'gpu' and (call.head_dim > 128 or call.head_dim % 8):
-        return f'head dim {call.head_dim} is no multiple of 8 up to 128'
+    if call.platform == 'gpu':
+        return _cudnn_lacks(call)
     if call.platform == 'tpu' and call.dtype == 'float16':
         return 'TPUs have no float16'
     if call.platform == 'tpu' and (call.queries % _SPLASH_UNIT or call.keys % _SPLASH_UNIT):
@@ -138,4 +141,31 @@ def _unsupported(call: Call) -> str | None:
     return None
 
 
-BACKENDS = (Backend('library', library_attention, _unsupported, unchecked=frozenset({'gpu'})),)
+def _cudnn_lacks(call: Call) -> str | None:
+    if call.dtype == 'float32':
+        return 'cuDNN has no float32 attention'
+    most = 256 if _WIDE.search(call.device_kind) else 128
+    if call.head_dim > most or call.head_dim % 8:
+        return f'head dim {call.head_dim} is no multiple of 8 up to {most}'
+    if not _gpu_is_here():
+        return 'cuDNN plans its programs on the GPU, and this process has none'
+    return None
+
+
+def _gpu_is_here() -> bool:
+    return jax.default_backend() == 'gpu'
+
+
+def _outdone(call: Call) -> str | None:
+    if call.lse:
+        return 'its log-sum-exp would be a second pass'
+    if call.platform != 'tpu':
+        return None
+    if call.dtype == 'float32':
+        return 'splash attention does not say how it rounds products of float32'
+    if max(call.queries, call.keys) > _SPLASH_LONG:
+        return f'splash attention lays out masks of more than {_SPLASH_LONG:,} keys for seconds'
+    return None
+
+
+BACKENDS = (Backend('library', library_attention, _unsupported, outdone=_outdone),)

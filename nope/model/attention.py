@@ -210,7 +210,10 @@ def _attend(
 def _weighted(config: ModelConfig, entropy: bool, span: int | None) -> Attend:
     """Attention by the model's weights. ValueError for the shape of others than softmax's."""
     if config.weights == 'softmax':
-        return functools.partial(context.attend, entropy=entropy, implementation=config.attention)
+        lse = config.sinks or span is not None
+        return functools.partial(
+            context.attend, entropy=entropy, lse=lse, implementation=config.attention
+        )
     if span is not None:
         raise ValueError(
             f'span is {span}; the shape of attention is that of softmax weights, and the model has '

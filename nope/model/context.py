@@ -39,6 +39,7 @@ def attend(
     bias: Bias | None,
     key_bias_BNS: jax.Array | None = None,
     entropy: bool,
+    lse: bool = True,
     implementation: str | None,
 ) -> AttentionOutput:
     """`nope.attention.attention` under the current mesh and its logical rules.
@@ -49,8 +50,9 @@ def attend(
     options: dict[str, Any] = {'entropy': entropy, 'implementation': implementation}
     if math.prod(jax.sharding.get_abstract_mesh().shape.values()) == 1:
         return attention(
-            q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, **options
-        )
+            q_BTNH, k_BSKH, v_BSKH,
+            mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, lse=lse, **options,
+        )  # fmt: skip
 
     split = _split(q_BTNH.shape, k_BSKH.shape, cached=mask.offset is not None)
     if split.repeats > 1:
@@ -65,7 +67,7 @@ def attend(
             'key_bias_BNS': key_bias_BNS,
         }
         if split.sequence is None:
-            return attention(q_BTNH, k_BSKH, v_BSKH, **here)
+            return attention(q_BTNH, k_BSKH, v_BSKH, lse=lse, **here)
         return ring_attention(q_BTNH, k_BSKH, v_BSKH, axis=split.sequence, **here)
 
     by_token = PartitionSpec(split.batch, split.sequence)

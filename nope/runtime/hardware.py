@@ -16,13 +16,15 @@ class Device:
 
     flops: dense, per second, for bfloat16 inputs. memory: bytes. bandwidth: of that memory, bytes
     per second. links: bytes per second that it can receive from its neighbours, all links together
-    (of GPUs, those of one machine).
+    (of GPUs, those of one machine). float32: FLOP/s of products that keep float32 inputs whole,
+    which on GPUs have no tensor cores; None where no sheet states it.
     """
 
     flops: float
     memory: float
     bandwidth: float
     links: float
+    float32: float | None = None
 
 
 # Share of a device's memory that programs get; the rest is the runtime's (on GPUs of what
@@ -31,9 +33,9 @@ USABLE = 0.9
 
 # By a part of `device_kind`; of two that fit, the first.
 DEVICES = {
-    'H200': Device(989e12, 141e9, 4.8e12, 450e9),
-    'H100': Device(989e12, 80e9, 3.35e12, 450e9),
-    'A100': Device(312e12, 80e9, 2.04e12, 300e9),
+    'H200': Device(989e12, 141e9, 4.8e12, 450e9, 67e12),
+    'H100': Device(989e12, 80e9, 3.35e12, 450e9, 67e12),
+    'A100': Device(312e12, 80e9, 2.04e12, 300e9, 19.5e12),
     'TPU v4': Device(275e12, 32 * 2**30, 1.23e12, 270e9),
     'TPU v5 lite': Device(197e12, 16 * 2**30, 0.82e12, 180e9),
     'TPU v5e': Device(197e12, 16 * 2**30, 0.82e12, 180e9),

@@ -166,15 +166,20 @@ def test_the_choice_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_tpu_has_its_kernel(caplog: pytest.LogCaptureFixture) -> None:
     with on_device('TPU v5 lite', 'tpu'):
         messages = chosen(caplog, shapes())
-    assert messages == ["attention: implementation 'pallas_tpu' on TPU v5 lite"]
+    assert messages == [
+        "attention: implementation 'pallas_tpu' on TPU v5 lite, not library: T=8 and S=8 are not "
+        'both multiples of 128'
+    ]
 
 
 def test_a_gpu_has_its_kernel(caplog: pytest.LogCaptureFixture) -> None:
     with on_device('NVIDIA A100-SXM4-80GB', 'gpu'):
-        (message,) = chosen(caplog, shapes())
+        message, cost = chosen(caplog, shapes())
     assert message.startswith(
-        "attention: implementation 'pallas_gpu' on gpu (NVIDIA A100-SXM4-80GB), not mosaic_gpu: "
+        "attention: implementation 'pallas_gpu' on gpu (NVIDIA A100-SXM4-80GB), not library: "
+        'cuDNN has no float32 attention; not mosaic_gpu: '
     )
+    assert 'at most 20 of 312 TFLOP/s' in cost
 
 
 @pytest.mark.parametrize(
@@ -185,7 +190,7 @@ def test_factors_have_the_kernels_of_their_device(
     caplog: pytest.LogCaptureFixture, device: tuple[str, str], name: str
 ) -> None:
     with on_device(*device):
-        (message,) = chosen(caplog, shapes(), bias=ScaleInvariantBias(jnp.ones(4)))
+        message, *_ = chosen(caplog, shapes(), bias=ScaleInvariantBias(jnp.ones(4)))
     assert message.startswith(f"attention: implementation '{name}' on ")
 
 
@@ -212,6 +217,6 @@ def test_what_was_never_checked_is_not_chosen_and_says_so(
             message.startswith("attention: implementation 'pallas_gpu' on gpu (NVIDIA H200)")
         )
         assert 'not mosaic_gpu: never checked on this platform' in message
-        api._named('library', describe(*half[:2], Mask(), None, entropy=False))
+        api._named('mosaic_gpu', describe(*half[:2], Mask(), None, entropy=False))
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert ['never been compared' in record.getMessage() for record in warnings] == [True]

@@ -16,7 +16,7 @@ import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from nope.attention import AttentionOutput, attention
-from nope.attention.api import BACKENDS
+from nope.attention.api import BACKENDS, choose
 from nope.attention.backend import describe
 from nope.attention.cases import LENGTH_CASES, Case, Inputs, abstract_inputs
 from nope.runtime import targets
@@ -68,15 +68,20 @@ KINDS = [
 ]  # fmt: skip
 
 
-def compiled(topology: str, implementation: str, case: Case) -> jax.stages.Compiled:
-    """Forward and backward from every output, the offset an argument."""
+def mesh_of(topology: str) -> Mesh:
+    """One device; the test is skipped where its compiler is missing."""
     needed = 'libtpu' if topology.startswith('v') else 'jax_cuda13_plugin'
     if importlib.util.find_spec(needed) is None:
         # Those for GPUs are for Python 3.12 and newer.
         can_be_had = needed == 'libtpu' or sys.version_info >= (3, 12)
         assert not ('NOPE_COMPILERS' in os.environ and can_be_had), f'{needed} is missing'
         pytest.skip(f'{needed} is not installed')
-    mesh = Mesh(np.array(targets.devices(topology)), ('x',), axis_types=(AxisType.Auto,))
+    return Mesh(np.array(targets.devices(topology)), ('x',), axis_types=(AxisType.Auto,))
+
+
+def compiled(topology: str, implementation: str, case: Case) -> jax.stages.Compiled:
+    """Forward and backward from every output, the offset an argument."""
+    mesh = mesh_of(topology)
 
     def run(inputs: Inputs):
         def attend(q, k, v, bias, key_bias) -> AttentionOutput:
@@ -128,3 +133,32 @@ def test_every_kind_compiles(topology: str, implementation: str, case: Case) -> 
     memory = compiled(topology, implementation, case).memory_analysis()
     dense = 4 * case.batch * case.heads * case.queries * case.keys
     assert memory.temp_size_in_bytes < max(dense / 4, 64 * 2**20)
+
+
+@pytest.mark.parametrize('case', [
+    Case('plain', 2, 2048, 2048, 32, 4, 64, dtype='bfloat16'),
+    Case('window', 1, 4096, 4096, 32, 4, 128, window=1000, dtype='bfloat16'),
+    Case('wide', 1, 1024, 1024, 8, 1, 256, dtype='bfloat16'),
+    Case('longest', 1, 16384, 16384, 32, 4, 64, dtype='bfloat16'),
+], ids=lambda case: case.name)  # fmt: skip
+@pytest.mark.parametrize(('topology', 'chosen'), [
+    ('v5e:1x1', 'library'), ('v6e:1x1', 'library'), ('h200', 'pallas_gpu'), ('a100', 'pallas_gpu'),
+])  # fmt: skip
+def test_plain_attention_compiles_as_it_is_chosen(topology: str, chosen: str, case: Case) -> None:
+    """On a GPU with what takes cuDNN's place in a process without one."""
+    mesh = mesh_of(topology)
+
+    def run(inputs: Inputs):
+        def attend(q, k, v) -> jax.Array:
+            return attention(q, k, v, mask=inputs.mask, lse=False).out
+
+        out, back = jax.vjp(attend, inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH)
+        return out, back(inputs.d_out_BTNH.astype(out.dtype))
+
+    placed = abstract_inputs(case, NamedSharding(mesh, PartitionSpec()))
+    with jax.set_mesh(mesh):
+        call = describe(placed.q_BTNH, placed.k_BSKH, placed.mask, None, False, lse=False)
+        assert choose(call, None).name == chosen
+        memory = jax.jit(run).lower(placed).compile().memory_analysis()
+    dense = 4 * case.batch * case.heads * case.queries * case.keys
+    assert memory.temp_size_in_bytes < max(dense / 2, 64 * 2**20)

@@ -25,6 +25,9 @@ from nope.attention.structure import AttentionOutput
 # may not be there.
 _HEAD_DIMS = (64, 128)
 _TILE = 128
+# Up to so many, of all queries that share a key, `pallas_gpu` takes them together and divides the
+# keys; here each head is a program of its own, which reads all keys.
+_FEW_ROWS = 64
 # The program, its three warpgroups, and one that copies arrays for them meanwhile.
 _INTERPRETER_THREADS = 5
 
@@ -106,6 +109,13 @@ def _unsupported(call: Call) -> str | None:
     return _miscompiled(call) or _never(call)
 
 
+def _outdone(call: Call) -> str | None:
+    rows = call.queries * (call.heads // call.kv_heads)
+    if rows <= _FEW_ROWS:
+        return f'{rows} rows to a key head leave most of its {_TILE} a program empty'
+    return None
+
+
 def _unsupported_interpreted(call: Call) -> str | None:
     if jax.__version_info__ < (0, 12):
         return f'the interpreter of JAX {jax.__version__} has no wgmma; accepted: 0.12 and later'
@@ -171,6 +181,8 @@ def _cuda_version() -> int:
 BACKENDS = (
     # The interpreted program is the compiled one but for where its sums begin; that one has been
     # compiled, and not run.
-    of_kernel('mosaic_gpu', MosaicGpu(), _unsupported, unchecked=frozenset({'gpu'})),
+    of_kernel(
+        'mosaic_gpu', MosaicGpu(), _unsupported, unchecked=frozenset({'gpu'}), outdone=_outdone
+    ),
     of_kernel('mosaic_gpu_interpret', MosaicGpu(interpret=True), _unsupported_interpreted),
 )

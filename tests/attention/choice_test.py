@@ -1,0 +1,124 @@
+"""What is chosen by itself on each kind of device, and what the log says of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from nope.attention import api, library, mosaic_gpu
+from nope.attention.backend import Call
+from nope.attention.pallas_gpu import programs
+
+PLAIN = Call(
+    'gpu', 'NVIDIA H200', 8, 2048, 2048, 32, 4, 64, 'bfloat16', True, None, False, 'none', None,
+    False, lse=False,
+)  # fmt: skip
+ENTROPY = {'entropy': True, 'lse': True}
+DECODE = {'queries': 1, 'keys': 16384, 'offset': 'traced'}
+KINDS: dict[str, dict] = {
+    'h100': {'device_kind': 'NVIDIA H100 80GB HBM3'},
+    'h200': {'device_kind': 'NVIDIA H200'},
+    'a100': {'device_kind': 'NVIDIA A100-SXM4-80GB'},
+    'v5e': {'platform': 'tpu', 'device_kind': 'TPU v5 lite'},
+    'v6e': {'platform': 'tpu', 'device_kind': 'TPU v6 lite'},
+    'cpu': {'platform': 'cpu', 'device_kind': 'cpu'},
+}
+# What is asked for -> changes of PLAIN, and what GPUs and TPUs have for it.
+CHOICES: dict[str, tuple[dict, str, str]] = {
+    'plain': ({}, 'library', 'library'),
+    'window': ({'window': 1000}, 'library', 'library'),
+    'log-sum-exp': ({'lse': True}, 'pallas_gpu', 'pallas_tpu'),
+    'entropy': (ENTROPY, 'pallas_gpu', 'pallas_tpu'),
+    'decode': (DECODE, 'pallas_gpu', 'pallas_tpu'),
+    'bias': ({'bias': 'AlibiBias'}, 'pallas_gpu', 'pallas_tpu'),
+    'key bias': ({'key_bias': True}, 'pallas_gpu', 'pallas_tpu'),
+    'packed': ({'segmented': True}, 'pallas_gpu', 'pallas_tpu'),
+    'float32': ({'dtype': 'float32'}, 'pallas_gpu', 'pallas_tpu'),
+    'long': ({'queries': 32768, 'keys': 32768}, 'library', 'pallas_tpu'),
+    'ragged': ({'queries': 1000, 'keys': 1000}, 'library', 'pallas_tpu'),
+}
+
+
+@pytest.fixture(autouse=True)
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A process that has a GPU, and no choices from before."""
+    monkeypatch.setattr(library, '_gpu_is_here', lambda: True)
+    api._fastest.cache_clear()
+    api._say_chosen.cache_clear()
+    yield
+    api._fastest.cache_clear()
+
+
+def choice(**changes) -> str:
+    return api.choose(dataclasses.replace(PLAIN, **changes), None).name
+
+
+@pytest.mark.parametrize('asked', CHOICES)
+@pytest.mark.parametrize('kind', KINDS)
+def test_the_choice(kind: str, asked: str) -> None:
+    changes, on_gpu, on_tpu = CHOICES[asked]
+    device = KINDS[kind]
+    expected = {'gpu': on_gpu, 'tpu': on_tpu, 'cpu': 'chunked'}[device.get('platform', 'gpu')]
+    assert choice(**device, **changes) == expected
+
+
+@pytest.mark.parametrize(('asked', 'name'), [
+    ({}, 'library'), (ENTROPY, 'mosaic_gpu'), (DECODE, 'pallas_gpu'), ({'lse': True}, 'mosaic_gpu'),
+    ({'queries': 17, 'keys': 17, **ENTROPY}, 'mosaic_gpu'),
+    ({'queries': 8, 'keys': 8, **ENTROPY}, 'pallas_gpu'),
+    ({'bias': 'AlibiBias'}, 'pallas_gpu'), ({'dtype': 'float32'}, 'pallas_gpu'),
+])  # fmt: skip
+def test_the_choice_once_the_hopper_kernels_are_checked(
+    asked: dict, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mosaic_gpu.kernel, '_missing', lambda: None)
+    checked = dataclasses.replace(api.BACKENDS['mosaic_gpu'], unchecked=frozenset())
+    monkeypatch.setattr(api, 'BACKENDS', {**api.BACKENDS, 'mosaic_gpu': checked})
+    assert choice(**asked) == name
+
+
+@pytest.mark.parametrize(('kind', 'most'), [
+    ('NVIDIA H200', 256), ('NVIDIA GH200 480GB', 256), ('NVIDIA B200', 256),
+    ('NVIDIA A100-SXM4-80GB', 128), ('NVIDIA L4', 128),
+])  # fmt: skip
+def test_head_dims_of_the_vendor_library(kind: str, most: int) -> None:
+    assert choice(device_kind=kind, head_dim=most) == 'library'
+    assert choice(device_kind=kind, head_dim=most + 8) != 'library'
+
+
+def test_without_a_gpu_in_the_process_programs_for_one_have_a_kernel(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(library, '_gpu_is_here', lambda: False)
+    with caplog.at_level(logging.INFO, logger='nope.attention.api'):
+        assert choice() == 'pallas_gpu'
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert 'not library: cuDNN plans its programs on the GPU, and this process has none' in message
+
+
+@pytest.mark.parametrize(('asked', 'name', 'level'), [
+    ({}, 'library', logging.INFO), (ENTROPY, 'chunked', logging.WARNING),
+])  # fmt: skip
+def test_a_jax_without_triton(
+    asked: dict, name: str, level: int,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    """Plain attention stays where it is; what had a Triton kernel is slower, and says so."""
+    monkeypatch.setattr(programs, 'triton', None)
+    with caplog.at_level(logging.INFO, logger='nope.attention.api'):
+        assert choice(**asked) == name
+    (record,) = caplog.records
+    assert record.levelno == level
+    assert ('has no Triton compiler for Pallas' in record.getMessage()) == (name == 'chunked')
+
+
+def test_float32_on_a_gpu_says_what_it_costs(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger='nope.attention.api'):
+        choice(dtype='float32')
+    assert caplog.records[-1].getMessage() == (
+        'attention: float32 has no tensor cores on gpu (NVIDIA H200): at most 67 of 989 TFLOP/s, '
+        "which model.dtype='bfloat16' has"
+    )
