@@ -13,7 +13,7 @@ from nope.attention import attention
 from nope.attention.backend import Call
 from nope.attention.cases import Case, make_inputs
 from nope.attention.flash import flash_attention
-from nope.attention.pallas_tpu import BACKENDS, PallasTpu
+from nope.attention.pallas_tpu import BACKENDS, PallasTpu, kernel
 from tests.attention.contract import (
     TOLERANCE,
     AttentionContract,
@@ -77,3 +77,19 @@ def test_says_what_it_cannot_do(changes: dict, reason: str | None) -> None:
     )  # fmt: skip
     found = BACKENDS[0].unsupported(dataclasses.replace(usual, **changes))
     assert (found is None) if reason is None else reason in (found or '')
+
+
+@pytest.mark.parametrize(('changes', 'side'), [
+    ({}, 1024), ({'H': 64, 'window': 5000}, 1024),
+    ({'T': 2048, 'S': 2048}, 512),  # half of most pairs would be hidden
+    ({'T': 5200, 'S': 5200}, 512),  # six blocks would be a seventh longer
+    ({'T': 1}, 512),
+    ({'window': 1000}, 512),
+    ({'plain': False}, 512),
+    ({'H': 256}, 256),
+    ({'plain': False, 'T': 2**18, 'S': 2**18}, 1024),  # a table of steps of 512 would not fit
+])  # fmt: skip
+def test_blocks_that_nobody_measured(changes: dict, side: int) -> None:
+    call = dict(T=8192, S=8192, H=128, causal=True, window=None, aligned=True, plain=True)
+    plan = kernel._square(**(call | changes))
+    assert (plan.q_block, plan.k_block) == (side, side)

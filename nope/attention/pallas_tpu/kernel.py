@@ -34,10 +34,13 @@ from nope.attention.pallas_tpu.programs import (
 from nope.attention.structure import AttentionOutput
 
 _LANES = 128  # of a vector register, and so the least that rows are padded to
-# Not measured on a device: [512, 512] logits in float32 are 1 MiB, and the few arrays of that size
-# that a step holds fit the 16 MiB of vector memory that a program is given by default, next to two
-# buffers for every block of input.
+# Not measured on a device. The products of a step of [512, 512] logits take a v5e a microsecond at
+# its peak, to which its start adds, so that larger steps are fewer starts. [1024, 1024] logits in
+# float32 are 4 MiB; where half precision keeps the blocks of input small and there is no line by
+# distance, the few such arrays of a step fit the 16 MiB of vector memory that a program is given.
 _BLOCK = 512
+_LARGE_BLOCK = 1024
+_LONG = 4096  # from which the pairs on the diagonal, of which half is hidden, are few
 _MOST_HEAD_DIM = 256
 _MOST_STEPS = 2**16  # whose table fits, with some room, into 1 MiB of scalar memory
 
@@ -149,10 +152,11 @@ def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: st
     lanes = 8 if kernel.interpret else _LANES
     itemsize = operands.q_BTNH.dtype.itemsize
     at_origin = rules.offset == 0 and T == S
+    plain = itemsize == 2 and operands.line_ND is None and operands.factors_ND is None
     largest = (
         dict(kernel.blocks).get(kind_of_pass)
         or block_sizes.measured('pallas_tpu', kind_of_pass, itemsize, H)
-        or [_square(T, S, H, rules.causal, rules.window, at_origin).k_block] * 2
+        or [_square(T, S, H, rules.causal, rules.window, at_origin, plain).k_block] * 2
     )
     q_block, k_block = (
         block_sizes.fit(length, lanes, most) for length, most in zip((T, S), largest, strict=True)
@@ -170,13 +174,25 @@ def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: st
     return Shape(kernel.interpret, plan, rules, B, N, K, H, folded, row_block, dtype)
 
 
-def _square(T: int, S: int, H: int, causal: bool, window: int | None, aligned: bool) -> BlockPlan:
-    """As many queries as keys a block, twice as many where there would be too many steps."""
+def _square(
+    T: int, S: int, H: int, causal: bool, window: int | None, aligned: bool, plain: bool
+) -> BlockPlan:
+    """As many queries as keys a block: twice as many where there would be too many steps, or where
+    the input is plain and long and fills such blocks. plain: half precision without a bias by
+    distance."""
     side = _BLOCK if H <= 128 else _BLOCK // 2
+    if plain and H <= 128 and _fills(T, window) and _fills(S, window):
+        side = _LARGE_BLOCK
     plan = BlockPlan(causal, window, aligned, False, T, S, side, side)
-    if plan.most_pairs <= _MOST_STEPS:
+    if plan.most_pairs <= _MOST_STEPS or side == _LARGE_BLOCK:
         return plan
     return dataclasses.replace(plan, q_block=2 * side, k_block=2 * side)
+
+
+def _fills(length: int, window: int | None) -> bool:
+    """Whether large blocks are mostly within the length and the window."""
+    beyond = -length % _LARGE_BLOCK
+    return min(length, window or length) >= _LONG and beyond <= length // 8
 
 
 def _unsupported(call: Call) -> str | None:
@@ -186,7 +202,8 @@ def _unsupported(call: Call) -> str | None:
         return f'the head dim is {call.head_dim}, its blocks fit up to {_MOST_HEAD_DIM}'
     T, S = call.queries, call.keys
     aligned = call.offset == 'none' and T == S
-    plan = _square(T, S, call.head_dim, call.causal, call.window, aligned)
+    plain = call.dtype == 'bfloat16' and call.bias is None
+    plan = _square(T, S, call.head_dim, call.causal, call.window, aligned, plain)
     side = plan.k_block
     if plan.most_pairs > _MOST_STEPS:
         return (
