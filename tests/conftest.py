@@ -93,11 +93,12 @@ collect_ignore = [
 
 
 # Those of one marker stand in few files; to import the others takes a third of a minute.
-NAMED = ('compile', 'faults', 'slow')
+NAMED = ('compile', 'device', 'faults', 'slow')
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not _asked(config).startswith('compile'):  # for other devices, as a user's programs
+    # For other devices as a user's programs.
+    if _asked(config).partition(' ')[0] not in ('compile', 'device'):
         with pytest.MonkeyPatch.context() as patched:
             patched.setenv('XLA_FLAGS', f'{QUICK} {os.environ.get("XLA_FLAGS", "")}')
             jax.devices()  # XLA reads its flags with the first
