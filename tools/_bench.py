@@ -41,6 +41,19 @@ def seconds(function: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+def per_call(call: Callable[[], Any], wait: Callable[[Any], object], least: float) -> float:
+    """Seconds of each of several calls that queue behind each other on a device, so that starting
+    one hides behind the one before; as many as take `least` seconds together."""
+    start = time.perf_counter()
+    wait(call())
+    calls = max(round(least / max(time.perf_counter() - start, 1e-6)), 1)
+    start = time.perf_counter()
+    for _ in range(calls):
+        last = call()
+    wait(last)
+    return (time.perf_counter() - start) / calls
+
+
 def interleaved(
     timers: Mapping[str, Callable[[], float]], repeats: int, budget: float
 ) -> dict[str, float]:

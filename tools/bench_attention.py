@@ -2,16 +2,18 @@
 
     python tools/bench_attention.py                             # sizes for a CPU
     python tools/bench_attention.py --set accelerator --check   # sizes for a GPU or TPU
+    python tools/bench_attention.py --set accelerator --budget 480   # what fits into 8 minutes
     python tools/bench_attention.py --set accelerator --target h200  # only compile these, anywhere
 
 For every case and every pass (forward, forward with entropy, forward and backward, the same with
 entropy) each implementation that can run it on the device present, in turns: the median seconds of
-a call, compilation apart; the temporary memory of the compiled program; the useful rate (products
-that the mask hides are not counted, so a causal case has half of them) and its share of the
-device's peak, or, on a CPU, of a float32 matrix product timed between the calls; and the time
-relative to the library's implementation, or else to the dense one. A case with a key bias is timed
-without it too, and relative to that. On a CPU where torch is
-installed, its scaled_dot_product_attention on the same shapes follows in a process of its own.
+a call, compilation apart (on an accelerator of calls that queue behind each other, since the start
+of one alone takes as long as a short kernel); the temporary memory of the compiled program; the
+useful rate (products that the mask hides are not counted, so a causal case has half of them) and
+its share of the device's peak, or, on a CPU, of a float32 matrix product timed between the calls;
+and the time relative to the library's implementation, or else to the dense one. A case with a key
+bias is timed without it too, and relative to that. On a CPU where torch is installed, its
+scaled_dot_product_attention on the same shapes follows in a process of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import argparse
 import dataclasses
 import functools
 import importlib.util
+import math
 import os
 import subprocess
 import sys
@@ -56,6 +59,7 @@ PLAIN = ' without key_bias_BNS'
 SETS = {'model': BENCH_CASES, 'accelerator': ACCELERATOR_CASES, 'lengths': LENGTH_CASES}
 MATMUL_SIZE = 1024
 MOST_TURNS = 100
+QUEUED_SECONDS = 0.05  # of calls behind each other on an accelerator
 # Logits of one array that a dense implementation is given at most; it holds a few such.
 MOST_DENSE = {'cpu': 2**29, 'tpu': 2**29, 'gpu': 2**31}
 # Products of [T, S, H] size: two forward; with the backward pass the logits again and four
@@ -122,13 +126,23 @@ def describe_program(case: Case, implementation: str, kind: str, lowered: Any) -
 
 
 def measure(
-    case: Case, passes: Sequence[str], wanted: Sequence[str], budget: float, check: bool
+    case: Case,
+    passes: Sequence[str],
+    wanted: Sequence[str],
+    budget: float,
+    check: bool,
+    ends: float = math.inf,
 ) -> None:
+    """ends: when `time.perf_counter()` is there, what is left is named and not measured."""
     inputs = make_inputs(case)
     for kind in passes:
         programs, facts = {}, {}
         for name, given in calls_of(case, inputs, kind, wanted).items():
             implementation = name.removesuffix(PLAIN)
+            if time.perf_counter() > ends:
+                left = {'case': case.name, 'implementation': name, 'pass': kind}
+                _bench.emit(left | {'error': 'left out: the time is over'})
+                continue
             try:
                 lowered = lower(kind, implementation, given)
                 program, found = describe_program(case, name, kind, lowered)
@@ -141,7 +155,7 @@ def measure(
                 )
                 continue
             programs[name], facts[name] = functools.partial(program, given), found
-        report(case, kind, programs, facts, budget)
+        report(case, kind, programs, facts, min(budget, (ends - time.perf_counter()) / 10))
 
 
 def calls_of(case: Case, inputs: Inputs, kind: str, wanted: Sequence[str]) -> dict[str, Inputs]:
@@ -176,17 +190,17 @@ def report(
     budget: float,
 ) -> None:
     """Times the calls in turns, on a CPU with a matrix product among them, and prints."""
-    waiting = {name: functools.partial(_wait, call) for name, call in calls.items()}
+    timed = dict(calls)
     if jax.default_backend() == 'cpu':
         square = jnp.ones((MATMUL_SIZE, MATMUL_SIZE))
-        waiting['matmul'] = functools.partial(_wait, functools.partial(_matmul, square))
-    for call in waiting.values():
-        call()
+        timed['matmul'] = functools.partial(_matmul, square)
+    for call in timed.values():
+        jax.block_until_ready(call())
     load = _bench.Load()
     taken = _bench.interleaved(
-        {name: functools.partial(_bench.seconds, call) for name, call in waiting.items()},
+        {name: functools.partial(_seconds, call) for name, call in timed.items()},
         MOST_TURNS,
-        budget * len(waiting),
+        budget * len(timed),
     )
     peak = 2 * MATMUL_SIZE**3 / taken['matmul'] if 'matmul' in taken else hardware.peak_flops()
     for name in calls:
@@ -212,8 +226,10 @@ def _matmul(square: jax.Array) -> jax.Array:
     return square @ square
 
 
-def _wait(call: Callable[[], object]) -> None:
-    jax.block_until_ready(call())
+def _seconds(call: Callable[[], object]) -> float:
+    if jax.default_backend() == 'cpu':
+        return _bench.seconds(lambda: jax.block_until_ready(call()))
+    return _bench.per_call(call, jax.block_until_ready, QUEUED_SECONDS)
 
 
 def compile_for(case: Case, passes: Sequence[str], wanted: Sequence[str], target: str) -> None:
@@ -271,10 +287,12 @@ def main() -> None:
     parser.add_argument('--implementation', action='append', choices=[*BACKENDS, PEER], default=[])
     parser.add_argument('--pass', action='append', choices=PRODUCTS, dest='passes')
     parser.add_argument('--seconds', type=float, default=3.0, help='per measurement')
+    parser.add_argument('--budget', type=float, default=math.inf, help='seconds in all')
     parser.add_argument('--check', action='store_true', help='compare with float32 first')
     parser.add_argument('--target', help='compile for this device (h200, v5e:1x1) and run nothing')
     options = parser.parse_args()
     passes = options.passes or list(PRODUCTS)
+    ends = time.perf_counter() + options.budget
     for case in SETS[options.set]:
         if options.case and case.name not in options.case:
             continue
@@ -283,7 +301,7 @@ def main() -> None:
         elif options.implementation == [PEER]:
             measure_peer(case, options.seconds)
         else:
-            measure(case, passes, options.implementation, options.seconds, options.check)
+            measure(case, passes, options.implementation, options.seconds, options.check, ends)
             has_torch = importlib.util.find_spec('torch') is not None
             if case.plain and has_torch and jax.default_backend() == 'cpu':
                 peer = ['--set', options.set, '--case', case.name, '--implementation', PEER]
