@@ -6,7 +6,8 @@
 For every kernel that runs here, pass, dtype and head dim: times each candidate on 16,384 tokens of
 32 heads on 4, prints one JSON line for it (one that the compiler refuses says why), and keeps the
 fastest. Writes them into the table of the device's kind, nope/attention/tuned/KIND.json, which the
-kernels read from then on; commit it. What was there for other kernels and head dims stays.
+kernels read from then on; commit it. What was there for other kernels and head dims stays. With
+--seconds every pass has its share of that time; --folder puts the table elsewhere.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import dataclasses
 import functools
 import itertools
 import json
+import math
 import os
 import pathlib
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,6 +40,8 @@ from nope.attention.api import BACKENDS
 from nope.attention.backend import describe
 from nope.attention.cases import Case, Inputs, abstract_inputs, make_inputs
 from nope.attention.flash import Kernel, flash_attention
+from nope.attention.mosaic_gpu import MosaicGpu
+from nope.attention.mosaic_gpu.sizes import Blocks as GpuBlocks
 from nope.attention.pallas_gpu import PallasGpu
 from nope.attention.pallas_gpu.programs import Blocks
 from nope.attention.pallas_tpu import PallasTpu
@@ -44,6 +49,7 @@ from nope.runtime import targets
 
 TOKENS, HEADS, KV_HEADS = 16384, 32, 4
 TURNS = 5
+QUEUED_SECONDS = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +75,13 @@ TUNABLE = {
             for name in ('forward', 'd_q', 'd_kv')
         },
     ),
+    'mosaic_gpu': Tunable(
+        lambda name, blocks: MosaicGpu(blocks=((name, GpuBlocks(*blocks)),)),
+        {
+            name: list(itertools.product((128, 64), (200, 100)))
+            for name in ('forward', 'd_q', 'd_kv')
+        },
+    ),
 }
 
 
@@ -91,10 +104,18 @@ def lower(kernel: Kernel, inputs: Inputs, *, forward: bool) -> jax.stages.Lowere
     return jax.jit(run).lower(inputs)
 
 
-def tune(name: str, kind_of_pass: str, case: Case, inputs: Inputs, timed: bool) -> list[int] | None:
-    """The fastest candidate; None where none was timed."""
+def tune(
+    name: str, kind_of_pass: str, case: Case, inputs: Inputs, timed: bool, ends: float = math.inf
+) -> list[int] | None:
+    """The fastest candidate of those begun before `time.perf_counter()` is at `ends`; None where
+    none was timed."""
     best: tuple[float, list[int]] | None = None
-    for blocks in TUNABLE[name].candidates[kind_of_pass]:
+    candidates = TUNABLE[name].candidates[kind_of_pass]
+    for tried, blocks in enumerate(candidates):
+        if time.perf_counter() > ends:
+            left = {'kernel': name, 'pass': kind_of_pass, 'head_dim': case.head_dim}
+            _bench.emit(left | {'error': f'left out: {len(candidates) - tried}, the time is over'})
+            break
         found: dict[str, Any] = {
             'kernel': name,
             'pass': kind_of_pass,
@@ -116,13 +137,9 @@ def tune(name: str, kind_of_pass: str, case: Case, inputs: Inputs, timed: bool) 
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """Median of a few calls after the first."""
-
-    def waited() -> None:
-        jax.block_until_ready(call())
-
-    waited()
-    timer = functools.partial(_bench.seconds, waited)
+    """Of a call: median of a few times that calls queue behind each other."""
+    timer = functools.partial(_bench.per_call, call, jax.block_until_ready, QUEUED_SECONDS)
+    timer()
     return _bench.interleaved({'call': timer}, TURNS, 5.0)['call']
 
 
@@ -145,6 +162,7 @@ def main() -> None:
     parser.add_argument('--head-dim', action='append', type=int, help='default: 64 and 128')
     parser.add_argument('--dtype', action='append', choices=['bfloat16', 'float32'])
     parser.add_argument('--length', type=int, default=8192)
+    parser.add_argument('--seconds', type=float, default=math.inf, help='in all, shared by passes')
     parser.add_argument('--folder', type=pathlib.Path, default=block_sizes.FOLDER)
     parser.add_argument('--target', help='compile for this device (h200, v5e:1x1) and run nothing')
     options = parser.parse_args()
@@ -160,6 +178,8 @@ def main() -> None:
     chosen = jax.devices()[:1] if options.target is None else targets.devices(options.target)[:1]
     mesh = Mesh(np.array(chosen), ('x',), axis_types=(AxisType.Auto,))
     path = options.folder / block_sizes.file_name(chosen[0].device_kind)
+    ends = time.perf_counter() + options.seconds
+    passes_left = len(cases) * sum(len(TUNABLE[name].candidates) for name in names)
     with jax.set_mesh(mesh):
         for case, name in itertools.product(cases, names):
             inputs = abstract_inputs(case, NamedSharding(mesh, PartitionSpec()))
@@ -168,11 +188,15 @@ def main() -> None:
             )
             if reason is not None:
                 print(f'{name} cannot: {reason}', flush=True)
+                passes_left -= len(TUNABLE[name].candidates)
                 continue
             if options.target is None:
                 inputs = make_inputs(case)
             for kind_of_pass in TUNABLE[name].candidates:
-                blocks = tune(name, kind_of_pass, case, inputs, options.target is None)
+                now = time.perf_counter()
+                share = now + max(ends - now, 0) / passes_left
+                passes_left -= 1
+                blocks = tune(name, kind_of_pass, case, inputs, options.target is None, share)
                 if blocks is not None:
                     write(path, name, kind_of_pass, case, blocks)
                     print(f'{path}: {name} {kind_of_pass} {blocks}', flush=True)

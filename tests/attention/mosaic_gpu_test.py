@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
+import pathlib
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nope.attention import block_sizes
 from nope.attention.backend import Call
 from nope.attention.cases import TEST_CASES, Case, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.mosaic_gpu import BACKENDS, MosaicGpu
+from nope.attention.mosaic_gpu.sizes import Blocks, blocks_of
 from nope.attention.structure import AttentionOutput, Mask
 from tests.attention.contract import (
     OUTPUTS,
@@ -22,6 +27,7 @@ from tests.attention.contract import (
     expected,
     value_and_gradients,
 )
+from tests.attention.devices import on_device
 
 COMPILED, INTERPRETED = BACKENDS
 KERNEL = functools.partial(flash_attention, MosaicGpu(interpret=True))
@@ -62,9 +68,11 @@ def named(name: str, **changes) -> Case:
     return small(next(case for case in TEST_CASES if case.name == name), **changes)
 
 
-def assert_agrees(case: Case, outputs: tuple[str, ...] = OUTPUTS) -> None:
+def assert_agrees(
+    case: Case, outputs: tuple[str, ...] = OUTPUTS, function: Callable = KERNEL
+) -> None:
     """Values and gradients are those of the definition, computed in float64."""
-    result, gradients = value_and_gradients(KERNEL, make_inputs(case), outputs)
+    result, gradients = value_and_gradients(function, make_inputs(case), outputs)
     right, right_gradients = expected(case, outputs)
     for name, array, wanted in zip(AttentionOutput._fields, result, right, strict=True):
         if wanted is None:
@@ -106,6 +114,33 @@ def test_without_the_entropy() -> None:
 def test_more_blocks_than_buffers() -> None:
     """Every buffer is filled again after it has been read."""
     assert_agrees(Case('', 1, 140, 700, 1, 1, 64, False, dtype='bfloat16'))
+
+
+@interpreted
+def test_other_blocks_than_the_guessed_ones() -> None:
+    """The other step in each pass, and memory for two pairs of buffers alone."""
+    blocks = ('forward', Blocks(64, 64)), ('d_q', Blocks(64, 64)), ('d_kv', Blocks(128, 64))
+    function = functools.partial(flash_attention, MosaicGpu(interpret=True, blocks=blocks))
+    case = Case('', 1, 260, 260, 2, 1, 64, window=150, dtype='bfloat16')
+    assert_agrees(case, function=function)
+
+
+@pytest.mark.parametrize('kind_of_pass', ['forward', 'd_q', 'd_kv'])
+def test_blocks_are_chosen_measured_or_guessed(
+    kind_of_pass: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    table = {'mosaic_gpu': {kind_of_pass: {'2': {'64': [64, 100]}}}}
+    (tmp_path / 'nvidia_h200.json').write_text(json.dumps(table))
+    monkeypatch.setattr(block_sizes, 'FOLDER', tmp_path)
+    block_sizes._table.cache_clear()
+    with on_device('NVIDIA H200', 'gpu'):
+        assert blocks_of(kind_of_pass, (), 2, 64) == Blocks(64, 100)
+        assert blocks_of(kind_of_pass, (), 2, 128).memory == 200
+        chosen = Blocks(128, 150)
+        assert blocks_of(kind_of_pass, ((kind_of_pass, chosen),), 2, 64) == chosen
+        with pytest.raises(ValueError, match=f'a step of 256 for {kind_of_pass}; accepted: 64'):
+            blocks_of(kind_of_pass, ((kind_of_pass, Blocks(256, 200)),), 2, 64)
+    block_sizes._table.cache_clear()
 
 
 @interpreted

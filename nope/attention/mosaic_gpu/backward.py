@@ -42,10 +42,6 @@ from nope.attention.mosaic_gpu.parts import (
     zeros,
 )
 
-# What a step works on. Logits and their gradients are in registers at the same time, next to the
-# sums of one or two gradients and, for k and v, to the numbers by query.
-KEYS, QUERIES = 128, 64
-
 
 def stack_rows(rows: Rows) -> jax.Array:
     """float32 [B, N, R, T]: lse / ln 2, c and, where something pulls on the entropy, dH ln 2."""
@@ -80,7 +76,7 @@ def query_gradient(
     rows_BNRT: jax.Array,
 ) -> jax.Array:
     """dq, [B, T, N, H]."""
-    stages = shape.stages(KEYS, held=2 * TILE)
+    block, stages = shape.blocks.step, shape.stages(held=2 * TILE)
     segmented = shape.segmented
     results = launch(
         attention_query_gradient,
@@ -100,9 +96,9 @@ def query_gradient(
         scratch={
             'q_smem': tiles(shape, COMPUTE, ROWS),
             'd_out_smem': tiles(shape, COMPUTE, ROWS),
-            'k_smem': tiles(shape, stages, KEYS),
-            'v_smem': tiles(shape, stages, KEYS),
-            'ids_smem': plgpu.SMEM((stages, KEYS), jnp.int32) if segmented else None,
+            'k_smem': tiles(shape, stages, block),
+            'v_smem': tiles(shape, stages, block),
+            'ids_smem': plgpu.SMEM((stages, block), jnp.int32) if segmented else None,
             'q_ready': plgpu.Barrier(num_arrivals=2, num_barriers=COMPUTE),
             'ready': plgpu.Barrier(num_arrivals=2 + segmented, num_barriers=stages),
             'free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
@@ -116,12 +112,12 @@ def attention_query_gradient(
     q_ids=None, kv_ids=None, ids_smem=None, offset=None,
 ):  # fmt: skip
     """A tile of queries of one head."""
-    rules, stages = shape.rules, k_smem.shape[0]
+    rules, block, stages = shape.rules, shape.blocks.step, k_smem.shape[0]
     batch, head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
     tile = shape.queries // TILE - 1 - lax.axis_index('tile')
     position = (rules.offset if offset is None else offset[0]) + tile * TILE
     seen = visible_blocks(
-        position, position + (TILE - 1), rules.behind, rules.ahead, shape.real_keys, KEYS
+        position, position + (TILE - 1), rules.behind, rules.ahead, shape.real_keys, block
     )
 
     def queries_of(warpgroup):
@@ -140,7 +136,7 @@ def attention_query_gradient(
         kv_head = lax.div(head, jnp.int32(shape.group))
 
         def fetch(j, _):
-            slot, keys = slot_of(j), pl.ds(j * KEYS, KEYS)
+            slot, keys = slot_of(j), pl.ds(j * block, block)
             used = j - seen.begin >= stages
             pl.when(used)(lambda: plgpu.barrier_wait(free.at[slot]))
             plgpu.copy_gmem_to_smem(k.at[batch, keys, kv_head], k_smem.at[slot], ready.at[slot])
@@ -153,7 +149,7 @@ def attention_query_gradient(
     @pl.when(wg < COMPUTE)
     def compute():
         plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
-        size = (ROWS, KEYS)
+        size = (ROWS, block)
         by_query = [
             load_global(rows.at[batch, head, r, queries_of(wg)], BY_ROW)
             for r in range(rows.shape[2])
@@ -175,7 +171,7 @@ def attention_query_gradient(
                 if ids_smem is not None:
                     ids_S = load(ids_smem.at[slot], BY_COLUMN)
                     plgpu.commit_smem()  # read before the next copy into it
-                seen_TS = visible(shape, size, 0, position + wg * ROWS, j * KEYS, q_ids_T, ids_S)
+                seen_TS = visible(shape, size, 0, position + wg * ROWS, j * block, q_ids_T, ids_S)
             _, d_logits_TS = _pulled(logits_TS, d_weights_TS, seen_TS, by_query, by_row)
             (d_q_TH,) = accumulate(
                 shape, (d_q_TH,), (d_logits_TS.astype(shape.dtype), k_smem.at[slot])
@@ -202,7 +198,7 @@ def key_gradients(
     rows_BNRT: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
     """(dk, dv), [B, S, K, H]."""
-    stages = shape.stages(QUERIES, held=2 * TILE)
+    block, stages = shape.blocks.step, shape.stages(held=2 * TILE)
     R, segmented = rows_BNRT.shape[2], shape.segmented
     gradient = jax.ShapeDtypeStruct(k_BSKH.shape, k_BSKH.dtype)
     results = launch(
@@ -223,10 +219,10 @@ def key_gradients(
         scratch={
             'k_smem': tiles(shape, COMPUTE, ROWS),
             'v_smem': tiles(shape, COMPUTE, ROWS),
-            'q_smem': tiles(shape, stages, QUERIES),
-            'd_out_smem': tiles(shape, stages, QUERIES),
-            'rows_smem': plgpu.SMEM((stages, R, QUERIES), jnp.float32),
-            'ids_smem': plgpu.SMEM((stages, QUERIES), jnp.int32) if segmented else None,
+            'q_smem': tiles(shape, stages, block),
+            'd_out_smem': tiles(shape, stages, block),
+            'rows_smem': plgpu.SMEM((stages, R, block), jnp.float32),
+            'ids_smem': plgpu.SMEM((stages, block), jnp.int32) if segmented else None,
             'kv_ready': plgpu.Barrier(num_arrivals=2, num_barriers=COMPUTE),
             'ready': plgpu.Barrier(num_arrivals=3 + segmented, num_barriers=stages),
             'free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
@@ -240,14 +236,14 @@ def attention_key_gradients(
     kv_ready, ready, free, q_ids=None, kv_ids=None, ids_smem=None, offset=None,
 ):  # fmt: skip
     """A tile of keys of one key/value head, against the query heads of its group in turn."""
-    rules, stages = shape.rules, q_smem.shape[0]
+    rules, block, stages = shape.rules, shape.blocks.step, q_smem.shape[0]
     batch, kv_head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
     tile = lax.axis_index('tile')  # under a causal rule the first tiles have most to do
     first_position = rules.offset if offset is None else offset[0]
     # What a key is seen from is what a query sees, in the other direction.
     first = tile * TILE - first_position
     seen = visible_blocks(
-        first, first + (TILE - 1), rules.ahead, rules.behind, shape.queries, QUERIES
+        first, first + (TILE - 1), rules.ahead, rules.behind, shape.queries, block
     )
 
     def keys_of(warpgroup):
@@ -266,7 +262,7 @@ def attention_key_gradients(
             plgpu.copy_gmem_to_smem(v.at[at], v_smem.at[w], kv_ready.at[w])
 
         def fetch(member, i):
-            turn, queries = turn_of(member, i), pl.ds(i * QUERIES, QUERIES)
+            turn, queries = turn_of(member, i), pl.ds(i * block, block)
             slot, head = lax.rem(turn, jnp.int32(stages)), kv_head * shape.group + member
             pl.when(turn >= stages)(lambda: plgpu.barrier_wait(free.at[slot]))
             filled = ready.at[slot]
@@ -283,7 +279,7 @@ def attention_key_gradients(
     @pl.when(wg < COMPUTE)
     def compute():
         plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
-        size = (ROWS, QUERIES)
+        size = (ROWS, block)
         kv_ids_S = None
         if kv_ids is not None:
             kv_ids_S = load_global(kv_ids.at[batch, keys_of(wg)], BY_ROW)
@@ -300,7 +296,7 @@ def attention_key_gradients(
             plgpu.commit_smem()  # read before the next copy into them
             seen_ST = None
             if cut:
-                q_first, k_first = first_position + i * QUERIES, tile * TILE + wg * ROWS
+                q_first, k_first = first_position + i * block, tile * TILE + wg * ROWS
                 seen_ST = visible(shape, size, 1, q_first, k_first, ids_T, kv_ids_S)
             weights_ST, d_logits_ST = _pulled(logits_ST, d_weights_ST, seen_ST, by_query, by_column)
             sums = accumulate(

@@ -39,10 +39,6 @@ from nope.attention.mosaic_gpu.parts import (
     zeros,
 )
 
-# Keys a step works on: their logits take 64 registers of a thread, as many as the sums of out
-# do at H = 128.
-BLOCK = 128
-
 
 def forward(
     shape: Shape,
@@ -54,7 +50,7 @@ def forward(
     offset: jax.Array | None,
 ) -> tuple[jax.Array, jax.Array, jax.Array | None]:
     """out [B, T, N, H], lse and entropy [B, N, T]. offset: int32 [1], where it is not static."""
-    stages = shape.stages(BLOCK, held=TILE)
+    block, stages = shape.blocks.step, shape.stages(held=TILE)
     rows = jax.ShapeDtypeStruct((shape.batch, shape.heads, shape.queries), jnp.float32)
     rows_smem = plgpu.SMEM((COMPUTE, ROWS), jnp.float32)
     segmented, entropy = shape.segmented, shape.rules.entropy
@@ -78,9 +74,9 @@ def forward(
         },
         scratch={
             'q_smem': tiles(shape, COMPUTE, ROWS),
-            'k_smem': tiles(shape, stages, BLOCK),
-            'v_smem': tiles(shape, stages, BLOCK),
-            'ids_smem': plgpu.SMEM((stages, BLOCK), jnp.int32) if segmented else None,
+            'k_smem': tiles(shape, stages, block),
+            'v_smem': tiles(shape, stages, block),
+            'ids_smem': plgpu.SMEM((stages, block), jnp.int32) if segmented else None,
             'lse_smem': rows_smem,
             'entropy_smem': rows_smem if entropy else None,
             'q_ready': plgpu.Barrier(num_barriers=COMPUTE),
@@ -100,13 +96,13 @@ def attention_forward(
     entropy_smem=None,
 ):  # fmt: skip
     """A tile of queries of one head."""
-    rules, stages = shape.rules, k_smem.shape[0]
+    rules, block, stages = shape.rules, shape.blocks.step, k_smem.shape[0]
     batch, head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
     # Under a causal rule the last tiles have most to do: they go first.
     tile = shape.queries // TILE - 1 - lax.axis_index('tile')
     position = (rules.offset if offset is None else offset[0]) + tile * TILE
     seen = visible_blocks(
-        position, position + (TILE - 1), rules.behind, rules.ahead, shape.real_keys, BLOCK
+        position, position + (TILE - 1), rules.behind, rules.ahead, shape.real_keys, block
     )
 
     def queries_of(warpgroup):
@@ -123,7 +119,7 @@ def attention_forward(
         kv_head = lax.div(head, jnp.int32(shape.group))
 
         def fetch(j, _):
-            slot, keys = slot_of(j), pl.ds(j * BLOCK, BLOCK)
+            slot, keys = slot_of(j), pl.ds(j * block, block)
             used = j - seen.begin >= stages
             pl.when(used)(lambda: plgpu.barrier_wait(k_free.at[slot]))
             plgpu.copy_gmem_to_smem(k.at[batch, keys, kv_head], k_smem.at[slot], k_ready.at[slot])
@@ -137,7 +133,7 @@ def attention_forward(
     @pl.when(wg < COMPUTE)
     def compute():
         plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
-        size = (ROWS, BLOCK)
+        size = (ROWS, block)
         q_ids_T = None
         if q_ids is not None:
             q_ids_T = load_global(q_ids.at[batch, queries_of(wg)], BY_ROW)
@@ -159,7 +155,7 @@ def attention_forward(
                 if ids_smem is not None:
                     ids_S = load(ids_smem.at[slot], BY_COLUMN)
                     plgpu.commit_smem()  # read before the next copy into it
-                seen_TS = visible(shape, size, 0, position + wg * ROWS, j * BLOCK, q_ids_T, ids_S)
+                seen_TS = visible(shape, size, 0, position + wg * ROWS, j * block, q_ids_T, ids_S)
                 logits_TS = jnp.where(seen_TS, logits_TS, HIDDEN)
             plgpu.barrier_arrive(k_free.at[slot])
             # In units of ln 2 from here on.

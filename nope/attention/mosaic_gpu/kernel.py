@@ -19,6 +19,7 @@ import jax.numpy as jnp
 
 from nope.attention.backend import Call, of_kernel
 from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
+from nope.attention.mosaic_gpu.sizes import Blocks, blocks_of
 from nope.attention.structure import AttentionOutput
 
 # The kernels' modules are imported where they are needed: theirs of JAX costs half a second, and
@@ -41,16 +42,19 @@ _Arrays = tuple[
 @dataclasses.dataclass(frozen=True)
 class MosaicGpu:
     """interpret: run the kernels in JAX's interpreter on any device, with their threads, copies and
-    barriers; two that use the same memory without waiting for each other are an error there."""
+    barriers; two that use the same memory without waiting for each other are an error there.
+    blocks: of kernels by name ('forward', 'd_q', 'd_kv'); the others take those measured on the
+    device, if any, or guesses."""
 
     interpret: bool = False
+    blocks: tuple[tuple[str, Blocks], ...] = ()
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         """Forward pass; see `nope.attention.flash.Kernel`."""
         from nope.attention.mosaic_gpu.forward import forward
 
         _, T, _, H = operands.q_BTNH.shape
-        shape, arrays = self._padded(rules, operands)
+        shape, arrays = self._padded('forward', rules, operands)
         out_BTNH, lse_BNT, entropy_BNT = forward(shape, *arrays)
         if entropy_BNT is not None:
             entropy_BNT = entropy_BNT[..., :T]
@@ -63,17 +67,23 @@ class MosaicGpu:
         from nope.attention.mosaic_gpu import backward as kernels
 
         (_, T, _, H), S = operands.q_BTNH.shape, operands.k_BSKH.shape[1]
-        shape, arrays = self._padded(rules, operands)
+        shape, arrays = self._padded('d_q', rules, operands)
         d_out_BTNH = _pad(rows.d_out_BTNH, {1: shape.queries, 3: shape.head_dim})
         rows_BNRT = _pad(kernels.stack_rows(rows), {3: shape.queries})
         d_q_BTNH = kernels.query_gradient(shape, *arrays, d_out_BTNH, rows_BNRT)
+        blocks = self._blocks('d_kv', operands)
+        shape = dataclasses.replace(shape, blocks=blocks)
         d_k_BSKH, d_v_BSKH = kernels.key_gradients(shape, *arrays, d_out_BTNH, rows_BNRT)
         return Gradients(
             d_q_BTNH[:, :T, :, :H], d_k_BSKH[:, :S, :, :H], d_v_BSKH[:, :S, :, :H], None
         )
 
-    def _padded(self, rules: Rules, operands: Operands) -> tuple[Any, _Arrays]:
-        """The kernels' `Shape`, and their arrays."""
+    def _blocks(self, kind_of_pass: str, operands: Operands) -> Blocks:
+        itemsize, head_dim = operands.q_BTNH.dtype.itemsize, operands.q_BTNH.shape[3]
+        return blocks_of(kind_of_pass, self.blocks, itemsize, head_dim)
+
+    def _padded(self, kind_of_pass: str, rules: Rules, operands: Operands) -> tuple[Any, _Arrays]:
+        """The `Shape` of a kernel, and the arrays of all."""
         from nope.attention.mosaic_gpu.parts import Shape
 
         if operands.line_ND is not None or operands.key_bias_BNS is not None:
@@ -83,8 +93,8 @@ class MosaicGpu:
         queries, keys = -(-T // _TILE) * _TILE, -(-S // _TILE) * _TILE
         head_dim = next(size for size in _HEAD_DIMS if size >= H)
         shape = Shape(
-            rules, self.interpret, B, queries, keys, S, N, K, head_dim, operands.q_BTNH.dtype,
-            operands.q_ids_BT is not None,
+            self._blocks(kind_of_pass, operands), rules, self.interpret, B, queries, keys, S, N, K,
+            head_dim, operands.q_BTNH.dtype, operands.q_ids_BT is not None,
         )  # fmt: skip
         arrays = (
             _pad(operands.q_BTNH, {1: queries, 3: head_dim}),

@@ -23,6 +23,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import mosaic_gpu
 
 from nope.attention.flash import Rules
+from nope.attention.mosaic_gpu.sizes import Blocks
 
 plgpu: Any = mosaic_gpu  # what its functions take differs between the versions of JAX
 
@@ -33,7 +34,6 @@ MEMORY = COMPUTE  # index of the warpgroup that copies
 
 # A thread's registers: 64 K of them for 2 x 128 threads that compute and 128 that copy.
 COMPUTE_REGISTERS, MEMORY_REGISTERS = 232, 40
-_SHARED_MEMORY = 200 * 1024  # of 227 KiB, the rest for numbers by row and barriers
 
 LOG2E, LN2 = math.log2(math.e), math.log(2)
 
@@ -44,10 +44,12 @@ BY_ROW, BY_COLUMN = _MATRIX.reduce(1), _MATRIX.reduce(0)
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """Static shape of a call's kernels.
+    """Static shape of a kernel of a call.
 
     queries, keys: padded to multiples of `TILE`. real_keys: keys before that.
     """
+
+    blocks: Blocks
 
     rules: Rules
     interpret: bool
@@ -65,10 +67,10 @@ class Shape:
     def group(self) -> int:
         return self.heads // self.kv_heads
 
-    def stages(self, block: int, held: int) -> int:
-        """Number of pairs of buffers [block, H] that fit next to `held` rows of H: 2 to 4."""
-        row = self.head_dim * self.dtype.itemsize
-        return max(2, min(4, (_SHARED_MEMORY // row - held) // (2 * block)))
+    def stages(self, held: int) -> int:
+        """Number of pairs of buffers [step, H] that fit next to `held` rows of H: 2 to 4."""
+        rows = self.blocks.memory * 1024 // (self.head_dim * self.dtype.itemsize)
+        return max(2, min(4, (rows - held) // (2 * self.blocks.step)))
 
 
 def visible(

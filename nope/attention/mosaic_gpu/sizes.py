@@ -1,0 +1,40 @@
+"""Block sizes of the `mosaic_gpu` kernels: measured on a device, or guessed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nope.attention import block_sizes
+
+
+class Blocks(NamedTuple):
+    """step: keys that a step of a kernel works on, for the gradients of k and v queries; 64 or 128.
+    memory: KiB of a core's shared memory for the buffers of q, k, v and dout, of 227."""
+
+    step: int
+    memory: int
+
+
+# By registers: a step's logits take 64 of a thread at 128 keys, as many as the sums of out at a
+# head dim of 128. In the gradients logits and their gradients are there at the same time, and for k
+# and v two sums and the numbers by query.
+_GUESSED = {
+    'forward': Blocks(128, 200),
+    'd_q': Blocks(128, 200),
+    'd_kv': Blocks(64, 200),
+}
+
+
+def blocks_of(
+    kind_of_pass: str, chosen: tuple[tuple[str, Blocks], ...], itemsize: int, head_dim: int
+) -> Blocks:
+    """Those chosen for the pass ('forward', 'd_q', 'd_kv'), or measured on the device, or guessed.
+
+    ValueError for a step that the kernels do not have."""
+    found = dict(chosen).get(kind_of_pass)
+    if found is None:
+        measured = block_sizes.measured('mosaic_gpu', kind_of_pass, itemsize, head_dim)
+        found = _GUESSED[kind_of_pass] if measured is None else Blocks(*measured)
+    if found.step not in (64, 128):
+        raise ValueError(f'a step of {found.step} for {kind_of_pass}; accepted: 64, 128')
+    return found
