@@ -6,6 +6,10 @@ n / L from 1 to 8 on windows that end at the same tokens, as in `encodings`, who
 ALiBi and T5's bias are these too: biases by distance, fixed and learned; p-RoPE; and
 scale-invariant attention over it. Of the rotary pairs those turn that complete a cycle within L:
 at longer windows all others reach angles that no training has shown.
+
+Quick: two CPU cores, 13 minutes after split in one work folder, next to other work. Result (one
+seed), at L and 8 L: scale-invariant p-RoPE 1.252 and 1.342, p-RoPE without it 1.275 and 2.255,
+KERPLE 1.281 and 1.226, Sandwich 1.271 and 1.229, ALiBi 1.316 and 1.261.
 """
 
 from ml_collections import ConfigDict
