@@ -80,6 +80,7 @@ ONCE = (
     'tools/aot_test.py',
     'tools/bench_eval_test.py',
     'tools/bench_search_test.py',
+    'tools/check_device_test.py',
     'training',
     *NEEDED,
 )

@@ -1,0 +1,87 @@
+"""tools/check_device.py without a device: its limits, its files, and a dry run."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from nope.attention.api import BACKENDS
+from nope.attention.cases import ACCELERATOR_CASES
+from tests.tools.loading import TOOLS, load
+
+tool = load('check_device')
+
+
+def command(source: str, seconds: float = 60.0) -> Any:
+    return tool.Command('it', ('-c', source), seconds)
+
+
+def test_a_command_that_hangs_is_killed_with_its_children(tmp_path: pathlib.Path) -> None:
+    late = f'import time; time.sleep(3); open({str(tmp_path / "alive")!r}, "w")'
+    source = f"""
+import subprocess, sys, time
+subprocess.Popen([sys.executable, '-c', {late!r}])
+print('begun', flush=True)
+time.sleep(60)
+"""
+    begun = time.monotonic()
+    (row,) = tool.run_stage('right', [command(source, 2.0)], tmp_path, 60.0)
+    assert (row.how, row.last) == ('killed after 2 s', 'begun')
+    assert time.monotonic() - begun < 20
+    time.sleep(3)
+    assert not (tmp_path / 'alive').exists()
+
+
+def test_each_line_of_json_is_kept_with_its_command(tmp_path: pathlib.Path) -> None:
+    source = """print('{"seconds": 1.5}'); print('3'); print('words'); raise SystemExit(3)"""
+    (row,) = tool.run_stage('fast', [command(source)], tmp_path, 60.0)
+    assert (row.how, row.last) == ('failed with 3', 'words')
+    (line,) = (tmp_path / 'fast.jsonl').read_text().splitlines()
+    assert json.loads(line) == {'command': 'it', 'seconds': 1.5}
+    assert (tmp_path / 'fast.log').read_text().startswith('==== it: failed with 3\n{"seconds"')
+
+
+def test_what_the_time_does_not_hold_is_named(tmp_path: pathlib.Path) -> None:
+    sleeper = command('import time; time.sleep(60)')
+    rows = tool.run_stage('right', [sleeper, sleeper], tmp_path, 6.0)
+    assert [row.how for row in rows] == ['killed after 6 s', 'not run: the time is over']
+
+
+@pytest.mark.parametrize('platform', ['gpu', 'tpu'])
+def test_what_it_names_is_there(platform: str) -> None:
+    assert set(tool.BACKENDS[platform]) <= set(BACKENDS)
+    assert set(tool.SHAPES) <= {case.name for case in ACCELERATOR_CASES}
+    for commands in tool.stages(platform, dry=False).values():
+        files = [word for x in commands for word in x.arguments if word.endswith('.py')]
+        assert files and all((TOOLS.parent / file).exists() for file in files)
+        assert all(x.seconds < tool.STAGE_SECONDS for x in commands)
+
+
+def test_it_runs_dry(tmp_path: pathlib.Path) -> None:
+    words = [sys.executable, str(TOOLS / 'check_device.py'), 'right', 'fast', '--dry']
+    done = subprocess.run(
+        [*words, f'--out={tmp_path}'], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for stage in ('right', 'fast'):
+        rows = (tmp_path / f'{stage}.md').read_text().splitlines()[2:]
+        assert rows and all(' | ended | ' in row for row in rows)
+    found = [json.loads(line) for line in (tmp_path / 'fast.jsonl').read_text().splitlines()]
+    assert {line['pass'] for line in found} >= {'forward', 'gradient_entropy'}
+
+
+def test_a_platform_has_to_be_named(tmp_path: pathlib.Path) -> None:
+    words = [sys.executable, str(TOOLS / 'check_device.py'), 'right', f'--out={tmp_path}']
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=False,
+        env={**os.environ, 'JAX_PLATFORMS': 'cpu'},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "JAX_PLATFORMS is 'cpu'; accepted: cuda,cpu and tpu,cpu, or --dry" in done.stderr
