@@ -6,6 +6,10 @@ Models trained to retrieve (configs/retrieval.py) on records of one to four keys
 beyond L. One key in filler for NoPE, ALiBi, forget gates and split heads, these also with
 p_h(n) = 1 + a_h ln(n / L) searched up to 8 L on the heads without position; for the last also one
 of four named keys. Keys in text: configs/split_text.py.
+
+Quick: two CPU cores, 3 minutes after frontier in one work folder. Result (one seed): split heads
+repeat every key at 64 L, with and without lambda; ALiBi 98 percent at 8 L, 48 at 16 L, 13 at 64 L;
+NoPE 25 at 2 L and none at 4 L; forget gates in all heads none at L.
 """
 
 from ml_collections import ConfigDict
