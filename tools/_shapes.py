@@ -31,3 +31,9 @@ MIDDLE = decoder(8, 512, 8, 1376, 4096)
 LONG = decoder(4, 256, 4, 688, 4096)
 # Less memory for a long sequence: without a loop XLA's CPU backend undoes rematerialisation.
 LOOPED = dataclasses.replace(MIDDLE, unroll=1)
+
+# Of an accelerator's size: the 1.1 billion parameters of TinyLlama, in NoPE.
+LARGE = ModelConfig(
+    layers=22, width=2048, heads=32, kv_heads=4, mlp_width=5632, vocab_size=32_000, head_dim=64,
+    dtype='bfloat16', remat='full', unroll=1,
+)  # fmt: skip

@@ -5,6 +5,7 @@ Runs in an interpreter of its own and takes requests as in `_peer.py`; the case 
     kind: 'pretrain' (AdamW, clipping), 'head_scale' (frozen model, one trained scalar per head
         multiplied into q), 'evaluate' (loss by position, and with `entropy` the entropy of
         every attention row, from the weights of eager attention).
+    on, dtype: the device ('cpu', 'cuda'), and what autocast computes in ('float32': no autocast).
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def build(case: dict, attention: str) -> LlamaForCausalLM:
         attn_implementation=attention,
     )
     torch.manual_seed(0)
-    return LlamaForCausalLM(config)
+    return LlamaForCausalLM(config).to(case['on'])
 
 
 def losses(model: LlamaForCausalLM, blocks: torch.Tensor) -> torch.Tensor:
@@ -87,7 +88,8 @@ def head_scale(case: dict, blocks: torch.Tensor) -> Callable[[], None]:
     model = build(case, 'head_scale').train().requires_grad_(False)
     scales = []
     for layer in model.model.layers:
-        layer.self_attn.head_scale = nn.Parameter(torch.ones(case['shape']['heads']))
+        ones = torch.ones(case['shape']['heads'], device=case['on'])
+        layer.self_attn.head_scale = nn.Parameter(ones)
         scales.append(layer.self_attn.head_scale)
     optimizer = torch.optim.AdamW(scales, lr=0.1, betas=(0.9, 0.95), weight_decay=0.0, fused=True)
 
@@ -116,11 +118,19 @@ def evaluate(case: dict, blocks: torch.Tensor) -> Callable[[], None]:
 def main() -> None:
     case = json.loads(sys.argv[1])
     torch.manual_seed(0)
-    blocks = torch.randint(case['shape']['vocab_size'], (case['batch'], case['length'] + 1))
+    shape = case['batch'], case['length'] + 1
+    blocks = torch.randint(case['shape']['vocab_size'], shape, device=case['on'])
     step = {'pretrain': pretrain, 'head_scale': head_scale, 'evaluate': evaluate}[case['kind']](
         case, blocks
     )
-    _peer.serve(step, f'torch {torch.__version__}, transformers {transformers.__version__}')
+
+    def run() -> None:
+        with torch.autocast(case['on'], torch.bfloat16, enabled=case['dtype'] == 'bfloat16'):
+            step()
+        if case['on'] == 'cuda':
+            torch.cuda.synchronize()
+
+    _peer.serve(run, f'torch {torch.__version__}, transformers {transformers.__version__}')
 
 
 if __name__ == '__main__':

@@ -150,8 +150,11 @@ def _flops_per_token(model: ModelConfig, length: int, kind: str) -> float:
     return {'pretrain': total, 'head_scale': total - weights / 3, 'evaluate': total / 3}[kind]
 
 
-def start_peer(python: str, case: Case, work: Work) -> Peer:
-    """`bench_peer.py` at one case, in its own interpreter."""
+def start_peer(
+    python: str, case: Case, work: Work, on: str = 'cpu', dtype: str = 'float32'
+) -> Peer:
+    """`bench_peer.py` at one case, in its own interpreter. on, dtype: PyTorch's device, and of what
+    it computes by autocast."""
     shape = {
         name: getattr(case.model, name)
         for name in ('layers', 'width', 'heads', 'kv_heads', 'mlp_width', 'vocab_size')
@@ -162,6 +165,8 @@ def start_peer(python: str, case: Case, work: Work) -> Peer:
         'shape': shape,
         'length': case.length,
         'batch': case.batch,
+        'on': on,
+        'dtype': dtype,
     }
     return Peer(python, 'bench_peer.py', asked)
 

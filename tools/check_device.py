@@ -2,7 +2,8 @@
 
     JAX_PLATFORMS=cuda,cpu python tools/check_device.py right --out=FOLDER     # or tpu,cpu
     JAX_PLATFORMS=cuda,cpu python tools/check_device.py fast --out=FOLDER
-    python tools/check_device.py right fast --out=FOLDER --dry    # small, on a CPU: half a minute
+    JAX_PLATFORMS=cuda,cpu python tools/check_device.py model --out=FOLDER [--only=step]
+    python tools/check_device.py right fast model --out=FOLDER --dry    # small, on a CPU: a minute
 
 Needs JAX and what `nope` imports besides (flax, optax, orbax); `right` also needs pytest and
 hypothesis, and takes turns by itself where there is no pytest-xdist. A stage takes at most nine
@@ -12,6 +13,8 @@ right   versions and ceilings (a matrix product, a copy); every backend run 50 t
         of NaN, bit by bit; every backend against the definition in float64 on all cases
 fast    six shapes of a 1.1B model's layer, forward and backward, with and without entropy: cuDNN or
         splash attention and our kernels; then block sizes, whose table goes into FOLDER
+model   the 1.1B model by backend: training, search and evaluation, the entropy to 131,072 tokens;
+        training and evaluation in PyTorch where it is installed
 
 Every command has a time limit of its own, after which it and its children are killed (a barrier
 that waits forever is a hang); what does not fit into the nine minutes is named and not run. FOLDER
@@ -45,6 +48,16 @@ BACKENDS = {
     'tpu': ('library', 'pallas_tpu'),
     'cpu': ('chunked',),
 }
+PEER = 'pytorch'
+# Work, length, batch and by whom, the most wanted first.
+MODEL_WORK = (
+    ('step', 2048, 16, ('library', 'mosaic_gpu', 'pallas_gpu', 'pallas_tpu', PEER)),
+    ('entropy', 16384, 4, ('mosaic_gpu', 'pallas_gpu', 'pallas_tpu', 'chunked')),
+    ('entropy', 4096, 1, (PEER,)),
+    ('entropy', 131072, 1, ('mosaic_gpu', 'pallas_gpu', 'pallas_tpu')),
+    ('search', 32768, 1, ('library', 'mosaic_gpu', 'pallas_tpu')),
+    ('loss', 16384, 4, ('library',)),
+)
 DEVICE_TEST = 'tests/attention/device_test.py'
 
 
@@ -91,7 +104,21 @@ def stages(platform: str, dry: bool) -> dict[str, tuple[Command, ...]]:
     if not dry:
         tune = ('tools/tune_attention.py', '--seconds', '180', '--folder', '{out}')
         fast.append(Command('blocks', tune, 220))
-    return {'right': tuple(right), 'fast': tuple(fast)}
+    model = {}
+    for work, length, batch, wanted in MODEL_WORK:
+        for backend in wanted if not dry else ('chunked',):
+            if backend in (*backends, 'chunked', PEER):
+                name = f'{work}_{backend}' if dry else f'{work}_{length}_{backend}'
+                model[name] = Command(name, _model(work, length, batch, backend, dry), 110)
+    return {'right': tuple(right), 'fast': tuple(fast), 'model': tuple(model.values())}
+
+
+def _model(work: str, length: int, batch: int, backend: str, dry: bool) -> tuple[str, ...]:
+    size: tuple[str, ...] = ('--length', str(length), '--batch', str(batch), '--seconds', '10')
+    if dry:
+        size = ('--length', '64', '--batch', '2', '--seconds', '0.1', '--small')
+    other = ('--peer',) if backend == PEER else ('--attention', backend)
+    return ('tools/bench_model.py', '--work', work, *size, *other)
 
 
 def _each(option: str, values: Sequence[str]) -> list[str]:
@@ -168,6 +195,7 @@ def main() -> None:
     known = tuple(stages('cpu', dry=True))
     parser.add_argument('stage', nargs='+', choices=known)
     parser.add_argument('--out', type=pathlib.Path, required=True)
+    parser.add_argument('--only', action='append', help='part of the name of a command')
     parser.add_argument('--dry', action='store_true', help='the same commands, small, on a CPU')
     options = parser.parse_args()
     named = os.environ.get('JAX_PLATFORMS', '').split(',')[0]
@@ -181,7 +209,12 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     well = True
     for stage in options.stage:
-        rows = run_stage(stage, stages(platform, options.dry)[stage], out, STAGE_SECONDS)
+        commands = [
+            command
+            for command in stages(platform, options.dry)[stage]
+            if not options.only or any(part in command.name for part in options.only)
+        ]
+        rows = run_stage(stage, commands, out, STAGE_SECONDS)
         (out / f'{stage}.md').write_text(table(rows))
         print(out / f'{stage}.md', flush=True)
         well &= all(row.how == 'ended' for row in rows)

@@ -65,14 +65,17 @@ def test_what_it_names_is_there(platform: str) -> None:
 
 
 def test_it_runs_dry(tmp_path: pathlib.Path) -> None:
-    words = [sys.executable, str(TOOLS / 'check_device.py'), 'right', 'fast', '--dry']
+    words = [sys.executable, str(TOOLS / 'check_device.py'), 'right', 'fast', 'model', '--dry']
     done = subprocess.run(
         [*words, f'--out={tmp_path}'], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    for stage in ('right', 'fast'):
+    for stage in ('right', 'fast', 'model'):
         rows = (tmp_path / f'{stage}.md').read_text().splitlines()[2:]
         assert rows and all(' | ended | ' in row for row in rows)
+    works = [json.loads(line) for line in (tmp_path / 'model.jsonl').read_text().splitlines()]
+    assert {line['work'] for line in works} == {'step', 'search', 'loss', 'entropy'}
+    assert all(line['tokens_per_second'] > 0 and line['mfu'] > 0 for line in works)
     found = [json.loads(line) for line in (tmp_path / 'fast.jsonl').read_text().splitlines()]
     assert {line['pass'] for line in found} >= {'forward', 'gradient_entropy'}
 
