@@ -164,7 +164,7 @@ def _outdone(call: Call) -> str | None:
     if call.dtype == 'float32':
         return 'splash attention does not say how it rounds products of float32'
     if max(call.queries, call.keys) > _SPLASH_LONG:
-        return f'splash attention lays out masks of more than {_SPLASH_LONG:,} keys for seconds'
+        return f'splash attention takes seconds to lay out masks of more than {_SPLASH_LONG:,} keys'
     return None
 
 
