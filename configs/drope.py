@@ -6,6 +6,10 @@ DroPE (arXiv 2512.12167): a model trained with rotation is trained on without it
 and a quarter of its steps; then nothing, HeadScale searched at 4 L, or a log-length lambda searched
 up to 8 L. Beside it rotary and NoPE from scratch, and one training that drops its rotation after
 three quarters of its steps.
+
+Quick: two CPU cores, 5 minutes after one_search and biases in one work folder. Result (one seed):
+a quarter more training without rotation leaves 1.759 nats at L, where rotary has 1.270 and NoPE
+1.439, and 2.314 at 8 L, where they have 3.153 and 2.680.
 """
 
 from ml_collections import ConfigDict
