@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 def of(curves: Sequence[Mapping[str, Any]]) -> list[Row]:
     """Rows by the `row` of the curves, its title, in their order; curves without one are in all
-    rows, where there are any."""
+    rows, where there are any. Curves of one label look alike in all rows."""
     titles = dict.fromkeys(curve['row'] for curve in curves if 'row' in curve)
     everywhere = [number for number, curve in enumerate(curves) if 'row' not in curve]
     marks = [Mark(*looks) for looks in zip(style.COLORS, MARKERS, strict=True)]
@@ -43,10 +43,21 @@ def of(curves: Sequence[Mapping[str, Any]]) -> list[Row]:
         return [Row('', dict(zip(everywhere, marks, strict=False)))]
     references = [Mark(color, '', linestyle) for color, linestyle in REFERENCES]
     shared = dict(zip(everywhere, references, strict=False))
-    return [
-        Row(title, shared | dict(zip(_numbers(curves, title), marks, strict=False)))
-        for title in titles
-    ]
+    rows: list[Row] = []
+    looks: dict[str, Mark] = {}  # of labels in the rows so far
+    for title in titles:
+        numbers = _numbers(curves, title)
+        labels = {number: _label(curves[number]) for number in numbers}
+        seen = [looks[label] for label in labels.values() if label in looks]
+        free = iter(mark for mark in marks if mark not in seen)
+        own = {number: looks.get(label) or next(free) for number, label in labels.items()}
+        looks |= {labels[number]: mark for number, mark in own.items()}
+        rows.append(Row(title, shared | own))
+    return rows
+
+
+def _label(curve: Mapping[str, Any]) -> str:
+    return curve.get('label', curve['group'])
 
 
 def _numbers(curves: Sequence[Mapping[str, Any]], title: str) -> list[int]:

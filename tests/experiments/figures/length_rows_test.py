@@ -62,3 +62,14 @@ def test_every_row_is_drawn_with_a_legend_of_its_own() -> None:
 def test_a_row_has_a_colour_for_every_curve(curves: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(ValueError, match=rf"^figure 'f': {message}"):
         KINDS['length_curves'].required('f', {'curves': curves})
+
+
+def test_curves_of_one_label_look_alike_in_all_rows() -> None:
+    trained, searched = (
+        [{'group': f'{row}_{name}', 'label': name, 'row': row} for name in names]
+        for row, names in (('trained', 'abc'), ('searched', 'dca'))
+    )
+    first, second = length_rows.of([*trained, *searched])
+    assert [second.curves[5], second.curves[4]] == [first.curves[0], first.curves[2]]
+    assert second.curves[3] == first.curves[1]  # d has the looks of b, which is not there
+    assert len(set(second.curves.values())) == 3
