@@ -49,8 +49,10 @@ def of(curves: Sequence[Mapping[str, Any]]) -> list[Row]:
         numbers = _numbers(curves, title)
         labels = {number: _label(curves[number]) for number in numbers}
         seen = [looks[label] for label in labels.values() if label in looks]
-        free = iter(mark for mark in marks if mark not in seen)
-        own = {number: looks.get(label) or next(free) for number, label in labels.items()}
+        free = [mark for mark in marks if mark not in seen]
+        if seen:  # next to what is known by its looks, what is new has looks of its own first
+            free.sort(key=lambda mark: mark in looks.values())
+        own = {number: looks.get(label) or free.pop(0) for number, label in labels.items()}
         looks |= {labels[number]: mark for number, mark in own.items()}
         rows.append(Row(title, shared | own))
     return rows

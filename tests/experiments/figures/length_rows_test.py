@@ -71,5 +71,4 @@ def test_curves_of_one_label_look_alike_in_all_rows() -> None:
     )
     first, second = length_rows.of([*trained, *searched])
     assert [second.curves[5], second.curves[4]] == [first.curves[0], first.curves[2]]
-    assert second.curves[3] == first.curves[1]  # d has the looks of b, which is not there
-    assert len(set(second.curves.values())) == 3
+    assert second.curves[3] not in first.curves.values()
