@@ -6,10 +6,11 @@ The table of positions starts at 0, so that step 0 is the NoPE model itself. It 
 quarter of the pre-training's steps, with the weights or alone; beside it the same training without
 positions, and rotary from scratch. Rows beyond L, which no training reaches, stay 0.
 
-Result at quick (512 windows of the 1,024, one seed), nats at L, 2 L and 8 L: with the weights
-1.404, 1.706 and 2.803, against 1.417, 1.599 and 2.708 of the same training without positions, and
-1.275 of rotary at L; so they restore little of what NoPE lacks and cost 0.1 beyond L. Alone they
-change nothing that counts (1.441, 1.610, 2.697; NoPE 1.444, 1.617, 2.700).
+Quick: two CPU cores, 2 minutes after one_search and biases in one work folder. Result (one seed),
+nats at L, 2 L and 8 L: with the weights 1.398, 1.690 and 2.781, against 1.410, 1.583 and 2.689 of
+the same training without positions, and 1.270 of rotary at L; so they restore little of what NoPE
+lacks and cost 0.1 beyond L. Alone they change nothing that counts (1.437, 1.598, 2.677; NoPE 1.439,
+1.604, 2.680).
 """
 
 from ml_collections import ConfigDict
