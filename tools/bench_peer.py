@@ -60,12 +60,15 @@ def build(case: dict, attention: str) -> LlamaForCausalLM:
         attn_implementation=attention,
     )
     torch.manual_seed(0)
-    return LlamaForCausalLM(config).to(case['on'])
+    model = LlamaForCausalLM(config).to(case['on'])
+    model.in_bfloat16 = case['dtype'] == 'bfloat16'
+    return model
 
 
 def losses(model: LlamaForCausalLM, blocks: torch.Tensor) -> torch.Tensor:
     """Negative log-likelihood of every target, [B * T]."""
-    logits = model(input_ids=blocks[:, :-1]).logits
+    with torch.autocast(blocks.device.type, torch.bfloat16, enabled=model.in_bfloat16):
+        logits = model(input_ids=blocks[:, :-1]).logits.float()
     return functional.cross_entropy(logits.flatten(0, 1), blocks[:, 1:].flatten(), reduction='none')
 
 
@@ -125,8 +128,7 @@ def main() -> None:
     )
 
     def run() -> None:
-        with torch.autocast(case['on'], torch.bfloat16, enabled=case['dtype'] == 'bfloat16'):
-            step()
+        step()
         if case['on'] == 'cuda':
             torch.cuda.synchronize()
 
