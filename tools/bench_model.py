@@ -105,7 +105,7 @@ def main() -> None:
     model = QUICK if options.small else LARGE
     model = dataclasses.replace(model, attention=options.attention)
     work = WORKS[options.work]
-    case = Case('1.1b', model, options.length, options.batch, (work,), (work,))
+    case = Case('1.1b', model, options.length, options.batch, (work,))
     (measure_peer if options.peer else measure)(case, options.work, options.seconds)
 
 

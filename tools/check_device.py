@@ -6,7 +6,7 @@
     python tools/check_device.py right fast model --out=FOLDER --dry    # small, on a CPU: a minute
 
 Needs JAX and what `nope` imports besides (flax, optax, orbax); `right` also needs pytest and
-hypothesis, and takes turns by itself where there is no pytest-xdist. A stage takes at most nine
+hypothesis, and runs several tests at once where there is pytest-xdist. A stage takes at most nine
 minutes:
 
 right   versions and ceilings (a matrix product, a copy); every backend run 50 times in memory full
@@ -63,7 +63,7 @@ DEVICE_TEST = 'tests/attention/device_test.py'
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """What is run, of the interpreter's arguments; seconds: its limit."""
+    """Subprocess of a stage. arguments: of the interpreter. seconds: its time limit."""
 
     name: str
     arguments: tuple[str, ...]
@@ -104,10 +104,13 @@ def stages(platform: str, dry: bool) -> dict[str, tuple[Command, ...]]:
     if not dry:
         tune = ('tools/tune_attention.py', '--seconds', '180', '--folder', '{out}')
         fast.append(Command('blocks', tune, 220))
+    others = ['chunked']
+    if all(importlib.util.find_spec(name) for name in ('torch', 'transformers')):
+        others.append(PEER)
     model = {}
     for work, length, batch, wanted in MODEL_WORK:
         for backend in wanted if not dry else ('chunked',):
-            if backend in (*backends, 'chunked', PEER):
+            if backend in (*backends, *others):
                 name = f'{work}_{backend}' if dry else f'{work}_{length}_{backend}'
                 model[name] = Command(name, _model(work, length, batch, backend, dry), 110)
     return {'right': tuple(right), 'fast': tuple(fast), 'model': tuple(model.values())}
