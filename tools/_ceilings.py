@@ -1,4 +1,4 @@
-"""What an accelerator reaches at most, and what attention chooses on it: JSON lines.
+"""Peak rates of an accelerator and the attention backends chosen on it: JSON lines.
 
 The rates of a bfloat16 matrix product and of a copy, next to the data sheet's, and the versions of
 what is installed.

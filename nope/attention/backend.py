@@ -69,7 +69,7 @@ class Backend:
     outdone: Callable[[Call], str | None] = _never
 
     def passed_over(self, call: Call) -> str | None:
-        """Why it is not to be chosen for a call, or None."""
+        """Reason against choosing the backend by itself for a call, or None."""
         reason = self.unsupported(call)
         if reason is None and call.platform in self.unchecked:
             reason = 'never checked on this platform'
