@@ -142,6 +142,18 @@ def what_is_kept_is_searched_once() -> Iterator[None]:
     gc.freeze()
 
 
+@pytest.fixture(scope='module')
+def interpreted_kernels() -> Iterator[None]:
+    """Names of the backends of `tests.interpreted` among those that are accepted."""
+    from nope.attention import api
+    from tests import interpreted
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name, backend in interpreted.BACKENDS.items():
+            patched.setitem(api.BACKENDS, name, backend)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def strict_dtypes(request: pytest.FixtureRequest) -> Iterator[None]:
     part = request.path.relative_to(pathlib.Path(__file__).parent).parts[0]

@@ -101,8 +101,7 @@ def test_the_table_of_position_encodings_has_every_kind() -> None:
 
 
 def test_the_table_of_attention_backends_has_every_backend() -> None:
-    backends = {name.removesuffix('_interpret') for name in BACKENDS}
-    assert _first_column('nope/attention/README.md', '## Backends') == backends
+    assert _first_column('nope/attention/README.md', '## Backends') == set(BACKENDS)
 
 
 def test_the_table_of_sources_has_every_kind() -> None:

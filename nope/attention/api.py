@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
@@ -22,15 +21,15 @@ def _anything(call: Call) -> str | None:
     return None
 
 
-BACKENDS: Mapping[str, Backend] = {
+BACKENDS: dict[str, Backend] = {
     backend.name: backend
     for backend in (
         Backend('reference', reference_attention, _anything),
         Backend('chunked', chunked_attention, _anything, Chunked()),
-        *library.BACKENDS,
-        *pallas_tpu.BACKENDS,
-        *pallas_gpu.BACKENDS,
-        *mosaic_gpu.BACKENDS,
+        library.BACKEND,
+        pallas_tpu.BACKEND,
+        pallas_gpu.BACKEND,
+        mosaic_gpu.BACKEND,
     )
 }
 # What the library tries by itself, the fastest first. README.md has the reasons.

@@ -168,4 +168,4 @@ def _outdone(call: Call) -> str | None:
     return None
 
 
-BACKENDS = (Backend('library', library_attention, _unsupported, outdone=_outdone),)
+BACKEND = Backend('library', library_attention, _unsupported, outdone=_outdone)

@@ -17,7 +17,7 @@ from nope.attention import block_sizes
 from nope.attention.backend import Call
 from nope.attention.cases import TEST_CASES, Case, make_inputs
 from nope.attention.flash import flash_attention
-from nope.attention.mosaic_gpu import BACKENDS, MosaicGpu
+from nope.attention.mosaic_gpu import BACKEND, MosaicGpu
 from nope.attention.mosaic_gpu.sizes import Blocks, blocks_of
 from nope.attention.structure import AttentionOutput, Mask
 from tests.attention.contract import (
@@ -28,9 +28,9 @@ from tests.attention.contract import (
     value_and_gradients,
 )
 from tests.attention.devices import on_device
+from tests.interpreted import MOSAIC_GPU
 
-COMPILED, INTERPRETED = BACKENDS
-KERNEL = functools.partial(flash_attention, MosaicGpu(interpret=True))
+KERNEL = MOSAIC_GPU.attend
 CALL = Call(
     'gpu',
     'NVIDIA H200',
@@ -53,9 +53,9 @@ interpreted = pytest.mark.usefixtures('interpreter')
 
 @pytest.fixture
 def interpreter() -> None:
-    reason = INTERPRETED.unsupported(CALL)
+    reason = MOSAIC_GPU.unsupported(CALL)
     if reason is not None:
-        pytest.skip(f'{INTERPRETED.name} cannot: {reason}')
+        pytest.skip(f'{MOSAIC_GPU.name} cannot: {reason}')
 
 
 def small(case: Case, **changes) -> Case:
@@ -188,9 +188,9 @@ def test_entropy_stays_exact_where_logits_are_large() -> None:
     ],
 )
 def test_says_what_it_cannot_do(change: dict, reason: str) -> None:
-    assert reason in (COMPILED.unsupported(dataclasses.replace(CALL, **change)) or '')
+    assert reason in (BACKEND.unsupported(dataclasses.replace(CALL, **change)) or '')
 
 
 @pytest.mark.parametrize('kind', ['NVIDIA H100 80GB HBM3', 'NVIDIA H200', 'NVIDIA GH200 480GB'])
 def test_runs_on_hopper(kind: str) -> None:
-    assert COMPILED.unsupported(dataclasses.replace(CALL, device_kind=kind)) is None
+    assert BACKEND.unsupported(dataclasses.replace(CALL, device_kind=kind)) is None

@@ -14,13 +14,15 @@ from nope.attention import AttentionOutput, Buckets, Mask, attention
 from nope.attention.backend import Call
 from nope.attention.cases import Case, make_inputs
 from nope.attention.flash import flash_attention
-from nope.attention.pallas_gpu import BACKENDS, PallasGpu, programs
+from nope.attention.pallas_gpu import BACKEND, PallasGpu, programs
 from tests.attention.contract import AttentionContract, assert_agrees, covering
 from tests.attention.devices import on_device
 from tests.attention.factor_contract import FactorContract
 from tests.attention.key_bias_contract import KeyBiasContract
+from tests.interpreted import PALLAS_GPU
 
-INTERPRET = 'pallas_gpu_interpret'
+INTERPRET = PALLAS_GPU.name
+pytestmark = pytest.mark.usefixtures('interpreted_kernels')
 
 
 class TestKeyBias(KeyBiasContract):
@@ -70,7 +72,7 @@ def call(**changes) -> Call:
 
 
 def test_says_what_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    on_gpu, interpreted = (backend.unsupported for backend in BACKENDS)
+    on_gpu, interpreted = BACKEND.unsupported, PALLAS_GPU.unsupported
     assert on_gpu(call()) is None
     for kind in ('NVIDIA A100-SXM4-40GB', 'NVIDIA GeForce RTX 4090', 'NVIDIA RTX 2000 Ada'):
         assert on_gpu(call(device_kind=kind)) is None

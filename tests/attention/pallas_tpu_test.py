@@ -13,7 +13,7 @@ from nope.attention import attention
 from nope.attention.backend import Call
 from nope.attention.cases import Case, make_inputs
 from nope.attention.flash import flash_attention
-from nope.attention.pallas_tpu import BACKENDS, PallasTpu, kernel
+from nope.attention.pallas_tpu import BACKEND, PallasTpu, kernel
 from tests.attention.contract import (
     TOLERANCE,
     AttentionContract,
@@ -23,6 +23,8 @@ from tests.attention.contract import (
 )
 from tests.attention.factor_contract import FactorContract
 from tests.attention.key_bias_contract import KeyBiasContract
+
+pytestmark = pytest.mark.usefixtures('interpreted_kernels')
 
 
 class TestKeyBias(KeyBiasContract):
@@ -75,7 +77,7 @@ def test_says_what_it_cannot_do(changes: dict, reason: str | None) -> None:
         'tpu', 'TPU v5 lite', 1, 2048, 2048, 32, 4, 64, 'bfloat16', True, None, False, 'none', None,
         True,
     )  # fmt: skip
-    found = BACKENDS[0].unsupported(dataclasses.replace(usual, **changes))
+    found = BACKEND.unsupported(dataclasses.replace(usual, **changes))
     assert (found is None) if reason is None else reason in (found or '')
 
 

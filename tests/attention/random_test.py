@@ -17,6 +17,7 @@ from nope.attention.cases import Case
 from tests.attention.contract import assert_agrees
 
 IMPLEMENTATIONS = ['reference', 'chunked', 'pallas_tpu_interpret', 'pallas_gpu_interpret']
+pytestmark = pytest.mark.usefixtures('interpreted_kernels')
 # The same examples everywhere. A shape takes seconds to compile, so none is sought that is simpler.
 SHAPES = settings(deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
 VALUES = settings(max_examples=200, deadline=None, derandomize=True)

@@ -100,6 +100,7 @@ def test_entropy_is_none_where_not_asked_for() -> None:
     assert np.all(np.isfinite(result.out))
 
 
+@pytest.mark.usefixtures('interpreted_kernels')
 @pytest.mark.parametrize('implementation', ['pallas_tpu_interpret', 'pallas_gpu_interpret'])
 def test_a_ring_of_kernels(implementation: str) -> None:
     case = Case('', 2, 160, 160, 4, 2, 8, True, 'packed', window=90, bias='buckets', key_bias=True)

@@ -60,6 +60,7 @@ def test_chunks_are_counted_in_each_document() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.usefixtures('interpreted_kernels')
 @pytest.mark.parametrize('implementation', ['chunked', 'pallas_tpu_interpret'])
 def test_kernels_agree_with_a_dense_mask(implementation: str) -> None:
     """Outputs and entropies of a softmax over T x T logits, the last chunk cut short."""

@@ -90,6 +90,7 @@ def test_entropies_of_all_devices_set_a_temperature() -> None:
     assert 'ppermute' in operations
 
 
+@pytest.mark.usefixtures('interpreted_kernels')
 @pytest.mark.parametrize('shape', [(2, 2, 2, 1), (8, 1, 1, 1)])
 def test_a_kernel_runs_on_a_mesh(shape: tuple[int, ...]) -> None:
     """Rows (four, also over eight devices) and heads: the compiler could not divide a kernel."""

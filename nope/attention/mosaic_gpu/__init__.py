@@ -1,5 +1,5 @@
 """Attention kernels for Hopper GPUs."""
 
-from nope.attention.mosaic_gpu.kernel import BACKENDS, MosaicGpu
+from nope.attention.mosaic_gpu.kernel import BACKEND, MosaicGpu
 
-__all__ = ['BACKENDS', 'MosaicGpu']
+__all__ = ['BACKEND', 'MosaicGpu']

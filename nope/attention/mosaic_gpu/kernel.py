@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-import os
 import re
 from typing import Any
 
@@ -29,9 +28,6 @@ _TILE = 128
 # Up to so many, of all queries that share a key, `pallas_gpu` takes them together and divides the
 # keys; here each head is a program of its own, which reads all keys.
 _FEW_ROWS = 64
-# The program, its three warpgroups, and one that copies arrays for them meanwhile.
-_INTERPRETER_THREADS = 5
-
 
 # q, k, v, segment ids of queries and of keys, offset.
 _Arrays = tuple[
@@ -116,7 +112,7 @@ def _pad(array: jax.Array, sizes: dict[int, int]) -> jax.Array:
 def _unsupported(call: Call) -> str | None:
     if call.platform != 'gpu' or not re.search(r'\bG?H\d', call.device_kind):
         return f'the device is {call.device_kind} and not a Hopper GPU (H100, H200 and their kin)'
-    return _miscompiled(call) or _never(call)
+    return _miscompiled(call) or unsupported_anywhere(call)
 
 
 def _outdone(call: Call) -> str | None:
@@ -126,23 +122,8 @@ def _outdone(call: Call) -> str | None:
     return None
 
 
-def _unsupported_interpreted(call: Call) -> str | None:
-    if jax.__version_info__ < (0, 12):
-        return f'the interpreter of JAX {jax.__version__} has no wgmma; accepted: 0.12 and later'
-    try:
-        threads = max(os.cpu_count() or 1, len(jax.local_devices(backend='cpu')))
-    except RuntimeError:
-        return 'the interpreter runs on the CPU, which is not among the platforms of JAX here'
-    if threads < _INTERPRETER_THREADS:
-        return (
-            f'{threads} threads run programs on this CPU, and the interpreter may wait forever '
-            f'with fewer than {_INTERPRETER_THREADS}; jax_num_cpu_devices=8 gives it 8'
-        )
-    return _never(call)
-
-
-def _never(call: Call) -> str | None:
-    """Reason for calls that no version of the kernels supports, or None."""
+def unsupported_anywhere(call: Call) -> str | None:
+    """Reason for calls that the kernels support on no device, or None."""
     if call.dtype not in ('bfloat16', 'float16'):
         return (
             f'the matrix units (wgmma) multiply bfloat16 and float16, the inputs are {call.dtype}'
@@ -188,11 +169,8 @@ def _cuda_version() -> int:
         return 0
 
 
-BACKENDS = (
-    # The interpreted program is the compiled one but for where its sums begin; that one has been
-    # compiled, and not run.
-    of_kernel(
-        'mosaic_gpu', MosaicGpu(), _unsupported, unchecked=frozenset({'gpu'}), outdone=_outdone
-    ),
-    of_kernel('mosaic_gpu_interpret', MosaicGpu(interpret=True), _unsupported_interpreted),
+# The interpreted program is the compiled one but for where its sums begin; that one has been
+# compiled, and not run.
+BACKEND = of_kernel(
+    'mosaic_gpu', MosaicGpu(), _unsupported, unchecked=frozenset({'gpu'}), outdone=_outdone
 )

@@ -1,5 +1,5 @@
 """Attention kernels for GPUs from Ampere on."""
 
-from nope.attention.pallas_gpu.kernel import BACKENDS, PallasGpu
+from nope.attention.pallas_gpu.kernel import BACKEND, PallasGpu
 
-__all__ = ['BACKENDS', 'PallasGpu']
+__all__ = ['BACKEND', 'PallasGpu']

@@ -368,7 +368,8 @@ def _add_diagonals(problem: Problem, d_line_NDTS: jax.Array, first: int) -> jax.
 _OLD = re.compile(r'\b([KMPVT]\d+|GTX|TITAN|GeForce RTX 20\d\d|MX\d+|Quadro)\b')
 
 
-def _unavailable(call: Call) -> str | None:
+def unsupported_anywhere(call: Call) -> str | None:
+    """Reason for calls that the kernels support on no device, or None."""
     if programs.triton is None:
         return f'JAX {jax.__version__} has no Triton compiler for Pallas'
     if call.head_dim > _MAX_HEAD_DIM:
@@ -383,11 +384,7 @@ def _unsupported(call: Call) -> str | None:
         return f'it has been compiled for GPUs of NVIDIA only, this is {call.device_kind}'
     if _OLD.search(call.device_kind):
         return f'Triton needs Ampere or newer, this is {call.device_kind}'
-    return _unavailable(call)
+    return unsupported_anywhere(call)
 
 
-BACKENDS = (
-    of_kernel('pallas_gpu', PallasGpu(), _unsupported),
-    # The same kernels, interpreted operation by operation; slow; for tests.
-    of_kernel('pallas_gpu_interpret', PallasGpu(interpret=True), _unavailable),
-)
+BACKEND = of_kernel('pallas_gpu', PallasGpu(), _unsupported)

@@ -1,5 +1,5 @@
 """Attention kernels for TPUs."""
 
-from nope.attention.pallas_tpu.kernel import BACKENDS, PallasTpu
+from nope.attention.pallas_tpu.kernel import BACKEND, PallasTpu
 
-__all__ = ['BACKENDS', 'PallasTpu']
+__all__ = ['BACKEND', 'PallasTpu']

@@ -217,10 +217,4 @@ def _unsupported(call: Call) -> str | None:
     return None
 
 
-_SMALL_BLOCKS = ('forward', (64, 64)), ('backward', (64, 64))
-
-BACKENDS = (
-    of_kernel('pallas_tpu', PallasTpu(), _unsupported),
-    # The same kernels, interpreted operation by operation; slow; for tests.
-    of_kernel('pallas_tpu_interpret', PallasTpu(True, _SMALL_BLOCKS), lambda call: None),
-)
+BACKEND = of_kernel('pallas_tpu', PallasTpu(), _unsupported)

@@ -1,0 +1,51 @@
+"""Attention backends whose kernels run in JAX's interpreters, on any device, slowly.
+
+Their names are accepted where the fixture `interpreted_kernels` is used, by that of `attention` as
+by the field of a model.
+"""
+
+from __future__ import annotations
+
+import os
+
+import jax
+
+from nope.attention import mosaic_gpu, pallas_gpu, pallas_tpu
+from nope.attention.backend import Backend, Call, of_kernel
+
+_SMALL_BLOCKS = ('forward', (64, 64)), ('backward', (64, 64))
+# The program, its three warpgroups, and one that copies arrays for them meanwhile.
+_THREADS = 5
+
+
+def _anything(call: Call) -> str | None:
+    return None
+
+
+def _unsupported_by_threads(call: Call) -> str | None:
+    if jax.__version_info__ < (0, 12):
+        return f'the interpreter of JAX {jax.__version__} has no wgmma; accepted: 0.12 and later'
+    try:
+        threads = max(os.cpu_count() or 1, len(jax.local_devices(backend='cpu')))
+    except RuntimeError:
+        return 'the interpreter runs on the CPU, which is not among the platforms of JAX here'
+    if threads < _THREADS:
+        return (
+            f'{threads} threads run programs on this CPU, and the interpreter may wait forever '
+            f'with fewer than {_THREADS}; jax_num_cpu_devices=8 gives it 8'
+        )
+    return mosaic_gpu.kernel.unsupported_anywhere(call)
+
+
+MOSAIC_GPU = of_kernel(
+    'mosaic_gpu_interpret', mosaic_gpu.MosaicGpu(interpret=True), _unsupported_by_threads
+)
+PALLAS_GPU = of_kernel(
+    'pallas_gpu_interpret',
+    pallas_gpu.PallasGpu(interpret=True),
+    pallas_gpu.kernel.unsupported_anywhere,
+)
+PALLAS_TPU = of_kernel('pallas_tpu_interpret', pallas_tpu.PallasTpu(True, _SMALL_BLOCKS), _anything)
+BACKENDS: dict[str, Backend] = {
+    backend.name: backend for backend in (MOSAIC_GPU, PALLAS_GPU, PALLAS_TPU)
+}
