@@ -3,7 +3,8 @@
     JAX_PLATFORMS=cuda,cpu python tools/check_device.py right --out=FOLDER     # or tpu,cpu
     JAX_PLATFORMS=cuda,cpu python tools/check_device.py fast --out=FOLDER
     JAX_PLATFORMS=cuda,cpu python tools/check_device.py model --out=FOLDER [--only=step]
-    python tools/check_device.py right fast model --out=FOLDER --dry    # small, on a CPU: a minute
+    JAX_PLATFORMS=cuda,cpu python tools/check_device.py why --out=FOLDER
+    python tools/check_device.py right fast model why --out=FOLDER --dry    # small, on a CPU
 
 Needs JAX and what `nope` imports besides (flax, optax, orbax); `right` also needs pytest and
 hypothesis, and runs several tests at once where there is pytest-xdist. A stage takes at most nine
@@ -15,6 +16,8 @@ fast    six shapes of a 1.1B model's layer, forward and backward, with and witho
         splash attention and our kernels; then block sizes, whose table goes into FOLDER
 model   the 1.1B model by backend: training, search and evaluation, the entropy to 131,072 tokens;
         training and evaluation in PyTorch where it is installed
+why     on a GPU: the time of each kernel, NVIDIA's sanitizer on a small call, Nsight Compute's
+        account of the Hopper kernels; the last two where they are installed
 
 Every command has a time limit of its own, after which it and its children are killed (a barrier
 that waits forever is a hang); what does not fit into the nine minutes is named and not run. FOLDER
@@ -31,6 +34,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,12 +47,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 STAGE_SECONDS = 540
 LEAST_SECONDS = 5  # for which a command is begun
 SHAPES = ('h64_2k', 'h128_8k', 'h64_16k', 'h64_8k', 'h128_2k', 'h128_16k')
+# By platform, those of `nope.attention.api.PREFERRED` beside `chunked`.
 BACKENDS = {
     'gpu': ('library', 'mosaic_gpu', 'pallas_gpu'),
     'tpu': ('library', 'pallas_tpu'),
     'cpu': ('chunked',),
 }
 PEER = 'pytorch'
+ABSENT = 'not run, not installed:'
 # Work, length, batch and by whom, the most wanted first.
 MODEL_WORK = (
     ('step', 2048, 16, ('library', 'mosaic_gpu', 'pallas_gpu', 'pallas_tpu', PEER)),
@@ -59,15 +65,23 @@ MODEL_WORK = (
     ('loss', 16384, 4, ('library',)),
 )
 DEVICE_TEST = 'tests/attention/device_test.py'
+SANITIZED = ('--error-exitcode', '1', '--kernel-name', 'kernel_substring=attention')
+NSIGHT = (
+    'ncu', '--clock-control', 'none', '-k', 'regex:attention', '--launch-count', '3', '--page',
+    'details', '--section', 'SpeedOfLight', '--section', 'ComputeWorkloadAnalysis', '--section',
+    'WarpStateStats', '--section', 'LaunchStats',
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """Subprocess of a stage. arguments: of the interpreter. seconds: its time limit."""
+    """Subprocess of a stage. arguments: of the interpreter. seconds: its time limit. under: the
+    program, with its arguments, that starts and watches the interpreter, if any."""
 
     name: str
     arguments: tuple[str, ...]
     seconds: float
+    under: tuple[str, ...] = ()
 
 
 class Row(NamedTuple):
@@ -82,46 +96,78 @@ class Row(NamedTuple):
 def stages(platform: str, dry: bool) -> dict[str, tuple[Command, ...]]:
     """The commands of each stage on that platform. dry: few and small ones."""
     backends = BACKENDS[platform]
+    found = {
+        'right': tuple(_right(backends, dry)),
+        'fast': tuple(_fast(backends, dry)),
+        'model': tuple(_models(backends, dry)),
+    }
+    return found | ({'why': tuple(_why(dry))} if platform == 'gpu' or dry else {})
+
+
+def _right(backends: Sequence[str], dry: bool) -> Iterator[Command]:
     tests = ('-m', 'pytest', '-m', 'device', '-q', '--tb=short', '-rf', DEVICE_TEST)
     together: tuple[str, ...] = ()
     if not dry and importlib.util.find_spec('xdist') is not None:
         together = ('-n', str(min(os.cpu_count() or 1, 10)))
     some = ' and (tiny or blocks_of_128 or plain_64)' if dry else ''
-    right = [Command('ceilings', ('tools/_ceilings.py',), 90)]
+    yield Command('ceilings', ('tools/_ceilings.py',), 90)
     for backend in backends:
         chosen = f'repeats and {backend}{some}'
-        right.append(Command(f'repeats_{backend}', (*tests, '-k', chosen), 100))
+        yield Command(f'repeats_{backend}', (*tests, '-k', chosen), 100)
     for backend in dict.fromkeys((*backends, 'chunked')):
         chosen = f'agrees and {backend}{some}'
-        right.append(Command(f'agrees_{backend}', (*tests, *together, '-k', chosen), 150))
-    bench = ['tools/bench_attention.py', *_each('--implementation', backends)]
+        yield Command(f'agrees_{backend}', (*tests, *together, '-k', chosen), 150)
+
+
+def _fast(backends: Sequence[str], dry: bool) -> Iterator[Command]:
+    bench = ('tools/bench_attention.py', *_each('--implementation', backends))
     if dry:
-        bench += ['--set', 'model', '--case', 'tiny_train', '--seconds', '0.1', '--budget', '20']
-    else:
-        bench += ['--set', 'accelerator', *_each('--case', SHAPES), '--seconds', '0.5']
-        bench += ['--budget', '300']
-    fast = [Command('times', tuple(bench), 330)]
-    if not dry:
-        tune = ('tools/tune_attention.py', '--seconds', '180', '--folder', '{out}')
-        fast.append(Command('blocks', tune, 220))
-    others = ['chunked']
+        size = ('--set', 'model', '--case', 'tiny_train', '--seconds', '0.1', '--budget', '20')
+        yield Command('times', (*bench, *size), 330)
+        return
+    size = ('--set', 'accelerator', *_each('--case', SHAPES), '--seconds', '0.5', '--budget', '300')
+    yield Command('times', (*bench, *size), 330)
+    tune = ('tools/tune_attention.py', '--seconds', '180', '--folder', '{out}')
+    yield Command('blocks', tune, 220)
+
+
+def _models(backends: Sequence[str], dry: bool) -> Iterator[Command]:
+    there = {*backends, 'chunked'}
     if all(importlib.util.find_spec(name) for name in ('torch', 'transformers')):
-        others.append(PEER)
-    model = {}
+        there.add(PEER)
     for work, length, batch, wanted in MODEL_WORK:
-        for backend in wanted if not dry else ('chunked',):
-            if backend in (*backends, *others):
-                name = f'{work}_{backend}' if dry else f'{work}_{length}_{backend}'
-                model[name] = Command(name, _model(work, length, batch, backend, dry), 110)
-    return {'right': tuple(right), 'fast': tuple(fast), 'model': tuple(model.values())}
+        if dry:
+            yield Command(f'{work}_chunked', _model(work, 64, 2, 'chunked', dry), 110)
+            continue
+        for backend in wanted:
+            if backend in there:
+                words = _model(work, length, batch, backend, dry)
+                yield Command(f'{work}_{length}_{backend}', words, 110)
 
 
 def _model(work: str, length: int, batch: int, backend: str, dry: bool) -> tuple[str, ...]:
-    size: tuple[str, ...] = ('--length', str(length), '--batch', str(batch), '--seconds', '10')
-    if dry:
-        size = ('--length', '64', '--batch', '2', '--seconds', '0.1', '--small')
+    size = ('--length', str(length), '--batch', str(batch))
+    measured = ('--seconds', '0.1', '--small') if dry else ('--seconds', '10')
     other = ('--peer',) if backend == PEER else ('--attention', backend)
-    return ('tools/bench_model.py', '--work', work, *size, *other)
+    return ('tools/bench_model.py', '--work', work, *size, *measured, *other)
+
+
+def _why(dry: bool) -> Iterator[Command]:
+    def one(backend: str, case: str, *others: str) -> tuple[str, ...]:
+        call = ('--implementation', backend, '--case', case, '--pass', 'gradient_entropy')
+        return ('tools/_one_call.py', *call, *others)
+
+    if dry:
+        yield Command('call_packed', one('chunked', 'packed'), 60)
+        return
+    for case in ('h64_8k', 'h128_8k'):
+        for backend in ('mosaic_gpu', 'pallas_gpu'):
+            yield Command(f'kernels_{case}_{backend}', one(backend, case, '--kernels'), 60)
+    for tool in ('memcheck', 'racecheck'):
+        under = ('compute-sanitizer', '--tool', tool, *SANITIZED)
+        yield Command(tool, one('mosaic_gpu', 'packed'), 75, under)
+    for case in ('h64_8k', 'h128_8k'):
+        yield Command(f'profile_{case}', one('mosaic_gpu', case), 85, NSIGHT)
 
 
 def _each(option: str, values: Sequence[str]) -> list[str]:
@@ -138,7 +184,7 @@ def run(command: Command, out: pathlib.Path, limit: float) -> tuple[str, str]:
     }
     with tempfile.TemporaryFile('w+', errors='replace') as file:
         process = subprocess.Popen(
-            [sys.executable, *words], cwd=ROOT, env=environment, stdout=file,
+            [*command.under, sys.executable, *words], cwd=ROOT, env=environment, stdout=file,
             stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         try:
@@ -172,6 +218,9 @@ def run_stage(
         left, begun = ends - time.monotonic(), time.monotonic()
         if left < LEAST_SECONDS:
             rows.append(Row(command.name, 'not run: the time is over', 0.0, ''))
+            continue
+        if command.under and shutil.which(command.under[0]) is None:
+            rows.append(Row(command.name, f'{ABSENT} {command.under[0]}', 0.0, ''))
             continue
         print(f'{command.name} ...', flush=True)
         printed, how = run(command, out, min(command.seconds, left))
@@ -210,17 +259,19 @@ def main() -> None:
         parser.error(f'JAX_PLATFORMS is {named!r}; accepted: cuda,cpu and tpu,cpu, or --dry')
     out = options.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
-    well = True
+    there, well = stages(platform, options.dry), True
     for stage in options.stage:
+        if stage not in there:
+            parser.error(f'stage {stage} on a {platform}; accepted: {", ".join(there)}')
         commands = [
             command
-            for command in stages(platform, options.dry)[stage]
+            for command in there[stage]
             if not options.only or any(part in command.name for part in options.only)
         ]
         rows = run_stage(stage, commands, out, STAGE_SECONDS)
         (out / f'{stage}.md').write_text(table(rows))
         print(out / f'{stage}.md', flush=True)
-        well &= all(row.how == 'ended' for row in rows)
+        well &= all(row.how == 'ended' or row.how.startswith(ABSENT) for row in rows)
     sys.exit(not well)
 
 

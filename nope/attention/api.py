@@ -33,7 +33,7 @@ BACKENDS: dict[str, Backend] = {
     )
 }
 # What the library tries by itself, the fastest first. README.md has the reasons.
-_PREFERRED = {
+PREFERRED = {
     'tpu': ('library', 'pallas_tpu', 'chunked'),
     'gpu': ('library', 'mosaic_gpu', 'pallas_gpu', 'chunked'),
     'cpu': ('chunked',),
@@ -122,7 +122,7 @@ def _named(name: str, call: Call) -> Backend:
 def _fastest(call: Call) -> Backend:
     """The fastest backend that has been checked and runs the call; 'chunked' runs them all."""
     passed_over: list[str] = []
-    for name in _PREFERRED.get(call.platform, ('chunked',)):
+    for name in PREFERRED.get(call.platform, ('chunked',)):
         reason = BACKENDS[name].passed_over(call)
         if reason is None:
             _say_chosen(name, call.platform, call.device_kind, call.dtype, tuple(passed_over))

@@ -19,18 +19,14 @@ import numpy as np
 import pytest
 
 from nope.attention import attention
-from nope.attention.api import BACKENDS
+from nope.attention.api import BACKENDS, PREFERRED
 from nope.attention.backend import describe
 from nope.attention.cases import KEY_BIAS_CASES, TEST_CASES, Case, Inputs, make_inputs
 from tests.attention.contract import OUTPUTS, assert_agrees, expected
 
 # NOPE_DEVICE_TESTS=cpu tries the tests themselves where there is no accelerator.
 TRIED = os.environ.get('NOPE_DEVICE_TESTS')
-IMPLEMENTATIONS = {
-    'gpu': ('mosaic_gpu', 'pallas_gpu', 'library', 'chunked'),
-    'tpu': ('pallas_tpu', 'library', 'chunked'),
-    'cpu': ('chunked', 'library'),
-}
+IMPLEMENTATIONS = PREFERRED[jax.default_backend()]
 REPEATS = 50
 
 pytestmark = [
@@ -85,7 +81,7 @@ def check_supported(implementation: str, inputs: Inputs) -> None:
 
 
 @pytest.mark.parametrize('case', CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize('implementation', IMPLEMENTATIONS[jax.default_backend()])
+@pytest.mark.parametrize('implementation', IMPLEMENTATIONS)
 def test_agrees_with_the_definition(implementation: str, case: Case) -> None:
     """To 1e-5 where lse and entropy are float32 sums, with the device's own logarithm and
     exponential; gradients in float32 to 1e-4."""
@@ -100,7 +96,7 @@ def test_agrees_with_the_definition(implementation: str, case: Case) -> None:
     half(Case('packed', 2, 640, 640, 8, 2, 0, segments='packed'), 64),
     half(Case('window', 2, 640, 640, 8, 2, 0, window=200), 64),
 ], ids=lambda case: case.name)  # fmt: skip
-@pytest.mark.parametrize('implementation', IMPLEMENTATIONS[jax.default_backend()])
+@pytest.mark.parametrize('implementation', IMPLEMENTATIONS)
 def test_repeats_bitwise_in_memory_full_of_nan(implementation: str, case: Case) -> None:
     """A copy that is not waited for, and a race between two writers, differ between runs. cuDNN's
     gradients need not repeat: of `library` the output is compared."""

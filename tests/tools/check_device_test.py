@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nope.attention.api import BACKENDS
+from nope.attention.api import PREFERRED
 from nope.attention.cases import ACCELERATOR_CASES
 from tests.tools.loading import TOOLS, load
 
@@ -54,9 +54,23 @@ def test_what_the_time_does_not_hold_is_named(tmp_path: pathlib.Path) -> None:
     assert [row.how for row in rows] == ['killed after 6 s', 'not run: the time is over']
 
 
+def test_a_watching_program_that_is_not_there_is_named(tmp_path: pathlib.Path) -> None:
+    under = tool.Command('it', ('-c', 'print(1)'), 60.0, ('no-such-profiler', '--all'))
+    (row,) = tool.run_stage('why', [under], tmp_path, 60.0)
+    assert row.how == 'not run, not installed: no-such-profiler'
+
+
+def test_a_watching_program_starts_the_command(tmp_path: pathlib.Path) -> None:
+    under = tool.Command(
+        'it', ('-c', 'import os; print(os.environ["SEEN"])'), 60.0, ('env', 'SEEN=3')
+    )
+    (row,) = tool.run_stage('why', [under], tmp_path, 60.0)
+    assert (row.how, row.last) == ('ended', '3')
+
+
 @pytest.mark.parametrize('platform', ['gpu', 'tpu'])
 def test_what_it_names_is_there(platform: str) -> None:
-    assert set(tool.BACKENDS[platform]) <= set(BACKENDS)
+    assert (*tool.BACKENDS[platform], 'chunked') == PREFERRED[platform]
     assert set(tool.SHAPES) <= {case.name for case in ACCELERATOR_CASES}
     for commands in tool.stages(platform, dry=False).values():
         files = [word for x in commands for word in x.arguments if word.endswith('.py')]
@@ -65,12 +79,13 @@ def test_what_it_names_is_there(platform: str) -> None:
 
 
 def test_it_runs_dry(tmp_path: pathlib.Path) -> None:
-    words = [sys.executable, str(TOOLS / 'check_device.py'), 'right', 'fast', 'model', '--dry']
+    stages = list(tool.stages('cpu', dry=True))
+    words = [sys.executable, str(TOOLS / 'check_device.py'), *stages, '--dry']
     done = subprocess.run(
         [*words, f'--out={tmp_path}'], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    for stage in ('right', 'fast', 'model'):
+    for stage in stages:
         rows = (tmp_path / f'{stage}.md').read_text().splitlines()[2:]
         assert rows and all(' | ended | ' in row for row in rows)
     works = [json.loads(line) for line in (tmp_path / 'model.jsonl').read_text().splitlines()]
