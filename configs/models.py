@@ -12,7 +12,14 @@ _COMMON: dict = {'position': NOPE, 'tied_head': False, 'norm_epsilon': 1e-5}
 _SHAPES: dict[str, dict] = {
     'quick': {'layers': 4, 'width': 64, 'heads': 4, 'kv_heads': 4, 'mlp_width': 168},
     'small': {'layers': 4, 'width': 128, 'heads': 4, 'kv_heads': 4, 'mlp_width': 344},
-    'medium': {'layers': 6, 'width': 256, 'heads': 8, 'kv_heads': 8, 'mlp_width': 688},
+    'medium': {
+        'layers': 6,
+        'width': 256,
+        'heads': 8,
+        'kv_heads': 8,
+        'mlp_width': 688,
+        'dtype': 'bfloat16',  # a GPU's tensor cores; a CPU takes as long as in float32
+    },
     'paper': {
         'layers': 22,
         'width': 2048,
