@@ -16,7 +16,9 @@ from configs import models, splits
 def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('split_local', size)
     labels = add_runs(config)
-    points = tuple(splits.add_point(config, run, label) for run, label in labels.items())
+    points = tuple(
+        splits.add_point(config, run, label, times=splits.DRAWN) for run, label in labels.items()
+    )
     roles = {'split': labels['half_forget_log']}
     config.figure = {'kind': 'frontier', 'points': points, 'roles': roles}
     return config

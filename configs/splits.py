@@ -12,6 +12,7 @@ from configs import models, pieces, retrieval
 # prompts that hide a key.
 TIMES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 KEYS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+DRAWN = (1.0, 8.0)  # what a frontier shows: a seventh of the tokens of TIMES
 TESTS = {'quick': 4, 'small': 8, 'medium': 8, 'paper': 10}  # prompts of each length and depth
 SEARCHED = (2.0, 4.0, 8.0)  # lengths of the searches of a lambda that follows the length, in L
 FORGET = {'kind': 'forget'}
@@ -39,12 +40,18 @@ def experiment(name: str, size: str) -> ConfigDict:
 
 
 def add_point(
-    config: ConfigDict, run: str, label: str, reach: float = 8.0, *, four: bool = False
+    config: ConfigDict,
+    run: str,
+    label: str,
+    reach: float = 8.0,
+    *,
+    four: bool = False,
+    times: tuple[float, ...] = TIMES,
 ) -> dict:
-    """Measures losses of `run`, and keys up to `reach` L, with `four` one of four keys too; returns
-    its point in a frontier."""
+    """Measures losses of `run` at `times` L, and keys up to `reach` L, with `four` one of four keys
+    too; returns its point in a frontier."""
     lengths = tuple(length for length in KEYS if length <= reach)
-    config.evals[f'{run}_loss/'] = {'kind': 'lengths', 'run': run, 'times': TIMES}
+    config.evals[f'{run}_loss/'] = {'kind': 'lengths', 'run': run, 'times': times}
     config.evals[f'{run}_keys/'] = {'kind': 'passkey', 'run': run, 'lengths': lengths}
     point = {'label': label, 'loss': f'{run}_loss', 'keys': f'{run}_keys'}
     if four:
