@@ -55,6 +55,8 @@ class Reporter:
             total=steps, initial=start, desc=title, unit='step', disable=not first
         )
         self._pending: tuple[int, Metrics] | None = None
+        self._last: Mapping[str, float] = {}  # of the step that was flushed last
+        self._kept = f'the checkpoint of step {start} is kept' if start else ''
 
     def __enter__(self) -> Reporter:
         return self
@@ -78,6 +80,7 @@ class Reporter:
         self._pending = None
         values = {name: float(value) for name, value in metrics.items()}
         bad = values.pop('bad') > 0
+        self._last = values
         self._bar.set_postfix(loss=f'{values["loss"]:.4f}', refresh=False)
         self._bar.update(step - self._bar.n)
         if step % self._log_every == 0 or step == self._steps:
@@ -87,6 +90,13 @@ class Reporter:
         self._skipped = self._skipped + 1 if bad else 0
         if bad:
             self._note(step, values)
+
+    def saved(self, step: int) -> None:
+        """Notes that the step flushed last is in a checkpoint, for messages of later failures."""
+        self._kept = (
+            f'the checkpoint of step {step} (loss {self._last["loss"]:.4g}, gradient norm '
+            f'{self._last["grad_norm"]:.4g}) is kept'
+        )
 
     def _note(self, step: int, values: Mapping[str, float]) -> None:
         goes_on = self._skips and self._skipped < MOST_SKIPPED
@@ -106,10 +116,14 @@ class Reporter:
             which = f'{step}, the last of {self._skipped} bad ones' if self._skips else f'{step}'
             raise TrainingDiverged(
                 f'loss {values["loss"]:g} and gradient norm {values["grad_norm"]:g} at step '
-                f'{which}, of examples {first} to {last}; the last good checkpoint '
-                f'is kept in {folders.of_run(self._folder)}. A lower learning_rate or '
-                "a longer warm-up is the usual remedy, or on_bad = 'skip'"
+                f'{which}, of examples {first} to {last}; {self._remains()}. A lower learning_rate '
+                "or a longer warm-up is the usual remedy, or on_bad = 'skip'"
             )
+
+    def _remains(self) -> str:
+        if not self._kept:
+            return 'no checkpoint had been saved, and the same command begins anew'
+        return f'{self._kept} in {folders.of_run(self._folder)}'
 
 
 class Throughput:

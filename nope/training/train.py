@@ -67,7 +67,7 @@ def train(
     A search of lambda saves lambda and its optimizer; `initial()` gives the parameters again
     whenever it goes on, and they are shared, neither copied nor changed.
 
-    Raises TrainingDiverged (the last good checkpoint stays), Interrupted (state saved), or
+    Raises TrainingDiverged (the newest checkpoint, if any, stays), Interrupted (state saved), or
     CheckpointError (the folder holds another run, or cannot be written to).
     """
     check_mesh(model, config, compute, mesh)
@@ -121,6 +121,7 @@ def train(
                     with goodput.time('checkpoint'):
                         position = {'batches': done, 'examples': done * config.batch_size}
                         checkpoints.save(done, state.arrays(frozen), position)
+                    reporter.saved(done)
                     goodput.write()
                 watch.step(done, usual=kind == 'step' and not save, data_seconds=waited())
                 goodput.step_done()

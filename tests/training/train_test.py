@@ -259,12 +259,20 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
     """Step 4 meets NaN, and is a step that would be saved."""
     poison = batches_of(PRETRAIN, poisoned=3)
     with pytest.raises(
-        TrainingDiverged, match=r'loss nan .* at step 4, of examples 12 to 15; .* learning_rate'
+        TrainingDiverged,
+        match=r'loss nan .* at step 4, of examples 12 to 15; the checkpoint of step 2 '
+        r'\(loss \d.*, gradient norm \d.*\) is kept in .*checkpoints\. A lower learning_rate',
     ):
         run(tmp_path, PRETRAIN, batches=poison)
     found = final(tmp_path, PRETRAIN)
     assert found.step == 2
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(found.arrays))
+
+
+def test_a_loss_that_is_not_finite_before_any_checkpoint_says_so(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(TrainingDiverged, match=r'at step 1, .*; no checkpoint had been saved, and'):
+        run(tmp_path, PRETRAIN, batches=batches_of(PRETRAIN, poisoned=0))
+    assert not [path for path in (tmp_path / 'checkpoints').glob('*') if path.name.isdigit()]
 
 
 SKIPPING = dataclasses.replace(
