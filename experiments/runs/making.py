@@ -22,6 +22,7 @@ from nope.runtime import processes
 from nope.runtime.errors import FieldError
 from nope.runtime.files import write_json
 from nope.training.config import check_mesh, check_segments, check_whole_sequences
+from nope.training.least_memory import check_memory
 from nope.training.train import train
 from nope.variables import (
     Variables,
@@ -41,6 +42,7 @@ def check(bench: Bench, spec: RunSpec) -> None:
     field = compute.mesh_field(later=spec.init is not None)
     section = 'search' if spec.searches else 'finetune' if spec.fine_tunes else 'train'
     check_mesh(spec.model, spec.train, compute, bench.mesh_of(spec), field, section)
+    check_memory(spec.model, spec.train, compute, bench.mesh_of(spec), section)
     # Its evaluations have the mesh of later runs.
     check_whole_sequences(spec.model, bench.mesh, compute.mesh_field(later=True))
     try:

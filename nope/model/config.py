@@ -27,6 +27,16 @@ OUTPUT_GATES = 'none', 'head', 'element'
 TEMPERATURES = 'none', 'adaptive', 'entropy'
 WEIGHTS = 'softmax', *DENSE_WEIGHTS
 LAM_LAYERS = ('all', 'nope')
+# Beyond what any device holds, and below what would take minutes to say so.
+MOST = {
+    'layers': 10_000,
+    'width': 2**24,
+    'heads': 2**16,
+    'kv_heads': 2**16,
+    'mlp_width': 2**24,
+    'vocab_size': 2**31 - 1,
+    'head_dim': 2**16,
+}
 _CHOICES = {
     'dtype': DTYPES,
     'remat': REMAT,
@@ -128,9 +138,11 @@ class ModelConfig:
     position_range: int | None = added_later(None)
 
     def __post_init__(self) -> None:
-        for name in ('layers', 'width', 'heads', 'kv_heads', 'mlp_width', 'vocab_size', 'head_dim'):
+        for name in MOST:
             if getattr(self, name) < 1:
                 raise FieldError(name, getattr(self, name), 'it must be at least 1')
+            if getattr(self, name) > MOST[name]:
+                raise FieldError(name, getattr(self, name), f'accepted: up to {MOST[name]:,}')
         if self.heads % self.kv_heads:
             raise FieldError(
                 'kv_heads', self.kv_heads, f'heads, {self.heads}, must be a multiple of it'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import time
 
 import jax
@@ -49,6 +50,19 @@ def known(kind: str) -> Device | None:
     """The data sheet of a `device_kind`, where there is one."""
     matching = (found for name, found in DEVICES.items() if name.lower() in kind.lower())
     return next(matching, None)
+
+
+def memory_of(device: jax.Device) -> float:
+    """Bytes that programs can have on a device: what its runtime says, or its data sheet, or for
+    one that has no memory of its own its part of the host's."""
+    limit = (device.memory_stats() or {}).get('bytes_limit')
+    if limit:
+        return float(limit)
+    sheet = known(device.device_kind)
+    if sheet is not None:
+        return USABLE * sheet.memory
+    host = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+    return host / jax.local_device_count()
 
 
 @functools.cache

@@ -18,6 +18,8 @@ from nope.model import ModelConfig
 from nope.runtime.errors import FieldError
 from nope.training import optim
 
+MOST = 2**31 - 1  # steps are counted in int32
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainConfig:
@@ -38,6 +40,8 @@ class TrainConfig:
         for name, value in (('batch_size', self.batch_size), ('steps', self.steps)):
             if value < 1:
                 raise FieldError(name, value, 'it must be at least 1')
+            if value > MOST:
+                raise FieldError(name, value, f'accepted: up to {MOST:,}')
         if not self.lengths or min(self.lengths) < 1:
             raise FieldError('lengths', self.lengths, 'each must be at least 1 token')
 
@@ -102,6 +106,9 @@ class Compute:
             raise FieldError(
                 'checkpoints', '', "it must name a folder, or be None for the run's own"
             )
+        place = self.checkpoints or ''
+        if '://' in place and not place.startswith('gs://'):
+            raise FieldError('checkpoints', place, 'accepted: a folder, or gs://BUCKET/FOLDER')
         if not self.slow_step > 1:
             raise FieldError('slow_step', self.slow_step, 'it must be above 1')
         if not self.hang_seconds > 0:

@@ -114,6 +114,8 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
     [
         ({'layers': 0}, r'^layers is 0; it must be at least 1'),
         ({'head_dim': 0}, r'^head_dim is 0'),
+        ({'layers': 10**9}, r'^layers is 1000000000; accepted: up to 10,000'),
+        ({'vocab_size': 2**31}, r'^vocab_size is 2147483648; accepted: up to 2,147,483,647'),
         ({'vocab_size': -1}, r'^vocab_size is -1'),
         ({'kv_heads': 3}, r'kv_heads is 3; heads, 4, must be a multiple of it'),
         ({'head_dim': 7, 'position': Rotary()}, r'^head_dim is 7; .* even'),

@@ -39,3 +39,13 @@ def test_measured_rate_is_that_of_the_fastest_repeat(monkeypatch: pytest.MonkeyP
     clock = iter([0.0, 2.0, 10.0, 10.5, 20.0, 21.0])
     monkeypatch.setattr(hardware.time, 'perf_counter', lambda: next(clock))
     assert hardware.measured_matmul_flops(size=8, repeats=3) == 2 * 8**3 / 0.5
+
+
+def test_memory_is_what_the_runtime_says_or_the_data_sheet_or_a_part_of_the_host() -> None:
+    def device(kind: str, stats: dict | None) -> types.SimpleNamespace:
+        return types.SimpleNamespace(device_kind=kind, memory_stats=lambda: stats)
+
+    assert hardware.memory_of(device('NVIDIA H200', {'bytes_limit': 100})) == 100
+    assert hardware.memory_of(device('TPU v4', None)) == 0.9 * 32 * 2**30
+    host = hardware.memory_of(device('cpu', None))
+    assert 2**28 < host * jax.local_device_count() < 2**50
