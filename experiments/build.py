@@ -17,6 +17,7 @@ from experiments.config import Ledger, Section, plain
 from experiments.entries import Entries
 from experiments.evaluations import EvalSpec
 from experiments.exports import ExportSpec
+from experiments.homes import check_name
 from nope.sharding import MeshConfig
 from nope.training.config import Compute
 
@@ -45,10 +46,13 @@ def build(config_dict: Mapping[str, Any], changed: Collection[str] = ()) -> Expe
     """
     config: dict[str, Any] = plain(config_dict)
     ledger = Ledger()
+    check_name('name', config['name'])
     seeds = Section('seeds', {'seeds': config['seeds']}, ledger, {'seeds': 'seeds'})
     evals: dict[str, EvalSpec] = {}
     exports: list[ExportSpec] = []
     for seed in seeds.several('seeds', 'seeds'):
+        if type(seed) is not int or not 0 <= seed < 2**32:
+            raise seeds.error('seeds', 'accepted: whole numbers from 0 to 2**32 - 1')
         entries = Entries(config, seed, ledger)
         for name, spec in entries.evaluations().items():
             if not name.endswith('/') and len(config['seeds']) > 1:
@@ -106,18 +110,31 @@ def _check_figure(config: dict[str, Any], evals: Mapping[str, EvalSpec]) -> None
         needed = figures.KINDS[kind].required(config['name'], options)
     except TypeError as error:  # an option of another type than the figure reads
         raise ValueError(f'figure ({kind}): its options do not fit: {error}') from error
+    members: dict[str, EvalSpec] = {}
     for name, wanted in needed.items():
-        found = [
-            spec
+        found = {
+            key: spec
             for key, spec in evals.items()
             if key == name or (name.endswith('/') and key.startswith(name))
-        ]
+        }
         if not found:
             raise ValueError(
                 f'figure ({kind}) asks for {name!r}, which is missing; the config has the evals '
                 f'{sorted(evals)}'
             )
-        if any(spec.kind != wanted for spec in found):
+        other = {spec.kind for spec in found.values()} - {wanted}
+        if other:
             raise ValueError(
-                f'figure ({kind}) needs evals.{name} of kind {wanted!r}, it is {found[0].kind!r}'
+                f'figure ({kind}) needs evals.{name} of kind {wanted!r}, it is {other.pop()!r}'
             )
+        members |= found
+    _check_alike(kind, members)
+
+
+def _check_alike(kind: str, evals: Mapping[str, EvalSpec]) -> None:
+    """ValueError where the records that a figure compares will differ in what it needs alike."""
+    for attribute in figures.SHARED.get(kind, ()):
+        known = {name: spec.known[attribute] for name, spec in evals.items()}
+        if len(set(known.values())) > 1:
+            told = ', '.join(f'{value!r} of evals.{name}' for name, value in known.items())
+            raise ValueError(f'figure ({kind}) compares records of one {attribute}; it is {told}')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,17 @@ from nope.identity import first_difference
 from nope.runtime.files import read_json, write_json
 
 SPEC = 'spec.json'
+_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,99}')
 SETTINGS = 'settings'  # of a figure's spec: path -> value of the fields that determine it
+
+
+def check_name(field: str, name: object) -> None:
+    """ValueError, naming the field, for what is no name of one folder or file."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError(
+            f'{field} is {name!r}; accepted: up to 100 letters, digits and _ . = + -, '
+            'the first a letter, a digit or _'
+        )
 
 
 def check_home(folder: pathlib.Path, spec: Mapping[str, Any]) -> None:

@@ -77,6 +77,13 @@ class EvalSpec(Spec):
         'test split'. found: the records with all their attributes."""
 
     @property
+    def known(self) -> dict[str, Any]:
+        """Attributes of its records that are known before it is measured."""
+        return facts.of_evaluation(
+            self.run, self.trained_on, self.model, self.measured_step, self.read_split
+        )
+
+    @property
     def measured_step(self) -> int | None:
         """The step of the run that is measured; None for the last."""
         return None

@@ -6,7 +6,6 @@ import dataclasses
 import pathlib
 from typing import Any
 
-from experiments import facts
 from experiments.bench import Bench
 from experiments.evaluations.base import EvalSpec
 from nope import records
@@ -28,10 +27,7 @@ def make(bench: Bench, spec: EvalSpec, folder: pathlib.Path) -> None:
         found, more = spec.measure(bench, folder)
     goodput.write()
     memory.give_back()
-    known = facts.of_evaluation(
-        spec.run, spec.trained_on, spec.model, spec.measured_step, spec.read_split
-    )
-    described = _with(found, **{**known, **found.attributes, **more})
+    described = _with(found, **{**spec.known, **found.attributes, **more})
     what, how = spec.measured_on(described)
     measured_on = {'what': what, 'how': how, 'own_text': spec.own_text}
     whole = _with(described, measured_on=measured_on)

@@ -76,6 +76,11 @@ class WindowSpec(EvalSpec):
         return self.windows.length
 
     @property
+    def known(self) -> dict[str, Any]:
+        shape = {'n_layers': self.model.layers, 'n_heads': self.model.heads}
+        return super().known | {'length': self.extent, 'windows': self.windows.count, **shape}
+
+    @property
     def read_split(self) -> str:
         return self.windows.split
 

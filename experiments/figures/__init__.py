@@ -30,7 +30,7 @@ from experiments.figures import (
 from experiments.figures.base import Claim, FigureInput, FigureOutput, write
 from experiments.figures.tables import ablation, commonsense, longbench, perplexity
 
-__all__ = ['KINDS', 'Claim', 'FigureInput', 'FigureOutput', 'Kind', 'write']
+__all__ = ['KINDS', 'SHARED', 'Claim', 'FigureInput', 'FigureOutput', 'Kind', 'write']
 
 
 class Kind(Protocol):
@@ -64,4 +64,16 @@ KINDS: Mapping[str, Kind] = {
     'commonsense_table': commonsense,
     'ablation_table': ablation,
     'passkey_maps': passkey_maps,
+}
+# Attributes that all records of a figure share; figures that are not here compare none.
+SHARED: Mapping[str, tuple[str, ...]] = {
+    'entropy_loss': entropy_loss.SHARED,
+    'heads': heads.SHARED,
+    'attention_shape': attention_shape.SHARED,
+    'length_curves': length_curves.SHARED,
+    'key_curves': key_curves.SHARED,
+    'frontier': frontier.SHARED,
+    'factor_grid': factor_grid.SHARED,
+    'tuned_lengths': tuned_lengths.SHARED,
+    'extension': extension.SHARED,
 }

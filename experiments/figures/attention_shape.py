@@ -22,6 +22,8 @@ from experiments.figures.base import (
 )
 from nope.records import Records
 
+# Attributes that all of its records share.
+SHARED = ('train_length',)
 OPTIONS = {'curves', 'kinds'}
 BY_HEAD = ('layer', 'head', 'position')
 MEASURES: Measures = {
@@ -64,7 +66,7 @@ def draw(given: FigureInput) -> FigureOutput:
     """Options: curves, [{record, label}]. Heads of two kinds in a model are drawn apart."""
     needs = required(given.name, given.options)
     check_records(given, needs, MEASURES)
-    train_length = int(shared_attribute(given, list(needs), 'train_length'))
+    (train_length,) = (int(shared_attribute(given, list(needs), x)) for x in SHARED)
     labels = {curve['record']: curve['label'] for curve in given.options['curves']}
     token = captions.token_name(given.records[next(iter(needs))])
     rows: list[dict[str, Any]] = []

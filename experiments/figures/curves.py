@@ -60,10 +60,12 @@ def loss_excess(smoothed: np.ndarray, positions: np.ndarray, train_length: int) 
 def entropy_excess(
     entropy: np.ndarray, positions: np.ndarray, train_length: int
 ) -> tuple[np.ndarray, float]:
-    """Entropy above the line fitted to it against ln i on [L/4, L], and the line's R^2 there."""
+    """Entropy above the line fitted to it against ln i on [L/4, L], and the line's R^2 there. The
+    line is level where one position lies there, as for L = 1."""
     inside = (positions >= train_length / 4) & (positions <= train_length)
     x = np.log(positions)
-    slope, intercept = np.polyfit(x[inside], entropy[inside], 1)
+    *slopes, intercept = np.polyfit(x[inside], entropy[inside], min(1, inside.sum() - 1))
+    slope = slopes[0] if slopes else 0.0
     excess = entropy - (slope * x + intercept)
     spread = np.square(entropy[inside] - entropy[inside].mean()).sum()
     r2 = 1 - np.square(excess[inside]).sum() / spread if spread > 0 else 1.0

@@ -25,6 +25,8 @@ from experiments.figures.claims.decide import decide
 from experiments.figures.position_curve import PositionCurve
 from experiments.figures.roles import Roles
 
+# Attributes that all of its records share.
+SHARED = ('train_length', 'length')
 OPTIONS = {'panels', 'x_scale', 'roles'}
 X_SCALES = ('linear', 'log')
 MAX_PANELS = 2
@@ -73,8 +75,7 @@ def draw(given: FigureInput) -> FigureOutput:
     check_records(given, needs)
     panels = _panels(given)
     names = list(needs)
-    train_length = shared_attribute(given, names, 'train_length')
-    shared_attribute(given, names, 'length')
+    train_length, _ = (shared_attribute(given, names, attribute) for attribute in SHARED)
     figure = style.new_figure(6.6 if len(panels) == 1 else 11.0, 4.6)
     axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     twins = [ax.twinx() for ax in axes]

@@ -31,7 +31,8 @@ ROLES = {
     'after': ('after', style.COLORS[0]),
 }
 OPTIONS = {*ROLES, 'labels'}
-SAME = ('train_length', 'length', 'windows', 'data', 'split')
+# Attributes that all of its records share.
+SHARED = ('train_length', 'length', 'windows', 'data', 'split')
 
 
 def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
@@ -54,7 +55,7 @@ def draw(given: FigureInput) -> FigureOutput:
     check_records(given, required(given.name, given.options))
     records = _records(given.options)
     names = list(records.values())
-    shared = {attribute: shared_attribute(given, names, attribute) for attribute in SAME}
+    shared = {attribute: shared_attribute(given, names, attribute) for attribute in SHARED}
     if shared['length'] <= shared['train_length']:
         raise ValueError(
             f'figure {given.name!r}: the windows of {shared["length"]} do not reach beyond the '

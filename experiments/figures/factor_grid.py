@@ -27,6 +27,8 @@ from experiments.figures.length_axes import MARKERS, PANELS
 from experiments.figures.length_group import Group
 from experiments.figures.roles import Roles
 
+# Attributes that all of its records share.
+SHARED = ('train_length',)
 OPTIONS = {'curves', 'roles'}
 
 Curve = Group | Method
@@ -94,7 +96,7 @@ def draw(given: FigureInput) -> FigureOutput:
     groups = [group for curve in curves for group in _all(curve)]
     length_group.check_alike(given, groups)
     names = [name for group in groups for name in group.names]
-    train_length = shared_attribute(given, names, 'train_length')
+    (train_length,) = (shared_attribute(given, names, x) for x in SHARED)
     if not (groups[0].multiples > 1).any():
         raise ValueError(
             f'figure {given.name!r}: no length above L was measured to choose a factor for; '

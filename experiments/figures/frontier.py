@@ -38,6 +38,8 @@ from experiments.figures.frontier_point import FrontierPoint
 from experiments.figures.label_places import Line
 from experiments.figures.roles import Roles
 
+# Attributes that all of its records share.
+SHARED = ('train_length',)
 OPTIONS = {'points', 'times', 'roles'}
 POINT_KEYS = {'label', 'loss', 'keys', 'four'}
 TIMES = 8.0
@@ -77,7 +79,7 @@ def draw(given: FigureInput) -> FigureOutput:
     points = [frontier_point.read(given, chosen, times) for chosen in given.options['points']]
     length_group.check_alike(given, [point.loss for point in points])
     names = [name for point in points for name in point.names]
-    train_length = shared_attribute(given, names, 'train_length')
+    (train_length,) = (shared_attribute(given, names, x) for x in SHARED)
     token = captions.token_name(given.records[names[0]])
     found = Roles(given.name, given.options, {p.label: p for p in points}, 'point')
     return FigureOutput(

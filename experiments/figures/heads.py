@@ -19,6 +19,8 @@ from experiments.figures.base import (
 from experiments.figures.claims import heads as claims
 from experiments.figures.claims.decide import decide
 
+# Attributes that all of its records share.
+SHARED = ('train_length', 'length', 'n_heads')
 OPTIONS = {'rows', 'layers'}
 POINTS = 512
 
@@ -37,9 +39,7 @@ def draw(given: FigureInput) -> FigureOutput:
     """Options: rows, [{record, label}]; layers, indices from 0 (default: first, middle, last)."""
     check_records(given, required(given.name, given.options))
     labels = {r['record']: r.get('label', r['record']) for r in given.options['rows']}
-    train_length = shared_attribute(given, list(labels), 'train_length')
-    length = shared_attribute(given, list(labels), 'length')
-    count = shared_attribute(given, list(labels), 'n_heads')
+    train_length, length, count = (shared_attribute(given, list(labels), x) for x in SHARED)
     layers = _layers(given, list(labels))
     figure = style.new_figure(2.5 * len(layers) + 0.9, 1.8 * len(labels) + 0.7)
     axes = figure.subplots(len(labels), len(layers), squeeze=False, sharex=True, sharey=True)

@@ -24,6 +24,8 @@ from experiments.figures.key_group import KeyGroup
 from experiments.figures.length_axes import MARKERS
 from experiments.figures.roles import Roles
 
+# Attributes that all of its records share.
+SHARED = ('train_length',)
 OPTIONS = {'curves', 'roles'}
 
 
@@ -53,7 +55,7 @@ def draw(given: FigureInput) -> FigureOutput:
     ]
     _check_seeds(given, groups)
     names = [name for g in groups for name in g.names]
-    train_length = shared_attribute(given, names, 'train_length')
+    (train_length,) = (shared_attribute(given, names, x) for x in SHARED)
     seeds = len(groups[0].seeds)
     figure = style.new_figure(7.0, 4.6)
     axes = figure.subplots()

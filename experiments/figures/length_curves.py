@@ -28,6 +28,8 @@ from experiments.figures.length_group import Group
 from experiments.figures.length_rows import Mark, Row
 from experiments.figures.roles import Roles
 
+# Attributes that all of its records share.
+SHARED = ('train_length',)
 OPTIONS = {'curves', 'band', 'roles'}
 
 
@@ -55,7 +57,7 @@ def draw(given: FigureInput) -> FigureOutput:
     band = given.options.get('band', 'min-max')
     names = [name for g in groups for name in g.names]
     token = captions.token_name(given.records[names[0]])
-    train_length = shared_attribute(given, names, 'train_length')
+    (train_length,) = (shared_attribute(given, names, x) for x in SHARED)
     rows = length_rows.of(given.options['curves'])
     size = (10.0, 4.6) if len(rows) == 1 else (12.0, 3.0 * len(rows))
     figure = style.new_figure(*size)

@@ -29,6 +29,8 @@ from experiments.figures.length_group import Group
 from experiments.figures.roles import Roles
 from experiments.figures.tuned_curve import TunedCurve
 
+# Attributes that all of its records share.
+SHARED = ('train_length',)
 OPTIONS = {'base', 'panels', 'roles'}
 MAX_PANELS = 3
 # Black is the base model's.
@@ -92,7 +94,8 @@ def draw(given: FigureInput) -> FigureOutput:
     length_group.check_alike(given, groups)
     _check_tuned(given, curves)
     names = [name for g in groups for name in g.names]
-    shared_attribute(given, names, 'train_length')
+    for attribute in SHARED:
+        shared_attribute(given, names, attribute)
     return FigureOutput(
         given.name,
         _picture(given, base, curves),

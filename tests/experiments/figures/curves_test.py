@@ -86,3 +86,10 @@ def test_thinning_keeps_the_last_position():
 def test_correlation_is_undefined_without_variation():
     assert curves.correlation(np.ones(5), np.arange(5.0)) is None
     assert curves.correlation(np.arange(5.0), -np.arange(5.0)) == pytest.approx(-1)
+
+
+def test_a_training_length_of_one_token_has_a_level_line() -> None:
+    entropy = np.array([1.0, 3.0, 4.0])
+    excess, r2 = curves.entropy_excess(entropy, np.arange(1, 4), 1)
+    np.testing.assert_allclose(excess, [0.0, 2.0, 3.0])
+    assert r2 == 1.0
