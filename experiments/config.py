@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 from nope.identity import execution_fields
 from nope.runtime.errors import FieldError, describe
 
+BAD_INPUT = 2  # exit status of a command whose config or arguments do not fit
+
 T = TypeVar('T')
 # Annotation -> what fits it.
 _PLAIN: dict[str, Any] = {'bool': bool, 'int': int, 'float': (float, int), 'str': str}

@@ -15,6 +15,7 @@ from typing import Any
 
 from experiments import figures
 from experiments.figures.base import FigureInput
+from experiments.homes import check_name
 from nope import records
 from nope.runtime.files import read_json, write_json
 
@@ -37,9 +38,7 @@ def draw(folder: pathlib.Path) -> pathlib.Path:
 
     ValueError where the folder is no figure's, or where its records are missing.
     """
-    inputs = read_json(folder / 'inputs.json')
-    if inputs is None:
-        raise ValueError(f'{folder} holds no inputs.json; experiments.run makes one')
+    inputs = read_inputs(folder)
     found = {}
     for name, relative in inputs['records'].items():
         try:
@@ -52,6 +51,28 @@ def draw(folder: pathlib.Path) -> pathlib.Path:
     given = FigureInput(inputs['name'], found, inputs['options'])
     figures.write(figures.KINDS[inputs['kind']].draw(given), folder)
     return folder / f'{inputs["name"]}.png'
+
+
+def read_inputs(folder: pathlib.Path) -> Mapping[str, Any]:
+    """What `write_inputs` noted; ValueError, naming the file, where it is not that."""
+    path = folder / 'inputs.json'
+    try:
+        inputs = read_json(path)
+    except NotADirectoryError:
+        inputs = None
+    if inputs is None:
+        raise ValueError(f'{folder} holds no inputs.json; experiments.run makes one')
+    if not isinstance(inputs, dict) or set(inputs) != {'name', 'kind', 'options', 'records'}:
+        raise ValueError(f'{path} holds other fields than name, kind, options and records')
+    check_name(f'name in {path}', inputs['name'])
+    if inputs['kind'] not in figures.KINDS:
+        raise ValueError(
+            f'kind in {path} is {inputs["kind"]!r}; accepted: {", ".join(sorted(figures.KINDS))}'
+        )
+    for field in ('options', 'records'):
+        if not isinstance(inputs[field], dict):
+            raise ValueError(f'{field} in {path} is {inputs[field]!r}; it takes named values')
+    return inputs
 
 
 def main(folders: list[str]) -> int:

@@ -42,6 +42,7 @@ FLOOR: tuple[frozenset[str], ...] = (
     frozenset({'entries'}),
     frozenset({'build', 'plan'}),
     frozenset({'ahead', 'draw', 'execute'}),
+    frozenset({'command'}),
     frozenset({'run'}),
 )
 

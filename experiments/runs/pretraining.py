@@ -112,6 +112,6 @@ def _with_random_positions(
 
 def kept_step(share: float, steps: int, field: str) -> int:
     """The step after a share of the training."""
-    if not 0 < share < 1:
-        raise ValueError(f'{field} is {share}; a share of the training steps lies in (0, 1)')
+    if isinstance(share, str) or not 0 < share < 1:
+        raise ValueError(f'{field} is {share!r}; a share of the training steps lies in (0, 1)')
     return max(round(share * steps), 1)

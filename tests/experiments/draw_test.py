@@ -40,3 +40,27 @@ def test_a_figure_of_an_old_work_folder_is_refused_with_what_to_do(
     assert message.startswith(f'error: {old / "records.json"} is of format 1; accepted is 2.')
     assert 'experiments.run with the config of its figure measures it again' in message
     assert message.endswith(f'then remove {old}\n')
+
+
+@pytest.mark.parametrize(('changes', 'message'), [
+    ({'name': '../../../esc'}, "name in {path} is '../../../esc'; accepted: up to 100 letters"),
+    ({'kind': 'pie'}, "kind in {path} is 'pie'; accepted: ablation_table, "),
+    ({'records': []}, 'records in {path} is []; it takes named values'),
+    ({'more': 1}, '{path} holds other fields than name, kind, options and records'),
+])  # fmt: skip
+def test_damaged_inputs_are_refused(
+    folder: pathlib.Path, changes: dict, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder / 'inputs.json'
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    assert draw.main([str(folder)]) == 2
+    assert capsys.readouterr().err.startswith(f'error: {message.format(path=path)}')
+    assert {x.name for x in folder.iterdir()} == {'inputs.json'}
+    assert not list(folder.parents[2].rglob('esc*'))
+
+
+def test_a_file_is_no_folder_of_a_figure(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert draw.main([str(folder / 'inputs.json')]) == 2
+    assert 'inputs.json holds no inputs.json; experiments.run makes one' in capsys.readouterr().err

@@ -160,6 +160,23 @@ BAD_INPUT = {
     '--config.model.heads=3': 'model.width',
     '--config.data.source=text:nowhere': 'nowhere',
     '--config.train.batch_size=7': 'train.batch_size',
+    '--config.foo=1': '--config.foo is unknown; accepted: compute, data, ',
+    '--config.foo=None': '--config.foo is unknown; accepted: compute, data, ',
+    '--config.train.steps.few=1': '--config.train.steps is 2400, which has no fields',
+    '--config.runs.nope.finetune=1': '--config.runs.nope.finetune is unknown; accepted: init',
+    '--config.name=../../x': "name is '../../x'; accepted: up to 100 letters",
+    '--config.name=..': "name is '..'; accepted",
+    '--config.name=': "name is ''; accepted",
+    "--config.seeds=('a',)": "seeds is ('a',); accepted: whole numbers from 0",
+    '--config.seeds=(True,)': 'seeds is (True,); accepted: whole numbers from 0',
+    '--config.seeds=(4294967296,)': 'accepted: whole numbers from 0 to 2**32 - 1',
+    "--config.train.keep='0.2'": "train.keep is '0.2'; a share of the training steps",
+    '--config.compute.checkpoints=ftp://x/y': "compute.checkpoints is 'ftp://x/y'; accepted",
+    '--config.train.batch_size=1000000000': 'need at least ',
+    '--config.model.layers=1000000000': 'model.layers is 1000000000; accepted: up to 10,000',
+    '--config.train.steps=100000000000000000000': 'accepted: up to 2,147,483,647',
+    '--workdir=': 'it must name a folder',
+    '--config.evals.nope.times=8.0': 'figure (entropy_loss) compares records of one length; it is ',
 }
 # The command for each line of arguments, in a child of a process that has imported it once.
 MANY_COMMANDS = """
@@ -206,8 +223,35 @@ def test_bad_input_ends_before_compilation(refused, option):
     status, errors, workdir = refused[option]
     assert status == 2
     assert BAD_INPUT[option] in errors
+    assert errors.count('error: ') == 1 and 'Traceback' not in errors
     assert not list(workdir.glob('runs/*/checkpoints'))
     assert not (workdir / 'figures').exists(), 'a figure that was never begun takes no name'
+
+
+def test_what_no_config_has_is_refused_before_jax_is_imported():
+    script = (
+        'import sys\n'
+        'from experiments import run\n'
+        'try:\n'
+        '    run.parse_flags(sys.argv)\n'
+        'finally:\n'
+        "    print('jax' in sys.modules)\n"
+    )
+    arguments = ['--config=configs/fig1.py:quick', '--workdir=work', '--config.train.stepz=1']
+    done = subprocess.run(
+        [sys.executable, '-c', script, *arguments], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (2, 'False\n')
+    assert '--config.train.stepz is unknown; accepted: b1, ' in done.stderr
+
+
+def test_help_is_no_failure():
+    done = subprocess.run(
+        [sys.executable, '-m', 'experiments.run', '--help'],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert '--workdir' in done.stdout and '--config' in done.stdout
 
 
 @pytest.mark.slow

@@ -1,0 +1,134 @@
+"""Work of one command on an experiment: plan, runs, measurements, figure, exports."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import pathlib
+import signal
+import sys
+from collections.abc import Collection, Mapping
+from types import FrameType
+from typing import Any
+
+from experiments import draw
+from experiments.bench import Bench
+from experiments.build import Experiment, build
+from experiments.config import BAD_INPUT
+from experiments.execute import check, execute
+from experiments.homes import check_figure, take_figure
+from experiments.plan import make_plan
+from experiments.workspace import Workspace
+from nope.checkpoints.manager import CheckpointError
+from nope.interop import CheckpointFileError
+from nope.runtime import ending, processes
+from nope.runtime.ending import Failure
+from nope.training.reporting import TrainingDiverged
+from nope.training.train import Interrupted
+
+FAR_ERRORS = (processes.MissingProcessError, processes.OtherProcessError)
+STOPPED = 128 + signal.SIGTERM
+
+log = logging.getLogger('experiments')
+
+
+def main(
+    config: Mapping[str, Any], changed: Collection[str], folder: pathlib.Path, distributed: str
+) -> int:
+    """The exit status, 0, 1, BAD_INPUT or STOPPED. changed: paths of the fields that were set.
+    distributed: 'auto', 'on' or 'off'."""
+    command = functools.partial(run, config, changed, folder, distributed)
+    return ending.run(command, fine=(0, STOPPED))
+
+
+def run(
+    config: Mapping[str, Any], changed: Collection[str], folder: pathlib.Path, distributed: str
+) -> int:
+    """The exit status of success or a stop; `ending.Failure` for what cannot be done."""
+    quiet_logging()
+    try:
+        processes.start(distributed, met=ending.watch)
+        if not processes.is_first():
+            only_warnings()
+        should_stop = processes.StopTogether(StopRequest().requested)
+        experiment = build(config, changed)
+        workspace = Workspace(folder)
+        workspace.check_shared()
+        figure = workspace.figure(experiment.name)
+        processes.from_first(lambda: check_figure(figure, experiment.settings))
+        bench = Bench(workspace, experiment.compute, experiment.batch_tokens, should_stop)
+        # An export is written by one process, which has to have the whole of the model.
+        exports = experiment.exports if processes.count() == 1 else ()
+        plan = make_plan(workspace, [*experiment.evals.values(), *exports])
+        log.info('%s', plan.describe())
+        check(bench, plan.missing)
+    except (ValueError, OSError, ImportError, CheckpointError, *FAR_ERRORS) as error:
+        raise Failure(BAD_INPUT, error) from error
+    try:
+        # What only an export needs comes behind the figure.
+        wanted = list(experiment.evals.values())
+        execute(bench, make_plan(workspace, wanted).missing)
+        if processes.is_first():
+            sources = {name: workspace.folder(spec) for name, spec in experiment.evals.items()}
+            check_figure(figure, experiment.settings)  # another command may have drawn it
+            draw.write_inputs(figure, experiment.name, experiment.figure, sources)
+            drawn = draw.draw(figure)
+            take_figure(figure, experiment.settings)  # what cannot be drawn takes no name
+            print(drawn)
+        execute(bench, plan.missing)
+        tell_exports(workspace, experiment)
+        processes.meet('the end of the command')
+    except Interrupted as error:
+        print(f'{error}. The same command goes on from here.', file=sys.stderr)
+        return STOPPED
+    except (
+        *(TrainingDiverged, CheckpointError, CheckpointFileError, ValueError, OSError),
+        *FAR_ERRORS,
+    ) as error:
+        raise Failure(1, error) from error
+    return 0
+
+
+def tell_exports(workspace: Workspace, experiment: Experiment) -> None:
+    """Prints where models for other libraries are, or how to write them."""
+    for export in experiment.exports:
+        if processes.count() > 1:
+            log.info('%s: write it with tools/export_hf.py on one machine', export.slug())
+        else:
+            print(workspace.folder(export))
+
+
+class StopRequest:
+    """Turns SIGTERM and the first Ctrl-C into a request that loops ask for; a second one kills."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._ask)
+
+    def requested(self) -> bool:
+        return self._asked
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self._asked = True
+        signal.signal(number, signal.SIG_DFL)
+        print('stopping at the next step; saving', file=sys.stderr)
+
+
+def quiet_logging() -> None:
+    """Our own messages on stderr; of the libraries, warnings only."""
+    logging.getLogger().setLevel(logging.WARNING)
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter('%(asctime)s %(message)s', '%H:%M:%S'))
+    for name in ('nope', 'experiments'):
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.INFO)
+        logger.addHandler(handler)
+        logger.propagate = False
+
+
+def only_warnings() -> None:
+    """Of a process whose news another one tells."""
+    for name in ('nope', 'experiments'):
+        logging.getLogger(name).setLevel(logging.WARNING)
