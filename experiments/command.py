@@ -21,7 +21,7 @@ from experiments.plan import make_plan
 from experiments.workspace import Workspace
 from nope.checkpoints.manager import CheckpointError
 from nope.interop import CheckpointFileError
-from nope.runtime import ending, processes
+from nope.runtime import ending, library_log, processes
 from nope.runtime.ending import Failure
 from nope.training.reporting import TrainingDiverged
 from nope.training.train import Interrupted
@@ -54,6 +54,7 @@ def run(
         experiment = build(config, changed)
         workspace = Workspace(folder)
         workspace.check_shared()
+        library_log.collect(folder / 'libraries.log')
         figure = workspace.figure(experiment.name)
         processes.from_first(lambda: check_figure(figure, experiment.settings))
         bench = Bench(workspace, experiment.compute, experiment.batch_tokens, should_stop)

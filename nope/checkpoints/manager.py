@@ -30,6 +30,7 @@ from orbax.checkpoint.checkpoint_managers import (
 from nope.checkpoints import folders
 from nope.identity import digest, first_difference
 from nope.runtime import processes
+from nope.runtime.errors import brief
 
 log = logging.getLogger(__name__)
 
@@ -197,7 +198,7 @@ class Checkpoints:
             raise
         except Exception as error:
             raise CheckpointError(
-                f'checkpoint of step {chosen} in {self.folder} cannot be read: {error}'
+                f'checkpoint of step {chosen} in {self.folder} cannot be read: {brief(error)}'
             ) from error
 
     def _check_kind(self, steps: list[int]) -> None:
@@ -292,7 +293,7 @@ class Checkpoints:
         try:
             return self._load_once(step, asked)
         except Exception as error:  # Orbax's, TensorStore's or the system's
-            log.warning('reading step %d of %s once more: %s', step, self.folder, error)
+            log.warning('reading step %d of %s once more: %s', step, self.folder, brief(error))
             return self._load_once(step, asked)
 
     def _load_once(self, step: int, asked: Mapping[str, Any]) -> Any:
@@ -314,7 +315,7 @@ class Checkpoints:
         except Exception as error:  # Orbax's, TensorStore's or the system's
             raise UnwritableError(
                 f'a checkpoint, {which} or the one before it, could not be written to '
-                f'{self.folder}: {error}. Those of steps {self._kept()} are as they were'
+                f'{self.folder}: {brief(error)}. Those of steps {self._kept()} are as they were'
             ) from error
 
     def _check_folder(self) -> None:
@@ -334,7 +335,8 @@ class Checkpoints:
         """Moves checkpoints away, now that another one has been read whole."""
         aside = self.folder.parent / 'damaged'
         for step, error in damaged.items():
-            log.warning('checkpoint of step %d is damaged, set aside in %s: %s', step, aside, error)
+            why = brief(error)
+            log.warning('checkpoint of step %d is damaged, set aside in %s: %s', step, aside, why)
             source, target = self.folder / str(step), aside / str(step)
             processes.from_first(functools.partial(folders.move, source, target))
         if damaged:

@@ -49,3 +49,13 @@ def _shown(value: Any) -> str:
 def one_of(accepted: Any) -> str:
     """The clause for a choice."""
     return f'accepted: {", ".join(map(str, accepted))}'
+
+
+def brief(error: BaseException, most: int = 300) -> str:
+    """First line of a library's error, cut; of its first cause, where its own text goes on."""
+    whole = str(error).strip()
+    root = error
+    while (cause := root.__cause__ or root.__context__) is not None:
+        root = cause
+    line = str(root if '\n' in whole else error).strip().partition('\n')[0]
+    return line[:most] or type(error).__name__
