@@ -125,8 +125,8 @@ def _fast(backends: Sequence[str], dry: bool) -> Iterator[Command]:
         size = ('--set', 'model', '--case', 'tiny_train', '--seconds', '0.1', '--budget', '20')
         yield Command('times', (*bench, *size), 330)
         return
-    size = ('--set', 'accelerator', *_each('--case', SHAPES), '--seconds', '0.5', '--budget', '300')
-    yield Command('times', (*bench, *size), 330)
+    shapes = ('--set', 'accelerator', *_each('--case', SHAPES))
+    yield Command('times', (*bench, *shapes, '--seconds', '0.5', '--budget', '300'), 330)
     tune = ('tools/tune_attention.py', '--seconds', '180', '--folder', '{out}')
     yield Command('blocks', tune, 220)
 
