@@ -161,6 +161,18 @@ def flash_attention(
     return attend(kernel, rules, operands)
 
 
+def logit_gradient(
+    p: jax.Array, d_p: jax.Array, z: jax.Array, c: jax.Array, d_entropy: jax.Array | None
+) -> jax.Array:
+    """ds = P (dP - c - dH z) of some logits, as derived above. c and d_entropy broadcast over the
+    keys; the product dH z alone matters, so both may be in other units. For kernels too: it is
+    three operations on arrays."""
+    pull = d_p - c
+    if d_entropy is not None:
+        pull -= d_entropy * z
+    return p * pull
+
+
 def as_int32(ids: jax.Array | None) -> jax.Array | None:
     return None if ids is None else ids.astype(jnp.int32)
 

@@ -11,7 +11,7 @@ from jax import lax
 
 from nope.attention.bias import toeplitz
 from nope.attention.blocks import BlockPlan, BlockRange
-from nope.attention.flash import FLOOR, HIDDEN, Wanted, zeros_like
+from nope.attention.flash import FLOOR, HIDDEN, Wanted, logit_gradient, zeros_like
 from nope.attention.structure import Mask
 
 
@@ -283,10 +283,9 @@ def _pair_gradient(
     q_BKRH, d_out_BKRH, lse_BKR, c_BKR, d_entropy_BKR = rows
     z_BKRS = s_BKRS - lse_BKR[..., None]
     p_BKRS = jnp.exp(z_BKRS)
-    d_p_BKRS = _einsum('BKRH,BKSH->BKRS', d_out_BKRH, v_BKSH) - c_BKR[..., None]
-    if d_entropy_BKR is not None:
-        d_p_BKRS -= d_entropy_BKR[..., None] * z_BKRS
-    exact_BKRS = p_BKRS * d_p_BKRS
+    d_p_BKRS = _einsum('BKRH,BKSH->BKRS', d_out_BKRH, v_BKSH)
+    d_entropy_BKR1 = None if d_entropy_BKR is None else d_entropy_BKR[..., None]
+    exact_BKRS = logit_gradient(p_BKRS, d_p_BKRS, z_BKRS, c_BKR[..., None], d_entropy_BKR1)
     d_product_BKRS = exact_BKRS if factors_KRS is None else exact_BKRS * factors_KRS
     d_s_BKRS = d_product_BKRS.astype(q_BKRH.dtype)
     # dk and dv come out with S last: the small operands q and dout are turned, not d_s and p,

@@ -25,7 +25,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 
 from nope.attention.blocks import BlockRange, sweep, visible_blocks
-from nope.attention.flash import FLOOR, HIDDEN, Rules
+from nope.attention.flash import FLOOR, HIDDEN, Rules, logit_gradient
 from nope.attention.pallas_gpu.memory import (
     load_matrix,
     load_vector,
@@ -34,6 +34,7 @@ from nope.attention.pallas_gpu.memory import (
     store_vector,
     triton,
 )
+from nope.attention.structure import in_sight
 
 _LOG2_E = math.log2(math.e)
 _FAR = 2**30  # further than any key, and positions can be added to it
@@ -186,11 +187,10 @@ def _rule(
         s += triton.load(refs.key_bias.at[(*lead, head, at)])
     seen = []
     if cut:
-        distance = _offset(problem, refs) + t - k.at
-        if problem.rules.ahead is not None:
-            seen.append(distance >= -problem.rules.ahead)
-        if problem.rules.behind is not None:
-            seen.append(distance <= problem.rules.behind)
+        rules = problem.rules
+        near = in_sight(_offset(problem, refs) + t, k.at, causal=rules.causal, window=rules.window)
+        if near is not None:
+            seen.append(near)
         for (at, length), reaches in zip(ends, beyond, strict=True):
             if reaches:
                 seen.append(jnp.broadcast_to(at < length, s.shape))
@@ -307,10 +307,7 @@ def _pair_gradient(rows: _Rows, logits: _Logits, d_p: jax.Array) -> _Pair:
     """d_p: dout . v."""
     z = logits.s - rows.lse
     p = jnp.exp2(z * _LOG2_E)
-    d_p -= rows.c
-    if rows.d_entropy is not None:
-        d_p -= rows.d_entropy * z
-    d_s = p * d_p
+    d_s = logit_gradient(p, d_p, z, rows.c, rows.d_entropy)
     return _Pair(p, d_s, d_s if logits.factors is None else d_s * logits.factors)
 
 
