@@ -21,7 +21,7 @@ from experiments.plan import make_plan
 from experiments.workspace import Workspace
 from nope.checkpoints.manager import CheckpointError
 from nope.interop import CheckpointFileError
-from nope.runtime import ending, library_log, processes
+from nope.runtime import ending, library_log, processes, progress
 from nope.runtime.ending import Failure
 from nope.training.reporting import TrainingDiverged
 from nope.training.train import Interrupted
@@ -120,7 +120,7 @@ class StopRequest:
 def quiet_logging() -> None:
     """Our own messages on stderr; of the libraries, warnings only."""
     logging.getLogger().setLevel(logging.WARNING)
-    handler = logging.StreamHandler()
+    handler = progress.AboveBars()
     handler.setFormatter(logging.Formatter('%(asctime)s %(message)s', '%H:%M:%S'))
     for name in ('nope', 'experiments'):
         logger = logging.getLogger(name)

@@ -66,8 +66,8 @@ def eval_blocks(
     return EvalBlocks(
         tokens=store.windows(starts[documents] + offsets, length + 1),
         documents=used,
-        description=f'{len(chosen)} windows of {length + 1} tokens from {used} documents of the '
-        f'{split} split of {source.describe()}',
+        description=f'{len(chosen)} windows of {length + 1} tokens from {used} '
+        f'{"document" if used == 1 else "documents"} of the {split} split of {source.describe()}',
     )
 
 

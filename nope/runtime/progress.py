@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Any
 
@@ -15,3 +16,11 @@ def bar(items: Any = None, **options: Any) -> tqdm:
     else:
         where = {'mininterval': 20.0, 'ncols': 120}
     return tqdm(items, **{**where, **options})
+
+
+class AboveBars(logging.StreamHandler):
+    """Handler of log messages on stderr, each a line of its own where a bar is drawn."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with tqdm.external_write_mode(file=sys.stderr):
+            super().emit(record)

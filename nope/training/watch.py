@@ -52,9 +52,9 @@ class Watch:
         median = statistics.median(self._times) if len(self._times) >= LEARNING else None
         if median is not None and taken > self._slow * median:
             log.warning(
-                'process %d: step %d took %.2f s, %.1f times the median; %.2f s of it was waiting '
-                'for examples',
-                *(processes.index(), number, taken, taken / median, data_seconds),
+                '%sstep %d took %.2f s, %.1f times the median; %.2f s of it was waiting for '
+                'examples',
+                *(_who(), number, taken, taken / median, data_seconds),
             )
         self._times.append(taken)
 
@@ -66,8 +66,8 @@ class Watch:
                 continue
             told = self._last
             log.error(  # first: the storage may be what hangs
-                'process %d: no step for %.0f s; the stacks of all threads go to %s',
-                *(processes.index(), silent, self._path),
+                '%sno step for %.0f s; the stacks of all threads go to %s',
+                *(_who(), silent, self._path),
             )
             try:
                 with self._path.open('a') as file:
@@ -75,3 +75,8 @@ class Watch:
                     faulthandler.dump_traceback(file, all_threads=True)
             except OSError:
                 faulthandler.dump_traceback(all_threads=True)
+
+
+def _who() -> str:
+    """The process, where there are several."""
+    return f'process {processes.index()}: ' if processes.count() > 1 else ''

@@ -23,7 +23,22 @@ def test_a_slow_step_is_logged_with_its_wait(
             now[0] += taken
             watched.step(step, usual=step not in (1, 24), data_seconds=7.5)
     (record,) = caplog.records
-    assert 'process 0: step 23 took 8.00 s, 8.0 times the median; 7.50 s' in record.getMessage()
+    assert record.getMessage() == (
+        'step 23 took 8.00 s, 8.0 times the median; 7.50 s of it was waiting for examples'
+    )
+
+
+def test_of_several_processes_the_slow_one_is_named(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(watch.time, 'monotonic', lambda: now[0])
+    monkeypatch.setattr(watch.processes, 'count', lambda: 2)
+    watched = Watch(tmp_path, slow=5.0, hang_seconds=1000.0)
+    for step, taken in enumerate([1.0] * 20 + [8.0], 1):
+        now[0] += taken
+        watched.step(step)
+    assert caplog.records[0].getMessage().startswith('process 0: step 21 took 8.00 s')
 
 
 def test_where_threads_are_is_written_once_when_steps_stop_coming(
