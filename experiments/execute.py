@@ -23,7 +23,7 @@ from experiments.runs import making as training
 from experiments.specs import Spec, identity
 from nope.checkpoints.lease import sole
 from nope.runtime import processes
-from nope.runtime.files import BusyError
+from nope.runtime.files import BusyError, sweep
 
 LOOK_SECONDS = 1.0  # between looks at what others are at work on, at first
 MOST_SECONDS = 10.0  # between later ones
@@ -110,6 +110,7 @@ def _make(bench: Bench, spec: Spec, check_alone: Callable[[], None]) -> None:
         exports.make(bench, spec, folder)
         return
     processes.from_first(lambda: take_home(folder, identity(spec)))
+    processes.from_first(lambda: sweep(folder))
     if isinstance(spec, RunSpec):
         training.make(bench, spec, folder, check_alone)
     elif isinstance(spec, EvalSpec):

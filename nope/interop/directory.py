@@ -164,6 +164,12 @@ def _checksums(
             raise CheckpointFileError(
                 f'{file}: it has a checksum of tensor {shown(name)}, which no file beside it holds'
             )
+    lacking = [name for name in tensors if name not in checksums]
+    if lacking:
+        raise CheckpointFileError(
+            f'{file}: it has no checksum of tensor {shown(lacking[0])}; accepted is one of each of '
+            f'{len(tensors)} tensors'
+        )
     return checksums
 
 

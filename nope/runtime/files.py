@@ -80,6 +80,13 @@ def unfinished(path: pathlib.Path) -> pathlib.Path:
     return path.with_name(f'{path.name}.partial-{uuid.uuid4().hex[:12]}')
 
 
+def sweep(folder: pathlib.Path) -> None:
+    """Removes what killed writers left in a folder that this process alone holds."""
+    for path in folder.glob('*.partial-????????????'):
+        if path.is_file():
+            path.unlink(missing_ok=True)
+
+
 def write_text(path: pathlib.Path, text: str) -> None:
     """`write_bytes` of a text in UTF-8."""
     write_bytes(path, text.encode())

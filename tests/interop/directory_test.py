@@ -290,12 +290,13 @@ def test_a_shard_that_is_cut_is_named_with_its_tensor(sharded: pathlib.Path) -> 
     [
         ({}, 'checksums is None; accepted'),
         ({'checksums': []}, r'checksums is \[\]; accepted'),
+        ({'checksums': {}}, r"it has no checksum of tensor 'a\.weight'; accepted"),
         ({'checksums': {'a.weight': 3}}, "the checksum of tensor 'a.weight' is 3; accepted"),
         ({'checksums': {'a.weight': 'F' * 64}}, "the checksum of tensor 'a.weight' is 'FFF"),
         ({'checksums': {'a.weight': '0' * 64 + '\n'}}, "the checksum of tensor 'a.weight' is '0"),
         ({'checksums': {'z': '0' * 64}}, "checksum of tensor 'z', which no file beside it holds"),
     ],
-    ids=range(6),
+    ids=range(7),
 )
 def test_checksums_are_checked_themselves(single, export: Any, words: str) -> None:
     write_json(single / 'nope_export.json', export)

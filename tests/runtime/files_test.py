@@ -97,3 +97,11 @@ def test_a_damaged_file_is_named(tmp_path: pathlib.Path) -> None:
     path.write_text('')
     with pytest.raises(ValueError, match=r'spec\.json is damaged: Expecting value'):
         files.read_json(path)
+
+
+def test_what_killed_writers_left_is_swept(tmp_path: pathlib.Path) -> None:
+    files.write_text(tmp_path / 'goodput.json', '{}')
+    files.unfinished(tmp_path / 'goodput.json').write_text('{"sec')
+    (tmp_path / 'notes.partial-ly-done').mkdir()
+    files.sweep(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {'goodput.json', 'notes.partial-ly-done'}
