@@ -7,19 +7,19 @@ of the text, 90/5/5, so that copies of a text share a split.
 from __future__ import annotations
 
 import dataclasses
-import gzip
-import io
 import json
 import pathlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO, ClassVar
 
 from nope.data import splits
-from nope.data.sources import folders
+from nope.data.sources import folders, packed
 from nope.data.sources.base import PART_BYTES, Source
 
 SUFFIXES = tuple(
-    f'.{form}{packing}' for form in ('jsonl', 'ndjson', 'json') for packing in ('', '.gz', '.zst')
+    f'.{form}{packing}'
+    for form in ('jsonl', 'ndjson', 'json')
+    for packing in ('', *packed.SUFFIXES)
 )
 
 
@@ -46,10 +46,13 @@ class JsonLines(Source):
         for name in names:
             file = folders.resolve(pathlib.Path(self.path), name)
             size = file.stat().st_size
-            step = size if name.endswith(('.gz', '.zst')) else part_bytes
-            for begin in range(0, size, max(step, 1)):
-                end = min(begin + step, size)
-                parts.append(JsonLinesPart(self, str(file), begin, end, declared.get(name)))
+            split = declared.get(name)
+            if packed.is_packed(file):
+                parts.append(JsonLinesPart(self, str(file), 0, size, split))
+                continue
+            for begin in range(0, size, part_bytes):
+                end = min(begin + part_bytes, size)
+                parts.append(JsonLinesPart(self, str(file), begin, end, split))
         return parts
 
     def describe(self) -> str:
@@ -79,15 +82,13 @@ class JsonLinesPart:
         return self.end - self.begin
 
     def documents(self) -> Iterator[tuple[str, bytes]]:
-        with _open(pathlib.Path(self.path)) as file:
-            for offset, line in _lines(file, self.begin, None if self._packed else self.end):
+        path = pathlib.Path(self.path)
+        end = None if packed.is_packed(path) else self.end
+        with packed.opened(self.source.name(), path) as file:
+            for offset, line in _lines(file, self.begin, end):
                 if line.strip():
                     text = self._text(offset, line)
                     yield self.split or splits.split_of(text), text
-
-    @property
-    def _packed(self) -> bool:
-        return not self.path.endswith(('.jsonl', '.ndjson', '.json'))
 
     def _text(self, offset: int, line: bytes) -> bytes:
         field = self.source.field
@@ -105,19 +106,6 @@ class JsonLinesPart:
 
 def _is_json_lines(path: pathlib.Path) -> bool:
     return path.name.endswith(SUFFIXES)
-
-
-def _open(path: pathlib.Path) -> BinaryIO:
-    if path.suffix == '.gz':
-        return gzip.open(path, 'rb')  # type: ignore[return-value]
-    if path.suffix == '.zst':
-        import zstandard
-
-        stream = zstandard.ZstdDecompressor().stream_reader(
-            path.open('rb'), read_across_frames=True, closefd=True
-        )
-        return io.BufferedReader(stream, 1 << 20)  # type: ignore[arg-type]
-    return path.open('rb')
 
 
 def _lines(file: BinaryIO, begin: int, end: int | None) -> Iterator[tuple[int, bytes]]:

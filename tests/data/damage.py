@@ -1,0 +1,29 @@
+"""Damage to a file's bytes: cut short, one bit flipped, bytes behind the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+CUTS = 20
+
+
+def cuts(data: bytes) -> Iterator[bytes]:
+    """`data` without its last bytes, at 20 places from nothing to all but one."""
+    for size in np.linspace(0, len(data) - 1, CUTS).astype(int):
+        yield data[:size]
+
+
+def flips(data: bytes, count: int = 60, seed: int = 0) -> Iterator[bytes]:
+    """`data` with one bit flipped, at `count` random places."""
+    draw = np.random.default_rng(seed)
+    for place in draw.integers(len(data), size=count):
+        flipped = bytearray(data)
+        flipped[place] ^= 1 << int(draw.integers(8))
+        yield bytes(flipped)
+
+
+def trailed(data: bytes) -> Iterator[bytes]:
+    """`data` with something behind its end."""
+    yield from (data + more for more in (b'x', b'\n', b'trailing bytes', data[:10]))

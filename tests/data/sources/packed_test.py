@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import gzip
+import pathlib
+import re
+import struct
+
+import pytest
+import zstandard
+
+from nope.data.sources import JsonLines
+from tests.data import damage
+from tests.data.sources.corpora import ROWS, read_all, texts_of, write_jsonl
+
+SKIPPED = struct.pack('<II', 0x184D2A50, 5) + b'hello'  # a frame of no content
+PACKINGS = ['.gz', '.zst']
+
+
+def packed(suffix: str, tmp_path: pathlib.Path, *, checksum: bool = True) -> pathlib.Path:
+    """Every row of `ROWS`, in two members or frames."""
+    path = tmp_path / 'rows.jsonl'
+    write_jsonl(path)
+    data = path.read_bytes()
+    path.unlink()
+    half = len(data) // 2
+    whole = zstandard.ZstdCompressor(write_checksum=checksum)
+    compress = gzip.compress if suffix == '.gz' else whole.compress
+    path = tmp_path / f'rows.jsonl{suffix}'
+    path.write_bytes(compress(data[:half]) + compress(data[half:]))
+    return path
+
+
+def refusal(path: pathlib.Path, tmp_path: pathlib.Path) -> str | None:
+    """The message with which a file is refused, or None where all of its rows are read."""
+    try:
+        documents = read_all(JsonLines(str(path)), tmp_path)
+    except ValueError as error:
+        return str(error)
+    assert texts_of(documents) == ROWS
+    return None
+
+
+@pytest.mark.parametrize('checksum', [True, False])
+@pytest.mark.parametrize('suffix', PACKINGS)
+def test_a_packed_file_cut_anywhere_is_refused_by_name(tmp_path, suffix, checksum):
+    path = packed(suffix, tmp_path, checksum=checksum)
+    data = path.read_bytes()
+    for content in (*damage.cuts(data), *(data[:-n] for n in range(1, 30))):
+        path.write_bytes(content)
+        message = refusal(path, tmp_path)
+        assert message is not None and message.startswith(f'data.source: {path} is damaged: ')
+
+
+@pytest.mark.parametrize('suffix', PACKINGS)
+def test_a_packed_file_with_a_flipped_bit_is_refused_by_name_or_reads_as_it_was(tmp_path, suffix):
+    path = packed(suffix, tmp_path)
+    refused = 0
+    for content in damage.flips(path.read_bytes()):
+        path.write_bytes(content)
+        message = refusal(path, tmp_path)
+        refused += message is not None
+        assert message is None or str(path) in message or f'{path.name} at byte' in message
+    assert refused > 40
+
+
+@pytest.mark.parametrize('suffix', PACKINGS)
+def test_a_packed_file_with_bytes_behind_its_end_is_refused_by_name(tmp_path, suffix):
+    path = packed(suffix, tmp_path)
+    for content in damage.trailed(path.read_bytes()):
+        path.write_bytes(content)
+        message = refusal(path, tmp_path)
+        assert message is not None and message.startswith(f'data.source: {path} is damaged: ')
+
+
+@pytest.mark.parametrize('suffix', PACKINGS)
+@pytest.mark.parametrize('content', [b'', b'garbage', b'{"text": "not packed"}\n'])
+def test_a_file_that_is_not_packed_as_its_name_says_is_refused_by_name(tmp_path, suffix, content):
+    path = tmp_path / f'rows.jsonl{suffix}'
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=re.escape(f'data.source: {path} is damaged: ')):
+        read_all(JsonLines(str(path)), tmp_path)
+
+
+@pytest.mark.parametrize('place', [0, 1, 2])
+def test_zstandard_frames_without_content_are_skipped(tmp_path, place):
+    path = packed('.zst', tmp_path)
+    data = path.read_bytes()
+    second = data.rindex(struct.pack('<I', zstandard.MAGIC_NUMBER))
+    pieces = [data[:second], data[second:]]
+    path.write_bytes(b''.join([*pieces[:place], SKIPPED, *pieces[place:]]))
+    assert refusal(path, tmp_path) is None
