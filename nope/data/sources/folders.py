@@ -17,9 +17,10 @@ def list_files(name: str, path: pathlib.Path, keep: Callable[[pathlib.Path], boo
     A single file is its own name, and is accepted unasked. Hidden files and folders (a leading
     dot) are left out; links to folders are not followed. name: of the path's field in messages.
     Raises FileNotFoundError where there is nothing at `path`, ValueError where nothing in it is
-    accepted, PermissionError where something cannot be read.
+    accepted or a name is not UTF-8, PermissionError where something cannot be read.
     """
     if path.is_file():
+        _check_encodable(name, path)
         return [path.name]
     if not path.is_dir():
         raise FileNotFoundError(f'{name}: there is no file or folder {str(path)!r}')
@@ -37,6 +38,7 @@ def list_files(name: str, path: pathlib.Path, keep: Callable[[pathlib.Path], boo
             if not os.access(file, os.R_OK):
                 raise PermissionError(f'{name}: cannot read {file}')
             if keep(file):
+                _check_encodable(name, file)
                 found.append(file.relative_to(path).as_posix())
     if not found:
         raise ValueError(f'{name}: the folder {str(path)!r} holds no file of this kind')
@@ -51,6 +53,14 @@ def list_corpus(
     names = list_files(name, path, keep)
     splits = named_splits(names)
     return sorted(splits) or names, splits
+
+
+def _check_encodable(name: str, file: pathlib.Path) -> None:
+    """ValueError for a path that could not be written into a file or a message."""
+    try:
+        str(file).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f'{name}: {str(file)!r}: its name is not UTF-8; rename it') from error
 
 
 def resolve(path: pathlib.Path, relative: str) -> pathlib.Path:

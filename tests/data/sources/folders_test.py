@@ -77,3 +77,23 @@ def test_identity_changes_with_the_content(corpus, tmp_path, change):
     else:
         path.unlink()
     assert source.identity() != before
+
+
+@pytest.mark.parametrize(
+    ('kind', 'suffix'), [('text', '.txt'), ('jsonl', '.jsonl'), ('parquet', '.parquet')]
+)
+@pytest.mark.parametrize('where', ['file', 'folder', 'alone'])
+def test_a_file_name_that_is_no_utf8_is_refused_by_field(tmp_path, kind, suffix, where):
+    folder = tmp_path / os.fsdecode(b'rows\xff') if where == 'folder' else tmp_path / 'rows'
+    path = folder / (f'a{suffix}' if where == 'folder' else os.fsdecode(b'a\xff') + suffix)
+    (write_parquet if kind == 'parquet' else write_jsonl)(tmp_path / 'written')
+    folder.mkdir()
+    (tmp_path / 'written').rename(path)
+    source = KINDS[kind](str(path if where == 'alone' else folder))
+    with pytest.raises(
+        ValueError, match=r'data\.source: .*\\udcff.*its name is not UTF-8'
+    ) as caught:
+        source.identity()
+    str(caught.value).encode()  # can be printed
+    with pytest.raises(ValueError, match='its name is not UTF-8'):
+        read_all(source, tmp_path)
