@@ -97,11 +97,23 @@ class JsonLinesPart:
             row = json.loads(line)
         except ValueError as error:
             raise ValueError(f'{where}: not a line of JSON ({error})') from error
-        if not isinstance(row, dict) or not isinstance(row.get(field), str):
-            has = f'the fields {sorted(row)}' if isinstance(row, dict) else 'no fields'
-            named = f'{self.source.name("field")}={field!r}'
-            raise ValueError(f'{where}: no text in {named}; it has {has}')
-        return row[field].encode('utf-8', 'replace')
+        except RecursionError as error:
+            raise ValueError(f'{where}: not a line of JSON (nested too deep)') from error
+        if isinstance(row, dict) and isinstance(row.get(field), str):
+            return row[field].encode('utf-8', 'replace')
+        found = f'the line is {_kind(row)}'
+        if isinstance(row, dict):
+            holds = field in row
+            found = f'it holds {_kind(row[field])}' if holds else f'it has the fields {sorted(row)}'
+        raise ValueError(f'{where}: no text in {self.source.name("field")}={field!r}; {found}')
+
+
+def _kind(value: Any) -> str:
+    """A JSON value's kind, as JSON's own grammar calls it."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    kinds: dict[type, str] = {str: 'a text', list: 'an array', dict: 'an object'}
+    return kinds.get(type(value), 'a number')
 
 
 def _is_json_lines(path: pathlib.Path) -> bool:

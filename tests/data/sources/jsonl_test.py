@@ -45,8 +45,15 @@ def test_rows_with_the_same_text_share_a_split(tmp_path):
     [
         ('{"text": "ok"}\n{"text": "cut', r'rows\.jsonl at byte 15: not a line of JSON'),
         ('{"body": "x"}\n', r"data\.field='text'; it has the fields \['body'\]"),
-        ('{"text": 3}\n', r"no text in data\.field='text'"),
-        ('[1]\n', r'no fields'),
+        ('{"text": 3}\n', r"no text in data\.field='text'; it holds a number"),
+        ('{"text": true}\n', r"no text in data\.field='text'; it holds true"),
+        ('{"text": null}\n', r"no text in data\.field='text'; it holds null"),
+        ('{"text": ["a"]}\n', r"no text in data\.field='text'; it holds an array"),
+        ('{"text": {"a": "b"}}\n', r"no text in data\.field='text'; it holds an object"),
+        ('[1]\n', r"no text in data\.field='text'; the line is an array"),
+        ('"text"\n', r"no text in data\.field='text'; the line is a text"),
+        ('[' * 100_000 + '\n', r'rows\.jsonl at byte 0: not a line of JSON \(nested too deep\)'),
+        ('{"text": "a"}\n' + '{"text":' * 100_000 + '\n', r'byte 14: .*nested too deep'),
     ],
 )
 def test_bad_lines_say_where_they_are(tmp_path, content, message):
