@@ -71,7 +71,8 @@ def within(path: str, prefix: str) -> bool:
 class Section(Mapping[str, Any]):
     """Named values of a config, each with the path it was typed at.
 
-    path: of the section. places: of single fields, where an entry has changed them.
+    path: of the section. places: of single fields, where an entry has changed them. optional:
+    fields that may be None. details: fields that change no result.
     """
 
     def __init__(
@@ -81,18 +82,21 @@ class Section(Mapping[str, Any]):
         ledger: Ledger,
         places: Mapping[str, str] | None = None,
         optional: frozenset[str] = frozenset(),
+        details: frozenset[str] = frozenset(),
     ) -> None:
         self.name = path
         self._values = dict(values)
         self._ledger = ledger
         self._places = dict(places or {})
         self._optional = optional
+        self._details = details
 
     def _with(
         self,
         values: Mapping[str, Any] | None = None,
         places: Mapping[str, str] | None = None,
         optional: frozenset[str] | None = None,
+        details: frozenset[str] | None = None,
     ) -> Section:
         """The section with other parts; None for its own."""
         return Section(
@@ -101,13 +105,14 @@ class Section(Mapping[str, Any]):
             self._ledger,
             self._places if places is None else places,
             self._optional if optional is None else optional,
+            self._details if details is None else details,
         )
 
     def __getitem__(self, field: str) -> Any:
         value = self._values[field]
         if value is None and field not in self._optional:
             raise self.error(field, 'accepted is a value')
-        self._ledger.note(self.path(field), value)
+        self._ledger.note(self.path(field), value, execution=field in self._details)
         return value
 
     def optional(self, field: str) -> Any:
@@ -124,6 +129,10 @@ class Section(Mapping[str, Any]):
     def allowing(self, *fields: str) -> Section:
         """The section with fields that may be None."""
         return self._with(optional=self._optional | frozenset(fields))
+
+    def detailing(self, *fields: str) -> Section:
+        """The section with fields that change no result."""
+        return self._with(details=self._details | frozenset(fields))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)

@@ -107,6 +107,7 @@ class Scope:
         used = section.optional('tokenizer') if tokenizer is None else tokenizer
         used = self.imported.tokenizer() if used is None else used
         section = section.without('tokenizer').allowing('record_length')
+        section = section.detailing(*data.sources.execution_fields())
         whole = ChainMap({'tokenizer': used}, section)  # type: ignore[arg-type]  # only read
         return data.from_section(whole, length, section.path)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from nope.data import SPLITS, prepare
 from nope.data.sources import KINDS, PART_BYTES, Shards
+from nope.data.sources.jsonl import MAX_LINE_BYTES
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -49,6 +50,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--source', choices=kinds, required=True, help='kind of the corpus')
     parser.add_argument('--path', default='', help='file, folder or TFDS name')
     parser.add_argument('--field', default='text', help='column of the text (jsonl, parquet, tfds)')
+    parser.add_argument(
+        '--max_line_bytes',
+        type=_positive,
+        default=MAX_LINE_BYTES,
+        help='a longer line is refused (jsonl)',
+    )
     parser.add_argument('--record_length', type=_positive, help='bytes of a record (retrieval)')
     parser.add_argument('--needles', type=_positive, default=1, help='keys of a record (retrieval)')
     parser.add_argument('--tokenizer', default='bytes', help="'bytes', *.model or tokenizer.json")

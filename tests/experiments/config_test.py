@@ -75,5 +75,12 @@ def test_settings_are_what_determines_results() -> None:
     assert ledger.execution == {'oven.colour'}
 
 
+def test_a_field_that_changes_no_result_is_read_but_no_setting() -> None:
+    ledger = Ledger()
+    assert oven(ledger).detailing('colour').changed({'minutes': 6}, 'cakes')['colour'] == 'red'
+    assert ledger.settings() == {}
+    ledger.check_used(['oven.colour'])
+
+
 def test_leaves_are_told_by_their_paths() -> None:
     assert flat({'a': {'b': 1, 'c': {}}, 'd': (2,)}) == {'a.b': 1, 'a.c': {}, 'd': (2,)}

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from nope import identity
 from nope.data.sources.base import PART_BYTES, Part, Source, of_split
 from nope.data.sources.jsonl import JsonLines
 from nope.data.sources.parquet import Parquet
@@ -35,9 +36,15 @@ __all__ = [
     'Stdlib',
     'Text',
     'Tfds',
+    'execution_fields',
     'of_split',
     'parse',
 ]
+
+
+def execution_fields() -> frozenset[str]:
+    """Fields of sources that change no document."""
+    return frozenset().union(*map(identity.execution_fields, KINDS.values()))
 
 
 def parse(

@@ -16,6 +16,9 @@ from nope.data import splits
 from nope.data.sources import folders, packed
 from nope.data.sources.base import PART_BYTES, Source
 
+MAX_LINE_BYTES = 64 << 20
+_SKIP_BYTES = 1 << 20
+
 SUFFIXES = tuple(
     f'.{form}{packing}'
     for form in ('jsonl', 'ndjson', 'json')
@@ -25,15 +28,25 @@ SUFFIXES = tuple(
 
 @dataclasses.dataclass(frozen=True)
 class JsonLines(Source):
-    """A file or folder of JSON lines; `field` holds the text."""
+    """A file or folder of JSON lines; `field` holds the text.
+
+    max_line_bytes: of a line, unpacked, with its line end. A longer one is refused before all of
+        it is read: a packed file of a few megabytes can hold one that fills the memory.
+    """
 
     kind: ClassVar[str] = 'jsonl'
     path: str
     field: str = 'text'
+    max_line_bytes: int = dataclasses.field(default=MAX_LINE_BYTES, metadata={'identity': False})
 
     def __post_init__(self) -> None:
         self.need('source', self.path, 'a file or folder, as in jsonl:FOLDER')
         self.need('field', self.field, 'the field of a line that holds the text')
+        limit = self.max_line_bytes
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise ValueError(
+                f'{self.name("max_line_bytes")} is {limit!r}; accepted: a whole number from 1'
+            )
 
     def identity(self) -> dict[str, Any]:
         names, _ = self._files()
@@ -85,14 +98,23 @@ class JsonLinesPart:
         path = pathlib.Path(self.path)
         end = None if packed.is_packed(path) else self.end
         with packed.opened(self.source.name(), path) as file:
-            for offset, line in _lines(file, self.begin, end):
+            for offset, line in _lines(file, self.begin, end, self.source.max_line_bytes):
+                if len(line) > self.source.max_line_bytes:
+                    raise ValueError(
+                        f'{self._place(offset)}: the line is longer than '
+                        f'{self.source.name("max_line_bytes")}={self.source.max_line_bytes}; '
+                        'give that a higher value if it is a document all the same'
+                    )
                 if line.strip():
                     text = self._text(offset, line)
                     yield self.split or splits.split_of(text), text
 
+    def _place(self, offset: int) -> str:
+        return f'{self.source.name()}: {self.path} at byte {offset}'
+
     def _text(self, offset: int, line: bytes) -> bytes:
         field = self.source.field
-        where = f'{self.source.name()}: {pathlib.Path(self.path).name} at byte {offset}'
+        where = self._place(offset)
         try:
             row = json.loads(line)
         except ValueError as error:
@@ -120,14 +142,19 @@ def _is_json_lines(path: pathlib.Path) -> bool:
     return path.name.endswith(SUFFIXES)
 
 
-def _lines(file: BinaryIO, begin: int, end: int | None) -> Iterator[tuple[int, bytes]]:
-    """(offset, line) of the lines that start in [begin, end), to the end of file for None."""
+def _lines(file: BinaryIO, begin: int, end: int | None, limit: int) -> Iterator[tuple[int, bytes]]:
+    """(offset, line) of the lines that start in [begin, end), to the end of file for None; of a
+    line above `limit` bytes at least one more than these."""
     offset = begin
     if begin > 0:
         file.seek(begin - 1)
-        offset += len(file.readline()) - 1
+        offset = begin - 1
+        while piece := file.readline(_SKIP_BYTES):
+            offset += len(piece)
+            if piece.endswith(b'\n') or (end is not None and offset >= end):
+                break
     while end is None or offset < end:
-        line = file.readline()
+        line = file.readline(limit + 1)
         if not line:
             return
         yield offset, line

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import collections
+import gzip
+import tracemalloc
 
 import pytest
+import zstandard
 
 from nope.data.sources import JsonLines
 from tests.data.sources.corpora import ROWS, read_all, texts_of, write_jsonl
@@ -66,3 +69,43 @@ def test_jsonl_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / 'rows.csv').write_text('a,b')
     with pytest.raises(ValueError, match=r'must end in one of \.jsonl'):
         read_all(JsonLines(str(tmp_path / 'rows.csv')), tmp_path)
+
+
+@pytest.mark.parametrize('suffix', ['.jsonl', '.jsonl.gz', '.jsonl.zst'])
+@pytest.mark.parametrize('part_bytes', [7, 1 << 20])
+def test_a_line_above_the_limit_is_refused_by_field_file_and_place(tmp_path, suffix, part_bytes):
+    path = tmp_path / f'rows{suffix}'
+    write_jsonl(path, ['a' * 50, 'b' * 100, 'c' * 50])
+    longest = len('{"text": "", "id": 1}\n') + 100
+    source = JsonLines(str(path), max_line_bytes=longest)
+    assert len(read_all(source, tmp_path, part_bytes)) == 3
+    source = JsonLines(str(path), max_line_bytes=longest - 1)
+    message = rf'rows{suffix} at byte 72: .*longer than data\.max_line_bytes={longest - 1};'
+    with pytest.raises(ValueError, match=message):
+        read_all(source, tmp_path, part_bytes)
+
+
+@pytest.mark.parametrize('suffix', ['.gz', '.zst'])
+def test_a_small_file_with_a_huge_line_does_not_fill_the_memory(tmp_path, suffix):
+    path = tmp_path / f'rows.jsonl{suffix}'
+    pack = gzip.compress if suffix == '.gz' else zstandard.ZstdCompressor().compress
+    path.write_bytes(pack(b'{"text": "' + bytes(128 << 20)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r'at byte 0: the line is longer than'):
+            read_all(JsonLines(str(path), max_line_bytes=1 << 20), tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 80 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize('limit', [0, -1, 1.5, True, None])
+def test_the_limit_of_a_line_is_a_whole_number(limit):
+    with pytest.raises(ValueError, match=r'data\.max_line_bytes is .*; accepted: a whole number'):
+        JsonLines('a', max_line_bytes=limit)
+
+
+def test_the_limit_of_a_line_does_not_count_as_content(tmp_path):
+    write_jsonl(tmp_path / 'rows.jsonl')
+    sources = [JsonLines(str(tmp_path), max_line_bytes=limit) for limit in (1 << 20, 2 << 20)]
+    assert sources[0].identity() == sources[1].identity()
