@@ -4,14 +4,20 @@ A `Records` object is one evaluation of one model. Its arrays carry the names of
 axes and a unit, so that a figure never has to know where a number came from. On disk it
 is a folder of three kinds of files: `records.npz` (exact arrays), `records.json` (format,
 attributes, axes, units) and one `<array>.csv` for every array of at most two axes, for people.
+`records.json` has a checksum of `records.npz`, so that damaged arrays, or those of other records,
+are refused; records from before there was one have none, and are read without.
 """
 
 from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
 import io
 import pathlib
+import struct
+import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +29,14 @@ CSV_MAX_AXES = 2
 
 # Raise where names of measures, axes or attributes change. 2: `multiplier` for `scale`.
 FORMAT = 2
+
+CHECKSUM = 'npz_sha256'
+
+# What numpy's reader of a damaged file raises.
+_UNREADABLE = (
+    *(EOFError, KeyError, OSError, RuntimeError, SyntaxError, TypeError, ValueError),
+    *(struct.error, zipfile.BadZipFile, zlib.error),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,12 +86,14 @@ def save(records: Records, folder: pathlib.Path) -> None:
     arrays |= {f'coordinate/{k}': np.asarray(v) for k, v in records.coordinates.items()}
     stream = io.BytesIO()
     np.savez(stream, **arrays)
-    files.write_bytes(folder / 'records.npz', stream.getvalue())
+    packed = stream.getvalue()
+    files.write_bytes(folder / 'records.npz', packed)
     for name, measure in records.measures.items():
         if measure.values.ndim <= CSV_MAX_AXES:
             files.write_text(folder / f'{name}.csv', _csv(name, measure, records))
     description = {
         'format': FORMAT,
+        CHECKSUM: hashlib.sha256(packed).hexdigest(),
         'attributes': dict(records.attributes),
         'measures': {
             k: {'axes': list(m.axes), 'unit': m.unit} for k, m in records.measures.items()
@@ -88,26 +104,56 @@ def save(records: Records, folder: pathlib.Path) -> None:
 
 def load(folder: pathlib.Path) -> Records:
     """Reads what `save` wrote. FileNotFoundError where the evaluation never finished, ValueError
-    where it is of another format."""
+    where it is of another format or damaged, naming the file."""
     path = folder / 'records.json'
     description = files.read_json(path)
-    if description is None:
+    if description is None and not path.exists():
         raise FileNotFoundError(f'{path} is missing: the evaluation never finished')
+    if not isinstance(description, dict):
+        raise _damaged(path, 'it describes nothing')
     found = description.get('format', 1)
     if found != FORMAT:
         raise ValueError(
             f'{path} is of format {found}; accepted is {FORMAT}. experiments.run with the config '
             f'of its figure measures it again, from the run that is kept; then remove {folder}'
         )
-    with np.load(folder / 'records.npz', allow_pickle=False) as arrays:
+    arrays = _arrays(folder / 'records.npz', description.get(CHECKSUM))
+    try:
         measures = {
             k: Measure(arrays[f'measure/{k}'], tuple(d['axes']), d['unit'])
             for k, d in description['measures'].items()
         }
-        coordinates = {
-            k.removeprefix('coordinate/'): arrays[k] for k in arrays if k.startswith('coordinate/')
-        }
-    return Records(description['attributes'], measures, coordinates)
+        attributes = dict(description['attributes'])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(path, f'{type(error).__name__}: {error}') from error
+    coordinates = {
+        k.removeprefix('coordinate/'): array
+        for k, array in arrays.items()
+        if k.startswith('coordinate/')
+    }
+    return Records(attributes, measures, coordinates)
+
+
+def _arrays(path: pathlib.Path, checksum: str | None) -> dict[str, np.ndarray]:
+    """All arrays of the file. checksum: that it has to have; None for any."""
+    try:
+        packed = path.read_bytes()
+    except FileNotFoundError as error:
+        raise _damaged(path, 'it is missing') from error
+    if checksum is not None and hashlib.sha256(packed).hexdigest() != checksum:
+        raise _damaged(path, 'it has not the checksum that records.json says')
+    try:
+        with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+            return dict(arrays)
+    except _UNREADABLE as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: pathlib.Path, why: str) -> ValueError:
+    return ValueError(
+        f'{path} is damaged: {why}; remove {path.parent}, and experiments.run with the config of '
+        'its figure measures it again, from the run that is kept'
+    )
 
 
 def _csv(name: str, measure: Measure, records: Records) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from nope import records
 from nope.records import Measure, Records
+from tests.data import damage
 
 
 def example() -> Records:
@@ -113,3 +114,105 @@ def test_an_axis_without_coordinates_is_counted() -> None:
 def test_every_dimension_has_a_name() -> None:
     with pytest.raises(ValueError, match='2 dimensions'):
         Measure(np.zeros((2, 3)), ('position',), 'nats')
+
+
+def refusal(folder: pathlib.Path) -> str | None:
+    """The message with which records are refused, or None where they are those of `example`."""
+    try:
+        found = records.load(folder)
+    except ValueError as error:
+        return str(error)
+    assert found.attributes == example().attributes
+    for name, measure in example().measures.items():
+        np.testing.assert_array_equal(found[name], measure.values, strict=True)
+    return None
+
+
+def without_checksum(folder: pathlib.Path) -> None:
+    """Makes records those of a time before they had one."""
+    described = json.loads((folder / 'records.json').read_text())
+    del described['npz_sha256']
+    (folder / 'records.json').write_text(json.dumps(described))
+
+
+@pytest.mark.parametrize('checksum', [True, False])
+def test_damaged_arrays_are_refused_by_name_or_read_as_they_were(
+    tmp_path: pathlib.Path, checksum: bool
+) -> None:
+    records.save(example(), tmp_path)
+    if not checksum:
+        without_checksum(tmp_path)
+    path = tmp_path / 'records.npz'
+    data = path.read_bytes()
+    flipped = 0
+    for content in damage.flips(data, count=200):
+        path.write_bytes(content)
+        message = refusal(tmp_path)
+        flipped += message is not None
+        assert message is None or message.startswith(f'{path} is damaged: ')
+    assert flipped == 200 if checksum else flipped > 100
+    for content in damage.cuts(data):
+        path.write_bytes(content)
+        assert (refusal(tmp_path) or '').startswith(f'{path} is damaged: ')
+    path.write_bytes(data + b'x')
+    assert (refusal(tmp_path) is not None) or not checksum
+
+
+def test_arrays_of_other_records_of_the_same_shape_are_refused(tmp_path: pathlib.Path) -> None:
+    other = dataclasses.replace(
+        example(),
+        measures={
+            name: dataclasses.replace(measure, values=measure.values + 1)
+            for name, measure in example().measures.items()
+        },
+    )
+    for name, saved in (('a', example()), ('b', other)):
+        records.save(saved, tmp_path / name)
+    (tmp_path / 'b' / 'records.npz').replace(tmp_path / 'a' / 'records.npz')
+    folder = re.escape(str(tmp_path / 'a'))
+    message = rf'^{folder}/records\.npz is damaged: .*checksum.*; remove {folder}, .*again'
+    with pytest.raises(ValueError, match=message):
+        records.load(tmp_path / 'a')
+
+
+def test_records_from_before_the_checksum_are_read(tmp_path: pathlib.Path) -> None:
+    records.save(example(), tmp_path)
+    without_checksum(tmp_path)
+    assert refusal(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    'content', ['', '{', '[]', '3', '{"format": 2}', '[' * 100_000, '\udcff', 'null']
+)
+def test_a_damaged_description_is_refused_by_name(tmp_path: pathlib.Path, content: str) -> None:
+    records.save(example(), tmp_path)
+    path = tmp_path / 'records.json'
+    path.write_text(content, errors='surrogateescape')
+    with pytest.raises(ValueError, match=rf'^{re.escape(str(path))} is damaged: '):
+        records.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('key', 'value'),
+    [
+        *(('attributes', value) for value in (None, 3)),
+        *(('measures', value) for value in (None, 3, {'loss': 3}, {'loss': {'axes': ['a', 'b']}})),
+        ('measures', {'loss': {'axes': ['a', 'b'], 'unit': 'nats'}}),
+        ('measures', {'missing': {'axes': ['a'], 'unit': 'nats'}}),
+    ],
+)
+def test_a_description_that_does_not_fit_the_arrays_is_refused_by_name(
+    tmp_path: pathlib.Path, key: str, value: object
+) -> None:
+    records.save(example(), tmp_path)
+    path = tmp_path / 'records.json'
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+    with pytest.raises(ValueError, match=rf'^{re.escape(str(path))} is damaged: '):
+        records.load(tmp_path)
+
+
+def test_records_without_their_arrays_are_refused_by_name(tmp_path: pathlib.Path) -> None:
+    records.save(example(), tmp_path)
+    (tmp_path / 'records.npz').unlink()
+    with pytest.raises(ValueError, match=r'records\.npz is damaged: it is missing'):
+        records.load(tmp_path)

@@ -103,7 +103,7 @@ def read_json(path: pathlib.Path) -> Any | None:
         return json.loads(path.read_text())
     except FileNotFoundError:
         return None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f'{path} is damaged: {error}') from error
 
 
