@@ -18,6 +18,7 @@ from experiments.entries import Entries
 from experiments.evaluations import EvalSpec
 from experiments.exports import ExportSpec
 from experiments.homes import check_name
+from nope.runtime.seeds import RULE, is_seed
 from nope.sharding import MeshConfig
 from nope.training.config import Compute
 
@@ -50,9 +51,10 @@ def build(config_dict: Mapping[str, Any], changed: Collection[str] = ()) -> Expe
     seeds = Section('seeds', {'seeds': config['seeds']}, ledger, {'seeds': 'seeds'})
     evals: dict[str, EvalSpec] = {}
     exports: list[ExportSpec] = []
-    for seed in seeds.several('seeds', 'seeds'):
-        if type(seed) is not int or not 0 <= seed < 2**32:
-            raise seeds.error('seeds', 'accepted: whole numbers from 0 to 2**32 - 1')
+    given = seeds.several('seeds', 'seeds')
+    if not all(map(is_seed, given)):
+        raise seeds.error('seeds', RULE)
+    for seed in given:
         entries = Entries(config, seed, ledger)
         for name, spec in entries.evaluations().items():
             if not name.endswith('/') and len(config['seeds']) > 1:

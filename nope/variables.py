@@ -15,6 +15,7 @@ from jax.sharding import Mesh
 
 from nope import sharding
 from nope.model import ModelConfig, Transformer, lam
+from nope.runtime.seeds import check_seed
 
 # {'params': nested arrays, 'lam': {'head': [L, N] float32}}; [L, N, C] for C > 1 numbers a head
 Variables = dict[str, Any]
@@ -51,7 +52,9 @@ def logical_axes(config: ModelConfig) -> Variables:
 
 
 def fresh_variables(config: ModelConfig, mesh: Mesh, seed: int) -> Variables:
-    """Initialised variables, made where they will live. A function of config and seed alone."""
+    """Initialised variables, made where they will live. A function of config and seed alone.
+    FieldError for a seed outside of 32 bits (`nope.runtime.seeds`)."""
+    check_seed(seed)
     with sharding.use(mesh):
         return _initialiser(config, mesh)(jax.random.key(seed))
 

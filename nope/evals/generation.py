@@ -18,6 +18,7 @@ from nope.evals.scoring import Score, Scorer
 from nope.model import ModelConfig
 from nope.model.cache import empty
 from nope.model.decoding import BeamSearch, Sampling, Stops, beams, next_logits, steps, unstack
+from nope.runtime.seeds import check_seed
 from nope.variables import Variables
 
 # Tokens between two looks at what was made, where something other than an id may end a row.
@@ -32,7 +33,7 @@ class Options:
     new_tokens: at most so many. least: no stop id before so many. stop_ids: end a row, and are
     not in its result. beams: 1 for greedy decoding or sampling, else beam search with
     `length_penalty` and `early_stopping` as in `BeamSearch`. temperature, top_k, top_p: as in
-    `Sampling`; seed: of the samples.
+    `Sampling`; seed: of the samples, of 32 bits.
     """
 
     new_tokens: int
@@ -53,6 +54,7 @@ class Options:
             raise ValueError(f'least is {self.least}; it lies between 0 and new_tokens')
         if any(stop < 0 for stop in self.stop_ids):
             raise ValueError(f'stop_ids are {self.stop_ids}; ids are 0 or more')
+        check_seed(self.seed)
         if self.sampling.temperature and self.beams > 1:
             raise ValueError(
                 f'beams is {self.beams} and temperature {self.temperature}: beams are not sampled'

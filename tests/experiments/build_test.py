@@ -164,6 +164,11 @@ def test_compute_does_not_change_identity():
         ('data.source', 'nosuch:thing', 'nosuch'),
         ('data.tokenizer', 'nosuch.model', 'data.tokenizer'),
         ('seeds', (), 'seeds'),
+        ('seeds', (1, 2**32 + 1), r'^seeds is \(1, 4294967297\); accepted: whole numbers from 0'),
+        ('seeds', ('a',), r"^seeds is \('a',\); accepted: whole numbers"),
+        ('seeds', (0.5,), r'^seeds is \(0\.5,\); accepted: whole numbers'),
+        ('seeds', (True,), r'^seeds is \(True,\); accepted: whole numbers'),
+        ('seeds', (-1,), r'^seeds is \(-1,\); accepted: whole numbers'),
         ('figure.kind', 'pie', 'figure.kind'),
     ],
 )
