@@ -17,10 +17,10 @@ from __future__ import annotations
 import collections
 import functools
 import hashlib
-import json
 import pathlib
 import threading
 from collections.abc import Callable, Sequence
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,10 @@ VERSION = 1
 PAGE = 8192
 RESIDENT_BYTES = 256 << 20
 _OPEN_READERS = 256
+_KEYS = frozenset({'dtype', 'parts', 'splits', 'tokenizer', 'vocab_size'})
+
+# What array_record and numpy raise for a damaged file.
+_UNREADABLE = (EOFError, IndexError, OSError, RuntimeError, SyntaxError, ValueError, TokenError)
 
 
 def token_dtype(vocab_size: int) -> np.dtype:
@@ -105,18 +109,22 @@ def read_metadata(name: str, folder: pathlib.Path) -> dict[str, Any]:
     one of another format. name: of the folder's field in messages."""
     if not folder.is_dir():
         raise FileNotFoundError(f'{name}: there is no folder {str(folder)!r}')
-    try:
-        metadata = json.loads((folder / 'metadata.json').read_text())
-    except FileNotFoundError as error:
+    path = folder / 'metadata.json'
+    if not path.is_file():
         raise FileNotFoundError(
             f'{name}: no metadata.json in {str(folder)!r}: not a folder of token shards, or its '
             'preparation has not finished (run the same tools/prepare_data.py command again)'
-        ) from error
+        )
+    metadata = files.read_json(path)
+    if not isinstance(metadata, dict):
+        raise ValueError(f'{name}: {path} is damaged: it describes nothing')
     if (metadata.get('format'), metadata.get('version')) != (FORMAT, VERSION):
         raise ValueError(
             f'{name}: the format of {str(folder)!r} is {metadata.get("format")!r} version '
             f'{metadata.get("version")!r}; this program reads {FORMAT!r} version {VERSION}'
         )
+    if not metadata.keys() >= _KEYS:
+        raise ValueError(f'{name}: {path} is damaged: it lacks {sorted(_KEYS - metadata.keys())}')
     return metadata
 
 
@@ -124,12 +132,14 @@ class TokenStore:
     """Reads windows of one split's token stream. Safe to share between threads.
 
     A split of at most 256 MiB stays in memory; of a larger one, only the pages that a window
-    touches are read.
+    touches are read. Shards that fail their checks or hold other counts than the metadata say are
+    refused, with ValueError, when they are first read.
     """
 
     def __init__(self, folder: pathlib.Path, split: str, metadata: dict[str, Any]) -> None:
         entries: Sequence[dict[str, Any]] = metadata['splits'][split]
         self._folder = folder
+        self._entries = entries
         self._dtype = np.dtype(metadata['dtype'])
         self._stems = [shard_stem(split, e['part'], metadata['parts']) for e in entries]
         sizes = [e['tokens'] for e in entries]
@@ -183,8 +193,16 @@ class TokenStore:
 
     def _read_shard(self, shard: int, start: int, stop: int) -> np.ndarray:
         first, last = start // PAGE, -(-stop // PAGE)
-        pages = self._reader(shard).read(list(range(first, last)))
-        tokens = np.frombuffer(b''.join(pages), self._dtype)
+        reader = self._reader(shard)
+        try:
+            content = b''.join(reader.read(list(range(first, last))))
+        except _UNREADABLE as error:
+            raise self._damaged(shard, 'array_record', error) from error
+        there = min(last * PAGE, self._entries[shard]['tokens']) - first * PAGE
+        if len(content) != there * self._dtype.itemsize:
+            why = f'{there} tokens take {there * self._dtype.itemsize} bytes, not {len(content)}'
+            raise self._damaged(shard, 'array_record', why)
+        tokens = np.frombuffer(content, self._dtype)
         return tokens[start - first * PAGE : stop - first * PAGE]
 
     def _begins_in(self, shard: int, start: int, stop: int) -> np.ndarray:
@@ -196,7 +214,17 @@ class TokenStore:
 
     def _document_lengths(self, shard: int) -> np.ndarray:
         """Tokens of each document, its EOS included, int64."""
-        return np.load(self._folder / f'{self._stems[shard]}.documents.npy')
+        path, entry = self._path(shard, 'documents.npy'), self._entries[shard]
+        if not path.is_file():
+            raise FileNotFoundError(f'token shard {path} is missing: prepare it again')
+        try:
+            lengths = np.load(path)
+        except _UNREADABLE as error:
+            raise self._damaged(shard, 'documents.npy', error) from error
+        counts = {'documents': lengths.size, 'tokens': lengths.sum(), 'longest': lengths.max() - 1}
+        if lengths.ndim != 1 or any(counts[key] != entry[key] for key in counts):
+            raise self._damaged(shard, 'documents.npy', 'it has other counts than the metadata say')
+        return lengths
 
     def _document_starts(self, shard: int) -> np.ndarray:
         """First tokens of a shard's documents, counted in the shard, int64."""
@@ -208,11 +236,29 @@ class TokenStore:
 
         with self._lock:
             if shard not in self._readers:
-                path = self._folder / f'{self._stems[shard]}.array_record'
+                path = self._path(shard, 'array_record')
                 if not path.is_file():
                     raise FileNotFoundError(f'token shard {path} is missing: prepare it again')
-                self._readers[shard] = array_record_module.ArrayRecordReader(str(path))
+                try:
+                    reader = array_record_module.ArrayRecordReader(str(path))
+                    pages = reader.num_records()
+                except _UNREADABLE as error:
+                    raise self._damaged(shard, 'array_record', error) from error
+                there = -(-self._entries[shard]['tokens'] // PAGE)
+                if pages != there:
+                    why = f'it has {pages} pages, not {there}'
+                    raise self._damaged(shard, 'array_record', why)
+                self._readers[shard] = reader
                 if len(self._readers) > _OPEN_READERS:
                     self._readers.popitem(last=False)
             self._readers.move_to_end(shard)
             return self._readers[shard]
+
+    def _path(self, shard: int, kind: str) -> pathlib.Path:
+        return self._folder / f'{self._stems[shard]}.{kind}'
+
+    def _damaged(self, shard: int, kind: str, why: object) -> ValueError:
+        return ValueError(
+            f'token shard {self._path(shard, kind)} is damaged: {why}; remove {self._folder} and '
+            'prepare it again'
+        )

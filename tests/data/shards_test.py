@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 from nope.data import load_tokenizer, prepare, shards
 from nope.data.sources import Text
+from tests.data import damage
 
 
 @pytest.fixture(scope='module')
@@ -91,3 +93,62 @@ def test_folder_without_or_with_other_metadata_names_the_field(tmp_path):
     (tmp_path / 'metadata.json').write_text(json.dumps({'format': 'else', 'version': 9}))
     with pytest.raises(ValueError, match=r"data\.mixture\[1\]: .*'else' version 9"):
         shards.read_metadata('data.mixture[1]', tmp_path)
+
+
+@pytest.fixture(params=['array_record', 'documents.npy'])
+def shard(prepared, request, tmp_path):
+    """One file of a copy of the shards, and what reads all of them, or the refusal."""
+    folder = tmp_path / 'shards'
+    shutil.copytree(prepared[0], folder)
+    path = folder / f'{shards.shard_stem("train", 1, prepared[1]["parts"])}.{request.param}'
+
+    def read() -> str | None:
+        store = shards.TokenStore(folder, 'train', prepared[1])
+        try:
+            tokens = store.windows(np.asarray([0]), store.tokens)[0]
+            starts, _ = store.document_spans()
+        except ValueError as error:
+            return str(error)
+        assert np.array_equal(tokens, np.concatenate(prepared[2]))
+        assert np.array_equal(np.diff(starts), [len(ids) for ids in prepared[2]][:-1])
+        return None
+
+    assert read() is None
+    return path, read
+
+
+def test_a_damaged_shard_is_refused_by_name_or_reads_as_it_was(shard):
+    path, read = shard
+    data = path.read_bytes()
+    for content in damage.cuts(data):
+        path.write_bytes(content)
+        assert (read() or '').startswith(f'token shard {path} is damaged: ')
+    for content in (*damage.flips(data, count=200), *damage.trailed(data)):
+        path.write_bytes(content)
+        assert (read() or f'token shard {path} is damaged: ').startswith(
+            f'token shard {path} is damaged: '
+        )
+
+
+def test_a_shard_with_another_ones_content_is_refused(shard):
+    path, read = shard
+    other = path.with_name(path.name.replace('-00001-', '-00000-'))
+    path.write_bytes(other.read_bytes())
+    assert (read() or '').startswith(f'token shard {path} is damaged: ')
+    path.write_bytes(2 * path.read_bytes())
+    assert (read() or '').startswith(f'token shard {path} is damaged: ')
+
+
+@pytest.mark.parametrize('content', ['', '{', '[]', 'null', '[' * 100_000])
+def test_damaged_metadata_are_refused_by_name(tmp_path, content):
+    path = tmp_path / 'metadata.json'
+    path.write_text(content)
+    with pytest.raises(ValueError, match=rf'{path} is damaged: '):
+        shards.read_metadata('data.source', tmp_path)
+
+
+def test_metadata_without_a_part_are_refused_by_name(prepared, tmp_path):
+    metadata = {key: value for key, value in prepared[1].items() if key != 'splits'}
+    (tmp_path / 'metadata.json').write_text(json.dumps(metadata))
+    with pytest.raises(ValueError, match=r"metadata\.json is damaged: it lacks \['splits'\]"):
+        shards.read_metadata('data.source', tmp_path)
