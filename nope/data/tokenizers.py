@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from nope.data import digest
+from nope.data import digest, sentencepiece_file
 
 BYTE_VALUES = 256
 EOS_PIECES = ('</s>', '<|endoftext|>', '<|end_of_text|>', '<eos>', '<|im_end|>')
@@ -150,9 +150,10 @@ def _load_sentencepiece(path: pathlib.Path) -> SentencePieceTokenizer:
     content = path.read_bytes()
     processor = sentencepiece.SentencePieceProcessor()
     try:
+        sentencepiece_file.check(content)
         processor.LoadFromSerializedProto(content)
-    except RuntimeError as error:
-        raise _Unusable('not a SentencePiece model') from error
+    except (RuntimeError, ValueError) as error:
+        raise _Unusable(f'not a SentencePiece model, or a damaged one ({error})') from error
 
     def piece_id(piece: str) -> int | None:
         found = processor.piece_to_id(piece)
