@@ -65,7 +65,7 @@ class Tfds(Source):
             for begin in range(0, info.num_examples, step):
                 end = min(begin + step, info.num_examples)
                 size = (end - begin) * mean_bytes
-                parts.append(TfdsPart(folder, split, begin, end, size, self.field))
+                parts.append(TfdsPart(self, folder, split, begin, end, size))
         return parts
 
     def describe(self) -> str:
@@ -106,17 +106,23 @@ class Tfds(Source):
 class TfdsPart:
     """The examples [begin, end) of a split of the data set prepared in `folder`."""
 
+    source: Tfds
     folder: str
     split: str
     begin: int
     end: int
     size: int
-    field: str
 
     def documents(self) -> Iterator[tuple[str, bytes]]:
         examples = _builder(self.folder).as_data_source(self.split)
         for i in range(self.begin, self.end):
-            text = examples[i][self.field]
+            try:
+                text = examples[i][self.source.field]
+            except (EOFError, IndexError, OSError, RuntimeError, ValueError) as error:
+                raise ValueError(
+                    f'{self.source.name()}: {self.folder} is damaged: example {i} of the split '
+                    f'{self.split} cannot be read: {error}'
+                ) from error
             yield self.split, text.encode('utf-8', 'replace') if isinstance(text, str) else text
 
 
