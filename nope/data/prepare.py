@@ -172,21 +172,27 @@ def _tokenise_part(
     writers: dict[str, shards.ShardWriter] = {}
     documents = tokens = size = 0
     reported = time.monotonic()
-    for split, text in part.documents():
-        ids = tokenizer.encode(text)
-        if len(ids) == 0:
-            continue
-        if split not in writers:
-            writers[split] = shards.ShardWriter(out, shards.shard_stem(split, index, count), dtype)
-        writers[split].add(np.concatenate([ids, eos]))
-        documents, tokens, size = documents + 1, tokens + len(ids) + 1, size + len(text)
-        if time.monotonic() - reported > _REPORT_SECONDS:
-            report(documents, tokens, size)
-            documents = tokens = size = 0
-            reported = time.monotonic()
-    report(documents, tokens, size)
-    unit = {split: writer.close() for split, writer in writers.items()}
-    files.write_json(_unit_path(out, index, count), unit)
+    try:
+        for split, text in part.documents():
+            ids = tokenizer.encode(text)
+            if len(ids) == 0:
+                continue
+            if split not in writers:
+                stem = shards.shard_stem(split, index, count)
+                writers[split] = shards.ShardWriter(out, stem, dtype)
+            writers[split].add(np.concatenate([ids, eos]))
+            documents, tokens, size = documents + 1, tokens + len(ids) + 1, size + len(text)
+            if time.monotonic() - reported > _REPORT_SECONDS:
+                report(documents, tokens, size)
+                documents = tokens = size = 0
+                reported = time.monotonic()
+        report(documents, tokens, size)
+        unit = {split: writer.close() for split, writer in writers.items()}
+        files.write_json(_unit_path(out, index, count), unit)
+    except BaseException:
+        for writer in writers.values():
+            writer.discard()
+        raise
 
 
 class _Progress:

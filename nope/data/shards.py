@@ -15,6 +15,7 @@ the remainder at the very end of a split is lost, whatever the block length.
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import hashlib
 import pathlib
@@ -57,9 +58,10 @@ class ShardWriter:
         self._stem = stem
         self._dtype = dtype
         self._partial = files.unfinished(folder / f'{stem}.array_record')
-        self._writer = array_record_module.ArrayRecordWriter(
-            str(self._partial), 'group_size:1,uncompressed'
-        )
+        with self._writing():
+            self._writer = array_record_module.ArrayRecordWriter(
+                str(self._partial), 'group_size:1,uncompressed'
+            )
         self._pending: list[np.ndarray] = []
         self._pending_tokens = 0
         self._documents: list[int] = []
@@ -74,13 +76,15 @@ class ShardWriter:
             self._write_pages(whole_only=True)
 
     def close(self) -> dict[str, Any]:
-        """Finishes the shard and returns its counts: documents, tokens, longest, digest."""
+        """Finishes the shard and returns its counts: documents, tokens, longest, digest. OSError
+        with the path where it cannot be written."""
         self._write_pages(whole_only=False)
-        self._writer.close()
+        with self._writing():
+            self._writer.close()
         documents = np.asarray(self._documents, np.int64)
         documents_path = self._folder / f'{self._stem}.documents.npy'
         documents_partial = files.unfinished(documents_path)
-        with documents_partial.open('wb') as file:
+        with files.writing(documents_path), documents_partial.open('wb') as file:
             np.save(file, documents)
         for path in (documents_partial, self._partial):
             files.sync(path)
@@ -93,12 +97,21 @@ class ShardWriter:
             'digest': self._digest.hexdigest(),
         }
 
+    def discard(self) -> None:
+        """Removes what has no final name yet."""
+        for path in self._folder.glob(f'{self._stem}.*.partial-*'):
+            path.unlink(missing_ok=True)
+
+    def _writing(self) -> contextlib.AbstractContextManager[None]:
+        return files.writing(self._folder / f'{self._stem}.array_record', RuntimeError)
+
     def _write_pages(self, whole_only: bool) -> None:
         tokens = np.concatenate(self._pending) if self._pending else np.zeros(0, self._dtype)
         end = len(tokens) // PAGE * PAGE if whole_only else len(tokens)
         for start in range(0, end, PAGE):
             page = tokens[start : min(start + PAGE, end)].tobytes()
-            self._writer.write(page)
+            with self._writing():
+                self._writer.write(page)
             self._digest.update(page)
         self._pending = [tokens[end:]]
         self._pending_tokens = len(tokens) - end

@@ -55,12 +55,26 @@ def move_into_place(finished: pathlib.Path, final: pathlib.Path) -> None:
         shutil.rmtree(finished)
 
 
+@contextlib.contextmanager
+def writing(path: pathlib.Path, *failures: type[Exception]) -> Iterator[None]:
+    """Lets errors of writing say the path, as an OSError. failures: what else a library raises
+    where a write fails."""
+    try:
+        yield
+    except failures as error:
+        raise OSError(f'cannot write {path}: {error}') from error
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
 def write_bytes(path: pathlib.Path, data: bytes) -> None:
     """Writes a file that is either absent or whole; makes its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = unfinished(path)
     try:
-        with partial.open('wb') as file:
+        with writing(path), partial.open('wb') as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())  # else it may be empty where the power fails

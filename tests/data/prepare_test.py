@@ -10,13 +10,13 @@ import time
 
 import pytest
 
-from nope.data import prepare
+from nope.data import prepare, sources
 from nope.data.sources import JsonLines, Text
 
 PART_BYTES = 4000
 PROGRAM = """
 import pathlib, sys
-from nope.data import prepare
+from nope.data import prepare, sources
 from nope.data.sources import Text
 
 if __name__ == '__main__':
@@ -157,3 +157,33 @@ def test_error_in_a_part_reaches_the_caller(tmp_path, workers):
             progress=False,
         )
     assert not (tmp_path / 'out' / 'metadata.json').exists()
+
+
+LIMITED = """
+import resource, sys
+from tools import prepare_data
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+prepare_data.main(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize('limit', [300, 1000, 70_000])
+def test_shards_that_cannot_be_written_are_one_message_and_no_shards(corpus, tmp_path, limit):
+    """A limit on the size of a file fails writes as a full disk does."""
+    out = tmp_path / 'out'
+    arguments = ['--source=text', f'--path={corpus}', f'--out={out}', '--workers=1']
+    done = subprocess.run(
+        [sys.executable, '-c', LIMITED, str(limit), *arguments],
+        cwd=pathlib.Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and 'Traceback' not in done.stderr
+    assert last.startswith('error: ') and str(out) in last and 'File too large' in last
+    assert not list(out.glob('unit-*')) and not list(out.glob('metadata.json'))
+    assert not list(out.glob('*.partial-*'))
+    for folder in (out, tmp_path / 'whole'):
+        run(corpus, folder, part_bytes=sources.PART_BYTES)
+    assert contents(out) == contents(tmp_path / 'whole')

@@ -62,7 +62,7 @@ def build(identity: dict[str, Any], cache: pathlib.Path) -> pathlib.Path:
         if not built.is_dir():
             partial = files.unfinished(root)
             builder = StdlibSources(data_dir=partial, file_format='array_record')
-            with _quiet():
+            with files.writing(partial, RuntimeError), _quiet():
                 builder.download_and_prepare()
             files.move_into_place(partial, root)
     return built
