@@ -22,6 +22,9 @@ from nope.runtime.seeds import RULE, is_seed
 from nope.sharding import MeshConfig
 from nope.training.config import Compute
 
+# Fields of an evaluation's entry that set an attribute of its records.
+_TYPED = {'length': ('times', 'target'), 'windows': ('windows',), 'split': ('split',)}
+
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
@@ -130,13 +133,20 @@ def _check_figure(config: dict[str, Any], evals: Mapping[str, EvalSpec]) -> None
                 f'figure ({kind}) needs evals.{name} of kind {wanted!r}, it is {other.pop()!r}'
             )
         members |= found
-    _check_alike(kind, members)
+    _check_alike(kind, members, config['evals'])
 
 
-def _check_alike(kind: str, evals: Mapping[str, EvalSpec]) -> None:
+def _check_alike(kind: str, evals: Mapping[str, EvalSpec], entries: Mapping[str, Any]) -> None:
     """ValueError where the records that a figure compares will differ in what it needs alike."""
+
+    def place(name: str, attribute: str) -> str:
+        """Where the attribute was typed, as far as it is one field of the entry."""
+        entry = name if name in entries else f'{name.rpartition("/")[0]}/'
+        typed = [field for field in _TYPED.get(attribute, ()) if field in entries[entry]]
+        return '.'.join(['evals', entry, *typed[:1]])
+
     for attribute in figures.SHARED.get(kind, ()):
         known = {name: spec.known[attribute] for name, spec in evals.items()}
         if len(set(known.values())) > 1:
-            told = ', '.join(f'{value!r} of evals.{name}' for name, value in known.items())
+            told = ', '.join(f'{value!r} by {place(x, attribute)}' for x, value in known.items())
             raise ValueError(f'figure ({kind}) compares records of one {attribute}; it is {told}')
