@@ -8,6 +8,10 @@ with a rotary window of L / 4 in the rotary one, whose other heads lose their ro
 those that look nearest already (weight on the latest L / 8 tokens in windows of L), once also the
 first half as they stand. Then p_h(n) = 1 + a_h ln(n / L) is searched up to 8 L on the others.
 Beside them the models before, and the split model trained from scratch.
+
+Quick, seed 0: an hour and a half on two busy cores, of which 14 losses to 32 L take four minutes
+each. After 5 percent a rotary model keeps 1.44 nats from L to 32 L (1.29 before, at L alone;
+from scratch 1.24 to 1.23) and repeats 52 percent of the keys at 8 L with lambda.
 """
 
 from ml_collections import ConfigDict
