@@ -45,6 +45,7 @@ from nope.attention.mosaic_gpu.sizes import Blocks as GpuBlocks
 from nope.attention.pallas_gpu import PallasGpu
 from nope.attention.pallas_gpu.programs import Blocks
 from nope.attention.pallas_tpu import PallasTpu
+from nope.attention.pallas_tpu.sizes import Blocks as TpuBlocks
 from nope.runtime import targets
 
 TOKENS, HEADS, KV_HEADS = 16384, 32, 4
@@ -62,9 +63,9 @@ class Tunable:
 
 TUNABLE = {
     'pallas_tpu': Tunable(
-        lambda name, blocks: PallasTpu(blocks=((name, (blocks[0], blocks[1])),)),
+        lambda name, blocks: PallasTpu(blocks=((name, TpuBlocks(*blocks)),)),
         {
-            name: list(itertools.product((256, 512, 1024, 2048), repeat=2))
+            name: list(itertools.product((512, 1024, 2048), (512, 1024, 2048), (256, 512, 1024)))
             for name in ('forward', 'backward')
         },
     ),

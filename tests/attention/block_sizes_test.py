@@ -10,11 +10,13 @@ import pytest
 
 from nope.attention import attention, block_sizes
 from nope.attention.cases import Case, abstract_inputs
+from nope.attention.pallas_tpu.sizes import Blocks, given
 from tests.attention.devices import on_device
 
 TABLE = {
     'pallas_tpu': {
-        'forward': {'2': {'64': [256, 1024], '128': [128, 512]}},
+        'forward': {'2': {'64': [256, 1024, 128], '128': [128, 512, 128]}},
+        'backward': {'4': {'64': [512, 512, 128]}},
     }
 }
 
@@ -32,7 +34,7 @@ def tuned(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_a_head_dim_takes_the_next_larger_ones(tuned: None) -> None:
     found = [block_sizes.measured('pallas_tpu', 'forward', 2, size) for size in (32, 64, 80, 129)]
-    assert found == [[256, 1024], [256, 1024], [128, 512], None]
+    assert found == [[256, 1024, 128], [256, 1024, 128], [128, 512, 128], None]
     assert block_sizes.measured('pallas_tpu', 'forward', 4, 64) is None
     assert block_sizes.measured('pallas_tpu', 'backward', 2, 64) is None
     assert block_sizes.measured('pallas_gpu', 'forward', 2, 64) is None
@@ -47,6 +49,14 @@ def test_the_kernel_has_blocks_of_the_table(tuned: None) -> None:
     program = str(jax.make_jaxpr(run)(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH))
     # 8 blocks of 256 queries with 2 of 1,024 keys each.
     assert 'grid=(1, 2, 16)' in program
+
+
+def test_blocks_are_chosen_before_they_are_measured(tuned: None) -> None:
+    chosen = (('forward', Blocks(512, 512, 512)),)
+    assert given('forward', chosen, 2, 64) == Blocks(512, 512, 512)
+    assert given('forward', (), 2, 64) == Blocks(256, 1024, 128)
+    assert given('backward', chosen, 4, 64) == Blocks(512, 512, 128)
+    assert given('backward', chosen, 2, 64) is None
 
 
 def test_names_of_tables() -> None:

@@ -14,6 +14,7 @@ from nope.attention.backend import Call
 from nope.attention.cases import Case, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.pallas_tpu import BACKEND, PallasTpu, kernel
+from nope.attention.pallas_tpu.sizes import Blocks, part_of
 from tests.attention.contract import (
     TOLERANCE,
     AttentionContract,
@@ -57,6 +58,29 @@ def test_on_a_simulated_tpu(bias: str) -> None:
         found = value_and_gradients(functools.partial(flash_attention, PallasTpu()), inputs)
     for array, right in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         assert_close(array, right, TOLERANCE['float32'])
+
+
+@pytest.mark.parametrize('bias', ['none', 'scale_invariant'])
+def test_parts_of_a_block_are_computed_as_the_whole(bias: str) -> None:
+    case = Case('', 1, 80, 80, 4, 2, 8, segments='packed', window=50, bias=bias)
+    inputs = make_inputs(dataclasses.replace(case, key_bias=bias == 'none'))
+    found = []
+    for part in (16, 64):
+        blocks = Blocks(64, 64, part)
+        kernel = PallasTpu(True, (('forward', blocks), ('backward', blocks)))
+        result = value_and_gradients(functools.partial(flash_attention, kernel), inputs)
+        found.append(jax.tree.leaves(result))
+    for of_parts, of_whole in zip(*found, strict=True):
+        assert_close(of_parts, of_whole, 1e-6)
+
+
+@pytest.mark.parametrize(('rows', 'largest', 'part'), [
+    (1024, 256, 256), (512, 1024, 512), (128, 64, 128),
+    (768, 256, 384),  # whose half is one and a half registers
+    (640, 256, 640),
+])  # fmt: skip
+def test_parts_divide_a_block_and_fill_registers(rows: int, largest: int, part: int) -> None:
+    assert part_of(rows, largest, 128) == part
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from nope.attention.flash import BEYOND, Operands, Rows, Rules
 
 class Shape(NamedTuple):
     """Static shape of the grid. Queries are cut into blocks of `row_block` rows, which stand for
-    `plan.q_block` positions; folded: the rows of a block are those of G heads."""
+    `plan.q_block` positions, and those into parts of `part` rows; folded: the rows of a block are
+    those of G heads."""
 
     interpret: bool
     plan: BlockPlan
@@ -25,6 +26,7 @@ class Shape(NamedTuple):
     head_dim: int
     folded: bool
     row_block: int
+    part: int
     dtype: Any
 
     @property

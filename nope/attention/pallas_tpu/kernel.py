@@ -31,6 +31,7 @@ from nope.attention.pallas_tpu.programs import (
     key_gradient_kernel,
     query_gradient_kernel,
 )
+from nope.attention.pallas_tpu.sizes import PARTS, Blocks, given, part_of
 from nope.attention.structure import AttentionOutput
 
 _LANES = 128  # of a vector register, and so the least that rows are padded to
@@ -48,11 +49,11 @@ _MOST_STEPS = 2**16  # whose table fits, with some room, into 1 MiB of scalar me
 @dataclasses.dataclass(frozen=True)
 class PallasTpu:
     """interpret: run the kernels operation by operation on any device.
-    blocks: the largest numbers of queries and keys a block, by pass ('forward', 'backward'); a
-    pass that is not there takes those measured on the device, if any, or a guess."""
+    blocks: by pass ('forward', 'backward'); a pass that is not there takes those measured on the
+    device, if any, or a guess."""
 
     interpret: bool = False
-    blocks: tuple[tuple[str, tuple[int, int]], ...] = ()
+    blocks: tuple[tuple[str, Blocks], ...] = ()
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         """Forward pass; see `nope.attention.flash.Kernel`."""
@@ -153,14 +154,12 @@ def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: st
     itemsize = operands.q_BTNH.dtype.itemsize
     at_origin = rules.offset == 0 and T == S
     plain = itemsize == 2 and operands.line_ND is None and operands.factors_ND is None
-    largest = (
-        dict(kernel.blocks).get(kind_of_pass)
-        or block_sizes.measured('pallas_tpu', kind_of_pass, itemsize, H)
-        or [_square(T, S, H, rules.causal, rules.window, at_origin, plain).k_block] * 2
-    )
-    q_block, k_block = (
-        block_sizes.fit(length, lanes, most) for length, most in zip((T, S), largest, strict=True)
-    )
+    largest = given(kind_of_pass, kernel.blocks, itemsize, H)
+    if largest is None:
+        side = _square(T, S, H, rules.causal, rules.window, at_origin, plain).k_block
+        largest = Blocks(side, side, PARTS[kind_of_pass])
+    q_block = block_sizes.fit(T, lanes, largest.queries)
+    k_block = block_sizes.fit(S, lanes, largest.keys)
     unbiased = operands.line_ND is None and operands.key_bias_BNS is None
     folded = K < N and unbiased and q_block >= N // K * T
     if operands.line_ND is not None:
@@ -170,8 +169,9 @@ def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: st
         q_block, row_block = T, -(-(N // K * T) // lanes) * lanes
     aligned = at_origin and q_block == k_block
     plan = BlockPlan(rules.causal, rules.window, aligned, rules.entropy, T, S, q_block, k_block)
+    part = part_of(row_block, largest.part, lanes)
     dtype = operands.q_BTNH.dtype
-    return Shape(kernel.interpret, plan, rules, B, N, K, H, folded, row_block, dtype)
+    return Shape(kernel.interpret, plan, rules, B, N, K, H, folded, row_block, part, dtype)
 
 
 def _square(

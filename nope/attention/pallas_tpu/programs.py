@@ -16,6 +16,8 @@ from nope.attention.pallas_tpu.arrays import Shape
 from nope.attention.pallas_tpu.schedule import CUT, FIRST, IDLE, LAST
 from nope.attention.structure import in_sight
 
+_PRODUCT_KEYS = 256  # of the weights whose products with v stand together
+_WEIGHT_KEYS = 64  # whose weights are computed together
 _NN = (((1,), (0,)), ((), ()))  # x @ y
 _NT = (((1,), (1,)), ((), ()))  # x @ y.T
 _TN = (((0,), (0,)), ((), ()))  # x.T @ y
@@ -71,42 +73,51 @@ def _dot(x: jax.Array, y: jax.Array, axes: Any) -> jax.Array:
     return jax.lax.dot_general(x, y, axes, precision=exact, preferred_element_type=jnp.float32)
 
 
+def _parts(shape: Shape) -> list[slice]:
+    """The rows of a block, in parts that are computed one after the other. They do not depend on
+    each other, so that the products of one go along with the exponentials of another."""
+    return [slice(at, at + shape.part) for at in range(0, shape.row_block, shape.part)]
+
+
 def _logits(
-    shape: Shape, step: Step, refs: Refs, factors_SR: jax.Array | None, *, cut: bool
+    shape: Shape, step: Step, refs: Refs, part: slice, factors_SR: jax.Array | None, *, cut: bool
 ) -> jax.Array:
-    """float32 [S, R] of one pair of blocks, hidden ones `HIDDEN`."""
-    s_SR = _products(refs)
+    """float32 [S, R] of one block of keys and a part of a block of queries, hidden ones
+    `HIDDEN`."""
+    s_SR = _products(refs, part)
     if factors_SR is not None:
         s_SR *= factors_SR
     if refs.line_low is not None:
-        s_SR += _by_distance(refs.line_low, refs.line_high)
+        s_SR += _by_distance(refs.line_low, refs.line_high, part)
     if refs.key_bias is not None:
         s_SR += _column(refs.key_bias[...])
-    seen_SR = _seen(shape, step, refs, cut=cut)
+    seen_SR = _seen(shape, step, refs, part, cut=cut)
     return s_SR if seen_SR is None else jnp.where(seen_SR, s_SR, HIDDEN)
 
 
-def _products(refs: Refs) -> jax.Array:
-    """q . k of one pair of blocks, float32 [S, R]."""
-    return _dot(refs.k[...], refs.q[...], _NT)
+def _products(refs: Refs, part: slice) -> jax.Array:
+    """q . k, float32 [S, R]."""
+    return _dot(refs.k[...], refs.q[part, :], _NT)
 
 
-def _factors(refs: Refs) -> jax.Array | None:
-    """The factors of one pair of blocks, float32 [S, R]; None where they are 1."""
+def _factors(refs: Refs, part: slice) -> jax.Array | None:
+    """float32 [S, R]; None where they are 1."""
     if refs.factors_low is None:
         return None
-    return _by_distance(refs.factors_low, refs.factors_high)
+    return _by_distance(refs.factors_low, refs.factors_high, part)
 
 
-def _by_distance(low: Any, high: Any) -> jax.Array:
-    """float32 [S, R]: a line's numbers for one pair of blocks."""
-    return _toeplitz(jnp.concatenate([low[...], high[...]], axis=1))
+def _by_distance(low: Any, high: Any, part: slice) -> jax.Array:
+    """float32 [S, R]: a line's numbers for a block of keys and a part of as many queries."""
+    line_1D = jnp.concatenate([low[...], high[...]], axis=1)
+    block = line_1D.shape[1] // 2
+    return _toeplitz(line_1D[:, part.start : part.stop + block], block)
 
 
-def _seen(shape: Shape, step: Step, refs: Refs, *, cut: bool) -> jax.Array | None:
+def _seen(shape: Shape, step: Step, refs: Refs, part: slice, *, cut: bool) -> jax.Array | None:
     plan, rules = shape.plan, []
     if cut:
-        at_1R = refs.at[...]
+        at_1R = refs.at[:, part]
         at_S1 = step.j * plan.k_block + jax.lax.broadcasted_iota(jnp.int32, (plan.k_block, 1), 0)
         in_sight_SR = in_sight(at_1R, at_S1, causal=plan.causal, window=plan.window)
         if in_sight_SR is not None:
@@ -114,7 +125,7 @@ def _seen(shape: Shape, step: Step, refs: Refs, *, cut: bool) -> jax.Array | Non
         if not plan.padding_is_hidden and plan.keys % plan.k_block:
             rules.append(at_S1 < plan.keys)
     if refs.q_ids is not None:
-        rules.append(_column(refs.kv_ids[...]) == refs.q_ids[...])
+        rules.append(_column(refs.kv_ids[...]) == refs.q_ids[:, part])
     return functools.reduce(jnp.logical_and, rules) if rules else None
 
 
@@ -131,22 +142,21 @@ def _sums_by_key(x_SR: jax.Array) -> jax.Array:
     return jnp.sum(functools.reduce(jnp.add, parts).T, axis=0, keepdims=True)
 
 
-def _toeplitz(line_1D: jax.Array) -> jax.Array:
-    """[1, 2 b] -> [b, b] with entry (s, t) = line[t - s + b - 1]."""
+def _toeplitz(line_1D: jax.Array, block: int) -> jax.Array:
+    """[1, b + r] -> [b, r] with entry (s, t) = line[t - s + b - 1]."""
     size = line_1D.shape[1]
-    block = size // 2
     wide = jnp.broadcast_to(line_1D, (block, size))
-    return pltpu.roll(wide, block + 1, 1, stride=1, stride_axis=0)[:, :block]
+    return pltpu.roll(wide, size - block + 1, 1, stride=1, stride_axis=0)[:, : size - block]
 
 
 def _diagonal_sums(x_SR: jax.Array) -> jax.Array:
-    """The transpose of `_toeplitz`: [b, b] -> [1, 2 b], in halves that are moved and added."""
-    block = x_SR.shape[0]
-    moved = jnp.concatenate([x_SR, jnp.zeros_like(x_SR)], axis=1)
+    """The transpose of `_toeplitz`: [b, r] -> [1, b + r], in halves that are moved and added."""
+    block, width = x_SR.shape
+    moved = jnp.concatenate([x_SR, jnp.zeros((block, block), x_SR.dtype)], axis=1)
     rows = block
     while rows > 1:
         rows //= 2
-        moved = moved[:rows] + pltpu.roll(moved[rows:], 2 * block - rows, 1)
+        moved = moved[:rows] + pltpu.roll(moved[rows:], block + width - rows, 1)
     return pltpu.roll(moved, block - 1, 1)
 
 
@@ -162,21 +172,13 @@ def forward_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> No
 
     @step.work
     def _(*, cut):
-        s_SR = _logits(shape, step, refs, _factors(refs), cut=cut)
-        old_1R = max_1R[...]
-        new_1R = jnp.maximum(old_1R, jnp.max(s_SR, axis=0, keepdims=True))
-        z_SR = s_SR - new_1R
-        p_SR = jnp.exp(z_SR)
-        moved_1R = old_1R - new_1R
-        decay_1R = jnp.exp(moved_1R)
-        for ref in entropy_1R:
-            # sum_j e^(s_j - m) (s_j - m) moves with both of its factors.
-            carried_1R = decay_1R * (ref[...] + moved_1R * norm_1R[...])
-            ref[...] = carried_1R + jnp.sum(p_SR * z_SR, axis=0, keepdims=True)
-        norm_1R[...] = decay_1R * norm_1R[...] + jnp.sum(p_SR, axis=0, keepdims=True)
-        v_SH = refs.v[...]
-        acc_HR[...] = decay_1R * acc_HR[...] + _dot(v_SH, p_SR.astype(v_SH.dtype), _TN)
-        max_1R[...] = new_1R
+        parts = _parts(shape)
+        logits = functools.partial(_logits, shape, step, refs, cut=cut)
+        ahead = [logits(parts[0], _factors(refs, parts[0]))]
+        for n, part in enumerate(parts):
+            # The next part's products stand before this one's exponentials, and go along with them.
+            ahead += [logits(x, _factors(refs, x)) for x in parts[n + 1 : n + 2]]
+            _attend(refs, scratch, part, ahead[n])
 
     @pl.when(step.last())
     def _():
@@ -190,22 +192,59 @@ def forward_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> No
             ref[...] = log_1R - sum_1R[...] / safe_1R
 
 
+def _attend(refs: Refs, scratch, part: slice, s_SR: jax.Array) -> None:
+    """Moves the running sums of a part of the queries on by one block of keys, a few keys at a
+    time: their weights go from one register to the next."""
+    acc_HR, max_1R, norm_1R, *entropy_1R = scratch
+    old_1R = max_1R[:, part]
+    new_1R = jnp.maximum(old_1R, jnp.max(s_SR, axis=0, keepdims=True))
+    moved_1R = old_1R - new_1R
+    decay_1R = jnp.exp(moved_1R)
+    # sum_j e^(s_j - m) (s_j - m) moves with both of its factors.
+    carried = [decay_1R * norm_1R[:, part]]
+    carried += [decay_1R * (ref[:, part] + moved_1R * norm_1R[:, part]) for ref in entropy_1R]
+    sums = [jnp.zeros((8, s_SR.shape[1]), jnp.float32)] * len(carried)
+    sum_HR = decay_1R * acc_HR[:, part]
+    for of_product in _pieces(0, s_SR.shape[0], _PRODUCT_KEYS):
+        weights = []
+        for keys in _pieces(of_product.start, of_product.stop, _WEIGHT_KEYS):
+            z_SR = s_SR[keys] - new_1R
+            p_SR = jnp.exp(z_SR)
+            terms = p_SR, p_SR * z_SR
+            sums = [x_8R + _by_register(t) for x_8R, t in zip(sums, terms, strict=False)]
+            weights.append(p_SR.astype(refs.v.dtype))
+        sum_HR += _dot(refs.v[of_product, :], jnp.concatenate(weights), _TN)
+    acc_HR[:, part], max_1R[:, part] = sum_HR, new_1R
+    for ref, carried_1R, sum_8R in zip((norm_1R, *entropy_1R), carried, sums, strict=True):
+        ref[:, part] = carried_1R + jnp.sum(sum_8R, axis=0, keepdims=True)
+
+
+def _by_register(x_SR: jax.Array) -> jax.Array:
+    """Sums [8, R] of x by row modulo 8: additions of whole registers."""
+    return jnp.sum(x_SR.reshape(-1, 8, x_SR.shape[1]), axis=0)
+
+
+def _pieces(begin: int, end: int, size: int) -> list[slice]:
+    return [slice(at, min(at + size, end)) for at in range(begin, end, size)]
+
+
 class _Pair(NamedTuple):
-    """Of one pair of blocks, float32 [S, R], see `flash`: the weights P, the gradient of the logits
-    ds = P (dP - c - dH z), and that of the products, which factors multiply."""
+    """Of a block of keys and a part of a block of queries, float32 [S, R], see `flash`: the weights
+    P, the gradient of the logits ds = P (dP - c - dH z), and that of the products, which factors
+    multiply."""
 
     p_SR: jax.Array
     d_s_SR: jax.Array
     d_products_SR: jax.Array
 
 
-def _pair(shape: Shape, step: Step, refs: Refs, *, cut: bool) -> _Pair:
-    factors_SR = _factors(refs)
-    z_SR = _logits(shape, step, refs, factors_SR, cut=cut) - refs.lse[...]
+def _pair(shape: Shape, step: Step, refs: Refs, part: slice, *, cut: bool) -> _Pair:
+    factors_SR = _factors(refs, part)
+    z_SR = _logits(shape, step, refs, part, factors_SR, cut=cut) - refs.lse[:, part]
     p_SR = jnp.exp(z_SR)
-    d_p_SR = _dot(refs.v[...], refs.d_out[...], _NT) - refs.c[...]
+    d_p_SR = _dot(refs.v[...], refs.d_out[part, :], _NT) - refs.c[:, part]
     if refs.d_entropy is not None:
-        d_p_SR -= refs.d_entropy[...] * z_SR
+        d_p_SR -= refs.d_entropy[:, part] * z_SR
     d_s_SR = p_SR * d_p_SR
     return _Pair(p_SR, d_s_SR, d_s_SR if factors_SR is None else d_s_SR * factors_SR)
 
@@ -227,18 +266,30 @@ def query_gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch
 
     @step.work
     def _(*, cut):
-        _, d_s_SR, d_products_SR = _pair(shape, step, refs, cut=cut)
-        k_SH = refs.k[...]
-        acc_HR[...] += _dot(k_SH, d_products_SR.astype(k_SH.dtype), _TN)
-        for line, of_factors in zip(d_lines, (False, True), strict=False):
-            d_block_SR = d_s_SR * _products(refs) if of_factors else d_s_SR
-            block = shape.row_block
-            first = pl.multiple_of((step.i + shape.plan.k_blocks - 1 - step.j) * block, block)
-            line[:, pl.ds(first, 2 * block)] += _diagonal_sums(d_block_SR)
+        for part in _parts(shape):
+            pair = _pair(shape, step, refs, part, cut=cut)
+            _add_query_gradients(refs, part, pair, acc_HR)
+            _add_line_gradients(shape, step, refs, part, pair, d_lines)
 
     @pl.when(step.last())
     def _():
         d_q[...] = acc_HR[...].T.astype(d_q.dtype)
+
+
+def _add_query_gradients(refs: Refs, part: slice, pair: _Pair, acc_HR: Any) -> None:
+    k_SH = refs.k[...]
+    acc_HR[:, part] += _dot(k_SH, pair.d_products_SR.astype(k_SH.dtype), _TN)
+
+
+def _add_line_gradients(
+    shape: Shape, step: Step, refs: Refs, part: slice, pair: _Pair, d_lines: list[Any]
+) -> None:
+    block, width = shape.row_block, part.stop - part.start
+    for line, of_factors in zip(d_lines, (False, True), strict=False):
+        d_part_SR = pair.d_s_SR * _products(refs, part) if of_factors else pair.d_s_SR
+        first = (step.i + shape.plan.k_blocks - 1 - step.j) * block + part.start
+        at = pl.ds(pl.multiple_of(first, width), block + width)
+        line[:, at] += _diagonal_sums(d_part_SR)
 
 
 def key_gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> None:
@@ -251,12 +302,13 @@ def key_gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) 
 
     @step.work
     def _(*, cut):
-        p_SR, d_s_SR, d_products_SR = _pair(shape, step, refs, cut=cut)
-        q_RH, d_out_RH = refs.q[...], refs.d_out[...]
-        d_k_SH[...] += _dot(d_products_SR.astype(q_RH.dtype), q_RH, _NN)
-        d_v_SH[...] += _dot(p_SR.astype(d_out_RH.dtype), d_out_RH, _NN)
-        for ref in d_bias_GS:
-            ref[pl.ds(step.g, 1), :] += _sums_by_key(d_s_SR)
+        for part in _parts(shape):
+            pair = _pair(shape, step, refs, part, cut=cut)
+            q_RH, d_out_RH = refs.q[part, :], refs.d_out[part, :]
+            d_k_SH[...] += _dot(pair.d_products_SR.astype(q_RH.dtype), q_RH, _NN)
+            d_v_SH[...] += _dot(pair.p_SR.astype(d_out_RH.dtype), d_out_RH, _NN)
+            for ref in d_bias_GS:
+                ref[pl.ds(step.g, 1), :] += _sums_by_key(pair.d_s_SR)
 
     @pl.when(step.last())
     def _():
