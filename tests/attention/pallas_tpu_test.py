@@ -6,6 +6,7 @@ import dataclasses
 import functools
 
 import jax
+import numpy as np
 import pytest
 from jax.experimental.pallas import tpu as pltpu
 
@@ -13,7 +14,7 @@ from nope.attention import attention
 from nope.attention.backend import Call
 from nope.attention.cases import Case, make_inputs
 from nope.attention.flash import flash_attention
-from nope.attention.pallas_tpu import BACKEND, PallasTpu, kernel
+from nope.attention.pallas_tpu import BACKEND, PallasTpu, kernel, sizes
 from nope.attention.pallas_tpu.sizes import Blocks, part_of
 from tests.attention.contract import (
     TOLERANCE,
@@ -22,6 +23,7 @@ from tests.attention.contract import (
     covering,
     value_and_gradients,
 )
+from tests.attention.devices import on_device
 from tests.attention.factor_contract import FactorContract
 from tests.attention.key_bias_contract import KeyBiasContract
 
@@ -72,6 +74,44 @@ def test_parts_of_a_block_are_computed_as_the_whole(bias: str) -> None:
         found.append(jax.tree.leaves(result))
     for of_parts, of_whole in zip(*found, strict=True):
         assert_close(of_parts, of_whole, 1e-6)
+
+
+@pytest.mark.parametrize(
+    'changes',
+    [
+        {'key_bias': True, 'segments': 'packed'},
+        {'bias': 'scale_invariant', 'queries': 30, 'offset': 50},
+        {'window': 20, 'causal': False},
+    ],
+)
+def test_one_kernel_has_the_gradients_of_two(
+    changes: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = make_inputs(dataclasses.replace(Case('', 2, 80, 80, 4, 2, 8), **changes))
+    function = functools.partial(flash_attention, BACKENDS[1].kernel)
+    found = []
+    for kept in (sizes.KEPT_BYTES, 0):
+        monkeypatch.setattr(sizes, 'KEPT_BYTES', kept)
+        gradients = jax.tree.leaves(value_and_gradients(function, inputs))
+        found.append([np.asarray(x) for x in gradients])
+    for of_one, of_two in zip(*found, strict=True):
+        assert_close(of_one, of_two, 1e-6)
+
+
+@pytest.mark.parametrize(('kind', 'keys', 'head_dim', 'itemsize', 'one'), [
+    ('TPU v5 lite', 16384, 128, 2, True),
+    ('TPU v5 lite', 16385, 128, 2, False),
+    ('TPU v5p', 16384, 64, 2, True),
+    ('TPU v6 lite', 16385, 64, 2, False),  # the lanes of 128
+    ('TPU v6 lite', 8192, 256, 2, True),
+    ('TPU v6 lite', 16384, 128, 4, False),
+    ('TPU v4', 1024, 128, 2, False),
+])  # fmt: skip
+def test_one_kernel_goes_backward_where_its_sums_fit(
+    kind: str, keys: int, head_dim: int, itemsize: int, one: bool
+) -> None:
+    with on_device(kind, 'tpu'):
+        assert sizes.kept_fit(keys, head_dim, itemsize) == one
 
 
 @pytest.mark.parametrize(('rows', 'largest', 'part'), [

@@ -15,7 +15,7 @@ from nope.attention.flash import BEYOND, Operands, Rows, Rules
 class Shape(NamedTuple):
     """Static shape of the grid. Queries are cut into blocks of `row_block` rows, which stand for
     `plan.q_block` positions, and those into parts of `part` rows; folded: the rows of a block are
-    those of G heads."""
+    those of G heads. fused: the backward pass is one kernel."""
 
     interpret: bool
     plan: BlockPlan
@@ -27,6 +27,7 @@ class Shape(NamedTuple):
     folded: bool
     row_block: int
     part: int
+    fused: bool
     dtype: Any
 
     @property

@@ -1,4 +1,4 @@
-"""Attention on TPUs: one Pallas kernel forward and two backward.
+"""Attention on TPUs: one Pallas kernel forward, and one or two backward.
 
 Logits of a pair of blocks are [keys, queries], queries along the lanes: everything there is one of
 per query (maximum, sums, lse, c) is then a row of full vector registers, and sums over keys are
@@ -7,8 +7,7 @@ is ever transposed. `schedule` says which pairs are visited; nothing else is fet
 
 Where a key/value head is shared and there are few queries, as in decoding, the heads of its group
 are rows of one block, so that its keys are read once (without biases, which each head has its own
-of). In the gradients of keys and values the
-heads of a group are steps of the grid.
+of). In the gradients of keys and values the heads of a group are steps of the grid.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
-from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from nope.attention import block_sizes
@@ -25,13 +23,10 @@ from nope.attention.backend import Call, of_kernel
 from nope.attention.blocks import BlockPlan
 from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
 from nope.attention.pallas_tpu.arrays import Shape, by_head, join_heads, join_line, join_rows
-from nope.attention.pallas_tpu.launch import group_spec, k_spec, q_spec, row_spec, run, stat
-from nope.attention.pallas_tpu.programs import (
-    forward_kernel,
-    key_gradient_kernel,
-    query_gradient_kernel,
-)
-from nope.attention.pallas_tpu.sizes import PARTS, Blocks, given, part_of
+from nope.attention.pallas_tpu.backward import launch_backward
+from nope.attention.pallas_tpu.launch import q_spec, row_spec, run, stat
+from nope.attention.pallas_tpu.programs import forward_kernel
+from nope.attention.pallas_tpu.sizes import PARTS, Blocks, given, kept_fit, part_of
 from nope.attention.structure import AttentionOutput
 
 _LANES = 128  # of a vector register, and so the least that rows are padded to
@@ -87,54 +82,16 @@ class PallasTpu:
         shape = _shape(self, rules, operands, 'backward')
         rows = rows._replace(d_out_BTNH=rows.d_out_BTNH.astype(shape.dtype))
         arrays = by_head(shape, operands, rows)
-        accumulator = pltpu.VMEM((shape.head_dim, shape.row_block), jnp.float32)
-        outputs = [jax.ShapeDtypeStruct(arrays.q_BKRH.shape, arrays.q_BKRH.dtype)]
-        specs = [q_spec(shape)]
-        lines = 0
-        if wanted.line or wanted.factors:
-            # With factors both, because a bias has its parameters in both.
-            lines = 1 if operands.factors_ND is None else 2
-        line = (*shape.grid_heads, 1, shape.line)
-        outputs += [jax.ShapeDtypeStruct(line, jnp.float32)] * lines
-        specs += [pl.BlockSpec((None, None, 1, shape.line), lambda b, n, *_: (b, n, 0, 0))] * lines
-        d_q, *d_lines = run(
-            shape,
-            query_gradient_kernel,
-            arrays,
-            by_key=False,
-            outputs=outputs,
-            out_specs=specs,
-            scratch=[accumulator],
-        )
-        d_kv = jax.ShapeDtypeStruct(arrays.k_BKSH.shape, arrays.k_BKSH.dtype)
-        sums = pltpu.VMEM((shape.plan.k_block, shape.head_dim), jnp.float32)
-        outputs, specs, scratch = [d_kv, d_kv], [k_spec(shape, by_key=True)] * 2, [sums, sums]
-        if wanted.key_bias:
-            G, (S, k_blocks) = shape.groups, (shape.plan.k_block, shape.plan.k_blocks)
-            by_group = (shape.batch, shape.kv_heads, G, k_blocks * S)
-            outputs.append(jax.ShapeDtypeStruct(by_group, jnp.float32))
-            specs, scratch = (
-                [*specs, group_spec(shape)],
-                [*scratch, pltpu.VMEM((G, S), jnp.float32)],
-            )
-        d_k, d_v, *d_key_bias = run(
-            shape,
-            key_gradient_kernel,
-            arrays,
-            by_key=True,
-            outputs=outputs,
-            out_specs=specs,
-            scratch=scratch,
-        )
-        d_line_ND = join_line(shape, d_lines[0]) if wanted.line else None
-        d_factors_ND = join_line(shape, d_lines[1]) if wanted.factors else None
-        d_q_BTNH = join_heads(shape, d_q).astype(dtype)
+        d = launch_backward(shape, arrays, wanted)
+        d_line_ND = join_line(shape, d.lines[0]) if wanted.line else None
+        d_factors_ND = join_line(shape, d.lines[1]) if wanted.factors else None
+        d_q_BTNH = join_heads(shape, d.q_BKRH).astype(dtype)
         d_k_BSKH, d_v_BSKH = (
-            x[:, :, : shape.plan.keys].swapaxes(1, 2).astype(dtype) for x in (d_k, d_v)
+            x[:, :, : shape.plan.keys].swapaxes(1, 2).astype(dtype) for x in (d.k_BKSH, d.v_BKSH)
         )
         d_key_bias_BNS = None
-        if d_key_bias:
-            whole_BNS = d_key_bias[0].reshape(shape.batch, shape.heads, -1)
+        if d.key_bias:
+            whole_BNS = d.key_bias[0].reshape(shape.batch, shape.heads, -1)
             d_key_bias_BNS = whole_BNS[..., : shape.plan.keys]
         return Gradients(d_q_BTNH, d_k_BSKH, d_v_BSKH, d_line_ND, d_key_bias_BNS, d_factors_ND)
 
@@ -171,7 +128,8 @@ def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: st
     plan = BlockPlan(rules.causal, rules.window, aligned, rules.entropy, T, S, q_block, k_block)
     part = part_of(row_block, largest.part, lanes)
     dtype = operands.q_BTNH.dtype
-    return Shape(kernel.interpret, plan, rules, B, N, K, H, folded, row_block, part, dtype)
+    fused = kind_of_pass == 'backward' and kept_fit(plan.padded_keys, H, dtype.itemsize)
+    return Shape(kernel.interpret, plan, rules, B, N, K, H, folded, row_block, part, fused, dtype)
 
 
 def _square(

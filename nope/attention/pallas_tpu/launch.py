@@ -15,6 +15,10 @@ from nope.attention.pallas_tpu.arrays import Arrays, Shape
 from nope.attention.pallas_tpu.programs import Refs, Step
 from nope.attention.pallas_tpu.schedule import by_key as by_key_blocks
 from nope.attention.pallas_tpu.schedule import by_query as by_query_blocks
+from nope.attention.pallas_tpu.sizes import KEPT_BYTES
+
+# Of vector memory, next to sums that are kept: twice what a kernel of a v5e has by default.
+_STEP_BYTES = 32 * 2**20
 
 
 def stat(shape: Shape) -> Any:
@@ -56,6 +60,13 @@ def group_spec(shape: Shape) -> pl.BlockSpec:
     """By key, one row for each head of a group."""
     block = (None, None, shape.groups, shape.plan.k_block)
     return _spec(shape, block, lambda b, n, k, i, j: (b, k, 0, j), by_key=True)
+
+
+def kept_spec(shape: Shape, block: tuple[int | None, ...]) -> pl.BlockSpec:
+    """By query, a whole key/value head's: one that stays while the heads of its group pass."""
+    return pl.BlockSpec(
+        block, lambda b, n, *_: (b, n // shape.groups, 0, 0), pipeline_mode=pl.Buffered(1)
+    )
 
 
 def _inputs(shape: Shape, arrays: Arrays, *, by_key: bool) -> tuple[Refs, Refs]:
@@ -100,9 +111,8 @@ def run(
 
     def body(q_P, k_P, flags_P, *refs):
         p = pl.program_id(2)
-        step = Step(
-            p, q_P[p], k_P[p], flags_P[p], *((pl.program_id(3), shape.groups) if by_key else (0, 1))
-        )
+        g = pl.program_id(3) if by_key else jax.lax.rem(pl.program_id(1), shape.groups)
+        step = Step(p, q_P[p], k_P[p], flags_P[p], g, shape.groups, by_key)
         named: list[Any] = [None] * len(given)
         for i, ref in zip(present, refs, strict=False):
             named[i] = ref
@@ -110,7 +120,9 @@ def run(
         kernel(shape, step, Refs(*named), others[: len(outputs)], others[len(outputs) :])
 
     heads = shape.kv_heads if by_key or shape.folded else shape.heads
-    parallel: list[Any] = ['parallel', 'parallel', 'arbitrary', 'arbitrary']
+    # Heads of a group share the sums of one kernel backward: these go in order.
+    of_heads = 'arbitrary' if shape.fused and shape.groups > 1 else 'parallel'
+    semantics: list[Any] = ['parallel', of_heads, 'arbitrary', 'arbitrary']
     grid = (shape.batch, heads, tables.q_P.shape[0], *((shape.groups,) if by_key else ()))
     return pl.pallas_call(
         body,
@@ -122,7 +134,10 @@ def run(
             out_specs=out_specs,
             scratch_shapes=scratch,
         ),
-        compiler_params=pltpu.CompilerParams(dimension_semantics=parallel[: len(grid)]),
+        compiler_params=pltpu.CompilerParams(
+            dimension_semantics=semantics[: len(grid)],
+            vmem_limit_bytes=KEPT_BYTES + _STEP_BYTES if shape.fused else None,
+        ),
         interpret=shape.interpret,
         name=kernel.__name__,
     )(*tables, *(given[i] for i in present))

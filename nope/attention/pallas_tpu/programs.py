@@ -45,20 +45,25 @@ class Refs(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Position of a kernel in its grid: step p on blocks i and j, head g of a group of G."""
+    """Position of a kernel in its grid: step p of the schedule, on blocks i and j of head g of a
+    group of G. by_key: the heads of a group are the innermost steps, not the outer ones."""
 
     p: jax.Array
     i: jax.Array
     j: jax.Array
     flags: jax.Array
-    g: jax.Array | int
+    g: jax.Array
     G: int
+    by_key: bool
 
     def first(self) -> jax.Array:
-        return (self.flags & FIRST != 0) & (self.g == 0)
+        """Of the steps of one output block."""
+        first = self.flags & FIRST != 0
+        return first & (self.g == 0) if self.by_key else first
 
     def last(self) -> jax.Array:
-        return (self.flags & LAST != 0) & (self.g == self.G - 1)
+        last = self.flags & LAST != 0
+        return last & (self.g == self.G - 1) if self.by_key else last
 
     def work(self, function: Callable[..., None]) -> None:
         """function(cut=...) unless the step is idle."""
@@ -254,15 +259,8 @@ def query_gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch
     factors, theirs."""
     (d_q, *d_lines), (acc_HR,) = outputs, scratch
 
-    @pl.when(step.first())
-    def _():
-        acc_HR[...] = jnp.zeros_like(acc_HR)
-
-    for line in d_lines:
-
-        @pl.when(step.p == 0)
-        def _(line=line):
-            line[...] = jnp.zeros_like(line)
+    _clear(step.first(), [acc_HR])
+    _clear(step.p == 0, d_lines)
 
     @step.work
     def _(*, cut):
@@ -293,24 +291,67 @@ def _add_line_gradients(
 
 
 def key_gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> None:
-    @pl.when(step.first())
-    def _():
-        for ref in scratch:
-            ref[...] = jnp.zeros_like(ref)
-
-    d_k_SH, d_v_SH, *d_bias_GS = scratch
+    """outputs: the gradients of k and v; where asked for that of the key bias."""
+    _clear(step.first(), scratch)
 
     @step.work
     def _(*, cut):
         for part in _parts(shape):
             pair = _pair(shape, step, refs, part, cut=cut)
-            q_RH, d_out_RH = refs.q[part, :], refs.d_out[part, :]
-            d_k_SH[...] += _dot(pair.d_products_SR.astype(q_RH.dtype), q_RH, _NN)
-            d_v_SH[...] += _dot(pair.p_SR.astype(d_out_RH.dtype), d_out_RH, _NN)
-            for ref in d_bias_GS:
-                ref[pl.ds(step.g, 1), :] += _sums_by_key(pair.d_s_SR)
+            _add_key_gradients(step, refs, part, pair, list(scratch), slice(None))
 
     @pl.when(step.last())
     def _():
         for out, sums in zip(outputs, scratch, strict=True):
             out[...] = sums[...].astype(out.dtype)
+
+
+def gradient_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> None:
+    """outputs: the gradients of q, k and v; where asked for those of the key bias, of the line and
+    of the factors. Those of k, v and the key bias are of all keys, and kept for a group."""
+    acc_HR, *sums = scratch
+    d_q, *others = outputs
+    kept, d_lines = others[: len(sums)], others[len(sums) :]
+    last_step = step.p == pl.num_programs(2) - 1
+    _clear(step.first(), [acc_HR])
+    _clear(step.p == 0, d_lines)
+    _clear((step.p == 0) & (step.g == 0), sums)
+
+    @step.work
+    def _(*, cut):
+        block = shape.plan.k_block
+        keys = pl.ds(pl.multiple_of(step.j * block, block), block)
+        for part in _parts(shape):
+            pair = _pair(shape, step, refs, part, cut=cut)
+            _add_query_gradients(refs, part, pair, acc_HR)
+            _add_key_gradients(step, refs, part, pair, sums, keys)
+            _add_line_gradients(shape, step, refs, part, pair, d_lines)
+
+    @pl.when(step.last())
+    def _():
+        d_q[...] = acc_HR[...].T.astype(d_q.dtype)
+
+    @pl.when(last_step & (step.g == step.G - 1))
+    def _():
+        for out, all_keys in zip(kept, sums, strict=True):
+            out[...] = all_keys[...].astype(out.dtype)
+
+
+def _add_key_gradients(
+    step: Step, refs: Refs, part: slice, pair: _Pair, sums: list[Any], keys: Any
+) -> None:
+    d_k_SH, d_v_SH, *d_bias_GS = sums
+    q_RH, d_out_RH = refs.q[part, :], refs.d_out[part, :]
+    d_k_SH[keys, :] += _dot(pair.d_products_SR.astype(q_RH.dtype), q_RH, _NN)
+    d_v_SH[keys, :] += _dot(pair.p_SR.astype(d_out_RH.dtype), d_out_RH, _NN)
+    for ref in d_bias_GS:
+        ref[pl.ds(step.g, 1), keys] += _sums_by_key(pair.d_s_SR)
+
+
+def _clear(when: Any, refs: Any) -> None:
+    """Zeros in all of the refs."""
+
+    @pl.when(when)
+    def _():
+        for ref in refs:
+            ref[...] = jnp.zeros_like(ref)
