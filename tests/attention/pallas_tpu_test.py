@@ -26,6 +26,7 @@ from tests.attention.contract import (
 from tests.attention.devices import on_device
 from tests.attention.factor_contract import FactorContract
 from tests.attention.key_bias_contract import KeyBiasContract
+from tests.interpreted import PALLAS_TPU
 
 pytestmark = pytest.mark.usefixtures('interpreted_kernels')
 
@@ -88,7 +89,7 @@ def test_one_kernel_has_the_gradients_of_two(
     changes: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs = make_inputs(dataclasses.replace(Case('', 2, 80, 80, 4, 2, 8), **changes))
-    function = functools.partial(flash_attention, BACKENDS[1].kernel)
+    function = PALLAS_TPU.attend
     found = []
     for kept in (sizes.KEPT_BYTES, 0):
         monkeypatch.setattr(sizes, 'KEPT_BYTES', kept)

@@ -13,6 +13,7 @@ at 32,768 keys and 32 heads of 128, 32 arrays of 512 MiB. There, two kernels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -73,10 +74,9 @@ def _in_one(shape: Shape, arrays: Arrays, wanted: Wanted) -> Launched:
 
 
 def _in_two(shape: Shape, arrays: Arrays, wanted: Wanted) -> Launched:
-    d_q = _Output(_like(arrays.q_BKRH), q_spec(shape))
-    lines = _lines(shape, arrays, wanted)
+    by_query = _Output(_like(arrays.q_BKRH), q_spec(shape)), *_lines(shape, arrays, wanted)
     d_q, *d_lines = _launch(
-        shape, query_gradient_kernel, arrays, [d_q, *lines], [_by_row(shape)], by_key=False
+        shape, query_gradient_kernel, arrays, by_query, [_by_row(shape)], by_key=False
     )
     d_kv = _Output(_like(arrays.k_BKSH), k_spec(shape, by_key=True))
     sums = pltpu.VMEM((shape.plan.k_block, shape.head_dim), jnp.float32)
@@ -91,7 +91,7 @@ def _in_two(shape: Shape, arrays: Arrays, wanted: Wanted) -> Launched:
 
 
 def _launch(
-    shape: Shape, kernel: Any, arrays: Arrays, outputs: list[_Output], scratch: list[Any], *,
+    shape: Shape, kernel: Any, arrays: Arrays, outputs: Sequence[_Output], scratch: list[Any], *,
     by_key: bool,
 ) -> list[jax.Array]:  # fmt: skip
     arrays_out, specs = zip(*outputs, strict=True)

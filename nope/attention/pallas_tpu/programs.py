@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from nope.attention.flash import FLOOR, HIDDEN
+from nope.attention.flash import FLOOR, HIDDEN, logit_gradient
 from nope.attention.pallas_tpu.arrays import Shape
 from nope.attention.pallas_tpu.schedule import CUT, FIRST, IDLE, LAST
 from nope.attention.structure import in_sight
@@ -247,10 +247,9 @@ def _pair(shape: Shape, step: Step, refs: Refs, part: slice, *, cut: bool) -> _P
     factors_SR = _factors(refs, part)
     z_SR = _logits(shape, step, refs, part, factors_SR, cut=cut) - refs.lse[:, part]
     p_SR = jnp.exp(z_SR)
-    d_p_SR = _dot(refs.v[...], refs.d_out[part, :], _NT) - refs.c[:, part]
-    if refs.d_entropy is not None:
-        d_p_SR -= refs.d_entropy[:, part] * z_SR
-    d_s_SR = p_SR * d_p_SR
+    d_p_SR = _dot(refs.v[...], refs.d_out[part, :], _NT)
+    d_entropy_1R = None if refs.d_entropy is None else refs.d_entropy[:, part]
+    d_s_SR = logit_gradient(p_SR, d_p_SR, z_SR, refs.c[:, part], d_entropy_1R)
     return _Pair(p_SR, d_s_SR, d_s_SR if factors_SR is None else d_s_SR * factors_SR)
 
 
