@@ -11,10 +11,12 @@ import functools
 import json
 import pathlib
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from nope.runtime.platform import target_device
 
+T = TypeVar('T')
 FOLDER = pathlib.Path(__file__).parent / 'tuned'
 
 
@@ -28,6 +30,23 @@ def measured(kernel: str, kind_of_pass: str, itemsize: int, head_dim: int) -> li
     )
     enough = [int(size) for size in by_head_dim if int(size) >= head_dim]
     return by_head_dim[str(min(enough))] if enough else None
+
+
+def given(
+    kernel: str,
+    kind_of_pass: str,
+    chosen: tuple[tuple[str, T], ...],
+    blocks: Callable[..., T],
+    itemsize: int,
+    head_dim: int,
+) -> T | None:
+    """Blocks chosen for the pass, or else measured on the device, as a kernel's own `blocks`; None
+    where it has to guess."""
+    found = dict(chosen).get(kind_of_pass)
+    if found is not None:
+        return found
+    numbers = measured(kernel, kind_of_pass, itemsize, head_dim)
+    return None if numbers is None else blocks(*numbers)
 
 
 def file_name(device_kind: str) -> str:

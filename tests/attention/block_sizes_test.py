@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import pathlib
 
@@ -10,7 +11,7 @@ import pytest
 
 from nope.attention import attention, block_sizes
 from nope.attention.cases import Case, abstract_inputs
-from nope.attention.pallas_tpu.sizes import Blocks, given
+from nope.attention.pallas_tpu.sizes import Blocks
 from tests.attention.devices import on_device
 
 TABLE = {
@@ -53,10 +54,11 @@ def test_the_kernel_has_blocks_of_the_table(tuned: None) -> None:
 
 def test_blocks_are_chosen_before_they_are_measured(tuned: None) -> None:
     chosen = (('forward', Blocks(512, 512, 512)),)
-    assert given('forward', chosen, 2, 64) == Blocks(512, 512, 512)
-    assert given('forward', (), 2, 64) == Blocks(256, 1024, 128)
-    assert given('backward', chosen, 4, 64) == Blocks(512, 512, 128)
-    assert given('backward', chosen, 2, 64) is None
+    given = functools.partial(block_sizes.given, 'pallas_tpu', blocks=Blocks)
+    assert given('forward', chosen, itemsize=2, head_dim=64) == Blocks(512, 512, 512)
+    assert given('forward', (), itemsize=2, head_dim=64) == Blocks(256, 1024, 128)
+    assert given('backward', chosen, itemsize=4, head_dim=64) == Blocks(512, 512, 128)
+    assert given('backward', chosen, itemsize=2, head_dim=64) is None
 
 
 def test_names_of_tables() -> None:

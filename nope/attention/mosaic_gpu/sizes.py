@@ -31,10 +31,9 @@ def blocks_of(
     """Those chosen for the pass ('forward', 'd_q', 'd_kv'), or measured on the device, or guessed.
 
     ValueError for a step that the kernels do not have."""
-    found = dict(chosen).get(kind_of_pass)
+    found = block_sizes.given('mosaic_gpu', kind_of_pass, chosen, Blocks, itemsize, head_dim)
     if found is None:
-        measured = block_sizes.measured('mosaic_gpu', kind_of_pass, itemsize, head_dim)
-        found = _GUESSED[kind_of_pass] if measured is None else Blocks(*measured)
+        found = _GUESSED[kind_of_pass]
     if found.step not in (64, 128):
         raise ValueError(f'a step of {found.step} for {kind_of_pass}; accepted: 64, 128')
     return found

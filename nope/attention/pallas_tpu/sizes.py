@@ -1,11 +1,10 @@
-"""Block sizes of the `pallas_tpu` kernels: chosen, or measured on a device."""
+"""Block sizes of the `pallas_tpu` kernels: parts of blocks, and sums that stay in memory."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-from nope.attention import block_sizes
 from nope.runtime.platform import target_device
 
 # Of a v5e's four matrix units each holds 128 of a part's queries.
@@ -21,17 +20,6 @@ class Blocks(NamedTuple):
     queries: int
     keys: int
     part: int
-
-
-def given(
-    kind_of_pass: str, chosen: tuple[tuple[str, Blocks], ...], itemsize: int, head_dim: int
-) -> Blocks | None:
-    """Those chosen for the pass ('forward', 'backward'), or measured on the device, or None."""
-    found = dict(chosen).get(kind_of_pass)
-    if found is not None:
-        return found
-    measured = block_sizes.measured('pallas_tpu', kind_of_pass, itemsize, head_dim)
-    return None if measured is None else Blocks(*measured)
 
 
 def part_of(rows: int, largest: int, lanes: int) -> int:
