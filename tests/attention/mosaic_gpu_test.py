@@ -18,6 +18,7 @@ from nope.attention.backend import Call
 from nope.attention.cases import TEST_CASES, Case, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.mosaic_gpu import BACKEND, MosaicGpu
+from nope.attention.mosaic_gpu.kernel import _missing
 from nope.attention.mosaic_gpu.sizes import Blocks, blocks_of
 from nope.attention.structure import AttentionOutput, Mask
 from tests.attention.contract import (
@@ -189,6 +190,16 @@ def test_entropy_stays_exact_where_logits_are_large() -> None:
 )
 def test_says_what_it_cannot_do(change: dict, reason: str) -> None:
     assert reason in (BACKEND.unsupported(dataclasses.replace(CALL, **change)) or '')
+
+
+def test_refuses_a_jax_that_waits_for_all_products_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    language = pytest.importorskip('jax.experimental.pallas.mosaic_gpu')
+    monkeypatch.delattr(language, 'wgmma_accumulator_load', raising=False)
+    _missing.cache_clear()
+    assert 'waits for all products at once' in (BACKEND.unsupported(CALL) or '')
+    _missing.cache_clear()
 
 
 @pytest.mark.parametrize('kind', ['NVIDIA H100 80GB HBM3', 'NVIDIA H200', 'NVIDIA GH200 480GB'])

@@ -4,6 +4,9 @@ With z = s - lse, P = e^z and dP = dout . v, ds = P (dP - c - dH z); see `flash`
 dq = ds k, dk = ds^T q and dv = P^T dout. The second kernel computes s^T and dP^T, so that P^T and
 ds^T are operands of a product as they lie in the registers; it runs through all query heads of a
 group, and so writes the gradient of a key once.
+
+Products run while their warpgroup computes: dP while it takes exponentials, dv while it makes ds.
+The sum of dP begins at -c, and so ds needs no subtraction.
 """
 
 from __future__ import annotations
@@ -29,39 +32,54 @@ from nope.attention.mosaic_gpu.parts import (
     ROWS,
     TILE,
     Shape,
-    accumulate,
     by_column,
     by_row,
     launch,
     load,
     load_global,
     plgpu,
-    products,
+    product,
     tiles,
     visible,
+    weigh,
     zeros,
 )
 
 
 def stack_rows(rows: Rows) -> jax.Array:
-    """float32 [B, N, R, T]: lse / ln 2, c and, where something pulls on the entropy, dH ln 2."""
-    stacked = [rows.lse_BNT * LOG2E, rows.c_BNT]
+    """float32 [B, N, R, T]: lse / ln 2, -c and, where something pulls on the entropy, dH ln 2."""
+    stacked = [rows.lse_BNT * LOG2E, -rows.c_BNT]
     if rows.d_entropy_BNT is not None:
         stacked.append(rows.d_entropy_BNT * LN2)
     return jnp.stack(stacked, axis=2)
 
 
-def _pulled(logits, d_weights, seen, rows, spread):
-    """(P, ds) of a block of logits and their dP. rows: those of `stack_rows`."""
-    lse, c, *d_entropy = (spread(x, logits.shape) for x in rows)
+def _both(shape, q, k, d_out, v, rows, use):
+    """use(s, dP - c, lse, d_entropy), the products as values that have begun. rows(): numbers of
+    `stack_rows`, spread over a block; they are read while the first product runs."""
+
+    def second(logits):
+        lse, start, *d_entropy = rows()
+        return product(
+            shape, d_out, v, lambda pulls: use(logits, pulls, lse, d_entropy), onto=start
+        )
+
+    return product(shape, q, k, second)
+
+
+def _weights(logits, seen, lse, d_entropy):
+    """P of a block of logits, and the function that makes dP - c its ds."""
     shifted = logits * LOG2E - lse  # z / ln 2
     weights = jnp.exp2(shifted)
     if seen is not None:
         weights = jnp.where(seen, weights, 0.0)
-    pull = d_weights - c
-    if d_entropy:
-        pull -= d_entropy[0] * shifted
-    return weights, weights * pull
+
+    def pulled(pull):
+        for x in d_entropy:
+            pull -= x * shifted
+        return weights * pull
+
+    return weights, pulled
 
 
 def query_gradient(
@@ -159,23 +177,28 @@ def attention_query_gradient(
             q_ids_T = load_global(q_ids.at[batch, queries_of(wg)], BY_ROW)
         plgpu.barrier_wait(q_ready.at[wg])
 
+        def numbers():
+            return [by_row(x, size) for x in by_query]
+
         def step(j, d_q_TH, cut):
             slot = slot_of(j)
             plgpu.barrier_wait(ready.at[slot])
-            logits_TS, d_weights_TS = products(
-                size, (q_smem.at[wg], k_smem.at[slot]), (d_out_smem.at[wg], v_smem.at[slot])
-            )
-            seen_TS = None
-            if cut:
-                ids_S = None
-                if ids_smem is not None:
-                    ids_S = load(ids_smem.at[slot], BY_COLUMN)
-                    plgpu.commit_smem()  # read before the next copy into it
-                seen_TS = visible(shape, size, 0, position + wg * ROWS, j * block, q_ids_T, ids_S)
-            _, d_logits_TS = _pulled(logits_TS, d_weights_TS, seen_TS, by_query, by_row)
-            (d_q_TH,) = accumulate(
-                shape, (d_q_TH,), (d_logits_TS.astype(shape.dtype), k_smem.at[slot])
-            )
+            keys, values = k_smem.at[slot], v_smem.at[slot]
+
+            def pull(logits, pulls, lse, d_entropy):
+                logits_TS = logits(1)  # while the tensor cores work on dP
+                seen_TS = None
+                if cut:
+                    ids_S = None
+                    if ids_smem is not None:
+                        ids_S = load(shape, ids_smem.at[slot], BY_COLUMN)
+                    q_first, k_first = position + wg * ROWS, j * block
+                    seen_TS = visible(shape, size, 0, q_first, k_first, q_ids_T, ids_S)
+                _, pulled = _weights(logits_TS, seen_TS, lse, d_entropy)
+                d_logits_TS = pulled(pulls(0)).astype(shape.dtype)
+                return weigh(shape, d_logits_TS, keys, lambda value: value(0), onto=d_q_TH)
+
+            d_q_TH = _both(shape, q_smem.at[wg], keys, d_out_smem.at[wg], values, numbers, pull)
             plgpu.barrier_arrive(free.at[slot])
             return d_q_TH
 
@@ -284,27 +307,46 @@ def attention_key_gradients(
         if kv_ids is not None:
             kv_ids_S = load_global(kv_ids.at[batch, keys_of(wg)], BY_ROW)
         plgpu.barrier_wait(kv_ready.at[wg])
+        R = rows.shape[2]
+        # dv's product while ds is computed, unless there are too few registers.
+        early = shape.head_dim == 64 or R == 2
 
         def step(member, i, sums, cut):
+            d_v_SH, d_k_SH = sums
             slot = lax.rem(turn_of(member, i), jnp.int32(stages))
             plgpu.barrier_wait(ready.at[slot])
-            logits_ST, d_weights_ST = products(
-                size, (k_smem.at[wg], q_smem.at[slot]), (v_smem.at[wg], d_out_smem.at[slot])
-            )
-            by_query = [load(rows_smem.at[slot, r], BY_COLUMN) for r in range(rows.shape[2])]
-            ids_T = None if ids_smem is None else load(ids_smem.at[slot], BY_COLUMN)
-            plgpu.commit_smem()  # read before the next copy into them
-            seen_ST = None
-            if cut:
-                q_first, k_first = first_position + i * block, tile * TILE + wg * ROWS
-                seen_ST = visible(shape, size, 1, q_first, k_first, ids_T, kv_ids_S)
-            weights_ST, d_logits_ST = _pulled(logits_ST, d_weights_ST, seen_ST, by_query, by_column)
-            sums = accumulate(
-                shape,
-                sums,
-                (weights_ST.astype(shape.dtype), d_out_smem.at[slot]),
-                (d_logits_ST.astype(shape.dtype), q_smem.at[slot]),
-            )
+            queries, d_out = q_smem.at[slot], d_out_smem.at[slot]
+
+            def numbers():
+                by_query = (load(shape, rows_smem.at[slot, r], BY_COLUMN) for r in range(R))
+                return [by_column(x, size) for x in by_query]
+
+            def pull(logits, pulls, lse, d_entropy):
+                logits_ST = logits(1)  # while the tensor cores work on dP
+                seen_ST = None
+                if cut:
+                    ids_T = None
+                    if ids_smem is not None:
+                        ids_T = load(shape, ids_smem.at[slot], BY_COLUMN)
+                    q_first, k_first = first_position + i * block, tile * TILE + wg * ROWS
+                    seen_ST = visible(shape, size, 1, q_first, k_first, ids_T, kv_ids_S)
+                weights_ST, pulled = _weights(logits_ST, seen_ST, lse, d_entropy)
+                half_ST = weights_ST.astype(shape.dtype)
+
+                def d_logits(n):
+                    return pulled(pulls(n)).astype(shape.dtype)
+
+                late_ST = None if early else d_logits(0)
+
+                def pull_keys(d_v):
+                    d_logits_ST = d_logits(1) if late_ST is None else late_ST
+                    return weigh(
+                        shape, d_logits_ST, queries, lambda d_k: (d_v(0), d_k(0)), onto=d_k_SH
+                    )
+
+                return weigh(shape, half_ST, d_out, pull_keys, onto=d_v_SH)
+
+            sums = _both(shape, k_smem.at[wg], queries, v_smem.at[wg], d_out, numbers, pull)
             plgpu.barrier_arrive(free.at[slot])
             return sums
 

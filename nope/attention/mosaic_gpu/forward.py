@@ -27,15 +27,15 @@ from nope.attention.mosaic_gpu.parts import (
     ROWS,
     TILE,
     Shape,
-    accumulate,
     by_row,
     launch,
     load,
     load_global,
     plgpu,
-    products,
+    product,
     tiles,
     visible,
+    weigh,
     zeros,
 )
 
@@ -149,12 +149,16 @@ def attention_forward(
         def step(j, carry, cut):
             total_TH, max_T, norm_T, energy_T = carry
             slot = slot_of(j)
-            (logits_TS,) = products(size, (q_smem.at[wg], k_smem.at[slot]), meanwhile=take_turns)
+
+            def logits(value):
+                take_turns()
+                return value(0)
+
+            logits_TS = product(shape, q_smem.at[wg], k_smem.at[slot], logits)
             if cut:
                 ids_S = None
                 if ids_smem is not None:
-                    ids_S = load(ids_smem.at[slot], BY_COLUMN)
-                    plgpu.commit_smem()  # read before the next copy into it
+                    ids_S = load(shape, ids_smem.at[slot], BY_COLUMN)
                 seen_TS = visible(shape, size, 0, position + wg * ROWS, j * block, q_ids_T, ids_S)
                 logits_TS = jnp.where(seen_TS, logits_TS, HIDDEN)
             plgpu.barrier_arrive(k_free.at[slot])
@@ -174,12 +178,12 @@ def attention_forward(
             plgpu.barrier_arrive(turn)
             plgpu.barrier_wait(v_ready.at[slot])
             plgpu.barrier_wait(turn)
-            (total_TH,) = accumulate(
-                shape,
-                (total_TH,),
-                (half_TS, v_smem.at[slot]),
-                meanwhile=lambda: wait_for_keys(j + 1),
-            )
+
+            def weighed(value):
+                wait_for_keys(j + 1)
+                return value(0)
+
+            total_TH = weigh(shape, half_TS, v_smem.at[slot], weighed, total_TH)
             plgpu.barrier_arrive(v_free.at[slot])
             return total_TH, new_max_T, norm_T, energy_T
 

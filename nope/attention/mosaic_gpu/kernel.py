@@ -143,9 +143,14 @@ def unsupported_anywhere(call: Call) -> str | None:
 @functools.cache
 def _missing() -> str | None:
     try:
-        importlib.import_module('jax.experimental.pallas.mosaic_gpu')
+        language = importlib.import_module('jax.experimental.pallas.mosaic_gpu')
     except ImportError as error:
         return f'JAX {jax.__version__} has no Mosaic GPU here ({error})'
+    if not hasattr(language, 'wgmma_accumulator_load'):
+        return (
+            f'the Mosaic GPU of JAX {jax.__version__} waits for all products at once; accepted: '
+            '0.9.2 and later'
+        )
     return None
 
 

@@ -11,6 +11,7 @@ of base 2 and the factor is part of a multiply-add that is there anyway.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import math
 from collections.abc import Callable
@@ -123,51 +124,53 @@ def zeros(*size: int) -> jax.Array:
     return plgpu.layout_cast(jnp.zeros(size, jnp.float32), _MATRIX if len(size) == 2 else BY_ROW)
 
 
-def products(
-    size: tuple[int, int], *pairs: tuple[Any, Any], meanwhile: Callable | None = None
-) -> list[jax.Array]:
-    """float32 a @ b.T of pairs in shared memory. meanwhile: what to do before waiting for them."""
-
-    def multiply(*sums):
-        for total, (a, b) in zip(sums, pairs, strict=True):
-            plgpu.wgmma(total, a, b.transpose((1, 0)))
-        if meanwhile is not None:
-            meanwhile()
-        return [total[...] for total in sums]
-
-    return pl.run_scoped(multiply, *[plgpu.ACC(size, jnp.float32)] * len(pairs))
+# value(n) of a product that has begun: waits for all that have but the last n, which are others.
+Value = Callable[[int], jax.Array]
 
 
-def accumulate(
-    shape: Shape,
-    sums: tuple[jax.Array, ...],
-    *pairs: tuple[jax.Array, Any],
-    meanwhile: Callable | None = None,
-) -> tuple[jax.Array, ...]:
-    """sum + a @ b for each sum: a in registers, b in shared memory."""
+def product(
+    shape: Shape, a: Any, b: Any, use: Callable[[Value], Any], onto: jax.Array | None = None
+) -> Any:
+    """use(value of float32 onto + a @ b.T), begun: a and b in shared memory."""
+    if shape.interpret and onto is not None:
+        return _interpreted(lambda: onto + _dot(a[...], b[...].T), use)
+    return _begun(onto, (a.shape[0], b.shape[0]), a, b.transpose((1, 0)), use)
+
+
+def weigh(shape: Shape, a: jax.Array, b: Any, use: Callable[[Value], Any], onto: jax.Array) -> Any:
+    """use(value of float32 onto + a @ b), begun: a in registers, b in shared memory."""
     if shape.interpret:
-        # The interpreter's wgmma takes no operand from registers and no sum that has begun.
-        if meanwhile is not None:
-            meanwhile()
-        results = tuple(
-            total + jnp.dot(a, b[...], preferred_element_type=jnp.float32)
-            for total, (a, b) in zip(sums, pairs, strict=True)
-        )
-        plgpu.commit_smem()
-        return results
-
-    def multiply(refs):
-        for total, (a, b) in zip(refs, pairs, strict=True):
-            plgpu.wgmma(total, a, b)
-        if meanwhile is not None:
-            meanwhile()
-
-    return pl.run_state(multiply)(tuple(plgpu.ACC.init(total) for total in sums))
+        return _interpreted(lambda: onto + _dot(a, b[...]), use)
+    return _begun(onto, onto.shape, a, b, use)
 
 
-def load(ref: Any, layout: Any) -> jax.Array:
-    """All of a reference to shared memory."""
-    return _load(ref, layout=layout)
+def _begun(onto: Any, size: tuple[int, ...], a: Any, b: Any, use: Callable[[Value], Any]) -> Any:
+    def multiply(total):
+        if onto is not None:
+            total[...] = onto
+        plgpu.wgmma(total, a, b)
+        return use(lambda n: plgpu.wgmma_accumulator_load(total, wait_n=n))
+
+    return pl.run_scoped(multiply, plgpu.ACC(size, jnp.float32))
+
+
+def _interpreted(result: Callable[[], jax.Array], use: Callable[[Value], Any]) -> Any:
+    """The interpreter's wgmma takes no operand from registers and no sum that has begun."""
+    value = result()
+    plgpu.commit_smem()
+    return use(lambda n: value)
+
+
+_dot = functools.partial(jnp.dot, preferred_element_type=jnp.float32)
+
+
+def load(shape: Shape, ref: Any, layout: Any) -> jax.Array:
+    """All of a reference to shared memory. A copy may write there once the reader has arrived at
+    the barrier that the copy waits for; only what a reader wrote itself would need a fence."""
+    result = _load(ref, layout=layout)
+    if shape.interpret:
+        plgpu.commit_smem()  # the interpreter calls it a race without one
+    return result
 
 
 def load_global(ref: Any, layout: Any) -> jax.Array:
