@@ -112,6 +112,13 @@ def test_without_the_entropy() -> None:
 
 
 @interpreted
+@pytest.mark.parametrize('keys', [128, 256])
+def test_whole_blocks_alone(keys: int) -> None:
+    """No rule hides a pair and nothing is padded, in one block and in two."""
+    assert_agrees(Case('', 1, 128, keys, 1, 1, 64, False, dtype='bfloat16'))
+
+
+@interpreted
 def test_more_blocks_than_buffers() -> None:
     """Every buffer is filled again after it has been read."""
     assert_agrees(Case('', 1, 140, 700, 1, 1, 64, False, dtype='bfloat16'))

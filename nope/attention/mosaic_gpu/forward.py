@@ -2,8 +2,9 @@
 
 FlashAttention-3 (Shah et al., 2024, arXiv:2407.08608): the two warpgroups take turns, one has the
 tensor cores while the other does its softmax, and the weights go from registers to the tensor
-cores. The entropy needs one more multiply-add per logit next to a maximum, a multiply-add, an
-exponential, an addition and a conversion.
+cores. Within a warpgroup the softmax of a block runs beside the product of the weights of the block
+before with their values. The entropy needs one more multiply-add per logit next to a maximum, a
+multiply-add, an exponential, an addition and a conversion.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 
-from nope.attention.blocks import sweep, visible_blocks
+from nope.attention.blocks import module_of, sweep, visible_blocks
 from nope.attention.flash import FLOOR, HIDDEN
 from nope.attention.mosaic_gpu.parts import (
     BY_COLUMN,
@@ -146,15 +147,9 @@ def attention_forward(
         def wait_for_keys(j):
             pl.when(j < seen.end)(lambda: plgpu.barrier_wait(k_ready.at[slot_of(j)]))
 
-        def step(j, carry, cut):
-            total_TH, max_T, norm_T, energy_T = carry
+        def softmax(j, logits_TS, cut, max_T, norm_T, energy_T):
+            """The weights of block j, the factor of those before, and the row's sums."""
             slot = slot_of(j)
-
-            def logits(value):
-                take_turns()
-                return value(0)
-
-            logits_TS = product(shape, q_smem.at[wg], k_smem.at[slot], logits)
             if cut:
                 ids_S = None
                 if ids_smem is not None:
@@ -168,30 +163,79 @@ def attention_forward(
             decay_T = jnp.exp2(moved_T)
             shifted_TS = logits_TS * LOG2E - by_row(new_max_T, size)
             weights_TS = jnp.exp2(shifted_TS)
-            half_TS = weights_TS.astype(shape.dtype)
             if energy_T is not None:
                 # sum_j p_j (s_j - m); its old terms get the new maximum.
                 energy_T = decay_T * (energy_T + norm_T * moved_T)
                 energy_T += jnp.sum(weights_TS * shifted_TS, axis=1)
             norm_T = norm_T * decay_T + jnp.sum(weights_TS, axis=1)
-            total_TH *= by_row(decay_T, total_TH.shape)
+            return weights_TS, decay_T, (new_max_T, norm_T, energy_T)
+
+        def first(j, carry):
+            """Weights of the first block: there are no values to weigh meanwhile."""
+            total_TH, _, rows = carry
+            slot = slot_of(j)
+
+            def weights(logits):
+                take_turns()
+                return softmax(j, logits(0), shape.segmented or any(seen.cut), *rows)
+
+            plgpu.barrier_wait(k_ready.at[slot])
+            weights_TS, _, rows = product(shape, q_smem.at[wg], k_smem.at[slot], weights)
             plgpu.barrier_arrive(turn)
-            plgpu.barrier_wait(v_ready.at[slot])
+            wait_for_keys(j + 1)
             plgpu.barrier_wait(turn)
+            return total_TH, weights_TS.astype(shape.dtype), rows
 
-            def weighed(value):
-                wait_for_keys(j + 1)
-                return value(0)
+        def step(j, carry, cut):
+            """Weights of a block, while the tensor cores weigh the values of the one before."""
+            total_TH, half_TS, rows = carry
+            slot, before = slot_of(j), slot_of(j - 1)
 
+            def weights(logits):
+                plgpu.barrier_wait(v_ready.at[before])
+
+                def softmax_meanwhile(total):
+                    take_turns()
+                    weights_TS, decay_T, new_rows = softmax(j, logits(1), cut, *rows)
+                    # The assembler moves the next wait up, but not across this branch.
+                    wait_for_keys(j + 1)
+                    new_total_TH = total(0)
+                    plgpu.barrier_arrive(v_free.at[before])
+                    plgpu.barrier_arrive(turn)
+                    # Not sooner: those before are an operand until then.
+                    new_half_TS = weights_TS.astype(shape.dtype)
+                    new_total_TH *= by_row(decay_T, new_total_TH.shape)
+                    plgpu.barrier_wait(turn)
+                    return new_total_TH, new_half_TS, new_rows
+
+                return weigh(shape, half_TS, v_smem.at[before], softmax_meanwhile, total_TH)
+
+            return product(shape, q_smem.at[wg], k_smem.at[slot], weights)
+
+        def last(j, carry):
+            """The values of the last block."""
+            total_TH, half_TS, rows = carry
+            slot = slot_of(j)
+
+            def weighed(total):
+                take_turns()
+                return total(0)
+
+            plgpu.barrier_wait(v_ready.at[slot])
             total_TH = weigh(shape, half_TS, v_smem.at[slot], weighed, total_TH)
-            plgpu.barrier_arrive(v_free.at[slot])
-            return total_TH, new_max_T, norm_T, energy_T
+            take_turns()
+            return total_TH, half_TS, rows
 
         energy_T = zeros(ROWS) if rules.entropy else None
-        start = zeros(ROWS, shape.head_dim), zeros(ROWS) + FLOOR, zeros(ROWS), energy_T
-        wait_for_keys(seen.begin)
+        rows = zeros(ROWS) + FLOOR, zeros(ROWS), energy_T
+        carry = zeros(ROWS, shape.head_dim), zeros(*size).astype(shape.dtype), rows
+        xp = module_of(seen.begin, seen.end)
+        second = xp.minimum(seen.begin + 1, seen.end)
         pl.when(wg == 1)(take_turns)
-        total_TH, max_T, norm_T, energy_T = sweep(seen, step, start, cut_all=shape.segmented)
+        carry = lax.fori_loop(seen.begin, second, first, carry)
+        carry = sweep(seen.within(second, seen.end), step, carry, cut_all=shape.segmented)
+        carry = lax.fori_loop(xp.maximum(seen.end - 1, seen.begin), seen.end, last, carry)
+        total_TH, _, (max_T, norm_T, energy_T) = carry
         pl.when(wg == 0)(take_turns)
 
         any_T = norm_T > 0
