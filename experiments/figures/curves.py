@@ -64,7 +64,8 @@ def entropy_excess(
     line is level where one position lies there, as for L = 1."""
     inside = (positions >= train_length / 4) & (positions <= train_length)
     x = np.log(positions)
-    *slopes, intercept = np.polyfit(x[inside], entropy[inside], min(1, inside.sum() - 1))
+    degree = min(1, int(np.count_nonzero(inside)) - 1)
+    *slopes, intercept = np.polyfit(x[inside], entropy[inside], degree)
     slope = slopes[0] if slopes else 0.0
     excess = entropy - (slope * x + intercept)
     spread = np.square(entropy[inside] - entropy[inside].mean()).sum()
