@@ -182,7 +182,7 @@ BAD_INPUT = {
 MANY_COMMANDS = """
 import os, sys
 from absl import app
-from experiments import run
+from experiments import command, run  # the first imports JAX
 for line in sys.stdin.read().splitlines():
     errors, *arguments = line.split('\t')
     child = os.fork()
