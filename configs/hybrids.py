@@ -7,6 +7,9 @@ position, the rotary ones seeing everything, L / 2 tokens (RNoPE-SWA, arXiv 2501
 L / 2 (iRoPE, Llama 4), or with the layer without position first (SWAN-GPT, arXiv 2504.08719);
 beside them half of each layer's heads, or every second layer, with forget gates. Each as trained
 and with a log-length lambda searched up to 8 L where there is no position.
+
+Quick, seed 0: 57 minutes on two busy cores. Rotary layers that see everything fail from 2 L on
+(1.63, at 8 L 3.10); in a window they keep 1.29 at L and 1.24 at 32 L, lambda or not.
 """
 
 from ml_collections import ConfigDict
@@ -14,6 +17,7 @@ from ml_collections import ConfigDict
 from configs import base, models, splits
 
 TRAINED, SEARCHED = 'as trained', 'with a log-length lambda'
+APART = 'rotary layers that see everything'  # whose loss needs a scale of its own
 
 
 def get_config(size: str = 'quick') -> ConfigDict:
@@ -22,7 +26,10 @@ def get_config(size: str = 'quick') -> ConfigDict:
     labels = add_runs(config)
     curves = []
     for run, label in labels.items():
-        for name, row in ((run, TRAINED), (splits.add_log_length(config, run), SEARCHED)):
+        rows = (TRAINED, SEARCHED) if run != 'rnope' else (APART, APART)
+        for name, row in zip((run, splits.add_log_length(config, run)), rows, strict=True):
+            if row == APART and name != run:
+                label = f'{label}, lambda'
             config.evals[f'{name}/'] = {'kind': 'lengths', 'run': name, 'times': splits.TIMES}
             curves.append({'group': name, 'label': label, 'row': row})
     config.figure = {'kind': 'length_curves', 'curves': tuple(curves)}
