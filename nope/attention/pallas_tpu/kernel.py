@@ -128,7 +128,9 @@ def _shape(kernel: PallasTpu, rules: Rules, operands: Operands, kind_of_pass: st
     plan = BlockPlan(rules.causal, rules.window, aligned, rules.entropy, T, S, q_block, k_block)
     part = part_of(row_block, largest.part, lanes)
     dtype = operands.q_BTNH.dtype
-    fused = kind_of_pass == 'backward' and kept_fit(plan.padded_keys, H, dtype.itemsize)
+    # Few queries have little to recompute, and the sums of all keys would take memory from others.
+    many = kind_of_pass == 'backward' and lanes <= T
+    fused = many and kept_fit(plan.padded_keys, H, dtype.itemsize)
     return Shape(kernel.interpret, plan, rules, B, N, K, H, folded, row_block, part, fused, dtype)
 
 
