@@ -140,7 +140,7 @@ def _check_alike(kind: str, evals: Mapping[str, EvalSpec], entries: Mapping[str,
     """ValueError where the records that a figure compares will differ in what it needs alike."""
 
     def place(name: str, attribute: str) -> str:
-        """Where the attribute was typed, as far as it is one field of the entry."""
+        """Config path of the attribute, or of its entry where it is no one field."""
         entry = name if name in entries else f'{name.rpartition("/")[0]}/'
         typed = [field for field in _TYPED.get(attribute, ()) if field in entries[entry]]
         return '.'.join(['evals', entry, *typed[:1]])

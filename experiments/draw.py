@@ -54,7 +54,7 @@ def draw(folder: pathlib.Path) -> pathlib.Path:
 
 
 def read_inputs(folder: pathlib.Path) -> Mapping[str, Any]:
-    """What `write_inputs` noted; ValueError, naming the file, where it is not that."""
+    """Inputs of a figure from its inputs.json; ValueError, naming the file, for anything else."""
     path = folder / 'inputs.json'
     try:
         inputs = read_json(path)

@@ -85,8 +85,8 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
 
 
 def plain_reason(argv: Sequence[str]) -> str | None:
-    """What the config file refuses, or the first --config.FIELD that it has not, in one line; None
-    where neither explains why the arguments were not accepted."""
+    """Error message of one line for refused arguments: what the config file refuses, or the first
+    --config.FIELD that it has not; None where neither explains it."""
     files = [found[1] for argument in argv if (found := FILE.fullmatch(argument))]
     path, _, size = files[-1].partition(':') if files else ('', '', '')
     try:

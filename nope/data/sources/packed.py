@@ -50,7 +50,7 @@ def _open(path: pathlib.Path) -> BinaryIO:
 
 
 class _DamagedFrame(Exception):
-    """What is wrong with a Zstandard frame."""
+    """Damage of a Zstandard frame; the text says which."""
 
 
 class _Frames(io.RawIOBase):
