@@ -18,7 +18,7 @@ def least_bytes(model: ModelConfig, config: TrainConfig, compute: Compute, mesh:
     """Bytes that a device holds at least, however its arrays are sharded: float32 parameters and
     moments, tokens of the whole batch, and one hidden state of each layer's input, of one layer
     where layers are recomputed."""
-    copies = 1 if config.optimizer.trains == 'lam' else TRAINED
+    copies = TRAINED if config.optimizer.trains in ('params', 'all') else 1
     tokens = config.batch_size * config.block
     at_once = tokens / compute.micro_batches(config.batch_size, mesh)
     kept = 1 if model.remat != 'none' else model.layers

@@ -15,6 +15,7 @@ from nope.training.least_memory import check_memory, least_bytes
 from nope.training.optim import OptimizerConfig
 from nope.training.state import fresh_state
 from nope.training.step import make_step
+from nope.variables import TABLE
 from tests import tiny
 
 OPTIMIZER = OptimizerConfig(learning_rate=1e-2, decay_steps=10)
@@ -34,8 +35,9 @@ def test_a_compiled_step_needs_more_than_the_bound(remat: str) -> None:
     assert least > 3 * 4 * model.parameters
 
 
-def test_a_search_holds_no_moments_of_the_parameters() -> None:
-    search = dataclasses.replace(OPTIMIZER, trains='lam')
+@pytest.mark.parametrize('trains', ['lam', TABLE])
+def test_frozen_parameters_have_no_moments(trains: str) -> None:
+    search = dataclasses.replace(OPTIMIZER, trains=trains)
     config = dataclasses.replace(CONFIG, optimizer=search)
     whole, frozen = (least_bytes(tiny.MODEL, x, Compute(), tiny.mesh()) for x in (CONFIG, config))
     assert whole - frozen == 2 * 4 * tiny.MODEL.parameters
