@@ -27,11 +27,11 @@ def get_config(size: str = 'quick') -> ConfigDict:
     curves = []
     for run, label in labels.items():
         rows = (TRAINED, SEARCHED) if run != 'rnope' else (APART, APART)
-        for name, row in zip((run, splits.add_log_length(config, run)), rows, strict=True):
-            if row == APART and name != run:
-                label = f'{label}, lambda'
+        searched = splits.add_log_length(config, run)
+        told = label if SEARCHED in rows else f'{label}, lambda'
+        for name, words, row in zip((run, searched), (label, told), rows, strict=True):
             config.evals[f'{name}/'] = {'kind': 'lengths', 'run': name, 'times': splits.TIMES}
-            curves.append({'group': name, 'label': label, 'row': row})
+            curves.append({'group': name, 'label': words, 'row': row})
     config.figure = {'kind': 'length_curves', 'curves': tuple(curves)}
     return config
 
