@@ -37,6 +37,7 @@ from nope.attention.mosaic_gpu.parts import (
     launch,
     load,
     load_global,
+    load_ids,
     plgpu,
     product,
     tiles,
@@ -189,9 +190,7 @@ def attention_query_gradient(
                 logits_TS = logits(1)  # while the tensor cores work on dP
                 seen_TS = None
                 if cut:
-                    ids_S = None
-                    if ids_smem is not None:
-                        ids_S = load(shape, ids_smem.at[slot], BY_COLUMN)
+                    ids_S = load_ids(shape, ids_smem, slot)
                     q_first, k_first = position + wg * ROWS, j * block
                     seen_TS = visible(shape, size, 0, q_first, k_first, q_ids_T, ids_S)
                 _, pulled = _weights(logits_TS, seen_TS, lse, d_entropy)
@@ -325,9 +324,7 @@ def attention_key_gradients(
                 logits_ST = logits(1)  # while the tensor cores work on dP
                 seen_ST = None
                 if cut:
-                    ids_T = None
-                    if ids_smem is not None:
-                        ids_T = load(shape, ids_smem.at[slot], BY_COLUMN)
+                    ids_T = load_ids(shape, ids_smem, slot)
                     q_first, k_first = first_position + i * block, tile * TILE + wg * ROWS
                     seen_ST = visible(shape, size, 1, q_first, k_first, ids_T, kv_ids_S)
                 weights_ST, pulled = _weights(logits_ST, seen_ST, lse, d_entropy)

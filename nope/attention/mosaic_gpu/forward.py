@@ -17,7 +17,6 @@ from jax.experimental import pallas as pl
 from nope.attention.blocks import module_of, sweep, visible_blocks
 from nope.attention.flash import FLOOR, HIDDEN
 from nope.attention.mosaic_gpu.parts import (
-    BY_COLUMN,
     BY_ROW,
     COMPUTE,
     COMPUTE_REGISTERS,
@@ -30,8 +29,8 @@ from nope.attention.mosaic_gpu.parts import (
     Shape,
     by_row,
     launch,
-    load,
     load_global,
+    load_ids,
     plgpu,
     product,
     tiles,
@@ -151,9 +150,7 @@ def attention_forward(
             """The weights of block j, the factor of those before, and the row's sums."""
             slot = slot_of(j)
             if cut:
-                ids_S = None
-                if ids_smem is not None:
-                    ids_S = load(shape, ids_smem.at[slot], BY_COLUMN)
+                ids_S = load_ids(shape, ids_smem, slot)
                 seen_TS = visible(shape, size, 0, position + wg * ROWS, j * block, q_ids_T, ids_S)
                 logits_TS = jnp.where(seen_TS, logits_TS, HIDDEN)
             plgpu.barrier_arrive(k_free.at[slot])

@@ -173,6 +173,11 @@ def load(shape: Shape, ref: Any, layout: Any) -> jax.Array:
     return result
 
 
+def load_ids(shape: Shape, ids_smem: Any, slot: jax.Array) -> jax.Array | None:
+    """Segment ids of a slot by column; None where there are no segments."""
+    return None if ids_smem is None else load(shape, ids_smem.at[slot], BY_COLUMN)
+
+
 def load_global(ref: Any, layout: Any) -> jax.Array:
     """All of a reference to global memory."""
     return _load(ref, layout=layout, optimized=False)
