@@ -20,6 +20,7 @@ from jax.experimental import pallas as pl
 
 from nope.attention.blocks import sweep, visible_blocks
 from nope.attention.flash import Rows
+from nope.attention.mosaic_gpu.arrays import Arrays
 from nope.attention.mosaic_gpu.parts import (
     BY_COLUMN,
     BY_ROW,
@@ -84,15 +85,7 @@ def _weights(logits, seen, lse, d_entropy):
 
 
 def query_gradient(
-    shape: Shape,
-    q_BTNH: jax.Array,
-    k_BSKH: jax.Array,
-    v_BSKH: jax.Array,
-    q_ids_BT: jax.Array | None,
-    kv_ids_BS: jax.Array | None,
-    offset: jax.Array | None,
-    d_out_BTNH: jax.Array,
-    rows_BNRT: jax.Array,
+    shape: Shape, arrays: Arrays, d_out_BTNH: jax.Array, rows_BNRT: jax.Array
 ) -> jax.Array:
     """dq, [B, T, N, H]."""
     block, stages = shape.blocks.step, shape.stages(held=2 * TILE)
@@ -101,17 +94,8 @@ def query_gradient(
         attention_query_gradient,
         shape,
         grid={'head': shape.heads, 'tile': shape.queries // TILE, 'batch': shape.batch},
-        inputs={
-            'q': q_BTNH,
-            'k': k_BSKH,
-            'v': v_BSKH,
-            'q_ids': q_ids_BT,
-            'kv_ids': kv_ids_BS,
-            'offset': offset,
-            'd_out': d_out_BTNH,
-            'rows': rows_BNRT,
-        },
-        outputs={'d_q': jax.ShapeDtypeStruct(q_BTNH.shape, q_BTNH.dtype)},
+        inputs={**arrays._asdict(), 'd_out': d_out_BTNH, 'rows': rows_BNRT},
+        outputs={'d_q': jax.ShapeDtypeStruct(arrays.q.shape, arrays.q.dtype)},
         scratch={
             'q_smem': tiles(shape, COMPUTE, ROWS),
             'd_out_smem': tiles(shape, COMPUTE, ROWS),
@@ -209,34 +193,17 @@ def attention_query_gradient(
 
 
 def key_gradients(
-    shape: Shape,
-    q_BTNH: jax.Array,
-    k_BSKH: jax.Array,
-    v_BSKH: jax.Array,
-    q_ids_BT: jax.Array | None,
-    kv_ids_BS: jax.Array | None,
-    offset: jax.Array | None,
-    d_out_BTNH: jax.Array,
-    rows_BNRT: jax.Array,
+    shape: Shape, arrays: Arrays, d_out_BTNH: jax.Array, rows_BNRT: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """(dk, dv), [B, S, K, H]."""
     block, stages = shape.blocks.step, shape.stages(held=2 * TILE)
     R, segmented = rows_BNRT.shape[2], shape.segmented
-    gradient = jax.ShapeDtypeStruct(k_BSKH.shape, k_BSKH.dtype)
+    gradient = jax.ShapeDtypeStruct(arrays.k.shape, arrays.k.dtype)
     results = launch(
         attention_key_gradients,
         shape,
         grid={'head': shape.kv_heads, 'tile': shape.keys // TILE, 'batch': shape.batch},
-        inputs={
-            'q': q_BTNH,
-            'k': k_BSKH,
-            'v': v_BSKH,
-            'q_ids': q_ids_BT,
-            'kv_ids': kv_ids_BS,
-            'offset': offset,
-            'd_out': d_out_BTNH,
-            'rows': rows_BNRT,
-        },
+        inputs={**arrays._asdict(), 'd_out': d_out_BTNH, 'rows': rows_BNRT},
         outputs={'d_k': gradient, 'd_v': gradient},
         scratch={
             'k_smem': tiles(shape, COMPUTE, ROWS),

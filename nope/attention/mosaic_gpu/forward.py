@@ -16,6 +16,7 @@ from jax.experimental import pallas as pl
 
 from nope.attention.blocks import module_of, sweep, visible_blocks
 from nope.attention.flash import FLOOR, HIDDEN
+from nope.attention.mosaic_gpu.arrays import Arrays
 from nope.attention.mosaic_gpu.parts import (
     BY_ROW,
     COMPUTE,
@@ -40,16 +41,8 @@ from nope.attention.mosaic_gpu.parts import (
 )
 
 
-def forward(
-    shape: Shape,
-    q_BTNH: jax.Array,
-    k_BSKH: jax.Array,
-    v_BSKH: jax.Array,
-    q_ids_BT: jax.Array | None,
-    kv_ids_BS: jax.Array | None,
-    offset: jax.Array | None,
-) -> tuple[jax.Array, jax.Array, jax.Array | None]:
-    """out [B, T, N, H], lse and entropy [B, N, T]. offset: int32 [1], where it is not static."""
+def forward(shape: Shape, arrays: Arrays) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+    """out [B, T, N, H], lse and entropy [B, N, T]."""
     block, stages = shape.blocks.step, shape.stages(held=TILE)
     rows = jax.ShapeDtypeStruct((shape.batch, shape.heads, shape.queries), jnp.float32)
     rows_smem = plgpu.SMEM((COMPUTE, ROWS), jnp.float32)
@@ -59,16 +52,9 @@ def forward(
         shape,
         # Neighbours share their keys and values, by way of the cache: heads of a group.
         grid={'head': shape.heads, 'tile': shape.queries // TILE, 'batch': shape.batch},
-        inputs={
-            'q': q_BTNH,
-            'k': k_BSKH,
-            'v': v_BSKH,
-            'q_ids': q_ids_BT,
-            'kv_ids': kv_ids_BS,
-            'offset': offset,
-        },
+        inputs=arrays._asdict(),
         outputs={
-            'out': jax.ShapeDtypeStruct(q_BTNH.shape, q_BTNH.dtype),
+            'out': jax.ShapeDtypeStruct(arrays.q.shape, arrays.q.dtype),
             'lse': rows,
             'entropy': rows if entropy else None,
         },

@@ -14,10 +14,10 @@ import re
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from nope.attention.backend import Call, of_kernel
 from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
+from nope.attention.mosaic_gpu.arrays import Arrays, pad, padded
 from nope.attention.mosaic_gpu.sizes import Blocks, blocks_of
 from nope.attention.structure import AttentionOutput
 
@@ -28,11 +28,6 @@ _TILE = 128
 # Up to so many, of all queries that share a key, `pallas_gpu` takes them together and divides the
 # keys; here each head is a program of its own, which reads all keys.
 _FEW_ROWS = 64
-
-# q, k, v, segment ids of queries and of keys, offset.
-_Arrays = tuple[
-    jax.Array, jax.Array, jax.Array, jax.Array | None, jax.Array | None, jax.Array | None
-]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +46,7 @@ class MosaicGpu:
 
         _, T, _, H = operands.q_BTNH.shape
         shape, arrays = self._padded('forward', rules, operands)
-        out_BTNH, lse_BNT, entropy_BNT = forward(shape, *arrays)
+        out_BTNH, lse_BNT, entropy_BNT = forward(shape, arrays)
         if entropy_BNT is not None:
             entropy_BNT = entropy_BNT[..., :T]
         return AttentionOutput(out_BTNH[:, :T, :, :H], lse_BNT[..., :T], entropy_BNT)
@@ -64,12 +59,12 @@ class MosaicGpu:
 
         (_, T, _, H), S = operands.q_BTNH.shape, operands.k_BSKH.shape[1]
         shape, arrays = self._padded('d_q', rules, operands)
-        d_out_BTNH = _pad(rows.d_out_BTNH, {1: shape.queries, 3: shape.head_dim})
-        rows_BNRT = _pad(kernels.stack_rows(rows), {3: shape.queries})
-        d_q_BTNH = kernels.query_gradient(shape, *arrays, d_out_BTNH, rows_BNRT)
+        d_out_BTNH = pad(rows.d_out_BTNH, {1: shape.queries, 3: shape.head_dim})
+        rows_BNRT = pad(kernels.stack_rows(rows), {3: shape.queries})
+        d_q_BTNH = kernels.query_gradient(shape, arrays, d_out_BTNH, rows_BNRT)
         blocks = self._blocks('d_kv', operands)
         shape = dataclasses.replace(shape, blocks=blocks)
-        d_k_BSKH, d_v_BSKH = kernels.key_gradients(shape, *arrays, d_out_BTNH, rows_BNRT)
+        d_k_BSKH, d_v_BSKH = kernels.key_gradients(shape, arrays, d_out_BTNH, rows_BNRT)
         return Gradients(
             d_q_BTNH[:, :T, :, :H], d_k_BSKH[:, :S, :, :H], d_v_BSKH[:, :S, :, :H], None
         )
@@ -78,7 +73,7 @@ class MosaicGpu:
         itemsize, head_dim = operands.q_BTNH.dtype.itemsize, operands.q_BTNH.shape[3]
         return blocks_of(kind_of_pass, self.blocks, itemsize, head_dim)
 
-    def _padded(self, kind_of_pass: str, rules: Rules, operands: Operands) -> tuple[Any, _Arrays]:
+    def _padded(self, kind_of_pass: str, rules: Rules, operands: Operands) -> tuple[Any, Arrays]:
         """The `Shape` of a kernel, and the arrays of all."""
         from nope.attention.mosaic_gpu.parts import Shape
 
@@ -92,21 +87,8 @@ class MosaicGpu:
             self._blocks(kind_of_pass, operands), rules, self.interpret, B, queries, keys, S, N, K,
             head_dim, operands.q_BTNH.dtype, operands.q_ids_BT is not None,
         )  # fmt: skip
-        arrays = (
-            _pad(operands.q_BTNH, {1: queries, 3: head_dim}),
-            _pad(operands.k_BSKH, {1: keys, 3: head_dim}),
-            _pad(operands.v_BSKH, {1: keys, 3: head_dim}),
-            None if operands.q_ids_BT is None else _pad(operands.q_ids_BT, {1: queries}),
-            None if operands.kv_ids_BS is None else _pad(operands.kv_ids_BS, {1: keys}),
-            operands.offset.reshape(1) if rules.offset is None else None,
-        )
-        return shape, arrays
-
-
-def _pad(array: jax.Array, sizes: dict[int, int]) -> jax.Array:
-    """Zeros after the end, up to the size given for an axis."""
-    widths = [(0, sizes.get(axis, size) - size) for axis, size in enumerate(array.shape)]
-    return jnp.pad(array, widths) if any(after for _, after in widths) else array
+        static = rules.offset is not None
+        return shape, padded(operands, queries, keys, head_dim, static_offset=static)
 
 
 def _unsupported(call: Call) -> str | None:
