@@ -70,6 +70,7 @@ def test_the_choice(kind: str, asked: str) -> None:
     ({'queries': 17, 'keys': 17, **ENTROPY}, 'mosaic_gpu'),
     ({'queries': 8, 'keys': 8, **ENTROPY}, 'pallas_gpu'),
     ({'bias': 'AlibiBias'}, 'pallas_gpu'), ({'dtype': 'float32'}, 'pallas_gpu'),
+    ({'key_bias': True, **ENTROPY}, 'mosaic_gpu'),
 ])  # fmt: skip
 def test_the_choice_once_the_hopper_kernels_are_checked(
     asked: dict, name: str, monkeypatch: pytest.MonkeyPatch

@@ -15,11 +15,12 @@ import pytest
 
 from nope.attention import block_sizes
 from nope.attention.backend import Call
-from nope.attention.cases import TEST_CASES, Case, make_inputs
+from nope.attention.cases import KEY_BIAS_CASES, TEST_CASES, Case, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.mosaic_gpu import BACKEND, MosaicGpu
 from nope.attention.mosaic_gpu.kernel import _missing
 from nope.attention.mosaic_gpu.sizes import Blocks, blocks_of
+from nope.attention.reference import reference_attention
 from nope.attention.structure import AttentionOutput, Mask
 from tests.attention.contract import (
     OUTPUTS,
@@ -66,7 +67,9 @@ def small(case: Case, **changes) -> Case:
 
 
 def named(name: str, **changes) -> Case:
-    return small(next(case for case in TEST_CASES if case.name == name), **changes)
+    return small(
+        next(case for case in (*TEST_CASES, *KEY_BIAS_CASES) if case.name == name), **changes
+    )
 
 
 def assert_agrees(
@@ -81,8 +84,8 @@ def assert_agrees(
             continue
         assert array.dtype == (case.dtype if name == 'out' else 'float32')
         assert_close(array, wanted, TOLERANCE[case.dtype if name == 'out' else 'float32'])
-    for array, wanted in zip(gradients, right_gradients, strict=True):
-        assert array.dtype == case.dtype
+    for index, (array, wanted) in enumerate(zip(gradients, right_gradients, strict=True)):
+        assert array.dtype == (case.dtype if index < 3 else 'float32')
         assert np.all(np.isfinite(array.astype(np.float32)))
         assert_close(array, wanted, TOLERANCE[case.dtype])
 
@@ -99,6 +102,11 @@ def assert_agrees(
         pytest.param(named('window', batch=1), marks=pytest.mark.slow),
         named('window_full', batch=1, dtype='float16'),
         Case('every_rule', 1, 90, 260, 2, 1, 64, True, 'packed', 'bfloat16', 100, 150),
+        named('key_bias_grouped', batch=1),
+        named('key_bias_empty_rows', head_dim=128),
+        pytest.param(named('key_bias_full', dtype='float16'), marks=pytest.mark.slow),
+        pytest.param(named('key_bias_cached', batch=1, head_dim=128), marks=pytest.mark.slow),
+        named('key_bias_every_rule', batch=1, bias='none'),
     ],
     ids=lambda case: case.name,
 )
@@ -152,6 +160,49 @@ def test_blocks_are_chosen_measured_or_guessed(
 
 
 @interpreted
+@pytest.mark.parametrize('slope', [35.0, pytest.param(-35.0, marks=pytest.mark.slow)])
+def test_a_key_bias_of_thousands(slope: float) -> None:
+    """As the logarithms of gates sum up to: a row's keys in one block are thousands above or below
+    those of another, and rows beyond the end have no part in a gradient."""
+    case = Case('', 1, 150, 150, 1, 1, 64, segments='packed', dtype='bfloat16', key_bias=True)
+    inputs = make_inputs(case)
+    steep_BNS = inputs.key_bias_BNS + jnp.arange(150.0) * slope
+    steep = dataclasses.replace(inputs, key_bias_BNS=steep_BNS)
+    (right, right_gradients), (found, gradients) = (
+        value_and_gradients(function, steep) for function in (reference_attention, KERNEL)
+    )
+    assert np.max(np.abs(right.lse)) > 2000
+    assert_close(found.lse, right.lse, 1e-6)
+    # A logit of 5,000 carries a rounding error of 2e-4.
+    assert_close(found.entropy, right.entropy, 2e-3)
+    pairs = zip((found.out, *gradients), (right.out, *right_gradients), strict=True)
+    for array, wanted in pairs:
+        assert_close(array, wanted, TOLERANCE['bfloat16'])
+
+
+def test_a_key_bias_that_is_not_differentiated_has_no_gradient_in_the_program() -> None:
+    if _missing() is not None:
+        pytest.skip(f'mosaic_gpu cannot: {_missing()}')
+    inputs = make_inputs(Case('', 1, 150, 150, 4, 2, 64, dtype='bfloat16', key_bias=True))
+
+    def sums(*of: str) -> int:
+        """Of a block's numbers, in the traced program of the gradients of these."""
+
+        def pulled(arrays: dict) -> jax.Array:
+            x = dataclasses.replace(inputs, **arrays)
+            result = flash_attention(
+                MosaicGpu(), x.q_BTNH, x.k_BSKH, x.v_BSKH, mask=x.mask, bias=x.bias,
+                key_bias_BNS=x.key_bias_BNS, entropy=True,
+            )  # fmt: skip
+            return jnp.sum(result.lse) + jnp.sum(result.entropy)
+
+        program = jax.make_jaxpr(jax.grad(pulled))({name: getattr(inputs, name) for name in of})
+        return str(program).count('reduce_sum')
+
+    assert sums('q_BTNH', 'k_BSKH') < sums('q_BTNH', 'k_BSKH', 'key_bias_BNS')
+
+
+@interpreted
 def test_one_program_for_every_offset() -> None:
     inputs = make_inputs(Case('', 1, 150, 150, 2, 1, 64, window=90, dtype='bfloat16'))
     q, k, v = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
@@ -192,7 +243,7 @@ def test_entropy_stays_exact_where_logits_are_large() -> None:
         ({'platform': 'cpu', 'device_kind': 'cpu'}, 'the device is cpu'),
         ({'dtype': 'float32'}, 'the inputs are float32'),
         ({'head_dim': 256}, 'up to 128'),
-        ({'bias': 'AlibiBias'}, 'has AlibiBias'),
+        ({'bias': 'AlibiBias'}, 'this call has AlibiBias'),
     ],
 )
 def test_says_what_it_cannot_do(change: dict, reason: str) -> None:
@@ -212,3 +263,7 @@ def test_refuses_a_jax_that_waits_for_all_products_at_once(
 @pytest.mark.parametrize('kind', ['NVIDIA H100 80GB HBM3', 'NVIDIA H200', 'NVIDIA GH200 480GB'])
 def test_runs_on_hopper(kind: str) -> None:
     assert BACKEND.unsupported(dataclasses.replace(CALL, device_kind=kind)) is None
+
+
+def test_has_a_key_bias() -> None:
+    assert BACKEND.unsupported(dataclasses.replace(CALL, key_bias=True)) is None

@@ -12,12 +12,14 @@ from nope.attention.flash import Operands
 
 class Arrays(NamedTuple):
     """Inputs that all kernels of a call have, by the names of a kernel's references: q [B, T, N, H]
-    and k, v [B, S, K, H] with lengths that are multiples of a tile; segment ids [B, T] and [B, S];
-    offset, int32 [1], where it is not static. None for those that the call does not have."""
+    and k, v [B, S, K, H] with lengths that are multiples of a tile; key_bias, float32 [B, N, S];
+    segment ids [B, T] and [B, S]; offset, int32 [1], where it is not static. None for those that
+    the call does not have."""
 
     q: jax.Array
     k: jax.Array
     v: jax.Array
+    key_bias: jax.Array | None
     q_ids: jax.Array | None
     kv_ids: jax.Array | None
     offset: jax.Array | None
@@ -31,10 +33,15 @@ def padded(
         q=pad(operands.q_BTNH, {1: queries, 3: head_dim}),
         k=pad(operands.k_BSKH, {1: keys, 3: head_dim}),
         v=pad(operands.v_BSKH, {1: keys, 3: head_dim}),
-        q_ids=None if operands.q_ids_BT is None else pad(operands.q_ids_BT, {1: queries}),
-        kv_ids=None if operands.kv_ids_BS is None else pad(operands.kv_ids_BS, {1: keys}),
+        key_bias=_pad_if(operands.key_bias_BNS, {2: keys}),
+        q_ids=_pad_if(operands.q_ids_BT, {1: queries}),
+        kv_ids=_pad_if(operands.kv_ids_BS, {1: keys}),
         offset=None if static_offset else operands.offset.reshape(1),
     )
+
+
+def _pad_if(array: jax.Array | None, sizes: dict[int, int]) -> jax.Array | None:
+    return None if array is None else pad(array, sizes)
 
 
 def pad(array: jax.Array, sizes: dict[int, int]) -> jax.Array:

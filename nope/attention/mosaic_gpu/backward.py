@@ -19,8 +19,8 @@ from jax import lax
 from jax.experimental import pallas as pl
 
 from nope.attention.blocks import sweep, visible_blocks
-from nope.attention.flash import Rows
-from nope.attention.mosaic_gpu.arrays import Arrays
+from nope.attention.flash import BEYOND, Rows, Wanted
+from nope.attention.mosaic_gpu.arrays import Arrays, pad
 from nope.attention.mosaic_gpu.parts import (
     BY_COLUMN,
     BY_ROW,
@@ -38,9 +38,10 @@ from nope.attention.mosaic_gpu.parts import (
     launch,
     load,
     load_global,
-    load_ids,
+    load_slot,
     plgpu,
     product,
+    store,
     tiles,
     visible,
     weigh,
@@ -48,12 +49,15 @@ from nope.attention.mosaic_gpu.parts import (
 )
 
 
-def stack_rows(rows: Rows) -> jax.Array:
-    """float32 [B, N, R, T]: lse / ln 2, -c and, where something pulls on the entropy, dH ln 2."""
+def stack_rows(rows: Rows, queries: int, *, biased: bool) -> jax.Array:
+    """float32 [B, N, R, queries]: lse / ln 2, -c and, where something pulls on the entropy,
+    dH ln 2; of queries beyond the end 0, and such an lse that no `biased` key has weight there."""
     stacked = [rows.lse_BNT * LOG2E, -rows.c_BNT]
     if rows.d_entropy_BNT is not None:
         stacked.append(rows.d_entropy_BNT * LN2)
-    return jnp.stack(stacked, axis=2)
+    rows_BNRT = pad(jnp.stack(stacked, axis=2), {3: queries})
+    T = rows.lse_BNT.shape[2]
+    return rows_BNRT.at[:, :, 0, T:].set(BEYOND) if biased and queries > T else rows_BNRT
 
 
 def _both(shape, q, k, d_out, v, rows, use):
@@ -89,7 +93,7 @@ def query_gradient(
 ) -> jax.Array:
     """dq, [B, T, N, H]."""
     block, stages = shape.blocks.step, shape.stages(held=2 * TILE)
-    segmented = shape.segmented
+    biased, segmented = arrays.key_bias is not None, shape.segmented
     results = launch(
         attention_query_gradient,
         shape,
@@ -101,9 +105,10 @@ def query_gradient(
             'd_out_smem': tiles(shape, COMPUTE, ROWS),
             'k_smem': tiles(shape, stages, block),
             'v_smem': tiles(shape, stages, block),
+            'bias_smem': plgpu.SMEM((stages, block), jnp.float32) if biased else None,
             'ids_smem': plgpu.SMEM((stages, block), jnp.int32) if segmented else None,
             'q_ready': plgpu.Barrier(num_arrivals=2, num_barriers=COMPUTE),
-            'ready': plgpu.Barrier(num_arrivals=2 + segmented, num_barriers=stages),
+            'ready': plgpu.Barrier(num_arrivals=2 + biased + segmented, num_barriers=stages),
             'free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
         },
     )
@@ -112,7 +117,7 @@ def query_gradient(
 
 def attention_query_gradient(
     shape, *, q, k, v, d_out, rows, d_q, q_smem, d_out_smem, k_smem, v_smem, q_ready, ready, free,
-    q_ids=None, kv_ids=None, ids_smem=None, offset=None,
+    key_bias=None, bias_smem=None, q_ids=None, kv_ids=None, ids_smem=None, offset=None,
 ):  # fmt: skip
     """A tile of queries of one head."""
     rules, block, stages = shape.rules, shape.blocks.step, k_smem.shape[0]
@@ -144,6 +149,9 @@ def attention_query_gradient(
             pl.when(used)(lambda: plgpu.barrier_wait(free.at[slot]))
             plgpu.copy_gmem_to_smem(k.at[batch, keys, kv_head], k_smem.at[slot], ready.at[slot])
             plgpu.copy_gmem_to_smem(v.at[batch, keys, kv_head], v_smem.at[slot], ready.at[slot])
+            if key_bias is not None:
+                line = key_bias.at[batch, head, keys]
+                plgpu.copy_gmem_to_smem(line, bias_smem.at[slot], ready.at[slot])
             if kv_ids is not None:
                 plgpu.copy_gmem_to_smem(kv_ids.at[batch, keys], ids_smem.at[slot], ready.at[slot])
 
@@ -172,9 +180,12 @@ def attention_query_gradient(
 
             def pull(logits, pulls, lse, d_entropy):
                 logits_TS = logits(1)  # while the tensor cores work on dP
+                bias_S = load_slot(shape, bias_smem, slot)
+                if bias_S is not None:
+                    logits_TS += by_column(bias_S, size)
                 seen_TS = None
                 if cut:
-                    ids_S = load_ids(shape, ids_smem, slot)
+                    ids_S = load_slot(shape, ids_smem, slot)
                     q_first, k_first = position + wg * ROWS, j * block
                     seen_TS = visible(shape, size, 0, q_first, k_first, q_ids_T, ids_S)
                 _, pulled = _weights(logits_TS, seen_TS, lse, d_entropy)
@@ -193,18 +204,24 @@ def attention_query_gradient(
 
 
 def key_gradients(
-    shape: Shape, arrays: Arrays, d_out_BTNH: jax.Array, rows_BNRT: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """(dk, dv), [B, S, K, H]."""
+    shape: Shape, arrays: Arrays, d_out_BTNH: jax.Array, rows_BNRT: jax.Array, *, wanted: Wanted
+) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+    """(dk, dv), [B, S, K, H], and where wanted that of the key bias, float32 [B, N, S]."""
     block, stages = shape.blocks.step, shape.stages(held=2 * TILE)
     R, segmented = rows_BNRT.shape[2], shape.segmented
     gradient = jax.ShapeDtypeStruct(arrays.k.shape, arrays.k.dtype)
+    by_key = jax.ShapeDtypeStruct((shape.batch, shape.heads, shape.keys), jnp.float32)
+    sums_smem = plgpu.SMEM((COMPUTE, ROWS), jnp.float32)
     results = launch(
         attention_key_gradients,
         shape,
         grid={'head': shape.kv_heads, 'tile': shape.keys // TILE, 'batch': shape.batch},
         inputs={**arrays._asdict(), 'd_out': d_out_BTNH, 'rows': rows_BNRT},
-        outputs={'d_k': gradient, 'd_v': gradient},
+        outputs={
+            'd_k': gradient,
+            'd_v': gradient,
+            'd_key_bias': by_key if wanted.key_bias else None,
+        },
         scratch={
             'k_smem': tiles(shape, COMPUTE, ROWS),
             'v_smem': tiles(shape, COMPUTE, ROWS),
@@ -212,17 +229,19 @@ def key_gradients(
             'd_out_smem': tiles(shape, stages, block),
             'rows_smem': plgpu.SMEM((stages, R, block), jnp.float32),
             'ids_smem': plgpu.SMEM((stages, block), jnp.int32) if segmented else None,
+            'd_bias_smem': sums_smem if wanted.key_bias else None,
             'kv_ready': plgpu.Barrier(num_arrivals=2, num_barriers=COMPUTE),
             'ready': plgpu.Barrier(num_arrivals=3 + segmented, num_barriers=stages),
             'free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
         },
     )
-    return results['d_k'], results['d_v']
+    return results['d_k'], results['d_v'], results.get('d_key_bias')
 
 
 def attention_key_gradients(
     shape, *, q, k, v, d_out, rows, d_k, d_v, q_smem, d_out_smem, k_smem, v_smem, rows_smem,
-    kv_ready, ready, free, q_ids=None, kv_ids=None, ids_smem=None, offset=None,
+    kv_ready, ready, free, key_bias=None, d_key_bias=None, d_bias_smem=None, q_ids=None,
+    kv_ids=None, ids_smem=None, offset=None,
 ):  # fmt: skip
     """A tile of keys of one key/value head, against the query heads of its group in turn."""
     rules, block, stages = shape.rules, shape.blocks.step, q_smem.shape[0]
@@ -277,8 +296,8 @@ def attention_key_gradients(
         # dv's product while ds is computed, unless there are too few registers.
         early = shape.head_dim == 64 or R == 2
 
-        def step(member, i, sums, cut):
-            d_v_SH, d_k_SH = sums
+        def step(member, bias_S, i, sums, cut):
+            d_v_SH, d_k_SH, *d_bias_S = sums
             slot = lax.rem(turn_of(member, i), jnp.int32(stages))
             plgpu.barrier_wait(ready.at[slot])
             queries, d_out = q_smem.at[slot], d_out_smem.at[slot]
@@ -289,23 +308,31 @@ def attention_key_gradients(
 
             def pull(logits, pulls, lse, d_entropy):
                 logits_ST = logits(1)  # while the tensor cores work on dP
+                if bias_S is not None:
+                    logits_ST += by_row(bias_S, size)
                 seen_ST = None
                 if cut:
-                    ids_T = load_ids(shape, ids_smem, slot)
+                    ids_T = load_slot(shape, ids_smem, slot)
                     q_first, k_first = first_position + i * block, tile * TILE + wg * ROWS
                     seen_ST = visible(shape, size, 1, q_first, k_first, ids_T, kv_ids_S)
                 weights_ST, pulled = _weights(logits_ST, seen_ST, lse, d_entropy)
                 half_ST = weights_ST.astype(shape.dtype)
 
                 def d_logits(n):
-                    return pulled(pulls(n)).astype(shape.dtype)
+                    """In half precision, and the sums of the key bias's gradient with them."""
+                    d_ST = pulled(pulls(n))
+                    return d_ST.astype(shape.dtype), [x + jnp.sum(d_ST, axis=1) for x in d_bias_S]
 
-                late_ST = None if early else d_logits(0)
+                late = None if early else d_logits(0)
 
                 def pull_keys(d_v):
-                    d_logits_ST = d_logits(1) if late_ST is None else late_ST
+                    d_logits_ST, d_bias = d_logits(1) if late is None else late
                     return weigh(
-                        shape, d_logits_ST, queries, lambda d_k: (d_v(0), d_k(0)), onto=d_k_SH
+                        shape,
+                        d_logits_ST,
+                        queries,
+                        lambda d_k: (d_v(0), d_k(0), *d_bias),
+                        onto=d_k_SH,
                     )
 
                 return weigh(shape, half_ST, d_out, pull_keys, onto=d_v_SH)
@@ -315,8 +342,17 @@ def attention_key_gradients(
             return sums
 
         def head(member, sums):
-            # Padded queries add nothing, whatever they see: their q, dout, c and dH are 0.
-            return sweep(seen, functools.partial(step, member), sums, cut_all=shape.segmented)
+            at = (batch, kv_head * shape.group + member, keys_of(wg))
+            bias_S = None if key_bias is None else load_global(key_bias.at[at], BY_ROW)
+            if d_key_bias is not None:
+                sums = (*sums, zeros(ROWS))
+            # Padded queries add nothing, whatever they see; see `stack_rows`.
+            one = functools.partial(step, member, bias_S)
+            sums = sweep(seen, one, sums, cut_all=shape.segmented)
+            if d_key_bias is not None:
+                *sums, d_bias_S = sums
+                store(d_bias_S, d_bias_smem.at[wg], d_key_bias.at[at])
+            return tuple(sums)
 
         start = zeros(ROWS, shape.head_dim), zeros(ROWS, shape.head_dim)
         d_v_SH, d_k_SH = lax.fori_loop(0, shape.group, head, start)

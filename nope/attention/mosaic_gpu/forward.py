@@ -28,10 +28,11 @@ from nope.attention.mosaic_gpu.parts import (
     ROWS,
     TILE,
     Shape,
+    by_column,
     by_row,
     launch,
     load_global,
-    load_ids,
+    load_slot,
     plgpu,
     product,
     tiles,
@@ -46,7 +47,8 @@ def forward(shape: Shape, arrays: Arrays) -> tuple[jax.Array, jax.Array, jax.Arr
     block, stages = shape.blocks.step, shape.stages(held=TILE)
     rows = jax.ShapeDtypeStruct((shape.batch, shape.heads, shape.queries), jnp.float32)
     rows_smem = plgpu.SMEM((COMPUTE, ROWS), jnp.float32)
-    segmented, entropy = shape.segmented, shape.rules.entropy
+    biased, segmented = arrays.key_bias is not None, shape.segmented
+    entropy = shape.rules.entropy
     results = launch(
         attention_forward,
         shape,
@@ -62,11 +64,12 @@ def forward(shape: Shape, arrays: Arrays) -> tuple[jax.Array, jax.Array, jax.Arr
             'q_smem': tiles(shape, COMPUTE, ROWS),
             'k_smem': tiles(shape, stages, block),
             'v_smem': tiles(shape, stages, block),
+            'bias_smem': plgpu.SMEM((stages, block), jnp.float32) if biased else None,
             'ids_smem': plgpu.SMEM((stages, block), jnp.int32) if segmented else None,
             'lse_smem': rows_smem,
             'entropy_smem': rows_smem if entropy else None,
             'q_ready': plgpu.Barrier(num_barriers=COMPUTE),
-            'k_ready': plgpu.Barrier(num_arrivals=1 + segmented, num_barriers=stages),
+            'k_ready': plgpu.Barrier(num_arrivals=1 + biased + segmented, num_barriers=stages),
             'v_ready': plgpu.Barrier(num_barriers=stages),
             'k_free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
             'v_free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
@@ -78,8 +81,8 @@ def forward(shape: Shape, arrays: Arrays) -> tuple[jax.Array, jax.Array, jax.Arr
 
 def attention_forward(
     shape, *, q, k, v, out, lse, q_smem, k_smem, v_smem, lse_smem, q_ready, k_ready, v_ready,
-    k_free, v_free, turn, q_ids=None, kv_ids=None, ids_smem=None, offset=None, entropy=None,
-    entropy_smem=None,
+    k_free, v_free, turn, key_bias=None, bias_smem=None, q_ids=None, kv_ids=None, ids_smem=None,
+    offset=None, entropy=None, entropy_smem=None,
 ):  # fmt: skip
     """A tile of queries of one head."""
     rules, block, stages = shape.rules, shape.blocks.step, k_smem.shape[0]
@@ -109,6 +112,9 @@ def attention_forward(
             used = j - seen.begin >= stages
             pl.when(used)(lambda: plgpu.barrier_wait(k_free.at[slot]))
             plgpu.copy_gmem_to_smem(k.at[batch, keys, kv_head], k_smem.at[slot], k_ready.at[slot])
+            if key_bias is not None:
+                line = key_bias.at[batch, head, keys]
+                plgpu.copy_gmem_to_smem(line, bias_smem.at[slot], k_ready.at[slot])
             if kv_ids is not None:
                 plgpu.copy_gmem_to_smem(kv_ids.at[batch, keys], ids_smem.at[slot], k_ready.at[slot])
             pl.when(used)(lambda: plgpu.barrier_wait(v_free.at[slot]))
@@ -135,8 +141,11 @@ def attention_forward(
         def softmax(j, logits_TS, cut, max_T, norm_T, energy_T):
             """The weights of block j, the factor of those before, and the row's sums."""
             slot = slot_of(j)
+            bias_S = load_slot(shape, bias_smem, slot)
+            if bias_S is not None:
+                logits_TS += by_column(bias_S, size)
             if cut:
-                ids_S = load_ids(shape, ids_smem, slot)
+                ids_S = load_slot(shape, ids_smem, slot)
                 seen_TS = visible(shape, size, 0, position + wg * ROWS, j * block, q_ids_T, ids_S)
                 logits_TS = jnp.where(seen_TS, logits_TS, HIDDEN)
             plgpu.barrier_arrive(k_free.at[slot])

@@ -60,13 +60,19 @@ class MosaicGpu:
         (_, T, _, H), S = operands.q_BTNH.shape, operands.k_BSKH.shape[1]
         shape, arrays = self._padded('d_q', rules, operands)
         d_out_BTNH = pad(rows.d_out_BTNH, {1: shape.queries, 3: shape.head_dim})
-        rows_BNRT = pad(kernels.stack_rows(rows), {3: shape.queries})
+        biased = arrays.key_bias is not None
+        rows_BNRT = kernels.stack_rows(rows, shape.queries, biased=biased)
         d_q_BTNH = kernels.query_gradient(shape, arrays, d_out_BTNH, rows_BNRT)
         blocks = self._blocks('d_kv', operands)
         shape = dataclasses.replace(shape, blocks=blocks)
-        d_k_BSKH, d_v_BSKH = kernels.key_gradients(shape, arrays, d_out_BTNH, rows_BNRT)
+        d_k_BSKH, d_v_BSKH, d_key_bias_BNS = kernels.key_gradients(
+            shape, arrays, d_out_BTNH, rows_BNRT, wanted=wanted
+        )
         return Gradients(
-            d_q_BTNH[:, :T, :, :H], d_k_BSKH[:, :S, :, :H], d_v_BSKH[:, :S, :, :H], None
+            d_q_BTNH[:, :T, :, :H],
+            d_k_BSKH[:, :S, :, :H],
+            d_v_BSKH[:, :S, :, :H],
+            d_key_bias_BNS=None if d_key_bias_BNS is None else d_key_bias_BNS[..., :S],
         )
 
     def _blocks(self, kind_of_pass: str, operands: Operands) -> Blocks:
@@ -77,8 +83,8 @@ class MosaicGpu:
         """The `Shape` of a kernel, and the arrays of all."""
         from nope.attention.mosaic_gpu.parts import Shape
 
-        if operands.line_ND is not None or operands.key_bias_BNS is not None:
-            raise NotImplementedError('the Mosaic GPU kernels have no bias and no key_bias_BNS')
+        if operands.line_ND is not None:
+            raise NotImplementedError('the Mosaic GPU kernels have no bias by distance')
         B, T, N, H = operands.q_BTNH.shape
         S, K = operands.k_BSKH.shape[1:3]
         queries, keys = -(-T // _TILE) * _TILE, -(-S // _TILE) * _TILE
@@ -116,9 +122,7 @@ def unsupported_anywhere(call: Call) -> str | None:
             f'{_HEAD_DIMS[-1]}'
         )
     if call.bias is not None:
-        return f'its kernels have no bias, and this call has {call.bias}'
-    if call.key_bias:
-        return 'its kernels have no bias, and this call has key_bias_BNS'
+        return f'its kernels have no bias by distance, and this call has {call.bias}'
     return _missing()
 
 

@@ -173,9 +173,17 @@ def load(shape: Shape, ref: Any, layout: Any) -> jax.Array:
     return result
 
 
-def load_ids(shape: Shape, ids_smem: Any, slot: jax.Array) -> jax.Array | None:
-    """Segment ids of a slot by column; None where there are no segments."""
-    return None if ids_smem is None else load(shape, ids_smem.at[slot], BY_COLUMN)
+def load_slot(shape: Shape, smem: Any, slot: jax.Array) -> jax.Array | None:
+    """Numbers of a slot by column (segment ids, a key bias); None where the call has none."""
+    return None if smem is None else load(shape, smem.at[slot], BY_COLUMN)
+
+
+def store(x: jax.Array, smem: Any, gmem: Any) -> None:
+    """Numbers to global memory by way of shared memory, which is free again afterwards."""
+    smem[...] = x
+    plgpu.commit_smem()
+    plgpu.copy_smem_to_gmem(smem, gmem)
+    plgpu.wait_smem_to_gmem(0)
 
 
 def load_global(ref: Any, layout: Any) -> jax.Array:
