@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import CustomVJPPrimal, SymbolicZero
 
-from nope.attention.bias import Bias, distances
+from nope.attention.bias import AlibiBias, Bias, distances
 from nope.attention.structure import AttentionOutput, Mask
 
 # Finite stand-ins for -inf: their sums and products are numbers, so that a row or a block that
@@ -72,6 +72,8 @@ class Operands(NamedTuple):
     key_bias_BNS: float32, added to the logits by query head and key, or None.
     factors_ND: float32 [N, T + S - 1], by which the products are multiplied, in the order of
         `line_ND`, without which there are none; None for 1.
+    slopes_N: float32, in place of a line for kernels that are `by_slope`: a bias of
+        -slope (t - s) at query position t and key s, under a causal rule.
     q_ids_BT, kv_ids_BS: int32 segment ids, or None.
     offset: int32 scalar, the position of query 0 among the keys.
     """
@@ -82,6 +84,7 @@ class Operands(NamedTuple):
     line_ND: jax.Array | None
     key_bias_BNS: jax.Array | None
     factors_ND: jax.Array | None
+    slopes_N: jax.Array | None
     q_ids_BT: jax.Array | None
     kv_ids_BS: jax.Array | None
     offset: jax.Array
@@ -98,8 +101,8 @@ class Rows(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Gradients of an `Operands`' arrays, each in its dtype; None for a line, a key bias and
-    factors not asked for."""
+    """Gradients of an `Operands`' arrays, each in its dtype; None for a line, a key bias, factors
+    and slopes not asked for."""
 
     d_q_BTNH: jax.Array
     d_k_BSKH: jax.Array
@@ -107,6 +110,7 @@ class Gradients(NamedTuple):
     d_line_ND: jax.Array | None = None
     d_key_bias_BNS: jax.Array | None = None
     d_factors_ND: jax.Array | None = None
+    d_slopes_N: jax.Array | None = None
 
 
 class Wanted(NamedTuple):
@@ -116,10 +120,17 @@ class Wanted(NamedTuple):
     line: bool
     key_bias: bool
     factors: bool
+    slopes: bool
 
 
 class Kernel(Protocol):
-    """Flash kernel: two pure functions of arrays; hashable, because it is static under jit."""
+    """Flash kernel: two pure functions of arrays; hashable, because it is static under jit.
+
+    by_slope: whether it takes a bias that falls linearly with the distance as `Operands.slopes_N`.
+    """
+
+    @property
+    def by_slope(self) -> bool: ...
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput: ...
 
@@ -143,22 +154,40 @@ def flash_attention(
     T, S = q_BTNH.shape[1], k_BSKH.shape[1]
     offset = 0 if mask.offset is None else mask.offset
     rules = Rules(mask.causal, mask.window, offset if isinstance(offset, int) else None, entropy)
-    line_ND = factors_ND = None
-    if bias is not None:
-        distance_D = distances(T, S, mask.offset)
-        line_ND, factors_ND = bias.by_distance(distance_D), bias.factors_by_distance(distance_D)
+    lines = lines_of(kernel, bias, T, S, mask.offset)
     operands = Operands(
         q_BTNH,
         k_BSKH,
         v_BSKH,
-        line_ND,
+        lines.line_ND,
         key_bias_BNS,
-        factors_ND,
+        lines.factors_ND,
+        lines.slopes_N,
         as_int32(mask.q_segments_BT),
         as_int32(mask.kv_segments_BS),
         jnp.asarray(offset, jnp.int32),
     )
     return attend(kernel, rules, operands)
+
+
+class Lines(NamedTuple):
+    """Operands that a bias by distance becomes; see `Operands`."""
+
+    line_ND: jax.Array | None = None
+    factors_ND: jax.Array | None = None
+    slopes_N: jax.Array | None = None
+
+
+def lines_of(
+    kernel: Kernel, bias: Bias | None, queries: int, keys: int, offset: int | jax.Array | None
+) -> Lines:
+    """The operands of a bias as the kernel takes them. offset: position of query 0."""
+    if bias is None:
+        return Lines()
+    if kernel.by_slope and isinstance(bias, AlibiBias):
+        return Lines(slopes_N=jnp.asarray(bias.slopes_N, jnp.float32))
+    distance_D = distances(queries, keys, offset)
+    return Lines(bias.by_distance(distance_D), bias.factors_by_distance(distance_D))
 
 
 def logit_gradient(
@@ -195,10 +224,11 @@ class _Saved(NamedTuple):
     line_gradient: tuple[()] | None
     key_bias_gradient: tuple[()] | None
     factors_gradient: tuple[()] | None
+    slopes_gradient: tuple[()] | None
 
 
 def _attend_forward(kernel: Kernel, rules: Rules, traced: Any):
-    lines = traced.line_ND, traced.key_bias_BNS, traced.factors_ND
+    lines = traced.line_ND, traced.key_bias_BNS, traced.factors_ND, traced.slopes_N
     operands = jax.tree.map(
         lambda x: x.value, traced, is_leaf=lambda x: isinstance(x, CustomVJPPrimal)
     )

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from nope.attention import api, flash
 from nope.attention.backend import describe
-from nope.attention.bias import Bias, distances
+from nope.attention.bias import Bias
 from nope.attention.combine import combine
 from nope.attention.flash import Gradients, Kernel, Operands, Rows, Rules, Wanted, zeros_like
 from nope.attention.structure import AttentionOutput, Mask
@@ -62,17 +62,15 @@ def ring_attention(
             f'implementation={backend.name!r} cannot: the sequence is split over the devices of '
             f'{axis!r}, for which it would have to be a flash kernel'
         )
-    line_ND = factors_ND = None
-    if bias is not None:
-        distance_D = distances(T, size * S, first_query)
-        line_ND, factors_ND = bias.by_distance(distance_D), bias.factors_by_distance(distance_D)
+    lines = flash.lines_of(backend.kernel, bias, T, size * S, first_query)
     operands = Operands(
         q_BTNH,
         k_BSKH,
         v_BSKH,
-        line_ND,
+        lines.line_ND,
         key_bias_BNS,
-        factors_ND,
+        lines.factors_ND,
+        lines.slopes_N,
         flash.as_int32(mask.q_segments_BT),
         flash.as_int32(mask.kv_segments_BS),
         first_query,
@@ -105,6 +103,11 @@ class Ring:
     kernel: Kernel
     axis: str
 
+    @property
+    def by_slope(self) -> bool:
+        """As the kernel of each device."""
+        return self.kernel.by_slope
+
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         """Forward pass; see `nope.attention.flash.Kernel`."""
 
@@ -128,15 +131,16 @@ class Ring:
         """Backward pass; see `nope.attention.flash.Kernel`."""
 
         def step(carry, turn):
-            d_q, d_lines, shard, d_shard = carry
+            d_q, d_lines, d_slopes, shard, d_shard = carry
             here, at = self._meeting(operands, shard, turn)
             part = self.kernel.backward(rules, here, rows, wanted=wanted)
             d_q += part.d_q_BTNH.astype(jnp.float32)
             parts = part.d_line_ND, part.d_factors_ND
             d_lines = jax.tree.map(lambda sums, x: _add_to_line(sums, x, at), d_lines, parts)
+            d_slopes = jax.tree.map(jnp.add, d_slopes, part.d_slopes_N)
             mine = part.d_k_BSKH, part.d_v_BSKH, part.d_key_bias_BNS
             d_shard = jax.tree.map(lambda sums, x: sums + x.astype(jnp.float32), d_shard, mine)
-            return (d_q, d_lines, *self._pass_on((shard, d_shard))), None
+            return (d_q, d_lines, d_slopes, *self._pass_on((shard, d_shard))), None
 
         keys = operands.k_BSKH
         start = (
@@ -145,6 +149,7 @@ class Ring:
                 zeros_like(operands.line_ND, wanted.line),
                 zeros_like(operands.factors_ND, wanted.factors),
             ),
+            zeros_like(operands.slopes_N, wanted.slopes),
             _Shard.of(operands),
             (
                 *(jnp.zeros_like(keys, jnp.float32),) * 2,
@@ -152,9 +157,10 @@ class Ring:
             ),
         )
         turns = jnp.arange(jax.lax.axis_size(self.axis))
-        (d_q, (d_line, d_factors), _, (d_k, d_v, d_key_bias)), _ = jax.lax.scan(step, start, turns)
+        sums, _ = jax.lax.scan(step, start, turns)
+        d_q, (d_line, d_factors), d_slopes, _, (d_k, d_v, d_key_bias) = sums
         d_q, d_k, d_v = (x.astype(operands.q_BTNH.dtype) for x in (d_q, d_k, d_v))
-        return Gradients(d_q, d_k, d_v, d_line, d_key_bias, d_factors)
+        return Gradients(d_q, d_k, d_v, d_line, d_key_bias, d_factors, d_slopes)
 
     def _pass_on(self, arrays: Any) -> Any:
         size = jax.lax.axis_size(self.axis)

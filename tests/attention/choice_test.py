@@ -69,8 +69,9 @@ def test_the_choice(kind: str, asked: str) -> None:
     ({}, 'library'), (ENTROPY, 'mosaic_gpu'), (DECODE, 'pallas_gpu'), ({'lse': True}, 'mosaic_gpu'),
     ({'queries': 17, 'keys': 17, **ENTROPY}, 'mosaic_gpu'),
     ({'queries': 8, 'keys': 8, **ENTROPY}, 'pallas_gpu'),
-    ({'bias': 'AlibiBias'}, 'pallas_gpu'), ({'dtype': 'float32'}, 'pallas_gpu'),
-    ({'key_bias': True, **ENTROPY}, 'mosaic_gpu'),
+    ({'bias': 'AlibiBias'}, 'mosaic_gpu'), ({'dtype': 'float32'}, 'pallas_gpu'),
+    ({'bias': 'AlibiBias', 'causal': False}, 'pallas_gpu'),
+    ({'bias': 'Buckets'}, 'pallas_gpu'), ({'key_bias': True, **ENTROPY}, 'mosaic_gpu'),
 ])  # fmt: skip
 def test_the_choice_once_the_hopper_kernels_are_checked(
     asked: dict, name: str, monkeypatch: pytest.MonkeyPatch

@@ -53,6 +53,10 @@ KINDS = [
     Case('key_bias_decode', 2, 1, 16384, 32, 4, 64, dtype='bfloat16', offset=16383, key_bias=True),
     Case('key_bias_wide', 1, 1000, 1000, 8, 2, 256, key_bias=True),
     Case(
+        'key_bias_alibi', 2, 900, 2600, 16, 8, 128, True, 'packed', 'bfloat16', 700, 1500, 'alibi',
+        True,
+    ),
+    Case(
         'key_bias_every_rule', 2, 900, 2600, 16, 8, 64, True, 'packed', 'bfloat16', 700, 1500,
         'buckets', True,
     ),

@@ -47,8 +47,8 @@ def half(case: Case, head_dim: int) -> Case:
 CASES = (
     *TEST_CASES,
     *KEY_BIAS_CASES,
-    *(half(case, 64) for case in TEST_CASES),
-    *(half(case, 128) for case in TEST_CASES),
+    *(half(case, 64) for case in (*TEST_CASES, *KEY_BIAS_CASES)),
+    *(half(case, 128) for case in (*TEST_CASES, *KEY_BIAS_CASES)),
     Case('head_dim_80', 1, 300, 300, 4, 2, 80, dtype='bfloat16'),
     Case('head_dim_256', 1, 300, 300, 4, 2, 256, dtype='bfloat16'),
     Case('blocks_of_128', 2, 256, 256, 4, 2, 64, dtype='bfloat16'),
@@ -56,11 +56,13 @@ CASES = (
     Case('ring_before', 1, 256, 256, 4, 2, 64, offset=-300, dtype='bfloat16'),
     Case('ring_partly', 1, 256, 256, 4, 2, 64, offset=-100, dtype='bfloat16'),
     Case('ring_after', 1, 256, 256, 4, 2, 64, offset=256, dtype='bfloat16'),
+    Case('ring_biased', 1, 256, 256, 4, 2, 64, True, 'none', 'bfloat16', None, -100, 'alibi', True),
     # More blocks than a kernel has buffers.
     Case('many_blocks', 1, 1500, 1500, 8, 1, 128, dtype='bfloat16'),
     Case('many_blocks_full', 1, 140, 1900, 8, 8, 64, False, dtype='bfloat16'),
     Case('many_blocks_packed', 2, 1024, 1024, 4, 2, 64, segments='packed', dtype='bfloat16'),
     Case('many_blocks_window', 1, 2048, 2048, 4, 2, 64, window=300, dtype='bfloat16'),
+    Case('many_biased', 1, 1500, 1500, 8, 1, 128, dtype='bfloat16', bias='alibi', key_bias=True),
 )
 
 
@@ -95,6 +97,7 @@ def test_agrees_with_the_definition(implementation: str, case: Case) -> None:
     half(Case('plain', 2, 640, 640, 8, 2, 0), 64), half(Case('plain', 2, 640, 640, 8, 2, 0), 128),
     half(Case('packed', 2, 640, 640, 8, 2, 0, segments='packed'), 64),
     half(Case('window', 2, 640, 640, 8, 2, 0, window=200), 64),
+    half(Case('biased', 2, 640, 640, 8, 2, 0, bias='alibi', key_bias=True), 64),
 ], ids=lambda case: case.name)  # fmt: skip
 @pytest.mark.parametrize('implementation', IMPLEMENTATIONS)
 def test_repeats_bitwise_in_memory_full_of_nan(implementation: str, case: Case) -> None:
@@ -104,16 +107,17 @@ def test_repeats_bitwise_in_memory_full_of_nan(implementation: str, case: Case) 
     check_supported(implementation, inputs)
 
     def run(inputs: Inputs) -> Any:
-        def attend(q, k, v):
+        def attend(q, k, v, key_bias, bias):
             result = attention(
-                q, k, v, mask=inputs.mask, implementation=implementation,
-                entropy='entropy' in outputs_of(implementation),
+                q, k, v, mask=inputs.mask, bias=bias, key_bias_BNS=key_bias,
+                implementation=implementation, entropy='entropy' in outputs_of(implementation),
             )  # fmt: skip
             return [getattr(result, name) for name in outputs_of(implementation)]
 
+        arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.key_bias_BNS, inputs.bias
         if implementation == 'library':
-            return attend(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH)
-        found, back = jax.vjp(attend, inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH)
+            return attend(*arrays)
+        found, back = jax.vjp(attend, *arrays)
         weights = inputs.d_out_BTNH, inputs.d_lse_BNT, inputs.d_entropy_BNT
         return found, back([x.astype(y.dtype) for x, y in zip(weights, found, strict=True)])
 

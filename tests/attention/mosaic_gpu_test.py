@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.attention import block_sizes
+from nope.attention import AlibiBias, block_sizes
 from nope.attention.backend import Call
 from nope.attention.cases import KEY_BIAS_CASES, TEST_CASES, Case, make_inputs
 from nope.attention.flash import flash_attention
@@ -106,7 +106,11 @@ def assert_agrees(
         named('key_bias_empty_rows', head_dim=128),
         pytest.param(named('key_bias_full', dtype='float16'), marks=pytest.mark.slow),
         pytest.param(named('key_bias_cached', batch=1, head_dim=128), marks=pytest.mark.slow),
-        named('key_bias_every_rule', batch=1, bias='none'),
+        pytest.param(named('alibi', batch=1), marks=pytest.mark.slow),
+        pytest.param(named('alibi_cached', head_dim=128), marks=pytest.mark.slow),
+        # As a device of a ring sees the keys of another one.
+        Case('ring', 1, 150, 150, 2, 1, 128, True, 'none', 'bfloat16', None, -70, 'alibi', True),
+        named('key_bias_every_rule', batch=1, bias='alibi'),
     ],
     ids=lambda case: case.name,
 )
@@ -180,10 +184,32 @@ def test_a_key_bias_of_thousands(slope: float) -> None:
         assert_close(array, wanted, TOLERANCE['bfloat16'])
 
 
-def test_a_key_bias_that_is_not_differentiated_has_no_gradient_in_the_program() -> None:
+@interpreted
+def test_alibi_far_from_the_first_key_is_alibi_near_it() -> None:
+    """A slope times the index of a key would be rounded by 0.004 there."""
+    near = make_inputs(Case('', 1, 40, 240, 1, 1, 64, offset=200, window=90, dtype='bfloat16'))
+    bias, far = AlibiBias(jnp.asarray([0.7])), 131_000
+
+    @functools.partial(jax.jit, static_argnames='before')
+    def run(before: int) -> AttentionOutput:
+        k, v = (
+            jnp.pad(x, ((0, 0), (before, 0), (0, 0), (0, 0))) for x in (near.k_BSKH, near.v_BSKH)
+        )
+        mask = Mask(True, window=90, offset=200 + before)
+        return KERNEL(near.q_BTNH, k, v, mask=mask, bias=bias, entropy=True)
+
+    found, wanted = run(far), run(0)
+    assert_close(found.out, wanted.out, TOLERANCE['bfloat16'])
+    assert_close(found.lse, wanted.lse, TOLERANCE['float32'])
+    assert_close(found.entropy, wanted.entropy, TOLERANCE['float32'])
+
+
+@pytest.mark.parametrize('operand', ['key_bias_BNS', 'bias'])
+def test_a_bias_that_is_not_differentiated_has_no_gradient_in_the_program(operand: str) -> None:
     if _missing() is not None:
         pytest.skip(f'mosaic_gpu cannot: {_missing()}')
-    inputs = make_inputs(Case('', 1, 150, 150, 4, 2, 64, dtype='bfloat16', key_bias=True))
+    inputs = make_inputs(Case('', 1, 150, 150, 4, 2, 64, dtype='bfloat16', bias='alibi',
+                              key_bias=True))  # fmt: skip
 
     def sums(*of: str) -> int:
         """Of a block's numbers, in the traced program of the gradients of these."""
@@ -199,7 +225,7 @@ def test_a_key_bias_that_is_not_differentiated_has_no_gradient_in_the_program() 
         program = jax.make_jaxpr(jax.grad(pulled))({name: getattr(inputs, name) for name in of})
         return str(program).count('reduce_sum')
 
-    assert sums('q_BTNH', 'k_BSKH') < sums('q_BTNH', 'k_BSKH', 'key_bias_BNS')
+    assert sums('q_BTNH', 'k_BSKH') < sums('q_BTNH', 'k_BSKH', operand)
 
 
 @interpreted
@@ -243,7 +269,8 @@ def test_entropy_stays_exact_where_logits_are_large() -> None:
         ({'platform': 'cpu', 'device_kind': 'cpu'}, 'the device is cpu'),
         ({'dtype': 'float32'}, 'the inputs are float32'),
         ({'head_dim': 256}, 'up to 128'),
-        ({'bias': 'AlibiBias'}, 'this call has AlibiBias'),
+        ({'bias': 'KerpleBias'}, 'this call has KerpleBias'),
+        ({'bias': 'AlibiBias', 'causal': False}, 'where no query sees later keys'),
     ],
 )
 def test_says_what_it_cannot_do(change: dict, reason: str) -> None:
@@ -265,5 +292,6 @@ def test_runs_on_hopper(kind: str) -> None:
     assert BACKEND.unsupported(dataclasses.replace(CALL, device_kind=kind)) is None
 
 
-def test_has_a_key_bias() -> None:
-    assert BACKEND.unsupported(dataclasses.replace(CALL, key_bias=True)) is None
+@pytest.mark.parametrize('change', [{'key_bias': True}, {'bias': 'AlibiBias'}])
+def test_has_what_is_one_number_a_key(change: dict) -> None:
+    assert BACKEND.unsupported(dataclasses.replace(CALL, **change)) is None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import ClassVar
 
 import jax
 
@@ -55,6 +56,8 @@ def chunked_attention(
 @dataclasses.dataclass(frozen=True)
 class Chunked:
     """A `nope.attention.flash.Kernel`."""
+
+    by_slope: ClassVar[bool] = False
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         plan = _plan(rules, operands)

@@ -13,16 +13,22 @@ from nope.attention.flash import Operands
 class Arrays(NamedTuple):
     """Inputs that all kernels of a call have, by the names of a kernel's references: q [B, T, N, H]
     and k, v [B, S, K, H] with lengths that are multiples of a tile; key_bias, float32 [B, N, S];
-    segment ids [B, T] and [B, S]; offset, int32 [1], where it is not static. None for those that
-    the call does not have."""
+    slopes, float32 [N]; segment ids [B, T] and [B, S]; offset, int32 [1], where it is not static.
+    None for those that the call does not have."""
 
     q: jax.Array
     k: jax.Array
     v: jax.Array
     key_bias: jax.Array | None
+    slopes: jax.Array | None
     q_ids: jax.Array | None
     kv_ids: jax.Array | None
     offset: jax.Array | None
+
+    @property
+    def biased(self) -> bool:
+        """Whether there is a number by key in the logits."""
+        return self.key_bias is not None or self.slopes is not None
 
 
 def padded(
@@ -34,6 +40,7 @@ def padded(
         k=pad(operands.k_BSKH, {1: keys, 3: head_dim}),
         v=pad(operands.v_BSKH, {1: keys, 3: head_dim}),
         key_bias=_pad_if(operands.key_bias_BNS, {2: keys}),
+        slopes=operands.slopes_N,
         q_ids=_pad_if(operands.q_ids_BT, {1: queries}),
         kv_ids=_pad_if(operands.kv_ids_BS, {1: keys}),
         offset=None if static_offset else operands.offset.reshape(1),

@@ -33,6 +33,7 @@ from nope.attention.mosaic_gpu.parts import (
     ROWS,
     TILE,
     Shape,
+    biased,
     by_column,
     by_row,
     launch,
@@ -41,10 +42,12 @@ from nope.attention.mosaic_gpu.parts import (
     load_slot,
     plgpu,
     product,
+    row_minus_column,
     store,
     tiles,
     visible,
     weigh,
+    with_alibi,
     zeros,
 )
 
@@ -93,7 +96,7 @@ def query_gradient(
 ) -> jax.Array:
     """dq, [B, T, N, H]."""
     block, stages = shape.blocks.step, shape.stages(held=2 * TILE)
-    biased, segmented = arrays.key_bias is not None, shape.segmented
+    lined, segmented = arrays.key_bias is not None, shape.segmented
     results = launch(
         attention_query_gradient,
         shape,
@@ -105,10 +108,10 @@ def query_gradient(
             'd_out_smem': tiles(shape, COMPUTE, ROWS),
             'k_smem': tiles(shape, stages, block),
             'v_smem': tiles(shape, stages, block),
-            'bias_smem': plgpu.SMEM((stages, block), jnp.float32) if biased else None,
+            'bias_smem': plgpu.SMEM((stages, block), jnp.float32) if lined else None,
             'ids_smem': plgpu.SMEM((stages, block), jnp.int32) if segmented else None,
             'q_ready': plgpu.Barrier(num_arrivals=2, num_barriers=COMPUTE),
-            'ready': plgpu.Barrier(num_arrivals=2 + biased + segmented, num_barriers=stages),
+            'ready': plgpu.Barrier(num_arrivals=2 + lined + segmented, num_barriers=stages),
             'free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
         },
     )
@@ -117,7 +120,8 @@ def query_gradient(
 
 def attention_query_gradient(
     shape, *, q, k, v, d_out, rows, d_q, q_smem, d_out_smem, k_smem, v_smem, q_ready, ready, free,
-    key_bias=None, bias_smem=None, q_ids=None, kv_ids=None, ids_smem=None, offset=None,
+    key_bias=None, bias_smem=None, slopes=None, q_ids=None, kv_ids=None, ids_smem=None,
+    offset=None,
 ):  # fmt: skip
     """A tile of queries of one head."""
     rules, block, stages = shape.rules, shape.blocks.step, k_smem.shape[0]
@@ -165,6 +169,7 @@ def attention_query_gradient(
             load_global(rows.at[batch, head, r, queries_of(wg)], BY_ROW)
             for r in range(rows.shape[2])
         ]
+        slope = None if slopes is None else slopes[head]
         q_ids_T = None
         if q_ids is not None:
             q_ids_T = load_global(q_ids.at[batch, queries_of(wg)], BY_ROW)
@@ -180,9 +185,9 @@ def attention_query_gradient(
 
             def pull(logits, pulls, lse, d_entropy):
                 logits_TS = logits(1)  # while the tensor cores work on dP
-                bias_S = load_slot(shape, bias_smem, slot)
-                if bias_S is not None:
-                    logits_TS += by_column(bias_S, size)
+                logits_TS = biased(
+                    shape, logits_TS, bias_smem, slot, slope, lambda: j * block - position
+                )
                 seen_TS = None
                 if cut:
                     ids_S = load_slot(shape, ids_smem, slot)
@@ -205,14 +210,15 @@ def attention_query_gradient(
 
 def key_gradients(
     shape: Shape, arrays: Arrays, d_out_BTNH: jax.Array, rows_BNRT: jax.Array, *, wanted: Wanted
-) -> tuple[jax.Array, jax.Array, jax.Array | None]:
-    """(dk, dv), [B, S, K, H], and where wanted that of the key bias, float32 [B, N, S]."""
+) -> dict[str, jax.Array]:
+    """'d_k' and 'd_v', [B, S, K, H]; where wanted 'd_key_bias' and 'd_slopes', float32 [B, N, S],
+    of the slopes what each key adds to the gradient of its head's."""
     block, stages = shape.blocks.step, shape.stages(held=2 * TILE)
     R, segmented = rows_BNRT.shape[2], shape.segmented
+    summed = wanted.key_bias or wanted.slopes
     gradient = jax.ShapeDtypeStruct(arrays.k.shape, arrays.k.dtype)
     by_key = jax.ShapeDtypeStruct((shape.batch, shape.heads, shape.keys), jnp.float32)
-    sums_smem = plgpu.SMEM((COMPUTE, ROWS), jnp.float32)
-    results = launch(
+    return launch(
         attention_key_gradients,
         shape,
         grid={'head': shape.kv_heads, 'tile': shape.keys // TILE, 'batch': shape.batch},
@@ -221,6 +227,7 @@ def key_gradients(
             'd_k': gradient,
             'd_v': gradient,
             'd_key_bias': by_key if wanted.key_bias else None,
+            'd_slopes': by_key if wanted.slopes else None,
         },
         scratch={
             'k_smem': tiles(shape, COMPUTE, ROWS),
@@ -229,19 +236,18 @@ def key_gradients(
             'd_out_smem': tiles(shape, stages, block),
             'rows_smem': plgpu.SMEM((stages, R, block), jnp.float32),
             'ids_smem': plgpu.SMEM((stages, block), jnp.int32) if segmented else None,
-            'd_bias_smem': sums_smem if wanted.key_bias else None,
+            'sums_smem': plgpu.SMEM((COMPUTE, ROWS), jnp.float32) if summed else None,
             'kv_ready': plgpu.Barrier(num_arrivals=2, num_barriers=COMPUTE),
             'ready': plgpu.Barrier(num_arrivals=3 + segmented, num_barriers=stages),
             'free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
         },
     )
-    return results['d_k'], results['d_v'], results.get('d_key_bias')
 
 
 def attention_key_gradients(
     shape, *, q, k, v, d_out, rows, d_k, d_v, q_smem, d_out_smem, k_smem, v_smem, rows_smem,
-    kv_ready, ready, free, key_bias=None, d_key_bias=None, d_bias_smem=None, q_ids=None,
-    kv_ids=None, ids_smem=None, offset=None,
+    kv_ready, ready, free, key_bias=None, slopes=None, d_key_bias=None, d_slopes=None,
+    sums_smem=None, q_ids=None, kv_ids=None, ids_smem=None, offset=None,
 ):  # fmt: skip
     """A tile of keys of one key/value head, against the query heads of its group in turn."""
     rules, block, stages = shape.rules, shape.blocks.step, q_smem.shape[0]
@@ -296,11 +302,15 @@ def attention_key_gradients(
         # dv's product while ds is computed, unless there are too few registers.
         early = shape.head_dim == 64 or R == 2
 
-        def step(member, bias_S, i, sums, cut):
-            d_v_SH, d_k_SH, *d_bias_S = sums
+        def step(member, line_S, slope, i, sums, cut):
+            d_v_SH, d_k_SH, *by_key = sums
             slot = lax.rem(turn_of(member, i), jnp.int32(stages))
             plgpu.barrier_wait(ready.at[slot])
             queries, d_out = q_smem.at[slot], d_out_smem.at[slot]
+
+            def firsts():
+                """Positions of the block's first query and key."""
+                return first_position + i * block, tile * TILE + wg * ROWS
 
             def numbers():
                 by_query = (load(shape, rows_smem.at[slot, r], BY_COLUMN) for r in range(R))
@@ -308,30 +318,42 @@ def attention_key_gradients(
 
             def pull(logits, pulls, lse, d_entropy):
                 logits_ST = logits(1)  # while the tensor cores work on dP
+                bias_S = line_S
+                if slope is not None:
+                    q_first, k_first = firsts()
+                    from_tile = k_first - q_first + lax.rem(i * block, jnp.int32(TILE))
+                    bias_S = with_alibi(line_S, slope, ROWS, from_tile, BY_ROW)
                 if bias_S is not None:
                     logits_ST += by_row(bias_S, size)
                 seen_ST = None
                 if cut:
                     ids_T = load_slot(shape, ids_smem, slot)
-                    q_first, k_first = first_position + i * block, tile * TILE + wg * ROWS
+                    q_first, k_first = firsts()
                     seen_ST = visible(shape, size, 1, q_first, k_first, ids_T, kv_ids_S)
                 weights_ST, pulled = _weights(logits_ST, seen_ST, lse, d_entropy)
                 half_ST = weights_ST.astype(shape.dtype)
 
                 def d_logits(n):
-                    """In half precision, and the sums of the key bias's gradient with them."""
+                    """In half precision, and the sums by key with them."""
                     d_ST = pulled(pulls(n))
-                    return d_ST.astype(shape.dtype), [x + jnp.sum(d_ST, axis=1) for x in d_bias_S]
+                    added = []
+                    if d_key_bias is not None:
+                        added.append(d_ST)
+                    if d_slopes is not None:
+                        q_first, k_first = firsts()
+                        added.append(d_ST * row_minus_column(size, k_first - q_first))
+                    sums = [x + jnp.sum(y, axis=1) for x, y in zip(by_key, added, strict=True)]
+                    return d_ST.astype(shape.dtype), sums
 
                 late = None if early else d_logits(0)
 
                 def pull_keys(d_v):
-                    d_logits_ST, d_bias = d_logits(1) if late is None else late
+                    d_logits_ST, by_key = d_logits(1) if late is None else late
                     return weigh(
                         shape,
                         d_logits_ST,
                         queries,
-                        lambda d_k: (d_v(0), d_k(0), *d_bias),
+                        lambda d_k: (d_v(0), d_k(0), *by_key),
                         onto=d_k_SH,
                     )
 
@@ -342,17 +364,19 @@ def attention_key_gradients(
             return sums
 
         def head(member, sums):
-            at = (batch, kv_head * shape.group + member, keys_of(wg))
-            bias_S = None if key_bias is None else load_global(key_bias.at[at], BY_ROW)
-            if d_key_bias is not None:
-                sums = (*sums, zeros(ROWS))
+            def here():
+                return batch, kv_head * shape.group + member, keys_of(wg)
+
+            line_S = None if key_bias is None else load_global(key_bias.at[here()], BY_ROW)
+            slope = None if slopes is None else slopes[kv_head * shape.group + member]
+            summed = [x for x in (d_key_bias, d_slopes) if x is not None]
             # Padded queries add nothing, whatever they see; see `stack_rows`.
-            one = functools.partial(step, member, bias_S)
-            sums = sweep(seen, one, sums, cut_all=shape.segmented)
-            if d_key_bias is not None:
-                *sums, d_bias_S = sums
-                store(d_bias_S, d_bias_smem.at[wg], d_key_bias.at[at])
-            return tuple(sums)
+            one = functools.partial(step, member, line_S, slope)
+            sums = (*sums, *(zeros(ROWS) for _ in summed))
+            d_v_SH, d_k_SH, *by_key = sweep(seen, one, sums, cut_all=shape.segmented)
+            for x, gradient in zip(by_key, summed, strict=True):
+                store(x, sums_smem.at[wg], gradient.at[here()])
+            return d_v_SH, d_k_SH
 
         start = zeros(ROWS, shape.head_dim), zeros(ROWS, shape.head_dim)
         d_v_SH, d_k_SH = lax.fori_loop(0, shape.group, head, start)

@@ -28,7 +28,7 @@ from nope.attention.mosaic_gpu.parts import (
     ROWS,
     TILE,
     Shape,
-    by_column,
+    biased,
     by_row,
     launch,
     load_global,
@@ -47,7 +47,7 @@ def forward(shape: Shape, arrays: Arrays) -> tuple[jax.Array, jax.Array, jax.Arr
     block, stages = shape.blocks.step, shape.stages(held=TILE)
     rows = jax.ShapeDtypeStruct((shape.batch, shape.heads, shape.queries), jnp.float32)
     rows_smem = plgpu.SMEM((COMPUTE, ROWS), jnp.float32)
-    biased, segmented = arrays.key_bias is not None, shape.segmented
+    lined, segmented = arrays.key_bias is not None, shape.segmented
     entropy = shape.rules.entropy
     results = launch(
         attention_forward,
@@ -64,12 +64,12 @@ def forward(shape: Shape, arrays: Arrays) -> tuple[jax.Array, jax.Array, jax.Arr
             'q_smem': tiles(shape, COMPUTE, ROWS),
             'k_smem': tiles(shape, stages, block),
             'v_smem': tiles(shape, stages, block),
-            'bias_smem': plgpu.SMEM((stages, block), jnp.float32) if biased else None,
+            'bias_smem': plgpu.SMEM((stages, block), jnp.float32) if lined else None,
             'ids_smem': plgpu.SMEM((stages, block), jnp.int32) if segmented else None,
             'lse_smem': rows_smem,
             'entropy_smem': rows_smem if entropy else None,
             'q_ready': plgpu.Barrier(num_barriers=COMPUTE),
-            'k_ready': plgpu.Barrier(num_arrivals=1 + biased + segmented, num_barriers=stages),
+            'k_ready': plgpu.Barrier(num_arrivals=1 + lined + segmented, num_barriers=stages),
             'v_ready': plgpu.Barrier(num_barriers=stages),
             'k_free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
             'v_free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
@@ -81,8 +81,8 @@ def forward(shape: Shape, arrays: Arrays) -> tuple[jax.Array, jax.Array, jax.Arr
 
 def attention_forward(
     shape, *, q, k, v, out, lse, q_smem, k_smem, v_smem, lse_smem, q_ready, k_ready, v_ready,
-    k_free, v_free, turn, key_bias=None, bias_smem=None, q_ids=None, kv_ids=None, ids_smem=None,
-    offset=None, entropy=None, entropy_smem=None,
+    k_free, v_free, turn, key_bias=None, bias_smem=None, slopes=None, q_ids=None, kv_ids=None,
+    ids_smem=None, offset=None, entropy=None, entropy_smem=None,
 ):  # fmt: skip
     """A tile of queries of one head."""
     rules, block, stages = shape.rules, shape.blocks.step, k_smem.shape[0]
@@ -126,6 +126,7 @@ def attention_forward(
     def compute():
         plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
         size = (ROWS, block)
+        slope = None if slopes is None else slopes[head]
         q_ids_T = None
         if q_ids is not None:
             q_ids_T = load_global(q_ids.at[batch, queries_of(wg)], BY_ROW)
@@ -141,9 +142,9 @@ def attention_forward(
         def softmax(j, logits_TS, cut, max_T, norm_T, energy_T):
             """The weights of block j, the factor of those before, and the row's sums."""
             slot = slot_of(j)
-            bias_S = load_slot(shape, bias_smem, slot)
-            if bias_S is not None:
-                logits_TS += by_column(bias_S, size)
+            logits_TS = biased(
+                shape, logits_TS, bias_smem, slot, slope, lambda: j * block - position
+            )
             if cut:
                 ids_S = load_slot(shape, ids_smem, slot)
                 seen_TS = visible(shape, size, 0, position + wg * ROWS, j * block, q_ids_T, ids_S)

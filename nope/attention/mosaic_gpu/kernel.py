@@ -11,11 +11,13 @@ import dataclasses
 import functools
 import importlib
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
 
 from nope.attention.backend import Call, of_kernel
+from nope.attention.bias import AlibiBias
 from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
 from nope.attention.mosaic_gpu.arrays import Arrays, pad, padded
 from nope.attention.mosaic_gpu.sizes import Blocks, blocks_of
@@ -37,6 +39,8 @@ class MosaicGpu:
     blocks: of kernels by name ('forward', 'd_q', 'd_kv'); the others take those measured on the
     device, if any, or guesses."""
 
+    by_slope: ClassVar[bool] = True
+
     interpret: bool = False
     blocks: tuple[tuple[str, Blocks], ...] = ()
 
@@ -49,7 +53,10 @@ class MosaicGpu:
         out_BTNH, lse_BNT, entropy_BNT = forward(shape, arrays)
         if entropy_BNT is not None:
             entropy_BNT = entropy_BNT[..., :T]
-        return AttentionOutput(out_BTNH[:, :T, :, :H], lse_BNT[..., :T], entropy_BNT)
+        result = AttentionOutput(out_BTNH[:, :T, :, :H], lse_BNT[..., :T], entropy_BNT)
+        if operands.slopes_N is None:
+            return result
+        return result._replace(lse=result.lse - _left_out(operands.slopes_N, T))
 
     def backward(
         self, rules: Rules, operands: Operands, rows: Rows, *, wanted: Wanted
@@ -60,19 +67,19 @@ class MosaicGpu:
         (_, T, _, H), S = operands.q_BTNH.shape, operands.k_BSKH.shape[1]
         shape, arrays = self._padded('d_q', rules, operands)
         d_out_BTNH = pad(rows.d_out_BTNH, {1: shape.queries, 3: shape.head_dim})
-        biased = arrays.key_bias is not None
-        rows_BNRT = kernels.stack_rows(rows, shape.queries, biased=biased)
+        if operands.slopes_N is not None:
+            rows = rows._replace(lse_BNT=rows.lse_BNT + _left_out(operands.slopes_N, T))
+        rows_BNRT = kernels.stack_rows(rows, shape.queries, biased=arrays.biased)
         d_q_BTNH = kernels.query_gradient(shape, arrays, d_out_BTNH, rows_BNRT)
         blocks = self._blocks('d_kv', operands)
         shape = dataclasses.replace(shape, blocks=blocks)
-        d_k_BSKH, d_v_BSKH, d_key_bias_BNS = kernels.key_gradients(
-            shape, arrays, d_out_BTNH, rows_BNRT, wanted=wanted
-        )
+        by_key = kernels.key_gradients(shape, arrays, d_out_BTNH, rows_BNRT, wanted=wanted)
         return Gradients(
             d_q_BTNH[:, :T, :, :H],
-            d_k_BSKH[:, :S, :, :H],
-            d_v_BSKH[:, :S, :, :H],
-            d_key_bias_BNS=None if d_key_bias_BNS is None else d_key_bias_BNS[..., :S],
+            by_key['d_k'][:, :S, :, :H],
+            by_key['d_v'][:, :S, :, :H],
+            d_key_bias_BNS=by_key['d_key_bias'][..., :S] if wanted.key_bias else None,
+            d_slopes_N=by_key['d_slopes'][..., :S].sum((0, 2)) if wanted.slopes else None,
         )
 
     def _blocks(self, kind_of_pass: str, operands: Operands) -> Blocks:
@@ -84,7 +91,9 @@ class MosaicGpu:
         from nope.attention.mosaic_gpu.parts import Shape
 
         if operands.line_ND is not None:
-            raise NotImplementedError('the Mosaic GPU kernels have no bias by distance')
+            raise NotImplementedError('the Mosaic GPU kernels have no bias by distance but ALiBi')
+        if operands.slopes_N is not None and not rules.causal:
+            raise NotImplementedError('the Mosaic GPU kernels have ALiBi under a causal rule only')
         B, T, N, H = operands.q_BTNH.shape
         S, K = operands.k_BSKH.shape[1:3]
         queries, keys = -(-T // _TILE) * _TILE, -(-S // _TILE) * _TILE
@@ -95,6 +104,12 @@ class MosaicGpu:
         )  # fmt: skip
         static = rules.offset is not None
         return shape, padded(operands, queries, keys, head_dim, static_offset=static)
+
+
+def _left_out(slopes_N: jax.Array, queries: int) -> jax.Array:
+    """[N, T]: by what the logits of ALiBi are larger in the kernels, which measure the distance of
+    a key from the first query of a tile."""
+    return slopes_N[:, None] * (jnp.arange(queries) % _TILE).astype(jnp.float32)
 
 
 def _unsupported(call: Call) -> str | None:
@@ -121,8 +136,12 @@ def unsupported_anywhere(call: Call) -> str | None:
             f'a head dim of {call.head_dim} is more than the registers hold; accepted: up to '
             f'{_HEAD_DIMS[-1]}'
         )
-    if call.bias is not None:
-        return f'its kernels have no bias by distance, and this call has {call.bias}'
+    if call.bias not in (None, AlibiBias.__name__):
+        return (
+            f'its kernels have ALiBi and no other bias by distance, and this call has {call.bias}'
+        )
+    if call.bias is not None and not call.causal:
+        return f'its kernels have {call.bias} where no query sees later keys, and here they do'
     return _missing()
 
 

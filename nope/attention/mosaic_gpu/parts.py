@@ -119,6 +119,42 @@ def by_column(x: jax.Array, size: tuple[int, ...]) -> jax.Array:
     return lax.broadcast_in_dim(x, size, [1])
 
 
+def with_alibi(
+    key_bias: jax.Array | None, slope: jax.Array, keys: int, from_tile: jax.Array, layout: Any
+) -> jax.Array:
+    """[keys], of a block's keys: the slope times the distance from the first query of the tile to
+    each, of which the first is `from_tile` ahead, and a key bias where there is one. From there and
+    not from each query, so that it is one number a key; all logits of a row lack the same."""
+    alibi = slope * (_float_iota(keys, layout) + from_tile.astype(jnp.float32))
+    return alibi if key_bias is None else key_bias + alibi
+
+
+def biased(
+    shape: Shape,
+    logits: jax.Array,
+    bias_smem: Any,
+    slot: jax.Array,
+    slope: jax.Array | None,
+    from_tile: Callable[[], jax.Array],
+) -> jax.Array:
+    """Logits of a block whose keys are its columns, with the key bias of a slot and ALiBi's, where
+    the call has them. from_tile: as in `with_alibi`, asked for only there."""
+    bias_S = load_slot(shape, bias_smem, slot)
+    if slope is not None:
+        bias_S = with_alibi(bias_S, slope, logits.shape[1], from_tile(), BY_COLUMN)
+    return logits if bias_S is None else logits + by_column(bias_S, logits.shape)
+
+
+def row_minus_column(size: tuple[int, int], more: jax.Array) -> jax.Array:
+    """float32 of that size: row - column + more."""
+    rows, columns = (_float_iota(n, at) for n, at in zip(size, (BY_ROW, BY_COLUMN), strict=True))
+    return by_row(rows + more.astype(jnp.float32), size) - by_column(columns, size)
+
+
+def _float_iota(size: int, layout: Any) -> jax.Array:
+    return plgpu.broadcasted_iota(jnp.float32, (size,), 0, layout=layout)
+
+
 def zeros(*size: int) -> jax.Array:
     """float32, laid out as a product or as one number for each of its rows."""
     return plgpu.layout_cast(jnp.zeros(size, jnp.float32), _MATRIX if len(size) == 2 else BY_ROW)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -93,6 +93,8 @@ class PallasGpu:
 
     interpret: bool = False
     blocks: tuple[tuple[str, Blocks], ...] = ()
+
+    by_slope: ClassVar[bool] = False
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         T, N, H = operands.q_BTNH.shape[1:]

@@ -13,6 +13,7 @@ of). In the gradients of keys and values the heads of a group are steps of the g
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +50,8 @@ class PallasTpu:
 
     interpret: bool = False
     blocks: tuple[tuple[str, Blocks], ...] = ()
+
+    by_slope: ClassVar[bool] = False
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         """Forward pass; see `nope.attention.flash.Kernel`."""
