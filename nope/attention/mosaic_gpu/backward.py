@@ -63,32 +63,56 @@ def stack_rows(rows: Rows, queries: int, *, biased: bool) -> jax.Array:
     return rows_BNRT.at[:, :, 0, T:].set(BEYOND) if biased and queries > T else rows_BNRT
 
 
-def _both(shape, q, k, d_out, v, rows, use):
-    """use(s, dP - c, lse, d_entropy), the products as values that have begun. rows(): numbers of
-    `stack_rows`, spread over a block; they are read while the first product runs."""
+def _both(shape, q, k, d_out, v, rows, score, use, *, apart):
+    """use(P, ds): the weights of a block and a function of n that waits for dP, but not for the
+    last n products that have begun since, and gives ds. rows(): numbers of `stack_rows`, spread
+    over a block; they are read while the first product runs. score(logits): these with what the
+    call adds to them, and the mask or None. apart: dP is begun when the logits are there and the
+    entropy's part is in its sum, so that neither they nor the numbers need registers by then."""
 
     def second(logits):
+        scored = score(logits(0)) if apart else None
         lse, start, *d_entropy = rows()
-        return product(
-            shape, d_out, v, lambda pulls: use(logits, pulls, lse, d_entropy), onto=start
-        )
+
+        def shifted_logits():
+            # While the tensor cores work on dP, unless apart.
+            scores, seen = score(logits(1)) if scored is None else scored
+            return scores * LOG2E - lse, seen  # z / ln 2
+
+        def weights_of(shifted, seen):
+            weights = jnp.exp2(shifted)
+            return weights if seen is None else jnp.where(seen, weights, 0.0)
+
+        def meanwhile(pulls):
+            shifted, seen = shifted_logits()
+            weights = weights_of(shifted, seen)
+
+            def d_logits(n):
+                pull = pulls(n)
+                for x in d_entropy:
+                    pull -= x * shifted
+                return weights * pull
+
+            return use(weights, d_logits)
+
+        if not apart:
+            return product(shape, d_out, v, meanwhile, onto=start)
+        shifted, seen = shifted_logits()
+        for x in d_entropy:
+            start -= x * shifted
+
+        def after(pulls):
+            weights = weights_of(shifted, seen)
+            return use(weights, lambda n: weights * pulls(n))
+
+        return product(shape, d_out, v, after, onto=start)
 
     return product(shape, q, k, second)
 
 
-def _weights(logits, seen, lse, d_entropy):
-    """P of a block of logits, and the function that makes dP - c its ds."""
-    shifted = logits * LOG2E - lse  # z / ln 2
-    weights = jnp.exp2(shifted)
-    if seen is not None:
-        weights = jnp.where(seen, weights, 0.0)
-
-    def pulled(pull):
-        for x in d_entropy:
-            pull -= x * shifted
-        return weights * pull
-
-    return weights, pulled
+def _apart(shape, key_bias, slopes):
+    """Whether the products are begun `apart` for want of registers."""
+    return shape.head_dim > 64 and not (key_bias is None and slopes is None)
 
 
 def query_gradient(
@@ -164,7 +188,7 @@ def attention_query_gradient(
     @pl.when(wg < COMPUTE)
     def compute():
         plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
-        size = (ROWS, block)
+        size, apart = (ROWS, block), _apart(shape, key_bias, slopes)
         by_query = [
             load_global(rows.at[batch, head, r, queries_of(wg)], BY_ROW)
             for r in range(rows.shape[2])
@@ -183,8 +207,7 @@ def attention_query_gradient(
             plgpu.barrier_wait(ready.at[slot])
             keys, values = k_smem.at[slot], v_smem.at[slot]
 
-            def pull(logits, pulls, lse, d_entropy):
-                logits_TS = logits(1)  # while the tensor cores work on dP
+            def score(logits_TS):
                 logits_TS = biased(
                     shape, logits_TS, bias_smem, slot, slope, lambda: j * block - position
                 )
@@ -193,11 +216,16 @@ def attention_query_gradient(
                     ids_S = load_slot(shape, ids_smem, slot)
                     q_first, k_first = position + wg * ROWS, j * block
                     seen_TS = visible(shape, size, 0, q_first, k_first, q_ids_T, ids_S)
-                _, pulled = _weights(logits_TS, seen_TS, lse, d_entropy)
-                d_logits_TS = pulled(pulls(0)).astype(shape.dtype)
+                return logits_TS, seen_TS
+
+            def pull(_, d_logits):
+                d_logits_TS = d_logits(0).astype(shape.dtype)
                 return weigh(shape, d_logits_TS, keys, lambda value: value(0), onto=d_q_TH)
 
-            d_q_TH = _both(shape, q_smem.at[wg], keys, d_out_smem.at[wg], values, numbers, pull)
+            d_q_TH = _both(
+                shape, q_smem.at[wg], keys, d_out_smem.at[wg], values, numbers, score, pull,
+                apart=apart,
+            )  # fmt: skip
             plgpu.barrier_arrive(free.at[slot])
             return d_q_TH
 
@@ -300,7 +328,8 @@ def attention_key_gradients(
         plgpu.barrier_wait(kv_ready.at[wg])
         R = rows.shape[2]
         # dv's product while ds is computed, unless there are too few registers.
-        early = shape.head_dim == 64 or R == 2
+        apart = _apart(shape, key_bias, slopes)
+        early = shape.head_dim == 64 or (R == 2 and not apart)
 
         def step(member, line_S, slope, i, sums, cut):
             d_v_SH, d_k_SH, *by_key = sums
@@ -316,8 +345,7 @@ def attention_key_gradients(
                 by_query = (load(shape, rows_smem.at[slot, r], BY_COLUMN) for r in range(R))
                 return [by_column(x, size) for x in by_query]
 
-            def pull(logits, pulls, lse, d_entropy):
-                logits_ST = logits(1)  # while the tensor cores work on dP
+            def score(logits_ST):
                 bias_S = line_S
                 if slope is not None:
                     q_first, k_first = firsts()
@@ -330,12 +358,14 @@ def attention_key_gradients(
                     ids_T = load_slot(shape, ids_smem, slot)
                     q_first, k_first = firsts()
                     seen_ST = visible(shape, size, 1, q_first, k_first, ids_T, kv_ids_S)
-                weights_ST, pulled = _weights(logits_ST, seen_ST, lse, d_entropy)
+                return logits_ST, seen_ST
+
+            def pull(weights_ST, d_logits):
                 half_ST = weights_ST.astype(shape.dtype)
 
-                def d_logits(n):
-                    """In half precision, and the sums by key with them."""
-                    d_ST = pulled(pulls(n))
+                def half_and_sums(n):
+                    """ds in half precision, and the sums by key with it added."""
+                    d_ST = d_logits(n)
                     added = []
                     if d_key_bias is not None:
                         added.append(d_ST)
@@ -345,10 +375,10 @@ def attention_key_gradients(
                     sums = [x + jnp.sum(y, axis=1) for x, y in zip(by_key, added, strict=True)]
                     return d_ST.astype(shape.dtype), sums
 
-                late = None if early else d_logits(0)
+                late = None if early else half_and_sums(0)
 
                 def pull_keys(d_v):
-                    d_logits_ST, by_key = d_logits(1) if late is None else late
+                    d_logits_ST, by_key = half_and_sums(1) if late is None else late
                     return weigh(
                         shape,
                         d_logits_ST,
@@ -359,7 +389,10 @@ def attention_key_gradients(
 
                 return weigh(shape, half_ST, d_out, pull_keys, onto=d_v_SH)
 
-            sums = _both(shape, k_smem.at[wg], queries, v_smem.at[wg], d_out, numbers, pull)
+            sums = _both(
+                shape, k_smem.at[wg], queries, v_smem.at[wg], d_out, numbers, score, pull,
+                apart=apart,
+            )  # fmt: skip
             plgpu.barrier_arrive(free.at[slot])
             return sums
 
