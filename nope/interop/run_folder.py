@@ -152,9 +152,9 @@ def write_run(
         'dtype': described.dtype,
         'origin': dict(origin),
     }
-    partial = files.unfinished(folder.absolute())
-    write_json(partial / 'spec.json', spec)
-    with Checkpoints(partial / 'checkpoints', spec) as checkpoints:
-        checkpoints.save(0, variables, {'consumed': 0})
-    write_json(partial / 'done.json', {'steps': 0, 'seconds': 0})
-    partial.rename(folder)
+    with files.unfinished_folder(folder.absolute()) as partial:
+        write_json(partial / 'spec.json', spec)
+        with Checkpoints(partial / 'checkpoints', spec) as checkpoints:
+            checkpoints.save(0, variables, {'consumed': 0})
+        write_json(partial / 'done.json', {'steps': 0, 'seconds': 0})
+        partial.rename(folder)

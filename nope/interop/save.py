@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import pathlib
-import shutil
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -77,7 +76,8 @@ def save(
     tokenizer: str | None = None,
     origin: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes the directory `path`, which is whole or absent; it must not exist, or be empty.
+    """Writes the directory `path`, which is whole or absent; it must not exist, or be empty. What
+    killed calls left beside it is removed.
 
     described: the model and its facts. tokenizer: 'bytes', a directory or a tokenizer file to
     carry over; None for no tokenizer. origin: JSON-able facts on where the model is from.
@@ -93,16 +93,11 @@ def save(
         )
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ValueError(f'{path} is there already and not an empty folder; nothing was written')
-    partial = files.unfinished(path)
-    try:
-        partial.mkdir(parents=True)
+    with files.unfinished_folder(path) as partial:
         _write(partial, variables, described, export, tokenizer, origin or {})
         if path.is_dir():
             path.rmdir()
         partial.rename(path)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
 
 
 def _write(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import json
 import logging
 import os
@@ -94,6 +95,23 @@ def unfinished(path: pathlib.Path) -> pathlib.Path:
     return path.with_name(f'{path.name}.partial-{uuid.uuid4().hex[:12]}')
 
 
+@contextlib.contextmanager
+def unfinished_folder(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A new folder under a temporary name beside `path` for a `with` block, which renames it;
+    removed where the block fails. What killed makers of `path` left is removed first: a maker holds
+    its folder by a lock, where there are locks that all machines see."""
+    for left in path.parent.glob(f'{glob.escape(path.name)}.partial-????????????'):
+        _remove_unless_held(left)
+    partial, descriptor = _held_folder(path)
+    try:
+        yield partial
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    finally:
+        os.close(descriptor)
+
+
 def sweep(folder: pathlib.Path) -> None:
     """Removes what killed writers left in a folder that this process alone holds."""
     for path in folder.glob('*.partial-????????????'):
@@ -119,6 +137,34 @@ def read_json(path: pathlib.Path) -> Any | None:
         return None
     except (ValueError, RecursionError) as error:
         raise ValueError(f'{path} is damaged: {error}') from error
+
+
+def _held_folder(path: pathlib.Path) -> tuple[pathlib.Path, int]:
+    """A new temporary folder beside `path`, and the descriptor whose lock holds it."""
+    while True:
+        partial = unfinished(path)
+        partial.mkdir(parents=True)
+        # Before it is held another maker may take it for a killed one's.
+        try:
+            descriptor = os.open(partial, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if partial.exists():
+            return partial, descriptor
+        os.close(descriptor)
+
+
+def _remove_unless_held(folder: pathlib.Path) -> None:
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _lock_is_local(descriptor):
+                shutil.rmtree(folder)
+        finally:
+            os.close(descriptor)
 
 
 def _lock(descriptor: int, path: pathlib.Path, wait: bool) -> bool:

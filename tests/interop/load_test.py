@@ -19,6 +19,7 @@ from nope.interop.mapping import Tensor
 from nope.interop.safetensors import CheckpointFileError
 from nope.model import ModelConfig
 from nope.positions import Alibi, NoPE, Rotary
+from nope.runtime import files
 from nope.sharding import MeshConfig
 from nope.variables import Variables, abstract_variables
 from tests import tiny
@@ -54,6 +55,14 @@ def save(path: pathlib.Path, model: ModelConfig, variables: Variables, **options
 def folders(tmp_path_factory) -> Mapping[str, pathlib.Path]:
     base = tmp_path_factory.mktemp('load')
     return {name: save(base / name, MODELS[name], tiny.variables(MODELS[name])) for name in MODELS}
+
+
+def test_a_save_removes_what_a_killed_one_left(tmp_path: pathlib.Path) -> None:
+    left = files.unfinished(tmp_path / 'model')
+    left.mkdir()
+    (left / 'model.safetensors').write_bytes(b'half')
+    save(tmp_path / 'model', LLAMA, tiny.variables(LLAMA))
+    assert [path.name for path in tmp_path.iterdir()] == ['model']
 
 
 def found_model(directory: Directory) -> ModelConfig:

@@ -18,6 +18,7 @@ from nope.interop.run_folder import BASE_MODEL, model_types, name_base_model, re
 from nope.model import LayerKind, ModelConfig
 from nope.model.lam import LogLength
 from nope.positions import LongRoPE, NoPE, Rotary
+from nope.runtime import files
 from nope.runtime.files import read_json, write_json
 from nope.variables import Variables, lam_of
 from tests import tiny
@@ -57,8 +58,10 @@ def test_a_model_is_saved_as_a_run(tmp_path: pathlib.Path) -> None:
     config = tiny.model(attention=None, position=Rotary())
     variables = tiny.varied_lam(config)
     described = Described(config, 64, 'bfloat16')
+    files.unfinished(tmp_path / 'run').mkdir()  # as a killed call leaves it
     write_run(tmp_path / 'run', described, variables, tiny.mesh(), {'path': 'somewhere'})
     found = read_run(tmp_path / 'run', tiny.mesh())
+    assert [path.name for path in tmp_path.iterdir()] == ['run']
     assert found.described == described and found.spec['origin'] == {'path': 'somewhere'}
     jax.tree.map(np.testing.assert_array_equal, found.variables, variables)
     with pytest.raises(ValueError, match='is there already'):

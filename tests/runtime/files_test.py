@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import fcntl
+import os
 import pathlib
 import subprocess
 import sys
@@ -9,6 +11,14 @@ import pytest
 
 from nope.runtime import files
 
+MAKER = """
+import pathlib, sys, time
+from nope.runtime import files
+with files.unfinished_folder(pathlib.Path(sys.argv[1])) as partial:
+    (partial / 'half').touch()
+    print(partial.name, flush=True)
+    time.sleep(60)
+"""
 HOLDER = """
 import pathlib, sys, time
 from nope.runtime import files
@@ -105,3 +115,60 @@ def test_what_killed_writers_left_is_swept(tmp_path: pathlib.Path) -> None:
     (tmp_path / 'notes.partial-ly-done').mkdir()
     files.sweep(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {'goodput.json', 'notes.partial-ly-done'}
+
+
+def test_a_folder_is_made_beside_those_of_living_makers_and_without_those_of_killed_ones(
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / 'model [1]'
+    makers = [
+        subprocess.Popen(
+            [sys.executable, '-c', MAKER, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    names = [maker.stdout.readline().strip() for maker in makers]  # type: ignore[union-attr]
+    makers[0].kill()
+    makers[0].communicate()
+    (tmp_path / 'model [1].partial-file').touch()
+    with files.unfinished_folder(path) as partial:
+        assert {p.name for p in tmp_path.iterdir()} == {
+            *('model [1].partial-file', names[1], partial.name)
+        }
+        partial.rename(path)
+    makers[1].kill()
+    makers[1].communicate()
+    with pytest.raises(KeyError), files.unfinished_folder(path) as partial:
+        raise KeyError
+    assert {p.name for p in tmp_path.iterdir()} == {'model [1].partial-file', path.name}
+
+
+@pytest.mark.parametrize('before', ['open', 'flock'])
+def test_a_folder_that_another_maker_removes_before_it_is_held_is_made_again(
+    before: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = {'open': os, 'flock': fcntl}[before]
+    function = getattr(module, before)
+
+    def late(*args):
+        monkeypatch.undo()
+        (first,) = tmp_path.iterdir()
+        first.rmdir()
+        return function(*args)
+
+    monkeypatch.setattr(module, before, late)
+    with files.unfinished_folder(tmp_path / 'model') as partial:
+        assert list(tmp_path.iterdir()) == [partial]
+
+
+def test_a_folder_in_the_making_is_left_where_locks_are_each_machines_own(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = files.unfinished(tmp_path / 'model')
+    left.mkdir()
+    monkeypatch.setattr(files, '_lock_is_local', lambda descriptor: True)
+    with files.unfinished_folder(tmp_path / 'model') as partial:
+        assert left.is_dir() and partial != left
+    monkeypatch.undo()
+    with files.unfinished_folder(tmp_path / 'model'):
+        assert not left.exists()

@@ -60,11 +60,11 @@ def build(identity: dict[str, Any], cache: pathlib.Path) -> pathlib.Path:
         return built
     with files.exclusive(root.with_name(f'.{root.name}.lock')):
         if not built.is_dir():
-            partial = files.unfinished(root)
-            builder = StdlibSources(data_dir=partial, file_format='array_record')
-            with files.writing(partial, RuntimeError), _quiet():
-                builder.download_and_prepare()
-            files.move_into_place(partial, root)
+            with files.unfinished_folder(root) as partial:
+                builder = StdlibSources(data_dir=partial, file_format='array_record')
+                with files.writing(partial, RuntimeError), _quiet():
+                    builder.download_and_prepare()
+                files.move_into_place(partial, root)
     return built
 
 
