@@ -71,10 +71,11 @@ def run(
         execute(bench, make_plan(workspace, wanted).missing)
         if processes.is_first():
             sources = {name: workspace.folder(spec) for name, spec in experiment.evals.items()}
-            check_figure(figure, experiment.settings)  # another command may have drawn it
-            draw.write_inputs(figure, experiment.name, experiment.figure, sources)
-            drawn = draw.draw(figure)
-            take_figure(figure, experiment.settings)  # what cannot be drawn takes no name
+            with draw.alone(figure):
+                check_figure(figure, experiment.settings)  # another command may have drawn it
+                draw.write_inputs(figure, experiment.name, experiment.figure, sources)
+                drawn = draw.draw(figure)
+                take_figure(figure, experiment.settings)  # what cannot be drawn takes no name
             print(drawn)
         execute(bench, plan.missing)
         tell_exports(workspace, experiment)

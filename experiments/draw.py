@@ -7,17 +7,29 @@ A figure folder knows its records from `inputs.json`, which `experiments.run` le
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiments import figures
 from experiments.figures.base import FigureInput
 from experiments.homes import check_name
 from nope import records
+from nope.runtime import files
 from nope.runtime.files import read_json, write_json
+
+
+@contextlib.contextmanager
+def alone(folder: pathlib.Path) -> Iterator[None]:
+    """Exclusive hold of a figure's folder for a `with` block, waiting for whoever draws there. What
+    killed commands left half written is removed."""
+    with files.exclusive(folder / '.lock') as locked:
+        if locked:
+            files.sweep(folder)
+        yield
 
 
 def write_inputs(
@@ -80,8 +92,10 @@ def main(folders: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     try:
-        for folder in folders:
-            print(draw(pathlib.Path(folder)))
+        for folder in map(pathlib.Path, folders):
+            read_inputs(folder)  # what is no figure's takes no lock file
+            with alone(folder):
+                print(draw(folder))
     except ValueError as error:
         print(f'error: {error}', file=sys.stderr)
         return 2

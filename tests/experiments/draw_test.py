@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import pathlib
 
@@ -7,6 +8,7 @@ import pytest
 
 from experiments import draw
 from nope import records
+from nope.runtime import files
 from tests.experiments.figures.synthetic import INPUTS
 
 
@@ -25,6 +27,25 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
 def test_a_figure_is_drawn_from_its_records(folder: pathlib.Path) -> None:
     assert draw.main([str(folder)]) == 0
     assert (folder / 'fig5.png').exists()
+
+
+def test_a_drawing_removes_what_killed_ones_left_half_written(folder: pathlib.Path) -> None:
+    files.unfinished(folder / 'fig5.png').write_bytes(b'half')
+    assert draw.main([str(folder)]) == 0
+    assert not list(folder.glob('*.partial-*'))
+
+
+def test_a_drawing_waits_for_the_one_before_it(folder: pathlib.Path) -> None:
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        with draw.alone(folder):
+            half = files.unfinished(folder / 'fig5.png')
+            half.write_bytes(b'half')
+            drawing = threads.submit(draw.main, [str(folder)])
+            with pytest.raises(concurrent.futures.TimeoutError):
+                drawing.result(timeout=0.5)
+            assert half.exists()
+        assert drawing.result(timeout=60) == 0
+    assert not half.exists()
 
 
 def test_a_figure_of_an_old_work_folder_is_refused_with_what_to_do(
