@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-import json
 import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,6 +13,7 @@ import numpy as np
 
 from nope.data import Tokenizer, load_tokenizer
 from nope.evals.harness.options import cut
+from nope.runtime.files import parse_json
 
 FIELD = 'prompt'
 OBJECTS = ('.jsonl', '.ndjson', '.json')
@@ -52,7 +52,7 @@ def read(given: Sequence[str] | None, file: pathlib.Path | None) -> list[Prompt]
 def _field(where: str, line: str) -> str:
     accepted = f'accepted is an object like {{"{FIELD}": "Once"}}'
     try:
-        row = json.loads(line)
+        row = parse_json(line)
     except ValueError as error:
         raise ValueError(f'{where}: not a line of JSON ({error}); {accepted}') from error
     if not isinstance(row, dict) or not isinstance(row.get(FIELD), str):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nope.runtime import processes
+from nope.runtime.files import parse_json
 
 NAME = 'samples.jsonl'
 
@@ -65,7 +66,7 @@ class SampleLog:
         content = self._path.read_bytes() if self._path.exists() else b''
         for number, line in enumerate(content.splitlines(), 1):
             try:
-                row = json.loads(line)
+                row = parse_json(line)
                 self._rows[row.pop('key')] = row
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ValueError(f'{self._path}, line {number}: not a finished sample') from error

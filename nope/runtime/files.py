@@ -132,11 +132,28 @@ def write_json(path: pathlib.Path, value: Any) -> None:
 def read_json(path: pathlib.Path) -> Any | None:
     """The file's value, or None where there is no such file; ValueError where it is no JSON."""
     try:
-        return json.loads(path.read_text())
+        return parse_json(path.read_bytes().decode())
     except FileNotFoundError:
         return None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError(f'{path} is damaged: {error}') from error
+
+
+def read_object(path: pathlib.Path) -> dict[str, Any] | None:
+    """The file's JSON object, or None where there is no such file; ValueError where it is none."""
+    value = read_json(path)
+    if isinstance(value, dict) or (value is None and not path.exists()):
+        return value
+    raise ValueError(f'{path} is damaged: it holds no JSON object')
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text; ValueError for what is none, and for values nested too deep to be
+    read, which Python tells by a RecursionError."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError('its values are nested too deep') from error
 
 
 def _held_folder(path: pathlib.Path) -> tuple[pathlib.Path, int]:

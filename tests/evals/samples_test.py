@@ -41,6 +41,7 @@ def test_a_sample_is_appended_once(tmp_path: pathlib.Path) -> None:
 
 def test_another_file_is_refused(tmp_path: pathlib.Path) -> None:
     path = tmp_path / 'samples.jsonl'
-    path.write_text('{"key": "a"}\n[1]\n')
-    with pytest.raises(ValueError, match='line 2'):
-        SampleLog(path)
+    for line in ('[1]', '[' * 100_000):
+        path.write_text(f'{{"key": "a"}}\n{line}\n')
+        with pytest.raises(ValueError, match='line 2'):
+            SampleLog(path)

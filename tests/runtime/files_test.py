@@ -107,6 +107,20 @@ def test_a_damaged_file_is_named(tmp_path: pathlib.Path) -> None:
     path.write_text('')
     with pytest.raises(ValueError, match=r'spec\.json is damaged: Expecting value'):
         files.read_json(path)
+    path.write_bytes(b'"\xff"')
+    with pytest.raises(ValueError, match=r'spec\.json is damaged: .*decode byte 0xff'):
+        files.read_json(path)
+
+
+@pytest.mark.parametrize('text', ['null', '[]', '"x"', '0', '[' * 100_000, '{"a":' * 100_000])
+def test_what_holds_no_object_is_named(tmp_path: pathlib.Path, text: str) -> None:
+    path = tmp_path / 'spec.json'
+    assert files.read_object(path) is None
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r'spec\.json is damaged: it'):
+        files.read_object(path)
+    path.write_text('{}')
+    assert files.read_object(path) == {}
 
 
 def test_what_killed_writers_left_is_swept(tmp_path: pathlib.Path) -> None:

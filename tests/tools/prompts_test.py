@@ -45,6 +45,7 @@ def test_a_file_holds_objects_or_lines_as_its_suffix_says(tmp_path: pathlib.Path
     ('line', 'said'),
     [
         (b'{"prompt": "a"', 'line 2: not a line of JSON'),
+        (b'[' * 100_000, 'line 2: not a line of JSON'),
         (b'["a"]', "line 2: there is no text 'prompt'"),
         (b'{"text": "a"}', "line 2: there is no text 'prompt'"),
         (b'{"prompt": 1}', "line 2: there is no text 'prompt'"),

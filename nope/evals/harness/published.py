@@ -17,10 +17,11 @@ arc_easy and openbookqa, and the validation split of the others. Other columns a
 
 from __future__ import annotations
 
-import json
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
+
+from nope.runtime.files import parse_json
 
 SUFFIXES = {'.jsonl': 'json', '.parquet': 'parquet'}  # and what reads them
 
@@ -141,7 +142,7 @@ def _first_row(path: pathlib.Path) -> Mapping[str, Any]:
     with path.open('rb') as file:
         line = next((line for line in file if line.strip()), b'{}')
     try:
-        row = json.loads(line)
+        row = parse_json(line)
     except ValueError as error:
         raise ValueError(f'{path}: its first line is not JSON ({error})') from error
     if not isinstance(row, dict):

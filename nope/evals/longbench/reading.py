@@ -12,6 +12,7 @@ from typing import Any
 
 from nope.evals.longbench import metrics
 from nope.evals.longbench.datasets import DATASETS, Dataset
+from nope.runtime.files import parse_json
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ def _samples(folder: pathlib.Path, dataset: Dataset) -> Iterator[Sample]:
 def _sample(dataset: Dataset, index: int, line: bytes) -> Sample:
     """ValueError saying what is wrong with the line."""
     try:
-        row = json.loads(line)
+        row = parse_json(line)
     except ValueError as error:
         raise ValueError(f'not a line of JSON ({error})') from error
     if not isinstance(row, dict):

@@ -67,6 +67,7 @@ def test_a_column_of_another_kind_is_named(
         ('', "has no column 'goal'; it has no rows"),
         ('\n{"text": 1}\n', "has no column 'goal'; it has text, and the task needs goal, sol1"),
         ('goal,sol1', 'its first line is not JSON'),
+        ('[' * 100_000, 'its first line is not JSON'),
         ('[1]', 'its first line is not a JSON object'),
     ],
 )

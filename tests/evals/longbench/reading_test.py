@@ -98,6 +98,7 @@ def test_a_file_without_samples_is_refused(tmp_path: pathlib.Path, content: str)
     [
         (b'{"input": ', 'not a line of JSON'),
         (b'{"input": "\xff"}', 'not a line of JSON'),
+        (b'[' * 100_000, 'not a line of JSON .its values are nested too deep'),
         (b'[1]', 'a JSON list; it must be an object'),
         (b'{"input": "", "length": 1}', 'no context, answers, all_classes; a sample has input,'),
     ],
