@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import pathlib
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from typing import Any
 import jax
 
 from nope.runtime import processes
-from nope.runtime.files import read_json, write_json
+from nope.runtime.files import read_object, write_json
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +77,19 @@ class Goodput:
 def _known(path: pathlib.Path) -> dict[str, Any] | None:
     """Summary of earlier attempts; None where it cannot be read, which does not end a run."""
     try:
-        return read_json(path)
-    except ValueError as error:
+        found = read_object(path)
+        if found is not None and not _is_summary(found):
+            raise ValueError(f'{path} is damaged: it is no summary of attempts')
+    except (OSError, ValueError) as error:
         log.warning('%s; counting anew', error)
         return None
+    return found
+
+
+def _is_summary(found: dict[str, Any]) -> bool:
+    seconds = found.get('seconds')
+    return (
+        all(type(found.get(key)) is int and found[key] >= 0 for key in ('attempts', 'steps'))
+        and isinstance(seconds, dict)
+        and all(type(s) in (int, float) and s >= 0 and math.isfinite(s) for s in seconds.values())
+    )

@@ -48,7 +48,7 @@ class MetricsWriter:
     def __init__(self, folder: pathlib.Path, resume_step: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / JSONL
-        rows, damaged = _parse(path)
+        rows, damaged = parse(path)
         if damaged:
             aside = _keep(path)
             _log.warning(
@@ -78,11 +78,11 @@ class MetricsWriter:
 def read(folder: pathlib.Path) -> list[dict[str, Any]]:
     """Rows of a run's `metrics.jsonl`, without a last line cut short by a kill and without damaged
     lines, which are reported when the run goes on."""
-    rows, _ = _parse(folder / JSONL)
+    rows, _ = parse(folder / JSONL)
     return rows
 
 
-def _parse(path: pathlib.Path) -> tuple[list[dict[str, Any]], list[int]]:
+def parse(path: pathlib.Path) -> tuple[list[dict[str, Any]], list[int]]:
     """Rows of the file, and the numbers, from 1, of its lines that are none; nothing for no file. A
     last line without its end is no damage."""
     rows: list[dict[str, Any]] = []

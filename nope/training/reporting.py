@@ -14,6 +14,7 @@ import jax
 from nope.checkpoints import folders
 from nope.model import ModelConfig
 from nope.runtime import hardware, processes, progress
+from nope.training import metrics
 from nope.training.metrics import MetricsWriter
 from nope.training.step import Metrics
 
@@ -156,9 +157,10 @@ class Throughput:
 
 def read_bad_steps(folder: pathlib.Path) -> list[dict[str, Any]]:
     """Rows of a run's `bad_steps.jsonl`: step, its first and last example, loss, grad_norm, what
-    was done. A step that an attempt made again stands there twice."""
-    path = folder / BAD_STEPS
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    was done. A step that an attempt made again stands there twice. Lines that are no rows, as a
+    kill and damage leave them, are left out."""
+    rows, _ = metrics.parse(folder / BAD_STEPS)
+    return rows
 
 
 def _json_number(value: float) -> float | str:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from nope.training import metrics
+from nope.training import metrics, reporting
 from nope.training.metrics import MetricsWriter
 
 
@@ -135,3 +135,12 @@ def test_a_last_line_cut_short_is_neither_reported_nor_kept(
         write(tmp_path, range(3, 4), resume_step=2)
         assert path.read_bytes() == whole
     assert not list(tmp_path.glob('*damaged*')) and not caplog.text
+
+
+@pytest.mark.parametrize('line', [b'', b'{"step": 2', b'null', b'[1]', b'\xff', b'[' * 100_000])
+def test_bad_steps_are_read_past_lines_that_are_no_rows(
+    tmp_path: pathlib.Path, line: bytes
+) -> None:
+    rows = b'{"step": 1, "loss": "nan"}\n' + line + b'\n{"step": 3, "loss": "inf"}\n{"step"'
+    (tmp_path / reporting.BAD_STEPS).write_bytes(rows)
+    assert [row['step'] for row in reporting.read_bad_steps(tmp_path)] == [1, 3]
