@@ -30,6 +30,8 @@ SILENCE = 60.0  # seconds without a heartbeat after which the lease has expired
 OWNER = 'owner.json'
 SETTLING = 2.0  # seconds for two that start at once to see each other
 
+_MOST_PID = 2**31 - 1
+
 
 class LostLeaseError(OSError):
     """Loss of a lease to another command."""
@@ -180,11 +182,17 @@ class Lease:
             files.write_text(pathlib.Path(self._path), text)
 
     def _read(self) -> dict[str, Any] | None:
-        """The file, or None where there is none."""
+        """The file, or None where there is none. One that is damaged is the sign of a holder of
+        whom nothing else is known."""
         try:
-            return json.loads(self._path.read_text())
+            content = self._path.read_bytes()
         except FileNotFoundError:
             return None
+        try:
+            found = files.parse_json(content.decode())
+        except ValueError:
+            found = None
+        return found if isinstance(found, dict) else {'damaged': f'{self._path}: {content[:80]!r}'}
 
     def _is_mine(self, found: dict[str, Any] | None) -> bool:
         return found is not None and found.get('token') == self._mine['token']
@@ -206,7 +214,9 @@ def _is_gone(found: dict[str, Any]) -> bool:
     """True where the file's writer ran on this machine and has ended."""
     if any(found.get(key) != value for key, value in _here().items()):
         return False
-    pid = int(found.get('pid', 0))
+    pid = found.get('pid')
+    if type(pid) is not int or not 0 < pid <= _MOST_PID:
+        return False
     if pid == os.getpid():  # a number that was given anew, as in containers
         return True
     try:
@@ -221,4 +231,6 @@ def _is_gone(found: dict[str, Any]) -> bool:
 def _name(found: dict[str, Any] | None) -> str:
     if found is None:
         return 'someone who has ended since'
+    if 'damaged' in found:
+        return f'whoever wrote what is no lease ({found["damaged"]}; remove it if no one is)'
     return f'process {found.get("pid")} of {found.get("host")}'

@@ -158,3 +158,41 @@ def test_a_folder_of_checkpoints_is_leased_in_buckets_alone(tmp_path: pathlib.Pa
     with only_writer(epath.Path(tmp_path / 'run' / 'checkpoints')) as check:
         check()
         assert not (tmp_path / 'run').exists()
+
+
+@pytest.mark.parametrize('content', [b'', b'null', b'[1]', b'\xff', b'{"token": ', b'[' * 100_000])
+def test_a_damaged_lease_is_that_of_someone_unknown(tmp_path: pathlib.Path, content: bytes) -> None:
+    """It is respected as long as any other that is silent."""
+    path = tmp_path / 'owner.json'
+    path.write_bytes(content)
+    with pytest.raises(files.BusyError, match=r'no lease .*owner\.json.*remove it'):
+        Lease(path, **QUICK, wait=False).__enter__()
+    with Lease(path, **QUICK) as held:
+        held.check()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize('pid', [None, '7', 7.0, -1, 0, 2**31, 2**80, [7]])
+def test_a_number_that_no_process_has_is_not_that_of_an_ended_one(
+    tmp_path: pathlib.Path, pid: object
+) -> None:
+    path = tmp_path / 'owner.json'
+    other(path, **{**lease._here(), 'pid': pid})
+    with pytest.raises(files.BusyError, match='is at work'):
+        Lease(path, **QUICK, wait=False).__enter__()
+
+
+def test_a_lease_outlives_jumps_of_the_clock(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Silence is measured by a clock that nobody sets, and not by the times of files."""
+    path = tmp_path / 'owner.json'
+    monkeypatch.setattr(time, 'time', iter([2e9, -1e9, 5e9, 0.0] * 99).__next__)
+    other(path)
+    os.utime(path, (5e9, 5e9))
+    with pytest.raises(files.BusyError):
+        Lease(path, **QUICK, wait=False).__enter__()
+    path.unlink()
+    with Lease(path, **QUICK) as held:
+        os.utime(path, (0, 0))
+        held.check()
