@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Mapping
+from typing import Any
 
 from etils import epath
 
-from nope.runtime.files import read_json, write_json
+from nope.runtime.files import read_object, write_json
 
 ELSEWHERE = 'checkpoints_in.json'
 
@@ -23,9 +25,25 @@ def in_bucket(path: epath.Path) -> bool:
 
 
 def of_run(run: pathlib.Path) -> epath.Path:
-    """The folder of a run's checkpoints."""
-    found = read_json(run / ELSEWHERE)
-    return in_full(found['folder'] if found else run / 'checkpoints')
+    """The folder of a run's checkpoints. ValueError, naming it, where the file that says so is
+    damaged."""
+    found = read_object(run / ELSEWHERE)
+    return in_full(run / 'checkpoints' if found is None else named(found, run / ELSEWHERE))
+
+
+def named(found: Mapping[str, Any], path: pathlib.Path) -> str:
+    """The folder that a file, {"folder": FOLDER}, names; ValueError where it names none."""
+    folder = found.get('folder')
+    if not _is_path(folder):
+        raise ValueError(f'{path} is damaged: folder is {folder!r:.100}; accepted is a path')
+    return str(folder)
+
+
+def _is_path(value: object) -> bool:
+    try:
+        return isinstance(value, str) and value != '' and b'\0' not in os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
 
 
 def settle(run: pathlib.Path, folder: pathlib.Path | str | None) -> epath.Path:

@@ -24,7 +24,8 @@ from nope.model import LayerKind, ModelConfig
 from nope.model.lam import FORMS, Product
 from nope.positions import KINDS, SCALINGS
 from nope.runtime import files
-from nope.runtime.files import read_json, write_json
+from nope.runtime.errors import brief
+from nope.runtime.files import read_object, write_json
 from nope.variables import Variables, abstract_variables
 
 BASE_MODEL = 'base_model.json'
@@ -34,6 +35,10 @@ def model_types() -> dict[str, type]:
     """Every dataclass that a model's identity may be made of, by its name."""
     kinds = (ModelConfig, LayerKind, Product, *FORMS.values(), *KINDS.values(), *SCALINGS.values())
     return {kind.__name__: kind for kind in kinds}
+
+
+# What values of another type than the field's come to where a model is made of them.
+_MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 class SavedModel(NamedTuple):
@@ -51,7 +56,7 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
     that this version cannot read, and where its base model is missing or another one;
     `nope.checkpoints.manager.CheckpointError` where its checkpoint is damaged or missing.
     """
-    spec = read_json(folder / 'spec.json')
+    spec = read_object(folder / 'spec.json')
     checkpoints_in = folders.of_run(folder)
     if spec is None or not checkpoints_in.is_dir():
         raise ValueError(f'{folder} is no run folder: it needs spec.json and checkpoints')
@@ -62,10 +67,12 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
     try:
         model = rebuild(_model_at(spec, step), model_types())
         train_length = int(spec['train_length']) or None
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f'{folder / "spec.json"} describes no model we know: {error}') from error
+        target = abstract_variables(model, mesh)
+    except _MISFITS as error:
+        raise ValueError(
+            f'{folder / "spec.json"} describes no model we know: {brief(error)}'
+        ) from error
     base = _base_model(folder, spec, mesh)
-    target = abstract_variables(model, mesh)
     with Checkpoints(checkpoints_in, spec) as checkpoints:
         checkpoints.stand_on(base)
         found = checkpoints.read({k: v for k, v in target.items() if k not in base}, step)
@@ -93,10 +100,15 @@ def name_base_model(folder: pathlib.Path, base: pathlib.Path) -> None:
 
 def _base_model(folder: pathlib.Path, spec: Mapping[str, Any], mesh: Mesh) -> Variables:
     """{'params': ...} of the base model; empty for a run that has all its variables itself."""
-    named = read_json(folder / BASE_MODEL)
+    named = read_object(folder / BASE_MODEL)
     if named is None:
         return {}
-    init, place = spec['init'], folder.resolve() / named['folder']
+    init, place = spec.get('init'), folder.resolve() / folders.named(named, folder / BASE_MODEL)
+    if not isinstance(init, dict):
+        raise ValueError(
+            f'{folder / "spec.json"} has no model that the run starts from, and '
+            f'{folder / BASE_MODEL} names one'
+        )
     while init.get('type') == 'TemperatureSpec':  # it has the weights of the run below it
         init = init['init']
     if not place.is_dir():
@@ -108,7 +120,7 @@ def _base_model(folder: pathlib.Path, spec: Mapping[str, Any], mesh: Mesh) -> Va
         directory = open_directory(place)
         _check_base(folder, place, init['fingerprint'], fingerprint(directory))
         return {'params': load(directory, rebuild(init['model'], model_types()), mesh)['params']}
-    saved = read_json(place / 'spec.json') or {}
+    saved = read_object(place / 'spec.json') or {}
     _check_base(folder, place, init, {k: v for k, v in saved.items() if k != 'version'})
     return {'params': read_run(place, mesh).variables['params']}
 
@@ -125,7 +137,7 @@ def _check_base(folder: pathlib.Path, place: pathlib.Path, wanted: Any, found: A
 def _dtype(spec: Mapping[str, Any]) -> str:
     """The dtype that the weights came in, where they were imported; else float32."""
     source: Mapping[str, Any] | None = spec
-    while source:
+    while isinstance(source, Mapping):
         if 'dtype' in source:
             return str(source['dtype'])
         source = source.get('init')

@@ -53,3 +53,22 @@ def test_a_folder_moves_over_one_that_is_there(tmp_path: pathlib.Path) -> None:
     assert not source.exists()
     assert [path.name for path in target.iterdir()] == ['inner']
     assert (target / 'inner' / 'file').read_text() == 'new'
+
+
+@pytest.mark.parametrize(
+    'content',
+    [
+        '',
+        '[]',
+        'null',
+        '{}',
+        '{"folder": 7}',
+        '{"folder": ""}',
+        '{"folder": "a\\u0000"}',
+        '{"folder": "\\ud800"}',
+    ],
+)
+def test_a_damaged_note_of_the_place_is_named(tmp_path: pathlib.Path, content: str) -> None:
+    (tmp_path / folders.ELSEWHERE).write_text(content)
+    with pytest.raises(ValueError, match=r'checkpoints_in\.json is damaged: '):
+        folders.of_run(tmp_path)
