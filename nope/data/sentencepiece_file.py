@@ -11,6 +11,7 @@ PIECES, TRAINER, NORMALIZER = 1, 2, 3
 _KNOWN = frozenset({PIECES, TRAINER, NORMALIZER, 4, 5})  # 4: self-test data; 5: denormaliser
 _EXTENSIONS = 200
 _WITH_LENGTH = 2
+_MOST_DIGITS = 10  # of a number in base 128, which has 64 bits
 
 
 def check(content: bytes) -> None:
@@ -36,10 +37,11 @@ def check(content: bytes) -> None:
 
 def _number(content: bytes, place: int) -> tuple[int, int]:
     """(value, place behind it) of a number in base 128, the lowest digit first."""
-    value = shift = 0
-    while place < len(content):
-        value |= (content[place] & 0x7F) << shift
-        shift, place = shift + 7, place + 1
-        if not content[place - 1] & 0x80:
-            return value, place
+    value = 0
+    for digit, byte in enumerate(content[place : place + _MOST_DIGITS]):
+        value |= (byte & 0x7F) << (7 * digit)
+        if not byte & 0x80:
+            return value, place + digit + 1
+    if place + _MOST_DIGITS <= len(content):
+        raise ValueError(f'a number without end at byte {place}')
     raise ValueError('it ends in the middle of a field')

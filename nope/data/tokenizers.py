@@ -9,13 +9,13 @@ stream always is one.
 from __future__ import annotations
 
 import dataclasses
-import json
 import pathlib
 from typing import Any, Protocol
 
 import numpy as np
 
 from nope.data import digest, sentencepiece_file
+from nope.runtime import files
 
 BYTE_VALUES = 256
 EOS_PIECES = ('</s>', '<|endoftext|>', '<|end_of_text|>', '<eos>', '<|im_end|>')
@@ -85,8 +85,9 @@ class SentencePieceTokenizer:
 
 @dataclasses.dataclass(frozen=True)
 class HuggingFaceTokenizer:
-    """A `tokenizer.json` of the Hugging Face tokenizers library."""
+    """A `tokenizer.json` of the Hugging Face tokenizers library. path: its file, for messages."""
 
+    path: str
     tokenizer: Any
     vocab_size: int
     eos_id: int
@@ -94,7 +95,12 @@ class HuggingFaceTokenizer:
     fingerprint: str
 
     def encode(self, text: str | bytes) -> np.ndarray:
-        encoding = self.tokenizer.encode(_to_str(text), add_special_tokens=False)
+        try:
+            encoding = self.tokenizer.encode(_to_str(text), add_special_tokens=False)
+        except Exception as error:  # the library raises plain Exception
+            raise ValueError(
+                f'data.tokenizer={self.path!r}: it cannot encode every text ({error})'
+            ) from error
         return np.asarray(encoding.ids, np.int32)
 
     def decode(self, ids: Any) -> str:
@@ -187,6 +193,7 @@ def _load_hugging_face(path: pathlib.Path) -> HuggingFaceTokenizer:
     bos = _first(tokenizer.token_to_id, (*declared.get('bos_token', ()), *BOS_PIECES))
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
     return HuggingFaceTokenizer(
+        path=str(path),
         tokenizer=tokenizer,
         vocab_size=max(vocabulary.values(), default=-1) + 1,  # ids may have gaps
         eos_id=_require_eos(eos),
@@ -200,16 +207,21 @@ def _declared_pieces(path: pathlib.Path) -> dict[str, tuple[str, ...]]:
     if not path.is_file():
         return {}
     try:
-        config = json.loads(path.read_text())
+        config = files.read_object(path) or {}
     except ValueError as error:
-        raise _Unusable(f'{path.name} beside it is not JSON') from error
+        raise _Unusable(f'{path.name} beside it is not a JSON object') from error
     pieces: dict[str, tuple[str, ...]] = {}
     for key in ('eos_token', 'bos_token'):
         value = config.get(key)
         value = value.get('content') if isinstance(value, dict) else value
-        if isinstance(value, str):
+        if isinstance(value, str) and _is_unicode(value):
             pieces[key] = (value,)
     return pieces
+
+
+def _is_unicode(text: str) -> bool:
+    """False for what JSON can spell and UTF-8 cannot, a lone surrogate: no piece has one."""
+    return text.encode('utf-8', 'replace').decode() == text
 
 
 def _first(piece_id: Any, pieces: tuple[str, ...]) -> int | None:

@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import pathlib
+import time
 
 import numpy as np
 import pytest
@@ -218,3 +219,54 @@ def test_a_tokenizer_with_a_flipped_bit_is_refused_or_another_one(
     whole = load_tokenizer(str(path)).fingerprint
     for flipped in damage.flips(content):
         assert refused(path, flipped) or load_tokenizer(str(path)).fingerprint != whole
+
+
+@pytest.mark.parametrize('content', ['', '[]', 'null', '3', '"x"', '\x00', '[' * 100_000])
+def test_a_damaged_declaration_of_marks_is_named(tmp_path, content):
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(hugging_face_json(['<s>', '</s>']))
+    (tmp_path / 'tokenizer_config.json').write_text(content)
+    with pytest.raises(ValueError, match=r'data\.tokenizer=.*tokenizer_config\.json beside it'):
+        load_tokenizer(str(path))
+
+
+def test_a_declared_mark_that_is_no_text_is_none(tmp_path):
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(hugging_face_json(['<s>', '</s>']))
+    wanted = load_tokenizer(str(path))
+    for mark in ('\ud800', 7, ['</s>'], {'content': None}):
+        declared = json.dumps({'eos_token': mark, 'bos_token': mark})
+        (tmp_path / 'tokenizer_config.json').write_text(declared)
+        found = load_tokenizer(str(path))
+        assert (found.eos_id, found.bos_id) == (wanted.eos_id, wanted.bos_id)
+
+
+@pytest.mark.parametrize('kind', ['WordLevel', 'WordPiece', 'Unigram'])
+def test_a_vocabulary_without_an_unknown_piece_names_its_file(tmp_path, kind):
+    words = {'</s>': 0, 'the': 1, 'fox': 2}
+    models = {
+        'WordLevel': {'vocab': words, 'unk_token': '<unk>'},
+        'WordPiece': {
+            **{'vocab': words, 'unk_token': '<unk>', 'continuing_subword_prefix': '##'},
+            'max_input_chars_per_word': 100,
+        },
+        'Unigram': {'vocab': [[word, -1.0] for word in words], 'unk_id': None},
+    }
+    path = tmp_path / 'tokenizer.json'
+    model = {'type': kind, **models[kind]}
+    changes = {'pre_tokenizer': {'type': 'Whitespace'}, 'decoder': None, 'added_tokens': []}
+    path.write_text(hugging_face_json(['</s>'], model=model, **changes))
+    tokenizer = load_tokenizer(str(path))
+    if kind != 'Unigram':  # which looks into every character
+        assert tokenizer.encode('the fox').tolist() == [1, 2]
+    with pytest.raises(ValueError, match=rf"data\.tokenizer='{path}': it cannot encode every text"):
+        tokenizer.encode('the quick fox')
+
+
+def test_a_number_without_end_in_a_sentencepiece_model_takes_no_time(tmp_path):
+    path = tmp_path / 'tokenizer.model'
+    path.write_bytes(b'\x0a' + b'\xff' * (4 << 20))
+    began = time.process_time()
+    with pytest.raises(ValueError, match=r'data\.tokenizer=.*a number without end at byte 1'):
+        load_tokenizer(str(path))
+    assert time.process_time() - began < 2
