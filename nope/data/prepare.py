@@ -8,7 +8,6 @@ file; shards that were not renamed when a process died are written again.
 from __future__ import annotations
 
 import concurrent.futures
-import json
 import multiprocessing
 import os
 import pathlib
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from nope.data import shards
+from nope.data import digest, shards
 from nope.data.sources import PART_BYTES, Part, Source, of_split
 from nope.data.splits import SPLITS
 from nope.data.tokenizers import Tokenizer, load_tokenizer
@@ -83,41 +82,55 @@ def prepare(
                     pass  # workers of a killed command are gone
                 for leftover in out.glob('*.partial-*'):
                     leftover.unlink()
-            todo = [i for i in range(len(parts)) if not _unit_path(out, i, len(parts)).is_file()]
+            todo = [i for i in range(len(parts)) if _unit(out, i, len(parts)) is None]
             _tokenise_parts(parts, todo, tokenizer, loaded, out, workers, progress)
             _write_metadata(source, out, plan)
-    return json.loads((out / 'metadata.json').read_text())
+    return shards.read_metadata(source.name(), out)
 
 
 def _check_plan(out: pathlib.Path, plan: dict[str, Any]) -> None:
     path = out / 'plan.json'
-    if not path.is_file():
+    found = files.read_object(path)
+    if found is None:
         if any(out.glob('*.array_record')) or (out / 'metadata.json').is_file():
             raise ValueError(f'{out} holds shards but no plan.json: choose another folder')
         files.write_json(path, plan)
         return
-    found = json.loads(path.read_text())
     ignored = {'description'}  # the name of a folder, not its content
-    different = [k for k in plan if k not in ignored and found.get(k) != plan[k]]
+    different = [k for k in sorted({*plan, *found} - ignored) if found.get(k) != plan.get(k)]
     if different:
-        changes = ', '.join(f'{k}: {found.get(k)!r} there, {plan[k]!r} now' for k in different)
+        changes = ', '.join(
+            f'{k}: {found.get(k)!r:.200} there, {plan.get(k)!r:.200} now' for k in different
+        )
         raise ValueError(
             f'{out} was begun for other data or settings ({changes}): choose another folder'
         )
 
 
 def _write_metadata(source: Source, out: pathlib.Path, plan: dict[str, Any]) -> None:
-    units = [
-        json.loads(_unit_path(out, i, plan['parts']).read_text()) for i in range(plan['parts'])
-    ]
+    units = [_unit(out, i, plan['parts']) or {} for i in range(plan['parts'])]
     splits = {
         split: [{'part': i, **unit[split]} for i, unit in enumerate(units) if split in unit]
         for split in SPLITS
     }
     if not any(splits.values()) and 'split' not in plan:  # of one split its reader says so
         raise ValueError(f'{source.name()}: there is no text in {plan["description"]}')
-    metadata = json.loads((out / 'plan.json').read_text()) | {'splits': splits}
-    files.write_json(out / 'metadata.json', metadata)
+    files.write_json(out / 'metadata.json', {**plan, 'splits': splits})
+
+
+def _unit(out: pathlib.Path, index: int, count: int) -> dict[str, Any] | None:
+    """Counts of a part by its splits; None where it is not whole, or its unit file is damaged."""
+    try:
+        found = files.read_object(_unit_path(out, index, count))
+    except ValueError:
+        return None
+    counts = None if found is None else found.get('counts')
+    return counts if found == _sealed(counts) else None
+
+
+def _sealed(counts: Any) -> dict[str, Any]:
+    """A unit file's content."""
+    return {'counts': counts, 'digest': digest.of_json(counts)}
 
 
 def _unit_path(out: pathlib.Path, index: int, count: int) -> pathlib.Path:
@@ -188,7 +201,7 @@ def _tokenise_part(
                 reported = time.monotonic()
         report(documents, tokens, size)
         unit = {split: writer.close() for split, writer in writers.items()}
-        files.write_json(_unit_path(out, index, count), unit)
+        files.write_json(_unit_path(out, index, count), _sealed(unit))
     except BaseException:
         for writer in writers.values():
             writer.discard()

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from nope.data import digest
+from nope.data.splits import SPLITS
 from nope.runtime import files
 
 FORMAT = 'nope-token-shards'
@@ -34,6 +35,7 @@ VERSION = 1
 PAGE = 8192
 RESIDENT_BYTES = 256 << 20
 _OPEN_READERS = 256
+_MOST_TOKENS = 1 << 62
 _KEYS = frozenset({'dtype', 'parts', 'splits', 'tokenizer', 'vocab_size'})
 
 # What array_record and numpy raise for a damaged file.
@@ -138,7 +140,41 @@ def read_metadata(name: str, folder: pathlib.Path) -> dict[str, Any]:
         )
     if not metadata.keys() >= _KEYS:
         raise ValueError(f'{name}: {path} is damaged: it lacks {sorted(_KEYS - metadata.keys())}')
+    wrong = _misfit(metadata)
+    if wrong:
+        raise ValueError(f'{name}: {path} is damaged: {wrong}')
     return metadata
+
+
+def _misfit(metadata: dict[str, Any]) -> str:
+    """What is wrong with the metadata; '' for nothing."""
+    vocab_size, parts, splits = (metadata[key] for key in ('vocab_size', 'parts', 'splits'))
+    if type(vocab_size) is not int or not 0 < vocab_size <= 1 << 31:
+        return f'vocab_size is {vocab_size!r:.100}'
+    if metadata['dtype'] != token_dtype(vocab_size).str:
+        return f'dtype is {metadata["dtype"]!r:.100}, not that of {vocab_size} tokens'
+    if type(parts) is not int or parts < 0:
+        return f'parts is {parts!r:.100}'
+    if not isinstance(splits, dict) or splits.keys() != set(SPLITS):
+        return f'splits is {splits!r:.100}; it takes {", ".join(SPLITS)}'
+    for split, entries in splits.items():
+        if not isinstance(entries, list) or not all(is_entry(e, parts) for e in entries):
+            return f'the shards of {split} are not what a preparation writes'
+        found = [entry['part'] for entry in entries]
+        if found != sorted(set(found)):
+            return f'the shards of {split} are not in order'
+    return ''
+
+
+def is_entry(value: Any, parts: int) -> bool:
+    """Whether it says of one shard: its part, and the counts of `ShardWriter.close`."""
+    if not isinstance(value, dict) or not isinstance(value.get('digest'), str):
+        return False
+    numbers = [value.get(key) for key in ('part', 'documents', 'longest', 'tokens')]
+    if not all(type(number) is int for number in numbers):
+        return False
+    part, documents, longest, tokens = numbers
+    return 0 <= part < parts and 0 < documents <= tokens and 0 <= longest < tokens < _MOST_TOKENS
 
 
 class TokenStore:
@@ -234,8 +270,11 @@ class TokenStore:
             lengths = np.load(path)
         except _UNREADABLE as error:
             raise self._damaged(shard, 'documents.npy', error) from error
-        counts = {'documents': lengths.size, 'tokens': lengths.sum(), 'longest': lengths.max() - 1}
-        if lengths.ndim != 1 or any(counts[key] != entry[key] for key in counts):
+        if lengths.dtype != np.int64 or lengths.ndim != 1 or lengths.min(initial=0) < 0:
+            raise self._damaged(shard, 'documents.npy', 'it holds no counts of tokens')
+        longest = lengths.max(initial=0) - 1
+        counts = {'documents': lengths.size, 'tokens': lengths.sum(), 'longest': longest}
+        if any(counts[key] != entry[key] for key in counts):
             raise self._damaged(shard, 'documents.npy', 'it has other counts than the metadata say')
         return lengths
 

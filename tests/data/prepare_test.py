@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -187,3 +188,45 @@ def test_shards_that_cannot_be_written_are_one_message_and_no_shards(corpus, tmp
     for folder in (out, tmp_path / 'whole'):
         run(corpus, folder, part_bytes=sources.PART_BYTES)
     assert contents(out) == contents(tmp_path / 'whole')
+
+
+@pytest.mark.parametrize('content', ['', '{}', 'null', '[1]', '{"counts": {}}', '[' * 100_000])
+def test_a_damaged_unit_is_made_again(corpus, reference, tmp_path, content):
+    """A unit that said of fewer splits would take their documents away without a word."""
+    out = tmp_path / 'out'
+    shutil.copytree(reference, out)
+    (out / 'metadata.json').unlink()
+    unit = sorted(out.glob('unit-*.json'))[2]
+    unit.write_text(content)
+    run(corpus, out)
+    assert contents(out) == contents(reference)
+
+
+def test_a_unit_of_other_counts_is_made_again(corpus, reference, tmp_path):
+    out = tmp_path / 'out'
+    shutil.copytree(reference, out)
+    (out / 'metadata.json').unlink()
+    unit = sorted(out.glob('unit-*.json'))[2]
+    found = json.loads(unit.read_text())
+    found['counts'] = dict(list(found['counts'].items())[:-1])
+    unit.write_text(json.dumps(found))
+    run(corpus, out)
+    assert contents(out) == contents(reference)
+
+
+@pytest.mark.parametrize('content', ['', 'null', '[1]', '"x"', '\x00', '[' * 100_000])
+def test_a_damaged_plan_is_named(corpus, reference, tmp_path, content):
+    out = tmp_path / 'out'
+    shutil.copytree(reference, out)
+    (out / 'plan.json').write_text(content)
+    with pytest.raises(ValueError, match=rf'^{out}/plan\.json is damaged: '):
+        run(corpus, out)
+
+
+def test_a_plan_of_one_split_is_not_that_of_all(corpus, reference, tmp_path):
+    out = tmp_path / 'out'
+    shutil.copytree(reference, out)
+    plan = json.loads((out / 'plan.json').read_text())
+    (out / 'plan.json').write_text(json.dumps({**plan, 'split': 'train'}))
+    with pytest.raises(ValueError, match=r"was begun for other .*split: 'train' there, None now"):
+        run(corpus, out)

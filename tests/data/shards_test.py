@@ -152,3 +152,56 @@ def test_metadata_without_a_part_are_refused_by_name(prepared, tmp_path):
     (tmp_path / 'metadata.json').write_text(json.dumps(metadata))
     with pytest.raises(ValueError, match=r"metadata\.json is damaged: it lacks \['splits'\]"):
         shards.read_metadata('data.source', tmp_path)
+
+
+def changed_metadata(metadata, draw_change):
+    found = json.loads(json.dumps(metadata))
+    draw_change(found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        (lambda m: m.update(dtype='<u2<u2'), 'dtype is .*, not that of 258 tokens'),
+        (lambda m: m.update(dtype='<u4'), 'dtype is .*, not that of 258 tokens'),
+        (lambda m: m.update(vocab_size='258'), 'vocab_size is '),
+        (lambda m: m.update(parts=4.0), 'parts is 4.0'),
+        (lambda m: m.update(splits=[]), 'splits is '),
+        (lambda m: m['splits'].pop('train'), 'splits is '),
+        (lambda m: m['splits'].update(train=None), 'the shards of train'),
+        (lambda m: m['splits']['train'][0].pop('tokens'), 'the shards of train'),
+        (lambda m: m['splits']['train'][0].update(part='0'), 'the shards of train'),
+        (lambda m: m['splits']['train'][0].update(part=10**9), 'the shards of train'),
+        (lambda m: m['splits']['train'][0].update(documents=-1), 'the shards of train'),
+        (lambda m: m['splits']['train'][0].update(tokens=2**80), 'the shards of train'),
+        (lambda m: m['splits']['train'][0].update(longest=[1]), 'the shards of train'),
+        (
+            lambda m: m['splits']['train'].insert(0, m['splits']['train'][0]),
+            'the shards of train are not in order',
+        ),
+    ],
+)
+def test_metadata_of_other_types_are_refused_by_name(prepared, tmp_path, change, words):
+    path = tmp_path / 'metadata.json'
+    path.write_text(json.dumps(changed_metadata(prepared[1], change)))
+    with pytest.raises(ValueError, match=rf'data\.source: {path} is damaged: {words}'):
+        shards.read_metadata('data.source', tmp_path)
+
+
+@pytest.mark.parametrize('kind', ['negative', 'float', 'empty', 'table'])
+def test_counts_of_documents_that_are_none_are_refused(prepared, tmp_path, kind):
+    folder = tmp_path / 'shards'
+    shutil.copytree(prepared[0], folder)
+    path = sorted(folder.glob('train-*.documents.npy'))[0]
+    lengths = np.load(path)
+    total = lengths.sum()
+    others = {
+        'negative': np.array([total + 5, -5]),
+        'float': lengths.astype(np.float64),
+        'empty': lengths[:0],
+        'table': lengths[None],
+    }
+    np.save(path, others[kind])
+    with pytest.raises(ValueError, match=rf'token shard {path} is damaged: it h'):
+        shards.TokenStore(folder, 'train', prepared[1]).document_spans()
