@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from nope.data import digest
 from nope.data.sources.base import PART_BYTES, Source
 from nope.data.splits import SPLITS
+from nope.runtime.errors import brief
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Tfds(Source):
 
     def identity(self) -> dict[str, Any]:
         """Name, version and the shards of each split as TFDS recorded them."""
-        info = _builder(str(self._find())).info
+        info = _builder(self, str(self._find())).info
         shards = {
             split: [info.splits[split].num_bytes, list(info.splits[split].shard_lengths)]
             for split in SPLITS
@@ -48,7 +49,7 @@ class Tfds(Source):
         """Parts of the data set's own splits. Raises ValueError too for a format without random
         access and for a field it does not have."""
         folder = str(self._find())
-        builder = _builder(folder)
+        builder = _builder(self, folder)
         features = builder.info.features
         if self.field not in features:
             raise ValueError(
@@ -59,7 +60,7 @@ class Tfds(Source):
             if split not in builder.info.splits:
                 continue
             info = builder.info.splits[split]
-            self._check_random_access(builder, split)
+            _opened(self, folder, split)
             mean_bytes = max(1, info.num_bytes // max(1, info.num_examples))
             step = max(1, part_bytes // mean_bytes)
             for begin in range(0, info.num_examples, step):
@@ -92,15 +93,6 @@ class Tfds(Source):
                 'holds dataset_info.json)'
             ) from error
 
-    def _check_random_access(self, builder: Any, split: str) -> None:
-        try:
-            builder.as_data_source(split)
-        except (NotImplementedError, ValueError) as error:
-            raise ValueError(
-                f'{self.name()}: {builder.name} is stored as {builder.info.file_format}, which has '
-                f'no random access; prepare it again with --file_format=array_record ({error})'
-            ) from error
-
 
 @dataclasses.dataclass(frozen=True)
 class TfdsPart:
@@ -114,19 +106,45 @@ class TfdsPart:
     size: int
 
     def documents(self) -> Iterator[tuple[str, bytes]]:
-        examples = _builder(self.folder).as_data_source(self.split)
+        examples = _opened(self.source, self.folder, self.split)
         for i in range(self.begin, self.end):
             try:
                 text = examples[i][self.source.field]
-            except (EOFError, IndexError, OSError, RuntimeError, ValueError) as error:
+            except Exception as error:  # whatever the damage makes the library raise
                 raise ValueError(
                     f'{self.source.name()}: {self.folder} is damaged: example {i} of the split '
-                    f'{self.split} cannot be read: {error}'
+                    f'{self.split} cannot be read: {brief(error)}'
                 ) from error
+            if not isinstance(text, str | bytes):
+                raise ValueError(
+                    f'{self.source.name("field")}={self.source.field!r}: example {i} of the split '
+                    f'{self.split} in {self.folder} holds {type(text).__name__}, not a text'
+                )
             yield self.split, text.encode('utf-8', 'replace') if isinstance(text, str) else text
 
 
-def _builder(folder: str) -> Any:
+def _builder(source: Tfds, folder: str) -> Any:
+    """The data set of a folder; ValueError where its description cannot be read."""
     import tensorflow_datasets as tfds
 
-    return tfds.builder_from_directory(folder)
+    try:
+        builder = tfds.builder_from_directory(folder)
+        builder.info.splits, builder.info.features  # noqa: B018 (read when they are asked for)
+    except Exception as error:  # whatever the damage makes the library raise
+        raise ValueError(
+            f'{source.name()}: {folder} is no data set that can be read: {brief(error)}'
+        ) from error
+    return builder
+
+
+def _opened(source: Tfds, folder: str, split: str) -> Any:
+    """The examples of a split, with random access."""
+    builder = _builder(source, folder)
+    try:
+        return builder.as_data_source(split)
+    except Exception as error:  # as above, and what says that the format has no random access
+        raise ValueError(
+            f'{source.name()}: {builder.name} in {folder} is stored as '
+            f'{builder.info.file_format}, which has no random access, or is damaged; prepare it '
+            f'again with --file_format=array_record ({brief(error)})'
+        ) from error

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import pathlib
 import shutil
 
@@ -67,3 +68,28 @@ def test_a_damaged_data_set_is_refused_by_its_folder_or_reads_as_it_was(tiny_boo
         else:
             assert sorted(texts_of(documents, 'train')) == sorted(ROWS[:30])
     assert refused[: damage.CUTS] == list(damage.cuts(data))
+
+
+@pytest.mark.parametrize('name', ['dataset_info.json', 'features.json'])
+@pytest.mark.parametrize('content', ['', 'null', '[1]', '{"splits": 3}', '\x00', '[' * 100_000])
+def test_a_damaged_description_is_refused_by_its_folder(tiny_books, tmp_path, name, content):
+    folder = tmp_path / '1.2.3'
+    shutil.copytree(tiny_books / 'tiny_books' / '1.2.3', folder)
+    (folder / name).write_text(content)
+    source = Tfds(str(folder), field='book_text')
+    for read in (source.identity, lambda: read_all(source, tmp_path)):
+        with pytest.raises(ValueError, match=rf'data\.source: {folder} is no data set that can be'):
+            read()
+
+
+def test_a_feature_that_is_no_text_is_refused_by_its_field(tiny_books, tmp_path):
+    folder = tmp_path / '1.2.3'
+    shutil.copytree(tiny_books / 'tiny_books' / '1.2.3', folder)
+    text = (folder / 'features.json').read_text()
+    tensor = {'pythonClassName': 'tensorflow_datasets.core.features.tensor_feature.Tensor'}
+    tensor['tensor'] = {'shape': {}, 'dtype': 'int64', 'encoding': 'none'}
+    found = json.loads(text)
+    found['featuresDict']['features']['book_text'] = tensor
+    (folder / 'features.json').write_text(json.dumps(found))
+    with pytest.raises(ValueError, match=rf'{folder}'):
+        read_all(Tfds(str(folder), field='book_text'), tmp_path)
