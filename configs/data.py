@@ -4,7 +4,7 @@
 runs), tfds:NAME, text:PATH, jsonl:PATH, parquet:PATH, shards:PATH, or retrieval (synthetic records
 that hide a key and ask for it); `mixture` is a tuple of (source, weight) that takes its place when
 given. `field` is the column of the text (tfds, jsonl, parquet). `max_line_bytes` is what a line
-may have at most, unpacked (jsonl). `record_length` is the bytes of a record (retrieval); None
+or a value may have at most, unpacked (jsonl, parquet). `record_length` is the bytes of a record (retrieval); None
 stands for the training length of the run that reads it, the longest of several. `needles` is how
 many keys such a record states at most; several have names (retrieval). `haystacks` are what keys
 are hidden in, each as likely: 'filler', or 'text', that of the standard library. `documents` of a

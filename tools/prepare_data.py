@@ -18,7 +18,7 @@ from typing import Any
 
 from nope.data import SPLITS, prepare
 from nope.data.sources import KINDS, PART_BYTES, Shards
-from nope.data.sources.jsonl import MAX_LINE_BYTES
+from nope.data.sources.base import MAX_LINE_BYTES
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         '--max_line_bytes',
         type=_positive,
         default=MAX_LINE_BYTES,
-        help='a longer line is refused (jsonl)',
+        help='a longer line or value is refused (jsonl, parquet)',
     )
     parser.add_argument('--record_length', type=_positive, help='bytes of a record (retrieval)')
     parser.add_argument('--needles', type=_positive, default=1, help='keys of a record (retrieval)')

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 PART_BYTES = 64 << 20
+MAX_LINE_BYTES = 64 << 20
 
 
 class Part(Protocol):
@@ -92,6 +93,12 @@ class Source(abc.ABC):
         """The folder of its token shards, where it is tokenised already; such a source has no
         parts."""
         return None
+
+    def check_limit(self, field: str) -> None:
+        """ValueError unless a field is a number of bytes."""
+        limit = getattr(self, field)
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise ValueError(f'{self.name(field)} is {limit!r}; accepted: a whole number from 1')
 
     def need(self, field: str, value: str, what: str) -> None:
         """ValueError where a field of text is empty. what: what belongs there."""

@@ -14,9 +14,8 @@ from typing import Any, BinaryIO, ClassVar
 
 from nope.data import splits
 from nope.data.sources import folders, packed
-from nope.data.sources.base import PART_BYTES, Source
+from nope.data.sources.base import MAX_LINE_BYTES, PART_BYTES, Source
 
-MAX_LINE_BYTES = 64 << 20
 _SKIP_BYTES = 1 << 20
 
 SUFFIXES = tuple(
@@ -42,11 +41,7 @@ class JsonLines(Source):
     def __post_init__(self) -> None:
         self.need('source', self.path, 'a file or folder, as in jsonl:FOLDER')
         self.need('field', self.field, 'the field of a line that holds the text')
-        limit = self.max_line_bytes
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ValueError(
-                f'{self.name("max_line_bytes")} is {limit!r}; accepted: a whole number from 1'
-            )
+        self.check_limit('max_line_bytes')
 
     def identity(self) -> dict[str, Any]:
         names, _ = self._files()

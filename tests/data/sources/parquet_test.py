@@ -81,3 +81,57 @@ def test_a_parquet_file_that_lost_a_row_group_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(pq.ParquetFile, 'iter_batches', fewer)
     with pytest.raises(ValueError, match=r'is damaged: it holds 184 rows of text, not 200'):
         read_all(Parquet(str(path)), tmp_path)
+
+
+def write_column(path, column, **options) -> None:
+    pq.write_table(
+        pa.table({'text': column}), path, compression='zstd', store_schema=False, **options
+    )
+
+
+@pytest.mark.parametrize('short', [0, 40])
+@pytest.mark.parametrize('use_dictionary', [True, False])
+def test_a_value_above_the_limit_is_refused(tmp_path, short, use_dictionary):
+    path = tmp_path / 'rows.parquet'
+    write_column(path, ['a'] * short + ['b' * 1000], use_dictionary=use_dictionary)
+    assert len(read_all(Parquet(str(path), max_line_bytes=1000), tmp_path)) == short + 1
+    message = rf'rows\.parquet: row {short} has 1000 bytes, more than data\.max_line_bytes=999 '
+    with pytest.raises(ValueError, match=message):
+        read_all(Parquet(str(path), max_line_bytes=999), tmp_path)
+
+
+@pytest.mark.parametrize(('short', 'values'), [(0, 1), (40, 41)])
+def test_a_small_file_that_unpacks_to_a_huge_value_is_refused_before(tmp_path, short, values):
+    path = tmp_path / 'rows.parquet'
+    write_column(path, ['a'] * short + ['b' * (96 << 20)], use_dictionary=False)
+    assert path.stat().st_size < 1 << 20
+    before = pa.total_allocated_bytes()
+    with pytest.raises(ValueError, match=rf'a page of row group 0 has {values} values of together'):
+        read_all(Parquet(str(path), max_line_bytes=4 << 20), tmp_path)
+    assert pa.total_allocated_bytes() == before
+
+
+def test_a_long_value_in_every_row_takes_the_memory_of_a_few(tmp_path):
+    path = tmp_path / 'rows.parquet'
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 200, pa.int32()), ['b' * (16 << 20)])
+    write_column(path, column)
+    pa.default_memory_pool().release_unused()
+    before, most = pa.total_allocated_bytes(), 0
+    (part,) = Parquet(str(path)).list_parts(tmp_path)
+    sizes = []
+    for _, text in part.documents():
+        sizes.append(len(text))
+        most = max(most, pa.total_allocated_bytes() - before)
+    assert sizes == [16 << 20] * 200 and most < 512 << 20
+
+
+@pytest.mark.parametrize('limit', [0, -1, True, 1.5, '8', None])
+def test_a_limit_is_a_number_of_bytes(limit):
+    with pytest.raises(ValueError, match=r'data\.max_line_bytes is .*; accepted: a whole number'):
+        Parquet('a', max_line_bytes=limit)
+
+
+def test_the_limit_is_no_part_of_the_identity(tmp_path):
+    write_parquet(tmp_path / 'rows.parquet')
+    found = [Parquet(str(tmp_path), max_line_bytes=n).identity() for n in (1 << 20, 2 << 20)]
+    assert found[0] == found[1]
