@@ -16,7 +16,7 @@ from experiments.runs import (
 )
 from experiments.specs import identifier
 from nope import data
-from nope.model import ModelConfig
+from nope.model import ModelConfig, counts
 from nope.model.lam import Coefficient
 from nope.variables import TABLE
 
@@ -103,7 +103,7 @@ def _ordered_by(run: RunSpec) -> str:
 def describe_model(model: ModelConfig) -> str:
     """'NoPE, 4 layers, width 64, 4 heads, 222k parameters'."""
     position = model.describe_position()
-    size = model.parameters
+    size = counts.parameters(model)
     count = f'{size / 1e6:.3g}M' if size >= 1e6 else f'{round(size / 1e3)}k'
     if size >= 1e9:
         count = f'{size / 1e9:.2f}B'

@@ -13,7 +13,7 @@ from nope import sharding
 from nope.data import Batch
 from nope.evals import forward, generation, scoring, sliding
 from nope.evals.generation import Options
-from nope.model import ModelConfig
+from nope.model import ModelConfig, counts
 from nope.model.cache import empty
 from nope.model.decoding import unstack
 from nope.training import optim
@@ -238,7 +238,7 @@ Program = Step | Evaluation | SlidingWindows | Scoring | Continuing
 def _training_flops(program: Any) -> float:
     """Of a step on these tokens, forward and backward."""
     tokens = program.batch * program.length
-    return tokens * program.model.training_flops_per_token(program.length)
+    return tokens * counts.training_flops(program.model, program.length)
 
 
 def _abstract_state(

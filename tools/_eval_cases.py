@@ -25,7 +25,7 @@ from nope.data.templates import PAPER
 from nope.evals import passkey, sliding
 from nope.evals.generation import Generator, Options
 from nope.evals.samples import SampleLog
-from nope.model import ModelConfig
+from nope.model import ModelConfig, counts
 from nope.variables import Variables
 
 PERPLEXITY_PRECISION = 1e-4  # relative
@@ -247,7 +247,7 @@ def _rate(tokens: int) -> Callable[[Seconds], dict[str, float]]:
 
 def _bytes_per_step(config: ModelConfig, rows: int, length: int) -> float:
     """Matrices once, and the keys and values of every row's `length` tokens."""
-    numbers = config.training_flops_per_token(0) / 6
+    numbers = counts.training_flops(config, 0) / 6
     cached = 2 * rows * length * config.layers * config.kv_heads * config.head_dim
     return (numbers + cached) * (4 if config.dtype == 'float32' else 2)
 

@@ -36,6 +36,7 @@ from bench_train import (
 )
 
 from nope.attention.api import BACKENDS
+from nope.model import counts
 from nope.runtime import hardware
 
 WORKS = {'step': FULL_STEP, 'search': HEAD_SCALE, 'loss': LOSS, 'entropy': LOSS_AND_ENTROPY}
@@ -81,7 +82,7 @@ def measure_peer(case: Case, name: str, seconds: float) -> None:
 def facts(case: Case, name: str) -> dict:
     return {
         'work': name,
-        'parameters': case.model.parameters,
+        'parameters': counts.parameters(case.model),
         'length': case.length,
         'batch': case.batch,
         'dtype': case.model.dtype,

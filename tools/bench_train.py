@@ -14,6 +14,7 @@ all alike. About ten minutes on two cores; half of that without the peer.
 
 from __future__ import annotations
 
+from nope.model import counts
 from nope.runtime import memory
 
 if __name__ == '__main__':  # before the imports below, whose threads allocate
@@ -145,8 +146,8 @@ def _optimizer(kind: str) -> optim.OptimizerConfig:
 
 def _flops_per_token(model: ModelConfig, length: int, kind: str) -> float:
     """Of the gradient's products, frozen weights need half: those of the activations."""
-    total = model.training_flops_per_token(length)
-    weights = model.training_flops_per_token(0)
+    total = counts.training_flops(model, length)
+    weights = counts.training_flops(model, 0)
     return {'pretrain': total, 'head_scale': total - weights / 3, 'evaluate': total / 3}[kind]
 
 

@@ -19,6 +19,7 @@ import jax
 
 from nope import interop
 from nope.interop.run_folder import write_run
+from nope.model import counts
 from nope.positions import NoPE
 from nope.runtime import progress
 from nope.sharding import MeshConfig, make_mesh
@@ -41,8 +42,8 @@ def _run(options: argparse.Namespace) -> None:
     print(
         f'{options.directory}: {model.describe_position()} positions, {model.layers} layers, '
         f'width {model.width}, {model.heads} heads on {model.kv_heads}, vocabulary of '
-        f'{model.vocab_size:,}, {model.parameters:,} parameters in {described.dtype}, trained at '
-        f'{described.train_length or "an unknown length"}'
+        f'{model.vocab_size:,}, {counts.parameters(model):,} parameters in {described.dtype}, '
+        f'trained at {described.train_length or "an unknown length"}'
     )
     for name, reason in interop.ignored_tensors(directory, model).items():
         print(f'  left out: {name} ({reason})')

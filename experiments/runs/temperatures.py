@@ -10,7 +10,7 @@ from experiments.scope import Scope
 from nope.runtime.errors import one_of
 
 FIELDS = ('init', 'model')
-WITHOUT_WEIGHTS = 'none', 'entropy'  # of `nope.model.config.TEMPERATURES`
+WITHOUT_WEIGHTS = 'none', 'entropy'  # of the values of `temperature`
 
 
 def from_entry(scope: Scope, entry: Section, init: Source) -> TemperatureSpec:

@@ -9,46 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nope.attention.api import BACKENDS
-from nope.attention.dense import WEIGHTS as DENSE_WEIGHTS
 from nope.identity import added_later, none_was
-from nope.model import lam
+from nope.model import accepted, lam
 from nope.model.kinds import LayerKind
 from nope.positions import Gate, NoPE, Position, Table
-from nope.runtime.errors import FieldError, inside, one_of
-
-DTYPES = ('float32', 'bfloat16')
-REMAT = ('none', 'elementwise', 'dots', 'full', 'offload')
-NORMS = ('rms', 'layer')
-MLPS = ('gated', 'plain')
-ACTIVATIONS = ('silu', 'gelu', 'gelu_tanh', 'relu')
-INITS = ('tinyllama', 't5')
-OUTPUT_GATES = 'none', 'head', 'element'
-TEMPERATURES = 'none', 'adaptive', 'entropy'
-WEIGHTS = 'softmax', *DENSE_WEIGHTS
-LAM_LAYERS = ('all', 'nope')
-# Beyond what any device holds, and below what would take minutes to say so.
-MOST = {
-    'layers': 10_000,
-    'width': 2**24,
-    'heads': 2**16,
-    'kv_heads': 2**16,
-    'mlp_width': 2**24,
-    'vocab_size': 2**31 - 1,
-    'head_dim': 2**16,
-}
-_CHOICES = {
-    'dtype': DTYPES,
-    'remat': REMAT,
-    'norm': NORMS,
-    'mlp': MLPS,
-    'activation': ACTIVATIONS,
-    'init': INITS,
-    'output_gate': OUTPUT_GATES,
-    'temperature': TEMPERATURES,
-    'weights': WEIGHTS,
-    'lam_layers': LAM_LAYERS,
-}
+from nope.runtime.errors import FieldError, inside
 
 
 def execution_detail(default: Any) -> Any:
@@ -138,33 +103,13 @@ class ModelConfig:
     position_range: int | None = added_later(None)
 
     def __post_init__(self) -> None:
-        for name in MOST:
-            if getattr(self, name) < 1:
-                raise FieldError(name, getattr(self, name), 'it must be at least 1')
-            if getattr(self, name) > MOST[name]:
-                raise FieldError(name, getattr(self, name), f'accepted: up to {MOST[name]:,}')
+        accepted.check(vars(self))
         if self.heads % self.kv_heads:
             raise FieldError(
                 'kv_heads', self.kv_heads, f'heads, {self.heads}, must be a multiple of it'
             )
-        for name, accepted in _CHOICES.items():
-            if getattr(self, name) not in accepted:
-                raise FieldError(name, getattr(self, name), one_of(accepted))
         if self.norm_bias and self.norm == 'rms':
             raise FieldError('norm_bias', True, "only the norm 'layer' has a bias")
-        if not 0 < self.logit_multiplier < float('inf'):
-            raise FieldError(
-                'logit_multiplier', self.logit_multiplier, 'it must be finite and above 0'
-            )
-        if self.softmax_scale is not None and not 0 < self.softmax_scale < float('inf'):
-            raise FieldError(
-                'softmax_scale',
-                self.softmax_scale,
-                'it must be finite and above 0, or None for 1 / sqrt(H)',
-            )
-        if self.attention is not None and self.attention not in BACKENDS:
-            rule = f'{one_of(BACKENDS)}, or None for the fastest that can'
-            raise FieldError('attention', self.attention, rule)
         if self.unroll is not None and not 1 <= self.unroll <= self.layers:
             raise FieldError(
                 'unroll', self.unroll, f'accepted: 1 to layers, {self.layers}, or None for all'
@@ -407,42 +352,6 @@ class ModelConfig:
         if multipliers.ndim == 3:
             acts_LN = acts_LN[:, None]
         return jnp.where(acts_LN, multipliers, 1.0)
-
-    @property
-    def parameters(self) -> int:
-        """Number of trained parameters (lambda not among them)."""
-        vectors = self.head_dim * (self.heads + 2 * self.kv_heads) * self.qkv_bias
-        vectors += self.width * self.output_bias + 2 * self.head_dim * self.qk_norm
-        inner = self.mlp_width * (2 if self.mlp == 'gated' else 1)
-        vectors += (inner + self.width) * self.mlp_bias
-        vectors += self.heads * self.sinks
-        vectors += 2 * self.heads * (self.temperature == 'adaptive')
-        vectors += 0 if self.gate is None else self.gate.heads * (self.width + 1)
-        norm = self.width * (1 + self.norm_bias)
-        table = 0 if self.table is None else int(np.prod(self.table.shape))
-        embeddings = self.vocab_size * self.width * (1 if self.tied_head else 2)
-        return (
-            self.layers * (self._layer_weights + vectors + 2 * norm)
-            + embeddings
-            + norm * (1 + self.embedding_norm)
-            + table
-        )
-
-    def training_flops_per_token(self, length: int) -> float:
-        """FLOPs of a training step per token: 6 per weight in a matrix product, and the
-        causal half of attention's two products, forward and backward (windows not counted)."""
-        weights = self.layers * self._layer_weights + self.vocab_size * self.width
-        attended = self.layers * (2 if self.temperature == 'entropy' else 1)
-        return 6.0 * weights + 6.0 * attended * length * self.heads * self.head_dim
-
-    @property
-    def _layer_weights(self) -> int:
-        """Weights in the matrix products of a layer."""
-        attention = self.width * self.head_dim * 2 * (self.heads + self.kv_heads)
-        gates = {'none': 0, 'head': self.heads, 'element': self.heads * self.head_dim}
-        attention += self.width * gates[self.output_gate]
-        attention += self.width * 2 * self.heads * (self.temperature == 'adaptive')
-        return attention + (3 if self.mlp == 'gated' else 2) * self.width * self.mlp_width
 
     def _kind_of(self, layer: int) -> LayerKind:
         if not self.pattern:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax.sharding import Mesh
 
-from nope.model import ModelConfig
+from nope.model import ModelConfig, counts
 from nope.runtime import hardware
 from nope.training.config import Compute, TrainConfig
 
@@ -23,7 +23,7 @@ def least_bytes(model: ModelConfig, config: TrainConfig, compute: Compute, mesh:
     at_once = tokens / compute.micro_batches(config.batch_size, mesh)
     kept = 1 if model.remat != 'none' else model.layers
     hidden = at_once * model.width * jnp.dtype(model.dtype).itemsize * kept
-    return (copies * FLOAT32 * model.parameters + FLOAT32 * tokens + hidden) / mesh.size
+    return (copies * FLOAT32 * counts.parameters(model) + FLOAT32 * tokens + hidden) / mesh.size
 
 
 def check_memory(
@@ -36,6 +36,6 @@ def check_memory(
     if least > there:
         raise ValueError(
             f'{section}.batch_size {config.batch_size:,} of {config.block:,} tokens and a model of '
-            f'{model.parameters:,} parameters need at least {least / GIB:,.1f} GiB on each device; '
-            f'accepted: up to {there / GIB:,.1f} GiB, which it has'
+            f'{counts.parameters(model):,} parameters need at least {least / GIB:,.1f} GiB on each '
+            f'device; accepted: up to {there / GIB:,.1f} GiB, which it has'
         )

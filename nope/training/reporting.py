@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from nope.checkpoints import folders
-from nope.model import ModelConfig
+from nope.model import ModelConfig, counts
 from nope.runtime import hardware, processes, progress
 from nope.training import metrics
 from nope.training.metrics import MetricsWriter
@@ -130,8 +130,8 @@ class Reporter:
 class Throughput:
     """Tokens per second and MFU. The first interval holds compilation and is not rated.
 
-    MFU: model FLOPs (`ModelConfig.training_flops_per_token`: matrix products, the causal half of
-    attention, nothing recomputed) over the devices' dense peak (`nope.runtime.hardware`).
+    MFU: model FLOPs (`nope.model.counts`: matrix products, the causal half of attention, nothing
+    recomputed) over the devices' dense peak (`nope.runtime.hardware`).
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Throughput:
         self._tokens_per_step = tokens_per_step
         # Frozen weights need no gradients of their own: a third less work.
         share = 2 / 3 if frozen else 1.0
-        self._flops_per_token = share * model.training_flops_per_token(mean_length)
+        self._flops_per_token = share * counts.training_flops(model, mean_length)
         self._last: tuple[int, float] | None = None
 
     def since_last(self, step: int) -> dict[str, float]:

@@ -17,7 +17,7 @@ from experiments.runs import RunSpec
 from experiments.specs import identifier, identity
 from nope import sharding
 from nope.evals.longbench import DATASETS
-from nope.model import ModelConfig
+from nope.model import ModelConfig, counts
 from nope.positions import NoPE, Rotary
 from nope.training.config import Earlier
 from nope.variables import abstract_variables
@@ -74,7 +74,7 @@ def test_config_builds_and_its_models_have_shapes(name, size):
     models = {run.model for spec in experiment.evals.values() for run in runs_below(spec)}
     for model in models:
         count, lam = shapes_of(model)
-        assert count == model.parameters
+        assert count == counts.parameters(model)
         assert lam[:2] == (model.layers, model.heads)
         if size == 'paper' and name in CONFIGS:
             assert count == 1_100_048_384

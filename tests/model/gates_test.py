@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.model import LayerKind
+from nope.model import LayerKind, counts
 from nope.positions import ForgetGate, NoPE, Split
 from tests import tiny
 from tests.model.programs import T, loss_and_gradients, run
@@ -86,7 +86,7 @@ def test_parameters_are_counted() -> None:
     """Those of layers that do not use their gates too."""
     for config in (GATED, tiny.model(pattern=(LayerKind(Split(ForgetGate())), LayerKind(NoPE())))):
         leaves = jax.tree.leaves(tiny.variables(config)['params'])
-        assert config.parameters == sum(leaf.size for leaf in leaves)
+        assert counts.parameters(config) == sum(leaf.size for leaf in leaves)
 
 
 def test_layers_share_one_form_of_gates() -> None:

@@ -12,7 +12,7 @@ import pytest
 from nope.interop.families.bloom import BLOOM
 from nope.interop.families.llama import LLAMA
 from nope.interop.families.mpt import MPT
-from nope.model import LayerKind, ModelConfig
+from nope.model import LayerKind, ModelConfig, counts
 from nope.model.temperature import entropy_multipliers
 from nope.positions import Alibi, NoPE, Rotary, Split
 from nope.variables import Variables, abstract_variables
@@ -199,17 +199,17 @@ def test_the_temperature_by_entropy_acts_where_lambda_does_and_has_no_parameters
 
 def test_its_second_attention_is_counted() -> None:
     twice, once = tiny.model(temperature='entropy'), tiny.MODEL
-    attention = once.training_flops_per_token(200) - once.training_flops_per_token(100)
-    extra = twice.training_flops_per_token(100) - once.training_flops_per_token(100)
-    assert extra == attention and twice.parameters == once.parameters
+    attention = counts.training_flops(once, 200) - counts.training_flops(once, 100)
+    extra = counts.training_flops(twice, 100) - counts.training_flops(once, 100)
+    assert extra == attention and counts.parameters(twice) == counts.parameters(once)
 
 
 def test_it_is_counted() -> None:
     """Its parameters, and the FLOPs of its two projections."""
     config, plain = tiny.model(temperature='adaptive'), tiny.MODEL
     params = abstract_variables(config, tiny.mesh())['params']
-    assert config.parameters == sum(leaf.size for leaf in jax.tree.leaves(params))
-    extra = config.training_flops_per_token(100) - plain.training_flops_per_token(100)
+    assert counts.parameters(config) == sum(leaf.size for leaf in jax.tree.leaves(params))
+    extra = counts.training_flops(config, 100) - counts.training_flops(plain, 100)
     assert extra == 6 * config.layers * 2 * config.width * N
 
 

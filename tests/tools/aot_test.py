@@ -13,6 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from experiments import programs
 from nope import sharding
+from nope.model import counts
 from nope.positions import Rotary
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import optim
@@ -55,7 +56,7 @@ def test_the_flops_of_a_step_are_those_of_the_convention() -> None:
     model = tiny.model(remat='none')
     program = programs.Step(model, optim.OptimizerConfig(1e-3), 16, 4, 1)
     tokens = 4 * 16
-    assert program.model_flops == tokens * model.training_flops_per_token(16)
+    assert program.model_flops == tokens * counts.training_flops(model, 16)
     head = 2.0 * model.vocab_size * model.width * tokens
     assert aot.computed(program) in (program.model_flops, program.model_flops + head)
     again = programs.Step(tiny.model(remat='full'), optim.OptimizerConfig(1e-3), 16, 4, 1)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from nope.data import Batch
+from nope.model import counts
 from nope.runtime import hardware
 from nope.training.config import Compute, TrainConfig
 from nope.training.least_memory import check_memory, least_bytes
@@ -32,7 +33,7 @@ def test_a_compiled_step_needs_more_than_the_bound(remat: str) -> None:
     step = jax.jit(make_step(model, OPTIMIZER)).lower(state, frozen, blocks).compile()
     memory = step.memory_analysis()
     assert least < memory.argument_size_in_bytes + memory.temp_size_in_bytes
-    assert least > 3 * 4 * model.parameters
+    assert least > 3 * 4 * counts.parameters(model)
 
 
 @pytest.mark.parametrize('trains', ['lam', TABLE])
@@ -40,7 +41,7 @@ def test_frozen_parameters_have_no_moments(trains: str) -> None:
     search = dataclasses.replace(OPTIMIZER, trains=trains)
     config = dataclasses.replace(CONFIG, optimizer=search)
     whole, frozen = (least_bytes(tiny.MODEL, x, Compute(), tiny.mesh()) for x in (CONFIG, config))
-    assert whole - frozen == 2 * 4 * tiny.MODEL.parameters
+    assert whole - frozen == 2 * 4 * counts.parameters(tiny.MODEL)
 
 
 def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
