@@ -21,7 +21,13 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config.runs = {'nope': pieces.base()}
     headscale = pieces.add_headscale(config, TIMES)
     config.evals['headscale'] = {'run': headscale, 'times': TIMES}
-    config.figure = {'kind': 'multiplier_entropy', 'record': 'headscale', 'label': 'HeadScale'}
+    config.evals['nope'] = {'run': 'nope', 'times': TIMES}
+    config.figure = {
+        'kind': 'multiplier_entropy',
+        'record': 'headscale',
+        'control': 'nope',
+        'label': 'HeadScale',
+    }
     if size == 'paper':
         config.figure.layers = (1, 4, 7, 10, 13, 16, 19)
     return config

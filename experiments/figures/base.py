@@ -65,9 +65,10 @@ class Claim:
 
     id, number, paper: as listed in claims/catalogue.py.
     measured: numbers, JSON-able; None stands for 'not within the positions measured'.
-    holds: computed from `measured`; None where there is nothing to decide, or where `measured`
-        says what is missing.
+    holds: computed from `measured`; None where that decides nothing.
     statement: what `holds` decides, with every threshold it uses.
+    verdict: 'holds', 'does not hold', 'undecided' (the numbers are too close or too few), 'not
+        measured' (`measured` says what is missing) or 'reading' (there is nothing to decide).
     """
 
     id: str
@@ -76,6 +77,7 @@ class Claim:
     measured: Mapping[str, Any] | float
     holds: bool | None
     statement: str
+    verdict: str
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,8 +19,9 @@ from experiments.figures.base import (
 )
 from experiments.figures.claims import heads as claims
 from experiments.figures.claims.decide import decide
+from nope.records import Records
 
-OPTIONS = {'record', 'label', 'layers'}
+OPTIONS = {'record', 'control', 'label', 'layers'}
 MAX_LAYERS = 7
 MARKERS = 'osD^vP*X'
 
@@ -29,19 +30,22 @@ def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
     """Record name -> evaluation. ValueError for options that figure `name` of this kind does
     not have."""
     check_options(name, options, OPTIONS)
-    return {options.get('record', 'headscale'): 'positions'}
+    names = (options.get('record', 'headscale'), options.get('control'))
+    return {name: 'positions' for name in names if name is not None}
 
 
 @style.styled
 def draw(given: FigureInput) -> FigureOutput:
-    """Options: record (default 'headscale'), label, layers (default: up to seven, evenly)."""
+    """Options: record (default 'headscale'); control, the record of the same model without the
+    multipliers, by which the claim is decided; label, layers (default: up to seven, evenly)."""
     needs = required(given.name, given.options)
     check_records(given, needs)
     name = next(iter(needs))
     label = given.options.get('label', name)
     records = given.records[name]
     multipliers = records['multiplier'].astype(np.float64)
-    bits = records['entropy'][..., -1].astype(np.float64) * curves.BITS_PER_NAT
+    bits = _bits(records)
+    as_trained = None if len(needs) == 1 else _as_trained(given, records)
     layers = _layers(given, len(multipliers))
     length = int(position_curve.positions_of(records)[-1])
     figure = style.new_figure(6.2, 4.4)
@@ -64,12 +68,33 @@ def draw(given: FigureInput) -> FigureOutput:
             'head': head,
             'multiplier': float(multipliers[layer, head]),
             'entropy_bits': float(bits[layer, head]),
+            **({} if as_trained is None else {'as_trained_bits': float(as_trained[layer, head])}),
             'drawn': int(layer in layers),
         }
         for layer, head in np.ndindex(multipliers.shape)
     ]
-    found = decide(claims.CORRELATIONS, (multipliers, bits))
-    return FigureOutput(given.name, figure, rows, caption, found, runs_of(given, [name]))
+    found = decide(claims.CORRELATIONS, claims.Heads(multipliers, bits, as_trained))
+    return FigureOutput(given.name, figure, rows, caption, found, runs_of(given, list(needs)))
+
+
+def _bits(records: Records) -> np.ndarray:
+    """[layers, N] entropy at the last position in bits."""
+    return records['entropy'][..., -1].astype(np.float64) * curves.BITS_PER_NAT
+
+
+def _as_trained(given: FigureInput, records: Records) -> np.ndarray:
+    """[layers, N] of the control. ValueError where it is no measurement of the same heads without
+    multipliers up to the same position."""
+    name = given.options['control']
+    control = given.records[name]
+    if control['entropy'].shape != records['entropy'].shape or (control['multiplier'] != 1).any():
+        raise ValueError(
+            f'figure {given.name!r}: control {name!r} must be the same model, measured up to the '
+            f'same position, with every multiplier 1; its entropy is {control["entropy"].shape}, '
+            f'where the other has {records["entropy"].shape}, and its multipliers are '
+            f'{control["multiplier"].min():g} to {control["multiplier"].max():g}'
+        )
+    return _bits(control)
 
 
 def _layers(given: FigureInput, count: int) -> list[int]:

@@ -38,4 +38,13 @@ def _decided(rule: Rule[T], shown: T) -> Claim:
     except Undecided as reason:
         measured, holds = {'missing': str(reason)}, None
     listed = rule.claim
-    return Claim(listed.id, listed.number, listed.paper, measured, holds, rule.statement)
+    verdict = _verdict(listed, measured, holds)
+    return Claim(listed.id, listed.number, listed.paper, measured, holds, rule.statement, verdict)
+
+
+def _verdict(listed: Listed, measured: Mapping[str, Any], holds: bool | None) -> str:
+    if holds is not None:
+        return 'holds' if holds else 'does not hold'
+    if 'missing' in measured:
+        return 'not measured'
+    return 'reading' if listed.reading else 'undecided'

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from experiments.figures.claims import intervals
 from experiments.figures.claims.catalogue import BETWEEN_NTK_AND_YARN, FACTORS, YARN_FLAT
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.intervals import Interval
 from experiments.figures.factor_method import Method
 from experiments.figures.length_group import Group, by_length
 from experiments.figures.roles import Roles, Shape, Undecided
@@ -49,16 +51,21 @@ def _yarn_flat(roles: Curves) -> Measured:
     if start is None:
         raise Undecided('windows of L were not measured')
     longest = int(np.argmax(ntk.multiples))
-    pair = (yarn, ntk)
     rises = {
-        BEST: {m.label: _rise(m.best('loss_tail'), start, longest) for m in pair},
-        SINGLE: {m.label: _rise(m.single('loss_tail'), start, longest) for m in pair},
+        which: {m.label: _rise(chosen(m, 'loss_tail'), start, longest) for m in (yarn, ntk)}
+        for which, chosen in ((BEST, Method.best), (SINGLE, Method.single))
     }
     measured = {
         'longest_in_L': ntk.multiples[longest],
-        'rise_from_L_to_longest_nats': rises,
+        'rise_from_L_to_longest_nats': {
+            which: intervals.stated({name: Interval.of(rise) for name, rise in found.items()})
+            for which, found in rises.items()
+        },
     }
-    return measured, rises[BEST][yarn.label] < rises[BEST][ntk.label]
+    limit, best = YARN_FLAT.thresholds['nats'], rises[BEST]
+    flat = Interval.of(best[yarn.label]).below(limit)
+    apart = Interval.of(best[ntk.label] - best[yarn.label]).above(limit)
+    return measured, intervals.every((flat, apart))
 
 
 def _between(roles: Curves) -> Measured:
@@ -69,26 +76,29 @@ def _between(roles: Curves) -> Measured:
     longest = int(np.argmax(scaled[0].multiples))
     head = min(scaled, key=lambda g: float(g.loss_tail[:, longest].mean()))
     differences = {
-        role: (head.loss_tail - method.best('loss_tail')).mean(axis=0)
-        for role, method in methods.items()
+        role: head.loss_tail - method.best('loss_tail') for role, method in methods.items()
     }
-    ends = {role: float(values[longest]) for role, values in differences.items()}
+    ends = {role: Interval.of(values[:, longest]) for role, values in differences.items()}
     measured = {
         'headscale': head.label,
         'headscale_minus_method_nats': {
-            role: by_length(head.multiples, values) for role, values in differences.items()
+            role: by_length(head.multiples, values.mean(axis=0))
+            for role, values in differences.items()
         },
+        'at_the_longest_nats': intervals.stated(ends),
     }
-    return measured, ends.get(NTK, -1) < 0 < ends.get(YARN, 1)
+    sides, margin = {NTK: Interval.below, YARN: Interval.above}, BETWEEN_NTK_AND_YARN.thresholds
+    verdicts = (sides[role](found, 0, margin['nats']) for role, found in ends.items())
+    return measured, intervals.every(verdicts)
 
 
 def _method(roles: Curves, role: str) -> Method:
     return roles[role]
 
 
-def _rise(loss: np.ndarray, start: int, end: int) -> float:
-    """Of [seeds, n], between two lengths, mean over seeds."""
-    return float((loss[:, end] - loss[:, start]).mean())
+def _rise(loss: np.ndarray, start: int, end: int) -> np.ndarray:
+    """[seeds] of [seeds, n], between two lengths."""
+    return loss[:, end] - loss[:, start]
 
 
 RULES: tuple[Rule[Curves], ...] = (
@@ -99,15 +109,17 @@ RULES: tuple[Rule[Curves], ...] = (
     ),
     Rule(
         YARN_FLAT,
-        f'With the best factor for each length, the {TAIL} rises less with YaRN than with dynamic '
-        'NTK from L to the longest length (mean over seeds).',
+        f'From L to the longest length the {TAIL} rises by less than '
+        f'{YARN_FLAT.thresholds["nats"]} nats with YaRN, and by that much more with dynamic NTK, '
+        f'both with the best factor for each length; {intervals.RULE}.',
         _yarn_flat,
     ),
     Rule(
         BETWEEN_NTK_AND_YARN,
         f'At the longest length the {TAIL} with HeadScale lies below NTK and above YaRN, those of '
-        'them that are drawn, each with its best factor for each length (means over seeds; of '
-        'several HeadScale curves the lowest there).',
+        'them that are drawn, each with its best factor for each length (of several HeadScale '
+        'curves the lowest there); a difference of at most '
+        f'{BETWEEN_NTK_AND_YARN.thresholds["nats"]} nats decides nothing, and {intervals.RULE}.',
         _between,
     ),
 )

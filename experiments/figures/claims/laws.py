@@ -9,7 +9,6 @@ import numpy as np
 from experiments.figures.claims import catalogue
 from experiments.figures.claims.catalogue import (
     FIT_NEAR_BEST,
-    LOG_SQUARE_INSIDE,
     LOG_SQUARE_SERVES_HEADSCALE,
     LOG_SQUARE_SERVES_TAIL,
     Listed,
@@ -84,18 +83,6 @@ def _fit_near_best(roles: Groups) -> Measured:
     return {'fit_minus_best_uniform_nats': by_length(fit.multiples[beyond], above[beyond])}, holds
 
 
-def _square_inside(roles: Groups) -> Measured:
-    base, law = roles[BASE], roles[LOG_SQUARE]
-    inside = base.multiples <= 1
-    if not inside.any():
-        raise Undecided('no length up to L was measured')
-    difference = max(
-        float(np.abs(a[:, inside] - b[:, inside]).max())
-        for a, b in ((base.loss_window, law.loss_window), (base.loss_tail, law.loss_tail))
-    )
-    return {'largest_difference_nats': difference}, difference == 0
-
-
 def _square_serves_headscale(roles: Groups) -> Measured:
     law = roles[LOG_SQUARE]
     above = {
@@ -162,11 +149,6 @@ RULES: tuple[Rule[Groups], ...] = (
         TRAINED_SCALABLE,
         'the model trained with an adaptive temperature',
         'that trained with s ln i',
-    ),
-    Rule(
-        LOG_SQUARE_INSIDE,
-        '1 + a x + b x^2 equals the base model exactly at every n <= L measured, for every seed.',
-        _square_inside,
     ),
     Rule(
         LOG_SQUARE_SERVES_HEADSCALE,

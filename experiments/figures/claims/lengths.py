@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.claims import catalogue
+from experiments.figures.claims import catalogue, intervals
 from experiments.figures.claims.catalogue import (
     FAILS_PAST_SEARCHED,
     HEADSCALE_BEATS_UNIFORM,
     HEADSCALE_HURTS,
     ONE_SET,
-    SAME_INSIDE,
 )
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.length_group import Group, by_length
+from experiments.figures.claims.intervals import Interval
+from experiments.figures.length_group import Group
 from experiments.figures.roles import Roles, Shape, Undecided
 
 BASE, UNIFORM, HEADSCALE, LOG_LENGTH = 'base', 'uniform', 'headscale', 'log_length'
@@ -30,64 +30,59 @@ ROLES: Mapping[str, Shape] = {
 Groups = Roles[Group]
 
 
-def _same_inside(roles: Groups) -> Measured:
-    base, log = roles[BASE], roles[LOG_LENGTH]
-    inside = base.multiples <= 1
-    if not inside.any():
-        raise Undecided('no length up to L was measured')
-    difference = max(
-        float(np.abs(a[:, inside] - b[:, inside]).max())
-        for a, b in ((base.loss_window, log.loss_window), (base.loss_tail, log.loss_tail))
-    )
-    return {'largest_difference_nats': difference}, difference == 0
-
-
 def _headscale_hurts(roles: Groups) -> Measured:
     base, searches = roles[BASE], roles.by_multiple(HEADSCALE)
     index = base.at(1)
     if index is None:
         raise Undecided('windows of L were not measured')
     costs = {
-        g.label: g.loss_window[:, index] - base.loss_window[:, index] for g in searches.values()
+        g.label: Interval.of(g.loss_window[:, index] - base.loss_window[:, index])
+        for g in searches.values()
     }
-    measured = {label: _stated(cost) for label, cost in costs.items()}
-    holds = all(bool((cost > 0).all()) for cost in costs.values())
-    return {'headscale_minus_base_at_L_nats': measured}, holds
+    holds = intervals.every(cost.above(0) for cost in costs.values())
+    return {'headscale_minus_base_at_L_nats': intervals.stated(costs)}, holds
 
 
 def _headscale_beats_uniform(roles: Groups) -> Measured:
     uniform = roles[UNIFORM]
-    measured: dict[str, Any] = {}
-    for multiple, g in roles.by_multiple(HEADSCALE).items():
-        index = g.at(multiple)
-        if index is not None:
-            measured[g.label] = _stated(g.loss_window[:, index] - uniform.loss_window[:, index])
-    if not measured:
+    above = {
+        g.label: Interval.of(g.loss_window[:, index] - uniform.loss_window[:, index])
+        for multiple, g in roles.by_multiple(HEADSCALE).items()
+        if (index := g.at(multiple)) is not None
+    }
+    if not above:
         raise Undecided('no search of HeadScale has windows of its length')
-    holds = all(m['mean'] < 0 for m in measured.values())
-    return {'headscale_minus_uniform_nats': measured}, holds
+    margin = HEADSCALE_BEATS_UNIFORM.thresholds['nats']
+    holds = intervals.every(found.below(0, margin) for found in above.values())
+    return {'headscale_minus_uniform_nats': intervals.stated(above)}, holds
 
 
 def _fails_past_searched(roles: Groups) -> Measured:
-    rises: dict[str, float] = {}
+    rises: dict[str, Interval] = {}
     for multiple, g in roles.by_multiple(HEADSCALE).items():
         target, twice = g.at(multiple), g.at(2 * multiple)
         if target is not None and twice is not None:
-            rises[g.label] = float((g.loss_tail[:, twice] - g.loss_tail[:, target]).mean())
+            rises[g.label] = Interval.of(g.loss_tail[:, twice] - g.loss_tail[:, target])
     if not rises:
         raise Undecided('no search of HeadScale has windows of its length and of twice that')
     limit = FAILS_PAST_SEARCHED.thresholds['nats']
-    return {'rise_from_tuned_to_twice_nats': rises}, all(rise > limit for rise in rises.values())
+    holds = intervals.every(rise.above(limit) for rise in rises.values())
+    return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds
 
 
 def _one_set(roles: Groups) -> Measured:
     log = roles[LOG_LENGTH]
-    others = [g.loss_window.mean(0) for g in roles.players.values() if g is not log]
+    others = [g.loss_window for g in roles.players.values() if g is not log]
     if not others:
         raise Undecided('no other curve is drawn')
-    margin = log.loss_window.mean(0) - np.min(others, axis=0)
-    measured = {'log_length_minus_best_other_nats': by_length(log.multiples, margin)}
-    return measured, bool((margin <= ONE_SET.thresholds['nats']).all())
+    best = np.argmin(np.mean(others, axis=1), axis=0)  # of the means over seeds, at each length
+    rivals = np.stack([others[j][:, i] for i, j in enumerate(best)], axis=1)
+    above = {
+        f'{m:g} L': Interval.of(log.loss_window[:, i] - rivals[:, i])
+        for i, m in enumerate(log.multiples)
+    }
+    holds = intervals.every(found.below(ONE_SET.thresholds['nats']) for found in above.values())
+    return {'log_length_minus_best_other_nats': intervals.stated(above)}, holds
 
 
 def _lowest(roles: Groups) -> Measured:
@@ -111,38 +106,32 @@ def _lowest(roles: Groups) -> Measured:
     return measured, None
 
 
-def _stated(difference: np.ndarray) -> dict[str, Any]:
-    """[seeds] in nats."""
-    return {'mean': float(difference.mean()), 'by_seed': difference.tolist()}
-
-
 RULES: tuple[Rule[Groups], ...] = (
     Rule(
-        SAME_INSIDE,
-        'log-length equals the base model exactly at every n <= L measured, for every seed.',
-        _same_inside,
-    ),
-    Rule(
         HEADSCALE_HURTS,
-        'HeadScale raises the mean loss of windows of length L for every seed.',
+        'HeadScale raises the mean loss of windows of length L, for every search; '
+        f'{intervals.RULE}.',
         _headscale_hurts,
     ),
     Rule(
         HEADSCALE_BEATS_UNIFORM,
-        'At the length of its search HeadScale has the lower mean loss over the window, on '
-        'average over seeds, than the best uniform multiplier for that length.',
+        'At the length of its search HeadScale has a lower mean loss over the window than the best '
+        'uniform multiplier for that length, for every search; a difference of at most '
+        f'{HEADSCALE_BEATS_UNIFORM.thresholds["nats"]} nats decides nothing, and {intervals.RULE}.',
         _headscale_beats_uniform,
     ),
     Rule(
         FAILS_PAST_SEARCHED,
         'The loss of the last L/2 positions at twice the length of the search exceeds that at the '
-        f'length of the search by more than {FAILS_PAST_SEARCHED.thresholds["nats"]} nats.',
+        f'length of the search by more than {FAILS_PAST_SEARCHED.thresholds["nats"]} nats, for '
+        f'every search; {intervals.RULE}.',
         _fails_past_searched,
     ),
     Rule(
         ONE_SET,
-        'At every n the mean loss over the window with log-length is at most '
-        f'{ONE_SET.thresholds["nats"]} nats above the best of the other curves (means over seeds).',
+        'At every n the mean loss over the window with log-length is less than '
+        f'{ONE_SET.thresholds["nats"]} nats above that of the best other curve, by means over '
+        f'seeds; {intervals.RULE}.',
         _one_set,
     ),
     Rule(

@@ -60,9 +60,15 @@ def _mean_inside(roles: Panels) -> Measured:
     panels = [p for p in roles.players.values() if p.inside_mean is not None]
     if not panels:
         raise Undecided('no panel has prompts inside its window')
-    means = [p.inside_mean for p in panels if p.inside_mean is not None]
     measured = {p.label: _inside(p) | _paper(p) for p in panels}
-    return measured, min(means) > PASSKEY_INSIDE.thresholds['accuracy']
+    away = [
+        abs(100 * p.inside_mean - p.paper)
+        for p in panels
+        if p.inside_mean is not None and p.paper is not None
+    ]
+    if not away:
+        return measured, None
+    return measured, max(away) <= PASSKEY_INSIDE.thresholds['points']
 
 
 def _inside(panel: PasskeyPanel) -> dict[str, Any]:
@@ -94,8 +100,9 @@ RULES: tuple[Rule[Panels], ...] = (
     ),
     Rule(
         PASSKEY_INSIDE,
-        'Mean accuracy over the cells inside the window is above '
-        f'{PASSKEY_INSIDE.thresholds["accuracy"]} in every panel that has such cells.',
+        'Mean accuracy over the cells inside the window (over seeds too) differs from the one that '
+        f'the paper prints by at most {PASSKEY_INSIDE.thresholds["points"]:g} points, in every '
+        'panel whose model the paper has; the others are readings.',
         _mean_inside,
     ),
 )

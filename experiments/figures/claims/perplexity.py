@@ -6,10 +6,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from experiments.figures.claims import intervals
 from experiments.figures.claims.catalogue import (
     BETWEEN_NTK_AND_YARN,
     FAILS_PAST_SEARCHED,
     HEADSCALE_BEATS_UNIFORM,
+    LEVEL,
     NTK_BY_WINDOW,
     PARITY,
     UNIFORM_HURTS,
@@ -90,7 +92,10 @@ def _beats_uniform(shown: Shown) -> Measured:
     if not measured:
         raise Undecided('no uniform multiplier is for the window of a search of HeadScale')
     places = [p for pair in measured.values() for p in pair.values() if not isinstance(p, str)]
-    holds = all(difference < 0 for place in places for difference in place.values())
+    margin = HEADSCALE_BEATS_UNIFORM.thresholds['nats']
+    holds = intervals.every(
+        intervals.below(difference, 0, margin) for place in places for difference in place.values()
+    )
     return {'headscale_minus_uniform_nats': measured}, holds
 
 
@@ -127,8 +132,10 @@ def _between(shown: Shown) -> Measured:
             if roles[role].name in shown.one_factor
         },
     }
-    below, above = all(d < 0 for d in ntk.values()), all(d > 0 for d in yarn.values())
-    return measured, below and above
+    margin = BETWEEN_NTK_AND_YARN.thresholds['nats']
+    below = [intervals.below(difference, 0, margin) for difference in ntk.values()]
+    above = [intervals.above(difference, 0, margin) for difference in yarn.values()]
+    return measured, intervals.every(below + above)
 
 
 def _ntk_by_window(shown: Shown) -> Measured:
@@ -138,14 +145,16 @@ def _ntk_by_window(shown: Shown) -> Measured:
     if not any(w >= first for w in tested) or not any(w <= last for w in tested):
         raise Undecided(f'windows up to {last:g} L and from {first:g} L on are compared')
     differences = {f'{w:g} L': shown.less(heads, ntk, w) for w in shown.windows}
-    holds = all(
-        value < 0 if w >= first else value > 0
+    margin = NTK_BY_WINDOW.thresholds['nats']
+    holds = intervals.every(
+        (intervals.below if w >= first else intervals.above)(value, 0, margin)
         for w in tested
         for value in differences[f'{w:g} L'].values()
     )
     return {'headscale_minus_ntk_nats': differences, 'headscale': heads.name}, holds
 
 
+_WITHIN = f'a difference of at most {LEVEL["nats"]} nats decides nothing'
 RULES: tuple[Rule[Shown], ...] = (
     Rule(
         PARITY,
@@ -163,7 +172,7 @@ RULES: tuple[Rule[Shown], ...] = (
         HEADSCALE_BEATS_UNIFORM,
         'HeadScale has the lower loss in windows of L and in the longest windows within the length '
         'of its search, than the uniform multiplier for windows of that length, for every such '
-        'pair on every corpus.',
+        f'pair on every corpus; {_WITHIN}.',
         _beats_uniform,
     ),
     Rule(
@@ -177,14 +186,14 @@ RULES: tuple[Rule[Shown], ...] = (
         BETWEEN_NTK_AND_YARN,
         'HeadScale, searched at its longest length, has in the longest windows within it a loss '
         'below that of NTK and above that of YaRN on every corpus; both with the best factor for '
-        'each window.',
+        f'each window; {_WITHIN}.',
         _between,
     ),
     Rule(
         NTK_BY_WINDOW,
         'HeadScale, searched at its longest length, has a loss below that of NTK with the best '
         f'factor for each window from {NTK_BY_WINDOW.thresholds["from"]:g} L on, and above it up '
-        f'to {NTK_BY_WINDOW.thresholds["up_to"]:g} L, on every corpus.',
+        f'to {NTK_BY_WINDOW.thresholds["up_to"]:g} L, on every corpus; {_WITHIN}.',
         _ntk_by_window,
     ),
 )

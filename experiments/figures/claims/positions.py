@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.figures.claims import catalogue
+from experiments.figures.claims import catalogue, intervals
 from experiments.figures.claims.catalogue import (
     BENDS_MEET,
     BENDS_MOVE,
@@ -57,9 +57,16 @@ def _onset(roles: Curves) -> Measured:
         }
         for role, c in as_trained.items()
     }
-    onsets = {role: _or_inf(c.loss_bend()) for role, c in as_trained.items()}
-    beyond = all(1 <= o < math.inf for o in onsets.values())
-    return measured, beyond and (len(onsets) < 2 or onsets[BASE] > onsets[ROTARY])
+    verdicts = {_as_said(as_trained, threshold) for threshold in SENSITIVITY}
+    return measured, verdicts.pop() if len(verdicts) == 1 else None
+
+
+def _as_said(as_trained: Mapping[str, PositionCurve], threshold: float) -> bool:
+    """Whether the onsets by that threshold are near the paper's, and in its order."""
+    onsets = {role: _or_inf(c.loss_bend(threshold)) for role, c in as_trained.items()}
+    factor = ONSET.thresholds['factor']
+    near = all(1 / factor <= o / ONSET.numbers[role] <= factor for role, o in onsets.items())
+    return near and (len(onsets) < 2 or onsets[BASE] > onsets[ROTARY])
 
 
 def _bends_meet(roles: Curves) -> Measured:
@@ -122,7 +129,9 @@ def _headscale_beats_uniform(roles: Curves) -> Measured:
         'mean_to_end_nats': heads.mean_loss(0, end) - uniform.mean_loss(0, end),
         'labels': [heads.name, uniform.name],
     }
-    return measured, at[f'{end / length:g} L'] < 0 and inside < 0
+    margin = HEADSCALE_BEATS_UNIFORM.thresholds['nats']
+    places = (at[f'{end / length:g} L'], inside)
+    return measured, intervals.every(intervals.below(place, 0, margin) for place in places)
 
 
 def _headscale_entropy(roles: Curves) -> Measured:
@@ -133,7 +142,7 @@ def _headscale_entropy(roles: Curves) -> Measured:
     entropies = {c.name: c.mean_entropy(*beyond) for c in (heads, uniform)}
     difference = entropies[heads.name] - entropies[uniform.name]
     measured = {'entropy_bits': entropies, 'headscale_minus_uniform_bits': difference}
-    return measured, difference > 0
+    return measured, intervals.above(difference, 0, HEADSCALE_ENTROPY.thresholds['bits'])
 
 
 def _ranges(roles: Curves) -> Measured:
@@ -205,10 +214,12 @@ RULES: tuple[Rule[Curves], ...] = (
     ),
     Rule(
         ONSET,
-        'The loss starts to rise at L or later but within the positions measured, and where both '
-        'are drawn that of NoPE later than that of RoPE; in multiples of L. The onset is the first '
-        'position beyond L/2 from which the smoothed loss exceeds its mean over [L/2, L] by '
-        f'{THRESHOLD} nats for L/8 positions; first_crossing asks for a single position.',
+        'The loss starts to rise where the paper says, within a factor of '
+        f'{ONSET.thresholds["factor"]}, and where both are drawn that of NoPE later than that of '
+        'RoPE; in multiples of L. The onset is the first position beyond L/2 from which the '
+        f'smoothed loss exceeds its mean over [L/2, L] by {THRESHOLD} nats for L/8 positions. Not '
+        f'decided where thresholds of {", ".join(f"{t:g}" for t in SENSITIVITY)} nats disagree. '
+        'first_crossing asks for a single position.',
         _onset,
     ),
     Rule(
@@ -237,12 +248,14 @@ RULES: tuple[Rule[Curves], ...] = (
     Rule(
         HEADSCALE_BEATS_UNIFORM,
         'HeadScale has the lower loss at the last position and over (0, L]. A value at x is the '
-        'mean over the L/4 positions up to x.',
+        'mean over the L/4 positions up to x. A difference of at most '
+        f'{HEADSCALE_BEATS_UNIFORM.thresholds["nats"]} nats decides nothing.',
         _headscale_beats_uniform,
     ),
     Rule(
         HEADSCALE_ENTROPY,
-        'Mean entropy over all positions beyond L is higher with HeadScale.',
+        'Mean entropy over all positions beyond L is higher with HeadScale. A difference of at '
+        f'most {HEADSCALE_ENTROPY.thresholds["bits"]} bits decides nothing.',
         _headscale_entropy,
     ),
     Rule(catalogue.RANGES, 'Mean loss and entropy by range of positions.', _ranges),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.figures.claims import intervals
 from experiments.figures.claims.catalogue import (
     MORE_TUNING,
     TUNED_FAILS,
@@ -15,6 +16,7 @@ from experiments.figures.claims.catalogue import (
     YARN_BELOW_PI,
 )
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.intervals import Interval
 from experiments.figures.length_group import Group
 from experiments.figures.roles import Roles, Shape, Undecided
 from experiments.figures.tuned_curve import TunedCurve
@@ -43,89 +45,88 @@ def _works(shown: Tuned) -> Measured:
     start = base.at(1)
     if start is None:
         raise Undecided('windows of L were not measured')
-    measured = {}
+    measured: dict[str, dict[str, Any]] = {}
+    worst: dict[str, Interval] = {}
     for c in shown.curves:
         inside = (base.multiples >= 1) & (base.multiples <= c.tuned)
         above = c.group.loss_window - base.loss_window[:, [start]]
-        measured[c.name] = _stated(above[:, c.at_tuned]) | {
-            'largest_from_L_to_tuned': above[:, inside].mean(axis=0).max()
+        largest = int(np.argmax(np.where(inside, above.mean(axis=0), -np.inf)))
+        worst[c.name] = Interval.of(above[:, largest])
+        measured[c.name] = Interval.of(above[:, c.at_tuned]).stated() | {
+            'largest_from_L_to_tuned': worst[c.name].stated()
         }
     limit = TUNED_WORKS.thresholds['nats']
-    holds = all(m['largest_from_L_to_tuned'] <= limit for m in measured.values())
+    holds = intervals.every(found.below(limit) for found in worst.values())
     return {'tuned_minus_base_at_L_nats': measured}, holds
 
 
 def _fails(shown: Tuned) -> Measured:
-    measured = {}
+    rises: dict[str, Interval] = {}
     for c in shown.curves:
         twice = c.group.at(2 * c.tuned)
         if twice is not None:
             tail = c.group.loss_tail
-            measured[c.name] = _stated(tail[:, twice] - tail[:, c.at_tuned])
-    if not measured:
+            rises[c.name] = Interval.of(tail[:, twice] - tail[:, c.at_tuned])
+    if not rises:
         raise Undecided('no curve was measured at twice its tuned length')
-    holds = all(m['mean'] > TUNED_FAILS.thresholds['nats'] for m in measured.values())
-    return {'rise_from_tuned_to_twice_nats': measured}, holds
+    holds = intervals.every(rise.above(TUNED_FAILS.thresholds['nats']) for rise in rises.values())
+    return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds
 
 
 def _yarn_below_pi(shown: Tuned) -> Measured:
     pi, yarn = shown.roles[PI], shown.roles[YARN]
-    measured = {}
+    differences: dict[str, Interval] = {}
     for c in shown.curves:
         rival = shown.find(c.panel, pi, c.tuned)
         if c.method == yarn and rival is not None:
             name = f'{c.tuned:g} L ({c.panel})' if c.panel else f'{c.tuned:g} L'
-            measured[name] = _stated(c.window_at_tuned - rival.window_at_tuned)
-    return _all_below('yarn_minus_pi_nats', measured)
+            differences[name] = Interval.of(c.window_at_tuned - rival.window_at_tuned)
+    return _all_below('yarn_minus_pi_nats', differences)
 
 
 def _more_tuning(shown: Tuned) -> Measured:
     fair, raw = shown.roles[FAIR], shown.roles[RAW]
-    measured = {}
+    differences: dict[str, Interval] = {}
     for c in shown.curves:
         rival = shown.find(fair, c.method, c.tuned)
         if c.panel == raw and rival is not None:
-            difference = c.window_at_tuned - rival.window_at_tuned
-            measured[f'{c.method} at {c.tuned:g} L'] = _stated(difference)
-    return _all_below('raw_minus_fair_nats', measured)
+            difference = Interval.of(c.window_at_tuned - rival.window_at_tuned)
+            differences[f'{c.method} at {c.tuned:g} L'] = difference
+    return _all_below('raw_minus_fair_nats', differences)
 
 
-def _all_below(name: str, measured: Mapping[str, dict[str, Any]]) -> Measured:
-    if not measured:
+def _all_below(name: str, differences: Mapping[str, Interval]) -> Measured:
+    if not differences:
         raise Undecided('no two curves differ in this alone')
-    return {name: measured}, all(m['mean'] < 0 for m in measured.values())
-
-
-def _stated(difference: np.ndarray) -> dict[str, Any]:
-    """[seeds] in nats."""
-    return {'mean': float(difference.mean()), 'by_seed': difference.tolist()}
+    holds = intervals.every(found.below(0) for found in differences.values())
+    return {name: intervals.stated(differences)}, holds
 
 
 RULES: tuple[Rule[Tuned], ...] = (
     Rule(
         TUNED_WORKS,
-        'From L to its tuned length the mean loss over the window is at most '
-        f"{TUNED_WORKS.thresholds['nats']} nats above the base model's at L, for every curve "
-        '(means over seeds).',
+        'From L to its tuned length the mean loss over the window is less than '
+        f"{TUNED_WORKS.thresholds['nats']} nats above the base model's at L, for every curve; "
+        f'{intervals.RULE}.',
         _works,
     ),
     Rule(
         TUNED_FAILS,
         'The loss of the last L/2 positions at twice the tuned length exceeds that at the tuned '
         f'length by more than {TUNED_FAILS.thresholds["nats"]} nats, for every curve measured '
-        'there.',
+        f'there; {intervals.RULE}.',
         _fails,
     ),
     Rule(
         YARN_BELOW_PI,
         'YaRN has the lower mean loss over windows of the tuned length, for every length and '
-        'budget (means over seeds).',
+        f'budget; {intervals.RULE}.',
         _yarn_below_pi,
     ),
     Rule(
         MORE_TUNING,
         'The larger budget has the lower mean loss over windows of the tuned length, for every '
-        'method and length (means over seeds).',
+        f'method and length; {intervals.RULE}.',
         _more_tuning,
     ),
 )

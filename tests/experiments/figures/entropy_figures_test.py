@@ -7,7 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, FigureInput, write
+from experiments.figures import KINDS, write
+from experiments.figures.base import Claim
 from nope.records import Measure
 from tests.experiments.figures.synthetic import INPUTS, column, position_runs, rows_of
 
@@ -50,13 +51,44 @@ def test_multiplier_rows_are_the_records_and_the_correlation_is_found(tmp_path):
     (claim,) = output.claims
     assert claim.number == 9
     assert claim.holds
-    assert claim.measured['layers_negative'] == 4
-    assert claim.measured['r_within_layers'] == pytest.approx(-1, abs=1e-3)
+    assert claim.measured['as_trained']['layers_negative'] == 4
+    for which in ('as_trained', 'under_the_multipliers'):
+        assert claim.measured[which]['r_within_layers'] == pytest.approx(-1, abs=1e-3)
 
 
 def test_a_positive_or_undefined_correlation_does_not_hold():
-    records = position_runs()['headscale']
-    for multiplier in (3 - records['multiplier'], np.ones_like(records['multiplier'])):
-        measures = {**records.measures, 'multiplier': Measure(multiplier, ('layer', 'head'), '')}
-        given = FigureInput('f', {'headscale': dataclasses.replace(records, measures=measures)}, {})
-        assert KINDS['multiplier_entropy'].draw(given).claims[0].holds is False
+    records = position_runs()['headscale']['multiplier']
+    for multiplier in (3 - records, np.ones_like(records)):
+        assert correlation_claim(headscale=('multiplier', multiplier)).holds is False
+
+
+def test_multipliers_that_lower_their_own_entropy_alone_do_not_hold():
+    # Of four heads whose multipliers fall evenly.
+    entropy = 3 + 0.1 * np.array([1.0, -1.0, -1.0, 1.0])[:, None] * np.ones((4, 1, 256))
+    claim = correlation_claim(nope=('entropy', entropy.astype(np.float32)))
+    assert claim.measured['under_the_multipliers']['r_within_layers'] < -0.99
+    assert claim.measured['as_trained']['r_within_layers'] == pytest.approx(0, abs=1e-3)
+    assert claim.holds is False
+
+
+def test_without_the_control_the_correlation_is_not_decided():
+    given = INPUTS['multiplier_entropy']
+    alone = dataclasses.replace(given, options={'record': 'headscale'})
+    (claim,) = KINDS['multiplier_entropy'].draw(alone).claims
+    assert claim.holds is None and 'was not measured' in claim.measured['missing']
+
+
+def test_a_control_with_multipliers_is_refused():
+    with pytest.raises(ValueError, match=r"control 'nope' must be the same model, .*1\.1 to 1\.1"):
+        correlation_claim(nope=('multiplier', np.full((4, 4), 1.1)))
+
+
+def correlation_claim(**changed: tuple[str, np.ndarray]) -> Claim:
+    """The claim of Figure 5 where a measure of a record is another."""
+    runs = position_runs()
+    for name, (measure, values) in changed.items():
+        old = runs[name].measures
+        measures = {**old, measure: Measure(values, old[measure].axes, '')}
+        runs[name] = dataclasses.replace(runs[name], measures=measures)
+    given = dataclasses.replace(INPUTS['multiplier_entropy'], records=runs)
+    return KINDS['multiplier_entropy'].draw(given).claims[0]

@@ -602,7 +602,7 @@ PERPLEXITY = {
     'uniform_1.2': (15.3, 16.4, 480.0, 1100.0),
     'uniform_1.5': (19.5, 20.9, 47.1, 240.0),
     'uniform_1.8': (31.2, 44.0, 70.6, 189.5),
-    'headscale_2': (15.1, 15.6, 390.0, 1250.0),
+    'headscale_2': (14.9, 15.6, 390.0, 1250.0),
     'headscale_4': (16.0, 15.7, 20.6, 700.0),
     'headscale_9': (18.6, 19.2, 19.1, 31.7),
     'free': (18.9, 19.0, 18.6, 26.4),
@@ -808,7 +808,9 @@ INPUTS = {
         'fig1', position_runs(), {'panels': [{'curves': CURVES}], 'roles': CURVE_ROLES}
     ),
     'heads': FigureInput('fig3', position_runs(), {'rows': CURVES, 'layers': [0, 3]}),
-    'multiplier_entropy': FigureInput('fig5', position_runs(), {'record': 'headscale'}),
+    'multiplier_entropy': FigureInput(
+        'fig5', position_runs(), {'record': 'headscale', 'control': 'nope'}
+    ),
     'uniform_fit': FigureInput(
         'fig7', GRIDS, {'panels': [{'record': 'early', 'title': '2M'}, {'record': 'late'}]}
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pkgutil
 
 from experiments.figures import claims
+from experiments.figures.claims import catalogue
 from experiments.figures.claims.catalogue import CLAIMS, Listed
 from experiments.figures.claims.decide import Rule, decide
 from experiments.figures.roles import Undecided
@@ -43,14 +44,21 @@ def test_a_claim_that_lacks_something_says_what_and_decides_nothing():
     def measure(shown: int):
         if shown < 0:
             raise Undecided('there is nothing')
-        return {'number': shown}, shown > 1
+        return {'number': shown}, None if shown == 0 else shown > 1
 
     rule = Rule(listed, 'above 1', measure)
-    for shown, measured, holds in (
-        (2, {'number': 2}, True),
-        (1, {'number': 1}, False),
-        (-1, {'missing': 'there is nothing'}, None),
+    for shown, measured, holds, verdict in (
+        (2, {'number': 2}, True, 'holds'),
+        (1, {'number': 1}, False, 'does not hold'),
+        (0, {'number': 0}, None, 'undecided'),
+        (-1, {'missing': 'there is nothing'}, None, 'not measured'),
     ):
         (claim,) = decide([rule], shown)
         assert (claim.id, claim.number, claim.paper) == ('a', 7, 'the paper says so')
         assert (claim.measured, claim.holds, claim.statement) == (measured, holds, 'above 1')
+        assert claim.verdict == verdict
+
+
+def test_readings_never_decide_and_say_so():
+    rule = Rule(catalogue.LOWEST, 'the lowest', lambda shown: ({'number': shown}, None))
+    assert decide([rule], 1)[0].verdict == 'reading'

@@ -13,10 +13,11 @@ from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import INPUTS, PASSKEY_PANELS
 
 
-def claims(runs, roles=None):
-    """By number. runs: label -> records."""
+def claims(runs, roles=None, paper=()):
+    """By number. runs: label -> records. paper: label -> percent that it prints."""
     given = FigureInput('f', runs, {'roles': roles})
-    panels = {n: passkey_panel.read(given, {'record': n, 'label': n}) for n in runs}
+    entries = {n: {'record': n, 'label': n, 'paper': dict(paper).get(n)} for n in runs}
+    panels = {n: passkey_panel.read(given, entry) for n, entry in entries.items()}
     found = decide(passkey.RULES, Roles('f', given.options, panels, 'panel'))
     assert len({claim.number for claim in found}) == len(found)
     return {claim.number: claim for claim in found}
@@ -83,7 +84,7 @@ def test_claim_8_is_undecided_where_the_ablations_are_missing():
     assert [(claim.number, claim.holds) for claim in output.claims] == [
         (8, None),
         (10, None),
-        (None, True),
+        (None, None),
     ]
 
 
@@ -147,14 +148,17 @@ def test_prompts_that_end_before_the_claim_decide_nothing_unless_they_fail(windo
     assert claims({'NoPE': records}, {'nope': ['NoPE']})[10].holds is holds
 
 
-@pytest.mark.parametrize(('share', 'holds'), [(0.95, True), (0.89, False)])
-def test_the_average_inside_the_window_is_a_reading(share, holds):
-    runs = {'NoPE': by_length([0.95]), 'RoPE': by_length([share], **synthetic.ROTARY)}
+@pytest.mark.parametrize(
+    ('paper', 'holds'), [({'NoPE': 86, 'RoPE': 81}, True), ({'NoPE': 84}, False), ({}, None)]
+)
+def test_the_mean_inside_the_window_is_the_papers_where_it_prints_one(paper, holds):
+    runs = {'NoPE': by_length([0.95]), 'RoPE': by_length([0.9], **synthetic.ROTARY)}
     runs['no cell'] = by_length([0.0], window=128)
-    found = claims(runs)[None]
+    found = claims(runs, paper=paper)[None]
     assert found.holds is holds
     assert set(found.measured) == {'NoPE', 'RoPE'}
-    assert found.measured['RoPE']['mean'] == pytest.approx(share)
+    assert found.measured['RoPE']['mean'] == pytest.approx(0.9)
+    assert {name for name, m in found.measured.items() if 'paper' in m} == set(paper)
 
 
 def test_a_panel_without_cells_inside_its_window_has_no_reading():

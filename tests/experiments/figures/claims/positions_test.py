@@ -23,6 +23,10 @@ def heads(**changed):
     return curve('heads', multiplier=None, **changed)
 
 
+def better():
+    return heads(floor=1.4, loss_slope=0.5, entropy_slope=2.0)
+
+
 def cast(**played):
     """Roles of curves: one, a list, or one by the multiple of L."""
     players, given = {}, {}
@@ -52,9 +56,16 @@ def test_parity_compares_the_loss_inside_the_training_length(difference, holds):
 
 @pytest.mark.parametrize(
     ('nope', 'rotary', 'holds'),
-    [(90, 70, True), (70, 90, False), (90, 1e9, False), (30, 20, False)],
+    [
+        (72, 66, True),
+        (66, 72, False),
+        (72, 1e9, False),
+        (30, 20, False),
+        (110, 66, False),
+        (90, 66, None),  # 1.46 L by the smallest threshold, 1.51 L by the middle one
+    ],
 )
-def test_nope_must_rise_later_than_rope_and_both_beyond_l(nope, rotary, holds):
+def test_nope_must_rise_later_than_rope_and_both_where_the_paper_says(nope, rotary, holds):
     base, other = curve('nope', loss_bend=nope), curve('rope', loss_bend=rotary)
     found = decided(catalogue.ONSET, base=base, rotary=other)
     assert found.holds is holds
@@ -119,6 +130,12 @@ def test_headscale_must_win_at_the_end_and_inside_l(floor, slope, holds):
     assert values['1 L'] == pytest.approx(floor - 1.5)
 
 
+def test_what_differs_by_less_than_a_level_decides_nothing():
+    players = {'uniform': [scaled()], 'headscale': {4: heads()}}
+    assert decided(catalogue.HEADSCALE_BEATS_UNIFORM, **players).holds is None
+    assert decided(catalogue.HEADSCALE_ENTROPY, **players).holds is None
+
+
 @pytest.mark.parametrize(('slope', 'holds'), [(2.0, True), (1.0, False)])
 def test_headscale_entropy_is_compared_beyond_l(slope, holds):
     uniform, searched = scaled(entropy_slope=1.5), heads(entropy_slope=slope)
@@ -131,7 +148,7 @@ def test_headscale_entropy_is_compared_beyond_l(slope, holds):
     [
         ({}, []),
         ({'base': curve()}, [2, 3]),
-        ({'uniform': [scaled()], 'headscale': {4: heads()}}, [7, None]),
+        ({'uniform': [scaled()], 'headscale': {4: better()}}, [7, None]),
         ({'base': curve('b'), 'uniform': [scaled()]}, [2, 3, 4, 6]),
         ({'base': curve('b'), 'uniform': [scaled('low', 1.0)]}, [2, 3]),
     ],
