@@ -22,12 +22,7 @@ BY_LAYER = {2: 'every second layer', 4: 'every fourth layer'}
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('split_share', size)
-    labels = add_runs(config)
-    points = tuple(
-        splits.add_point(config, run, label, times=splits.DRAWN) for run, label in labels.items()
-    )
-    roles = {'split': labels['half_forget_log']}
-    config.figure = {'kind': 'frontier', 'points': points, 'roles': roles}
+    splits.draw_frontier(config, add_runs(config), 'half_forget_log')
     return config
 
 

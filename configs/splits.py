@@ -61,6 +61,13 @@ def add_point(
     return point
 
 
+def draw_frontier(config: ConfigDict, labels: dict[str, str], split: str) -> None:
+    """Draws a frontier of the runs in `labels`, each a point; claims speak of the run `split`."""
+    points = tuple(add_point(config, run, label, times=DRAWN) for run, label in labels.items())
+    roles = {'split': labels[split]}
+    config.figure = {'kind': 'frontier', 'points': points, 'roles': roles}
+
+
 def split(local: dict, share: float = 0.5, window: int | None = None) -> dict:
     """The encoding of which `share` of the heads have `local`."""
     section = {'kind': 'split', 'share': share, 'local': local}
