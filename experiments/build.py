@@ -60,13 +60,11 @@ def build(config_dict: Mapping[str, Any], changed: Collection[str] = ()) -> Expe
     for seed in given:
         entries = Entries(config, seed, ledger)
         for name, spec in entries.evaluations().items():
-            if not name.endswith('/') and len(config['seeds']) > 1:
-                raise seeds.error(
-                    'seeds',
-                    f'but evals.{name} holds one seed; a name that ends in "/" holds several',
-                )
-            evals[f'{name}seed{seed}' if name.endswith('/') else name] = spec
+            place = name if len(given) == 1 and not name.endswith('/') else f'{name}/seed{seed}'
+            evals[place.replace('//', '/')] = spec
         exports += entries.exports()
+    if exports and len(given) > 1:
+        raise seeds.error('seeds', 'one seed alone is exported; accepted: one, or no exports')
     _check_figure(config, evals)
     for path in ('name', 'figure'):
         ledger.note(path, config[path])
@@ -120,7 +118,7 @@ def _check_figure(config: dict[str, Any], evals: Mapping[str, EvalSpec]) -> None
         found = {
             key: spec
             for key, spec in evals.items()
-            if key == name or (name.endswith('/') and key.startswith(name))
+            if key == name or key.startswith(name if name.endswith('/') else f'{name}/')
         }
         if not found:
             raise ValueError(
@@ -141,12 +139,14 @@ def _check_alike(kind: str, evals: Mapping[str, EvalSpec], entries: Mapping[str,
 
     def place(name: str, attribute: str) -> str:
         """Config path of the attribute, or of its entry where it is no one field."""
-        entry = name if name in entries else f'{name.rpartition("/")[0]}/'
+        group = name.rpartition('/')[0]
+        entry = next(x for x in (name, f'{group}/', group) if x in entries)
         typed = [field for field in _TYPED.get(attribute, ()) if field in entries[entry]]
         return '.'.join(['evals', entry, *typed[:1]])
 
     for attribute in figures.SHARED.get(kind, ()):
         known = {name: spec.known[attribute] for name, spec in evals.items()}
         if len(set(known.values())) > 1:
-            told = ', '.join(f'{value!r} by {place(x, attribute)}' for x, value in known.items())
+            by = {f'{value!r} by {place(x, attribute)}' for x, value in known.items()}
+            told = ', '.join(sorted(by))
             raise ValueError(f'figure ({kind}) compares records of one {attribute}; it is {told}')

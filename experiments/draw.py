@@ -61,7 +61,7 @@ def draw(folder: pathlib.Path) -> pathlib.Path:
                 f'{(folder / relative).resolve()}'
             ) from error
     given = FigureInput(inputs['name'], found, inputs['options'])
-    figures.write(figures.KINDS[inputs['kind']].draw(given), folder)
+    figures.write(figures.draw(inputs['kind'], given), folder)
     return folder / f'{inputs["name"]}.png'
 
 

@@ -2,8 +2,8 @@
 
 `KINDS[kind]` is the module of a kind of figure: `required(name, options)` checks the options of
 figure `name` and tells, before anything has run, which records it will ask for;
-`draw(FigureInput) -> FigureOutput` draws. `write` stores the result. Adding a kind: its file and a
-line in `KINDS`.
+`draw(FigureInput) -> FigureOutput` draws one seed, or groups of them; `draw` of this package any
+number. `write` stores the result. Adding a kind: its file and a line in `KINDS`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from experiments.figures import (
     length_curves,
     multiplier_entropy,
     passkey_maps,
+    seeds,
     tuned_lengths,
     uniform_fit,
 )
 from experiments.figures.base import Claim, FigureInput, FigureOutput, write
 from experiments.figures.tables import ablation, commonsense, longbench, perplexity
 
-__all__ = ['KINDS', 'SHARED', 'Claim', 'FigureInput', 'FigureOutput', 'Kind', 'write']
+__all__ = ['KINDS', 'SHARED', 'Claim', 'FigureInput', 'FigureOutput', 'Kind', 'draw', 'write']
 
 
 class Kind(Protocol):
@@ -65,6 +66,9 @@ KINDS: Mapping[str, Kind] = {
     'ablation_table': ablation,
     'passkey_maps': passkey_maps,
 }
+# Kinds that read a record by its name and whose arrays have a meaning as means over seeds; of the
+# others that do, which show single heads, several seeds are shown by the first.
+MEANS = ('entropy_loss', 'uniform_fit')
 # Attributes that all records of a figure share; figures that are not here compare none.
 SHARED: Mapping[str, tuple[str, ...]] = {
     'entropy_loss': entropy_loss.SHARED,
@@ -77,3 +81,9 @@ SHARED: Mapping[str, tuple[str, ...]] = {
     'tuned_lengths': tuned_lengths.SHARED,
     'extension': extension.SHARED,
 }
+
+
+def draw(kind: str, given: FigureInput) -> FigureOutput:
+    """The figure of a kind, from records of one seed or of several."""
+    needs = KINDS[kind].required(given.name, given.options)
+    return seeds.draw(KINDS[kind].draw, needs, given, kind in MEANS)

@@ -101,7 +101,10 @@ def run_label(records: Records) -> str:
 
 
 def _seeds(records: Sequence[Records]) -> str:
-    seeds = sorted({str(r.attributes['seed']) for r in records})
+    every = (r.attributes['seed'] for r in records)
+    seeds = sorted(
+        {str(x) for seed in every for x in (seed if isinstance(seed, tuple) else [seed])}
+    )
     return f'seed{"s" if len(seeds) > 1 else ""} {_join(seeds)}'
 
 

@@ -90,7 +90,7 @@ def draw(given: FigureInput) -> FigureOutput:
         'Attention entropy (solid, left; bits, mean over all layers and heads) and log-perplexity '
         f'(dashed, right; nats per {token}) against position. {captions.smoothing(half)}; the '
         'entropy is not smoothed. Thin dashed: the bound log2(i) of even attention. Dotted: the '
-        f'training length L. {captions.sources(labelled)}'
+        f'training length L.{_spread(drawn)} {captions.sources(labelled)}'
     )
     players = Roles(given.name, given.options, {c.record: c.data for c in drawn})
     roles.check_searched(given, claims.HEADSCALE, {name: [name] for name in names})
@@ -101,6 +101,13 @@ def draw(given: FigureInput) -> FigureOutput:
         caption,
         decide(claims.RULES, players),
         runs_of(given, names),
+    )
+
+
+def _spread(drawn: Sequence[_Curve]) -> str:
+    several = any(curve.data.loss_ST is not None for curve in drawn)
+    return (
+        ' Lines: means over seeds; bands: from the lowest to the highest seed.' if several else ''
     )
 
 
@@ -141,6 +148,8 @@ def _draw_panel(panel: _Panel, axes: Axes, twin: Axes, x_scale: str) -> None:
     for curve in panel.curves:
         axes.plot(curve.data.positions, curve.data.entropy_bits, color=curve.color)
         twin.plot(curve.data.positions, curve.data.smoothed, color=curve.color, **style.DASHED)
+        for ax, ends in zip((axes, twin), curve.data.spreads() or (), strict=False):
+            ax.fill_between(curve.data.positions, *ends, color=curve.color, alpha=0.15, linewidth=0)
     style.position_axis(axes, len(first.positions), first.train_length, x_scale)
     # Under the left axes' curves a grid of the right ones would not match the left ticks.
     twin.grid(False)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures import curves
+from experiments.figures.seeds import BY_SEED
 from nope.records import Records
 
 # Thresholds of a bend: nats for the loss, bits for the entropy. The middle one decides, the
@@ -24,7 +25,8 @@ class PositionCurve:
 
     name: unique in a figure. multiplier: the one for all heads, None where each has its own.
     entropy_bits: mean over layers and heads. loss, loss_std: nats, loss_std over `windows`.
-    smoothed: `loss` under the moving average of `half` positions to each side.
+    smoothed: `loss` under the moving average of `half` positions to each side. loss_ST,
+    entropy_bits_ST: of every seed, where the others are means over several.
     """
 
     name: str
@@ -36,10 +38,23 @@ class PositionCurve:
     loss: np.ndarray
     loss_std: np.ndarray
     half: int
+    loss_ST: np.ndarray | None = None
+    entropy_bits_ST: np.ndarray | None = None
 
     @functools.cached_property
     def smoothed(self) -> np.ndarray:
         return curves.smooth(self.loss, self.half)
+
+    def spreads(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Lowest and highest seed by position, [2, T] each: of the entropy in bits, and of the
+        smoothed loss. None for one seed."""
+        if self.loss_ST is None or self.entropy_bits_ST is None:
+            return None
+        smoothed_ST = np.stack([curves.smooth(loss, self.half) for loss in self.loss_ST])
+        ends = [
+            np.stack([x.min(axis=0), x.max(axis=0)]) for x in (self.entropy_bits_ST, smoothed_ST)
+        ]
+        return ends[0], ends[1]
 
     @property
     def sharpened(self) -> bool:
@@ -108,6 +123,10 @@ def read(name: str, records: Records) -> PositionCurve:
             f'training length {train_length}'
         )
     multiplier = facts['multiplier']
+    loss_ST, entropy_ST = (
+        records[name + BY_SEED].astype(np.float64) if name + BY_SEED in records.measures else None
+        for name in ('loss', 'entropy')
+    )
     return PositionCurve(
         name=name,
         multiplier=None if multiplier is None else float(multiplier),
@@ -118,6 +137,8 @@ def read(name: str, records: Records) -> PositionCurve:
         loss=records['loss'].astype(np.float64),
         loss_std=records['loss_std'].astype(np.float64),
         half=curves.half_width(train_length),
+        loss_ST=loss_ST,
+        entropy_bits_ST=None if entropy_ST is None else entropy_ST * curves.BITS_PER_NAT,
     )
 
 

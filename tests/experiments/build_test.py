@@ -130,6 +130,29 @@ def test_seeds_multiply_runs_and_names():
     assert len({identifier(experiment.evals[f'base/seed{k}']) for k in range(3)}) == 3
 
 
+def test_every_figure_takes_several_seeds():
+    config = config_of('fig4')
+    alone = {name.removesuffix('/seed0'): spec for name, spec in build(config).evals.items()}
+    config.seeds = (0, 1)
+    evals = build(config).evals
+    assert set(evals) == {f'{name}/seed{k}' for name in alone for k in range(2)}
+    for name, spec in alone.items():
+        assert identifier(evals[f'{name}/seed0']) == identifier(spec)
+        assert identifier(evals[f'{name}/seed1']) != identifier(spec)
+    config.evals['headscale'].times = 2.0
+    with pytest.raises(ValueError, match=r'it is 128 by evals.headscale.times, 256 by evals.uni'):
+        build(config)
+
+
+def test_one_seed_alone_is_exported():
+    config = config_of('fig1')
+    config.exports = {'out': {'run': 'nope'}}
+    assert len(build(config).exports) == 1
+    config.seeds = (0, 1)
+    with pytest.raises(ValueError, match=r'^seeds is \(0, 1\); one seed alone is exported'):
+        build(config)
+
+
 def test_compute_does_not_change_identity():
     one, other = config_of('fig4'), config_of('fig4')
     other.compute.checkpoint_every = 7

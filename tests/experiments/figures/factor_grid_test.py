@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -69,11 +71,12 @@ def test_claims_follow_the_numbers():
     assert reading.measured['YaRN']['factor_for_each_length'] == {
         '1 L': 1, '1.5 L': 2, '2 L': 2, '3 L': 4, '4 L': 4, '6 L': 8, '8 L': 8
     }  # fmt: skip
-    assert (flat.number, flat.holds) == (None, True)
+    assert (flat.number, flat.holds) == (None, False)
     assert flat.measured['longest_in_L'] == 8
     # From factor 1 at L to 8 at 8 L: three doublings of the cost, and of 0.4 in the tail.
     rise = flat.measured['rise_from_L_to_longest_nats']['best factor for each length']
-    assert rise['dynamic NTK'] - rise['YaRN'] == pytest.approx(3 * (0.06 - 0.02))
+    means = {name: found['mean'] for name, found in rise.items()}
+    assert means['dynamic NTK'] - means['YaRN'] == pytest.approx(3 * (0.06 - 0.02))
     # HeadScale of these records lies above both.
     assert (head.number, head.holds) == (11, False)
     assert head.measured['headscale_minus_method_nats']['ntk']['8 L'] > 0
@@ -141,3 +144,24 @@ def test_a_grid_needs_lengths_beyond_l_and_the_same_seeds():
         records.coordinates['length'][:] = np.arange(1, 8)
     with pytest.raises(ValueError, match='no length above L was measured'):
         KINDS['factor_grid'].draw(FigureInput('f', long, {'curves': FACTOR_CURVES}))
+
+
+@pytest.mark.parametrize(
+    ('yarn', 'ntk', 'holds'),
+    [
+        ((0.05, 0.06), (1.7, 1.8), True),
+        ((0.5, 0.51), (1.7, 1.8), False),  # not flat
+        ((0.05, 0.06), (0.2, 0.21), False),  # flat as well
+        ((0.05, 0.5), (1.7, 1.8), None),
+    ],
+)
+def test_yarn_is_flat_by_a_limit_of_its_own(yarn, ntk, holds):
+    """Rises to 8 L, by seed, with every factor."""
+    runs = synthetic.factor_runs(2)
+    for name, records in runs.items():
+        rises = {'yarn': yarn, 'ntk': ntk}.get(name.split('_')[0])
+        if rises is not None:
+            records['loss_tail'][:] = 1.5
+            records['loss_tail'][-1] += rises[int(name[-1])]
+    given = dataclasses.replace(INPUTS['factor_grid'], records=runs)
+    assert KINDS['factor_grid'].draw(given).claims[1].holds is holds

@@ -23,11 +23,11 @@ CONFIGS = sorted(
     path.stem for path in (ROOT / 'configs').glob('*.py') if 'def get_config' in path.read_text()
 )
 # Nothing is claimed of LongBench, of encodings but for NoPE and rotary, of layers of several kinds,
-# of rules of attention weights, of positions that are random or come later, nor of where queries
-# look.
+# of rules of attention weights, of positions that are random or come later, of where queries look,
+# nor in fig8 of models whose directories are not given.
 UNDECIDED = {
-    *('attention_shape', 'biases', 'encodings', 'hybrids', 'learned_later', 'random_positions'),
-    *('table3', 'weights'),
+    *('attention_shape', 'biases', 'encodings', 'fig8', 'hybrids', 'learned_later'),
+    *('random_positions', 'table3', 'weights', 'weights_passkey'),
 }
 
 # Keys of options whose values are names of records or read by people.
@@ -138,9 +138,9 @@ def drawn(kind: str, options: dict, said: list[dict[str, Any]], texts: dict) -> 
     records = {}
     for index, (name, evaluation) in enumerate(needs.items()):
         facts = {'train_length': LENGTH, **said[index], **texts}
-        for seed in (0, 1) if name.endswith('/') else (0,):
-            full = f'{name}seed{seed}' if name.endswith('/') else name
-            records[full] = made(evaluation, index, seed, {**facts, 'seed': seed})
+        # One seed: random numbers of several would decide nothing.
+        full = f'{name}seed0' if name.endswith('/') else name
+        records[full] = made(evaluation, index, 0, {**facts, 'seed': 0})
     output = KINDS[kind].draw(FigureInput('f', records, options))
     return [(claim.id, claim.holds) for claim in output.claims]
 

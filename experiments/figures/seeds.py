@@ -1,0 +1,143 @@
+"""Figures of one model each, measured for several seeds: one picture, claims of every seed.
+
+Kinds that read a record by its name ('nope') draw one seed. Where the records are those of several
+('nope/seed0', 'nope/seed1'), each seed is drawn alone for its numbers and claims. The picture is
+that of their means where a kind says that these mean something (`MEANS`, by its module), and else
+the first seed's: single heads of two models have nothing in common.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures.base import Claim, FigureInput, FigureOutput
+from experiments.figures.claims.intervals import Interval
+from nope.records import Measure, Records
+
+BY_SEED = '_by_seed'  # ends the names of measures that pooled records have besides
+STATEMENT = 'Decided for each seed; where seeds disagree, nothing is decided.'
+
+Draw = Callable[[FigureInput], FigureOutput]
+
+
+def draw(drawing: Draw, needs: Mapping[str, str], given: FigureInput, means: bool) -> FigureOutput:
+    """What `drawing` makes of `given`, for one seed or several.
+
+    needs: what the kind requires. means: whether the picture is that of the means over seeds.
+    ValueError where records that are read by their names have different seeds.
+    """
+    singles = [name for name in needs if not name.endswith('/') and name not in given.records]
+    seeds = _seeds(given, singles)
+    if not seeds:
+        return drawing(given)
+    outputs = {seed: drawing(_one(given, singles, seed)) for seed in seeds}
+    first = next(iter(outputs.values()))
+    shown = drawing(_pooled(given, singles, seeds)) if means and len(seeds) > 1 else first
+    said = f'means over {len(seeds)} seeds' if means else f'{seeds[0]} of {len(seeds)} seeds'
+    return dataclasses.replace(
+        shown,
+        rows=[{'seed': seed, **row} for seed, found in outputs.items() for row in found.rows],
+        caption=shown.caption if len(seeds) == 1 else f'{shown.caption} Shown: {said}.',
+        claims=over_seeds([found.claims for found in outputs.values()]),
+        runs={
+            f'{name}/{seed}' if name in singles else name: run
+            for seed, found in outputs.items()
+            for name, run in found.runs.items()
+        },
+    )
+
+
+def over_seeds(claims_S: Sequence[Sequence[Claim]]) -> list[Claim]:
+    """Claims that were decided for each of S seeds, as one each: numbers become means with their
+    intervals; a claim holds, or does not, where it does for every seed."""
+    if len(claims_S) == 1:
+        return list(claims_S[0])
+    return [_over_seeds(claims) for claims in zip(*claims_S, strict=True)]
+
+
+def _over_seeds(claims: Sequence[Claim]) -> Claim:
+    first, verdicts = claims[0], {claim.verdict for claim in claims}
+    agreed = verdicts.pop() if len(verdicts) == 1 else 'undecided'
+    if 'not measured' in verdicts:  # for one seed and not for another
+        agreed = 'not measured'
+    decided = {'holds': True, 'does not hold': False}
+    return dataclasses.replace(
+        first,
+        measured=_merged([claim.measured for claim in claims]),
+        holds=decided.get(agreed),
+        statement=f'{first.statement} {STATEMENT}',
+        verdict=agreed,
+    )
+
+
+def _merged(values: Sequence[Any]) -> Any:
+    """Values of the seeds with the same keys, numbers as means with intervals; what is the same for
+    every seed once, and else one by one."""
+    if all(isinstance(value, Mapping) for value in values):
+        keys = dict.fromkeys(key for value in values for key in value)
+        return {key: _merged([value.get(key) for value in values]) for key in keys}
+    if all(isinstance(value, list | tuple) and len(value) == len(values[0]) for value in values):
+        return [_merged(items) for items in zip(*values, strict=True)]
+    if all(isinstance(value, float | np.floating) for value in values):
+        return Interval.of(np.array(values)).stated()
+    same = all(type(value) is type(values[0]) and value == values[0] for value in values[1:])
+    return values[0] if same else {'by_seed': list(values)}
+
+
+def _seeds(given: FigureInput, names: Sequence[str]) -> list[str]:
+    """'seed0', 'seed1' ...: what stands behind each of `names` in the records."""
+    found = {name: _below(given, name) for name in names}
+    if len({tuple(seeds) for seeds in found.values()}) > 1:
+        raise ValueError(f'figure {given.name!r}: the records differ in their seeds: {found}')
+    return next(iter(found.values()), [])
+
+
+def _below(given: FigureInput, name: str) -> list[str]:
+    prefix = f'{name}/'
+    return sorted(key.removeprefix(prefix) for key in given.records if key.startswith(prefix))
+
+
+def _one(given: FigureInput, names: Sequence[str], seed: str) -> FigureInput:
+    return _with(given, {name: given.records[f'{name}/{seed}'] for name in names})
+
+
+def _pooled(given: FigureInput, names: Sequence[str], seeds: Sequence[str]) -> FigureInput:
+    return _with(given, {n: pool([given.records[f'{n}/{seed}'] for seed in seeds]) for n in names})
+
+
+def _with(given: FigureInput, records: Mapping[str, Records]) -> FigureInput:
+    return dataclasses.replace(given, records={**given.records, **records})
+
+
+def pool(records: Sequence[Records]) -> Records:
+    """Means of the same evaluation over seeds; beside them loss and entropy of every seed, [S, T].
+
+    Attributes are the first one's; numbers that differ are means, and `seed` is all of them.
+    """
+    first = records[0]
+    measures = {
+        name: Measure(np.stack([r[name] for r in records]).mean(axis=0), measure.axes, measure.unit)
+        for name, measure in first.measures.items()
+    }
+    if 'position' in first.measures['loss'].axes[:1]:
+        measures['loss' + BY_SEED] = Measure(
+            np.stack([r['loss'] for r in records]), ('seed', 'position'), 'nats'
+        )
+    if 'entropy' in first.measures:
+        entropy_ST = np.stack([r['entropy'].mean(axis=(0, 1)) for r in records])
+        measures['entropy' + BY_SEED] = Measure(entropy_ST, ('seed', 'position'), 'nats')
+    attributes = {name: _pooled_fact(name, records) for name in first.attributes}
+    return Records(attributes, measures, first.coordinates)
+
+
+def _pooled_fact(name: str, records: Sequence[Records]) -> Any:
+    values = [r.attributes[name] for r in records]
+    if name == 'seed':
+        return tuple(values)
+    if all(isinstance(value, float) for value in values):
+        return float(np.mean(values))
+    return values[0]

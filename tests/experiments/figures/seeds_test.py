@@ -1,0 +1,126 @@
+"""Figures of several seeds: numbers of each, one picture, claims that all seeds decide."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from experiments import figures
+from experiments.figures import KINDS, Claim, FigureInput, seeds
+from nope.records import Records
+from tests.experiments.figures.synthetic import (
+    INPUTS,
+    grid_records,
+    position_runs,
+    positions_records,
+)
+
+
+def by_seed(found: dict[str, list[Records]]) -> dict[str, Records]:
+    return {
+        f'{name}/seed{s}': dataclasses.replace(r, attributes={**r.attributes, 'seed': s})
+        for name, records in found.items()
+        for s, r in enumerate(records)
+    }
+
+
+def entropy_loss(*floors: float) -> figures.FigureOutput:
+    """NoPE and rotary, rotary with a loss inside L of each of `floors`, NoPE with one of 1.5."""
+    given = INPUTS['entropy_loss']
+    roles = {'base': 'nope', 'rotary': 'rope'}
+    panels = [{'title': '', 'curves': [{'record': name} for name in roles.values()]}]
+    records = {
+        'nope': [positions_records(floor=1.5, noise=0.0) for _ in floors],
+        'rope': [positions_records(floor=floor, position='rotary') for floor in floors],
+    }
+    options = {'panels': panels, 'roles': roles}
+    return figures.draw('entropy_loss', FigureInput(given.name, by_seed(records), options))
+
+
+def parity(output: figures.FigureOutput) -> Claim:
+    return next(claim for claim in output.claims if claim.id == 'parity')
+
+
+def test_records_of_one_seed_are_drawn_as_the_kind_draws_them():
+    for kind in ('entropy_loss', 'heads', 'uniform_fit', 'length_curves'):
+        given = INPUTS[kind]
+        alone, found = KINDS[kind].draw(given), figures.draw(kind, given)
+        assert (found.rows, found.caption) == (alone.rows, alone.caption)
+        assert found.claims == alone.claims and found.runs == alone.runs
+
+
+def test_rows_are_those_of_every_seed():
+    output = entropy_loss(1.5, 1.7)
+    for s, floor in enumerate((1.5, 1.7)):
+        rows = [r for r in output.rows if r['seed'] == f'seed{s}' and r['record'] == 'rope']
+        assert [r['position'] for r in rows] == list(range(1, 257))
+        assert rows[40]['loss_nats'] == pytest.approx(floor)
+    assert set(output.runs) == {f'{name}/seed{s}' for name in ('nope', 'rope') for s in (0, 1)}
+
+
+def test_the_picture_is_of_means_with_a_band_between_the_seeds():
+    axes, twin = entropy_loss(1.5, 1.7).figure.axes
+    line = next(y for y in twin.lines if y.get_ydata()[40] > 1.55)
+    assert line.get_ydata()[40] == pytest.approx(1.6)
+    band = twin.collections[1].get_paths()[0].vertices
+    assert (band[:, 1].min(), band[40, 1]) == pytest.approx((1.5, 1.5))
+    assert np.isclose(band[:, 1], 1.7).any()
+    assert len(axes.collections) == 2
+    assert 'bands: from the lowest to the highest seed' in entropy_loss(1.5, 1.7).caption
+    assert 'seeds 0 and 1' in entropy_loss(1.5, 1.7).caption
+    assert not figures.draw('entropy_loss', INPUTS['entropy_loss']).figure.axes[0].collections
+
+
+@pytest.mark.parametrize(
+    ('floors', 'holds', 'verdict'),
+    [
+        ((1.5, 1.52), True, 'holds'),
+        ((1.7, 1.8), False, 'does not hold'),
+        ((1.5, 1.8), None, 'undecided'),
+    ],
+)
+def test_a_claim_holds_where_it_does_for_every_seed(floors, holds, verdict):
+    found = parity(entropy_loss(*floors))
+    assert (found.holds, found.verdict) == (holds, verdict)
+    assert found.statement.endswith(seeds.STATEMENT)
+    differences = found.measured['nope_minus_rope_nats']
+    assert differences['by_seed'] == pytest.approx([1.5 - floor for floor in floors])
+    low, high = differences['interval']
+    assert low < differences['mean'] < high
+
+
+def test_what_is_missing_for_every_seed_is_not_measured():
+    found = {c.id: c for c in entropy_loss(1.5, 1.5).claims}['headscale_entropy']
+    assert found.verdict == 'not measured' and found.holds is None
+    assert found.measured == {'missing': "no curve has the role 'headscale'"}
+
+
+def test_single_heads_are_shown_of_the_first_seed():
+    runs = [position_runs(noise=0.01), position_runs(entropy_slope=1.2)]
+    records = by_seed({name: [run[name] for run in runs] for name in runs[0]})
+    options = {'record': 'headscale', 'control': 'nope'}
+    output = figures.draw('multiplier_entropy', FigureInput('fig5', records, options))
+    alone = KINDS['multiplier_entropy'].draw(FigureInput('fig5', runs[0], options))
+    drawn = [output.figure.axes[0].collections[0], alone.figure.axes[0].collections[0]]
+    np.testing.assert_array_equal(drawn[0].get_offsets(), drawn[1].get_offsets())
+    assert output.caption.endswith('Shown: seed0 of 2 seeds.')
+    assert {row['seed'] for row in output.rows} == {'seed0', 'seed1'}
+
+
+def test_the_fit_of_several_seeds_has_the_mean_of_their_slopes():
+    records = by_seed({'grid': [grid_records(a=a) for a in (0.3, 0.4)]})
+    options = {'panels': [{'record': 'grid', 'title': 'NoPE'}]}
+    output = figures.draw('uniform_fit', FigureInput('fig7', records, options))
+    slope = next(claim for claim in output.claims if claim.id == 'fit_slope')
+    assert slope.measured['NoPE']['by_seed'] == pytest.approx([0.3, 0.4])
+    assert slope.measured['NoPE']['mean'] == pytest.approx(0.35)
+    assert any('0.350' in text.get_text() for text in output.figure.axes[0].get_legend().texts)
+
+
+def test_records_of_different_seeds_are_refused():
+    records = by_seed({'nope': [positions_records()] * 2, 'rope': [positions_records()] * 3})
+    panels = [{'title': '', 'curves': [{'record': 'nope'}, {'record': 'rope'}]}]
+    with pytest.raises(ValueError, match="figure 'f': the records differ in their seeds"):
+        figures.draw('entropy_loss', FigureInput('f', records, {'panels': panels}))
