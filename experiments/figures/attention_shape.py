@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from experiments.figures import captions, curves, style
+from experiments.figures import captions, curves, mpl, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -90,11 +87,11 @@ def draw(given: FigureInput) -> FigureOutput:
         axes[name].set_xlabel('position / L')
     axes['keys'].set_yscale('log', base=2)
     handles = [
-        Line2D([], [], color=color, label=label)
+        mpl.Line2D([], [], color=color, label=label)
         for color, label in zip(style.COLORS, labels.values(), strict=False)
     ]
     if any(row['heads'] == 'local' for row in rows):
-        handles.append(Line2D([], [], color=style.GREY, linestyle=':', label='its local heads'))
+        handles.append(mpl.Line2D([], [], color=style.GREY, linestyle=':', label='its local heads'))
     figure.legend(handles=handles, loc='outside lower center', ncols=2)
     caption = (
         'Attention by position, in multiples of the training length '
@@ -155,11 +152,11 @@ def _rows(
     ]
 
 
-def _set_axis(axes: Axes, longest: float) -> None:
+def _set_axis(axes: mpl.Axes, longest: float) -> None:
     axes.set_xscale('log', base=2)
     axes.set_xlim(FIRST, longest)
     doublings = int(np.log2(longest / FIRST))
-    axes.xaxis.set_major_locator(FixedLocator([FIRST * 2**k for k in range(doublings + 1)]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f'{x:g}'))
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_locator(mpl.FixedLocator([FIRST * 2**k for k in range(doublings + 1)]))
+    axes.xaxis.set_major_formatter(mpl.FuncFormatter(lambda x, _: f'{x:g}'))
+    axes.xaxis.set_minor_locator(mpl.NullLocator())
     axes.axvline(1.0, color=style.GREY, linestyle=':', linewidth=1.0, zorder=1)

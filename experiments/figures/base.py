@@ -16,9 +16,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from experiments.figures import style
+from experiments.figures import mpl, style
 from nope.records import Records
 from nope.runtime.files import write_bytes
 
@@ -87,7 +86,7 @@ class FigureOutput:
     read without the picture, as tables have; '' where there is none."""
 
     name: str
-    figure: Figure
+    figure: mpl.Figure
     rows: list[dict[str, Any]]
     caption: str
     claims: list[Claim]
@@ -217,7 +216,7 @@ def write(output: FigureOutput, folder: pathlib.Path) -> None:
     write_bytes(folder / 'summary.json', _summary(output).encode())
 
 
-def _rendered(figure: Figure, file_format: str, metadata: dict[str, None]) -> bytes:
+def _rendered(figure: mpl.Figure, file_format: str, metadata: dict[str, None]) -> bytes:
     stream = io.BytesIO()
     with style.house():
         figure.savefig(stream, format=file_format, dpi=style.DPI, metadata=metadata)

@@ -6,11 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.colors import is_color_like
-from matplotlib.lines import Line2D
-
-from experiments.figures import captions, curves, position_curve, roles, style
+from experiments.figures import captions, curves, mpl, position_curve, roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -60,7 +56,7 @@ def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
         for curve in panel['curves']:
             check_options(name, curve, ('record', 'label', 'color'), ('record',), 'curves')
             color = curve.get('color')
-            if color is not None and not is_color_like(color):
+            if color is not None and not mpl.is_color_like(color):
                 raise ValueError(f'figure {name!r}: color {color!r} is no colour of matplotlib')
     records = [curve['record'] for panel in options['panels'] for curve in panel['curves']]
     roles.check(name, options, roles.parts(claims.ROLES, records))
@@ -141,7 +137,7 @@ def _curve(
     return _Curve(record, label, data, chosen.get('color') or colors[label])
 
 
-def _draw_panel(panel: _Panel, axes: Axes, twin: Axes, x_scale: str) -> None:
+def _draw_panel(panel: _Panel, axes: mpl.Axes, twin: mpl.Axes, x_scale: str) -> None:
     first = panel.curves[0].data
     bound = style.bound(axes, first.positions)
     length = style.training_length(axes, first.train_length)
@@ -156,10 +152,10 @@ def _draw_panel(panel: _Panel, axes: Axes, twin: Axes, x_scale: str) -> None:
     twin.spines['right'].set_visible(True)
     if panel.title:
         axes.set_title(panel.title)
-    handles = [Line2D([], [], color=c.color, label=c.label) for c in panel.curves]
+    handles = [mpl.Line2D([], [], color=c.color, label=c.label) for c in panel.curves]
     meaning = [
-        Line2D([], [], color=style.GREY, label='entropy (left axis)'),
-        Line2D([], [], color=style.GREY, label='log-perplexity (right axis)', **style.DASHED),
+        mpl.Line2D([], [], color=style.GREY, label='entropy (left axis)'),
+        mpl.Line2D([], [], color=style.GREY, label='log-perplexity (right axis)', **style.DASHED),
         bound,
         length,
     ]
@@ -167,7 +163,7 @@ def _draw_panel(panel: _Panel, axes: Axes, twin: Axes, x_scale: str) -> None:
 
 
 def _scales(
-    axes: Sequence[Axes], twins: Sequence[Axes], panels: Sequence[_Panel], token: str
+    axes: Sequence[mpl.Axes], twins: Sequence[mpl.Axes], panels: Sequence[_Panel], token: str
 ) -> None:
     """Labels and limits; all panels share both scales, so that they can be compared."""
     data = [c.data for p in panels for c in p.curves]

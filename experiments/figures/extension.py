@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
-
-from experiments.figures import captions, position_curve, style
+from experiments.figures import captions, mpl, position_curve, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -84,7 +79,7 @@ def _label(options: Mapping[str, Any], role: str) -> str:
     return (options.get('labels') or {}).get(role, ROLES[role][0])
 
 
-def _picture(data: Mapping[str, PositionCurve], token: str) -> Figure:
+def _picture(data: Mapping[str, PositionCurve], token: str) -> mpl.Figure:
     figure = style.new_figure(10.6, 4.4)
     loss, entropy = figure.subplots(1, 2)
     _draw_loss(loss, data, token)
@@ -92,12 +87,12 @@ def _picture(data: Mapping[str, PositionCurve], token: str) -> Figure:
     bound = style.bound(entropy, data['before'].positions)
     for axes in (loss, entropy):
         length = _position_axis(axes, data['before'], token)
-    handles = [Line2D([], [], color=ROLES[r][1], label=c.name) for r, c in data.items()]
+    handles = [mpl.Line2D([], [], color=ROLES[r][1], label=c.name) for r, c in data.items()]
     figure.legend(handles=[*handles, bound, length], loc='outside lower center', ncols=3)
     return figure
 
 
-def _draw_loss(axes: Axes, data: Mapping[str, PositionCurve], token: str) -> None:
+def _draw_loss(axes: mpl.Axes, data: Mapping[str, PositionCurve], token: str) -> None:
     for role, curve in data.items():
         axes.plot(curve.positions, curve.smoothed, color=ROLES[role][1])
     axes.set_ylim(position_curve.loss_limits(list(data.values())))
@@ -105,7 +100,7 @@ def _draw_loss(axes: Axes, data: Mapping[str, PositionCurve], token: str) -> Non
     axes.set_title('loss')
 
 
-def _draw_entropy(axes: Axes, data: Mapping[str, PositionCurve]) -> None:
+def _draw_entropy(axes: mpl.Axes, data: Mapping[str, PositionCurve]) -> None:
     for role, curve in data.items():
         axes.plot(curve.positions, curve.entropy_bits, color=ROLES[role][1])
     axes.set_ylim(position_curve.entropy_limits(list(data.values())))
@@ -113,12 +108,12 @@ def _draw_entropy(axes: Axes, data: Mapping[str, PositionCurve]) -> None:
     axes.set_title('attention entropy')
 
 
-def _position_axis(axes: Axes, curve: PositionCurve, token: str) -> Line2D:
+def _position_axis(axes: mpl.Axes, curve: PositionCurve, token: str) -> mpl.Line2D:
     """Ticks say the position and, below it, its multiple of L. Returns the line at L."""
     length = curve.train_length
     style.position_axis(axes, len(curve.positions), length)
     axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda x, _: f'{x:,.0f}\n{x / length:.4g} L' if x else '0')
+        mpl.FuncFormatter(lambda x, _: f'{x:,.0f}\n{x / length:.4g} L' if x else '0')
     )
     axes.set_xlabel(f'position ({token}s)')
     return style.training_length(axes, length)

@@ -7,11 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from experiments.figures import captions, length_axes, length_group, roles, style
+from experiments.figures import captions, length_axes, length_group, mpl, roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -136,7 +133,7 @@ def _all(curve: Curve) -> Sequence[Group]:
     return [curve] if isinstance(curve, Group) else [*curve.reported, *curve.choice]
 
 
-def _picture(curves: Sequence[Curve], token: str) -> Figure:
+def _picture(curves: Sequence[Curve], token: str) -> mpl.Figure:
     figure = style.new_figure(10.0, 4.8)
     axes = figure.subplots(1, len(PANELS))
     for (measure, title), ax in zip(PANELS.items(), axes, strict=True):
@@ -151,7 +148,7 @@ def _picture(curves: Sequence[Curve], token: str) -> Figure:
     return figure
 
 
-def _draw_curve(axes: Axes, curve: Curve, measure: str, index: int) -> None:
+def _draw_curve(axes: mpl.Axes, curve: Curve, measure: str, index: int) -> None:
     look: dict[str, Any] = _look(index)
     if isinstance(curve, Method):
         loss = curve.best(measure)
@@ -176,14 +173,14 @@ def _look(index: int) -> dict[str, Any]:
     }
 
 
-def _handles(curve: Curve, index: int) -> list[Line2D]:
+def _handles(curve: Curve, index: int) -> list[mpl.Line2D]:
     look = _look(index)
     if isinstance(curve, Group):
-        return [Line2D([], [], label=curve.label, **look)]
+        return [mpl.Line2D([], [], label=curve.label, **look)]
     single = f'{curve.label}: factor {curve.factor_overall:g} for all lengths'
     return [
-        Line2D([], [], label=f'{curve.label}: best factor for each length', **look),
-        Line2D([], [], label=single, color=look['color'], **style.DASHED),
+        mpl.Line2D([], [], label=f'{curve.label}: best factor for each length', **look),
+        mpl.Line2D([], [], label=single, color=look['color'], **style.DASHED),
     ]
 
 

@@ -6,14 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 
 from experiments.figures import (
     captions,
@@ -21,6 +14,7 @@ from experiments.figures import (
     label_places,
     length_axes,
     length_group,
+    mpl,
     roles,
     style,
 )
@@ -103,7 +97,7 @@ def has_corner(points: Sequence[FrontierPoint]) -> bool:
     return 2 <= len(best(points)) < len(points)
 
 
-def _picture(points: Sequence[FrontierPoint], times: float, token: str) -> Figure:
+def _picture(points: Sequence[FrontierPoint], times: float, token: str) -> mpl.Figure:
     corner = has_corner(points)
     figure = style.new_figure(12.0 if corner else 7.6, 5.4)
     panels = figure.subplots(1, 2, squeeze=False)[0] if corner else [figure.subplots()]
@@ -139,7 +133,7 @@ def _whiskers(point: FrontierPoint) -> list[Line]:
     return [((left, y), (right, y)), ((x, low), (x, high))]
 
 
-def _draw_points(axes: Axes, points: Sequence[FrontierPoint]) -> None:
+def _draw_points(axes: mpl.Axes, points: Sequence[FrontierPoint]) -> None:
     for point in points:
         x, y, color = point.x.mean(), point.y.mean(), _color(point)
         for ends in _whiskers(point):
@@ -152,10 +146,10 @@ def _draw_points(axes: Axes, points: Sequence[FrontierPoint]) -> None:
 
 def _color(point: FrontierPoint) -> Any:
     share = point.share
-    return style.GREY if share is None else matplotlib.colormaps[COLORS](float(share.mean()))
+    return style.GREY if share is None else mpl.colormaps[COLORS](float(share.mean()))
 
 
-def _set_limits(axes: Axes, points: Sequence[FrontierPoint]) -> None:
+def _set_limits(axes: mpl.Axes, points: Sequence[FrontierPoint]) -> None:
     """Around the points with their whiskers; room on the right for labels."""
     for values, set_limits, right in (
         ([p.x for p in points], axes.set_xlim, 3 * MARGIN),
@@ -166,16 +160,16 @@ def _set_limits(axes: Axes, points: Sequence[FrontierPoint]) -> None:
         set_limits(low - MARGIN * span, high + right * span)
 
 
-def _within(axes: Axes, point: FrontierPoint) -> bool:
+def _within(axes: mpl.Axes, point: FrontierPoint) -> bool:
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     return bool(left <= point.x.mean() <= right and low <= point.y.mean() <= high)
 
 
-def _frame(axes: Axes, zoomed: Axes) -> None:
+def _frame(axes: mpl.Axes, zoomed: mpl.Axes) -> None:
     """The range of the other panel."""
     (left, right), (low, high) = zoomed.get_xlim(), zoomed.get_ylim()
     axes.add_patch(
-        Rectangle(
+        mpl.Rectangle(
             *((left, low), right - left, high - low),
             fill=False,
             edgecolor=style.GREY,
@@ -185,16 +179,20 @@ def _frame(axes: Axes, zoomed: Axes) -> None:
     )
 
 
-def _legend(figure: Figure, points: Sequence[FrontierPoint], panels: Sequence[Axes]) -> None:
-    bar = figure.colorbar(ScalarMappable(Normalize(0, 100), COLORS), ax=panels, pad=0.02)
+def _legend(
+    figure: mpl.Figure, points: Sequence[FrontierPoint], panels: Sequence[mpl.Axes]
+) -> None:
+    bar = figure.colorbar(mpl.ScalarMappable(mpl.Normalize(0, 100), COLORS), ax=panels, pad=0.02)
     bar.set_label(f'keys repeated at {points[0].times:g} L (%)')
     bar.outline.set_visible(False)
     handles = [
-        Line2D([], [], color=style.GREY, linestyle=(0, (4, 3)), linewidth=0.9, label='no loss lost')
+        mpl.Line2D(
+            [], [], color=style.GREY, linestyle=(0, (4, 3)), linewidth=0.9, label='no loss lost'
+        )
     ]
     if any(p.keys is None for p in points):
         handles.append(
-            Line2D(
+            mpl.Line2D(
                 *([], []),
                 linestyle='none',
                 marker='o',
@@ -206,7 +204,7 @@ def _legend(figure: Figure, points: Sequence[FrontierPoint], panels: Sequence[Ax
     seeds = len(points[0].x)
     if seeds > 1:
         label = f'{length_axes.spread()}, {seeds} seeds'
-        handles.append(Line2D([], [], color=style.GREY, linewidth=0.9, label=label))
+        handles.append(mpl.Line2D([], [], color=style.GREY, linewidth=0.9, label=label))
     figure.legend(handles=handles, loc='outside lower center', ncols=3)
 
 

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 
-from experiments.figures import captions, frontier_point, length_group, roles, style
+from experiments.figures import captions, frontier_point, length_group, mpl, roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -137,7 +135,7 @@ def _grid(
 
 
 def _draw(
-    figure: Any, axes: Axes, grid: np.ndarray, what: str, multiple: float, token: str
+    figure: Any, axes: mpl.Axes, grid: np.ndarray, what: str, multiple: float, token: str
 ) -> None:
     at = 'L' if multiple == 1 else f'{multiple:g} L'
     top = max(np.nanmax(grid), 0.05) if what == 'loss' else 100.0
@@ -166,11 +164,11 @@ def _draw(
     figure.colorbar(image, ax=axes, shrink=0.9)
 
 
-def _frame(axes: Axes, heads: Sequence[tuple[int, ...]]) -> None:
+def _frame(axes: mpl.Axes, heads: Sequence[tuple[int, ...]]) -> None:
     """Frames around the local heads."""
     for layer, head in heads:
         axes.add_patch(
-            Rectangle(
+            mpl.Rectangle(
                 (head - 0.47, layer - 0.47),
                 0.94,
                 0.94,

@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import BoundaryNorm, ListedColormap
-from matplotlib.figure import Figure
 
-from experiments.figures import style
+from experiments.figures import mpl, style
 
 # Beyond this many heads single curves cannot be told apart by colour anyway: every second,
 # fourth ... tick of the colour bar is left out.
@@ -18,7 +14,7 @@ MAX_TICKS = 8
 
 
 def draw_layer(
-    axes: Axes, positions: np.ndarray, entropy_bits: np.ndarray, train_length: int
+    axes: mpl.Axes, positions: np.ndarray, entropy_bits: np.ndarray, train_length: int
 ) -> None:
     """entropy_bits: [N, P] of N heads at P of the positions."""
     style.bound(axes, positions)
@@ -27,11 +23,11 @@ def draw_layer(
         axes.plot(positions, entropy_bits[head], color=color, linewidth=0.8)
 
 
-def head_bar(figure: Figure, axes: list[Axes], count: int) -> None:
+def head_bar(figure: mpl.Figure, axes: list[mpl.Axes], count: int) -> None:
     """Colour bar that tells heads apart, beside all `axes`."""
-    colors = ListedColormap(style.head_colors(count))
+    colors = mpl.ListedColormap(style.head_colors(count))
     edges = np.arange(count + 1) - 0.5
-    mappable = ScalarMappable(BoundaryNorm(edges, count), colors)
+    mappable = mpl.ScalarMappable(mpl.BoundaryNorm(edges, count), colors)
     step = max(1, -(-count // MAX_TICKS))
     bar = figure.colorbar(
         mappable, ax=axes, ticks=np.arange(0, count, step), shrink=0.8, aspect=30, pad=0.015

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
-from experiments.figures import captions, key_group, length_axes, roles, style
+from experiments.figures import captions, key_group, length_axes, mpl, roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -61,7 +59,7 @@ def draw(given: FigureInput) -> FigureOutput:
     axes = figure.subplots()
     _draw(axes, groups)
     handles: list[Any] = [
-        Line2D([], [], color=style.COLORS[i], marker=MARKERS[i], markersize=4, label=g.label)
+        mpl.Line2D([], [], color=style.COLORS[i], marker=MARKERS[i], markersize=4, label=g.label)
         for i, g in enumerate(groups)
     ]
     handles += length_axes.band_handle(seeds)
@@ -87,7 +85,7 @@ def _check_seeds(given: FigureInput, groups: Sequence[KeyGroup]) -> None:
             )
 
 
-def _draw(axes: Axes, groups: Sequence[KeyGroup]) -> None:
+def _draw(axes: mpl.Axes, groups: Sequence[KeyGroup]) -> None:
     for index, group in enumerate(groups):
         color, percent = style.COLORS[index], 100 * group.shares
         axes.plot(

@@ -7,11 +7,8 @@ import textwrap
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.patheffects import withStroke
-from matplotlib.text import Annotation, Text
-from matplotlib.transforms import Bbox
+
+from experiments.figures import mpl
 
 WIDTH = 26  # characters of a line
 # Tried in this order: distances from the point, in points, and directions, in degrees.
@@ -25,7 +22,7 @@ Line = tuple[tuple[float, float], tuple[float, float]]
 
 
 def write(
-    axes: Axes,
+    axes: mpl.Axes,
     places: Sequence[tuple[float, float]],
     labels: Sequence[str],
     lines: Sequence[Line] = (),
@@ -39,13 +36,13 @@ def write(
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
-    renderer = FigureCanvasAgg(figure).get_renderer()
+    renderer = mpl.FigureCanvasAgg(figure).get_renderer()
     figure.draw_without_rendering()
     pixels = figure.dpi / 72
     centres = axes.transData.transform(np.array(places))
     half = MARKER * pixels
-    taken = [Bbox([[x - half, y - half], [x + half, y + half]]) for x, y in centres]
-    thin = [Bbox(axes.transData.transform(np.array(line))).padded(1) for line in lines]
+    taken = [mpl.Bbox([[x - half, y - half], [x + half, y + half]]) for x, y in centres]
+    thin = [mpl.Bbox(axes.transData.transform(np.array(line))).padded(1) for line in lines]
     inside = axes.get_window_extent(renderer)
     # From the bottom up, so that the order of the options changes nothing.
     for i in sorted(range(len(labels)), key=lambda i: (centres[i][1], centres[i][0])):
@@ -58,8 +55,13 @@ def write(
 
 
 def _place(
-    axes: Axes, place: tuple[float, float], text: str, taken: list[Bbox], inside: Bbox, renderer
-) -> Annotation | None:
+    axes: mpl.Axes,
+    place: tuple[float, float],
+    text: str,
+    taken: list[mpl.Bbox],
+    inside: mpl.Bbox,
+    renderer,
+) -> mpl.Annotation | None:
     """The annotation nearest to its point that fits."""
     for distance in DISTANCES:
         for degrees in DIRECTIONS:
@@ -73,15 +75,15 @@ def _place(
     return None
 
 
-def _text_box(note: Annotation, renderer) -> Bbox:
+def _text_box(note: mpl.Annotation, renderer) -> mpl.Bbox:
     """Extent of the words without the line that leads to them."""
     note.update_positions(renderer)
-    return Text.get_window_extent(note, renderer)
+    return mpl.Text.get_window_extent(note, renderer)
 
 
 def _note(
-    axes: Axes, place: tuple[float, float], text: str, distance: float, degrees: float
-) -> Annotation:
+    axes: mpl.Axes, place: tuple[float, float], text: str, distance: float, degrees: float
+) -> mpl.Annotation:
     x, y = (f(math.radians(degrees)) for f in (math.cos, math.sin))
     across = 0 if x > 0.3 else 1 if x < -0.3 else 0.5  # where the text touches the line
     up = 0 if y > 0.3 else 1 if y < -0.3 else 0.5
@@ -98,6 +100,6 @@ def _note(
         linespacing=1.05,
         arrowprops=line if distance >= LEAD else None,
     )
-    note.set_path_effects([withStroke(linewidth=2, foreground='white')])
+    note.set_path_effects([mpl.withStroke(linewidth=2, foreground='white')])
     note.set_in_layout(False)
     return note

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from experiments.figures import style
+from experiments.figures import mpl, style
 
 BANDS = ('min-max', 'std')
 MARKERS = 'osD^vP*'
@@ -20,17 +17,17 @@ PANELS: Mapping[str, str] = {
 }
 
 
-def set_axis(axes: Axes, multiples: np.ndarray) -> None:
+def set_axis(axes: mpl.Axes, multiples: np.ndarray) -> None:
     """x at the lengths measured, in multiples of L, evenly spaced by doubling."""
     axes.set_xscale('log', base=2)
-    axes.xaxis.set_major_locator(FixedLocator(multiples.tolist()))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f'{x:g}'))
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_locator(mpl.FixedLocator(multiples.tolist()))
+    axes.xaxis.set_major_formatter(mpl.FuncFormatter(lambda x, _: f'{x:g}'))
+    axes.xaxis.set_minor_locator(mpl.NullLocator())
     axes.set_xlabel('length of the sequence n / L')
 
 
 def draw_band(
-    axes: Axes, multiples: np.ndarray, loss: np.ndarray, color: str, band: str = 'min-max'
+    axes: mpl.Axes, multiples: np.ndarray, loss: np.ndarray, color: str, band: str = 'min-max'
 ) -> None:
     """Spread of `loss` [seeds, n] around its mean; nothing for one seed."""
     if len(loss) < 2:
@@ -46,11 +43,11 @@ def spread(band: str = 'min-max') -> str:
     return 'smallest to largest' if band == 'min-max' else 'one standard deviation to each side'
 
 
-def band_handle(seeds: int, band: str = 'min-max') -> list[Patch]:
+def band_handle(seeds: int, band: str = 'min-max') -> list[mpl.Patch]:
     """For the legend; empty for one seed."""
     if seeds < 2:
         return []
-    return [Patch(color=style.GREY, alpha=0.2, label=f'{spread(band)}, {seeds} seeds')]
+    return [mpl.Patch(color=style.GREY, alpha=0.2, label=f'{spread(band)}, {seeds} seeds')]
 
 
 def panels_caption(train_length: int) -> str:

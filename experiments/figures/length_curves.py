@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from experiments.figures import captions, length_axes, length_group, length_rows, roles, style
+from experiments.figures import captions, length_axes, length_group, length_rows, mpl, roles, style
 from experiments.figures.base import (
     Claim,
     FigureInput,
@@ -114,14 +112,14 @@ def _draw_row(row: Row, axes: Any, groups: Sequence[Group], band: str, ylabel: s
         ax.set_ylabel(ylabel)
 
 
-def _draw_curve(measure: str, axes: Axes, group: Group, mark: Mark, band: str) -> None:
+def _draw_curve(measure: str, axes: mpl.Axes, group: Group, mark: Mark, band: str) -> None:
     loss = getattr(group, measure).astype(np.float64)
     axes.plot(group.multiples, loss.mean(axis=0), markersize=4, linewidth=1.4, **mark._asdict())
     length_axes.draw_band(axes, group.multiples, loss, mark.color, band)
 
 
 def _draw_legends(
-    figure: Figure, axes: Any, rows: Sequence[Row], groups: Sequence[Group], shading: list[Any]
+    figure: mpl.Figure, axes: Any, rows: Sequence[Row], groups: Sequence[Group], shading: list[Any]
 ) -> None:
     """One below a single row, else one beside each."""
     for row, beside in zip(rows, axes, strict=True):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from matplotlib.lines import Line2D
-
-from experiments.figures import style
+from experiments.figures import mpl, style
 from experiments.figures.length_axes import MARKERS
 
 # Of curves that every row shows: base models and the like.
@@ -21,9 +19,9 @@ class Mark(NamedTuple):
     marker: str
     linestyle: str = '-'
 
-    def handle(self, label: str) -> Line2D:
+    def handle(self, label: str) -> mpl.Line2D:
         """For the legend."""
-        return Line2D([], [], markersize=4, label=label, **self._asdict())
+        return mpl.Line2D([], [], markersize=4, label=label, **self._asdict())
 
 
 class Row(NamedTuple):

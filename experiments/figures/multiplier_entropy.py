@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
 
-from experiments.figures import captions, curves, position_curve, style
+from experiments.figures import captions, curves, mpl, position_curve, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -108,9 +106,11 @@ def _layers(given: FigureInput, count: int) -> list[int]:
     return layers
 
 
-def _scatter(axes: Axes, multipliers: np.ndarray, bits: np.ndarray, layers: Sequence[int]) -> None:
+def _scatter(
+    axes: mpl.Axes, multipliers: np.ndarray, bits: np.ndarray, layers: Sequence[int]
+) -> None:
     # From low to high layers along one map, so that depth can be read off the colour.
-    colors = matplotlib.colormaps['viridis'](np.linspace(0, 0.92, len(layers)))
+    colors = mpl.colormaps['viridis'](np.linspace(0, 0.92, len(layers)))
     for index, layer in enumerate(layers):
         x, y = multipliers[layer], bits[layer]
         r = curves.correlation(x, y)

@@ -7,12 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap, Normalize
-from matplotlib.figure import Figure
 
-from experiments.figures import passkey_caption, passkey_panel, roles, style
+from experiments.figures import mpl, passkey_caption, passkey_panel, roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -33,8 +29,7 @@ COLUMNS = 3
 UNITS = ('L', 'K')
 K = 1024
 
-# An odd number of colours has the yellow at exactly 0.5.
-COLORS = LinearSegmentedColormap.from_list('passkey', ['#F0496E', '#EBB839', '#0CD79F'], N=257)
+COLORS = ('#F0496E', '#EBB839', '#0CD79F')  # of accuracy 0, 0.5 and 1
 PANEL_WIDTH, PANEL_HEIGHT = 3.9, 2.85
 TITLE_WIDTH = 52  # characters
 # Labels of columns with more characters than that stand under every second one.
@@ -126,7 +121,7 @@ def _roles(given: FigureInput, panels: Sequence[PasskeyPanel]) -> Roles[PasskeyP
 
 def _picture(
     given: FigureInput, panels: Sequence[PasskeyPanel], missing: Mapping[str, str]
-) -> Figure:
+) -> mpl.Figure:
     chosen, unit = given.options['panels'], given.options.get('unit', 'L')
     columns = min(given.options.get('columns', COLUMNS), len(chosen))
     lines = -(-len(chosen) // columns)
@@ -141,7 +136,7 @@ def _picture(
     for ax in grid.flat[len(chosen) :]:
         ax.remove()
     bar = figure.colorbar(
-        ScalarMappable(Normalize(0, 1), COLORS), ax=figure.axes, aspect=30, pad=0.01
+        mpl.ScalarMappable(mpl.Normalize(0, 1), _colormap()), ax=figure.axes, aspect=30, pad=0.01
     )
     bar.set_label('accuracy')
     bar.outline.set_visible(False)
@@ -159,8 +154,15 @@ def _length_label(panels: Sequence[PasskeyPanel], unit: str, token: str) -> str:
     return f'nominal length of the prompt (multiples of L{value})'
 
 
-def _draw_panel(axes: Axes, panel: PasskeyPanel, unit: str) -> None:
-    axes.pcolormesh(panel.mean.T, cmap=COLORS, vmin=0, vmax=1, edgecolors='white', linewidth=0.5)
+def _colormap() -> mpl.LinearSegmentedColormap:
+    """An odd number of colours has the yellow at exactly 0.5."""
+    return mpl.LinearSegmentedColormap.from_list('passkey', COLORS, N=257)
+
+
+def _draw_panel(axes: mpl.Axes, panel: PasskeyPanel, unit: str) -> None:
+    axes.pcolormesh(
+        panel.mean.T, cmap=_colormap(), vmin=0, vmax=1, edgecolors='white', linewidth=0.5
+    )
     for (column, row), value in np.ndenumerate(panel.mean):
         cell = axes.text(
             column + 0.5, row + 0.5, f'{value:.1f}', ha='center', va='center', fontsize=7
@@ -172,7 +174,7 @@ def _draw_panel(axes: Axes, panel: PasskeyPanel, unit: str) -> None:
     axes.set_title(_title(panel.label, _inside(panel, unit), panel.paper), fontsize=9.5)
 
 
-def _set_axes(axes: Axes, panel: PasskeyPanel, unit: str) -> None:
+def _set_axes(axes: mpl.Axes, panel: PasskeyPanel, unit: str) -> None:
     """Columns under their lengths, rows from the shallowest down."""
     _no_frame(axes)
     labels = [f'{length / _size(panel, unit):.4g}' for length in panel.lengths]
@@ -187,7 +189,7 @@ def _set_axes(axes: Axes, panel: PasskeyPanel, unit: str) -> None:
     axes.invert_yaxis()
 
 
-def _draw_missing(axes: Axes, label: str, reason: str, paper: float | None) -> None:
+def _draw_missing(axes: mpl.Axes, label: str, reason: str, paper: float | None) -> None:
     _no_frame(axes)
     axes.set_facecolor('#F4F4F4')
     axes.set_xticks([])
@@ -202,7 +204,7 @@ def _draw_missing(axes: Axes, label: str, reason: str, paper: float | None) -> N
     axes.set_title(_title(label, 'not measured', paper), fontsize=9.5)
 
 
-def _no_frame(axes: Axes) -> None:
+def _no_frame(axes: mpl.Axes) -> None:
     axes.grid(False)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)

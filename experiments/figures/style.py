@@ -6,15 +6,9 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-import matplotlib
-import matplotlib.style
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator, StrMethodFormatter
-from matplotlib.transforms import ScaledTranslation
+
+from experiments.figures import mpl
 
 P = ParamSpec('P')
 R = TypeVar('R')
@@ -55,7 +49,7 @@ MAX_TICKS, FEW_TICKS = 8, 4
 def house() -> Any:
     """Context in which figures are made and saved: matplotlib's defaults, then ours. A
     user's own matplotlibrc must not change what a figure looks like."""
-    return matplotlib.style.context(['default', RC])
+    return mpl.style.context(['default', RC])
 
 
 def styled(draw: Callable[P, R]) -> Callable[P, R]:
@@ -67,13 +61,13 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> mpl.Figure:
     """A figure of `width` x `height` inches that is no part of pyplot's state."""
-    return Figure(figsize=(width, height), layout='constrained')
+    return mpl.Figure(figsize=(width, height), layout='constrained')
 
 
 def position_axis(
-    axes: Axes, length: int, train_length: int, scale: str = 'linear', most: int = MAX_TICKS
+    axes: mpl.Axes, length: int, train_length: int, scale: str = 'linear', most: int = MAX_TICKS
 ) -> None:
     """x from 0 to `length` with ticks at multiples of the training length ('linear'), or from
     1 with ticks at powers of two ('log'); about `most` ticks."""
@@ -90,13 +84,13 @@ def position_axis(
         # Shorter than two training lengths: the line at L says where L is, ticks are quarters.
         step = step if length >= 2 * step else max(1, length // 4)
         ticks = list(range(0, length + 1, step))
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_major_formatter(StrMethodFormatter('{x:,.0f}'))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_locator(mpl.FixedLocator(ticks))
+    axes.xaxis.set_major_formatter(mpl.StrMethodFormatter('{x:,.0f}'))
+    axes.xaxis.set_minor_locator(mpl.NullLocator())
+    axes.xaxis.set_minor_formatter(mpl.NullFormatter())
 
 
-def bound(axes: Axes, positions: np.ndarray) -> Line2D:
+def bound(axes: mpl.Axes, positions: np.ndarray) -> mpl.Line2D:
     """log2(i): the entropy, in bits, of attention spread evenly over the i visible tokens."""
     (line,) = axes.plot(
         positions, np.log2(positions), color=GREY, linestyle=(0, (4, 3)), linewidth=0.8, zorder=1
@@ -105,7 +99,7 @@ def bound(axes: Axes, positions: np.ndarray) -> Line2D:
     return line
 
 
-def training_length(axes: Axes, train_length: int, label: str | None = None) -> Line2D:
+def training_length(axes: mpl.Axes, train_length: int, label: str | None = None) -> mpl.Line2D:
     line = axes.axvline(train_length, color=GREY, linestyle=':', linewidth=1.2, zorder=1)
     line.set_label(label or f'training length L = {train_length:,}')
     return line
@@ -113,11 +107,11 @@ def training_length(axes: Axes, train_length: int, label: str | None = None) -> 
 
 def head_colors(count: int) -> np.ndarray:
     """One colour per head, [count, 4]; the light end of the map is left out."""
-    return matplotlib.colormaps['viridis'](np.linspace(0, 0.88, count))
+    return mpl.colormaps['viridis'](np.linspace(0, 0.88, count))
 
 
 def legend_below(
-    axes: Axes, curves: Sequence[Artist], marks: Sequence[Artist], offset: float = 0.48
+    axes: mpl.Axes, curves: Sequence[mpl.Artist], marks: Sequence[mpl.Artist], offset: float = 0.48
 ) -> None:
     """Legend under the x label, `offset` inches below the axes, so that it covers no curve;
     the constrained layout makes room for it. `curves` and `marks` do not mix in a column."""
@@ -125,7 +119,7 @@ def legend_below(
     assert figure is not None
     lines = 2 if len(curves) <= 2 else max(len(curves), len(marks))
     handles = [*filled(curves, lines), *filled(marks, lines)]
-    down = ScaledTranslation(0, -offset, figure.dpi_scale_trans)
+    down = mpl.ScaledTranslation(0, -offset, figure.dpi_scale_trans)
     axes.legend(
         handles=handles,
         ncols=len(handles) // lines,
@@ -136,8 +130,8 @@ def legend_below(
     )
 
 
-def filled(handles: Sequence[Artist], lines: int) -> list[Artist]:
+def filled(handles: Sequence[mpl.Artist], lines: int) -> list[mpl.Artist]:
     """`handles` with invisible ones added until they fill columns of `lines`, so that others in
     the same legend begin a column of their own."""
     missing = -len(handles) % lines
-    return [*handles, *(Line2D([], [], linestyle='none', label=' ') for _ in range(missing))]
+    return [*handles, *(mpl.Line2D([], [], linestyle='none', label=' ') for _ in range(missing))]

@@ -7,12 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from experiments.figures import captions, length_axes, length_group, roles, style
+from experiments.figures import captions, length_axes, length_group, mpl, roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -135,7 +131,7 @@ def _check_tuned(given: FigureInput, curves: Sequence[TunedCurve]) -> None:
         check_multiple(given, curve.group.names, 'tuned_length', curve.tuned)
 
 
-def _picture(given: FigureInput, base: Group, curves: Sequence[TunedCurve]) -> Figure:
+def _picture(given: FigureInput, base: Group, curves: Sequence[TunedCurve]) -> mpl.Figure:
     """Each panel twice: whole, and below it close up to what lies inside the tuned lengths."""
     panels = list(dict.fromkeys(c.panel for c in curves))
     figure = style.new_figure(4.9 * len(panels) + (0.8 if len(panels) == 1 else 0), 7.0)
@@ -168,13 +164,13 @@ def _close_up(base: Group, curves: Sequence[TunedCurve]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _draw_base(axes: Axes, base: Group) -> None:
+def _draw_base(axes: mpl.Axes, base: Group) -> None:
     loss = base.loss_window.astype(np.float64)
     axes.plot(base.multiples, loss.mean(axis=0), color=style.BLACK, linewidth=1.4)
     length_axes.draw_band(axes, base.multiples, loss, style.BLACK)
 
 
-def _draw_curve(axes: Axes, curve: TunedCurve, color: str, index: int) -> None:
+def _draw_curve(axes: mpl.Axes, curve: TunedCurve, color: str, index: int) -> None:
     multiples, loss = curve.group.multiples, curve.group.loss_window.astype(np.float64)
     mean = loss.mean(axis=0)
     axes.plot(multiples, mean, color=color, **_look(index))
@@ -202,17 +198,17 @@ def _ring() -> dict[str, Any]:
     }
 
 
-def _handles(base: Group, colors: Mapping[str, str], lengths: Sequence[float]) -> list[Artist]:
+def _handles(base: Group, colors: Mapping[str, str], lengths: Sequence[float]) -> list[mpl.Artist]:
     """Columns of models, of lengths and of marks."""
     models = [
-        Line2D([], [], color=style.BLACK, linewidth=1.4, label=base.label),
-        *(Line2D([], [], color=color, linewidth=3, label=m) for m, color in colors.items()),
+        mpl.Line2D([], [], color=style.BLACK, linewidth=1.4, label=base.label),
+        *(mpl.Line2D([], [], color=color, linewidth=3, label=m) for m, color in colors.items()),
     ]
     tuned = [
-        Line2D([], [], color=style.GREY, label=f'tuned at {length:g} L', **_look(i))
+        mpl.Line2D([], [], color=style.GREY, label=f'tuned at {length:g} L', **_look(i))
         for i, length in enumerate(lengths)
     ]
-    ring = Line2D([], [], color=style.GREY, label='loss at the tuned length', **_ring())
+    ring = mpl.Line2D([], [], color=style.GREY, label='loss at the tuned length', **_ring())
     marks = [ring, *length_axes.band_handle(len(base.seeds))]
     lines = max(len(models), len(tuned), len(marks))
     return [h for column in (models, tuned, marks) for h in style.filled(column, lines)]

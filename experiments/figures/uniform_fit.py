@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
-from experiments.figures import captions, curves, position_curve, style
+from experiments.figures import captions, curves, mpl, position_curve, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -101,7 +99,7 @@ def _read(given: FigureInput, record: str, title: str) -> FitPanel:
     )
 
 
-def _draw_panel(panel: FitPanel, axes: Axes, twin: Axes, token: str) -> None:
+def _draw_panel(panel: FitPanel, axes: mpl.Axes, twin: mpl.Axes, token: str) -> None:
     half = curves.half_width(panel.train_length)
     best = curves.smooth(panel.best_loss, half)
     twin.plot(panel.positions, panel.best_multiplier, color=style.BLUE, linewidth=1.0, alpha=0.8)
@@ -109,13 +107,13 @@ def _draw_panel(panel: FitPanel, axes: Axes, twin: Axes, token: str) -> None:
     twin.plot(beyond, panel.fit(beyond), color=style.BLACK, linewidth=1.5)
     axes.plot(panel.positions, best, color=style.RED)
     shown = [best]
-    handles = [Line2D([], [], color=style.RED, label='best log-perplexity (left)')]
+    handles = [mpl.Line2D([], [], color=style.RED, label='best log-perplexity (left)')]
     if panel.base_loss is not None:
         base = curves.smooth(panel.base_loss, half)
         axes.plot(panel.positions, base, color=style.RED, **style.DASHED)
         shown.append(base)
         handles.append(
-            Line2D([], [], color=style.RED, label='at multiplier 1 (left)', **style.DASHED)
+            mpl.Line2D([], [], color=style.RED, label='at multiplier 1 (left)', **style.DASHED)
         )
     # The first few positions have seen next to nothing: their loss would set the scale.
     shown = [s[panel.train_length // 16 :] for s in shown]
@@ -131,14 +129,14 @@ def _draw_panel(panel: FitPanel, axes: Axes, twin: Axes, token: str) -> None:
     twin.tick_params(axis='y', colors=style.BLUE)
     # The root sign stands out above the line of text, towards the tick labels.
     twin.set_ylabel(r'best multiplier of $1/\sqrt{d}$', color=style.BLUE, labelpad=8)
-    handles.append(Line2D([], [], color=style.BLUE, label='best multiplier (right)'))
+    handles.append(mpl.Line2D([], [], color=style.BLUE, label='best multiplier (right)'))
     label = rf'$1 + a\,\ln(i/L)$: $a$ = {panel.a:.3f}, $R^2$ = {_r2(panel)}'
-    fit = Line2D([], [], color=style.BLACK, label=label)
+    fit = mpl.Line2D([], [], color=style.BLACK, label=label)
     marks = [fit, style.training_length(axes, panel.train_length)]
     style.legend_below(axes, handles, marks)
 
 
-def _scales(panels: Sequence[FitPanel], twins: Sequence[Axes]) -> None:
+def _scales(panels: Sequence[FitPanel], twins: Sequence[mpl.Axes]) -> None:
     """One range of multipliers for all panels, so that slopes can be compared by eye."""
     values = [v for p in panels for v in (p.best_multiplier, p.fit(p.positions[-1:]))]
     low, high = min(float(v.min()) for v in values), max(float(v.max()) for v in values)

@@ -8,12 +8,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.lines import Line2D
-from matplotlib.textpath import text_to_path
-
-from experiments.figures import style
+from experiments.figures import mpl, style
 from experiments.figures.tables.table import Cell, Column, Row, Table, number, paper_text
 
 OURS, SMALL, NOTE = 9.0, 7.5, 7.5  # points
@@ -26,7 +21,7 @@ RULES = {'heavy': 1.1, 'middle': 0.7, 'light': 0.4}  # points
 MISSING = '\N{EN DASH}'
 
 
-def draw(table: Table) -> Figure:
+def draw(table: Table) -> mpl.Figure:
     page = _Page(_Layout.of(table))
     _header(page, table)
     for i, group in enumerate(table.groups):
@@ -44,8 +39,8 @@ def draw(table: Table) -> Figure:
 
 def width_of(text: str, size: float, weight: str = 'normal') -> float:
     """Inches that a line of text takes."""
-    font = FontProperties(size=size, weight=weight)
-    return text_to_path.get_text_width_height_descent(text, font, ismath=False)[0] / 72
+    font = mpl.FontProperties(size=size, weight=weight)
+    return mpl.text_to_path.get_text_width_height_descent(text, font, ismath=False)[0] / 72
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +105,7 @@ class _Page:
     def __init__(self, layout: _Layout) -> None:
         self.layout = layout
         self._at = MARGIN
-        self._drawn: list[Callable[[Figure, float], None]] = []
+        self._drawn: list[Callable[[mpl.Figure, float], None]] = []
 
     def down(self, inches: float) -> None:
         self._at += inches
@@ -119,7 +114,7 @@ class _Page:
         """One line whose top is `below` the present place, `x` inches from the left."""
         top = self._at + below + 0.125  # the base line of 9 points
 
-        def add(figure: Figure, height: float) -> None:
+        def add(figure: mpl.Figure, height: float) -> None:
             transform = figure.dpi_scale_trans
             look.setdefault('va', 'baseline')
             figure.text(MARGIN + x, height - top, text, size=size, transform=transform, **look)
@@ -130,9 +125,9 @@ class _Page:
         at = self._at
         end = self.layout.width if right is None else right
 
-        def add(figure: Figure, height: float) -> None:
+        def add(figure: mpl.Figure, height: float) -> None:
             figure.add_artist(
-                Line2D(
+                mpl.Line2D(
                     [MARGIN + left, MARGIN + end],
                     [height - at, height - at],
                     transform=figure.dpi_scale_trans,
@@ -143,9 +138,9 @@ class _Page:
 
         self._drawn.append(add)
 
-    def figure(self) -> Figure:
+    def figure(self) -> mpl.Figure:
         height = self._at + MARGIN
-        figure = Figure(figsize=(self.layout.width + 2 * MARGIN, height))
+        figure = mpl.Figure(figsize=(self.layout.width + 2 * MARGIN, height))
         for add in self._drawn:
             add(figure, height)
         return figure

@@ -1,0 +1,29 @@
+"""What figures use of matplotlib; they import `mpl`, which waits for the first one to be drawn."""
+
+from matplotlib import colormaps as colormaps
+from matplotlib import style as style
+from matplotlib.artist import Artist as Artist
+from matplotlib.axes import Axes as Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg as FigureCanvasAgg
+from matplotlib.cm import ScalarMappable as ScalarMappable
+from matplotlib.colors import BoundaryNorm as BoundaryNorm
+from matplotlib.colors import LinearSegmentedColormap as LinearSegmentedColormap
+from matplotlib.colors import ListedColormap as ListedColormap
+from matplotlib.colors import Normalize as Normalize
+from matplotlib.colors import is_color_like as is_color_like
+from matplotlib.figure import Figure as Figure
+from matplotlib.font_manager import FontProperties as FontProperties
+from matplotlib.lines import Line2D as Line2D
+from matplotlib.patches import Patch as Patch
+from matplotlib.patches import Rectangle as Rectangle
+from matplotlib.patheffects import withStroke as withStroke
+from matplotlib.text import Annotation as Annotation
+from matplotlib.text import Text as Text
+from matplotlib.textpath import text_to_path as text_to_path
+from matplotlib.ticker import FixedLocator as FixedLocator
+from matplotlib.ticker import FuncFormatter as FuncFormatter
+from matplotlib.ticker import NullFormatter as NullFormatter
+from matplotlib.ticker import NullLocator as NullLocator
+from matplotlib.ticker import StrMethodFormatter as StrMethodFormatter
+from matplotlib.transforms import Bbox as Bbox
+from matplotlib.transforms import ScaledTranslation as ScaledTranslation
