@@ -69,6 +69,10 @@ ONLY = {
     'nope.records': (*sys.stdlib_module_names, 'nope.runtime.files', 'numpy'),
 }
 
+# Stand-ins for libraries that are loaded late, which a type checker sees as the libraries. No other
+# file has imports for types alone.
+LATE = ('experiments/figures/mpl.py', 'nope/runtime/libraries.py')
+
 # Whatever sits at or below the first name may import the second ones, which come with an extra, but
 # only inside functions: the default installation loads it.
 OPTIONAL = {'nope.evals.harness': ('lm_eval',)}
@@ -224,14 +228,14 @@ def test_the_experiments_have_no_circle_however_it_is_hidden() -> None:
     assert cycle(found) == []
 
 
-def test_no_import_is_for_types_alone() -> None:
+def test_no_import_is_for_types_alone_but_for_what_is_loaded_late() -> None:
     hidden = [
         str(path.relative_to(ROOT))
         for package in ('nope', 'experiments', 'configs', 'tools')
         for path in (ROOT / package).rglob('*.py')
         if 'TYPE_CHECKING' in path.read_text()
     ]
-    assert hidden == []
+    assert sorted(hidden) == [*LATE]
 
 
 def test_the_experiments_are_built_from_below() -> None:

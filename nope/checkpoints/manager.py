@@ -20,17 +20,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import orbax.checkpoint as ocp
-from orbax.checkpoint.checkpoint_managers import (
-    AnyPreservationPolicy,
-    CustomSteps,
-    LatestN,
-)
 
 from nope.checkpoints import folders
 from nope.identity import digest, first_difference
 from nope.runtime import processes
 from nope.runtime.errors import brief
+from nope.runtime.libraries import ocp
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +80,8 @@ class Checkpoints:
         self._config = dict(config)
         if clean:
             processes.from_first(lambda: folders.sweep(self.folder))
-        policy = AnyPreservationPolicy([LatestN(keep), CustomSteps(list(permanent))])
+        kept = ocp.checkpoint_managers
+        policy = kept.AnyPreservationPolicy([kept.LatestN(keep), kept.CustomSteps(list(permanent))])
         options = ocp.CheckpointManagerOptions(
             preservation_policy=policy, enable_async_checkpointing=True, create=True
         )

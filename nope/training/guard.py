@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from nope import sharding
+from nope.runtime.libraries import optax
 
 DECAY = 0.98  # of the running mean and deviation of the loss: some fifty steps
 LEARNING = 50  # good steps before a loss is held against those before it

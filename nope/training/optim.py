@@ -10,10 +10,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from nope.identity import added_later
 from nope.runtime.errors import FieldError, one_of
+from nope.runtime.libraries import optax
 from nope.training.guard import guarded
 from nope.variables import COLLECTIONS, TABLE, Variables
 

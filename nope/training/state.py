@@ -9,10 +9,10 @@ import flax.struct
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax.sharding import Mesh, NamedSharding
 
 from nope import sharding
+from nope.runtime.libraries import optax
 from nope.training import optim
 from nope.variables import Variables
 

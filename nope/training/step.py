@@ -9,11 +9,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from nope import losses
 from nope.data.batch import Batch
 from nope.model import ModelConfig, apply
+from nope.runtime.libraries import optax
 from nope.training import optim
 from nope.training.entropy import entropy_gap
 from nope.training.guard import is_bad

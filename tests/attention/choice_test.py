@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from nope.attention import api, library, mosaic_gpu
 from nope.attention.backend import Call
-from nope.attention.pallas_gpu import programs
+from nope.attention.pallas_gpu import memory
 
 PLAIN = Call(
     'gpu', 'NVIDIA H200', 8, 2048, 2048, 32, 4, 64, 'bfloat16', True, None, False, 'none', None,
@@ -109,7 +110,7 @@ def test_a_jax_without_triton(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     """Plain attention stays where it is; what had a Triton kernel is slower, and says so."""
-    monkeypatch.setattr(programs, 'triton', None)
+    monkeypatch.setitem(sys.modules, memory.TRITON, None)
     with caplog.at_level(logging.INFO, logger='nope.attention.api'):
         assert choice(**asked) == name
     (record,) = caplog.records

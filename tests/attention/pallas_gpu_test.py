@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import sys
 
 import jax
 import jax.extend.core
@@ -14,7 +15,7 @@ from nope.attention import AttentionOutput, Buckets, Mask, attention
 from nope.attention.backend import Call
 from nope.attention.cases import Case, make_inputs
 from nope.attention.flash import flash_attention
-from nope.attention.pallas_gpu import BACKEND, PallasGpu, programs
+from nope.attention.pallas_gpu import BACKEND, PallasGpu, memory
 from tests.attention.contract import AttentionContract, assert_agrees, covering
 from tests.attention.devices import on_device
 from tests.attention.factor_contract import FactorContract
@@ -83,7 +84,7 @@ def test_says_what_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert interpreted(call(platform='cpu', device_kind='cpu')) is None
     for unsupported in (on_gpu, interpreted):
         assert '512' in str(unsupported(call(head_dim=512)))
-    monkeypatch.setattr(programs, 'triton', None)
+    monkeypatch.setitem(sys.modules, memory.TRITON, None)
     for unsupported in (on_gpu, interpreted):
         assert 'Triton' in str(unsupported(call()))
 

@@ -21,7 +21,6 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.experimental import pallas as pl
 
 from nope.attention import block_sizes
 from nope.attention.backend import Call, of_kernel
@@ -29,6 +28,7 @@ from nope.attention.bias import toeplitz
 from nope.attention.combine import combine
 from nope.attention.flash import Gradients, Operands, Rows, Rules, Wanted
 from nope.attention.pallas_gpu import programs
+from nope.attention.pallas_gpu.memory import has_triton
 from nope.attention.pallas_gpu.programs import Blocks, Problem, Refs, RowRefs
 from nope.attention.pallas_gpu.specs import (
     by_query,
@@ -39,6 +39,7 @@ from nope.attention.pallas_gpu.specs import (
     specs_by_query,
 )
 from nope.attention.structure import AttentionOutput
+from nope.runtime.libraries import pl, triton
 
 _MAX_HEAD_DIM = 256
 _FOLDED_ROWS = 64  # at most so many rows of a group are taken together
@@ -237,9 +238,7 @@ class PallasGpu:
             out_specs=out_specs,
             interpret=self.interpret,
             # Their type is what selects Triton among the compilers for GPUs.
-            compiler_params=programs.triton.CompilerParams(
-                num_warps=blocks.warps, num_stages=blocks.stages
-            ),
+            compiler_params=triton.CompilerParams(num_warps=blocks.warps, num_stages=blocks.stages),
             name=kernel.func.__name__,
         )(refs)
 
@@ -372,7 +371,7 @@ _OLD = re.compile(r'\b([KMPVT]\d+|GTX|TITAN|GeForce RTX 20\d\d|MX\d+|Quadro)\b')
 
 def unsupported_anywhere(call: Call) -> str | None:
     """Reason for calls that the kernels support on no device, or None."""
-    if programs.triton is None:
+    if not has_triton():
         return f'JAX {jax.__version__} has no Triton compiler for Pallas'
     if call.head_dim > _MAX_HEAD_DIM:
         return f'the head dim is {call.head_dim}, its blocks fit up to {_MAX_HEAD_DIM}'

@@ -6,16 +6,25 @@ a GPU has the next row, head or sequence. They are loaded as zeros from there, a
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-try:
-    from jax.experimental.pallas import triton
-except ImportError:  # deprecated since JAX 0.11: may go
-    triton = None  # type: ignore[assignment]
+from nope.runtime.libraries import triton
+
+TRITON = 'jax.experimental.pallas.triton'
+
+
+def has_triton() -> bool:
+    """Whether this JAX has a Triton compiler for Pallas: deprecated since JAX 0.11, it may go."""
+    try:
+        importlib.import_module(TRITON)
+    except ImportError:
+        return False
+    return True
 
 
 def ragged(at: jax.Array, length: int, *, cut: bool = True) -> jax.Array | None:

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.experimental import pallas as pl
 
 from nope.attention.blocks import BlockRange, sweep, visible_blocks
 from nope.attention.flash import FLOOR, HIDDEN, Rules, logit_gradient
@@ -32,9 +31,9 @@ from nope.attention.pallas_gpu.memory import (
     ragged,
     store_matrix,
     store_vector,
-    triton,
 )
 from nope.attention.structure import in_sight
+from nope.runtime.libraries import pl, triton
 
 _LOG2_E = math.log2(math.e)
 _FAR = 2**30  # further than any key, and positions can be added to it

@@ -6,9 +6,9 @@ from typing import Any
 
 import jax
 from jax import lax
-from jax.experimental import pallas as pl
 
 from nope.attention.pallas_gpu.programs import Blocks, Problem, Refs, RowRefs
+from nope.runtime.libraries import pl
 
 
 def counts(problem: Problem, blocks: Blocks) -> tuple[int, int]:

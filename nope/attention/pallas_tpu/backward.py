@@ -19,8 +19,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import tpu as pltpu
 
 from nope.attention.flash import Wanted
 from nope.attention.pallas_tpu.arrays import Arrays, Shape
@@ -30,6 +28,7 @@ from nope.attention.pallas_tpu.programs import (
     key_gradient_kernel,
     query_gradient_kernel,
 )
+from nope.runtime.libraries import pl, pltpu
 
 
 class Launched(NamedTuple):

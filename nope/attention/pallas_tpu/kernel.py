@@ -17,7 +17,6 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-from jax.experimental.pallas import tpu as pltpu
 
 from nope.attention import block_sizes
 from nope.attention.backend import Call, of_kernel
@@ -29,6 +28,7 @@ from nope.attention.pallas_tpu.launch import q_spec, row_spec, run, stat
 from nope.attention.pallas_tpu.programs import forward_kernel
 from nope.attention.pallas_tpu.sizes import PARTS, Blocks, kept_fit, part_of
 from nope.attention.structure import AttentionOutput
+from nope.runtime.libraries import pltpu
 
 _LANES = 128  # of a vector register, and so the least that rows are padded to
 # Not measured on a device. The products of a step of [512, 512] logits take a v5e 0.7 microseconds

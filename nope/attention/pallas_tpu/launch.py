@@ -8,14 +8,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import tpu as pltpu
 
 from nope.attention.pallas_tpu.arrays import Arrays, Shape
 from nope.attention.pallas_tpu.programs import Refs, Step
 from nope.attention.pallas_tpu.schedule import by_key as by_key_blocks
 from nope.attention.pallas_tpu.schedule import by_query as by_query_blocks
 from nope.attention.pallas_tpu.sizes import KEPT_BYTES
+from nope.runtime.libraries import pl, pltpu
 
 # Of vector memory, next to sums that are kept: twice what a kernel of a v5e has by default.
 _STEP_BYTES = 32 * 2**20

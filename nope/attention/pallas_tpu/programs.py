@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import tpu as pltpu
 
 from nope.attention.flash import FLOOR, HIDDEN, logit_gradient
 from nope.attention.pallas_tpu.arrays import Shape
 from nope.attention.pallas_tpu.schedule import CUT, FIRST, IDLE, LAST
 from nope.attention.structure import in_sight
+from nope.runtime.libraries import pl, pltpu
 
 _PRODUCT_KEYS = 256  # of the weights whose products with v stand together
 _WEIGHT_KEYS = 64  # whose weights are computed together
