@@ -53,7 +53,8 @@ changed: list[str] = []  # paths of the fields that the command line has set
 
 
 def main(argv: Sequence[str]) -> int:
-    from experiments import command
+    with memory.made_to_stay():
+        from experiments import command
 
     if PROFILE.value is not None:
         CONFIG.value.compute.profile = PROFILE.value

@@ -11,12 +11,14 @@ Imports nothing heavy: `restart_with_huge_pages` and `few_arenas` come first in 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import gc
 import os
 import pathlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _TUNABLE = 'glibc.malloc.hugetlb'
@@ -53,6 +55,21 @@ def few_arenas() -> None:
     if 'MALLOC_ARENA_MAX' in os.environ or 'glibc.malloc.arena_max' in tunables:
         return
     _glibc('mallopt')(_M_ARENA_MAX, max(2, _processors()))
+
+
+@contextlib.contextmanager
+def made_to_stay() -> Iterator[None]:
+    """`with` block whose objects stay for good, as those of imports do.
+
+    The garbage collector is off in it, and never looks at what is there at its end: of importing
+    JAX, Flax and this project it would take a seventh.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def give_back() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import pathlib
 import subprocess
@@ -32,6 +33,18 @@ def test_freed_memory_goes_back() -> None:
     memory.give_back()
     assert full - resident() > size * count / 2
     libc.free(blocks[-1])
+
+
+def test_the_garbage_collector_passes_over_what_is_made_to_stay() -> None:
+    before = gc.get_freeze_count()
+    try:
+        with memory.made_to_stay():
+            assert not gc.isenabled()
+            made = [[i] for i in range(1000)]
+        assert gc.isenabled()
+        assert gc.get_freeze_count() >= before + len(made)
+    finally:
+        gc.unfreeze()
 
 
 COUNT_ARENAS = """
