@@ -71,8 +71,9 @@ def resolve(path: pathlib.Path, relative: str) -> pathlib.Path:
 def identity(kind: str, path: pathlib.Path, names: Sequence[str], **more: Any) -> dict[str, Any]:
     """Content identity of a corpus of files: their number and size and a digest of their
     relative names and contents. The place and the name of the folder do not count."""
-    files = [resolve(path, name) for name in names]
-    labels = names if path.is_dir() else ['']
+    in_folder = path.is_dir()
+    files = [path / name for name in names] if in_folder else [path]
+    labels = names if in_folder else ['']
     return {
         'kind': kind,
         'files': len(files),

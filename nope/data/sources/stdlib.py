@@ -62,11 +62,11 @@ def files(root: pathlib.Path) -> list[str]:
     found = []
     for parent, children, names in os.walk(root):
         children[:] = [c for c in children if not _is_skipped(c)]
+        below = pathlib.Path(parent).relative_to(root)
         for name in names:
-            if name.endswith('.py') and not name.startswith('_sysconfigdata'):
-                path = pathlib.Path(parent, name)
-                if path.is_file():
-                    found.append(path.relative_to(root).as_posix())
+            kept = name.endswith('.py') and not name.startswith('_sysconfigdata')
+            if kept and os.path.isfile(os.path.join(parent, name)):
+                found.append((below / name).as_posix())
     return sorted(found)
 
 
