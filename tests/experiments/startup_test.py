@@ -1,0 +1,65 @@
+"""Start-up: what a command has loaded by its first line. The rest is loaded where it is used."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+# Of these each takes a tenth of a second or more.
+LATE = {
+    'grain', 'jax.experimental.pallas', 'lm_eval', 'matplotlib', 'optax', 'orbax', 'pyarrow',
+    'sentencepiece', 'tensorflow_datasets', 'tokenizers', 'torch', 'transformers',
+}  # fmt: skip
+# `experiments.run` up to its first message; tells it, and what has been loaded by then.
+UP_TO_THE_FIRST_LINE = """
+import logging, os, sys
+from absl import app
+from experiments import run
+
+class First(logging.Handler):
+    def emit(self, record):
+        print(record.getMessage().partition(':')[0], *sys.modules, flush=True)
+        os._exit(0)
+
+logging.getLogger('experiments').addHandler(First())
+app.run(run.main, flags_parser=run.parse_flags)
+"""
+
+
+def output(*arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize('config', ['fig1', 'fig4'])
+def test_a_plan_is_told_before_what_only_its_pieces_need_is_loaded(
+    config: str, tmp_path: pathlib.Path
+) -> None:
+    flags = [f'--config=configs/{config}.py:quick', f'--workdir={tmp_path}']
+    told = output('-c', UP_TO_THE_FIRST_LINE, *flags)
+    assert told.startswith('to make ')
+    loaded = set(told.split())
+    assert 'experiments.command' in loaded and not LATE & loaded
+
+
+@pytest.mark.parametrize(
+    ('tool', 'more'),
+    [
+        ('export_hf', set()),
+        ('generate', set()),
+        ('import_hf', set()),
+        ('prepare_data', {'jax', 'flax'}),
+        ('run_harness', set()),
+    ],
+)
+def test_tools_load_what_they_need_at_its_first_use(tool: str, more: set[str]) -> None:
+    script = f"import sys; sys.path.insert(0, 'tools'); import {tool}; print(*sys.modules)"
+    loaded = set(output('-c', script).split())
+    assert tool in loaded and not (LATE | more) & loaded
