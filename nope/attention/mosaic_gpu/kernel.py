@@ -62,18 +62,20 @@ class MosaicGpu:
         self, rules: Rules, operands: Operands, rows: Rows, *, wanted: Wanted
     ) -> Gradients:
         """Backward pass; see `nope.attention.flash.Kernel`."""
-        from nope.attention.mosaic_gpu import backward as kernels
+        from nope.attention.mosaic_gpu.backward import stack_rows
+        from nope.attention.mosaic_gpu.key_gradients import key_gradients
+        from nope.attention.mosaic_gpu.query_gradient import query_gradient
 
         (_, T, _, H), S = operands.q_BTNH.shape, operands.k_BSKH.shape[1]
         shape, arrays = self._padded('d_q', rules, operands)
         d_out_BTNH = pad(rows.d_out_BTNH, {1: shape.queries, 3: shape.head_dim})
         if operands.slopes_N is not None:
             rows = rows._replace(lse_BNT=rows.lse_BNT + _left_out(operands.slopes_N, T))
-        rows_BNRT = kernels.stack_rows(rows, shape.queries, biased=arrays.biased)
-        d_q_BTNH = kernels.query_gradient(shape, arrays, d_out_BTNH, rows_BNRT)
+        rows_BNRT = stack_rows(rows, shape.queries, biased=arrays.biased)
+        d_q_BTNH = query_gradient(shape, arrays, d_out_BTNH, rows_BNRT)
         blocks = self._blocks('d_kv', operands)
         shape = dataclasses.replace(shape, blocks=blocks)
-        by_key = kernels.key_gradients(shape, arrays, d_out_BTNH, rows_BNRT, wanted=wanted)
+        by_key = key_gradients(shape, arrays, d_out_BTNH, rows_BNRT, wanted=wanted)
         return Gradients(
             d_q_BTNH[:, :T, :, :H],
             by_key['d_k'][:, :S, :, :H],

@@ -1,0 +1,231 @@
+"""Kernel of `mosaic_gpu` for the gradients of k, v and what the logits have by key; see `backward`.
+
+It computes s^T and dP^T, so that P^T and ds^T are operands of the products dk = ds^T q and
+dv = P^T dout as they lie in the registers. It runs through all query heads of a group, and so
+writes the gradient of a key once. Products run while their warpgroup computes: dP while it takes
+exponentials, dv while it makes ds.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+
+from nope.attention.blocks import sweep, visible_blocks
+from nope.attention.flash import Wanted
+from nope.attention.mosaic_gpu.arrays import Arrays
+from nope.attention.mosaic_gpu.backward import apart_for_registers, two_products
+from nope.attention.mosaic_gpu.parts import (
+    BY_COLUMN,
+    BY_ROW,
+    COMPUTE,
+    COMPUTE_REGISTERS,
+    MEMORY,
+    MEMORY_REGISTERS,
+    ROWS,
+    TILE,
+    Shape,
+    by_column,
+    by_row,
+    launch,
+    load,
+    load_global,
+    load_slot,
+    plgpu,
+    row_minus_column,
+    store,
+    tiles,
+    visible,
+    weigh,
+    with_alibi,
+    zeros,
+)
+
+
+def key_gradients(
+    shape: Shape, arrays: Arrays, d_out_BTNH: jax.Array, rows_BNRT: jax.Array, *, wanted: Wanted
+) -> dict[str, jax.Array]:
+    """'d_k' and 'd_v', [B, S, K, H]; where wanted 'd_key_bias' and 'd_slopes', float32 [B, N, S],
+    of the slopes what each key adds to the gradient of its head's."""
+    block, stages = shape.blocks.step, shape.stages(held=2 * TILE)
+    R, segmented = rows_BNRT.shape[2], shape.segmented
+    summed = wanted.key_bias or wanted.slopes
+    gradient = jax.ShapeDtypeStruct(arrays.k.shape, arrays.k.dtype)
+    by_key = jax.ShapeDtypeStruct((shape.batch, shape.heads, shape.keys), jnp.float32)
+    return launch(
+        attention_key_gradients,
+        shape,
+        grid={'head': shape.kv_heads, 'tile': shape.keys // TILE, 'batch': shape.batch},
+        inputs={**arrays._asdict(), 'd_out': d_out_BTNH, 'rows': rows_BNRT},
+        outputs={
+            'd_k': gradient,
+            'd_v': gradient,
+            'd_key_bias': by_key if wanted.key_bias else None,
+            'd_slopes': by_key if wanted.slopes else None,
+        },
+        scratch={
+            'k_smem': tiles(shape, COMPUTE, ROWS),
+            'v_smem': tiles(shape, COMPUTE, ROWS),
+            'q_smem': tiles(shape, stages, block),
+            'd_out_smem': tiles(shape, stages, block),
+            'rows_smem': plgpu.SMEM((stages, R, block), jnp.float32),
+            'ids_smem': plgpu.SMEM((stages, block), jnp.int32) if segmented else None,
+            'sums_smem': plgpu.SMEM((COMPUTE, ROWS), jnp.float32) if summed else None,
+            'kv_ready': plgpu.Barrier(num_arrivals=2, num_barriers=COMPUTE),
+            'ready': plgpu.Barrier(num_arrivals=3 + segmented, num_barriers=stages),
+            'free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
+        },
+    )
+
+
+def attention_key_gradients(
+    shape, *, q, k, v, d_out, rows, d_k, d_v, q_smem, d_out_smem, k_smem, v_smem, rows_smem,
+    kv_ready, ready, free, key_bias=None, slopes=None, d_key_bias=None, d_slopes=None,
+    sums_smem=None, q_ids=None, kv_ids=None, ids_smem=None, offset=None,
+):  # fmt: skip
+    """A tile of keys of one key/value head, against the query heads of its group in turn."""
+    rules, block, stages = shape.rules, shape.blocks.step, q_smem.shape[0]
+    batch, kv_head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
+    tile = lax.axis_index('tile')  # under a causal rule the first tiles have most to do
+    first_position = rules.offset if offset is None else offset[0]
+    # What a key is seen from is what a query sees, in the other direction.
+    first = tile * TILE - first_position
+    seen = visible_blocks(
+        first, first + (TILE - 1), rules.ahead, rules.behind, shape.queries, block
+    )
+
+    def keys_of(warpgroup):
+        return pl.ds(tile * TILE + warpgroup * ROWS, ROWS)
+
+    def turn_of(member, i):
+        """Number of a query block among all that are worked on."""
+        return member * (seen.end - seen.begin) + i - seen.begin
+
+    @pl.when(wg == MEMORY)
+    def copy():
+        plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
+        for w in range(COMPUTE):
+            at = (batch, keys_of(w), kv_head)
+            plgpu.copy_gmem_to_smem(k.at[at], k_smem.at[w], kv_ready.at[w])
+            plgpu.copy_gmem_to_smem(v.at[at], v_smem.at[w], kv_ready.at[w])
+
+        def fetch(member, i):
+            turn, queries = turn_of(member, i), pl.ds(i * block, block)
+            slot, head = lax.rem(turn, jnp.int32(stages)), kv_head * shape.group + member
+            pl.when(turn >= stages)(lambda: plgpu.barrier_wait(free.at[slot]))
+            filled = ready.at[slot]
+            plgpu.copy_gmem_to_smem(q.at[batch, queries, head], q_smem.at[slot], filled)
+            plgpu.copy_gmem_to_smem(d_out.at[batch, queries, head], d_out_smem.at[slot], filled)
+            plgpu.copy_gmem_to_smem(rows.at[batch, head, :, queries], rows_smem.at[slot], filled)
+            if q_ids is not None:
+                plgpu.copy_gmem_to_smem(q_ids.at[batch, queries], ids_smem.at[slot], filled)
+
+        @pl.loop(0, shape.group)
+        def each(member):
+            pl.loop(seen.begin, seen.end)(lambda i: fetch(member, i))
+
+    @pl.when(wg < COMPUTE)
+    def compute():
+        plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
+        size = (ROWS, block)
+        kv_ids_S = None
+        if kv_ids is not None:
+            kv_ids_S = load_global(kv_ids.at[batch, keys_of(wg)], BY_ROW)
+        plgpu.barrier_wait(kv_ready.at[wg])
+        R = rows.shape[2]
+        # dv's product while ds is computed, unless there are too few registers.
+        apart = apart_for_registers(shape, key_bias, slopes)
+        early = shape.head_dim == 64 or (R == 2 and not apart)
+
+        def step(member, line_S, slope, i, sums, cut):
+            d_v_SH, d_k_SH, *by_key = sums
+            slot = lax.rem(turn_of(member, i), jnp.int32(stages))
+            plgpu.barrier_wait(ready.at[slot])
+            queries, d_out = q_smem.at[slot], d_out_smem.at[slot]
+
+            def firsts():
+                """Positions of the block's first query and key."""
+                return first_position + i * block, tile * TILE + wg * ROWS
+
+            def numbers():
+                by_query = (load(shape, rows_smem.at[slot, r], BY_COLUMN) for r in range(R))
+                return [by_column(x, size) for x in by_query]
+
+            def score(logits_ST):
+                bias_S = line_S
+                if slope is not None:
+                    q_first, k_first = firsts()
+                    from_tile = k_first - q_first + lax.rem(i * block, jnp.int32(TILE))
+                    bias_S = with_alibi(line_S, slope, ROWS, from_tile, BY_ROW)
+                if bias_S is not None:
+                    logits_ST += by_row(bias_S, size)
+                seen_ST = None
+                if cut:
+                    ids_T = load_slot(shape, ids_smem, slot)
+                    q_first, k_first = firsts()
+                    seen_ST = visible(shape, size, 1, q_first, k_first, ids_T, kv_ids_S)
+                return logits_ST, seen_ST
+
+            def pull(weights_ST, d_logits):
+                half_ST = weights_ST.astype(shape.dtype)
+
+                def half_and_sums(n):
+                    """ds in half precision, and the sums by key with it added."""
+                    d_ST = d_logits(n)
+                    added = []
+                    if d_key_bias is not None:
+                        added.append(d_ST)
+                    if d_slopes is not None:
+                        q_first, k_first = firsts()
+                        added.append(d_ST * row_minus_column(size, k_first - q_first))
+                    sums = [x + jnp.sum(y, axis=1) for x, y in zip(by_key, added, strict=True)]
+                    return d_ST.astype(shape.dtype), sums
+
+                late = None if early else half_and_sums(0)
+
+                def pull_keys(d_v):
+                    d_logits_ST, by_key = half_and_sums(1) if late is None else late
+                    return weigh(
+                        shape,
+                        d_logits_ST,
+                        queries,
+                        lambda d_k: (d_v(0), d_k(0), *by_key),
+                        onto=d_k_SH,
+                    )
+
+                return weigh(shape, half_ST, d_out, pull_keys, onto=d_v_SH)
+
+            sums = two_products(
+                shape, k_smem.at[wg], queries, v_smem.at[wg], d_out, numbers, score, pull,
+                apart=apart,
+            )  # fmt: skip
+            plgpu.barrier_arrive(free.at[slot])
+            return sums
+
+        def head(member, sums):
+            def here():
+                return batch, kv_head * shape.group + member, keys_of(wg)
+
+            line_S = None if key_bias is None else load_global(key_bias.at[here()], BY_ROW)
+            slope = None if slopes is None else slopes[kv_head * shape.group + member]
+            summed = [x for x in (d_key_bias, d_slopes) if x is not None]
+            # Padded queries add nothing, whatever they see; see `stack_rows`.
+            one = functools.partial(step, member, line_S, slope)
+            sums = (*sums, *(zeros(ROWS) for _ in summed))
+            d_v_SH, d_k_SH, *by_key = sweep(seen, one, sums, cut_all=shape.segmented)
+            for x, gradient in zip(by_key, summed, strict=True):
+                store(x, sums_smem.at[wg], gradient.at[here()])
+            return d_v_SH, d_k_SH
+
+        start = zeros(ROWS, shape.head_dim), zeros(ROWS, shape.head_dim)
+        d_v_SH, d_k_SH = lax.fori_loop(0, shape.group, head, start)
+        k_smem.at[wg][...] = d_k_SH.astype(shape.dtype)
+        v_smem.at[wg][...] = d_v_SH.astype(shape.dtype)
+        plgpu.commit_smem()
+        plgpu.copy_smem_to_gmem(k_smem.at[wg], d_k.at[batch, keys_of(wg), kv_head])
+        plgpu.copy_smem_to_gmem(v_smem.at[wg], d_v.at[batch, keys_of(wg), kv_head])
+        plgpu.wait_smem_to_gmem(0)
