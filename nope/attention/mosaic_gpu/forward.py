@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 
-from nope.attention.blocks import module_of, sweep, visible_blocks
+from nope.attention.blocks import module_of, sweep
 from nope.attention.flash import FLOOR, HIDDEN
 from nope.attention.mosaic_gpu.arrays import Arrays
 from nope.attention.mosaic_gpu.parts import (
@@ -35,6 +35,7 @@ from nope.attention.mosaic_gpu.parts import (
     load_slot,
     plgpu,
     product,
+    tile_of_queries,
     tiles,
     visible,
     weigh,
@@ -85,17 +86,9 @@ def attention_forward(
     ids_smem=None, offset=None, entropy=None, entropy_smem=None,
 ):  # fmt: skip
     """A tile of queries of one head."""
-    rules, block, stages = shape.rules, shape.blocks.step, k_smem.shape[0]
-    batch, head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
-    # Under a causal rule the last tiles have most to do: they go first.
-    tile = shape.queries // TILE - 1 - lax.axis_index('tile')
-    position = (rules.offset if offset is None else offset[0]) + tile * TILE
-    seen = visible_blocks(
-        position, position + (TILE - 1), rules.behind, rules.ahead, shape.real_keys, block
-    )
-
-    def queries_of(warpgroup):
-        return pl.ds(tile * TILE + warpgroup * ROWS, ROWS)
+    block, stages = shape.blocks.step, k_smem.shape[0]
+    tile = tile_of_queries(shape, offset)
+    batch, head, wg, _, position, seen = tile
 
     def slot_of(j):
         return lax.rem(j - seen.begin, jnp.int32(stages))
@@ -104,7 +97,7 @@ def attention_forward(
     def copy():
         plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
         for w in range(COMPUTE):
-            plgpu.copy_gmem_to_smem(q.at[batch, queries_of(w), head], q_smem.at[w], q_ready.at[w])
+            plgpu.copy_gmem_to_smem(q.at[batch, tile.rows(w), head], q_smem.at[w], q_ready.at[w])
         kv_head = lax.div(head, jnp.int32(shape.group))
 
         def fetch(j, _):
@@ -129,7 +122,7 @@ def attention_forward(
         slope = None if slopes is None else slopes[head]
         q_ids_T = None
         if q_ids is not None:
-            q_ids_T = load_global(q_ids.at[batch, queries_of(wg)], BY_ROW)
+            q_ids_T = load_global(q_ids.at[batch, tile.rows(wg)], BY_ROW)
         plgpu.barrier_wait(q_ready.at[wg])
 
         def take_turns():
@@ -219,7 +212,7 @@ def attention_forward(
             take_turns()
             return total_TH, half_TS, rows
 
-        energy_T = zeros(ROWS) if rules.entropy else None
+        energy_T = zeros(ROWS) if shape.rules.entropy else None
         rows = zeros(ROWS) + FLOOR, zeros(ROWS), energy_T
         carry = zeros(ROWS, shape.head_dim), zeros(*size).astype(shape.dtype), rows
         xp = module_of(seen.begin, seen.end)
@@ -239,8 +232,8 @@ def attention_forward(
         if energy_T is not None:
             entropy_smem.at[wg][...] = log_T - energy_T * share_T * LN2
         plgpu.commit_smem()
-        plgpu.copy_smem_to_gmem(q_smem.at[wg], out.at[batch, queries_of(wg), head])
-        plgpu.copy_smem_to_gmem(lse_smem.at[wg], lse.at[batch, head, queries_of(wg)])
+        plgpu.copy_smem_to_gmem(q_smem.at[wg], out.at[batch, tile.rows(wg), head])
+        plgpu.copy_smem_to_gmem(lse_smem.at[wg], lse.at[batch, head, tile.rows(wg)])
         if entropy is not None:
-            plgpu.copy_smem_to_gmem(entropy_smem.at[wg], entropy.at[batch, head, queries_of(wg)])
+            plgpu.copy_smem_to_gmem(entropy_smem.at[wg], entropy.at[batch, head, tile.rows(wg)])
         plgpu.wait_smem_to_gmem(0)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 
-from nope.attention.blocks import sweep, visible_blocks
+from nope.attention.blocks import sweep
 from nope.attention.flash import Wanted
 from nope.attention.mosaic_gpu.arrays import Arrays
 from nope.attention.mosaic_gpu.backward import apart_for_registers, two_products
@@ -38,6 +38,7 @@ from nope.attention.mosaic_gpu.parts import (
     plgpu,
     row_minus_column,
     store,
+    tile_of_keys,
     tiles,
     visible,
     weigh,
@@ -88,18 +89,9 @@ def attention_key_gradients(
     sums_smem=None, q_ids=None, kv_ids=None, ids_smem=None, offset=None,
 ):  # fmt: skip
     """A tile of keys of one key/value head, against the query heads of its group in turn."""
-    rules, block, stages = shape.rules, shape.blocks.step, q_smem.shape[0]
-    batch, kv_head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
-    tile = lax.axis_index('tile')  # under a causal rule the first tiles have most to do
-    first_position = rules.offset if offset is None else offset[0]
-    # What a key is seen from is what a query sees, in the other direction.
-    first = tile * TILE - first_position
-    seen = visible_blocks(
-        first, first + (TILE - 1), rules.ahead, rules.behind, shape.queries, block
-    )
-
-    def keys_of(warpgroup):
-        return pl.ds(tile * TILE + warpgroup * ROWS, ROWS)
+    block, stages = shape.blocks.step, q_smem.shape[0]
+    tile = tile_of_keys(shape, offset)
+    batch, kv_head, wg, _, first_position, seen = tile
 
     def turn_of(member, i):
         """Number of a query block among all that are worked on."""
@@ -109,7 +101,7 @@ def attention_key_gradients(
     def copy():
         plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
         for w in range(COMPUTE):
-            at = (batch, keys_of(w), kv_head)
+            at = (batch, tile.rows(w), kv_head)
             plgpu.copy_gmem_to_smem(k.at[at], k_smem.at[w], kv_ready.at[w])
             plgpu.copy_gmem_to_smem(v.at[at], v_smem.at[w], kv_ready.at[w])
 
@@ -134,7 +126,7 @@ def attention_key_gradients(
         size = (ROWS, block)
         kv_ids_S = None
         if kv_ids is not None:
-            kv_ids_S = load_global(kv_ids.at[batch, keys_of(wg)], BY_ROW)
+            kv_ids_S = load_global(kv_ids.at[batch, tile.rows(wg)], BY_ROW)
         plgpu.barrier_wait(kv_ready.at[wg])
         R = rows.shape[2]
         # dv's product while ds is computed, unless there are too few registers.
@@ -149,7 +141,7 @@ def attention_key_gradients(
 
             def firsts():
                 """Positions of the block's first query and key."""
-                return first_position + i * block, tile * TILE + wg * ROWS
+                return first_position + i * block, tile.number * TILE + wg * ROWS
 
             def numbers():
                 by_query = (load(shape, rows_smem.at[slot, r], BY_COLUMN) for r in range(R))
@@ -208,7 +200,7 @@ def attention_key_gradients(
 
         def head(member, sums):
             def here():
-                return batch, kv_head * shape.group + member, keys_of(wg)
+                return batch, kv_head * shape.group + member, tile.rows(wg)
 
             line_S = None if key_bias is None else load_global(key_bias.at[here()], BY_ROW)
             slope = None if slopes is None else slopes[kv_head * shape.group + member]
@@ -226,6 +218,6 @@ def attention_key_gradients(
         k_smem.at[wg][...] = d_k_SH.astype(shape.dtype)
         v_smem.at[wg][...] = d_v_SH.astype(shape.dtype)
         plgpu.commit_smem()
-        plgpu.copy_smem_to_gmem(k_smem.at[wg], d_k.at[batch, keys_of(wg), kv_head])
-        plgpu.copy_smem_to_gmem(v_smem.at[wg], d_v.at[batch, keys_of(wg), kv_head])
+        plgpu.copy_smem_to_gmem(k_smem.at[wg], d_k.at[batch, tile.rows(wg), kv_head])
+        plgpu.copy_smem_to_gmem(v_smem.at[wg], d_v.at[batch, tile.rows(wg), kv_head])
         plgpu.wait_smem_to_gmem(0)

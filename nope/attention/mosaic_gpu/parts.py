@@ -15,7 +15,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import mosaic_gpu
 
+from nope.attention.blocks import BlockRange, visible_blocks
 from nope.attention.flash import Rules
 from nope.attention.mosaic_gpu.sizes import Blocks
 
@@ -72,6 +73,58 @@ class Shape:
         """Number of pairs of buffers [step, H] that fit next to `held` rows of H: 2 to 4."""
         rows = self.blocks.memory * 1024 // (self.head_dim * self.dtype.itemsize)
         return max(2, min(4, (rows - held) // (2 * self.blocks.step)))
+
+
+class Tile(NamedTuple):
+    """Tile that a program works on: `TILE` queries, or keys, of one head of the grid.
+
+    wg: index of the warpgroup. number: of the tile. position: of the tile's first query among the
+    keys, for a tile of keys of the first query of all. seen: the blocks of the other side.
+    """
+
+    batch: jax.Array
+    head: jax.Array
+    wg: jax.Array
+    number: jax.Array
+    position: Any
+    seen: BlockRange
+
+    def rows(self, warpgroup: Any) -> Any:
+        """Those of a warpgroup."""
+        return pl.ds(self.number * TILE + warpgroup * ROWS, ROWS)
+
+
+def _first_position(shape: Shape, offset: Any) -> Any:
+    return shape.rules.offset if offset is None else offset[0]
+
+
+def tile_of_queries(shape: Shape, offset: Any) -> Tile:
+    """Under a causal rule the last tiles have most to do: they go first."""
+    batch, head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
+    rules, number = shape.rules, shape.queries // TILE - 1 - lax.axis_index('tile')
+    position = _first_position(shape, offset) + number * TILE
+    seen = visible_blocks(
+        position,
+        position + (TILE - 1),
+        rules.behind,
+        rules.ahead,
+        shape.real_keys,
+        shape.blocks.step,
+    )
+    return Tile(batch, head, wg, number, position, seen)
+
+
+def tile_of_keys(shape: Shape, offset: Any) -> Tile:
+    """Under a causal rule the first tiles have most to do."""
+    batch, head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
+    rules, number = shape.rules, lax.axis_index('tile')
+    position = _first_position(shape, offset)
+    # What a key is seen from is what a query sees, in the other direction.
+    first = number * TILE - position
+    seen = visible_blocks(
+        first, first + (TILE - 1), rules.ahead, rules.behind, shape.queries, shape.blocks.step
+    )
+    return Tile(batch, head, wg, number, position, seen)
 
 
 def visible(

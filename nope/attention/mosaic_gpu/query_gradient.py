@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.experimental import pallas as pl
 
-from nope.attention.blocks import sweep, visible_blocks
+from nope.attention.blocks import sweep
 from nope.attention.mosaic_gpu.arrays import Arrays
 from nope.attention.mosaic_gpu.backward import apart_for_registers, two_products
 from nope.attention.mosaic_gpu.parts import (
@@ -28,6 +28,7 @@ from nope.attention.mosaic_gpu.parts import (
     load_global,
     load_slot,
     plgpu,
+    tile_of_queries,
     tiles,
     visible,
     weigh,
@@ -68,16 +69,9 @@ def attention_query_gradient(
     offset=None,
 ):  # fmt: skip
     """A tile of queries of one head."""
-    rules, block, stages = shape.rules, shape.blocks.step, k_smem.shape[0]
-    batch, head, wg = lax.axis_index('batch'), lax.axis_index('head'), lax.axis_index('wg')
-    tile = shape.queries // TILE - 1 - lax.axis_index('tile')
-    position = (rules.offset if offset is None else offset[0]) + tile * TILE
-    seen = visible_blocks(
-        position, position + (TILE - 1), rules.behind, rules.ahead, shape.real_keys, block
-    )
-
-    def queries_of(warpgroup):
-        return pl.ds(tile * TILE + warpgroup * ROWS, ROWS)
+    block, stages = shape.blocks.step, k_smem.shape[0]
+    tile = tile_of_queries(shape, offset)
+    batch, head, wg, _, position, seen = tile
 
     def slot_of(j):
         return lax.rem(j - seen.begin, jnp.int32(stages))
@@ -86,7 +80,7 @@ def attention_query_gradient(
     def copy():
         plgpu.set_max_registers(MEMORY_REGISTERS, action='decrease')
         for w in range(COMPUTE):
-            at = (batch, queries_of(w), head)
+            at = (batch, tile.rows(w), head)
             plgpu.copy_gmem_to_smem(q.at[at], q_smem.at[w], q_ready.at[w])
             plgpu.copy_gmem_to_smem(d_out.at[at], d_out_smem.at[w], q_ready.at[w])
         kv_head = lax.div(head, jnp.int32(shape.group))
@@ -110,13 +104,13 @@ def attention_query_gradient(
         plgpu.set_max_registers(COMPUTE_REGISTERS, action='increase')
         size, apart = (ROWS, block), apart_for_registers(shape, key_bias, slopes)
         by_query = [
-            load_global(rows.at[batch, head, r, queries_of(wg)], BY_ROW)
+            load_global(rows.at[batch, head, r, tile.rows(wg)], BY_ROW)
             for r in range(rows.shape[2])
         ]
         slope = None if slopes is None else slopes[head]
         q_ids_T = None
         if q_ids is not None:
-            q_ids_T = load_global(q_ids.at[batch, queries_of(wg)], BY_ROW)
+            q_ids_T = load_global(q_ids.at[batch, tile.rows(wg)], BY_ROW)
         plgpu.barrier_wait(q_ready.at[wg])
 
         def numbers():
@@ -152,5 +146,5 @@ def attention_query_gradient(
         d_q_TH = sweep(seen, step, zeros(ROWS, shape.head_dim), cut_all=shape.segmented)
         q_smem.at[wg][...] = d_q_TH.astype(shape.dtype)
         plgpu.commit_smem()
-        plgpu.copy_smem_to_gmem(q_smem.at[wg], d_q.at[batch, queries_of(wg), head])
+        plgpu.copy_smem_to_gmem(q_smem.at[wg], d_q.at[batch, tile.rows(wg), head])
         plgpu.wait_smem_to_gmem(0)
