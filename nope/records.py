@@ -4,8 +4,8 @@ A `Records` object is one evaluation of one model. Its arrays carry the names of
 axes and a unit, so that a figure never has to know where a number came from. On disk it
 is a folder of three kinds of files: `records.npz` (exact arrays), `records.json` (format,
 attributes, axes, units) and one `<array>.csv` for every array of at most two axes, for people.
-`records.json` has a checksum of `records.npz`, so that damaged arrays, or those of other records,
-are refused; records from before there was one have none, and are read without.
+`records.json` has a checksum of `records.npz` and one of itself, so that damage, or arrays of other
+records, are refused; records from before there was one have none, and are read without.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import csv
 import dataclasses
 import hashlib
 import io
+import json
 import pathlib
 import struct
 import zipfile
@@ -31,6 +32,7 @@ CSV_MAX_AXES = 2
 FORMAT = 2
 
 CHECKSUM = 'npz_sha256'
+SEAL = 'of_these'  # in records.json: a digest of what else is in it
 
 # What numpy's reader of a damaged file raises.
 _UNREADABLE = (
@@ -99,33 +101,34 @@ def save(records: Records, folder: pathlib.Path) -> None:
             k: {'axes': list(m.axes), 'unit': m.unit} for k, m in records.measures.items()
         },
     }
-    files.write_json(folder / 'records.json', description)
+    sealed = {**description, SEAL: _digest(description)}
+    files.write_json(folder / 'records.json', sealed)
 
 
 def load(folder: pathlib.Path) -> Records:
     """Reads what `save` wrote. FileNotFoundError where the evaluation never finished, ValueError
     where it is of another format or damaged, naming the file."""
     path = folder / 'records.json'
-    description = files.read_json(path)
-    if description is None and not path.exists():
-        raise FileNotFoundError(f'{path} is missing: the evaluation never finished')
-    if not isinstance(description, dict):
-        raise _damaged(path, 'it describes nothing')
+    description = _description(path)
     found = description.get('format', 1)
     if found != FORMAT:
         raise ValueError(
-            f'{path} is of format {found}; accepted is {FORMAT}. experiments.run with the config '
-            f'of its figure measures it again, from the run that is kept; then remove {folder}'
+            f'{path} is of format {found!r:.100}; accepted is {FORMAT}. experiments.run with the '
+            'config of its figure measures it again, from the run that is kept; then remove '
+            f'{folder}'
         )
+    seal = description.pop(SEAL, None)
+    if seal is not None and seal != _digest(description):
+        raise _damaged(path, 'it is not what was written')
     arrays = _arrays(folder / 'records.npz', description.get(CHECKSUM))
     try:
         measures = {
-            k: Measure(arrays[f'measure/{k}'], tuple(d['axes']), d['unit'])
+            k: Measure(arrays[f'measure/{k}'], _texts(d['axes']), *_texts([d['unit']]))
             for k, d in description['measures'].items()
         }
         attributes = dict(description['attributes'])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _damaged(path, f'{type(error).__name__}: {error}') from error
+        raise _damaged(path, f'{type(error).__name__}: {error!s:.300}') from error
     coordinates = {
         k.removeprefix('coordinate/'): array
         for k, array in arrays.items()
@@ -134,7 +137,29 @@ def load(folder: pathlib.Path) -> Records:
     return Records(attributes, measures, coordinates)
 
 
-def _arrays(path: pathlib.Path, checksum: str | None) -> dict[str, np.ndarray]:
+def _description(path: pathlib.Path) -> dict[str, Any]:
+    """The object in records.json."""
+    description = files.read_json(path)
+    if description is None and not path.exists():
+        raise FileNotFoundError(f'{path} is missing: the evaluation never finished')
+    if not isinstance(description, dict):
+        raise _damaged(path, 'it describes nothing')
+    return description
+
+
+def _digest(description: Mapping[str, Any]) -> str:
+    text = json.dumps(description, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    """Names of axes or units; TypeError for anything else."""
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TypeError(f'{values!r:.100} is no list of names')
+    return tuple(values)
+
+
+def _arrays(path: pathlib.Path, checksum: object) -> dict[str, np.ndarray]:
     """All arrays of the file. checksum: that it has to have; None for any."""
     try:
         packed = path.read_bytes()

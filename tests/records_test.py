@@ -131,7 +131,7 @@ def refusal(folder: pathlib.Path) -> str | None:
 def without_checksum(folder: pathlib.Path) -> None:
     """Makes records those of a time before they had one."""
     described = json.loads((folder / 'records.json').read_text())
-    del described['npz_sha256']
+    del described['npz_sha256'], described['of_these']
     (folder / 'records.json').write_text(json.dumps(described))
 
 
@@ -197,6 +197,8 @@ def test_a_damaged_description_is_refused_by_name(tmp_path: pathlib.Path, conten
     [
         *(('attributes', value) for value in (None, 3)),
         *(('measures', value) for value in (None, 3, {'loss': 3}, {'loss': {'axes': ['a', 'b']}})),
+        *(('measures', {'loss': {'axes': axes, 'unit': '1'}}) for axes in ('a', [1], [True], 'x')),
+        *(('measures', {'loss': {'axes': ['a'], 'unit': unit}}) for unit in (None, 3, ['1'])),
         ('measures', {'loss': {'axes': ['a', 'b'], 'unit': 'nats'}}),
         ('measures', {'missing': {'axes': ['a'], 'unit': 'nats'}}),
     ],
@@ -205,6 +207,7 @@ def test_a_description_that_does_not_fit_the_arrays_is_refused_by_name(
     tmp_path: pathlib.Path, key: str, value: object
 ) -> None:
     records.save(example(), tmp_path)
+    without_checksum(tmp_path)
     path = tmp_path / 'records.json'
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
     with pytest.raises(ValueError, match=rf'^{re.escape(str(path))} is damaged: '):
@@ -216,3 +219,16 @@ def test_records_without_their_arrays_are_refused_by_name(tmp_path: pathlib.Path
     (tmp_path / 'records.npz').unlink()
     with pytest.raises(ValueError, match=r'records\.npz is damaged: it is missing'):
         records.load(tmp_path)
+
+
+def test_a_changed_attribute_or_measure_is_refused(tmp_path: pathlib.Path) -> None:
+    records.save(example(), tmp_path)
+    path = tmp_path / 'records.json'
+    text = path.read_text()
+    for old, new in (('"length": 3', '"length": 4'), ('"nats"', '"bits"'), ('"loss"', '"lost"')):
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+        with pytest.raises(ValueError, match=r'records\.json is damaged: it is not what was writ'):
+            records.load(tmp_path)
+    path.write_text(text.replace('\n', ' '))
+    assert refusal(tmp_path) is None
