@@ -19,7 +19,7 @@ from experiments.figures.base import FigureInput
 from experiments.homes import check_name
 from nope import records
 from nope.runtime import files
-from nope.runtime.files import read_json, write_json
+from nope.runtime.files import read_object, write_json
 
 
 @contextlib.contextmanager
@@ -65,25 +65,42 @@ def draw(folder: pathlib.Path) -> pathlib.Path:
     return folder / f'{inputs["name"]}.png'
 
 
+def redraw(folder: pathlib.Path) -> pathlib.Path:
+    """As `draw`, of a folder that people may have changed: ValueError, naming inputs.json, also
+    where options or records are not of the types that the figure reads."""
+    try:
+        return draw(folder)
+    except (ArithmeticError, AttributeError, IndexError, KeyError, TypeError) as error:
+        why = f'{type(error).__name__}: {error!s:.300}'
+        raise ValueError(
+            f'the options in {folder / "inputs.json"}, or the records that it names, do not fit '
+            f'the figure ({why}); experiments.run with its config writes them anew'
+        ) from error
+
+
 def read_inputs(folder: pathlib.Path) -> Mapping[str, Any]:
     """Inputs of a figure from its inputs.json; ValueError, naming the file, for anything else."""
     path = folder / 'inputs.json'
     try:
-        inputs = read_json(path)
+        inputs = read_object(path)
     except NotADirectoryError:
         inputs = None
     if inputs is None:
         raise ValueError(f'{folder} holds no inputs.json; experiments.run makes one')
-    if not isinstance(inputs, dict) or set(inputs) != {'name', 'kind', 'options', 'records'}:
+    if set(inputs) != {'name', 'kind', 'options', 'records'}:
         raise ValueError(f'{path} holds other fields than name, kind, options and records')
     check_name(f'name in {path}', inputs['name'])
-    if inputs['kind'] not in figures.KINDS:
-        raise ValueError(
-            f'kind in {path} is {inputs["kind"]!r}; accepted: {", ".join(sorted(figures.KINDS))}'
-        )
+    known = sorted(figures.KINDS)
+    if inputs['kind'] not in known:
+        raise ValueError(f'kind in {path} is {inputs["kind"]!r:.300}; accepted: {", ".join(known)}')
     for field in ('options', 'records'):
         if not isinstance(inputs[field], dict):
-            raise ValueError(f'{field} in {path} is {inputs[field]!r}; it takes named values')
+            raise ValueError(f'{field} in {path} is {inputs[field]!r:.300}; it takes named values')
+    for name, relative in inputs['records'].items():
+        if not isinstance(relative, str) or '\0' in relative:
+            raise ValueError(
+                f'records.{name} in {path} is {relative!r:.300}; accepted is the path of a folder'
+            )
     return inputs
 
 
@@ -95,8 +112,8 @@ def main(folders: list[str]) -> int:
         for folder in map(pathlib.Path, folders):
             read_inputs(folder)  # what is no figure's takes no lock file
             with alone(folder):
-                print(draw(folder))
-    except ValueError as error:
+                print(redraw(folder))
+    except (OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
     return 0

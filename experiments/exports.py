@@ -17,7 +17,7 @@ from nope.identity import first_difference
 from nope.interop import Described, Export, check_export, tokenizer_in
 from nope.interop.fold import check_foldable
 from nope.model.lam import Constant
-from nope.runtime.files import read_json
+from nope.runtime.files import read_object
 
 log = logging.getLogger(__name__)
 
@@ -68,10 +68,12 @@ class ExportSpec(Spec):
         return folder.with_name(f'.{folder.name}.lock')
 
     def check_folder(self, folder: pathlib.Path) -> None:
-        found = read_json(folder / self.finished)
+        found = read_object(folder / self.finished)
         if found is None:
             return
-        different = first_difference(identity(self), found['origin'].get('identity'))
+        origin = found.get('origin')
+        there = origin.get('identity') if isinstance(origin, dict) else None
+        different = first_difference(identity(self), there)
         if different:
             raise ValueError(f'{folder} holds another model: {different}')
 

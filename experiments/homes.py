@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nope.identity import first_difference
-from nope.runtime.files import read_json, write_json
+from nope.runtime.files import read_object, write_json
 
 SPEC = 'spec.json'
 _NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.=+-]{0,99}')
@@ -19,14 +19,14 @@ def check_name(field: str, name: object) -> None:
     """ValueError, naming the field, for what is no name of one folder or file."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(
-            f'{field} is {name!r}; accepted: up to 100 letters, digits and _ . = + -, '
+            f'{field} is {name!r:.300}; accepted: up to 100 letters, digits and _ . = + -, '
             'the first a letter, a digit or _'
         )
 
 
 def check_home(folder: pathlib.Path, spec: Mapping[str, Any]) -> None:
     """ValueError where `folder` is the home of something else than `spec`."""
-    found = read_json(folder / SPEC)
+    found = read_object(folder / SPEC)
     different = '' if found is None else first_difference(spec, found)
     if different:
         raise ValueError(f'{folder} holds something made from another config: {different}')
@@ -41,7 +41,7 @@ def take_home(folder: pathlib.Path, spec: Mapping[str, Any]) -> None:
 
 def check_figure(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
     """ValueError where the folder of a figure holds one of other settings."""
-    found = read_json(folder / SPEC)
+    found = read_object(folder / SPEC)
     if found is None:
         return
     remedy = (
@@ -53,13 +53,15 @@ def check_figure(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
             f'{folder} holds a figure of an earlier version, which noted its settings in another '
             f'form; {remedy}'
         )
+    if not isinstance(found[SETTINGS], dict):
+        raise ValueError(f'{folder / SPEC} is damaged: {SETTINGS} are no named values; {remedy}')
     wanted = {key: settings[key] for key in settings}
     for path in sorted({*wanted, *found[SETTINGS]}):
         here, there = ({path: side.get(path)} for side in (wanted, found[SETTINGS]))
         if first_difference(here, there):
             raise ValueError(
-                f'{folder} holds a figure made from another config: {path} is {here[path]!r} here '
-                f'and {there[path]!r} there; {remedy}'
+                f'{folder} holds a figure made from another config: {path} is {here[path]!r:.300} '
+                f'here and {there[path]!r:.300} there; {remedy}'
             )
 
 

@@ -88,7 +88,11 @@ def _first_difference(wanted: Any, found: Any, path: str) -> str:
             if different:
                 return different
         return ''
-    return '' if wanted == found else f'{path or "value"} is {wanted!r} here and {found!r} there'
+    return (
+        ''
+        if wanted == found
+        else f'{path or "value"} is {wanted!r:.300} here and {found!r:.300} there'
+    )
 
 
 def rebuild(value: Any, kinds: Mapping[str, type]) -> Any:

@@ -67,6 +67,10 @@ def test_a_figure_of_an_old_work_folder_is_refused_with_what_to_do(
     ({'name': '../../../esc'}, "name in {path} is '../../../esc'; accepted: up to 100 letters"),
     ({'kind': 'pie'}, "kind in {path} is 'pie'; accepted: ablation_table, "),
     ({'records': []}, 'records in {path} is []; it takes named values'),
+    ({'kind': []}, 'kind in {path} is []; accepted: ablation_table, '),
+    ({'records': {'a': None}}, 'records.a in {path} is None; accepted is the path of a folder'),
+    ({'records': {'a': 'b\0'}}, "records.a in {path} is 'b\\x00'; accepted is the path of a"),
+    ({'options': {'record': {}}}, 'the options in {path}, or the records that it names, do not'),
     ({'more': 1}, '{path} holds other fields than name, kind, options and records'),
 ])  # fmt: skip
 def test_damaged_inputs_are_refused(
@@ -85,3 +89,12 @@ def test_a_file_is_no_folder_of_a_figure(
 ) -> None:
     assert draw.main([str(folder / 'inputs.json')]) == 2
     assert 'inputs.json holds no inputs.json; experiments.run makes one' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('content', ['', 'null', '[]', '"x"', '[' * 100_000])
+def test_inputs_that_are_no_object_are_refused(
+    folder: pathlib.Path, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / 'inputs.json').write_text(content)
+    assert draw.main([str(folder)]) == 2
+    assert capsys.readouterr().err.startswith(f'error: {folder / "inputs.json"} is damaged: ')
