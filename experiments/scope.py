@@ -16,6 +16,9 @@ from nope.model import LayerKind, ModelConfig
 from nope.positions import from_section
 
 
+MOST_TOKENS = 2**31 - 1  # of a length: positions are int32
+
+
 class Scope:
     """Sections and models that all entries of one seed share.
 
@@ -62,8 +65,12 @@ class Scope:
 
     def times(self, times: float, train_length: int, field: str) -> int:
         """Tokens of a multiple of L."""
+        if not _is_number(times):
+            raise ValueError(f'{field} is {times!r}; it must be a number')
         if not (math.isfinite(times) and times > 0):
             raise ValueError(f'{field} is {times}; it must be finite and above 0')
+        if times > MOST_TOKENS / train_length:
+            raise ValueError(f'{field} is {times}: more than {MOST_TOKENS} tokens')
         length = round(times * train_length)
         if length < 1:
             raise ValueError(f'{field} is {times}: less than one token of {train_length}')
@@ -71,8 +78,8 @@ class Scope:
 
     def share(self, target: int, share: float, where: str) -> int:
         """Tokens of a share of a length."""
-        if not 0 < share <= 1:
-            raise ValueError(f'{where} is {share}; a share of the target lies in (0, 1]')
+        if not (_is_number(share) and 0 < share <= 1):
+            raise ValueError(f'{where} is {share!r}; a share of the target lies in (0, 1]')
         length = round(target * share)
         if length < 1:
             raise ValueError(f'{where} is {share}: less than one token of {target}')
@@ -146,6 +153,10 @@ class Scope:
         section = default.changed(fields, where)
         position = from_section(section['position'], train_length, f'{where}.position')
         return section.make(LayerKind, position=position)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _vocab_size(section: Section, config: DataConfig) -> int:

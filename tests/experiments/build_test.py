@@ -179,6 +179,8 @@ def test_compute_does_not_change_identity():
         ('search.bound', float('nan'), 'search.bound'),
         ('search.start', float('nan'), 'search.start'),
         ('search.times', (-1.0,), 'search.times'),
+        ('search.times', ('x',), r"search.times is 'x'; it must be a number"),
+        ('search.times', (1e300,), r'search.times is 1e\+300: more than 2147483647 tokens'),
         ('search.form', 'linear', 'search.form'),
         ('grid.low', 0.0, 'grid.low'),
         ('grid.high', float('inf'), 'grid.high'),

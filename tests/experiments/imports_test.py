@@ -264,3 +264,17 @@ def test_a_tokenizer_with_more_tokens_than_the_model(tmp_path: pathlib.Path) -> 
         ValueError, match=r'data\.tokenizer has 258 tokens; the model in .* has 100'
     ):
         build(extending(tmp_path / 'small'))
+
+
+@pytest.mark.parametrize('field', ['layers', 'width', 'heads', 'mlp_width', 'norm'])
+def test_a_shape_that_was_typed_beside_a_checkpoint_is_refused(directories, field: str) -> None:
+    """The checkpoint has its own: the typed one would be ignored without a word."""
+    config = fig4.get_config('quick')
+    config.runs.nope.init = f'hf:{directories["nope"]}'
+    with config.train.ignore_type():
+        config.train.length = None
+    value = 'layer' if field == 'norm' else 2
+    config.model[field] = value
+    message = rf'^model\.{field} is set, but nothing in this config reads it'
+    with pytest.raises(ValueError, match=message):
+        build(config, ['runs.nope.init', f'model.{field}'])
