@@ -4,9 +4,31 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
 from tqdm import tqdm
+
+
+class _Bar(tqdm):
+    """A bar whose time runs on evenly where the machine's clock is set: set back, a bar of tqdm
+    would stand still until the old time comes again."""
+
+    @property
+    def _time(self) -> Callable[[], float]:
+        return _now
+
+    @_time.setter
+    def _time(self, clock: object) -> None:
+        """What tqdm would take."""
+
+
+_OFFSET = time.time() - time.monotonic()  # tqdm's monitor compares with the clock
+
+
+def _now() -> float:
+    return _OFFSET + time.monotonic()
 
 
 def bar(items: Any = None, **options: Any) -> tqdm:
@@ -15,7 +37,7 @@ def bar(items: Any = None, **options: Any) -> tqdm:
         where: dict[str, Any] = {'mininterval': 0.5, 'dynamic_ncols': True}
     else:
         where = {'mininterval': 20.0, 'ncols': 120}
-    return tqdm(items, **{**where, **options})
+    return _Bar(items, **{**where, **options})
 
 
 class AboveBars(logging.StreamHandler):
