@@ -170,10 +170,10 @@ def is_entry(value: Any, parts: int) -> bool:
     """Whether it says of one shard: its part, and the counts of `ShardWriter.close`."""
     if not isinstance(value, dict) or not isinstance(value.get('digest'), str):
         return False
-    numbers = [value.get(key) for key in ('part', 'documents', 'longest', 'tokens')]
-    if not all(type(number) is int for number in numbers):
+    keys = ('part', 'documents', 'longest', 'tokens')
+    if not all(type(value.get(key)) is int for key in keys):
         return False
-    part, documents, longest, tokens = numbers
+    part, documents, longest, tokens = (value[key] for key in keys)
     return 0 <= part < parts and 0 < documents <= tokens and 0 <= longest < tokens < _MOST_TOKENS
 
 
