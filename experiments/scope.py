@@ -15,7 +15,6 @@ from nope.data import DataConfig
 from nope.model import LayerKind, ModelConfig
 from nope.positions import from_section
 
-
 MOST_TOKENS = 2**31 - 1  # of a length: positions are int32
 
 

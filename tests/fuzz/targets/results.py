@@ -89,7 +89,7 @@ def _inputs(folder: pathlib.Path) -> Case:
         path.write_bytes(json_bytes(draw, json.loads(texts[path])))
         names = (home.parents[1], 'figure')
         try:
-            return attempt(lambda: figure.draw(home), *names)[0]
+            return attempt(lambda: figure.redraw(home), *names)[0]
         finally:
             path.write_bytes(texts[path])
 
