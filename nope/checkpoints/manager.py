@@ -78,6 +78,7 @@ class Checkpoints:
     ) -> None:
         self.folder = folders.in_full(folder)
         self._config = dict(config)
+        self._keep, self._permanent = keep, frozenset(permanent)
         if clean:
             processes.from_first(lambda: folders.sweep(self.folder))
         kept = ocp.checkpoint_managers
@@ -113,6 +114,16 @@ class Checkpoints:
         """Until what is being saved is on disk. UnwritableError where it cannot be."""
         with self._writing('the last one'):
             self._manager.wait_until_finished()
+
+    def remove_old(self) -> None:
+        """Removes what the newest save would have removed, had its process not been killed before.
+        For the one that writes here, when nothing is being saved."""
+        steps = self.steps()
+        old = [step for step in steps[: -self._keep] if step not in self._permanent]
+        for step in old:
+            processes.from_first((self.folder / str(step)).rmtree)
+        if old:
+            self._manager.reload()
 
     def stand_on(self, base: Arrays) -> None:
         """Sets the base model: arrays that the saved ones belong to and that are saved elsewhere.

@@ -133,6 +133,7 @@ def train(
                     )
         with goodput.time('checkpoint'):
             checkpoints.wait()
+            checkpoints.remove_old()
     goodput.write()
     memory.give_back()
     return {**frozen, **state.trained}

@@ -68,6 +68,22 @@ def flip_bytes(item: pathlib.Path) -> None:
         path.write_bytes(content)
 
 
+def test_what_a_killed_save_had_yet_to_remove_is_removed(tmp_path: pathlib.Path) -> None:
+    """All of it, or what a removal left of it."""
+    write(tmp_path, 1, 2, 3, 4, 5, 6, keep=6)
+    folder = tmp_path / 'checkpoints'
+    for path in (folder / '3').rglob('*'):
+        if path.is_file():
+            path.unlink()
+    with open_in(tmp_path, keep=2, permanent=(2,)) as checkpoints:
+        checkpoints.remove_old()
+        assert checkpoints.steps() == [2, 5, 6]
+    assert {path.name for path in folder.iterdir()} == {'2', '5', '6'}
+    found = read(tmp_path)
+    assert found is not None
+    assert_is(found, 6)
+
+
 def test_nothing_is_restored_where_nothing_was_saved(tmp_path: pathlib.Path) -> None:
     assert read(tmp_path) is None
 
