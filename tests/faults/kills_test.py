@@ -84,8 +84,11 @@ class Tally:
         self.wrong: list[str] = []
         self._began = time.monotonic()
 
-    def add(self, kill: Kill, attempt: Attempt, status: int, root: pathlib.Path) -> None:
-        if status == -signal.SIGKILL and attempt.landed and results.there(root, kill.event.name):
+    def add(
+        self, kill: Kill, attempt: Attempt, status: int, root: pathlib.Path, there: bool
+    ) -> None:
+        """there: whether the folder looked as after, or at, that event."""
+        if status == -signal.SIGKILL and attempt.landed and there:
             self.landed[kill.state] += 1
             return
         said = attempt.errors.read_text()[-1500:] if attempt.errors.exists() else ''
@@ -126,7 +129,8 @@ def begin(whole: pathlib.Path, folder: pathlib.Path, pieces: Sequence[str]) -> N
 def kill(started: Commands, task: Task, aimed: Kill, tally: Tally) -> None:
     cache = 'none' if aimed.event.name.startswith('compile') else 'read'
     attempt = started.start(task, at=aimed.at, cache=cache)
-    tally.add(aimed, attempt, started.wait(attempt), task.root)
+    status = started.wait(attempt)
+    tally.add(aimed, attempt, status, task.root, results.there(task.root, aimed.event.name))
 
 
 @pytest.mark.parametrize('workers', [1, 2])
@@ -192,8 +196,9 @@ def follow(
         if holding is not None:
             assert until(lambda a=attempt: a.held or says_it_waits(a) or started.ended(a))
             before, held = holding
+            there = results.there(task.root, before.event.name)  # before the next one sweeps
             pathlib.Path(held.aimed.gate).touch()
-            tally.add(before, held, started.wait(held), task.root)
+            tally.add(before, held, started.wait(held), task.root, there)
         if aimed is None:
             break
         assert until(lambda a=attempt: a.held or started.ended(a)), f'{aimed.at} is never met'
