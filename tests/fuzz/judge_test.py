@@ -89,7 +89,7 @@ def test_a_process_that_dies_costs_one_case() -> None:
     draws = [worker.draw_of(target.name, i, 3) for i in range(target.cases)]
     kinds = [int(draw.integers(4)) for draw in draws]
     assert set(kinds) == {dying.ABORTED, dying.WRONG, dying.ACCEPTED, dying.REFUSED}
-    tally = campaign.run(target, share=1.0, seed=3)
+    (tally,) = campaign.run([target], share=1.0, seed=3)
     expected = {dying.ABORTED: 'the process ends with -6', dying.WRONG: 'as asked'}
     assert dict(tally.wrong) == {i: expected[k] for i, k in enumerate(kinds) if k in expected}
     assert (tally.accepted, tally.refused) == tuple(

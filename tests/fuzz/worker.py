@@ -1,9 +1,9 @@
-"""Cases of one target in a process of its own, under limits of memory and time.
+"""Cases of targets in a process of its own, under limits of memory and time.
 
-    python -m tests.fuzz.worker TARGET FIRST LAST SEED FOLDER
+    python -m tests.fuzz.worker SEED FOLDER TARGET:FIRST:LAST ...
 
-Runs the cases [FIRST, LAST). Standard output: a line of JSON for every wrong case. FOLDER/now says
-which case runs, LAST at the end, and how many were accepted, for whoever watches.
+Standard output: a line of JSON for every wrong case, and one at the end of each target. FOLDER/now
+says which case runs, for whoever watches.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import struct
 import sys
 import time
 import traceback
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -32,7 +33,8 @@ MOST_SECONDS = 5.0  # of a case, of the processor
 MOST_BYTES = 1 << 30  # that a case may need beside what the process has
 ROOM_BYTES = 6 << 30  # of addresses, so that what asks for more does not take the machine
 NOW = 'now'
-PROGRESS = struct.Struct('<qq')
+PROGRESS = struct.Struct('<qqq')
+_BEFORE = (0, -1, 0)
 
 
 def draw_of(target: str, number: int, seed: int) -> np.random.Generator:
@@ -62,39 +64,53 @@ def outcome(case: Case, draw: np.random.Generator) -> tuple[str, str]:
     return found, why
 
 
-def run(name: str, first: int, last: int, seed: int, folder: pathlib.Path) -> None:
+def run(seed: int, folder: pathlib.Path, spans: Sequence[tuple[str, int, int]]) -> None:
+    """Runs the cases [first, last) of each target in turn; the limits are above what the process
+    has when a target begins."""
     with _now(folder / NOW) as tell:
-        case = targets.by_name(name).make(folder)
-        gc.collect()
-        gc.freeze()
-        room = _bytes('VmSize') + ROOM_BYTES
-        resource.setrlimit(resource.RLIMIT_AS, (room, room))
-        accepted = 0
-        for number in range(first, last):
-            tell(number, accepted)
-            found, why = outcome(case, draw_of(name, number, seed))
-            accepted += found == 'accepted'
-            if found == 'wrong':
-                print(json.dumps({'case': number, 'why': why}), flush=True)
-        tell(last, accepted)
+        for index, (name, first, last) in enumerate(spans):
+            began, accepted = time.perf_counter(), 0
+            tell(index, first - 1, 0)
+            home = folder / name
+            home.mkdir()
+            case = targets.by_name(name).make(home)
+            gc.collect()
+            gc.freeze()
+            _, hard = resource.getrlimit(resource.RLIMIT_AS)
+            resource.setrlimit(resource.RLIMIT_AS, (_bytes('VmSize') + ROOM_BYTES, hard))
+            for number in range(first, last):
+                tell(index, number, accepted)
+                found, why = outcome(case, draw_of(name, number, seed))
+                accepted += found == 'accepted'
+                if found == 'wrong':
+                    _say(target=name, case=number, why=why)
+            tell(index, last, accepted)
+            _say(target=name, accepted=accepted, seconds=time.perf_counter() - began)
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _say(**what: object) -> None:
+    print(json.dumps(what), flush=True)
 
 
 @contextlib.contextmanager
-def _now(path: pathlib.Path) -> Iterator[Callable[[int, int], None]]:
-    """Writes two numbers where another process sees them at once; -1 and 0 before the first."""
-    path.write_bytes(PROGRESS.pack(-1, 0))
+def _now(path: pathlib.Path) -> Iterator[Callable[[int, int, int], None]]:
+    """Writes three numbers where another process sees them at once."""
+    path.write_bytes(PROGRESS.pack(*_BEFORE))
     with path.open('r+b') as file, mmap.mmap(file.fileno(), PROGRESS.size) as shared:
 
-        def tell(number: int, accepted: int) -> None:
-            shared[:] = PROGRESS.pack(number, accepted)
+        def tell(*numbers: int) -> None:
+            shared[:] = PROGRESS.pack(*numbers)
 
         yield tell
 
 
-def progress(path: pathlib.Path) -> tuple[int, int]:
-    """(case that runs, cases accepted) of the process that writes there."""
+def progress(path: pathlib.Path) -> tuple[int, int, int]:
+    """(index of the target, its case that runs, those accepted) of the process that writes there;
+    the case before the first where it has yet to begin."""
     content = path.read_bytes() if path.exists() else b''
-    return PROGRESS.unpack(content) if len(content) == PROGRESS.size else (-1, 0)
+    index, case, accepted = PROGRESS.unpack(content) if len(content) == PROGRESS.size else _BEFORE
+    return index, case, accepted
 
 
 _STATUS = pathlib.Path('/proc/self/status')
@@ -106,7 +122,8 @@ def _bytes(field: str) -> int:
 
 
 if __name__ == '__main__':
-    _, target, first, last, seed, where = sys.argv
-    run(target, int(first), int(last), int(seed), pathlib.Path(where))
+    _, seed, where, *asked = sys.argv
+    parts = (span.split(':') for span in asked)
+    run(int(seed), pathlib.Path(where), [(name, int(a), int(b)) for name, a, b in parts])
     sys.stdout.flush()
     os._exit(0)  # threads that libraries have left are not waited for

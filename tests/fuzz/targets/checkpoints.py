@@ -50,4 +50,4 @@ def _checkpoints(folder: pathlib.Path) -> Case:
     return case
 
 
-TARGETS = (Target('checkpoints.folder', 12, _checkpoints),)
+TARGETS = (Target('checkpoints.folder', 20, _checkpoints),)

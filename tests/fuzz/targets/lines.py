@@ -92,7 +92,7 @@ def _lines(folder: pathlib.Path) -> Case:
         path = next(paths).with_suffix('.jsonl')
         path.write_bytes(data)
         source = JsonLines(str(path), max_line_bytes=LINE_BYTES)
-        part_bytes = int(choice(draw, (60, 300, 1 << 20, 1 << 20)))
+        part_bytes = int(choice(draw, (300, 1 << 20, 1 << 20)))
         accepted, found = attempt(lambda: documents(source, folder, part_bytes), path)
         path.unlink()
         wanted = texts_of_lines(data)
@@ -151,7 +151,7 @@ def _bombs(folder: pathlib.Path) -> Case:
     gz, zst = zlib.compressobj(9, wbits=31), zstandard.ZstdCompressor().compressobj()
     long = {'long.jsonl.gz': gz, 'long.jsonl.zst': zst}
     files = {
-        name: b''.join(packer.compress(zeros) for _ in range(48)) + packer.flush()
+        name: b''.join(packer.compress(zeros) for _ in range(17)) + packer.flush()
         for name, packer in long.items()
     }
     files['many.jsonl.gz'] = gzip.compress(lines + b'{"text": "end"}')
@@ -205,6 +205,6 @@ def _by_split(source: Source, folder: pathlib.Path) -> list[tuple[str, bytes]]:
 TARGETS: tuple[Any, ...] = (
     Target('lines.jsonl', 12_000, _lines),
     Target('lines.packed', 12_000, _packed),
-    Target('lines.bombs', 10, _bombs),
+    Target('lines.bombs', 6, _bombs),
     Target('lines.text', 500, _text),
 )

@@ -124,4 +124,4 @@ def _value(draw: Draw, old: Any) -> str:
     return str(choice(draw, VALUES))
 
 
-TARGETS = (Target('overrides.fields', 300, _fields),)
+TARGETS = (Target('overrides.fields', 800, _fields),)

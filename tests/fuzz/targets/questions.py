@@ -87,6 +87,6 @@ def _prompts(folder: pathlib.Path) -> Case:
 
 TARGETS = (
     Target('questions.longbench', 600, _longbench),
-    Target('questions.samples', 600, _samples),
-    Target('questions.prompts', 600, _prompts),
+    Target('questions.samples', 500, _samples),
+    Target('questions.prompts', 500, _prompts),
 )

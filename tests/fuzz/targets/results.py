@@ -150,6 +150,6 @@ def _same(found: Any, wanted: Any) -> bool:
 
 TARGETS = (
     Target('results.records', 600, _records),
-    Target('results.inputs', 10, _inputs),
+    Target('results.inputs', 20, _inputs),
     Target('results.homes', 150, _homes),
 )

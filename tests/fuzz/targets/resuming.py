@@ -166,7 +166,7 @@ def _places(folder: pathlib.Path) -> Case:
 TARGETS = (
     Target('resuming.metrics', 700, _metrics),
     Target('resuming.goodput', 700, _goodput),
-    Target('resuming.bad_steps', 700, _bad_steps),
+    Target('resuming.bad_steps', 600, _bad_steps),
     Target('resuming.owner', 400, _owner),
     Target('resuming.places', 20, _places),
 )

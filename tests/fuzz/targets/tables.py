@@ -152,5 +152,5 @@ def _read(source: Tfds, folder: pathlib.Path) -> list[bytes]:
 TARGETS = (
     Target('tables.parquet', 1_500, _parquet),
     Target('tables.bombs', 4, _parquet_bombs),
-    Target('tables.tfds', 60, _tfds),
+    Target('tables.tfds', 100, _tfds),
 )

@@ -121,6 +121,6 @@ def _beside(folder: pathlib.Path) -> Case:
 
 TARGETS = (
     Target('tokenizers.sentencepiece', 4_000, _sentencepiece),
-    Target('tokenizers.json', 2_000, _json),
-    Target('tokenizers.beside', 500, _beside),
+    Target('tokenizers.json', 3_000, _json),
+    Target('tokenizers.beside', 600, _beside),
 )

@@ -133,6 +133,6 @@ def _values(folder: pathlib.Path) -> dict[str, Any]:
 
 TARGETS = (
     Target('weights.safetensors', 56_000, _file),
-    Target('weights.folder', 3_000, _folder),
-    Target('weights.values', 2_500, _bytes_of_a_folder),
+    Target('weights.folder', 2_000, _folder),
+    Target('weights.values', 2_000, _bytes_of_a_folder),
 )
