@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import pathlib
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -134,23 +135,44 @@ def test_a_step_is_saved_once(tmp_path: pathlib.Path) -> None:
         assert checkpoints.steps() == [1, 2]
 
 
-def test_saving_and_restoring_leave_no_memory_behind(tmp_path: pathlib.Path) -> None:
-    """Releases of Orbax that describe each array to TensorStore as JSON lose hundreds of strings a
-    time, which a run that saves often would notice."""
+def blocks_left(save_and_restore: Callable[[int], object]) -> float:
+    """Python's blocks of memory that each call with a step leaves behind, after the first four."""
+    for step in range(1, 5):
+        save_and_restore(step)
+    gc.collect()
+    before, times = sys.getallocatedblocks(), 6
+    for step in range(5, 5 + times):
+        save_and_restore(step)
+    gc.collect()
+    return (sys.getallocatedblocks() - before) / times
+
+
+def test_saving_and_restoring_leave_no_more_memory_behind_than_orbax_does(
+    tmp_path: pathlib.Path,
+) -> None:
+    """None before Orbax 0.11.39. From there on it asks TensorStore for JSON at every save and
+    restore, which TensorStore never frees: hundreds of blocks, whoever calls it."""
     arrays = arrays_at(0)
-    with open_in(tmp_path) as checkpoints:
+    asked = ocp.checkpoint_utils.construct_restore_args(arrays)
+    with ocp.CheckpointManager(tmp_path / 'orbax') as manager:
 
-        def save_and_restore(steps: range) -> int:
-            for step in steps:
-                checkpoints.save(step, arrays, {})
-                checkpoints.wait()
-                checkpoints.restore(arrays)
-            gc.collect()
-            return sys.getallocatedblocks()
+        def by_orbax(step: int) -> None:
+            manager.save(step, args=ocp.args.PyTreeSave(arrays))
+            manager.wait_until_finished()
+            manager.restore(step, args=ocp.args.PyTreeRestore(arrays, restore_args=asked))
 
-        before, times = save_and_restore(range(1, 5)), 6
-        after = save_and_restore(range(5, 5 + times))
-    assert (after - before) / times < 200
+        least = blocks_left(by_orbax)
+    with open_in(tmp_path / 'ours') as checkpoints:
+
+        def by_us(step: int) -> None:
+            checkpoints.save(step, arrays, {})
+            checkpoints.wait()
+            checkpoints.restore(arrays)
+
+        ours = blocks_left(by_us)
+    assert ours < least + 200
+    frees_all = tuple(int(part) for part in ocp.__version__.split('.')[:3]) < (0, 11, 39)
+    assert not frees_all or least < 200
 
 
 def test_flipped_bytes_are_noticed(tmp_path: pathlib.Path) -> None:
