@@ -185,11 +185,9 @@ def _legend(
     bar = figure.colorbar(mpl.ScalarMappable(mpl.Normalize(0, 100), COLORS), ax=panels, pad=0.02)
     bar.set_label(f'keys repeated at {points[0].times:g} L (%)')
     bar.outline.set_visible(False)
-    handles = [
-        mpl.Line2D(
-            [], [], color=style.GREY, linestyle=(0, (4, 3)), linewidth=0.9, label='no loss lost'
-        )
-    ]
+    level = f'as low at {points[0].times:g} L as at L'
+    look = {'color': style.GREY, 'linestyle': (0, (4, 3)), 'linewidth': 0.9}
+    handles = [mpl.Line2D([], [], label=level, **look)]
     if any(p.keys is None for p in points):
         handles.append(
             mpl.Line2D(
