@@ -6,6 +6,12 @@ Half of each layer's heads are local, the others have no position. Models traine
 (configs/retrieval.py); windows are L / 4. Each is a point: its loss at L and at 8 L, and the share
 of keys that it repeats at 8 L; once as trained and once with a log-length lambda searched up to 8 L
 on the heads without position.
+
+Quick: two CPU cores, 61 minutes next to other work, the model with forget gates trained before.
+Result (one seed): a rotary window has 1.221 nats at L, 1.177 at 8 L and every key at 8 L, forget
+gates 1.225, 1.197 and every key, ALiBi 1.295, 1.268 and every key; rotary without a window fails
+from 2 L on, T5's bias at 8 L, a window without positions from the start (1.596). Lambda changes
+little.
 """
 
 from ml_collections import ConfigDict

@@ -186,7 +186,7 @@ def _legend(
     bar.set_label(f'keys repeated at {points[0].times:g} L (%)')
     bar.outline.set_visible(False)
     level = f'as low at {points[0].times:g} L as at L'
-    look = {'color': style.GREY, 'linestyle': (0, (4, 3)), 'linewidth': 0.9}
+    look: dict[str, Any] = {'color': style.GREY, 'linestyle': (0, (4, 3)), 'linewidth': 0.9}
     handles = [mpl.Line2D([], [], label=level, **look)]
     if any(p.keys is None for p in points):
         handles.append(
