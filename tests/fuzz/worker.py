@@ -73,10 +73,11 @@ def run(seed: int, folder: pathlib.Path, spans: Sequence[tuple[str, int, int]]) 
             tell(index, first - 1, 0)
             home = folder / name
             home.mkdir()
+            _, hard = resource.getrlimit(resource.RLIMIT_AS)
+            resource.setrlimit(resource.RLIMIT_AS, (hard, hard))  # a target begins without a limit
             case = targets.by_name(name).make(home)
             gc.collect()
             gc.freeze()
-            _, hard = resource.getrlimit(resource.RLIMIT_AS)
             resource.setrlimit(resource.RLIMIT_AS, (_bytes('VmSize') + ROOM_BYTES, hard))
             for number in range(first, last):
                 tell(index, number, accepted)
