@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, FigureInput, captions, write
+from experiments.figures import KINDS, Claim, FigureInput, captions, write
 from nope.records import Measure
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import CURVES, GRIDS, INPUTS, position_runs
@@ -94,8 +94,10 @@ def test_summary_is_strict_json_with_decided_claims_and_runs(kind, written):
     assert set(summary) == {'figure', 'caption', 'runs', 'claims'}
     assert summary['runs']
     for claim in summary['claims']:
-        assert set(claim) == {'id', 'number', 'paper', 'measured', 'holds', 'statement'}
-        assert claim['holds'] in (True, False, None)
+        assert list(claim) == [field.name for field in dataclasses.fields(Claim)]
+        decided = {'holds': True, 'does not hold': False}
+        assert claim['holds'] is decided.get(claim['verdict'])
+        assert claim['verdict'] in (*decided, 'undecided', 'not measured', 'reading')
 
 
 @pytest.mark.parametrize('kind', NAMES)
