@@ -87,7 +87,7 @@ class OptimizerConfig:
             raise FieldError(
                 'warmup_steps',
                 self.warmup_steps,
-                f'accepted: 0 to {self.decay_steps - 1}, below the step at which the schedule ends',
+                f'accepted: 0 to {self.decay_steps - 1}, less than decay_steps',
             )
         if self.bound is not None and self.trains != 'lam':
             raise FieldError(
