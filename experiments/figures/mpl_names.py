@@ -1,4 +1,4 @@
-"""What figures use of matplotlib; they import `mpl`, which waits for the first one to be drawn."""
+"""Names of matplotlib for figures, which import `mpl`: it waits for the first one to be drawn."""
 
 from matplotlib import colormaps as colormaps
 from matplotlib import style as style

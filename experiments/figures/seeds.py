@@ -25,7 +25,7 @@ Draw = Callable[[FigureInput], FigureOutput]
 
 
 def draw(drawing: Draw, needs: Mapping[str, str], given: FigureInput, means: bool) -> FigureOutput:
-    """What `drawing` makes of `given`, for one seed or several.
+    """Figure of one seed or of several, each drawn by `drawing`.
 
     needs: what the kind requires. means: whether the picture is that of the means over seeds.
     ValueError where records that are read by their names have different seeds.

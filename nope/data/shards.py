@@ -147,7 +147,7 @@ def read_metadata(name: str, folder: pathlib.Path) -> dict[str, Any]:
 
 
 def _misfit(metadata: dict[str, Any]) -> str:
-    """What is wrong with the metadata; '' for nothing."""
+    """First fault of the metadata of a shard folder; '' where there is none."""
     vocab_size, parts, splits = (metadata[key] for key in ('vocab_size', 'parts', 'splits'))
     if type(vocab_size) is not int or not 0 < vocab_size <= 1 << 31:
         return f'vocab_size is {vocab_size!r:.100}'

@@ -21,7 +21,7 @@ class _Bar(tqdm):
 
     @_time.setter
     def _time(self, clock: object) -> None:
-        """What tqdm would take."""
+        """Clock that tqdm would set; left out."""
 
 
 _OFFSET = time.time() - time.monotonic()  # tqdm's monitor compares with the clock
