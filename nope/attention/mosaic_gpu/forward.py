@@ -30,6 +30,7 @@ from nope.attention.mosaic_gpu.parts import (
     Shape,
     biased,
     by_row,
+    grid,
     launch,
     load_global,
     load_slot,
@@ -53,8 +54,7 @@ def forward(shape: Shape, arrays: Arrays) -> tuple[jax.Array, jax.Array, jax.Arr
     results = launch(
         attention_forward,
         shape,
-        # Neighbours share their keys and values, by way of the cache: heads of a group.
-        grid={'head': shape.heads, 'tile': shape.queries // TILE, 'batch': shape.batch},
+        grid=grid(shape, shape.heads, shape.queries // TILE),
         inputs=arrays._asdict(),
         outputs={
             'out': jax.ShapeDtypeStruct(arrays.q.shape, arrays.q.dtype),

@@ -31,6 +31,7 @@ from nope.attention.mosaic_gpu.parts import (
     Shape,
     by_column,
     by_row,
+    grid,
     launch,
     load,
     load_global,
@@ -60,7 +61,7 @@ def key_gradients(
     return launch(
         attention_key_gradients,
         shape,
-        grid={'head': shape.kv_heads, 'tile': shape.keys // TILE, 'batch': shape.batch},
+        grid=grid(shape, shape.kv_heads, shape.keys // TILE),
         inputs={**arrays._asdict(), 'd_out': d_out_BTNH, 'rows': rows_BNRT},
         outputs={
             'd_k': gradient,

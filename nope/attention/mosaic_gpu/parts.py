@@ -37,6 +37,10 @@ MEMORY = COMPUTE  # index of the warpgroup that copies
 # A thread's registers: 64 K of them for 2 x 128 threads that compute and 128 that copy.
 COMPUTE_REGISTERS, MEMORY_REGISTERS = 232, 40
 
+# Bytes of keys and values of a call that stay in the second-level cache, 50 MiB on an H100 or H200,
+# next to what else goes through it.
+SECOND_LEVEL_CACHE = 32 * 2**20
+
 LOG2E, LN2 = math.log2(math.e), math.log(2)
 
 # How wgmma's results lie in the registers, and one number a row or a column of them.
@@ -92,6 +96,21 @@ class Tile(NamedTuple):
     def rows(self, warpgroup: Any) -> Any:
         """Those of a warpgroup."""
         return pl.ds(self.number * TILE + warpgroup * ROWS, ROWS)
+
+
+def grid(shape: Shape, heads: int, tiles: int) -> dict[str, int]:
+    """Programs of a kernel, a tile of a head each, in the order in which a GPU starts them: the
+    last name changes fastest.
+
+    A multiprocessor takes the next program when it has done one. With `tile` slowest every head's
+    longest tiles come first, and what is left over at the end is short. Where the keys and values
+    of all heads do not fit the second-level cache, the tiles of one head follow each other; then
+    there are many of them, and the last ones fill the gaps.
+    """
+    row = 2 * shape.head_dim * shape.dtype.itemsize
+    if shape.batch * shape.keys * shape.kv_heads * row <= SECOND_LEVEL_CACHE:
+        return {'tile': tiles, 'head': heads, 'batch': shape.batch}
+    return {'head': heads, 'tile': tiles, 'batch': shape.batch}
 
 
 def _first_position(shape: Shape, offset: Any) -> Any:

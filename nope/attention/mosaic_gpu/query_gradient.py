@@ -24,6 +24,7 @@ from nope.attention.mosaic_gpu.parts import (
     Shape,
     biased,
     by_row,
+    grid,
     launch,
     load_global,
     load_slot,
@@ -45,7 +46,7 @@ def query_gradient(
     results = launch(
         attention_query_gradient,
         shape,
-        grid={'head': shape.heads, 'tile': shape.queries // TILE, 'batch': shape.batch},
+        grid=grid(shape, shape.heads, shape.queries // TILE),
         inputs={**arrays._asdict(), 'd_out': d_out_BTNH, 'rows': rows_BNRT},
         outputs={'d_q': jax.ShapeDtypeStruct(arrays.q.shape, arrays.q.dtype)},
         scratch={
