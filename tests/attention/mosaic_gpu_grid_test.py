@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import itertools
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from nope.attention.flash import Rules
 
 parts = pytest.importorskip('nope.attention.mosaic_gpu.parts')
 
+from nope.attention.mosaic_gpu import key_gradients  # noqa: E402
 from nope.attention.mosaic_gpu.sizes import Blocks  # noqa: E402
 
 MULTIPROCESSORS = 132
@@ -98,3 +100,24 @@ def test_tiles_of_a_head_follow_each_other_where_all_keys_do_not_fit_the_cache()
     assert list(parts.grid(more, 32, 129)) == ['head', 'tile', 'batch']
     assert next(iter(parts.grid(shape_of(1, 32768, head_dim=64), 32, 256))) == 'tile'
     assert next(iter(parts.grid(shape_of(1, 8192, kv_heads=32), 32, 64))) == 'head'
+
+
+@pytest.mark.parametrize(('batch', 'length'), [(1, 1024), (1, 2048), (1, 4096), (2, 2048)])
+def test_few_programs_for_the_gradients_of_keys_share_groups_until_none_waits(batch, length):
+    shape = shape_of(batch, length, step=64)
+    share, tiles = key_gradients.sharing(shape), length // parts.TILE
+    assert shape.group % share == 0
+    programs = in_order(
+        dataclasses.replace(shape, heads=shape.heads // share),
+        steps_of_keys,
+        shape.kv_heads * share,
+        parts.grid(shape, shape.kv_heads * share, tiles),
+    )
+    assert share > 1
+    assert idle(programs) < 0.1
+
+
+def test_enough_programs_share_no_group():
+    assert key_gradients.sharing(shape_of(4, 2048)) == 1
+    assert key_gradients.sharing(shape_of(1, 8192)) == 1
+    assert key_gradients.sharing(shape_of(1, 128, kv_heads=32)) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import json
 import pathlib
 from collections.abc import Callable
@@ -116,6 +117,17 @@ def assert_agrees(
 )
 def test_agrees_with_the_definition(case: Case) -> None:
     assert_agrees(case)
+
+
+@interpreted
+@pytest.mark.parametrize('wanted', [1, 2, 4])
+def test_programs_share_a_group_or_run_through_all_of_it(
+    wanted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four query heads: of one program, two each of two, one each of four."""
+    key_gradients = importlib.import_module('nope.attention.mosaic_gpu.key_gradients')
+    monkeypatch.setattr(key_gradients, 'ENOUGH_PROGRAMS', wanted)
+    assert_agrees(Case('', 1, 100, 100, 4, 1, 64, dtype='bfloat16', bias='alibi', key_bias=True))
 
 
 @interpreted

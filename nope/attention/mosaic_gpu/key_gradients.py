@@ -2,8 +2,9 @@
 
 It computes s^T and dP^T, so that P^T and ds^T are operands of the products dk = ds^T q and
 dv = P^T dout as they lie in the registers. It runs through all query heads of a group, and so
-writes the gradient of a key once. Products run while their warpgroup computes: dP while it takes
-exponentials, dv while it makes ds.
+writes the gradient of a key once; where that makes too few programs, several of them share a group,
+and what they write is added afterwards, in float32 and always in the same order. Products run while
+their warpgroup computes: dP while it takes exponentials, dv while it makes ds.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ from nope.attention.mosaic_gpu.parts import (
     zeros,
 )
 
+# Two for each of an H100's or H200's 132 multiprocessors, rounded to a power of two.
+ENOUGH_PROGRAMS = 256
+
 
 def key_gradients(
     shape: Shape, arrays: Arrays, d_out_BTNH: jax.Array, rows_BNRT: jax.Array, *, wanted: Wanted
@@ -56,12 +60,16 @@ def key_gradients(
     block, stages = shape.blocks.step, shape.stages(held=2 * TILE)
     R, segmented = rows_BNRT.shape[2], shape.segmented
     summed = wanted.key_bias or wanted.slopes
-    gradient = jax.ShapeDtypeStruct(arrays.k.shape, arrays.k.dtype)
+    share = sharing(shape)
+    B, S, K, H = arrays.k.shape
+    gradient = jax.ShapeDtypeStruct(
+        (B, S, K * share, H), arrays.k.dtype if share == 1 else jnp.float32
+    )
     by_key = jax.ShapeDtypeStruct((shape.batch, shape.heads, shape.keys), jnp.float32)
-    return launch(
+    results = launch(
         attention_key_gradients,
         shape,
-        grid=grid(shape, shape.kv_heads, shape.keys // TILE),
+        grid=grid(shape, K * share, shape.keys // TILE),
         inputs={**arrays._asdict(), 'd_out': d_out_BTNH, 'rows': rows_BNRT},
         outputs={
             'd_k': gradient,
@@ -82,6 +90,20 @@ def key_gradients(
             'free': plgpu.Barrier(num_arrivals=COMPUTE, num_barriers=stages),
         },
     )
+    if share > 1:
+        for name in ('d_k', 'd_v'):
+            parts_BSKPH = results[name].reshape(B, S, K, share, H)
+            results[name] = parts_BSKPH.sum(axis=3).astype(arrays.k.dtype)
+    return results
+
+
+def sharing(shape: Shape) -> int:
+    """Number of programs that share a tile of keys, each with as many heads of the group: the
+    fewest that make two programs for each multiprocessor. Under a causal rule the longest program
+    takes twice the mean, and with fewer the others would wait for it."""
+    programs = shape.batch * shape.kv_heads * (shape.keys // TILE)
+    parts = [n for n in range(1, shape.group + 1) if shape.group % n == 0]
+    return next((n for n in parts if programs * n >= ENOUGH_PROGRAMS), shape.group)
 
 
 def attention_key_gradients(
@@ -92,7 +114,10 @@ def attention_key_gradients(
     """A tile of keys of one key/value head, against the query heads of its group in turn."""
     block, stages = shape.blocks.step, q_smem.shape[0]
     tile = tile_of_keys(shape, offset)
-    batch, kv_head, wg, _, first_position, seen = tile
+    batch, part, wg, _, first_position, seen = tile
+    members = shape.kv_heads * shape.group // lax.axis_size('head')
+    first_head = part * members  # of the query heads that this program runs through
+    kv_head = lax.div(first_head, jnp.int32(shape.group))
 
     def turn_of(member, i):
         """Number of a query block among all that are worked on."""
@@ -108,7 +133,7 @@ def attention_key_gradients(
 
         def fetch(member, i):
             turn, queries = turn_of(member, i), pl.ds(i * block, block)
-            slot, head = lax.rem(turn, jnp.int32(stages)), kv_head * shape.group + member
+            slot, head = lax.rem(turn, jnp.int32(stages)), first_head + member
             pl.when(turn >= stages)(lambda: plgpu.barrier_wait(free.at[slot]))
             filled = ready.at[slot]
             plgpu.copy_gmem_to_smem(q.at[batch, queries, head], q_smem.at[slot], filled)
@@ -117,7 +142,7 @@ def attention_key_gradients(
             if q_ids is not None:
                 plgpu.copy_gmem_to_smem(q_ids.at[batch, queries], ids_smem.at[slot], filled)
 
-        @pl.loop(0, shape.group)
+        @pl.loop(0, members)
         def each(member):
             pl.loop(seen.begin, seen.end)(lambda i: fetch(member, i))
 
@@ -201,10 +226,10 @@ def attention_key_gradients(
 
         def head(member, sums):
             def here():
-                return batch, kv_head * shape.group + member, tile.rows(wg)
+                return batch, first_head + member, tile.rows(wg)
 
             line_S = None if key_bias is None else load_global(key_bias.at[here()], BY_ROW)
-            slope = None if slopes is None else slopes[kv_head * shape.group + member]
+            slope = None if slopes is None else slopes[first_head + member]
             summed = [x for x in (d_key_bias, d_slopes) if x is not None]
             # Padded queries add nothing, whatever they see; see `stack_rows`.
             one = functools.partial(step, member, line_S, slope)
@@ -215,10 +240,15 @@ def attention_key_gradients(
             return d_v_SH, d_k_SH
 
         start = zeros(ROWS, shape.head_dim), zeros(ROWS, shape.head_dim)
-        d_v_SH, d_k_SH = lax.fori_loop(0, shape.group, head, start)
+        d_v_SH, d_k_SH = lax.fori_loop(0, members, head, start)
+        at = batch, tile.rows(wg), part
+        if members < shape.group:
+            d_k.at[at][...] = d_k_SH
+            d_v.at[at][...] = d_v_SH
+            return
         k_smem.at[wg][...] = d_k_SH.astype(shape.dtype)
         v_smem.at[wg][...] = d_v_SH.astype(shape.dtype)
         plgpu.commit_smem()
-        plgpu.copy_smem_to_gmem(k_smem.at[wg], d_k.at[batch, tile.rows(wg), kv_head])
-        plgpu.copy_smem_to_gmem(v_smem.at[wg], d_v.at[batch, tile.rows(wg), kv_head])
+        plgpu.copy_smem_to_gmem(k_smem.at[wg], d_k.at[at])
+        plgpu.copy_smem_to_gmem(v_smem.at[wg], d_v.at[at])
         plgpu.wait_smem_to_gmem(0)
