@@ -291,6 +291,10 @@ def main() -> None:
     parser.add_argument('--check', action='store_true', help='compare with float32 first')
     parser.add_argument('--target', help='compile for this device (h200, v5e:1x1) and run nothing')
     options = parser.parse_args()
+    in_set = [case.name for case in SETS[options.set]]
+    for name in options.case or ():
+        if name not in in_set:
+            parser.error(f'--case {name}: not of --set {options.set}; it has {", ".join(in_set)}')
     passes = options.passes or list(PRODUCTS)
     ends = time.perf_counter() + options.budget
     for case in SETS[options.set]:
