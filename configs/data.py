@@ -3,13 +3,13 @@
 `source` is KIND or KIND:PATH, one of nope/data/sources: stdlib (the sources of the Python that
 runs), tfds:NAME, text:PATH, jsonl:PATH, parquet:PATH, shards:PATH, or retrieval (synthetic records
 that hide a key and ask for it); `mixture` is a tuple of (source, weight) that takes its place when
-given. `field` is the column of the text (tfds, jsonl, parquet). `max_line_bytes` is what a line or
-a value may have at most, unpacked (jsonl, parquet). `record_length` is the bytes of a record
-(retrieval); None stands for the training length of the run that reads it, the longest of several.
-`needles` is how many keys such a record states at most; several have names (retrieval).
-`haystacks` are what keys are hidden in, each as likely: 'filler', or 'text', that of the standard
-library. `documents` of a training sequence are 'joined' to one text, or kept 'apart': attention and
-positions begin anew with each.
+given. `field` is the column of the text (tfds, jsonl, parquet). `leave_out` has (field, value)
+pairs: such lines are no documents (jsonl). `max_line_bytes` is what a line or a value may have at
+most, unpacked (jsonl, parquet). `record_length` is the bytes of a record (retrieval); None stands
+for the training length of the run that reads it, the longest of several. `needles` is how many keys
+such a record states at most; several have names (retrieval). `haystacks` are what keys are hidden
+in, each as likely: 'filler', or 'text', that of the standard library. `documents` of a training
+sequence are 'joined' to one text, or kept 'apart': attention and positions begin anew with each.
 """
 
 from ml_collections import config_dict
@@ -21,6 +21,7 @@ def at(size: str) -> dict:
         'source': 'stdlib',
         'mixture': (),
         'field': 'text',
+        'leave_out': (),
         'max_line_bytes': 64 << 20,
         'record_length': config_dict.placeholder(int),
         'needles': 1,

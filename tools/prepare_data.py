@@ -23,6 +23,7 @@ from nope.data.sources.base import MAX_LINE_BYTES
 
 def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
+    options.leave_out = tuple(options.leave_out)
     out = pathlib.Path(options.out)
     try:
         kind = KINDS[options.source]
@@ -51,6 +52,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--path', default='', help='file, folder or TFDS name')
     parser.add_argument('--field', default='text', help='column of the text (jsonl, parquet, tfds)')
     parser.add_argument(
+        '--leave_out',
+        type=_rule,
+        action='append',
+        default=[],
+        metavar='FIELD=TEXT',
+        help='lines that are no documents, as meta.redpajama_set_name=RedPajamaGithub (jsonl)',
+    )
+    parser.add_argument(
         '--max_line_bytes',
         type=_positive,
         default=MAX_LINE_BYTES,
@@ -73,6 +82,13 @@ def _parser() -> argparse.ArgumentParser:
         help='MiB of text that a worker takes at a time and that a restart may repeat',
     )
     return parser
+
+
+def _rule(typed: str) -> tuple[str, str]:
+    field, found, value = typed.partition('=')
+    if not (field and found):
+        raise argparse.ArgumentTypeError(f'{typed!r}; accepted: FIELD=TEXT')
+    return field, value
 
 
 def _positive(text: str) -> int:

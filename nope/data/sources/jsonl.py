@@ -29,6 +29,9 @@ SUFFIXES = tuple(
 class JsonLines(Source):
     """A file or folder of JSON lines; `field` holds the text.
 
+    leave_out: (field, value) pairs; a line whose field has the value is no document. A point goes
+        into an object: ('meta.redpajama_set_name', 'RedPajamaGithub') of SlimPajama. A line without
+        the field is refused, so that no misspelled one lets everything in.
     max_line_bytes: of a line, unpacked, with its line end. A longer one is refused before all of
         it is read: a packed file of a few megabytes can hold one that fills the memory.
     """
@@ -36,16 +39,26 @@ class JsonLines(Source):
     kind: ClassVar[str] = 'jsonl'
     path: str
     field: str = 'text'
+    leave_out: tuple[tuple[str, Any], ...] = ()
     max_line_bytes: int = dataclasses.field(default=MAX_LINE_BYTES, metadata={'identity': False})
 
     def __post_init__(self) -> None:
         self.need('source', self.path, 'a file or folder, as in jsonl:FOLDER')
         self.need('field', self.field, 'the field of a line that holds the text')
         self.check_limit('max_line_bytes')
+        for pair in self.leave_out:
+            if not _is_rule(pair):
+                raise ValueError(
+                    f'{self.name("leave_out")}: {pair!r} is no rule; accepted: pairs of a field '
+                    "and its text, number, true or false, as in (('meta.set', 'Github'),)"
+                )
 
     def identity(self) -> dict[str, Any]:
         names, _ = self._files()
-        return folders.identity(self.kind, pathlib.Path(self.path), names, field=self.field)
+        rules = {'leave_out': [list(pair) for pair in self.leave_out]} if self.leave_out else {}
+        return folders.identity(
+            self.kind, pathlib.Path(self.path), names, field=self.field, **rules
+        )
 
     def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> list[JsonLinesPart]:
         """Parts of `part_bytes` of a plain file, or of a packed file each."""
@@ -92,6 +105,7 @@ class JsonLinesPart:
     def documents(self) -> Iterator[tuple[str, bytes]]:
         path = pathlib.Path(self.path)
         end = None if packed.is_packed(path) else self.end
+        rules = self.source.leave_out
         with packed.opened(self.source.name(), path) as file:
             for offset, line in _lines(file, self.begin, end, self.source.max_line_bytes):
                 if len(line) > self.source.max_line_bytes:
@@ -101,28 +115,53 @@ class JsonLinesPart:
                         'give that a higher value if it is a document all the same'
                     )
                 if line.strip():
-                    text = self._text(offset, line)
-                    yield self.split or splits.split_of(text), text
+                    row = self._row(offset, line)
+                    if not any(self._value(offset, row, name) == value for name, value in rules):
+                        text = self._text(offset, row)
+                        yield self.split or splits.split_of(text), text
 
     def _place(self, offset: int) -> str:
         return f'{self.source.name()}: {self.path} at byte {offset}'
 
-    def _text(self, offset: int, line: bytes) -> bytes:
-        field = self.source.field
+    def _row(self, offset: int, line: bytes) -> Any:
         where = self._place(offset)
         try:
-            row = json.loads(line)
+            return json.loads(line)
         except ValueError as error:
             raise ValueError(f'{where}: not a line of JSON ({error})') from error
         except RecursionError as error:
             raise ValueError(f'{where}: not a line of JSON (nested too deep)') from error
+
+    def _value(self, offset: int, row: Any, name: str) -> Any:
+        """Of a field that a rule names; ValueError for a row without it."""
+        found = row
+        for key in name.split('.'):
+            if not isinstance(found, dict) or key not in found:
+                raise ValueError(
+                    f'{self._place(offset)}: no field {name!r}, which '
+                    f'{self.source.name("leave_out")} names'
+                )
+            found = found[key]
+        return found
+
+    def _text(self, offset: int, row: Any) -> bytes:
+        field = self.source.field
         if isinstance(row, dict) and isinstance(row.get(field), str):
             return row[field].encode('utf-8', 'replace')
         found = f'the line is {_kind(row)}'
         if isinstance(row, dict):
             holds = field in row
             found = f'it holds {_kind(row[field])}' if holds else f'it has the fields {sorted(row)}'
+        where = self._place(offset)
         raise ValueError(f'{where}: no text in {self.source.name("field")}={field!r}; {found}')
+
+
+def _is_rule(pair: Any) -> bool:
+    """Whether it is a (field, value) pair."""
+    match pair:
+        case (str(name), str() | bool() | int() | float()):
+            return all(name.split('.'))
+    return False
 
 
 def _kind(value: Any) -> str:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import gzip
+import json
 import tracemalloc
 
 import pytest
@@ -109,3 +111,41 @@ def test_the_limit_of_a_line_does_not_count_as_content(tmp_path):
     write_jsonl(tmp_path / 'rows.jsonl')
     sources = [JsonLines(str(tmp_path), max_line_bytes=limit) for limit in (1 << 20, 2 << 20)]
     assert sources[0].identity() == sources[1].identity()
+
+
+SETS = ['Github', 'C4', 'Github', 'Books']
+
+
+def write_sets(path):
+    rows = [{'text': f'{i} {name}', 'meta': {'set': name}} for i, name in enumerate(SETS)]
+    path.write_text(''.join(json.dumps(row) + '\n' for row in rows))
+
+
+def test_lines_of_a_named_value_are_no_documents(tmp_path):
+    write_sets(tmp_path / 'rows.jsonl')
+    source = JsonLines(str(tmp_path / 'rows.jsonl'), leave_out=(('meta.set', 'Github'),))
+    assert texts_of(read_all(source, tmp_path)) == ['1 C4', '3 Books']
+    both = dataclasses.replace(source, leave_out=(('meta.set', 'Github'), ('meta.set', 'C4')))
+    assert texts_of(read_all(both, tmp_path)) == ['3 Books']
+
+
+def test_what_is_left_out_counts_as_content_and_nothing_does_not(tmp_path):
+    write_sets(tmp_path / 'rows.jsonl')
+    whole = JsonLines(str(tmp_path / 'rows.jsonl'))
+    part = dataclasses.replace(whole, leave_out=(('meta.set', 'Github'),))
+    assert part.identity() != whole.identity()
+    assert 'leave_out' not in whole.identity()
+
+
+@pytest.mark.parametrize('field', ['meta.name', 'set', 'text.set'])
+def test_a_line_without_the_named_field_is_refused_by_place(tmp_path, field):
+    write_sets(tmp_path / 'rows.jsonl')
+    source = JsonLines(str(tmp_path / 'rows.jsonl'), leave_out=((field, 'Github'),))
+    with pytest.raises(ValueError, match=rf"rows.jsonl at byte 0: no field '{field}', which"):
+        read_all(source, tmp_path)
+
+
+@pytest.mark.parametrize('rules', ['meta', (('meta.set',),), ((1, 'a'),), (('.set', 'a'),)])
+def test_a_rule_is_a_field_and_a_value(tmp_path, rules):
+    with pytest.raises(ValueError, match=r'data.leave_out: .* is no rule'):
+        JsonLines(str(tmp_path), leave_out=rules)
