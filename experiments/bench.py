@@ -142,12 +142,20 @@ class Bench:
     # Data
 
     def blocks(
-        self, config: DataConfig, *, split: str, block: int, length: int, count: int, seed: int
+        self,
+        config: DataConfig,
+        *,
+        split: str,
+        block: int,
+        length: int,
+        count: int,
+        seed: int,
+        cut: str,
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """The last `length` + 1 tokens of held-out blocks, [count, length + 1] int32, and what to
         say of them."""
         found = data.eval_blocks(
-            config, split=split, length=block, count=count, seed=seed, cache=self.cache
+            config, split=split, length=block, count=count, seed=seed, cache=self.cache, cut=cut
         )
         if len(found.tokens) < count:
             _say_fewer(len(found.tokens), count, block, found.description)

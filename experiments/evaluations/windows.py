@@ -12,20 +12,24 @@ from experiments.config import Section
 from experiments.evaluations.base import EvalSpec
 from experiments.runs import Source
 from nope import sharding
+from nope.data.evaluation import CUTS
 from nope.evals import batching
+from nope.identity import added_later
 from nope.records import Records
 from nope.runtime.errors import FieldError
 
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """Evaluation windows: the last `length` tokens of blocks of `block` tokens."""
+    """Evaluation windows: the last `length` tokens of blocks of `block` tokens, `cut` from within
+    documents or packed."""
 
     length: int
     block: int
     count: int
     split: str
     seed: int
+    cut: str = added_later('documents')
 
     def __post_init__(self) -> None:
         if not 1 <= self.length <= self.block:
@@ -35,7 +39,7 @@ class Windows:
 
 
 def windows(length: int, section: Section, block: int | None = None) -> Windows:
-    """As a section says, with `windows`, `split` and `seed`."""
+    """As a section says, with `windows`, `split`, `seed` and `cut`."""
     with section.naming(count='windows'):
         return Windows(
             length=length,
@@ -43,6 +47,7 @@ def windows(length: int, section: Section, block: int | None = None) -> Windows:
             count=section['windows'],
             split=section['split'],
             seed=section['seed'],
+            cut=section.choice('cut', CUTS),
         )
 
 
@@ -55,6 +60,7 @@ def blocks(bench: Bench, run: Source, asked: Windows) -> tuple[np.ndarray, dict[
         length=asked.length,
         count=asked.count,
         seed=asked.seed,
+        cut=asked.cut,
     )
 
 
@@ -78,6 +84,8 @@ class WindowSpec(EvalSpec):
     @property
     def known(self) -> dict[str, Any]:
         shape = {'n_layers': self.model.layers, 'n_heads': self.model.heads}
+        if self.windows.cut != 'documents':
+            shape['cut'] = self.windows.cut
         return super().known | {'length': self.extent, 'windows': self.windows.count, **shape}
 
     @property
@@ -91,7 +99,8 @@ class WindowSpec(EvalSpec):
         facts = found.attributes
         length = f'{self.reach}{facts["length"]:,} {facts["token"]}s'
         what = f'{facts["windows"]:,} windows of {length} of {facts["data"]}'
-        return what, f'{facts["split"]} split'
+        packed = ', packed across documents' if facts.get('cut') == 'packed' else ''
+        return what, f'{facts["split"]} split{packed}'
 
     @property
     def reach(self) -> str:

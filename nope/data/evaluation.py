@@ -1,4 +1,4 @@
-"""Evaluation blocks: windows that lie inside long documents, so that long contexts are real."""
+"""Evaluation windows: inside long documents, so that long contexts are real, or packed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ import numpy as np
 
 from nope.data import stores
 from nope.data.config import DataConfig
+from nope.data.shards import TokenStore
+from nope.data.sources import Source
 from nope.data.splits import SPLITS
+
+# How windows are cut: from within documents, or one after the other from all documents joined.
+CUTS = ('documents', 'packed')
 
 
 @dataclasses.dataclass(frozen=True)
 class EvalBlocks:
     """Windows of held-out text.
 
-    tokens: int32 [n, length + 1], without separators.
+    tokens: int32 [n, length + 1], without separators, but packed ones with an EOS after a document.
     documents: how many different documents they come from.
     description: all of that in words, for captions.
     """
@@ -34,6 +39,7 @@ def eval_blocks(
     count: int,
     seed: int,
     cache: pathlib.Path,
+    cut: str = 'documents',
 ) -> EvalBlocks:
     """Up to `count` windows of length + 1 tokens from the split `validation` or `test` of
     `config.sources[config.eval_source]`.
@@ -43,6 +49,10 @@ def eval_blocks(
     that is long enough gives one window before any gives a second; the choice depends on `seed`
     alone, and a smaller `count` takes the first windows of a larger one. Where there are fewer
     windows, all of them are returned.
+
+    cut: one of `CUTS`. Packed windows are the first `count` of length + 1 tokens of the split's
+    documents joined, whatever the seed, as training sequences are: a position's context may begin
+    in the document before.
 
     Raises ValueError where no document is long enough, naming the longest, and as
     `stores.open_store`.
@@ -54,6 +64,10 @@ def eval_blocks(
     source = config.sources[config.eval_source]
     store = stores.open_store(config, config.eval_source, split, cache)
     starts, lengths = store.document_spans()
+    if cut == 'packed':
+        return _packed(store, (starts, lengths), length + 1, count, split, source)
+    if cut != 'documents':
+        raise ValueError(f'cut {cut!r}: accepted: {", ".join(CUTS)}')
     chosen = _choose_windows(lengths, length + 1, count, seed)
     if not chosen:
         raise ValueError(
@@ -66,8 +80,43 @@ def eval_blocks(
     return EvalBlocks(
         tokens=store.windows(starts[documents] + offsets, length + 1),
         documents=used,
-        description=f'{len(chosen)} windows of {length + 1} tokens from {used} '
-        f'{"document" if used == 1 else "documents"} of the {split} split of {source.describe()}',
+        description=_description('windows', len(chosen), length + 1, used, split, source),
+    )
+
+
+def _packed(
+    store: TokenStore,
+    spans: tuple[np.ndarray, np.ndarray],
+    size: int,
+    count: int,
+    split: str,
+    source: Source,
+) -> EvalBlocks:
+    """The first `count` windows of `size` tokens of the stream. spans: of its documents."""
+    starts, lengths = spans
+    ends = starts + lengths + 1
+    total = int(ends[-1]) if len(ends) else 0
+    n = min(count, total // size)
+    if not n:
+        raise ValueError(
+            f'length {size - 1}: the {split} split of {source.name()} has {total} tokens, EOS '
+            f'included, and a window {size}'
+        )
+    used = int(np.searchsorted(starts, n * size))
+    return EvalBlocks(
+        tokens=store.windows(np.arange(n, dtype=np.int64) * size, size),
+        documents=used,
+        description=_description('packed windows', n, size, used, split, source),
+    )
+
+
+def _description(
+    what: str, count: int, size: int, documents: int, split: str, source: Source
+) -> str:
+    many = 'document' if documents == 1 else 'documents'
+    return (
+        f'{count} {what} of {size} tokens from {documents} {many} of the {split} split of '
+        f'{source.describe()}'
     )
 
 

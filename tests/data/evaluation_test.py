@@ -122,3 +122,33 @@ def test_split_without_documents_is_named(tmp_path, cache, make_corpus):
 def test_impossible_requests_are_refused(config, cache, options, message):
     with pytest.raises(ValueError, match=message):
         evaluate(config, cache, **options)
+
+
+def test_packed_windows_are_the_first_of_the_joined_documents(config, cache):
+    joined = stores.open_store(config, 0, 'validation', cache)
+    starts, lengths = joined.document_spans()
+    stream = joined.windows(np.zeros(1, np.int64), int((lengths + 1).sum()))[0]
+    found = evaluate(config, cache, cut='packed', count=7)
+    assert np.array_equal(found.tokens.ravel(), stream[: 7 * (LENGTH + 1)])
+    assert found.documents == np.sum(starts < 7 * (LENGTH + 1))
+    assert found.description.startswith('7 packed windows of 100 tokens')
+
+
+def test_all_packed_windows_cover_the_split_but_for_less_than_one(config, cache):
+    _, lengths = stores.open_store(config, 0, 'validation', cache).document_spans()
+    total = int((lengths + 1).sum())
+    found = evaluate(config, cache, cut='packed', count=10**6)
+    assert len(found.tokens) == total // (LENGTH + 1)
+    other = evaluate(config, cache, cut='packed', count=10**6, seed=5)
+    assert np.array_equal(found.tokens, other.tokens)
+
+
+def test_a_packed_window_above_the_split_is_refused_by_its_size(config, cache):
+    _, lengths = stores.open_store(config, 0, 'validation', cache).document_spans()
+    total = int((lengths + 1).sum())
+    whole = evaluate(config, cache, cut='packed', length=total - 1)
+    assert whole.tokens.shape == (1, total)
+    with pytest.raises(
+        ValueError, match=f'has {total} tokens, EOS included, and a window {total + 1}'
+    ):
+        evaluate(config, cache, cut='packed', length=total)
