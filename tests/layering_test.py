@@ -42,7 +42,7 @@ FLOOR: tuple[frozenset[str], ...] = (
     frozenset({'entries'}),
     frozenset({'build', 'plan'}),
     frozenset({'ahead', 'draw', 'execute'}),
-    frozenset({'command'}),
+    frozenset({'command', 'report'}),
     frozenset({'run'}),
 )
 
@@ -258,6 +258,12 @@ def test_the_experiments_are_built_from_below() -> None:
 def test_drawing_needs_no_model() -> None:
     names = loaded_with('experiments.draw', project_imports('nope', 'experiments'))
     assert any(is_within(name, 'nope.records') for name in names)
+    assert not [name for name in names if is_within(name, 'jax') or is_within(name, 'flax')]
+
+
+def test_a_report_needs_no_model() -> None:
+    names = loaded_with('experiments.report.__main__', project_imports('nope', 'experiments'))
+    assert any(is_within(name, 'jinja2') for name in names)
     assert not [name for name in names if is_within(name, 'jax') or is_within(name, 'flax')]
 
 

@@ -1,0 +1,42 @@
+"""One HTML page of all that a work folder holds, or of two beside each other, without JAX.
+
+    python -m experiments.report WORKDIR [WORKDIR_B] [--out=FILE]
+
+The page is WORKDIR/report.html unless --out says another file; the last line prints its path. It
+needs no network and no other file. Exit status: 0 done, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+from experiments.report import page
+from nope.runtime import files
+
+NAME = 'report.html'
+
+
+def main(arguments: list[str]) -> int:
+    folders = [a for a in arguments if not a.startswith('-')]
+    outs = [a.removeprefix('--out=') for a in arguments if a.startswith('--out=')]
+    known = len(folders) + len(outs) == len(arguments)
+    if not known or len(folders) not in (1, 2) or len(outs) > 1 or '' in outs:
+        print(__doc__, file=sys.stderr)
+        return 2
+    roots = [pathlib.Path(folder) for folder in folders]
+    out = pathlib.Path(outs[0]) if outs else roots[0] / NAME
+    try:
+        data = page.render(roots, out)
+        files.write_bytes(out, data)
+    except (OSError, ValueError) as error:
+        print(f'error: {error}', file=sys.stderr)
+        return 2
+    if len(data) > page.LIMIT:
+        print(f'warning: the page has {len(data):,} bytes', file=sys.stderr)
+    print(out)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,113 @@
+"""Differences of a figure's settings from the config that it was made from.
+
+A figure's spec.json has its settings and not the file: that is found by the figure's name, as
+FILE or FILE_SIZE and whatever was put behind, and is read as `experiments.run` reads it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+import pathlib
+import runpy
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+SIZES = ('quick', 'small', 'medium', 'paper')
+
+
+@dataclasses.dataclass(frozen=True)
+class Differences:
+    """config: 'configs/FILE.py:SIZE', '' where none has the figure's name. changed: path ->
+    (default, here). flags: those of a command that makes the same figure; None where a setting
+    cannot be given by a flag."""
+
+    config: str
+    changed: Mapping[str, tuple[str, str]]
+    flags: tuple[str, ...] | None
+
+
+def of(name: str, settings: Mapping[str, Any]) -> Differences:
+    """From that size of the config whose settings differ in the fewest paths."""
+    found = _config_of(name)
+    if found is None or not settings:
+        return Differences('', {}, None)
+    stem = found.stem
+    sizes = SIZES[:1] if name == stem else SIZES
+    made = [(size, _changed(settings, flat)) for size in sizes if (flat := _defaults(found, size))]
+    if not made:
+        return Differences('', {}, None)
+    size, changed = min(made, key=lambda pair: len(pair[1]))
+    told = {path: (_text(default), _text(here)) for path, (default, here) in changed.items()}
+    return Differences(f'configs/{stem}.py:{size}', told, _flags(changed))
+
+
+@functools.cache
+def _configs() -> pathlib.Path | None:
+    found = importlib.util.find_spec('configs')
+    return None if found is None or not found.origin else pathlib.Path(found.origin).parent
+
+
+def _config_of(name: str) -> pathlib.Path | None:
+    """The config with the longest name that the figure's begins with."""
+    folder = _configs()
+    stems = [name[:end] for end in range(len(name), 0, -1) if name[end : end + 1] in ('', '_')]
+    paths = [folder / f'{stem}.py' for stem in stems] if folder else []
+    return next((path for path in paths if path.is_file()), None)
+
+
+@functools.cache
+def _defaults(path: pathlib.Path, size: str) -> dict[str, Any]:
+    """Path -> value of a config; nothing where it has not that size, or is no figure's."""
+    get_config = runpy.run_path(str(path)).get('get_config')
+    try:
+        return {} if get_config is None else dict(_flat(get_config(size).to_dict(), ''))
+    except ValueError:
+        return {}
+
+
+def _flat(value: Mapping[str, Any], path: str) -> list[tuple[str, Any]]:
+    """Also the sections themselves: a figure's settings have some of them as one value."""
+    found: list[tuple[str, Any]] = []
+    for key, inner in value.items():
+        here = f'{path}.{key}' if path else key
+        found.append((here, inner))
+        if isinstance(inner, Mapping):
+            found += _flat(inner, here)
+    return found
+
+
+def _changed(
+    settings: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, tuple[Any, Any]]:
+    """What the config does not set (None, False, nothing) is its default."""
+    return {
+        path: (defaults.get(path), value)
+        for path, value in sorted(settings.items())
+        if _plain(defaults.get(path)) != _plain(value) and (path in defaults or value)
+    }
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def _flags(changed: Mapping[str, tuple[Any, Any]]) -> tuple[str, ...] | None:
+    flags = []
+    for path, (_, value) in changed.items():
+        if isinstance(value, Mapping) or (
+            isinstance(value, list) and any(isinstance(v, dict) for v in value)
+        ):
+            return None
+        typed = tuple(value) if isinstance(value, list) else value
+        flags.append(shlex.quote(f'--config.{path}={typed}'))
+    return tuple(flags)
+
+
+def _text(value: Any) -> str:
+    return f'{value!r:.300}'

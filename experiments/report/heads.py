@@ -1,0 +1,177 @@
+"""Attention entropy of every head: a grid at each length, and packed curves to look into it."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.report.problems import Problem, noted
+from experiments.report.workfolder import Recording, WorkFolder, relative
+
+AXES = ('layer', 'head', 'position')
+MOST_POINTS, FEWEST_POINTS = 64, 12  # of a curve
+QUANTUM = 1e-3  # nats: curves are 16-bit multiples of it
+SHADES = 10  # of cells, numbered 0 to SHADES
+
+
+@dataclasses.dataclass(frozen=True)
+class HeadGrid:
+    """Entropy of all heads in one evaluation, in nats.
+
+    means: length -> text and shade of every head, [layer][head]; the mean over the positions in
+    (length / 2, length]. curves: base64 of little-endian uint16 [layer, head, point] in QUANTUM.
+    multipliers: [layer][head], nothing where they were not recorded. others: the names of grids to
+    hold it against: the same model with other multipliers.
+    """
+
+    names: tuple[str, ...]
+    slug: str
+    facts: tuple[Any, ...]
+    scaled: bool
+    train_length: int
+    lengths: tuple[int, ...]
+    means: tuple[tuple[tuple[float, ...], ...], ...]
+    positions: tuple[int, ...]
+    curves: str
+    multipliers: tuple[tuple[float, ...], ...]
+    others: tuple[str, ...] = ()
+
+    @property
+    def compared(self) -> Any:
+        return self.lengths, self.means, self.positions, self.curves, self.multipliers
+
+    @property
+    def longest(self) -> list[list[tuple[str, int]]]:
+        """Text and shade of every head at the longest length."""
+        return shaded(self.means[-1])
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the page's script reads."""
+        return {
+            'name': self.names[0],
+            'L': self.train_length,
+            'lengths': self.lengths,
+            'means': self.means,
+            'positions': self.positions,
+            'curves': self.curves,
+            'quantum': QUANTUM,
+            'multipliers': self.multipliers,
+            'others': self.others,
+        }
+
+
+def grids(folder: WorkFolder, most_bytes: int) -> list[HeadGrid]:
+    """Of all records with entropy by layer, head and position that fit in `most_bytes` together."""
+    with_entropy = [r for r in folder.recordings if _has_entropy(r)]
+    found: list[HeadGrid] = []
+    for number, recording in enumerate(with_entropy):
+        with noted(folder.problems, relative(recording.folder, folder.root)):
+            share = most_bytes / (len(with_entropy) - number)
+            grid = _grid(recording, share)
+            if grid is None:
+                what = 'its heads are not shown: the page has no room for them'
+                where = relative(recording.folder, folder.root)
+                folder.problems.append(Problem('left out', where, what))
+            else:
+                most_bytes -= _size(*_count(recording), len(grid.positions))
+                found.append(grid)
+    return [dataclasses.replace(grid, others=_others(grid, found)) for grid in found]
+
+
+def shaded(means: Sequence[Sequence[float]]) -> list[list[tuple[str, int]]]:
+    highest = max((value for row in means for value in row), default=0.0) or 1.0
+    return [[(f'{v:.2f}', round(SHADES * max(v, 0) / highest)) for v in row] for row in means]
+
+
+def _has_entropy(recording: Recording) -> bool:
+    measure = recording.records.measures.get('entropy')
+    return measure is not None and measure.axes == AXES
+
+
+def _count(recording: Recording) -> tuple[int, int]:
+    """Layers, and heads of each."""
+    layers, heads, _ = recording.records['entropy'].shape
+    return layers, heads
+
+
+def _size(layers: int, heads: int, points: int) -> int:
+    """Bytes that a grid takes on the page, roughly: cells, curves and multipliers of each head."""
+    return layers * heads * (180 + 2 * points * 4 // 3)
+
+
+def _grid(recording: Recording, most_bytes: float) -> HeadGrid | None:
+    """None where it does not fit."""
+    entropy_NHT = np.asarray(recording.records['entropy'], np.float64)
+    facts = recording.records.attributes
+    train_length = int(facts['train_length'])
+    layers, heads, length = entropy_NHT.shape
+    if min(layers, heads, length, train_length) < 1 or not np.isfinite(entropy_NHT).all():
+        raise ValueError(f'entropy of shape {entropy_NHT.shape} is empty, or not finite')
+    points = next(
+        (
+            n
+            for n in range(MOST_POINTS, FEWEST_POINTS - 1, -4)
+            if _size(layers, heads, n) <= most_bytes
+        ),
+        0,
+    )
+    if not points:
+        return None
+    position_T = recording.records.along('position', length).astype(np.int64)
+    chosen = _spread(length, points, int(np.searchsorted(position_T, train_length)))
+    steps = np.clip(np.round(entropy_NHT[..., chosen] / QUANTUM), 0, 65535).astype('<u2')
+    lengths = _lengths(train_length, int(position_T[-1]))
+    multipliers = _multipliers(recording, layers, heads)
+    return HeadGrid(
+        names=recording.names,
+        slug=recording.slug,
+        facts=(str(facts.get('model')), facts.get('seed'), train_length, layers, heads),
+        scaled=any(value != 1 for row in multipliers for value in row),
+        train_length=train_length,
+        lengths=lengths,
+        means=tuple(_means(entropy_NHT, position_T, n) for n in lengths),
+        positions=tuple(position_T[chosen].tolist()),
+        curves=base64.b64encode(steps.tobytes()).decode(),
+        multipliers=multipliers,
+    )
+
+
+def _spread(length: int, points: int, always: int) -> np.ndarray:
+    """Indices of at most `points` positions, evenly on a logarithmic axis, with the last and
+    `always` among them."""
+    even = np.unique(np.round(np.geomspace(1, length, max(points - 1, 2))).astype(int) - 1)
+    return np.unique([*even, length - 1, min(always, length - 1)])
+
+
+def _lengths(train_length: int, longest: int) -> tuple[int, ...]:
+    """L and its doublings up to `longest`, and `longest`."""
+    doublings = range(max(0, int(math.log2(longest / train_length))) + 1)
+    found = {train_length << k for k in doublings} | {longest}
+    return tuple(sorted(n for n in found if n <= longest))
+
+
+def _means(
+    entropy_NHT: np.ndarray, position_T: np.ndarray, n: int
+) -> tuple[tuple[float, ...], ...]:
+    within = (position_T > n / 2) & (position_T <= n)
+    means = entropy_NHT[..., within].mean(axis=-1)
+    return tuple(tuple(round(float(value), 2) for value in row) for row in means)
+
+
+def _multipliers(recording: Recording, layers: int, heads: int) -> tuple[tuple[float, ...], ...]:
+    measure = recording.records.measures.get('multiplier')
+    if measure is None or measure.axes != AXES[:2] or measure.values.shape != (layers, heads):
+        return ()
+    return tuple(tuple(round(float(value), 3) for value in row) for row in measure.values)
+
+
+def _others(grid: HeadGrid, found: Sequence[HeadGrid]) -> tuple[str, ...]:
+    """Of one as trained those that are scaled, and the other way round."""
+    same = [other for other in found if other.facts == grid.facts and other is not grid]
+    return tuple(other.slug for other in same if other.scaled != grid.scaled)

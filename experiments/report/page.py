@@ -1,0 +1,180 @@
+"""The page: all sections of one work folder or two as one file of HTML, below a size."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import functools
+import hashlib
+import importlib.resources
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import jinja2
+
+from experiments.report import (
+    chart,
+    claims,
+    heads,
+    pictures,
+    provenance,
+    ranges,
+    retrieval,
+    stale,
+    training,
+    workfolder,
+)
+from experiments.report.heads import HeadGrid
+from experiments.report.pairs import SIDES, Pair, paired
+from experiments.report.problems import Problem
+from experiments.report.ranges import LossRow
+from experiments.report.workfolder import WorkFolder
+
+LIMIT = 3_000_000  # bytes of a page
+FOR_TEXT = 2_000_000  # of these, where pictures ask for the rest
+# Bytes of heads, points of curves and cells of maps on a page, and what is left of them, step by
+# step, until the text fits.
+HEAD_BYTES, POINTS, CELLS = 600_000, 30_000, 12_000
+SHARES = (1.0, 0.5, 0.25, 0.1, 0.0)
+
+
+def render(roots: Sequence[pathlib.Path], out: pathlib.Path) -> bytes:
+    """The page of one work folder or two. out: the file that its links start from. ValueError for a
+    folder that holds nothing."""
+    for share in SHARES:
+        folders = [workfolder.read(root) for root in roots]
+        view = _view(folders, out, share)
+        if len(_text(view)) <= FOR_TEXT:
+            break
+    shown = [cell for pair in view['figures'] for _, cell in pair.sides]
+    note = '\N{EM DASH}' * 60  # room for whatever is said of the pictures
+    view['uris'], view['pictures_note'] = pictures.embedded(
+        shown, LIMIT - len(_text(view | {'pictures_note': note}))
+    )
+    return _text(view)
+
+
+def _view(folders: Sequence[WorkFolder], out: pathlib.Path, share: float) -> dict[str, Any]:
+    """What the template shows. share: of the rooms that sections have."""
+    sides = len(folders)
+    grids = [heads.grids(f, int(share * HEAD_BYTES / sides)) for f in folders]
+    view: dict[str, Any] = {
+        'folders': [(SIDES[i] if sides > 1 else '', f) for i, f in enumerate(folders)],
+        'claims': paired([claims.rows(f) for f in folders]),
+        'verdicts': claims.VERDICTS,
+        'figures': paired([pictures.pictures(f, out) for f in folders]),
+        'heads': paired(grids),
+        'head_ids': _ids(grids),
+        'losses': [
+            _losses(
+                'Mean loss by range of positions',
+                ranges.range_name,
+                _each(ranges.by_range, folders),
+            ),
+            _losses(
+                'Mean loss by length of windows', ranges.times, _each(ranges.by_length, folders)
+            ),
+        ],
+        'runs': paired([training.curves(f, int(share * POINTS / sides)) for f in folders]),
+        'chart': chart,
+        'maps': paired([retrieval.maps(f, int(share * CELLS / sides)) for f in folders]),
+        'origins': paired(_each(provenance.figures, folders)),
+        'data': paired(_each(provenance.data, folders)),
+        'made_with': paired(_each(provenance.made_with, folders)),
+        'uris': {},
+        'pictures_note': '',
+    }
+    view['head_data'] = _head_data(grids, view['head_ids'])
+    view['problems'] = [(side, p) for side, f in view['folders'] for p in _problems(f)]
+    return view
+
+
+def _each(section: Any, folders: Sequence[WorkFolder]) -> list[Any]:
+    return [section(folder) for folder in folders]
+
+
+def _ids(grids: Sequence[Sequence[HeadGrid]]) -> dict[tuple[str, str], str]:
+    """(side, slug) -> id of a grid on the page."""
+    letters = SIDES if len(grids) > 1 else ('',)
+    return {
+        (side, grid.slug): f'heads-{side}{number}'
+        for side, found in zip(letters, grids, strict=True)
+        for number, grid in enumerate(found)
+    }
+
+
+def _head_data(
+    grids: Sequence[Sequence[HeadGrid]], ids: dict[tuple[str, str], str]
+) -> dict[str, Any]:
+    by_key = {
+        (side, grid.slug): grid
+        for side, found in zip(SIDES if len(grids) > 1 else ('',), grids, strict=True)
+        for grid in found
+    }
+    return {
+        ids[key]: grid.data | {'others': [ids[key[0], slug] for slug in grid.others]}
+        for key, grid in by_key.items()
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class LossTable:
+    """columns: (multiple of L, heading)."""
+
+    title: str
+    columns: tuple[tuple[float, str], ...]
+    rows: list[Pair[LossRow]]
+
+
+def _losses(title: str, name: Any, sides: list[list[LossRow]]) -> LossTable:
+    ends = sorted({end for rows in sides for row in rows for end in row.values})
+    return LossTable(title, tuple((end, name(end)) for end in ends), paired(sides))
+
+
+def _problems(folder: WorkFolder) -> list[Problem]:
+    return sorted({*folder.problems, *stale.find(folder)})
+
+
+def _text(view: dict[str, Any]) -> bytes:
+    environment = _environment()
+    style, script = (_file(name) for name in ('style.css', 'script.js'))
+    policy = '; '.join(
+        [
+            "default-src 'none'",
+            'img-src data:',
+            f"style-src '{_hash(style)}'",
+            f"script-src '{_hash(script)}'",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+    html = environment.get_template('page.html').render(
+        view,
+        policy=policy,
+        style=style,
+        script=script,
+    )
+    return html.encode('utf-8', errors='replace')  # names may hold halves of characters
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader('experiments.report', 'templates'),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@functools.cache
+def _file(name: str) -> str:
+    folder = importlib.resources.files('experiments.report') / 'templates'
+    return (folder / name).read_text(encoding='utf-8')
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f'sha256-{base64.b64encode(digest).decode()}'

@@ -1,0 +1,112 @@
+"""Figures with caption and links, and their pictures in the bytes that the page has left."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import os
+import pathlib
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from experiments.report import png
+from experiments.report.problems import UNFIT, Problem, noted
+from experiments.report.workfolder import FigureFolder, WorkFolder, relative
+
+WIDTHS = (1600, 1200, 900, 640, 420)  # pixels, until all pictures fit
+LONGEST_ALT = 250
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """A figure. png: its file's bytes, b'' where there is none. links: (label, path from the
+    page)."""
+
+    name: str
+    caption: str
+    png: bytes
+    width: int
+    height: int
+    links: tuple[tuple[str, str], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @property
+    def compared(self) -> Any:
+        return self.caption, self.digest
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.png).hexdigest()
+
+    @property
+    def alt(self) -> str:
+        """The caption's first sentence."""
+        first = re.split(r'(?<=[a-z)\]]\.) ', self.caption, maxsplit=1)[0]
+        short = (
+            first if len(first) <= LONGEST_ALT else f'{first[:LONGEST_ALT]}\N{HORIZONTAL ELLIPSIS}'
+        )
+        return f'{self.name}: {short}' if short else f'{self.name}, without a caption'
+
+
+def pictures(folder: WorkFolder, page: pathlib.Path) -> list[Picture]:
+    """page: the file that the links start from."""
+    return [_picture(folder, figure, page) for figure in folder.figures]
+
+
+def _picture(folder: WorkFolder, figure: FigureFolder, page: pathlib.Path) -> Picture:
+    path = figure.folder / f'{figure.name}.png'
+    data, size = b'', (0, 0)
+    if path.exists():
+        with noted(folder.problems, relative(path, folder.root)):
+            found = path.read_bytes()
+            size, data = png.size_of(found), found
+    else:
+        what = 'the figure has not been drawn'
+        folder.problems.append(Problem('missing', relative(path, folder.root), what))
+    beside = [
+        (kind.upper(), figure.folder / f'{figure.name}.{kind}') for kind in ('pdf', 'csv', 'md')
+    ]
+    links = [(kind, _link(file, page)) for kind, file in beside if file.exists()]
+    return Picture(figure.name, figure.caption, data, *size, tuple(links))
+
+
+def _link(file: pathlib.Path, page: pathlib.Path) -> str:
+    """Path from the page's folder, as in a URL; what names a folder with a colon is no scheme."""
+    way = os.path.relpath(os.path.abspath(file), os.path.abspath(page.parent))
+    return './' + quote(os.fsencode(way))
+
+
+def embedded(shown: Sequence[Picture], room: int) -> tuple[dict[str, str], str]:
+    """Data URIs by digest for `room` bytes of them together, and what was done to have them fit:
+    '' where they are the files' own bytes."""
+    own = {picture.digest: picture.png for picture in shown if picture.png}
+    if _bytes(shown, own) <= room:
+        return _uris(own), ''
+    for width in WIDTHS:
+        made = {digest: _smaller(data, width) for digest, data in own.items()}
+        if _bytes(shown, made) <= room:
+            return _uris(made), f'pictures are at most {width} pixels wide, with up to 256 colours'
+    return {}, 'pictures are left out: the links lead to them'
+
+
+def _smaller(data: bytes, width: int) -> bytes:
+    try:
+        made = png.smaller(data, width)
+    except UNFIT:  # its checksums are right, and yet it cannot be read
+        return b''
+    return made if len(made) < len(data) else data
+
+
+def _bytes(shown: Sequence[Picture], found: dict[str, bytes]) -> int:
+    return sum(4 * -(-len(found.get(p.digest, b'')) // 3) + 40 for p in shown)
+
+
+def _uris(found: dict[str, bytes]) -> dict[str, str]:
+    encoded = {k: base64.b64encode(v).decode() for k, v in found.items() if v}
+    return {k: f'data:image/png;base64,{text}' for k, text in encoded.items()}

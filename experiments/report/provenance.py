@@ -1,0 +1,144 @@
+"""Provenance: settings and commands of every figure; data, versions and digests as recorded."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from experiments.report import defaults
+from experiments.report.claims import shown
+from experiments.report.defaults import Differences
+from experiments.report.problems import noted
+from experiments.report.workfolder import WorkFolder, relative
+
+# Fields of specs and records that say what they were made with.
+MADE_WITH = ('commit', 'device', 'devices', 'versions', 'jax', 'python', 'builder')
+
+
+@dataclasses.dataclass(frozen=True)
+class FigureOrigin:
+    """settings: all that determine the figure, (path, value)."""
+
+    figure: str
+    differences: Differences
+    settings: tuple[tuple[str, str], ...]
+    redraw: str
+    rerun: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.figure,)
+
+    @property
+    def compared(self) -> Any:
+        return self.differences, self.settings
+
+
+@dataclasses.dataclass(frozen=True)
+class DataOrigin:
+    """A source of text that runs read. runs: how many."""
+
+    kind: str
+    facts: tuple[tuple[str, str], ...]
+    runs: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (f'{self.kind} {dict(self.facts).get("digest", "")}'.strip(), self.kind)
+
+    @property
+    def compared(self) -> Any:
+        return self.facts
+
+
+@dataclasses.dataclass(frozen=True)
+class MadeWith:
+    """A version, commit or device, as it is recorded. places: how many files say so."""
+
+    field: str
+    value: str
+    places: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (f'{self.field} {self.value}',)
+
+    @property
+    def compared(self) -> Any:
+        return self.value
+
+
+def figures(folder: WorkFolder) -> list[FigureOrigin]:
+    return [
+        _figure(folder, f.name, f.settings, relative(f.folder, folder.root)) for f in folder.figures
+    ]
+
+
+def _figure(folder: WorkFolder, name: str, settings: Mapping[str, Any], where: str) -> FigureOrigin:
+    differences = Differences('', {}, None)
+    with noted(folder.problems, f'{where}/spec.json'):
+        differences = defaults.of(name, settings)
+    rerun = ''
+    if differences.config and differences.flags is not None:
+        parts = [
+            'python -m experiments.run',
+            f'--config={differences.config}',
+            f'--workdir={shlex.quote(str(folder.root))}',
+            *differences.flags,
+        ]
+        rerun = ' '.join(parts)
+    return FigureOrigin(
+        figure=name,
+        differences=differences,
+        settings=tuple((str(path), f'{value!r:.300}') for path, value in sorted(settings.items())),
+        redraw=f'python -m experiments.draw {shlex.quote(str(folder.root / where))}',
+        rerun=rerun,
+    )
+
+
+def data(folder: WorkFolder) -> list[DataOrigin]:
+    """Sources of all runs, each once."""
+    counts: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
+    for run in folder.runs:
+        with noted(folder.problems, f'{relative(run.folder, folder.root)}/spec.json'):
+            for key in {_source(source) for source in _sources(run.spec)}:
+                counts[key] = counts.get(key, 0) + 1
+    return [DataOrigin(*key, runs) for key, runs in sorted(counts.items())]
+
+
+def made_with(folder: WorkFolder) -> list[MadeWith]:
+    """What specs and records say of versions, commits and devices."""
+    counts: dict[tuple[str, str], int] = {}
+    told = [r.spec for r in folder.runs] + [dict(r.records.attributes) for r in folder.recordings]
+    for place in told:
+        for key in set(_said(place)):
+            counts[key] = counts.get(key, 0) + 1
+    return [MadeWith(*key, places) for key, places in sorted(counts.items())]
+
+
+def _said(value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key in MADE_WITH and not isinstance(inner, Mapping | list):
+                yield key, shown(inner)[:200]
+            else:
+                yield from ((f'{key} {f}' if key in MADE_WITH else f, v) for f, v in _said(inner))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _said(inner)
+
+
+def _sources(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found = spec.get('data', {}).get('sources', [])
+    if not isinstance(found, list):
+        raise ValueError(f'data.sources is {found!r:.100}; accepted is a list')
+    return found
+
+
+def _source(source: Mapping[str, Any]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Kind and plain facts, without its weight in a mixture."""
+    plain = {k: v for k, v in source.items() if not isinstance(v, dict | list)}
+    facts = ((k, shown(v)[:200]) for k, v in sorted(plain.items()) if k not in ('kind', 'weight'))
+    return str(plain['kind']), tuple(facts)

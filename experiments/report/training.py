@@ -1,0 +1,94 @@
+"""Training curves: loss by step, bad steps, goodput and MFU of every run."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.report import chart
+from experiments.report.chart import Chart
+from experiments.report.problems import Problem, noted
+from experiments.report.workfolder import RunFolder, WorkFolder, relative
+
+MOST_POINTS = 160
+LAST_ROWS = 5  # the final loss is the mean of so many
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingCurve:
+    """chart: None where no loss was logged. facts: (name, text) of what is recorded."""
+
+    names: tuple[str, ...]
+    slug: str
+    finished: bool
+    chart: Chart | None
+    facts: tuple[tuple[str, str], ...]
+
+    @property
+    def compared(self) -> Any:
+        return self.slug, self.chart
+
+
+def curves(folder: WorkFolder, most_points: int) -> list[TrainingCurve]:
+    """Of all runs, with at most `most_points` points together."""
+    each = max(20, min(MOST_POINTS, most_points // max(1, len(folder.runs))))
+    found = []
+    for run in folder.runs:
+        with noted(folder.problems, relative(run.folder, folder.root)):
+            found.append(_curve(run, each))
+        if run.done is None:
+            what = f'the training has not finished: {_progress(run)}'
+            folder.problems.append(Problem('unfinished', relative(run.folder, folder.root), what))
+    return found
+
+
+def _curve(run: RunFolder, most: int) -> TrainingCurve:
+    rows = [row for row in run.rows if _number(row.get('step')) and _number(row.get('loss'))]
+    bad = sorted({float(row['step']) for row in run.bad_steps if _number(row.get('step'))})
+    drawn = None
+    if rows:
+        drawn = chart.of([r['step'] for r in rows], [r['loss'] for r in rows], most, bad)
+    short = run.slug.rpartition('-')[0] or run.slug
+    return TrainingCurve(
+        names=(run.slug, *run.names[:-1], short),
+        slug=run.slug,
+        finished=run.done is not None,
+        chart=drawn,
+        facts=tuple(_facts(run, rows, bad).items()),
+    )
+
+
+def _facts(run: RunFolder, rows: list[Mapping[str, Any]], bad: list[float]) -> dict[str, str]:
+    facts = {'steps': _progress(run)}
+    if rows:
+        last = [float(row['loss']) for row in rows[-LAST_ROWS:]]
+        facts['final loss'] = f'{sum(last) / len(last):.4g} nats'
+    actions = [str(row.get('action', ''))[:40] for row in run.bad_steps]
+    told = f' ({", ".join(sorted(set(actions)))})' if bad else ''
+    facts['bad steps'] = f'{len(bad)}{told}'
+    if _number(run.goodput.get('goodput')):
+        facts['goodput'] = f'{100 * run.goodput["goodput"]:.1f} %'
+    if _number(run.goodput.get('attempts')):
+        facts['attempts'] = f'{run.goodput["attempts"]}'
+    for name, text in (('mfu', '{:.1%}'), ('tokens_per_second', '{:,.0f}')):
+        values = [row[name] for row in rows if _number(row.get(name))]
+        if values:
+            label = 'MFU' if name == 'mfu' else 'tokens/s'
+            facts[f'{label}, median'] = text.format(statistics.median(values))
+    if run.done is not None and _number(run.done.get('seconds')):
+        facts['time'] = f'{run.done["seconds"]:,.0f} s'
+    return facts
+
+
+def _progress(run: RunFolder) -> str:
+    """Steps done, of those that the spec says."""
+    train = run.spec.get('train')
+    steps = train.get('steps') if isinstance(train, dict) else None
+    last = max((row['step'] for row in run.rows if _number(row.get('step'))), default=0)
+    return f'{last:,} of {steps:,}' if _number(steps) else f'{last:,}'
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
