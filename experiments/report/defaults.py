@@ -12,7 +12,7 @@ import importlib.util
 import pathlib
 import runpy
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 SIZES = ('quick', 'small', 'medium', 'paper')
@@ -68,25 +68,28 @@ def _defaults(path: pathlib.Path, size: str) -> dict[str, Any]:
         return {}
 
 
-def _flat(value: Mapping[str, Any], path: str) -> list[tuple[str, Any]]:
+def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Also the sections themselves: a figure's settings have some of them as one value."""
-    found: list[tuple[str, Any]] = []
-    for key, inner in value.items():
-        here = f'{path}.{key}' if path else key
-        found.append((here, inner))
-        if isinstance(inner, Mapping):
-            found += _flat(inner, here)
-    return found
+    if path:
+        yield path, value
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(inner, f'{path}.{key}' if path else key)
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            yield from _flat(inner, f'{path}[{number}]')
 
 
 def _changed(
     settings: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> dict[str, tuple[Any, Any]]:
-    """What the config does not set (None, False, nothing) is its default."""
+    """Fields that the config has, and those of entries that it has not; what else is in the
+    settings are defaults of the code, which no config names."""
     return {
         path: (defaults.get(path), value)
         for path, value in sorted(settings.items())
-        if _plain(defaults.get(path)) != _plain(value) and (path in defaults or value)
+        if _plain(defaults.get(path)) != _plain(value)
+        and (path in defaults or path.rpartition('.')[0] not in defaults)
     }
 
 

@@ -124,6 +124,8 @@ def _grid(recording: Recording, most_bytes: float) -> HeadGrid | None:
     if not points:
         return None
     position_T = recording.records.along('position', length).astype(np.int64)
+    if position_T.shape != (length,) or position_T[0] < 1 or (np.diff(position_T) <= 0).any():
+        raise ValueError('the positions of its entropy do not rise from 1 on')
     chosen = _spread(length, points, int(np.searchsorted(position_T, train_length)))
     steps = np.clip(np.round(entropy_NHT[..., chosen] / QUANTUM), 0, 65535).astype('<u2')
     lengths = _lengths(train_length, int(position_T[-1]))
@@ -160,6 +162,8 @@ def _means(
     entropy_NHT: np.ndarray, position_T: np.ndarray, n: int
 ) -> tuple[tuple[float, ...], ...]:
     within = (position_T > n / 2) & (position_T <= n)
+    if not within.any():
+        raise ValueError(f'no position between {n / 2:g} and {n} has an entropy')
     means = entropy_NHT[..., within].mean(axis=-1)
     return tuple(tuple(round(float(value), 2) for value in row) for row in means)
 
@@ -168,6 +172,8 @@ def _multipliers(recording: Recording, layers: int, heads: int) -> tuple[tuple[f
     measure = recording.records.measures.get('multiplier')
     if measure is None or measure.axes != AXES[:2] or measure.values.shape != (layers, heads):
         return ()
+    if not np.isfinite(measure.values).all():
+        raise ValueError('its multipliers are not finite')
     return tuple(tuple(round(float(value), 3) for value in row) for row in measure.values)
 
 

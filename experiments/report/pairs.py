@@ -35,6 +35,11 @@ class Pair(NamedTuple, Generic[T]):
         return [(s, c) for s, c in zip(letters, self.cells, strict=True) if c is not None]
 
     @property
+    def shown(self) -> list[tuple[str, T]]:
+        """As `sides`, what is the same once, with both letters."""
+        return [('A, B', self.sides[0][1])] if self.note == 'same' else self.sides
+
+    @property
     def marked(self) -> bool:
         return self.note not in ('', 'same')
 

@@ -11,7 +11,7 @@ from experiments.report import defaults
 from experiments.report.claims import shown
 from experiments.report.defaults import Differences
 from experiments.report.problems import noted
-from experiments.report.workfolder import WorkFolder, relative
+from experiments.report.workfolder import FigureFolder, WorkFolder, relative
 
 # Fields of specs and records that say what they were made with.
 MADE_WITH = ('commit', 'device', 'devices', 'versions', 'jax', 'python', 'builder')
@@ -71,15 +71,15 @@ class MadeWith:
 
 
 def figures(folder: WorkFolder) -> list[FigureOrigin]:
-    return [
-        _figure(folder, f.name, f.settings, relative(f.folder, folder.root)) for f in folder.figures
-    ]
+    found = []
+    for figure in folder.figures:
+        with noted(folder.problems, relative(figure.folder / 'spec.json', folder.root)):
+            found.append(_figure(folder, figure))
+    return found
 
 
-def _figure(folder: WorkFolder, name: str, settings: Mapping[str, Any], where: str) -> FigureOrigin:
-    differences = Differences('', {}, None)
-    with noted(folder.problems, f'{where}/spec.json'):
-        differences = defaults.of(name, settings)
+def _figure(folder: WorkFolder, figure: FigureFolder) -> FigureOrigin:
+    differences = defaults.of(figure.name, figure.settings)
     rerun = ''
     if differences.config and differences.flags is not None:
         parts = [
@@ -89,11 +89,12 @@ def _figure(folder: WorkFolder, name: str, settings: Mapping[str, Any], where: s
             *differences.flags,
         ]
         rerun = ' '.join(parts)
+    settings = sorted(figure.settings.items())
     return FigureOrigin(
-        figure=name,
+        figure=figure.name,
         differences=differences,
-        settings=tuple((str(path), f'{value!r:.300}') for path, value in sorted(settings.items())),
-        redraw=f'python -m experiments.draw {shlex.quote(str(folder.root / where))}',
+        settings=tuple((path, f'{value!r:.300}') for path, value in settings),
+        redraw=f'python -m experiments.draw {shlex.quote(str(figure.folder))}',
         rerun=rerun,
     )
 

@@ -73,8 +73,10 @@ def _map(recording: Recording, mapped: bool) -> RetrievalMap:
             raise ValueError('accuracy holds values that are not finite')
         high, wide = accuracy_LD.shape
         lengths = tuple(f'{int(n):,}' for n in records.along('length', high))
-        depths = tuple(f'{100 * float(d):.0f} %' for d in records.along('depth', wide))
+        depths = tuple(f'{100 * float(d):.0f}' for d in records.along('depth', wide))
         cells = tuple(tuple(map(_cell, row)) for row in accuracy_LD)
+        if (len(lengths), len(depths)) != (high, wide):
+            raise ValueError('its lengths and depths are not those of its accuracy')
         said = [f'mean {100 * accuracy_LD.mean():.1f} %', *said]
     rows = _chosen(recording.samples)
     columns = tuple(dict.fromkeys(key for row in rows for key in row))

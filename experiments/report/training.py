@@ -28,7 +28,7 @@ class TrainingCurve:
 
     @property
     def compared(self) -> Any:
-        return self.slug, self.chart
+        return self.slug, self.chart, self.facts
 
 
 def curves(folder: WorkFolder, most_points: int) -> list[TrainingCurve]:

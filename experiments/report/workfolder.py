@@ -43,7 +43,6 @@ class Recording:
     folder: pathlib.Path
     names: tuple[str, ...]
     records: Records
-    spec: Mapping[str, Any]
     samples: Rows
 
 
@@ -89,10 +88,8 @@ def read(root: pathlib.Path) -> WorkFolder:
 def lines(path: pathlib.Path, root: pathlib.Path, problems: list[Problem]) -> Rows:
     """Rows of a file of JSON lines; nothing where there is none. A last line without its end is
     what a kill leaves; other lines that are no objects are a problem."""
-    if not path.exists():
-        return ()
     rows, damaged = [], []
-    found = path.read_bytes().split(b'\n')
+    found = _content(path, root, problems).split(b'\n')
     for number, line in enumerate(found, 1):
         try:
             row = parse_json(line)
@@ -119,6 +116,14 @@ def _homes(room: pathlib.Path) -> list[pathlib.Path]:
         return []
 
 
+def _content(path: pathlib.Path, root: pathlib.Path, problems: list[Problem]) -> bytes:
+    """The bytes of a file, b'' where there is none."""
+    if path.exists():
+        with noted(problems, relative(path, root)):
+            return path.read_bytes()
+    return b''
+
+
 def _object(path: pathlib.Path, root: pathlib.Path, problems: list[Problem]) -> dict[str, Any]:
     """The object of a JSON file, {} where there is none or it is damaged."""
     with noted(problems, relative(path, root)):
@@ -134,15 +139,13 @@ def _figure(root: pathlib.Path, folder: pathlib.Path, problems: list[Problem]) -
     else:
         problems.append(Problem('missing', relative(folder / 'inputs.json', root), 'not there'))
     settings = _object(folder / SPEC, root, problems).get(SETTINGS, {})
-    caption = folder / 'caption.txt'
-    text = caption.read_bytes().decode(errors='replace').strip() if caption.exists() else ''
     return FigureFolder(
         name=inputs['name'],
         folder=folder,
         records={k: _within(root, folder / v) for k, v in inputs['records'].items()},
         summary=_object(folder / 'summary.json', root, problems),
         settings=settings if isinstance(settings, dict) else {},
-        caption=text,
+        caption=_content(folder / 'caption.txt', root, problems).decode(errors='replace').strip(),
     )
 
 
@@ -174,7 +177,6 @@ def _recording(
         folder=folder,
         names=(*names, slug),
         records=loaded,
-        spec=_object(folder / SPEC, root, problems),
         samples=lines(folder / 'samples.jsonl', root, problems),
     )
 
