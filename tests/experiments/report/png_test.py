@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import base64
+import io
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from experiments.report import pictures, png
+from experiments.report.pictures import Picture
+
+
+def encoded(image: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    matplotlib.image.imsave(stream, image, format='png')
+    return stream.getvalue()
+
+
+def decoded(data: bytes) -> np.ndarray:
+    return matplotlib.image.imread(io.BytesIO(data), format='png')[..., :3]
+
+
+def drawing(height: int = 300, width: int = 500) -> np.ndarray:
+    """Some colours on white, RGBA."""
+    image = np.full((height, width, 4), 255, np.uint8)
+    image[100:120, :, :3] = (0, 114, 178)
+    image[:, 50:60, :3] = (213, 94, 0)
+    return image
+
+
+def test_a_drawing_keeps_its_colours_and_loses_bytes() -> None:
+    image = drawing()
+    data = encoded(np.repeat(np.repeat(image, 2, axis=0), 2, axis=1))
+    small = png.smaller(data, 500)
+    assert png.size_of(small) == (500, 300)
+    assert len(small) < len(data)
+    np.testing.assert_allclose(decoded(small), image[..., :3] / 255, atol=1 / 255)
+
+
+def test_many_colours_become_256_at_most() -> None:
+    rng = np.random.default_rng(0)
+    image = rng.integers(0, 255, (60, 80, 3), dtype=np.uint8)
+    found = decoded(png.smaller(encoded(image), 80))
+    assert len(np.unique(found.reshape(-1, 3), axis=0)) <= 256
+    assert np.abs(found - image / 255).max() < 0.17, 'two bits of each colour'
+
+
+def test_what_was_transparent_is_white() -> None:
+    image = np.zeros((4, 4, 4), np.uint8)
+    np.testing.assert_array_equal(decoded(png.smaller(encoded(image), 4)), np.ones((4, 4, 3)))
+
+
+def test_smaller_pictures_are_the_same_every_time() -> None:
+    data = encoded(drawing())
+    assert png.smaller(data, 200) == png.smaller(data, 200)
+
+
+@pytest.mark.parametrize('cut', [0, 8, 33, 100, -1, -12])
+def test_a_picture_cut_short_is_refused(cut: int) -> None:
+    with pytest.raises(ValueError, match='PNG'):
+        png.size_of(encoded(drawing())[:cut])
+
+
+def test_a_picture_with_a_flipped_byte_is_refused() -> None:
+    data = bytearray(encoded(drawing()))
+    data[len(data) // 2] ^= 1
+    with pytest.raises(ValueError, match='damaged from byte'):
+        png.size_of(bytes(data))
+
+
+def test_a_picture_of_too_many_pixels_is_refused() -> None:
+    data = bytearray(encoded(drawing()))
+    data[16:24] = b'\x00\x01\x00\x00' * 2
+    with pytest.raises(ValueError, match='65536 x 65536 pixels'):
+        png.size_of(bytes(data))
+
+
+def shown(image: np.ndarray, name: str = 'a') -> Picture:
+    return Picture(name, '', encoded(image), image.shape[1], image.shape[0], ())
+
+
+def test_pictures_that_fit_are_embedded_as_they_are() -> None:
+    picture = shown(drawing())
+    uris, note = pictures.embedded([picture], 10**6)
+    assert note == ''
+    _, _, text = uris[picture.digest].partition(',')
+    assert base64.b64decode(text) == picture.png
+
+
+@pytest.mark.parametrize('room', [250_000, 60_000, 15_000])
+def test_pictures_that_do_not_fit_are_made_to(room: int) -> None:
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 255, (500, 900, 3), dtype=np.uint8) // 64 * 64 for _ in range(2)]
+    found = [shown(image, str(k)) for k, image in enumerate(images)]
+    uris, note = pictures.embedded(found, room)
+    assert sum(map(len, uris.values())) <= room
+    assert 'pixels wide' in note or (uris == {} and 'left out' in note)
+
+
+def test_the_text_of_a_picture_is_the_first_sentence_of_its_caption() -> None:
+    caption = 'Loss (nats, 0.5 of L) by position. The rest is long.'
+    assert Picture('fig1', caption, b'', 0, 0, ()).alt == 'fig1: Loss (nats, 0.5 of L) by position.'
+    assert Picture('fig1', '', b'', 0, 0, ()).alt == 'fig1, without a caption'
+    assert len(Picture('fig1', 'x' * 999, b'', 0, 0, ()).alt) < 300

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import os
+import pathlib
+import shlex
+import shutil
+
+import pytest
+
+from configs import fig4
+from experiments.build import build
+from experiments.report import defaults, provenance, stale, workfolder
+from nope.runtime import files
+from tests.experiments.figures import synthetic
+from tests.experiments.report import work
+
+
+def settings_of(size: str, **changes: object) -> dict:
+    config = fig4.get_config(size)
+    config.update_from_flattened_dict(changes)
+    return dict(build(config, [*changes]).settings)
+
+
+@pytest.mark.parametrize('size', ['quick', 'small'])
+def test_a_figure_as_its_config_has_it_differs_in_nothing(size: str) -> None:
+    name = 'fig4' if size == 'quick' else f'fig4_{size}'
+    found = defaults.of(name, settings_of(size))
+    assert found == defaults.Differences(f'configs/fig4.py:{size}', {}, ())
+
+
+def test_what_was_set_is_a_difference_and_a_flag() -> None:
+    changes = {'train.steps': 600, 'name': 'fig4_long', 'seeds': (0, 1)}
+    found = defaults.of('fig4_long', settings_of('quick', **changes))
+    assert found.config == 'configs/fig4.py:quick'
+    assert found.changed['train.steps'] == ('2400', '600')
+    assert set(found.changed) >= set(changes)
+    assert found.flags is not None
+    assert {"'--config.seeds=(0, 1)'", '--config.train.steps=600'} <= set(found.flags)
+
+
+def test_an_unknown_name_has_no_config() -> None:
+    assert defaults.of('no_such', {'a': 1}) == defaults.Differences('', {}, None)
+    assert defaults.of('base', {'a': 1}).config == '', 'it is no figure'
+
+
+def test_what_flags_cannot_say_gives_no_command() -> None:
+    found = defaults.of('fig4', settings_of('quick') | {'model.position': {'kind': 'rotary'}})
+    assert found.flags is None and 'model.position' in found.changed
+
+
+def test_commands_are_quoted(tmp_path: pathlib.Path) -> None:
+    root = tmp_path / "it's; rm"
+    folder = work.link(root, 'fig4', {})
+    files.write_json(folder / 'spec.json', {'settings': settings_of('quick')})
+    (origin,) = provenance.figures(workfolder.read(root))
+    assert shlex.split(origin.redraw)[-1] == str(folder)
+    assert shlex.split(origin.rerun)[-1] == f'--workdir={root}'
+
+
+def test_data_and_versions_are_told_once_each(tmp_path: pathlib.Path) -> None:
+    for number in range(3):
+        work.run(tmp_path, f'run-{number}', steps=10)
+    found = workfolder.read(tmp_path)
+    (source,) = provenance.data(found)
+    assert (source.kind, source.runs) == ('stdlib', 3)
+    assert dict(source.facts) == {'digest': '7bf8889e', 'python': '3.11.7'}
+    (made,) = provenance.made_with(found)
+    assert (made.field, made.value, made.places) == ('python', '3.11.7', 3)
+
+
+@pytest.fixture(scope='module')
+def made(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    root = tmp_path_factory.mktemp('work')
+    work.figure(root)
+    return root
+
+
+@pytest.fixture
+def root(made: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
+    return pathlib.Path(shutil.copytree(made, tmp_path / 'work'))
+
+
+def kinds(root: pathlib.Path) -> list[tuple[str, str]]:
+    return [(p.kind, p.what) for p in stale.find(workfolder.read(root))]
+
+
+def test_a_figure_drawn_after_its_records_is_in_order(root: pathlib.Path) -> None:
+    assert kinds(root) == []
+
+
+def test_records_newer_than_the_picture_make_it_stale(root: pathlib.Path) -> None:
+    path = root / 'records/positions-256-nope/records.json'
+    later = (root / 'figures/fig5/fig5.png').stat().st_mtime + 10
+    os.utime(path, (later, later))
+    what = "its records of 'nope' (records/positions-256-nope) are newer than the picture"
+    assert kinds(root) == [('stale', what)]
+
+
+def test_records_that_are_gone_are_missing(root: pathlib.Path) -> None:
+    shutil.rmtree(root / 'records/positions-256-nope')
+    what = "its records of 'nope' (records/positions-256-nope) are gone"
+    assert kinds(root) == [('missing', what)]
+
+
+def test_records_that_lie_elsewhere_are_told_by_their_path(
+    root: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    elsewhere = work.save(tmp_path / 'other', 'positions-64', synthetic.positions_records(64))
+    work.link(root, 'far', {'nope': os.path.relpath(elsewhere, root / 'records')})
+    what = "its records of 'nope' (../other/records/positions-64) are not readable here"
+    assert ('damaged', what) in kinds(root)

@@ -1,0 +1,153 @@
+"""Numbers of single sections, against those that the records were made with."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from experiments.report import chart, claims, heads, ranges, retrieval, training, workfolder
+from experiments.report.workfolder import WorkFolder
+from nope import records
+from nope.records import Measure, Records
+from nope.runtime import files
+from tests.experiments.figures import synthetic
+from tests.experiments.report import work
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory: pytest.TempPathFactory) -> WorkFolder:
+    return workfolder.read(work.make(tmp_path_factory.mktemp('work')))
+
+
+def test_claims_of_an_earlier_version_get_a_verdict_and_are_stale(tmp_path: pathlib.Path) -> None:
+    claim = {'id': 'x', 'number': 2, 'paper': 'p', 'measured': {'a': [1.5, None]}, 'statement': 's'}
+    path = work.link(tmp_path, 'old', {}) / 'summary.json'
+    files.write_json(path, {'claims': [claim | {'holds': False}, claim | {'holds': None}]})
+    found = workfolder.read(tmp_path)
+    assert [row.verdict for row in claims.rows(found)] == ['does not hold', 'undecided']
+    assert [(p.kind, p.file) for p in found.problems] == [('stale', 'figures/old')]
+
+
+def test_measured_numbers_are_named_by_their_path() -> None:
+    measured = {'NoPE': {'onset': {'0.1': 1.234567891, '0.2': None}}, 'by_seed': [1, 2.5], 'x': 3}
+    assert list(claims.flat(measured)) == [
+        ('NoPE onset 0.1', '1.23457'),
+        ('NoPE onset 0.2', '\N{EN DASH}'),
+        ('by_seed', '1, 2.5'),
+        ('x', '3'),
+    ]
+
+
+def test_the_grid_of_heads_has_the_means_and_the_curves_of_the_records(folder: WorkFolder) -> None:
+    grid = {g.slug: g for g in heads.grids(folder, 10**6)}['positions-256-headscale']
+    made = records.load(folder.root / 'records/positions-256-headscale')
+    entropy_NHT, position_T = made['entropy'], made.coordinates['position']
+    assert grid.lengths == (64, 128, 256) and not folder.problems
+    for n, means in zip(grid.lengths, grid.means, strict=True):
+        within = (position_T > n / 2) & (position_T <= n)
+        np.testing.assert_allclose(means, entropy_NHT[..., within].mean(axis=-1), atol=0.0051)
+    assert grid.positions[0] == 1 and grid.positions[-1] == 256 and 64 in grid.positions
+    packed = np.frombuffer(base64.b64decode(grid.curves), '<u2') * heads.QUANTUM
+    at = np.searchsorted(position_T, grid.positions)
+    np.testing.assert_allclose(packed.reshape(4, 4, -1), entropy_NHT[..., at], atol=0.00051)
+    np.testing.assert_allclose(grid.multipliers, made['multiplier'], atol=0.00051)
+    assert grid.scaled and grid.others == ('positions-256-nope',)
+
+
+def test_heads_are_held_against_the_same_model_with_other_multipliers_alone(
+    tmp_path: pathlib.Path,
+) -> None:
+    for name, changes in {
+        'base': {},
+        'scaled': {'multiplier': 1.5},
+        'rotary': {'model': 'rotary'},
+        'seed': {'seed': 1, 'multiplier': 1.5},
+    }.items():
+        work.save(tmp_path, name, synthetic.positions_records(128, **changes))
+    others = {g.slug: g.others for g in heads.grids(workfolder.read(tmp_path), 10**6)}
+    assert others == {'base': ('scaled',), 'scaled': ('base',), 'rotary': (), 'seed': ()}
+
+
+def test_curves_of_heads_get_coarser_and_then_are_left_out(tmp_path: pathlib.Path) -> None:
+    work.save(tmp_path, 'one', synthetic.positions_records(4096))
+    found = workfolder.read(tmp_path)
+    points = [len(heads.grids(found, n)[0].positions) for n in (10**6, 5000, 3500)]
+    assert heads.MOST_POINTS >= points[0] > points[1] > points[2] > 8
+    assert heads.grids(found, 1000) == []
+    assert [(p.kind, p.file) for p in found.problems] == [('left out', 'records/one')]
+
+
+def test_ranges_double_and_end_where_the_records_do(tmp_path: pathlib.Path) -> None:
+    loss = np.arange(1.0, 385)
+    facts = synthetic.attributes() | {'evaluation': 'positions'}
+    made = Records(facts, {'loss': Measure(loss, ('position',), 'nats')}, {'position': loss})
+    work.save(tmp_path, 'one', made)
+    (row,) = ranges.by_range(workfolder.read(tmp_path))
+    assert row.values == {1: (32.5,), 2: (96.5,), 4: (192.5,), 6: (320.5,)}
+    names = [ranges.range_name(end).replace('\N{NO-BREAK SPACE}', ' ') for end in row.values]
+    assert names == ['(0, L]', '(L, 2 L]', '(2 L, 4 L]', '(4 L, 6 L]']
+    assert ranges.range_name(0.5) == '(0, 0.5\N{NO-BREAK SPACE}L]'
+
+
+def test_seeds_of_a_name_are_one_row_with_their_spread(folder: WorkFolder) -> None:
+    (row,) = ranges.by_length(folder)
+    values = [
+        records.load(folder.root / 'records' / f'lengths-512-{seed}')['loss_window'][0]
+        for seed in range(3)
+    ]
+    low, high = f'{min(values):.3f}', f'{max(values):.3f}'
+    assert row.names == ('curves: base',) and row.seeds == 3
+    assert row.text(1) == f'{np.mean(values):.3f} ({low} to {high})' and row.text(99) == ''
+
+
+def test_a_chart_keeps_its_ends_and_means_within_its_box() -> None:
+    drawn = chart.of(range(1, 1001), np.linspace(5, 1, 1000), 50, [500.0])
+    points = np.array([[float(v) for v in p.split(',')] for p in drawn.points.split()])
+    assert points.shape == (50, 2)
+    assert (points >= [chart.LEFT, chart.TOP]).all()
+    assert (points <= [chart.WIDTH - chart.RIGHT, chart.HEIGHT - chart.BOTTOM]).all()
+    assert (np.diff(points[:, 1]) > 0).all(), 'a falling loss goes down the page'
+    assert [label for _, label in drawn.y_ticks] == ['1', '2', '3', '4'] or len(drawn.y_ticks) >= 3
+    assert 160 < drawn.marks[0] < 200
+
+
+def test_a_chart_of_one_value_has_a_place() -> None:
+    assert chart.of([5], [2.0], 10).points.count(',') == 1
+    with pytest.raises(ValueError, match='no finite values'):
+        chart.of([1, 2], [float('nan'), float('inf')], 10)
+
+
+def test_a_training_tells_its_bad_steps_goodput_and_mfu(folder: WorkFolder) -> None:
+    found = {curve.slug: curve for curve in training.curves(folder, 1000)}
+    facts = dict(found[work.RUN].facts)
+    assert facts['bad steps'] == '1 (skipped)' and facts['goodput'] == '90.0 %'
+    assert facts['MFU, median'] == '25.0%' and facts['tokens/s, median'] == '20,000'
+    assert facts['steps'] == '2,400 of 2,400' and facts['final loss'] == '1.017 nats'
+    assert found[work.RUN].chart is not None and len(found[work.RUN].chart.marks) == 1
+    unfinished = found[work.UNFINISHED]
+    assert not unfinished.finished and dict(unfinished.facts)['steps'] == '500 of 2,400'
+
+
+def test_a_retrieval_map_has_the_shares_and_both_kinds_of_samples(folder: WorkFolder) -> None:
+    (found,) = retrieval.maps(folder, 10**6)
+    accuracy = records.load(folder.root / 'records/passkey-4096-5')['accuracy']
+    shown = np.array([[float(text) for text, _ in row] for row in found.cells])
+    np.testing.assert_allclose(shown, 100 * accuracy, atol=0.5)
+    assert found.columns == ('key', 'length', 'depth', 'correct', 'matched')
+    assert [row[3] for row in found.samples] == ['no'] * 3 + ['yes'] * 3
+    assert found.out_of == 10
+
+
+def test_samples_of_other_evaluations_are_shown_with_their_answers(tmp_path: pathlib.Path) -> None:
+    scores = synthetic.longbench_records(synthetic.SCORES)
+    where = work.save(tmp_path, 'longbench-1', scores)
+    rows = [{'key': f'q/{k}', 'prediction': 'x' * 1000, 'score': k / 10} for k in range(10)]
+    work.lines(where / 'samples.jsonl', rows)
+    (found,) = retrieval.maps(workfolder.read(tmp_path), 10**6)
+    assert found.cells == () and len(found.samples) == retrieval.SAMPLES
+    assert max(len(row[1]) for row in found.samples) == retrieval.LONGEST + 1
+    assert json.loads(json.dumps(found.columns)) == ['key', 'prediction', 'score']
