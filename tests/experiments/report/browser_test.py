@@ -76,6 +76,17 @@ def test_nothing_is_wider_than_the_window_or_covers_its_neighbour(
     assert tab.value(OVERLAPPING) == []
 
 
+def test_nothing_is_wider_than_its_place_in_print(pages: dict[str, pathlib.Path], tab: Tab) -> None:
+    """Boxes do not scroll there. 700 CSS pixels are the width of a sheet inside its margins."""
+    tab.open(pages['one'], 700, media='print')
+    tab.value("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    assert tab.value("getComputedStyle(document.querySelector('.scroll')).overflowX") == 'visible'
+    wider = """[...document.querySelectorAll('.scroll')]
+        .filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.ariaLabel)"""
+    assert tab.value(wider) == []
+    assert tab.value(OVERLAPPING) == []
+
+
 @pytest.mark.parametrize('name', ['one', 'two'])
 def test_the_policy_lets_the_page_work_and_nothing_is_fetched(
     name: str, pages: dict[str, pathlib.Path], tab: Tab

@@ -62,12 +62,15 @@ class Tab:
             raise RuntimeError(f'{method}: {answer["error"]}')
         return answer['result']
 
-    def open(self, page: pathlib.Path, width: int, scheme: str = 'light') -> None:
-        """Shows a file at `width` CSS pixels, in a colour scheme 'light' or 'dark'."""
+    def open(
+        self, page: pathlib.Path, width: int, scheme: str = 'light', media: str = 'screen'
+    ) -> None:
+        """Shows a file at `width` CSS pixels, in a colour scheme 'light' or 'dark', as on a
+        'screen' or in 'print'."""
         size = {'width': width, 'height': 900, 'deviceScaleFactor': 1, 'mobile': False}
         self.ask('Emulation.setDeviceMetricsOverride', **size)
         feature = {'name': 'prefers-color-scheme', 'value': scheme}
-        self.ask('Emulation.setEmulatedMedia', features=[feature])
+        self.ask('Emulation.setEmulatedMedia', media=media, features=[feature])
         self.events.clear()
         self.ask('Page.navigate', url=page.absolute().as_uri())
         until = time.monotonic() + TIMEOUT

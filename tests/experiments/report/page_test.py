@@ -6,7 +6,10 @@ import json
 import pathlib
 import re
 import shutil
+import tomllib
 
+import matplotlib.image
+import numpy as np
 import pytest
 
 from experiments.report import page
@@ -109,7 +112,8 @@ def test_every_picture_has_a_text_in_its_place(root: pathlib.Path) -> None:
     images = found.all('img') + [s for s in found.all('svg') if s.get('role') == 'img']
     texts = [tag.get('alt') or tag.get('aria-label') or '' for tag in images]
     assert len(texts) >= 3 and all(len(text) > 10 for text in texts)
-    assert any(text.startswith('fig5: Searched') or 'multiplier' in text for text in texts)
+    caption = (root / 'figures/fig5/caption.txt').read_text()
+    assert any(caption.startswith(text.removeprefix('fig5: ')) for text in texts)
 
 
 def test_hostile_names_captions_and_samples_are_text(
@@ -162,10 +166,8 @@ def test_a_page_is_small_whatever_it_shows(root: pathlib.Path, tmp_path: pathlib
         made = synthetic.positions_records(512, n_layers=22, n_heads=32, seed=number)
         work.save(copy, f'positions-512-{number}', made)
         folder = work.link(copy, f'big{number}', {'nope': f'positions-512-{number}'})
-        rng = synthetic.np.random.default_rng(number)
-        noise = rng.integers(0, 255, (700, 700, 3), dtype='uint8')
-        import matplotlib.image
-
+        rng = np.random.default_rng(number)
+        noise = rng.integers(0, 255, (700, 700, 3), dtype=np.uint8)
         matplotlib.image.imsave(folder / f'big{number}.png', noise)
     work.run(copy, 'long-1', steps=50_000, rows=5_000)
     data = page.render([copy], copy / 'report.html')
@@ -176,6 +178,15 @@ def test_a_page_is_small_whatever_it_shows(root: pathlib.Path, tmp_path: pathlib
     left_out = {f'records/positions-512-{n}' for n in range(6)}
     shown = {grid for grid in left_out if grid.removeprefix('records/') in found.text['heads']}
     assert all(name in found.text['problems'] for name in left_out - shown)
+
+
+def test_an_installed_package_has_the_templates() -> None:
+    root = pathlib.Path(__file__).parents[3]
+    settings = tomllib.loads((root / 'pyproject.toml').read_text())['tool']['setuptools']
+    package = pathlib.Path(page.__file__).parent
+    (pattern,) = settings['package-data']['experiments.report']
+    files_of_no_code = {p for p in package.rglob('*.*') if p.suffix not in ('.py', '.pyc')}
+    assert files_of_no_code and files_of_no_code == set(package.glob(pattern))
 
 
 def test_a_folder_without_anything_is_refused(tmp_path: pathlib.Path) -> None:
