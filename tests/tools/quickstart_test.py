@@ -1,0 +1,96 @@
+"""tools/quickstart: what it runs, on which work folder, and how it ends. No project is installed: a
+stand-in for Python notes the commands."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+# Commands of the project are noted; the experiment ends with STATUS, or waits for a signal.
+PYTHON = """#!/bin/sh
+case $* in
+*sys.prefix*) echo "{folder}" ;;
+'-m pip '*) ;;
+'-m experiments.run '*)
+    echo "$*" >>"{folder}/commands"
+    [ "$STATUS" = wait ] || exit "$STATUS"
+    trap 'echo saved >>"{folder}/commands"; exit 143' TERM
+    while :; do sleep 0.05; done
+    ;;
+'-m experiments.report '*) echo "$*" >>"{folder}/commands" ;;
+*) exec {python} "$@" ;;
+esac
+"""
+
+
+@pytest.fixture
+def python(tmp_path: pathlib.Path) -> pathlib.Path:
+    path = tmp_path / 'python'
+    path.write_text(PYTHON.format(folder=tmp_path, python=sys.executable))
+    path.chmod(0o755)
+    return path
+
+
+def start(python: pathlib.Path, *arguments: str, status: str = '0') -> subprocess.Popen:
+    return subprocess.Popen(
+        ['sh', str(ROOT / 'tools/quickstart'), '--active', *arguments],
+        env={**os.environ, 'PYTHON': str(python), 'STATUS': status},
+        cwd=python.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def commands(python: pathlib.Path) -> list[str]:
+    path = python.parent / 'commands'
+    return path.read_text().splitlines() if path.exists() else []
+
+
+OWN = f'--config={ROOT}/configs/fig1.py:quick --workdir={ROOT}/work/quick'
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'folder'),
+    [
+        ([], f'{ROOT}/work/quick'),
+        (['--workdir=a b', '--config.train.steps=6'], 'a b'),
+        (['--workdir', 'c', '--config.train.steps=6'], 'c'),
+        (['--workdir=a', '--workdir=d'], 'd'),
+    ],
+)
+def test_the_report_is_of_the_folder_of_the_experiment(
+    arguments: list[str], folder: str, python: pathlib.Path
+) -> None:
+    assert start(python, *arguments).wait(timeout=120) == 0
+    assert commands(python) == [
+        ' '.join(['-m experiments.run', OWN, *arguments]),
+        f'-m experiments.report {folder}',
+    ]
+
+
+def test_an_experiment_that_fails_gives_its_status_and_no_report(python: pathlib.Path) -> None:
+    assert start(python, status='2').wait(timeout=120) == 2
+    assert len(commands(python)) == 1
+
+
+def test_help_of_the_experiment_comes_without_a_report(python: pathlib.Path) -> None:
+    assert start(python, '--config.name=x', '--help').wait(timeout=120) == 0
+    assert commands(python) == ['-m experiments.run --config.name=x --help']
+
+
+def test_a_stop_reaches_the_experiment(python: pathlib.Path) -> None:
+    running = start(python, status='wait')
+    until = time.monotonic() + 120
+    while not commands(python) and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(0.3)  # until it waits for the signal
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(timeout=60) == 143
+    assert commands(python)[1:] == ['saved']
