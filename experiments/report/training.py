@@ -72,11 +72,12 @@ def _facts(run: RunFolder, rows: list[Mapping[str, Any]], bad: list[float]) -> d
         facts['goodput'] = f'{100 * run.goodput["goodput"]:.1f} %'
     if _number(run.goodput.get('attempts')):
         facts['attempts'] = f'{run.goodput["attempts"]}'
-    for name, text in (('mfu', '{:.1%}'), ('tokens_per_second', '{:,.0f}')):
-        values = [row[name] for row in rows if _number(row.get(name))]
-        if values:
-            label = 'MFU' if name == 'mfu' else 'tokens/s'
-            facts[f'{label}, median'] = text.format(statistics.median(values))
+    shares = [100 * row['mfu'] for row in rows if _number(row.get('mfu'))]
+    if shares:
+        facts['MFU, median'] = f'{statistics.median(shares):.1f} %'
+    rates = [row['tokens_per_second'] for row in rows if _number(row.get('tokens_per_second'))]
+    if rates:
+        facts['tokens/s, median'] = f'{statistics.median(rates):,.0f}'
     if run.done is not None and _number(run.done.get('seconds')):
         facts['time'] = f'{run.done["seconds"]:,.0f} s'
     return facts
