@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures import mpl, style
+from experiments.figures.claims import headline
 from nope.records import Records
 from nope.runtime.files import write_bytes
 
@@ -68,6 +69,7 @@ class Claim:
     statement: what `holds` decides, with every threshold it uses.
     verdict: 'holds', 'does not hold', 'undecided' (the numbers are too close or too few), 'not
         measured' (`measured` says what is missing) or 'reading' (there is nothing to decide).
+    numbers: those of `measured` that the verdict rests on, in plain words with units.
     """
 
     id: str
@@ -77,6 +79,17 @@ class Claim:
     holds: bool | None
     statement: str
     verdict: str
+    numbers: headline.Numbers = ()
+
+    @property
+    def headline(self) -> str:
+        """`numbers` as one line."""
+        return headline.line(self.numbers)
+
+    def stated(self) -> dict[str, Any]:
+        """As it stands in summary.json."""
+        facts = dataclasses.asdict(self) | {'headline': self.headline}
+        return facts | {'numbers': [n.stated() for n in self.numbers]}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,7 +249,7 @@ def _summary(output: FigureOutput) -> str:
         'figure': output.name,
         'caption': output.caption,
         'runs': dict(output.runs),
-        'claims': [_plain(dataclasses.asdict(claim)) for claim in output.claims],
+        'claims': [_plain(claim.stated()) for claim in output.claims],
     }
     return json.dumps(summary, indent=2, allow_nan=False) + '\n'
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.base import Claim, FigureInput, FigureOutput
+from experiments.figures.claims import headline
 from experiments.figures.claims.intervals import Interval
 from nope.records import Measure, Records
 
@@ -71,6 +72,7 @@ def _over_seeds(claims: Sequence[Claim]) -> Claim:
         holds=decided.get(agreed),
         statement=f'{first.statement} {STATEMENT}',
         verdict=agreed,
+        numbers=headline.merged([claim.numbers for claim in claims]),
     )
 
 

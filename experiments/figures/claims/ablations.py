@@ -10,7 +10,8 @@ import numpy as np
 from experiments.figures.claims import intervals
 from experiments.figures.claims.catalogue import BOUND_FOR_RETRIEVAL, PARTS_MATTER
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.passkey import ABLATED, FULL, NO_BOUND, NO_INIT
+from experiments.figures.claims.headline import apart, number
+from experiments.figures.claims.passkey import ABLATED, FULL, NO_BOUND, NO_INIT, WITHOUT
 from experiments.figures.roles import Roles, Shape, Undecided
 from experiments.figures.tables.options import Options
 from experiments.figures.tables.perplexity_rows import Perplexity
@@ -56,11 +57,19 @@ class Shown:
 
 
 def _parts_matter(shown: Shown) -> Measured:
-    full, others = shown.roles[FULL], [shown.roles[role] for role in (NO_INIT, NO_BOUND)]
+    full, ablated = shown.roles[FULL], {role: shown.roles[role] for role in (NO_INIT, NO_BOUND)}
+    others = ablated.values()
     drops = {row.label: full.score(PASSKEY) - row.score(PASSKEY) for row in others}
     by_seed = {row.label: row.scores[PASSKEY].tolist() for row in (full, *others)}
     measured = {'passkey_drop_points': drops, 'passkey_by_seed': by_seed}
-    return measured, all(drop > PARTS_MATTER.thresholds['points'] for drop in drops.values())
+    numbers = [
+        number(
+            f'full - {WITHOUT[role]}', apart(full.scores[PASSKEY], row.scores[PASSKEY]), 'points'
+        )
+        for role, row in ablated.items()
+    ]
+    holds = all(drop > PARTS_MATTER.thresholds['points'] for drop in drops.values())
+    return measured, holds, tuple(numbers)
 
 
 def _bound_for_retrieval(shown: Shown) -> Measured:
@@ -79,7 +88,12 @@ def _bound_for_retrieval(shown: Shown) -> Measured:
     limits = BOUND_FOR_RETRIEVAL.thresholds
     verdicts = [intervals.below(losses[book], 0, limits['nats'])]
     verdicts += [intervals.below(difference, 0, limits['points']) for difference in points.values()]
-    return measured, intervals.every(verdicts)
+    change = apart(free.perplexity[book].loss, full.perplexity[book].loss)
+    numbers = [number(f'without bound - full, {book}', change, 'nats')]
+    numbers += [
+        number(name, apart(free.scores[name], full.scores[name]), 'points') for name in points
+    ]
+    return measured, intervals.every(verdicts), tuple(numbers)
 
 
 RULES: tuple[Rule[Shown], ...] = (

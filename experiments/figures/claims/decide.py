@@ -8,18 +8,21 @@ from typing import Any, Generic, TypeVar
 
 from experiments.figures.base import Claim
 from experiments.figures.claims.catalogue import Listed
+from experiments.figures.claims.headline import Numbers
 from experiments.figures.roles import Undecided
 
 T = TypeVar('T')
 
-Measured = tuple[Mapping[str, Any], bool | None]
+# What was measured, whether the claim holds, and the numbers that this rests on.
+Measured = tuple[Mapping[str, Any], bool | None, Numbers]
 
 
 @dataclasses.dataclass(frozen=True)
 class Rule(Generic[T]):
     """Decision of a claim by a figure. statement: what is decided, with every threshold.
-    measure: from what the figure shows to what was measured and whether the claim holds, None
-    where that is not decided; it raises Undecided where something is missing."""
+    measure: from what the figure shows to what was measured, whether the claim holds, None where
+    that is not decided, and the numbers of its headline; it raises Undecided where something is
+    missing."""
 
     claim: Listed
     statement: str
@@ -34,12 +37,13 @@ def decide(rules: Sequence[Rule[T]], shown: T) -> list[Claim]:
 def _decided(rule: Rule[T], shown: T) -> Claim:
     measured: Mapping[str, Any]
     try:
-        measured, holds = rule.measure(shown)
+        measured, holds, numbers = rule.measure(shown)
     except Undecided as reason:
-        measured, holds = {'missing': str(reason)}, None
+        measured, holds, numbers = {'missing': str(reason)}, None, ()
     listed = rule.claim
     verdict = _verdict(listed, measured, holds)
-    return Claim(listed.id, listed.number, listed.paper, measured, holds, rule.statement, verdict)
+    said = (listed.id, listed.number, listed.paper, measured, holds, rule.statement, verdict)
+    return Claim(*said, numbers)
 
 
 def _verdict(listed: Listed, measured: Mapping[str, Any], holds: bool | None) -> str:

@@ -14,6 +14,7 @@ from experiments.figures.claims.catalogue import (
     EXTENSION_REACHES,
 )
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import number
 from experiments.figures.position_curve import PositionCurve
 
 # 'before', 'after' and perhaps 'uniform', measured on the same windows, which reach beyond L.
@@ -27,13 +28,15 @@ def _gains(curves: Curves) -> Measured:
     beyond = _compared(curves, length, end)
     losses = {name: _compared(curves, *found) for name, found in ranges.items()}
     measured = {'loss_nats': {**losses, f'all of {_named(length, end, length)}': beyond}}
-    return measured, beyond['after_minus_before'] < 0
+    numbers = (number('after - before beyond L', beyond['after_minus_before'], 'nats'),)
+    return measured, beyond['after_minus_before'] < 0, numbers
 
 
 def _costs(curves: Curves) -> Measured:
     inside = _compared(curves, 0, curves['before'].train_length)
     holds = inside['after_minus_before'] <= EXTENSION_COSTS.thresholds['nats']
-    return {'loss_inside_L_nats': inside}, holds
+    numbers = (number('after - before over (0, L]', inside['after_minus_before'], 'nats'),)
+    return {'loss_inside_L_nats': inside}, holds, numbers
 
 
 def _reaches(curves: Curves) -> Measured:
@@ -41,7 +44,8 @@ def _reaches(curves: Curves) -> Measured:
     before, after = reads['before'], reads['after']
     end = curves['before'].positions[-1] / curves['before'].train_length
     measured = {'reads_up_to_in_L': reads, 'measured_up_to_in_L': end}
-    return measured, None if before is None else after is None or after > before
+    holds = None if before is None else after is None or after > before
+    return measured, holds, (number('before reads to', before, 'L'), number('after', after, 'L'))
 
 
 def _compared(curves: Curves, low: float, high: float) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from experiments.figures.claims import intervals
 from experiments.figures.claims.catalogue import BETWEEN_NTK_AND_YARN, FACTORS, YARN_FLAT
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import number
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.factor_method import Method
 from experiments.figures.length_group import Group, by_length
@@ -42,7 +43,8 @@ def _factors(roles: Curves) -> Measured:
         }
         for m in methods
     }
-    return measured, None
+    numbers = [number(f'{m.label}: factor for all lengths', m.factor_overall) for m in methods]
+    return measured, None, tuple(numbers)
 
 
 def _yarn_flat(roles: Curves) -> Measured:
@@ -65,7 +67,11 @@ def _yarn_flat(roles: Curves) -> Measured:
     limit, best = YARN_FLAT.thresholds['nats'], rises[BEST]
     flat = Interval.of(best[yarn.label]).below(limit)
     apart = Interval.of(best[ntk.label] - best[yarn.label]).above(limit)
-    return measured, intervals.every((flat, apart))
+    numbers = (
+        number('YaRN rises by', best[yarn.label], 'nats'),
+        number('NTK by', best[ntk.label], 'nats'),
+    )
+    return measured, intervals.every((flat, apart)), numbers
 
 
 def _between(roles: Curves) -> Measured:
@@ -89,7 +95,9 @@ def _between(roles: Curves) -> Measured:
     }
     sides, margin = {NTK: Interval.below, YARN: Interval.above}, BETWEEN_NTK_AND_YARN.thresholds
     verdicts = (sides[role](found, 0, margin['nats']) for role, found in ends.items())
-    return measured, intervals.every(verdicts)
+    names = {NTK: 'NTK', YARN: 'YaRN'}
+    numbers = [number(f'HeadScale - {names[role]}', end, 'nats') for role, end in ends.items()]
+    return measured, intervals.every(verdicts), tuple(numbers)
 
 
 def _method(roles: Curves, role: str) -> Method:

@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.figures.claims.catalogue import FIT_BUDGET, FIT_FORM, FIT_SLOPE, UNIFORM_HURTS
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import Number, number
 from experiments.figures.fit_panel import FitPanel
 from experiments.figures.roles import Undecided
 
@@ -31,12 +32,14 @@ def _form(panels: Panels) -> Measured:
             'best_multiplier_whole_window': p.facts['best_multiplier_window'],
         }
     least = FIT_FORM.thresholds['r2']
-    return measured, all(p.a > 0 and p.r2 is not None and p.r2 >= least for p in panels)
+    numbers = [number(_of('R^2', p), p.r2) for p in panels]
+    holds = all(p.a > 0 and p.r2 is not None and p.r2 >= least for p in panels)
+    return measured, holds, tuple(numbers)
 
 
 def _slope(panels: Panels) -> Measured:
     low, high = FIT_SLOPE.thresholds['low'], FIT_SLOPE.thresholds['high']
-    return {p.title: p.a for p in panels}, all(low <= p.a <= high for p in panels)
+    return {p.title: p.a for p in panels}, all(low <= p.a <= high for p in panels), _slopes(panels)
 
 
 def _budget(panels: Panels) -> Measured:
@@ -46,13 +49,13 @@ def _budget(panels: Panels) -> Measured:
     if len({p.facts['train_tokens'] for p in ordered}) < 2:
         raise Undecided('the panels are not of two known amounts of training')
     measured = {p.title: {'train_tokens': p.facts['train_tokens'], 'a': p.a} for p in ordered}
-    return measured, ordered[-1].a > ordered[0].a
+    return measured, ordered[-1].a > ordered[0].a, _slopes((ordered[0], ordered[-1]))
 
 
 def _uniform_hurts(panels: Panels) -> Measured:
     """The grid at positions inside L, for the multipliers nearest to the paper's."""
     measured: dict[str, Any] = {}
-    largest = []
+    largest: dict[str, float] = {}
     for p in panels:
         if p.base_loss is None or p.multipliers.max() <= 1:
             continue
@@ -63,11 +66,21 @@ def _uniform_hurts(panels: Panels) -> Measured:
         )
         near = [i for i in near if p.multipliers[i] > 1]
         measured[p.title] = {f'{p.multipliers[i]:g}': change[i] for i in near}
-        largest.append(change[near[-1]] if near else 0.0)
+        largest[_of('largest multiplier - none over (0, L]', p)] = change[near[-1]] if near else 0.0
     if not measured:
         raise Undecided('no grid holds 1 and a multiplier above it')
     limit = UNIFORM_HURTS.thresholds['nats']
-    return {'change_inside_L_nats': measured}, all(change > limit for change in largest)
+    numbers = [number(what, change, 'nats') for what, change in largest.items()]
+    holds = all(change > limit for change in largest.values())
+    return {'change_inside_L_nats': measured}, holds, tuple(numbers)
+
+
+def _slopes(panels: Panels) -> tuple[Number, ...]:
+    return tuple(number(_of('a', p), p.a) for p in panels)
+
+
+def _of(what: str, panel: FitPanel) -> str:
+    return f'{what} ({panel.title})' if panel.title else what
 
 
 RULES: tuple[Rule[Panels], ...] = (

@@ -10,6 +10,7 @@ import numpy as np
 from experiments.figures.claims import keys
 from experiments.figures.claims.catalogue import IN_DOMAIN, KEEPS_LOSS, KEYS_FAR, KEYS_FOUR
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import number
 from experiments.figures.frontier_point import FrontierPoint
 from experiments.figures.key_group import KeyGroup
 from experiments.figures.roles import Roles, Shape, Undecided
@@ -29,14 +30,16 @@ def _keeps_loss(points: Points) -> Measured:
         raise Undecided(f'{loss.label!r} was not measured at L and beyond it')
     rise = loss.loss_window[:, far] - loss.loss_window[:, start]
     measured = {'at': f'{loss.multiples[far]:g} L', 'rise_from_L_nats': _stated(rise)}
-    return measured, bool((rise <= KEEPS_LOSS.thresholds['nats']).all())
+    numbers = (number(f'rise from L to {loss.multiples[far]:g} L', rise, 'nats'),)
+    return measured, bool((rise <= KEEPS_LOSS.thresholds['nats']).all()), numbers
 
 
 def _in_domain(points: Points) -> Measured:
     split, rotary = points[SPLIT], points[ROTARY]
     above = split.x - rotary.x
     measured = {'split_minus_rotary_at_L_nats': _stated(above)}
-    return measured, bool((above <= IN_DOMAIN.thresholds['nats']).all())
+    numbers = (number('split - rotary at L', above, 'nats'),)
+    return measured, bool((above <= IN_DOMAIN.thresholds['nats']).all()), numbers
 
 
 def _asked(group: KeyGroup | None, what: str) -> KeyGroup:

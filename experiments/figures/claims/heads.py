@@ -11,6 +11,7 @@ import numpy as np
 from experiments.figures import curves
 from experiments.figures.claims.catalogue import ENTROPY_AGAINST_MULTIPLIER, HEADS_APART, LOW_LAYERS
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import number
 from experiments.figures.roles import Undecided
 from nope.records import Records
 
@@ -20,6 +21,7 @@ def _apart(labelled: Mapping[str, Records]) -> Measured:
     by their labels, evaluation 'positions'."""
     measured = {}
     found = True
+    lowest, highest = [], []  # of every row, as shares of the bound
     for label, records in labelled.items():
         bits = records['entropy'] * curves.BITS_PER_NAT
         length = int(records.attributes['train_length'])
@@ -32,7 +34,13 @@ def _apart(labelled: Mapping[str, Records]) -> Measured:
         ends, bound = measured[label]['bits at L'], np.log2(length)
         concentrated = ends['min'] < HEADS_APART.thresholds['concentrated'] * bound
         found &= bool(concentrated and ends['max'] > HEADS_APART.thresholds['spread'] * bound)
-    return measured, found
+        lowest.append(100 * ends['min'] / bound)
+        highest.append(100 * ends['max'] / bound)
+    numbers = (
+        number('of log2(L) the most concentrated head has', max(lowest), '%'),
+        number('the most spread', min(highest), '%'),
+    )
+    return measured, found, numbers
 
 
 def _low_layers(share: np.ndarray) -> Measured:
@@ -45,7 +53,11 @@ def _low_layers(share: np.ndarray) -> Measured:
         'lowest_third': share[:low].mean(),
         'others': share[low:].mean(),
     }
-    return measured, bool(share[:low].mean() > share[low:].mean())
+    numbers = (
+        number('of log2(i) the lowest third of layers has', 100 * share[:low].mean(), '%'),
+        number('the others', 100 * share[low:].mean(), '%'),
+    )
+    return measured, bool(share[:low].mean() > share[low:].mean()), numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +82,9 @@ def _correlations(heads: Heads) -> Measured:
     defined = sum(r is not None for r in by_layer)
     measured['as_trained'] = control | {'layers_negative': negative, 'layers_with_r': defined}
     limit = -ENTROPY_AGAINST_MULTIPLIER.thresholds['r']
-    return measured, pooled is not None and pooled < limit and negative > defined / 2
+    shown = measured['under_the_multipliers']['r_within_layers']
+    numbers = (number('r without the multipliers', pooled), number('r under them', shown))
+    return measured, pooled is not None and pooled < limit and negative > defined / 2, numbers
 
 
 def _correlation(multipliers: np.ndarray, bits: np.ndarray) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from experiments.figures.claims.catalogue import KEYS_FAR, KEYS_FOUR, Listed
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import number
 from experiments.figures.key_group import KeyGroup
 from experiments.figures.roles import Roles, Shape, Undecided
 
@@ -35,13 +36,14 @@ def _at_length(group: KeyGroup, claim: Listed) -> Measured:
     shares = group.shares[:, index]
     # The mean of ten times 0.9 or the like may fall short of it by a rounding error.
     holds = bool((shares >= least - 1e-9).all())
-    return {
+    found = {
         'label': group.label,
         'prompts': group.asked,
         'prompts_a_seed': group.prompts,
         'mean': float(shares.mean()),
         'by_seed': shares.tolist(),
-    }, holds
+    }
+    return found, holds, (number(f'keys repeated at {multiple:g} L', 100 * shares, '%'),)
 
 
 def _states(claim: Listed, keys: str) -> str:

@@ -14,6 +14,7 @@ from experiments.figures.claims.catalogue import (
     Listed,
 )
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import decisive
 from experiments.figures.claims.lengths import BASE, HEADSCALE, UNIFORM, Groups
 from experiments.figures.length_group import Group, by_length
 from experiments.figures.roles import Shape, Undecided
@@ -56,7 +57,9 @@ def _lower(claim: Listed, law: str, other: str, name: str, than: str) -> Rule[Gr
             f'{law}_minus_{other}_nats': by_length(beyond, difference.mean(axis=0)),
             'highest_of_the_seeds_nats': by_length(beyond, difference.max(axis=0)),
         }
-        return measured, bool((difference <= -margin).all())
+        by_n = {f'at {m:g} L': difference[:, i] for i, m in enumerate(beyond)}
+        numbers = decisive(f'highest {name} - {than}', by_n, 'nats', highest=True)
+        return measured, bool((difference <= -margin).all()), numbers
 
     statement = (
         f'At every n > L measured {name} has a loss of the last L/2 positions at least {margin} '
@@ -75,12 +78,16 @@ def _beyond(group: Group) -> np.ndarray:
 
 def _fit_near_best(roles: Groups) -> Measured:
     fit, best = roles[FIXED_FIT], roles[UNIFORM]
-    above = (fit.loss_window - best.loss_window).mean(axis=0)
+    above_S = fit.loss_window - best.loss_window
+    above = above_S.mean(axis=0)
     beyond = fit.multiples > 1
     if not beyond.any():
         raise Undecided('no length beyond L was measured')
     holds = bool((above[beyond] <= FIT_NEAR_BEST.thresholds['nats']).all())
-    return {'fit_minus_best_uniform_nats': by_length(fit.multiples[beyond], above[beyond])}, holds
+    by_n = {f'at {m:g} L': above_S[:, i] for i, m in enumerate(fit.multiples) if beyond[i]}
+    numbers = decisive('highest fit - best uniform', by_n, 'nats', highest=True)
+    measured = by_length(fit.multiples[beyond], above[beyond])
+    return {'fit_minus_best_uniform_nats': measured}, holds, numbers
 
 
 def _square_serves_headscale(roles: Groups) -> Measured:
@@ -92,9 +99,14 @@ def _square_serves_headscale(roles: Groups) -> Measured:
         label: by_length(law.multiples, values.mean(axis=0)) for label, values in above.items()
     }
     margin = LOG_SQUARE_SERVES_HEADSCALE.thresholds['nats']
-    return {'log_square_minus_headscale_nats': measured}, all(
-        bool((values <= margin).all()) for values in above.values()
-    )
+    by_n = {
+        f'{label}, at {m:g} L': values[:, i]
+        for label, values in above.items()
+        for i, m in enumerate(law.multiples)
+    }
+    numbers = decisive('highest 1 + a x + b x^2 -', by_n, 'nats', highest=True)
+    holds = all(bool((values <= margin).all()) for values in above.values())
+    return {'log_square_minus_headscale_nats': measured}, holds, numbers
 
 
 def _square_serves_tail(roles: Groups) -> Measured:
@@ -108,9 +120,10 @@ def _square_serves_tail(roles: Groups) -> Measured:
         raise Undecided('no search of HeadScale has windows of its length')
     margin = LOG_SQUARE_SERVES_TAIL.thresholds['nats']
     measured = {f'{multiple:g} L': values.tolist() for multiple, values in above.items()}
-    return {'log_square_minus_headscale_by_seed_nats': measured}, all(
-        bool((values <= margin).all()) for values in above.values()
-    )
+    by_n = {f'at {multiple:g} L': values for multiple, values in above.items()}
+    numbers = decisive('highest 1 + a x + b x^2 - HeadScale', by_n, 'nats', highest=True)
+    holds = all(bool((values <= margin).all()) for values in above.values())
+    return {'log_square_minus_headscale_by_seed_nats': measured}, holds, numbers
 
 
 def _lower_than_base(claim: Listed, law: str, name: str) -> Rule[Groups]:

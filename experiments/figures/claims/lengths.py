@@ -15,6 +15,7 @@ from experiments.figures.claims.catalogue import (
     ONE_SET,
 )
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import decisive, number
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.length_group import Group
 from experiments.figures.roles import Roles, Shape, Undecided
@@ -40,7 +41,8 @@ def _headscale_hurts(roles: Groups) -> Measured:
         for g in searches.values()
     }
     holds = intervals.every(cost.above(0) for cost in costs.values())
-    return {'headscale_minus_base_at_L_nats': intervals.stated(costs)}, holds
+    numbers = decisive('smallest HeadScale - base at L', costs, 'nats', highest=False)
+    return {'headscale_minus_base_at_L_nats': intervals.stated(costs)}, holds, numbers
 
 
 def _headscale_beats_uniform(roles: Groups) -> Measured:
@@ -54,7 +56,8 @@ def _headscale_beats_uniform(roles: Groups) -> Measured:
         raise Undecided('no search of HeadScale has windows of its length')
     margin = HEADSCALE_BEATS_UNIFORM.thresholds['nats']
     holds = intervals.every(found.below(0, margin) for found in above.values())
-    return {'headscale_minus_uniform_nats': intervals.stated(above)}, holds
+    numbers = decisive('highest HeadScale - uniform', above, 'nats', highest=True)
+    return {'headscale_minus_uniform_nats': intervals.stated(above)}, holds, numbers
 
 
 def _fails_past_searched(roles: Groups) -> Measured:
@@ -67,7 +70,8 @@ def _fails_past_searched(roles: Groups) -> Measured:
         raise Undecided('no search of HeadScale has windows of its length and of twice that')
     limit = FAILS_PAST_SEARCHED.thresholds['nats']
     holds = intervals.every(rise.above(limit) for rise in rises.values())
-    return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds
+    numbers = decisive('smallest rise to twice the length', rises, 'nats', highest=False)
+    return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds, numbers
 
 
 def _one_set(roles: Groups) -> Measured:
@@ -82,7 +86,8 @@ def _one_set(roles: Groups) -> Measured:
         for i, m in enumerate(log.multiples)
     }
     holds = intervals.every(found.below(ONE_SET.thresholds['nats']) for found in above.values())
-    return {'log_length_minus_best_other_nats': intervals.stated(above)}, holds
+    numbers = decisive('highest log-length - best other', above, 'nats', highest=True)
+    return {'log_length_minus_best_other_nats': intervals.stated(above)}, holds, numbers
 
 
 def _lowest(roles: Groups) -> Measured:
@@ -103,7 +108,10 @@ def _lowest(roles: Groups) -> Measured:
             }
             for i, m in enumerate(groups[0].multiples)
         }
-    return measured, None
+    far = int(np.argmax(groups[0].multiples))
+    best = min(groups, key=lambda g: float(g.loss_window[:, far].mean()))
+    place = f'lowest over windows of {groups[0].multiples[far]:g} L: {best.label}'
+    return measured, None, (number(place, best.loss_window[:, far], 'nats'),)
 
 
 RULES: tuple[Rule[Groups], ...] = (

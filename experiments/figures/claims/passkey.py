@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from experiments.figures.claims.catalogue import PARTS_MATTER, PASSKEY_INSIDE, PASSKEY_REACH
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import apart, decisive, number
 from experiments.figures.passkey_panel import PasskeyPanel
 from experiments.figures.roles import Roles, Shape, Undecided
 
@@ -14,6 +17,8 @@ FULL, NO_BOUND, NO_INIT, NOPE = 'full', 'no_bound', 'no_init', 'nope'
 ABLATED: Mapping[str, Shape] = {FULL: Shape.ONE, NO_BOUND: Shape.ONE, NO_INIT: Shape.ONE}
 # nope: models without position encoding, ablations aside.
 ROLES: Mapping[str, Shape] = {**ABLATED, NOPE: Shape.SEVERAL}
+
+WITHOUT: Mapping[str, str] = {NO_BOUND: 'without bound', NO_INIT: 'without initialisation'}
 
 Panels = Roles[PasskeyPanel]
 
@@ -33,7 +38,12 @@ def _parts_matter(roles: Panels) -> Measured:
     }
     measured = {'inside_window': inside, 'full_minus_other': drops}
     limit = PARTS_MATTER.thresholds['points'] / 100
-    return measured, all(drop > limit for drop in drops.values())
+    shares = {role: np.array(found['by_seed']) for role, found in inside.items()}
+    numbers = [
+        number(f'full - {WITHOUT[role]}', 100 * apart(shares[FULL], shares[role]), 'points')
+        for role in drops
+    ]
+    return measured, all(drop > limit for drop in drops.values()), tuple(numbers)
 
 
 def _reach(roles: Panels) -> Measured:
@@ -51,9 +61,11 @@ def _reach(roles: Panels) -> Measured:
         }
         for p in chosen
     }
+    reaches = {p.label: p.reach(least) / p.context for p in chosen}
+    numbers = decisive('shortest reach', reaches, 'windows', highest=False)
     if not decided:
-        return measured, None
-    return measured, all(p.reach(least) >= windows * p.context for p in decided)
+        return measured, None, numbers
+    return measured, all(p.reach(least) >= windows * p.context for p in decided), numbers
 
 
 def _mean_inside(roles: Panels) -> Measured:
@@ -61,14 +73,16 @@ def _mean_inside(roles: Panels) -> Measured:
     if not panels:
         raise Undecided('no panel has prompts inside its window')
     measured = {p.label: _inside(p) | _paper(p) for p in panels}
-    away = [
-        abs(100 * p.inside_mean - p.paper)
+    away = {
+        p.label: abs(100 * p.inside_mean - p.paper)
         for p in panels
         if p.inside_mean is not None and p.paper is not None
-    ]
+    }
     if not away:
-        return measured, None
-    return measured, max(away) <= PASSKEY_INSIDE.thresholds['points']
+        inside = {p.label: 100 * p.inside_by_seed for p in panels if p.inside_by_seed is not None}
+        return measured, None, decisive('lowest mean inside', inside, '%', highest=False)
+    numbers = decisive("furthest from the paper's mean", away, 'points', highest=True)
+    return measured, max(away.values()) <= PASSKEY_INSIDE.thresholds['points'], numbers
 
 
 def _inside(panel: PasskeyPanel) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from experiments.figures.claims.catalogue import (
     UNIFORM_HURTS,
 )
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import Numbers, Values, apart, decisive, number
 from experiments.figures.roles import Roles, Shape, Undecided
 from experiments.figures.tables.perplexity_rows import PerplexityRow
 
@@ -47,6 +48,13 @@ class Shown:
         """Loss of `row` less that of `other`, by corpus, nats."""
         return {c: row.loss(c, window) - other.loss(c, window) for c in self.measured()}
 
+    def apart(self, what: str, row: PerplexityRow, other: PerplexityRow, window: float) -> Numbers:
+        """`less` in words, of every seed."""
+        return tuple(
+            number(f'{what}, {c}', apart(row.losses(c, window), other.losses(c, window)), 'nats')
+            for c in self.measured()
+        )
+
     def measured(self) -> Sequence[str]:
         if not self.corpora:
             raise Undecided('no corpus was measured')
@@ -66,7 +74,8 @@ class Shown:
 def _parity(shown: Shown) -> Measured:
     differences = shown.less(shown.roles[BASE], shown.roles[ROTARY], 1)
     holds = all(abs(d) <= PARITY.thresholds['nats'] for d in differences.values())
-    return {'nope_minus_rope_nats': differences}, holds
+    numbers = shown.apart('NoPE - RoPE at L', shown.roles[BASE], shown.roles[ROTARY], 1)
+    return {'nope_minus_rope_nats': differences}, holds, numbers
 
 
 def _uniform_hurts(shown: Shown) -> Measured:
@@ -74,12 +83,14 @@ def _uniform_hurts(shown: Shown) -> Measured:
     changes = {row.name: shown.less(row, base, 1) for row in uniform.values()}
     largest = changes[uniform[max(uniform)].name]
     holds = all(change > UNIFORM_HURTS.thresholds['nats'] for change in largest.values())
-    return {'change_at_L_nats': changes}, holds
+    numbers = shown.apart('largest multiplier - none at L', uniform[max(uniform)], base, 1)
+    return {'change_at_L_nats': changes}, holds, numbers
 
 
 def _beats_uniform(shown: Shown) -> Measured:
     uniform = shown.roles.by_multiple(UNIFORM)
     measured: dict[str, Any] = {}
+    found: dict[str, Values] = {}
     for multiple, row in shown.roles.by_multiple(HEADSCALE).items():
         window = shown.target(multiple)
         if window in uniform:
@@ -89,6 +100,13 @@ def _beats_uniform(shown: Shown) -> Measured:
                 'at_L': shown.less(row, rival, 1),
                 f'at_{window:g}_L': shown.less(row, rival, window),
             }
+            found |= {
+                f'searched at {multiple:g} L, at {place:g} L, {c}': apart(
+                    row.losses(c, place), rival.losses(c, place)
+                )
+                for place in (1.0, window)
+                for c in shown.measured()
+            }
     if not measured:
         raise Undecided('no uniform multiplier is for the window of a search of HeadScale')
     places = [p for pair in measured.values() for p in pair.values() if not isinstance(p, str)]
@@ -96,7 +114,8 @@ def _beats_uniform(shown: Shown) -> Measured:
     holds = intervals.every(
         intervals.below(difference, 0, margin) for place in places for difference in place.values()
     )
-    return {'headscale_minus_uniform_nats': measured}, holds
+    numbers = decisive('highest HeadScale - uniform', found, 'nats', highest=True)
+    return {'headscale_minus_uniform_nats': measured}, holds, numbers
 
 
 def _fails_past_searched(shown: Shown) -> Measured:
@@ -112,7 +131,16 @@ def _fails_past_searched(shown: Shown) -> Measured:
         raise Undecided('no search of HeadScale has windows of its length and of twice that')
     limit = FAILS_PAST_SEARCHED.thresholds['nats']
     holds = all(rise > limit for found in rises.values() for rise in found.values())
-    return {'rise_from_tuned_to_twice_nats': rises}, holds
+    each = {
+        f'searched at {multiple:g} L, {c}': apart(
+            row.losses(c, 2 * multiple), row.losses(c, multiple)
+        )
+        for multiple, row in shown.roles.by_multiple(HEADSCALE).items()
+        if row.name in rises
+        for c in shown.measured()
+    }
+    numbers = decisive('smallest rise to twice the length', each, 'nats', highest=False)
+    return {'rise_from_tuned_to_twice_nats': rises}, holds, numbers
 
 
 def _between(shown: Shown) -> Measured:
@@ -135,7 +163,12 @@ def _between(shown: Shown) -> Measured:
     margin = BETWEEN_NTK_AND_YARN.thresholds['nats']
     below = [intervals.below(difference, 0, margin) for difference in ntk.values()]
     above = [intervals.above(difference, 0, margin) for difference in yarn.values()]
-    return measured, intervals.every(below + above)
+    numbers = tuple(
+        n
+        for role, name in ((NTK, 'NTK'), (YARN, 'YaRN'))
+        for n in shown.apart(f'HeadScale - {name} at {window:g} L', heads, roles[role], window)
+    )
+    return measured, intervals.every(below + above), numbers
 
 
 def _ntk_by_window(shown: Shown) -> Measured:
@@ -151,7 +184,10 @@ def _ntk_by_window(shown: Shown) -> Measured:
         for w in tested
         for value in differences[f'{w:g} L'].values()
     )
-    return {'headscale_minus_ntk_nats': differences, 'headscale': heads.name}, holds
+    measured = {'headscale_minus_ntk_nats': differences, 'headscale': heads.name}
+    ends = (tested[0], tested[-1])
+    named = ((f'HeadScale - NTK at {w:g} L', heads, ntk, w) for w in ends)
+    return measured, holds, tuple(n for given in named for n in shown.apart(*given))
 
 
 _WITHIN = f'a difference of at most {LEVEL["nats"]} nats decides nothing'

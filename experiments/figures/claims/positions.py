@@ -20,6 +20,7 @@ from experiments.figures.claims.catalogue import (
     UNIFORM_HURTS,
 )
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import Number, Numbers, number
 from experiments.figures.position_curve import SENSITIVITY, THRESHOLD, PositionCurve
 from experiments.figures.roles import Roles, Shape, Undecided
 
@@ -33,6 +34,7 @@ ROLES: Mapping[str, Shape] = {
     ROTARY_UNIFORM: Shape.SEVERAL,
     NTK: Shape.ONE,  # rotary with dynamic NTK
 }
+NAMES: Mapping[str, str] = {BASE: 'NoPE', ROTARY: 'RoPE', NTK: 'RoPE-NTK'}
 
 Curves = Roles[PositionCurve]
 
@@ -43,7 +45,8 @@ def _parity(roles: Curves) -> Measured:
     losses = {c.name: c.mean_loss(half, length) for c in (nope, rotary)}
     difference = losses[nope.name] - losses[rotary.name]
     measured = {'loss_nats': losses, 'nope_minus_rope_nats': difference}
-    return measured, abs(difference) <= PARITY.thresholds['nats']
+    numbers = (number('NoPE - RoPE', difference, 'nats'),)
+    return measured, abs(difference) <= PARITY.thresholds['nats'], numbers
 
 
 def _onset(roles: Curves) -> Measured:
@@ -58,7 +61,8 @@ def _onset(roles: Curves) -> Measured:
         for role, c in as_trained.items()
     }
     verdicts = {_as_said(as_trained, threshold) for threshold in SENSITIVITY}
-    return measured, verdicts.pop() if len(verdicts) == 1 else None
+    numbers = [number(f'{NAMES[r]} rises from', c.loss_bend(), 'L') for r, c in as_trained.items()]
+    return measured, verdicts.pop() if len(verdicts) == 1 else None, tuple(numbers)
 
 
 def _as_said(as_trained: Mapping[str, PositionCurve], threshold: float) -> bool:
@@ -74,22 +78,26 @@ def _bends_meet(roles: Curves) -> Measured:
     limit = BENDS_MEET.thresholds['factor']
     measured: dict[str, Any] = {}
     holds = True
-    for c in as_trained.values():
+    numbers: list[Number] = []
+    for role, c in as_trained.items():
         loss, entropy = c.loss_bend(), c.entropy_bend()
         ratio = entropy / loss if entropy is not None and loss is not None else None
         measured[c.name] = {**_bends(c), 'entropy_bend_over_loss_bend': ratio}
         holds &= ratio is not None and 1 / limit <= ratio <= limit
+        numbers.append(number(f'{NAMES[role]} entropy bend / loss bend', ratio))
     if extended := roles.get(NTK):
         measured[extended.name] = _bends(extended)
         first = min(_or_inf(extended.loss_bend()), _or_inf(extended.entropy_bend()))
         holds &= first > BENDS_MEET.thresholds['ntk_reach']
-    return measured, holds
+        numbers.append(number('RoPE-NTK first bend', None if math.isinf(first) else first, 'L'))
+    return measured, holds, tuple(numbers)
 
 
 def _bends_move(roles: Curves) -> Measured:
     measured: dict[str, Any] = {}
     holds = True
     lacking = []
+    numbers: Numbers = ()
     for as_trained, scaled, moves in ((BASE, UNIFORM, True), (ROTARY, ROTARY_UNIFORM, False)):
         try:
             base, curves = roles[as_trained], _sharpened(roles, scaled)
@@ -100,9 +108,10 @@ def _bends_move(roles: Curves) -> Measured:
         measured[base.name] = _bends(base)
         measured |= {c.name: {**_bends(c), 'both_moved_outward': moved[c.name]} for c in curves}
         holds &= all(moved.values()) if moves else not any(moved.values())
+        numbers += _moves(NAMES[as_trained], base, curves)
     if not measured:
         raise Undecided('; '.join(lacking))
-    return measured, holds
+    return measured, holds, numbers
 
 
 def _uniform_hurts(roles: Curves) -> Measured:
@@ -111,7 +120,8 @@ def _uniform_hurts(roles: Curves) -> Measured:
     changes = {c.name: c.mean_loss(0, c.train_length) - inside for c in scaled}
     largest = max(scaled, key=lambda c: c.multiplier or 0)
     holds = changes[largest.name] > UNIFORM_HURTS.thresholds['nats']
-    return {'change_inside_L_nats': changes}, holds
+    numbers = (number('largest multiplier - none over (0, L]', changes[largest.name], 'nats'),)
+    return {'change_inside_L_nats': changes}, holds, numbers
 
 
 def _headscale_beats_uniform(roles: Curves) -> Measured:
@@ -131,7 +141,10 @@ def _headscale_beats_uniform(roles: Curves) -> Measured:
     }
     margin = HEADSCALE_BEATS_UNIFORM.thresholds['nats']
     places = (at[f'{end / length:g} L'], inside)
-    return measured, intervals.every(intervals.below(place, 0, margin) for place in places)
+    names = ('HeadScale - uniform at the end', 'over (0, L]')
+    numbers = [number(name, place, 'nats') for name, place in zip(names, places, strict=True)]
+    holds = intervals.every(intervals.below(place, 0, margin) for place in places)
+    return measured, holds, tuple(numbers)
 
 
 def _headscale_entropy(roles: Curves) -> Measured:
@@ -142,7 +155,9 @@ def _headscale_entropy(roles: Curves) -> Measured:
     entropies = {c.name: c.mean_entropy(*beyond) for c in (heads, uniform)}
     difference = entropies[heads.name] - entropies[uniform.name]
     measured = {'entropy_bits': entropies, 'headscale_minus_uniform_bits': difference}
-    return measured, intervals.above(difference, 0, HEADSCALE_ENTROPY.thresholds['bits'])
+    numbers = (number('HeadScale - uniform beyond L', difference, 'bits'),)
+    holds = intervals.above(difference, 0, HEADSCALE_ENTROPY.thresholds['bits'])
+    return measured, holds, numbers
 
 
 def _ranges(roles: Curves) -> Measured:
@@ -157,7 +172,9 @@ def _ranges(roles: Curves) -> Measured:
             'loss_nats': {k: c.mean_loss(*r) for k, r in ranges.items()},
             'entropy_bits': {k: c.mean_entropy(*r) for k, r in ranges.items()},
         }
-    return measured, None
+    curves = roles.players.values()
+    numbers = [number(f'{c.name}, all', c.mean_loss(0, c.positions[-1]), 'nats') for c in curves]
+    return measured, None, tuple(numbers)
 
 
 def _as_trained(roles: Curves, or_else: str | None = None) -> dict[str, PositionCurve]:
@@ -199,6 +216,19 @@ def _outward(base: PositionCurve, scaled: PositionCurve) -> bool:
         (base.entropy_bend(), scaled.entropy_bend()),
     )
     return all(b is not None and _or_inf(s) > limit * b for b, s in pairs)
+
+
+def _moves(name: str, base: PositionCurve, scaled: Sequence[PositionCurve]) -> Numbers:
+    """How far the bends lie under the largest multiplier, in those of the curve without it."""
+    largest = max(scaled, key=lambda c: c.multiplier or 0)
+    ends = {
+        'loss': (base.loss_bend(), largest.loss_bend()),
+        'entropy': (base.entropy_bend(), largest.entropy_bend()),
+    }
+    return tuple(
+        number(f'{name} {what} bend, multiplied / as trained', s / b if s and b else None)
+        for what, (b, s) in ends.items()
+    )
 
 
 def _or_inf(position: float | None) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from experiments.figures.claims.catalogue import PARITY
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import apart, number
 from experiments.figures.roles import Roles, Shape
 from experiments.figures.tables.score_row import AVERAGE, ScoreRow
 
@@ -18,7 +19,9 @@ def _parity(roles: Roles[ScoreRow]) -> Measured:
     tasks = list(dict.fromkeys((AVERAGE.key, *base.scores)))
     differences = {task: base.mean(task) - rotary.mean(task) for task in tasks}
     holds = abs(differences[AVERAGE.key]) <= PARITY.thresholds['points']
-    return {'nope_minus_rope_points': differences}, holds
+    difference = apart(base.scores[AVERAGE.key], rotary.scores[AVERAGE.key])
+    numbers = (number('NoPE - RoPE, mean of seven tasks', difference, 'points'),)
+    return {'nope_minus_rope_points': differences}, holds, numbers
 
 
 RULES: tuple[Rule[Roles[ScoreRow]], ...] = (

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from experiments.figures.claims.catalogue import GLOBAL_CARRY_KEYS, LOCAL_CARRY_LOSS
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import decisive, number
 from experiments.figures.roles import Roles, Shape
 
 LOCAL, WITHOUT = 'local', 'nope'
@@ -43,7 +44,11 @@ def _loss(players: Roles[Player]) -> Measured:
         'rise_without_local_nats': {f'{m:g} L': v for m, v in local.loss.items()},
         'rise_without_nope_nats': {f'{m:g} L': v for m, v in other.loss.items()},
     }
-    return measured, all(local.loss[m] > other.loss[m] for m in local.loss)
+    rises = {f'at {m:g} L': local.loss[m] - other.loss[m] for m in local.loss}
+    numbers = decisive(
+        'lowest rise without local - without the others', rises, 'nats', highest=False
+    )
+    return measured, all(local.loss[m] > other.loss[m] for m in local.loss), numbers
 
 
 def _keys(players: Roles[Player]) -> Measured:
@@ -61,7 +66,9 @@ def _keys(players: Roles[Player]) -> Measured:
             )
         },
     }
-    return measured, bool(others)
+    most = [100 * e.keys[far] for e in every.heads if e.silenced[0] not in local.silenced]
+    lost = number(f'most keys lost at {far:g} L without one', max(most, default=None), 'points')
+    return measured, bool(others), (lost,)
 
 
 RULES: tuple[Rule[Roles[Player]], ...] = (

@@ -16,6 +16,7 @@ from experiments.figures.claims.catalogue import (
     YARN_BELOW_PI,
 )
 from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.headline import decisive
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.length_group import Group
 from experiments.figures.roles import Roles, Shape, Undecided
@@ -57,7 +58,8 @@ def _works(shown: Tuned) -> Measured:
         }
     limit = TUNED_WORKS.thresholds['nats']
     holds = intervals.every(found.below(limit) for found in worst.values())
-    return {'tuned_minus_base_at_L_nats': measured}, holds
+    numbers = decisive('largest tuned - base at L', worst, 'nats', highest=True)
+    return {'tuned_minus_base_at_L_nats': measured}, holds, numbers
 
 
 def _fails(shown: Tuned) -> Measured:
@@ -70,7 +72,8 @@ def _fails(shown: Tuned) -> Measured:
     if not rises:
         raise Undecided('no curve was measured at twice its tuned length')
     holds = intervals.every(rise.above(TUNED_FAILS.thresholds['nats']) for rise in rises.values())
-    return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds
+    numbers = decisive('smallest rise to twice the length', rises, 'nats', highest=False)
+    return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds, numbers
 
 
 def _yarn_below_pi(shown: Tuned) -> Measured:
@@ -81,7 +84,7 @@ def _yarn_below_pi(shown: Tuned) -> Measured:
         if c.method == yarn and rival is not None:
             name = f'{c.tuned:g} L ({c.panel})' if c.panel else f'{c.tuned:g} L'
             differences[name] = Interval.of(c.window_at_tuned - rival.window_at_tuned)
-    return _all_below('yarn_minus_pi_nats', differences)
+    return _all_below('yarn_minus_pi_nats', 'highest YaRN - PI', differences)
 
 
 def _more_tuning(shown: Tuned) -> Measured:
@@ -92,14 +95,15 @@ def _more_tuning(shown: Tuned) -> Measured:
         if c.panel == raw and rival is not None:
             difference = Interval.of(c.window_at_tuned - rival.window_at_tuned)
             differences[f'{c.method} at {c.tuned:g} L'] = difference
-    return _all_below('raw_minus_fair_nats', differences)
+    return _all_below('raw_minus_fair_nats', 'highest raw - fair', differences)
 
 
-def _all_below(name: str, differences: Mapping[str, Interval]) -> Measured:
+def _all_below(name: str, words: str, differences: Mapping[str, Interval]) -> Measured:
     if not differences:
         raise Undecided('no two curves differ in this alone')
     holds = intervals.every(found.below(0) for found in differences.values())
-    return {name: intervals.stated(differences)}, holds
+    numbers = decisive(words, differences, 'nats', highest=True)
+    return {name: intervals.stated(differences)}, holds, numbers
 
 
 RULES: tuple[Rule[Tuned], ...] = (

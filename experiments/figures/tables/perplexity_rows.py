@@ -66,6 +66,11 @@ class PerplexityRow:
             raise Undecided(f'{self.name!r} has no perplexity at {multiple:g} L on {corpus!r}')
         return self.values[corpus, multiple].mean_loss
 
+    def losses(self, corpus: str, multiple: float) -> np.ndarray:
+        """[S] nats, one a seed; Undecided as `loss`."""
+        self.loss(corpus, multiple)
+        return self.values[corpus, multiple].loss
+
 
 def record_name(record: str, corpus: str) -> str:
     """'nope' -> 'nope@pg19'; 'nope/', one record a seed, -> 'nope@pg19/'."""

@@ -94,7 +94,9 @@ def test_summary_is_strict_json_with_decided_claims_and_runs(kind, written):
     assert set(summary) == {'figure', 'caption', 'runs', 'claims'}
     assert summary['runs']
     for claim in summary['claims']:
-        assert list(claim) == [field.name for field in dataclasses.fields(Claim)]
+        fields = [field.name for field in dataclasses.fields(Claim)]
+        assert list(claim) == [*fields, 'headline']
+        assert bool(claim['headline']) == (claim['verdict'] != 'not measured')
         decided = {'holds': True, 'does not hold': False}
         assert claim['holds'] is decided.get(claim['verdict'])
         assert claim['verdict'] in (*decided, 'undecided', 'not measured', 'reading')

@@ -8,6 +8,7 @@ from experiments.figures import claims
 from experiments.figures.claims import catalogue
 from experiments.figures.claims.catalogue import CLAIMS, Listed
 from experiments.figures.claims.decide import Rule, decide
+from experiments.figures.claims.headline import number
 from experiments.figures.roles import Undecided
 
 
@@ -44,7 +45,7 @@ def test_a_claim_that_lacks_something_says_what_and_decides_nothing():
     def measure(shown: int):
         if shown < 0:
             raise Undecided('there is nothing')
-        return {'number': shown}, None if shown == 0 else shown > 1
+        return {'number': shown}, None if shown == 0 else shown > 1, (number('it is', shown, 'L'),)
 
     rule = Rule(listed, 'above 1', measure)
     for shown, measured, holds, verdict in (
@@ -57,8 +58,9 @@ def test_a_claim_that_lacks_something_says_what_and_decides_nothing():
         assert (claim.id, claim.number, claim.paper) == ('a', 7, 'the paper says so')
         assert (claim.measured, claim.holds, claim.statement) == (measured, holds, 'above 1')
         assert claim.verdict == verdict
+        assert claim.headline == ('' if holds is None and shown else f'it is {shown:.2f} L')
 
 
 def test_readings_never_decide_and_say_so():
-    rule = Rule(catalogue.LOWEST, 'the lowest', lambda shown: ({'number': shown}, None))
+    rule = Rule(catalogue.LOWEST, 'the lowest', lambda shown: ({'number': shown}, None, ()))
     assert decide([rule], 1)[0].verdict == 'reading'

@@ -1,0 +1,108 @@
+"""Headline of a claim: its measured numbers in plain words with units, as one line."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures.claims.intervals import Interval
+
+# Digits behind the point, by unit; of other units as many as of ratios.
+_DIGITS = {'nats': 3, 'bits': 2, 'L': 2, 'windows': 2, 'points': 1, '%': 1}
+_RATIO = 2
+
+Values = float | None | np.ndarray | Interval
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """One measured number. what: in plain words, so that the value and the unit may follow.
+
+    by_seed: one value a seed, or a single one; None stands for 'not within what was measured'.
+    """
+
+    what: str
+    unit: str
+    by_seed: tuple[float | None, ...]
+
+    @property
+    def interval(self) -> Interval | None:
+        """Mean and 95 % interval over seeds; None where a seed has no value."""
+        values = [value for value in self.by_seed if value is not None]
+        return Interval.of(np.array(values)) if len(values) == len(self.by_seed) else None
+
+    def said(self) -> str:
+        """'NoPE - RoPE 0.180 nats', of several seeds with their interval behind it."""
+        found = self.interval
+        if found is None and not any(value is not None for value in self.by_seed):
+            return f'{self.what}: none measured'
+        unit = f' {self.unit}' if self.unit else ''
+        if found is None:
+            each = ', '.join('none' if v is None else self._digits(v) for v in self.by_seed)
+            return f'{self.what} {each}{unit}'
+        ends = f' [{self._digits(found.low)}, {self._digits(found.high)}]'
+        return (
+            f'{self.what} {self._digits(found.mean)}{unit}{ends if len(self.by_seed) > 1 else ""}'
+        )
+
+    def stated(self) -> dict[str, Any]:
+        """As it stands in summary.json: mean and interval are None where there is none."""
+        found = self.interval
+        several = found is not None and len(self.by_seed) > 1
+        return {
+            'what': self.what,
+            'unit': self.unit,
+            'mean': found.mean if found else None,
+            'interval': [found.low, found.high] if found and several else None,
+            'by_seed': list(self.by_seed),
+        }
+
+    def _digits(self, value: float) -> str:
+        text = f'{value:.{_DIGITS.get(self.unit, _RATIO)}f}'
+        return text.removeprefix('-') if float(text) == 0 else text
+
+
+Numbers = tuple[Number, ...]
+
+
+def number(what: str, values: Values, unit: str = '') -> Number:
+    """values: of one seed, of all [S], or their interval."""
+    if isinstance(values, Interval):
+        return Number(what, unit, values.by_seed)
+    if isinstance(values, np.ndarray):
+        return Number(what, unit, tuple(values.astype(np.float64).tolist()))
+    return Number(what, unit, (None if values is None else float(values),))
+
+
+def decisive(what: str, found: Mapping[str, Values], unit: str, *, highest: bool) -> Numbers:
+    """The one number with the highest mean, or the lowest, told by its name; with nothing found
+    none. It decides a claim about all of them."""
+    numbers = {name: number(f'{what}, {name}', values, unit) for name, values in found.items()}
+    means = {name: n.interval.mean for name, n in numbers.items() if n.interval}
+    if not means:
+        return tuple(numbers.values())[:1]
+    return (numbers[(max if highest else min)(means, key=means.__getitem__)],)
+
+
+def apart(first_S: np.ndarray, second_S: np.ndarray) -> np.ndarray:
+    """first less second: of every seed where both have the same number, else of their means."""
+    if first_S.shape == second_S.shape:
+        return np.asarray(first_S - second_S, np.float64)
+    return np.array([first_S.mean() - second_S.mean()])
+
+
+def merged(numbers_S: Sequence[Numbers]) -> Numbers:
+    """Numbers that were measured for each of S seeds apart, those in the same words as one."""
+    found: dict[tuple[str, str], list[float | None]] = {}
+    for numbers in numbers_S:
+        for n in numbers:
+            found.setdefault((n.what, n.unit), []).extend(n.by_seed)
+    return tuple(Number(what, unit, tuple(values)) for (what, unit), values in found.items())
+
+
+def line(numbers: Numbers) -> str:
+    """The headline; '' of no numbers."""
+    return '; '.join(n.said() for n in numbers)

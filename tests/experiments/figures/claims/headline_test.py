@@ -1,0 +1,60 @@
+"""Headlines: numbers in plain words with units, of one seed and of several."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments.figures.claims.headline import apart, decisive, line, merged, number
+from experiments.figures.claims.intervals import Interval
+
+
+def test_a_number_of_one_seed_is_said_with_its_unit_and_without_an_interval():
+    found = number('NoPE - RoPE', 0.17981, 'nats')
+    assert found.said() == 'NoPE - RoPE 0.180 nats'
+    assert (found.stated()['mean'], found.stated()['interval']) == (0.17981, None)
+
+
+def test_a_number_of_several_seeds_has_the_interval_of_its_mean_behind_it():
+    values = np.array([0.1, 0.2, 0.3])
+    found, interval = number('rise', values, 'nats'), Interval.of(values)
+    assert found.said() == f'rise 0.200 nats [{interval.low:.3f}, {interval.high:.3f}]'
+    assert found.stated()['interval'] == [interval.low, interval.high]
+    assert number('rise', interval, 'nats') == found
+
+
+@pytest.mark.parametrize(
+    ('value', 'unit', 'said'),
+    [
+        (12.34, '%', 'x 12.3 %'),
+        (0.5931, '', 'x 0.59'),
+        (-0.0004, 'nats', 'x 0.000 nats'),
+        (-0.5, 'bits', 'x -0.50 bits'),
+        (None, 'L', 'x: none measured'),
+    ],
+)
+def test_digits_follow_the_unit(value, unit, said):
+    assert number('x', value, unit).said() == said
+
+
+def test_a_value_that_some_seeds_lack_has_no_mean():
+    (found,) = merged([(number('rises from', 1.0, 'L'),), (number('rises from', None, 'L'),)])
+    assert found.said() == 'rises from 1.00, none L'
+    assert found.stated()['mean'] is None
+
+
+def test_seeds_are_merged_by_the_words_of_their_numbers():
+    seeds = [(number('a', 1.0), number('b', s)) for s in (2.0, 4.0)]
+    assert line(merged(seeds)) == 'a 1.00 [1.00, 1.00]; b 3.00 [-9.71, 15.71]'
+
+
+def test_the_decisive_one_of_several_numbers_is_the_highest_or_the_lowest():
+    found = {'2 L': np.array([0.1, 0.3]), '4 L': 0.1, 'lacking': None}
+    assert decisive('rise', found, 'nats', highest=True)[0].what == 'rise, 2 L'
+    assert decisive('rise', found, 'nats', highest=False)[0].what == 'rise, 4 L'
+    assert decisive('rise', {}, 'nats', highest=True) == ()
+
+
+def test_differences_are_those_of_each_seed_where_both_have_as_many():
+    np.testing.assert_allclose(apart(np.array([2.0, 3.0]), np.array([1.0, 1.0])), [1, 2])
+    np.testing.assert_allclose(apart(np.array([2.0, 3.0]), np.array([1.0])), [1.5])
