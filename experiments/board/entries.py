@@ -1,0 +1,108 @@
+"""What the board says of each claim in short, and which configs decide it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """short: the claim in a few words. printed: the numbers of its source in short, '' where there
+    are none. configs: names of those whose figure decides it."""
+
+    short: str
+    printed: str
+    configs: tuple[str, ...]
+
+
+def _entry(short: str, printed: str, configs: str) -> Entry:
+    return Entry(short, printed, tuple(configs.split()))
+
+
+LAWS = 'laws'
+SPLIT = 'frontier split_seeds split_later'
+KEYS = 'frontier split_passkey split_seeds split_text'
+ENTRIES: Mapping[str, Entry] = {
+    'parity': _entry(
+        'NoPE and RoPE level inside L', '0.007 nats; 0.1 points', 'fig1 fig2 table1 table2'
+    ),
+    'onset': _entry('Loss rises from about 1.2 L (NoPE)', '1.2 and 1.1 L', 'fig1 fig2'),
+    'bends_meet': _entry('Entropy bends where the loss does', 'together', 'fig1 fig2'),
+    'bends_move': _entry('A multiplier moves the bends of NoPE', 'outward; RoPE: no', 'fig1 fig2'),
+    'fit_form': _entry('Best multiplier is 1 + a ln(i/L)', 'R^2 0.98 to 0.995', 'fig7'),
+    'fit_slope': _entry('with a of 0.3 to 0.4', 'a 0.301, 0.397', 'fig7'),
+    'fit_budget': _entry('a grows with training', '0.301 to 0.397', 'fig7'),
+    'uniform_hurts': _entry(
+        'A large multiplier hurts inside L', '0.03 to 0.73 nats', 'fig1 fig2 fig7 table2'
+    ),
+    'headscale_beats_uniform': _entry(
+        'HeadScale beats one multiplier', '-0.04 to -1.88 nats', 'fig4 fig_dynamic laws table2'
+    ),
+    'headscale_hurts': _entry(
+        'HeadScale hurts inside L', '0.01 to 0.23 nats', 'fig_dynamic laws one_search'
+    ),
+    'parts_matter': _entry(
+        'Start and bound of the search matter', '55 and 28 points', 'fig9 table4'
+    ),
+    'entropy_against_multiplier': _entry('Entropy falls with the multiplier', 'r below 0', 'fig5'),
+    'fails_past_searched': _entry(
+        'HeadScale fails past its length', '3.5 nats', 'fig_dynamic laws one_search table2'
+    ),
+    'passkey_reach': _entry('Passkey of NoPE works to 2 windows', 'about 2 windows', 'fig6 fig9'),
+    'between_ntk_and_yarn': _entry(
+        'HeadScale between NTK and YaRN', '-0.97 and +0.58 nats', 'table2'
+    ),
+    'ntk_by_window': _entry('HeadScale ahead of NTK from 4 L on', '-0.19 nats at 4 L', 'table2'),
+    'headscale_entropy': _entry('HeadScale has the higher entropy', 'higher', 'fig4'),
+    'heads_apart': _entry('Heads at 1 bit and at 10 bits', '9 and 91 % of the bound', 'fig3'),
+    'low_layers': _entry('Low layers are near the bound', 'near', 'fig10'),
+    'bound_for_retrieval': _entry(
+        'The bound costs loss, helps retrieval', '-0.16 nats, -28 points', 'table4'
+    ),
+    'passkey_inside': _entry('Passkey inside the window', '81, 53, 26 %', 'fig9'),
+    'yarn_flat': _entry('YaRN without training stays flat', '0.16 (NTK 1.71) nats', 'zero_shot'),
+    'factors': _entry('Factors of NTK and YaRN', '', 'zero_shot'),
+    'tuned_works': _entry('Tuned models work to their length', 'at most 0.25 nats', 'finetuned'),
+    'tuned_fails': _entry('and fail past it', '3.5 to 4.1 nats', 'finetuned'),
+    'yarn_below_pi': _entry('YaRN is below PI', '0.00 to 0.16 nats', 'finetuned'),
+    'more_tuning': _entry('More tuning helps', '0.03 to 0.20 nats', 'finetuned'),
+    'log_length_serves_every_length': _entry(
+        'One log-length set serves all lengths', 'ours', 'fig_dynamic laws one_search'
+    ),
+    'fit_extends': _entry('1 + 0.397 ln(n/L) extends', 'lower loss', LAWS),
+    'fit_near_best': _entry('and is near the best multiplier', 'near', LAWS),
+    'log_n_extends': _entry('ln n / ln L extends (Su)', 'lower loss', LAWS),
+    'grok_extends': _entry('ln i / ln L extends (Grok-2, Qwen)', 'lower loss', LAWS),
+    'yarn_temperature_extends': _entry("YaRN's temperature extends", 'lower loss', LAWS),
+    'info_scale_extends': _entry('InfoScale extends', 'lower loss', LAWS),
+    'info_scale_beats_log_n': _entry('InfoScale is ahead of ln n', 'lower loss', LAWS),
+    'llama_extends': _entry("Llama 4's staircase extends", 'lower loss', LAWS),
+    'inkling_extends': _entry("Inkling's law extends", 'lower loss', LAWS),
+    'swan_extends': _entry("SWAN-GPT's law extends", 'lower loss', LAWS),
+    'entropy_extends': _entry('Sharpening by entropy extends', 'lower loss', LAWS),
+    'scalable_softmax_extends': _entry('Scalable-Softmax extends', 'lower loss', LAWS),
+    'scalable_softmax_bias_hurts': _entry('Its bias hurts beyond L', 'higher loss', LAWS),
+    'adaptive_beats_scalable_softmax': _entry(
+        'ASEntmax ahead of Scalable-Softmax', 'lower loss', LAWS
+    ),
+    'log_square_serves_headscale': _entry(
+        'Two numbers serve as HeadScale does', 'ours', 'laws one_search'
+    ),
+    'log_square_serves_tail': _entry('and at the end of windows', 'ours', 'laws one_search'),
+    'keeps_loss': _entry(
+        'Split heads keep the loss to 32 L',
+        'ours',
+        'frontier split_seeds split_later split_local split_share',
+    ),
+    'in_domain': _entry('and lose nothing at L', 'ours', SPLIT),
+    'keys_far': _entry('and repeat a key at 64 L', 'ours', KEYS),
+    'keys_four': _entry('one of four at 16 L', 'ours', KEYS),
+    'local_carry_loss': _entry('Local heads carry the loss', 'ours', 'split_heads'),
+    'global_carry_keys': _entry('Others find what is far', 'ours', 'split_heads'),
+    'extension_gains': _entry('An extension gains beyond L', 'ours', 'extend'),
+    'extension_costs': _entry('and costs little inside L', 'ours', 'extend'),
+    'extension_reaches': _entry('and reads further', 'ours', 'extend'),
+    'ranges': _entry('Loss by range of positions', '', 'fig1 fig2 fig4'),
+    'lowest': _entry('Lowest loss at each length', '', 'fig_dynamic laws one_search'),
+}

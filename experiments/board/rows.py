@@ -1,0 +1,106 @@
+"""Rows of the board: each claim of the catalogue with what figures decided of it, by size."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+
+from experiments.board.entries import ENTRIES
+from experiments.board.summaries import Summary
+from experiments.figures.claims.catalogue import CLAIMS
+from experiments.figures.claims.headline import Numbers, line
+
+NOT_MEASURED = 'not measured'
+DISAGREE = 'figures disagree'
+# In the order in which sizes are shown.
+SIZES = ('quick', 'small', 'medium', 'paper')
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What one figure decided of a claim at one size.
+
+    size: 'quick' or the like. figure: its name. seeds: of its config, () where not known. verdict:
+    'holds', 'does not hold', 'undecided' or 'reading'. numbers: what the verdict rests on, each
+    with its mean and 95 % interval over seeds. statement: what was decided, with its thresholds.
+    """
+
+    size: str
+    figure: str
+    seeds: tuple[int, ...]
+    verdict: str
+    numbers: Numbers
+    statement: str
+
+    @property
+    def headline(self) -> str:
+        """`numbers` as one line."""
+        return line(self.numbers)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One claim. number: of the paper's eleven, None for others. id: in the catalogue. short: the
+    claim in a few words. paper: the words of its source, '' of readings. printed: their numbers in
+    short, '' where there are none. configs: those whose figure decides it. decisions: by size, then
+    by name of the figure; several of one size need not agree."""
+
+    number: int | None
+    id: str
+    short: str
+    paper: str
+    printed: str
+    configs: tuple[str, ...]
+    decisions: tuple[Decision, ...]
+
+    def at(self, size: str) -> tuple[Decision, ...]:
+        return tuple(decision for decision in self.decisions if decision.size == size)
+
+    def verdict(self, size: str) -> str:
+        """That of every figure of the size: DISAGREE where theirs differ, which picks none, and
+        NOT_MEASURED without one."""
+        found = {decision.verdict for decision in self.at(size)}
+        if len(found) > 1:
+            return DISAGREE
+        return found.pop() if found else NOT_MEASURED
+
+
+def rows(summaries: Collection[Summary]) -> tuple[Row, ...]:
+    """A row for every claim of the catalogue, the paper's eleven first. ValueError for two
+    summaries of one figure at one size."""
+    places = [(s.size, s.figure) for s in summaries]
+    twice = sorted({place for place in places if places.count(place) > 1})
+    if twice:
+        raise ValueError(f'the summary of {twice[0][1]!r} at {twice[0][0]!r} is given twice')
+    ordered = sorted(summaries, key=lambda s: (_rank(s.size), s.figure))
+    numbered = sorted(CLAIMS.values(), key=lambda c: (c.number is None, c.number or 0))
+    return tuple(
+        Row(
+            listed.number,
+            listed.id,
+            ENTRIES[listed.id].short,
+            listed.paper,
+            ENTRIES[listed.id].printed,
+            ENTRIES[listed.id].configs,
+            _decisions(listed.id, ordered),
+        )
+        for listed in numbered
+    )
+
+
+def sizes_of(summaries: Collection[Summary]) -> tuple[str, ...]:
+    """Those that there are, in the order in which they are shown."""
+    return tuple(sorted({s.size for s in summaries}, key=_rank))
+
+
+def _rank(size: str) -> tuple[int, str]:
+    return (SIZES.index(size) if size in SIZES else len(SIZES), size)
+
+
+def _decisions(claim: str, ordered: Collection[Summary]) -> tuple[Decision, ...]:
+    return tuple(
+        Decision(s.size, s.figure, s.seeds, found.verdict, found.numbers, found.statement)
+        for s in ordered
+        for found in s.claims
+        if found.id == claim and found.verdict != NOT_MEASURED
+    )
