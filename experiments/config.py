@@ -18,6 +18,8 @@ from nope.identity import execution_fields
 from nope.runtime.errors import FieldError, describe
 
 BAD_INPUT = 2  # exit status of a command whose config or arguments do not fit
+# Of files that are missing, said in errors: the user alone can provide them.
+USERS = 'cannot come with this code'
 
 T = TypeVar('T')
 # Annotation -> what fits it.

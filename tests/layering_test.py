@@ -41,8 +41,8 @@ FLOOR: tuple[frozenset[str], ...] = (
     frozenset({'evaluations', 'exports'}),
     frozenset({'entries'}),
     frozenset({'build', 'plan'}),
-    frozenset({'ahead', 'draw', 'execute'}),
-    frozenset({'command', 'report'}),
+    frozenset({'ahead', 'draw', 'drawing', 'execute'}),
+    frozenset({'claims', 'command', 'report'}),
     frozenset({'run'}),
 )
 

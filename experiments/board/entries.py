@@ -31,8 +31,8 @@ ENTRIES: Mapping[str, Entry] = {
     'bends_meet': _entry('Entropy bends where the loss does', 'together', 'fig1 fig2'),
     'bends_move': _entry('A multiplier moves the bends of NoPE', 'outward; RoPE: no', 'fig1 fig2'),
     'fit_form': _entry('Best multiplier is 1 + a ln(i/L)', 'R^2 0.98 to 0.995', 'fig7'),
-    'fit_slope': _entry('with a of 0.3 to 0.4', 'a 0.301, 0.397', 'fig7'),
-    'fit_budget': _entry('a grows with training', '0.301 to 0.397', 'fig7'),
+    'fit_slope': _entry('a of the fit is 0.3 to 0.4', 'a 0.301, 0.397', 'fig7'),
+    'fit_budget': _entry('a of the fit grows with training', '0.301 to 0.397', 'fig7'),
     'uniform_hurts': _entry(
         'A large multiplier hurts inside L', '0.03 to 0.73 nats', 'fig1 fig2 fig7 table2'
     ),
@@ -64,14 +64,14 @@ ENTRIES: Mapping[str, Entry] = {
     'yarn_flat': _entry('YaRN without training stays flat', '0.16 (NTK 1.71) nats', 'zero_shot'),
     'factors': _entry('Factors of NTK and YaRN', '', 'zero_shot'),
     'tuned_works': _entry('Tuned models work to their length', 'at most 0.25 nats', 'finetuned'),
-    'tuned_fails': _entry('and fail past it', '3.5 to 4.1 nats', 'finetuned'),
+    'tuned_fails': _entry('Tuned models fail past it', '3.5 to 4.1 nats', 'finetuned'),
     'yarn_below_pi': _entry('YaRN is below PI', '0.00 to 0.16 nats', 'finetuned'),
     'more_tuning': _entry('More tuning helps', '0.03 to 0.20 nats', 'finetuned'),
     'log_length_serves_every_length': _entry(
         'One log-length set serves all lengths', 'ours', 'fig_dynamic laws one_search'
     ),
     'fit_extends': _entry('1 + 0.397 ln(n/L) extends', 'lower loss', LAWS),
-    'fit_near_best': _entry('and is near the best multiplier', 'near', LAWS),
+    'fit_near_best': _entry('The fit is near the best multiplier', 'near', LAWS),
     'log_n_extends': _entry('ln n / ln L extends (Su)', 'lower loss', LAWS),
     'grok_extends': _entry('ln i / ln L extends (Grok-2, Qwen)', 'lower loss', LAWS),
     'yarn_temperature_extends': _entry("YaRN's temperature extends", 'lower loss', LAWS),
@@ -82,27 +82,29 @@ ENTRIES: Mapping[str, Entry] = {
     'swan_extends': _entry("SWAN-GPT's law extends", 'lower loss', LAWS),
     'entropy_extends': _entry('Sharpening by entropy extends', 'lower loss', LAWS),
     'scalable_softmax_extends': _entry('Scalable-Softmax extends', 'lower loss', LAWS),
-    'scalable_softmax_bias_hurts': _entry('Its bias hurts beyond L', 'higher loss', LAWS),
+    'scalable_softmax_bias_hurts': _entry('Bias of Scalable-Softmax hurts', 'higher loss', LAWS),
     'adaptive_beats_scalable_softmax': _entry(
         'ASEntmax ahead of Scalable-Softmax', 'lower loss', LAWS
     ),
     'log_square_serves_headscale': _entry(
         'Two numbers serve as HeadScale does', 'ours', 'laws one_search'
     ),
-    'log_square_serves_tail': _entry('and at the end of windows', 'ours', 'laws one_search'),
+    'log_square_serves_tail': _entry(
+        'Two numbers serve the end of windows', 'ours', 'laws one_search'
+    ),
     'keeps_loss': _entry(
         'Split heads keep the loss to 32 L',
         'ours',
         'frontier split_seeds split_later split_local split_share',
     ),
-    'in_domain': _entry('and lose nothing at L', 'ours', SPLIT),
-    'keys_far': _entry('and repeat a key at 64 L', 'ours', KEYS),
-    'keys_four': _entry('one of four at 16 L', 'ours', KEYS),
+    'in_domain': _entry('Split heads lose nothing at L', 'ours', SPLIT),
+    'keys_far': _entry('Split heads repeat a key at 64 L', 'ours', KEYS),
+    'keys_four': _entry('Split heads: one of four keys at 16 L', 'ours', KEYS),
     'local_carry_loss': _entry('Local heads carry the loss', 'ours', 'split_heads'),
-    'global_carry_keys': _entry('Others find what is far', 'ours', 'split_heads'),
+    'global_carry_keys': _entry('Heads without position find keys', 'ours', 'split_heads'),
     'extension_gains': _entry('An extension gains beyond L', 'ours', 'extend'),
-    'extension_costs': _entry('and costs little inside L', 'ours', 'extend'),
-    'extension_reaches': _entry('and reads further', 'ours', 'extend'),
+    'extension_costs': _entry('An extension costs little inside L', 'ours', 'extend'),
+    'extension_reaches': _entry('An extension reads further', 'ours', 'extend'),
     'ranges': _entry('Loss by range of positions', '', 'fig1 fig2 fig4'),
     'lowest': _entry('Lowest loss at each length', '', 'fig_dynamic laws one_search'),
 }

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any, Self
 
 from experiments.bench import Bench
-from experiments.config import Section
+from experiments.config import USERS, Section
 from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
 from experiments.programs import Program, Scoring
 from nope.data import digest, load_tokenizer
@@ -109,7 +109,7 @@ def _files(section: Section, names: tuple[str, ...]) -> str:
     if not files:
         raise ValueError(
             f'{section.path("files")} is empty: --config.harness.files=FOLDER with the data of the '
-            f'tasks ({", ".join(names)}), which cannot come with this code; the layout is in '
+            f'tasks ({", ".join(names)}), which {USERS}; the layout is in '
             f'nope/evals/harness/published.py. {HUB!r} downloads them instead'
         )
     return '' if files == HUB else files

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from experiments.bench import Bench
-from experiments.config import Section
+from experiments.config import USERS, Section
 from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
 from experiments.programs import Continuing, Program
 from nope.data import digest, load_tokenizer
@@ -107,7 +107,7 @@ def _folder(section: Section) -> str:
     if not folder:
         raise ValueError(
             f'{section.path("folder")} is empty: --config.longbench.folder=FOLDER with the files '
-            'of LongBench, which cannot come with this code: NAME.jsonl for each data set ('
+            f'of LongBench, which {USERS}: NAME.jsonl for each data set ('
             + ', '.join(longbench.DATASETS)
             + '), as in the published archive'
         )

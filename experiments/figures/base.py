@@ -24,6 +24,13 @@ from nope.runtime.files import write_bytes
 
 Measures = Mapping[str, Mapping[str, tuple[str, ...]]]
 
+# Pictures that are written. matplotlib drops a metadata entry that is None; by default it would
+# store date and version.
+METADATA: Mapping[str, dict[str, None]] = {
+    'png': {'Software': None},
+    'pdf': {'CreationDate': None},
+}
+
 # The arrays that several figures rely on, by evaluation: measure -> axes. A figure that reads
 # another evaluation, or other arrays, says so itself (`check_records`).
 MEASURES: Measures = {
@@ -217,26 +224,25 @@ def write(output: FigureOutput, folder: pathlib.Path) -> None:
     The same output gives the same bytes (no dates in the metadata), and each file appears
     whole or not at all.
     """
-    # matplotlib drops a metadata entry that is None; by default it would store date and version.
-    write_bytes(folder / f'{output.name}.png', _rendered(output.figure, 'png', {'Software': None}))
-    write_bytes(
-        folder / f'{output.name}.pdf', _rendered(output.figure, 'pdf', {'CreationDate': None})
-    )
-    write_bytes(folder / f'{output.name}.csv', _csv(output.rows).encode())
+    for kind in METADATA:
+        write_bytes(folder / f'{output.name}.{kind}', rendered(output.figure, kind))
+    write_bytes(folder / f'{output.name}.csv', csv_text(output.rows).encode())
     if output.markdown:
         write_bytes(folder / f'{output.name}.md', output.markdown.encode())
     write_bytes(folder / 'caption.txt', (output.caption + '\n').encode())
     write_bytes(folder / 'summary.json', _summary(output).encode())
 
 
-def _rendered(figure: mpl.Figure, file_format: str, metadata: dict[str, None]) -> bytes:
+def rendered(figure: mpl.Figure, kind: str) -> bytes:
+    """A picture as a file, the same bytes each time. kind: 'png' or 'pdf'."""
     stream = io.BytesIO()
     with style.house():
-        figure.savefig(stream, format=file_format, dpi=style.DPI, metadata=metadata)
+        figure.savefig(stream, format=kind, dpi=style.DPI, metadata=METADATA[kind])
     return stream.getvalue()
 
 
-def _csv(rows: list[dict[str, Any]]) -> str:
+def csv_text(rows: list[dict[str, Any]]) -> str:
+    """Rows with the same keys, below a line of these."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(rows[0]), lineterminator='\n')
     writer.writeheader()
@@ -249,17 +255,17 @@ def _summary(output: FigureOutput) -> str:
         'figure': output.name,
         'caption': output.caption,
         'runs': dict(output.runs),
-        'claims': [_plain(claim.stated()) for claim in output.claims],
+        'claims': [plain(claim.stated()) for claim in output.claims],
     }
     return json.dumps(summary, indent=2, allow_nan=False) + '\n'
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Python values for JSON, floats to six significant digits, as people read them."""
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, float | np.floating):

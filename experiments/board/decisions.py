@@ -65,6 +65,18 @@ class Row:
         return found.pop() if found else NOT_MEASURED
 
 
+@dataclasses.dataclass(frozen=True)
+class Missing:
+    """A figure that was not drawn. reason: why. remedy: what to do. failed: whether that is a
+    failure; else it waits for files that only the user has."""
+
+    figure: str
+    size: str
+    reason: str
+    remedy: str
+    failed: bool
+
+
 def rows(summaries: Collection[Summary]) -> tuple[Row, ...]:
     """A row for every claim of the catalogue, the paper's eleven first. ValueError for two
     summaries of one figure at one size."""

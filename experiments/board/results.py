@@ -1,0 +1,63 @@
+"""Committed results: summaries as small stable files, and the text that is made from them."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
+
+from experiments.board import page
+from experiments.board.decisions import rows, sizes_of
+from experiments.board.summaries import Summary, of_results
+from experiments.figures.base import plain
+from nope.runtime.files import read_json, write_text
+
+# Where made text stands in a page that people write: <!-- claims: NAME --> ... <!-- /claims -->.
+_BLOCK = re.compile(r'(<!-- claims: (\w+)[^>]*-->\n).*?(<!-- /claims -->)', re.DOTALL)
+
+
+def write(folder: pathlib.Path, summaries: Sequence[Summary]) -> list[pathlib.Path]:
+    """Files SIZE/FIGURE.json below `folder`; those that would differ in their date alone stay as
+    they are. The paths of those that were written."""
+    written = []
+    for summary in summaries:
+        path = folder / summary.size / f'{summary.figure}.json'
+        stated = plain(summary.stated())
+        there = read_json(path)
+        if isinstance(there, dict) and {**there, 'date': stated['date']} == stated:
+            continue
+        write_text(path, json.dumps(stated, indent=1, sort_keys=True, allow_nan=False) + '\n')
+        written.append(path)
+    return written
+
+
+def pages(folder: pathlib.Path) -> dict[pathlib.Path, str]:
+    """The pages that follow from the results in `folder`, with their whole text: claims.md beside
+    it, and of the README there and of the one above those parts that are marked."""
+    summaries = of_results(folder)
+    board, sizes = rows(summaries), sizes_of(summaries)
+    eleven = page.grouped(board)[0][1]
+    blocks = {
+        'counts': page.counts(eleven, sizes),
+        'eleven': f'{page.counts(eleven, sizes)}\n\n{page.table(eleven, sizes)}',
+    }
+    beside = folder.parent
+    found = {beside / 'claims.md': page.markdown(board, sizes)}
+    for path in (beside / 'README.md', beside.parent / 'README.md'):
+        if path.exists():
+            found[path] = filled(path.read_text(), blocks, path)
+    return found
+
+
+def filled(text: str, blocks: Mapping[str, str], path: pathlib.Path) -> str:
+    """`text` with every marked part made anew; ValueError, naming `path`, for an unknown name."""
+
+    def block(found: re.Match[str]) -> str:
+        if found[2] not in blocks:
+            raise ValueError(
+                f'{path} marks claims: {found[2]}; accepted: {", ".join(sorted(blocks))}'
+            )
+        return f'{found[1]}\n{blocks[found[2]]}\n\n{found[3]}'
+
+    return _BLOCK.sub(block, text)

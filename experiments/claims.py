@@ -1,0 +1,123 @@
+"""Claims on one page: what the figures of a work folder decided, by size.
+
+    python -m experiments.claims --workdir=WORK [--size=quick] [--run] [--results=configs/results]
+
+Reads the summaries of the figures in WORK and writes the board, WORK/claims/claims.md, .csv, .json,
+.png and .pdf. With --run every figure that decides a claim is drawn first, trained where it is not,
+as experiments.run does, one after another; further arguments (--config.FIELD=VALUE) go to each.
+With --results the claims are written as small files to be committed, and the pages that are made
+from these; without --workdir these pages alone. Exit status: 0 done, 1 a figure failed, 2 bad
+input, 143 stopped and saved. Without an accelerator and without JAX, but for --run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import signal
+import sys
+from collections.abc import Sequence
+
+from experiments import board, drawing
+from experiments.board import Missing, Summary, page, picture, results
+from experiments.board.decisions import SIZES
+from experiments.config import BAD_INPUT
+from experiments.figures.base import METADATA, rendered
+from nope.runtime.files import write_bytes, write_json, write_text
+
+STOPPED = 128 + signal.SIGTERM
+
+
+def main(arguments: Sequence[str]) -> int:
+    given, options = _parse(arguments)
+    try:
+        missing, stopped = _drawn(given, options)
+        if stopped:
+            return STOPPED
+        if given.workdir:
+            found = _read(given.workdir, given.size, empty=bool(missing))
+            _write(given.workdir / 'claims', found, given.size, missing)
+        if given.results:
+            _commit(given.results, found if given.workdir else [])
+    except (OSError, ValueError) as error:
+        print(f'error: {error}', file=sys.stderr)
+        return BAD_INPUT
+    for m in missing:
+        print(f'missing: {m.figure} at {m.size}: {m.reason}; {m.remedy}', file=sys.stderr)
+    return int(any(m.failed for m in missing))
+
+
+def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Flags, and what goes to every figure. Exits with BAD_INPUT for others."""
+    parser = argparse.ArgumentParser('experiments.claims', usage=__doc__, allow_abbrev=False)
+    parser.add_argument('--workdir', type=pathlib.Path)
+    parser.add_argument('--size', choices=SIZES)
+    parser.add_argument('--run', action='store_true')
+    parser.add_argument('--results', type=pathlib.Path)
+    given, options = parser.parse_known_args(arguments)
+    stray = [text for text in options if not text.startswith('--config.')]
+    if stray or (options and not given.run):
+        parser.exit(BAD_INPUT, f'error: stray arguments {stray or options}\n')
+    if given.workdir is None and (given.run or given.results is None):
+        parser.exit(BAD_INPUT, 'error: --workdir must name a work folder\n')
+    if given.run:
+        given.size = given.size or SIZES[0]
+    return given, options
+
+
+def _drawn(given: argparse.Namespace, options: Sequence[str]) -> tuple[list[Missing], bool]:
+    """Figures that could not be drawn, and whether the command was stopped."""
+    if not given.run:
+        return [], False
+    return drawing.draw_all(given.size, given.workdir, options)
+
+
+def _read(work: pathlib.Path, size: str | None, *, empty: bool) -> list[Summary]:
+    """Summaries of the figures of a work folder, of one size or of all. ValueError where there is
+    none, unless `empty` is fine."""
+    folder = work / 'figures'
+    if not folder.is_dir() and not empty:
+        raise ValueError(f'--workdir={work} has no folder figures; experiments.run makes one')
+    found = []
+    for path in sorted(folder.glob('*/summary.json')):
+        place = drawing.config_of(path.parent.name)
+        if place is None:
+            print(f'left out: {path.parent}, whose name is that of no config', file=sys.stderr)
+        elif size in (None, place[1]):
+            found.append(board.of_work(path.parent, *place))
+    if not found and not empty:
+        which = f'size {size}' if size else 'any size'
+        raise ValueError(f'--workdir={work} has no figure of {which} in {folder}')
+    return found
+
+
+def _write(
+    folder: pathlib.Path, found: Sequence[Summary], size: str | None, missing: Sequence[Missing]
+) -> None:
+    """The board in all forms; prints the path of the page."""
+    rows, sizes = board.rows(found), board.sizes_of(found) or (size or SIZES[0],)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure = picture.draw(rows, sizes)
+    for kind in METADATA:
+        write_bytes(folder / f'claims.{kind}', rendered(figure, kind))
+    write_text(folder / 'claims.csv', page.csv(rows, sizes))
+    write_json(folder / 'claims.json', page.as_json(rows, sizes, missing))
+    write_text(folder / 'claims.md', page.markdown(rows, sizes, missing))
+    print(folder / 'claims.md')
+
+
+def _commit(folder: pathlib.Path, found: Sequence[Summary]) -> None:
+    """Results and the pages made from them; prints the paths of those that changed."""
+    if not found and not folder.is_dir():
+        raise ValueError(f'--results={folder}: there is no such folder')
+    changed = results.write(folder, found)
+    for path, text in results.pages(folder).items():
+        if not path.exists() or path.read_text() != text:
+            write_text(path, text)
+            changed.append(path)
+    for path in changed:
+        print(path)
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

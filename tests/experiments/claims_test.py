@@ -1,0 +1,245 @@
+"""The command that puts the claims of a work folder on one page, and draws what decides them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from experiments import claims, drawing, figures
+from experiments.board.entries import ENTRIES
+from experiments.board.summaries import of_work
+from experiments.config import USERS
+from tests.experiments.figures.synthetic import INPUTS
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture(scope='module')
+def drawn(tmp_path_factory) -> pathlib.Path:
+    """A work folder with the figures fig1 and fig5 at quick and fig5 at small."""
+    work = tmp_path_factory.mktemp('work')
+    for kind, name in (
+        ('entropy_loss', 'fig1'),
+        ('multiplier_entropy', 'fig5'),
+        ('multiplier_entropy', 'fig5_small'),
+    ):
+        given = INPUTS[kind]
+        output = figures.draw(kind, given)
+        folder = work / 'figures' / name
+        figures.write(output, folder)
+        (folder / f'{given.name}.png').unlink()
+        (folder / 'spec.json').write_text(json.dumps({'settings': {'seeds': [0]}}))
+    return work
+
+
+@pytest.fixture
+def work(drawn: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
+    """A copy to change."""
+    for path in drawn.glob('figures/*/*.json'):
+        copy = tmp_path / 'work' / path.relative_to(drawn)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    return tmp_path / 'work'
+
+
+def test_the_board_is_written_in_all_forms_and_again_with_the_same_bytes(work, capsys):
+    assert claims.main([f'--workdir={work}']) == 0
+    folder = work / 'claims'
+    assert capsys.readouterr().out.strip() == str(folder / 'claims.md')
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert set(files) == {f'claims.{kind}' for kind in ('md', 'csv', 'json', 'png', 'pdf')}
+    assert claims.main([f'--workdir={work}']) == 0
+    assert files == {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_page_table_and_json_say_what_the_summaries_say(work):
+    assert claims.main([f'--workdir={work}']) == 0
+    summary = json.loads((work / 'figures/fig5_small/summary.json').read_text())['claims'][0]
+    with (work / 'claims/claims.csv').open(newline='') as file:
+        lines = [row for row in csv.DictReader(file) if row['claim'] == summary['id']]
+    assert [(row['size'], row['figure'], row['seeds']) for row in lines] == [
+        ('quick', 'fig5', '0'),
+        ('small', 'fig5', '0'),
+    ]
+    assert {row['verdict'] for row in lines} == {summary['verdict']}
+    assert {row['headline'] for row in lines} == {summary['headline']}
+    found = json.loads((work / 'claims/claims.json').read_text())
+    assert found['sizes'] == ['quick', 'small'] and found['missing'] == []
+    (stated,) = (c for c in found['claims'] if (c['claim'], c['size']) == (summary['id'], 'small'))
+    assert stated['numbers'] == summary['numbers']
+    assert summary['headline'] in (work / 'claims/claims.md').read_text()
+
+
+def test_a_size_leaves_the_others_out(work):
+    assert claims.main([f'--workdir={work}', '--size=small']) == 0
+    assert json.loads((work / 'claims/claims.json').read_text())['sizes'] == ['small']
+
+
+def test_a_figure_of_another_name_is_left_out_and_said(work, capsys):
+    (work / 'figures/fig5').rename(work / 'figures/mine')
+    assert claims.main([f'--workdir={work}']) == 0
+    assert f'left out: {work}/figures/mine, whose name is that of no config' in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ('text', 'said'),
+    [
+        ('{"claims": ', 'fig1/summary.json'),
+        ('[]', 'fig1/summary.json is damaged'),
+        ('{"figure": "fig1"}', 'claims in .*fig1/summary.json is None'),
+        ('{"runs": {}, "claims": [{"id": "parity"}]}', "fig1/summary.json lack 'verdict'.*draw"),
+        (
+            '{"runs": {}, "claims": [{"id": "p", "verdict": "v", "numbers": [], "statement": ""}]}',
+            "fig1/summary.json have 'p' with 'v': no such claim",
+        ),
+        ('{"claims": [], "runs": 3}', 'runs in .*fig1/summary.json is 3'),
+    ],
+)
+def test_a_summary_that_is_damaged_or_of_another_format_is_named(work, capsys, text, said):
+    (work / 'figures/fig1/summary.json').write_text(text)
+    assert claims.main([f'--workdir={work}']) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith('error: ')
+    assert re.search(said, line)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'),
+    [
+        (['--workdir=NOWHERE'], 'no folder figures'),
+        (['--workdir=WORK', '--size=medium'], 'has no figure of size medium'),
+        (['--workdir=WORK', '--results=NOWHERE/results', '--size=medium'], 'no figure of size'),
+        (['--results=NOWHERE'], '--results=NOWHERE: there is no such folder'),
+    ],
+)
+def test_what_is_not_there_is_named(work, capsys, arguments, said):
+    assert claims.main([text.replace('WORK', str(work)) for text in arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error and 'Traceback' not in error
+
+
+@pytest.mark.parametrize(
+    'arguments', [[], ['--run'], ['--workdir=W', '--config.seeds=(0,)'], ['--workdir=W', 'fig1']]
+)
+def test_arguments_that_do_not_fit_are_refused(arguments):
+    with pytest.raises(SystemExit) as ended:
+        claims.main(arguments)
+    assert ended.value.code == 2
+
+
+def ending(monkeypatch, statuses: dict[str, tuple[int, str]]) -> list[list[str]]:
+    """Commands of figures that end as told, by config, and else with 0; those that were run."""
+    ran: list[list[str]] = []
+
+    def run(command):
+        ran.append(list(command))
+        name = command[3].removeprefix('--config=configs/').partition('.')[0]
+        return statuses.get(name, (0, ''))
+
+    monkeypatch.setattr(drawing, 'run_command', run)
+    return ran
+
+
+def test_every_figure_that_decides_a_claim_is_drawn_one_after_another(work, monkeypatch):
+    ran = ending(monkeypatch, {})
+    assert claims.main([f'--workdir={work}', '--run', '--config.seeds=(0, 1)']) == 0
+    named = {name for entry in ENTRIES.values() for name in entry.configs} - {'extend'}
+    found = [command[3] for command in ran]
+    assert len(found) == len(set(found)) == len(named)
+    assert set(found) == {f'--config=configs/{name}.py:quick' for name in named}
+    assert all(command[1:3] == ['-m', 'experiments.run'] for command in ran)
+    assert all(command[4:] == [f'--workdir={work}', '--config.seeds=(0, 1)'] for command in ran)
+
+
+def test_files_of_the_user_that_are_missing_are_no_failure(work, monkeypatch, capsys):
+    refused = f'error: longbench.folder is empty: FOLDER, which {USERS}\n'
+    ending(monkeypatch, {'table1': (2, f'noise\r{refused}')})
+    assert claims.main([f'--workdir={work}', '--run']) == 0
+    missing = json.loads((work / 'claims/claims.json').read_text())['missing']
+    assert [(m['figure'], m['failed']) for m in missing] == [('table1', False), ('extend', False)]
+    assert 'longbench.folder is empty' in missing[0]['reason']
+    assert 'configs/table1.py:quick' in missing[0]['remedy']
+    assert 'missing: table1 at quick: longbench.folder' in capsys.readouterr().err
+    assert '| `table1` | longbench.folder is empty' in (work / 'claims/claims.md').read_text()
+
+
+@pytest.mark.parametrize('status', [1, 2, -9])
+def test_a_figure_that_fails_is_named_and_stops_no_other(work, monkeypatch, status):
+    ran = ending(monkeypatch, {'fig1': (status, 'step 3\nerror: it broke\nlast words\n')})
+    assert claims.main([f'--workdir={work}', '--run']) == 1
+    assert len(ran) == len(drawing.configs()) - 1
+    found = json.loads((work / 'claims/claims.json').read_text())['missing'][0]
+    assert (found['figure'], found['reason'], found['failed']) == ('fig1', 'it broke', True)
+
+
+def test_a_folder_where_everything_failed_has_a_board_of_nothing(tmp_path, monkeypatch):
+    ending(monkeypatch, dict.fromkeys(drawing.configs(), (1, 'error: it broke')))
+    assert claims.main([f'--workdir={tmp_path}', '--run', '--size=small']) == 1
+    found = json.loads((tmp_path / 'claims/claims.json').read_text())
+    assert found['sizes'] == ['small']
+    assert {claim['verdict'] for claim in found['claims']} == {'not measured'}
+
+
+def test_a_stop_ends_the_command_with_the_status_of_a_stop(work, monkeypatch):
+    ran = ending(monkeypatch, {'table1': (143, '')})
+    assert claims.main([f'--workdir={work}', '--run']) == 143
+    assert 'table1' in ran[-1][3] and not (work / 'claims').exists()
+
+
+def test_a_command_has_its_messages_passed_on_and_its_status_told(capsys):
+    script = 'import sys; print("error: no", file=sys.stderr); sys.exit(2)'
+    assert drawing.run_command([sys.executable, '-c', script]) == (2, 'error: no\n')
+    assert capsys.readouterr().err == 'error: no\n'
+
+
+def test_a_signal_to_stop_reaches_the_command_that_runs():
+    script = (
+        'import signal, sys, time\n'
+        'signal.signal(signal.SIGTERM, lambda *a: sys.exit("saved"))\n'
+        'print("ready", file=sys.stderr, flush=True)\n'
+        'time.sleep(60)'
+    )
+    timer = threading.Timer(2, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    status, said = drawing.run_command([sys.executable, '-c', script])
+    assert (status, said) == (143, 'ready\nsaved\n')
+
+
+def test_seeds_and_runs_are_those_of_the_folder(work):
+    (work / 'figures/fig1/spec.json').write_text('{"settings": {"seeds": [0, 2]}}')
+    found = of_work(work / 'figures/fig1', 'fig1', 'quick')
+    assert found.seeds == (0, 2) and set(found.runs) == {'nope', 'headscale'}
+
+
+@pytest.mark.parametrize(
+    ('name', 'place'),
+    [
+        ('fig1', ('fig1', 'quick')),
+        ('fig1_small', ('fig1', 'small')),
+        ('split_seeds_paper', ('split_seeds', 'paper')),
+        ('fig4_long', None),
+        ('nothing', None),
+    ],
+)
+def test_the_name_of_a_figure_tells_config_and_size(name, place):
+    assert drawing.config_of(name) == place
+
+
+def test_the_page_is_made_without_jax(work):
+    script = (
+        'import sys; from experiments import claims\n'
+        f'assert claims.main(["--workdir={work}"]) == 0\n'
+        'sys.exit("jax" in sys.modules)'
+    )
+    assert subprocess.run([sys.executable, '-c', script], cwd=ROOT, check=False).returncode == 0
