@@ -40,13 +40,13 @@ def grouped(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
 
 
 def counts(rows: Sequence[Row], sizes: Sequence[str]) -> str:
-    """'At `quick`, of 14 rows: 3 holds, 2 does not hold, 9 not measured.', a line a size."""
+    """'At `quick`, of 14 rows: holds 3, does not hold 2, not measured 9.', a line a size."""
     lines = []
     for size in sizes:
         found = Counter(row.verdict(size) for row in rows)
-        said = ', '.join(f'{found[v]} {v}' for v in MARKS if found[v])
+        said = ', '.join(f'{v} {found[v]}' for v in MARKS if found[v])
         lines.append(f'At `{size}`, of {len(rows)} rows: {said}.')
-    return '\n'.join(lines)
+    return '\n\n'.join(lines)
 
 
 def table(rows: Sequence[Row], sizes: Sequence[str]) -> str:

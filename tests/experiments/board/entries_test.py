@@ -1,0 +1,44 @@
+"""What the board says of claims in short: configs that decide them, and no others named."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+
+import pytest
+
+from experiments import drawing
+from experiments.board.entries import ENTRIES
+from experiments.figures import KINDS, FigureInput
+from tests.experiments.figures import renaming_test as renaming
+
+# With one training at quick, claims about two amounts of it are not decided there; nor are those
+# of one of four keys by made-up prompts that ask for one.
+ELSEWHERE = {'fit_budget', 'keys_four'}
+
+
+@functools.cache
+def decided(name: str) -> frozenset[str]:
+    """Claims that the figure of a config decides, or reads, on made-up numbers of one seed."""
+    config = importlib.import_module(f'configs.{name}').get_config()
+    options = config.figure.to_dict()
+    kind = options.pop('kind')
+    records = {}
+    for index, (record, evaluation) in enumerate(KINDS[kind].required('f', options).items()):
+        facts = {'train_length': renaming.LENGTH, **renaming.facts_of(config, record), 'seed': 0}
+        place = f'{record}seed0' if record.endswith('/') else record
+        records[place] = renaming.made(evaluation, index, 0, facts)
+    output = KINDS[kind].draw(FigureInput('f', records, options))
+    return frozenset(claim.id for claim in output.claims if claim.verdict != 'not measured')
+
+
+@pytest.mark.parametrize('name', drawing.configs())
+def test_a_config_decides_the_claims_that_name_it(name):
+    named = {claim for claim, entry in ENTRIES.items() if name in entry.configs}
+    assert named - ELSEWHERE <= decided(name)
+
+
+def test_texts_are_short_and_differ():
+    assert all(0 < len(entry.short) <= 40 for entry in ENTRIES.values())
+    assert len({entry.short for entry in ENTRIES.values()}) == len(ENTRIES)
+    assert all(len(entry.printed) <= 28 for entry in ENTRIES.values())

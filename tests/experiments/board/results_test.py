@@ -1,0 +1,131 @@
+"""Committed results and what is made from them: the same today as when they were written."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from experiments import board
+from experiments.board import Finding, Summary, page, picture, results
+from experiments.figures.claims.headline import Number
+
+ROOT = pathlib.Path(__file__).parents[3]
+RESULTS = ROOT / 'configs/results'
+MADE = sorted(results.pages(RESULTS))
+
+
+def summary(verdict='holds', date='2026-01-02', size='quick') -> Summary:
+    numbers = (Number('NoPE - RoPE', 'nats', (0.01, 0.02)),)
+    finding = Finding('parity', verdict, numbers, 'at most 0.05 nats')
+    return Summary('fig1', size, (0, 1), {'nope': 'a1', 'base': 'a0'}, date, (finding,))
+
+
+@pytest.mark.parametrize('path', MADE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_pages_are_what_the_committed_results_give(path):
+    """`python -m experiments.claims --results=configs/results` makes them so."""
+    assert path.read_text() == results.pages(RESULTS)[path]
+
+
+def test_the_page_of_claims_and_both_readmes_are_made_from_results():
+    assert MADE == [ROOT / 'README.md', ROOT / 'configs/README.md', ROOT / 'configs/claims.md']
+    for path in MADE[:2]:
+        assert '<!-- claims: ' in path.read_text()
+        assert re.search(r'\]\((configs/)?claims\.md\)', path.read_text())
+
+
+def test_prose_around_the_made_text_states_no_verdict():
+    text = (ROOT / 'configs/README.md').read_text()
+    section = text.partition('\n### Agreement with the paper\n')[2].partition('\n### ')[0]
+    prose = re.sub(r'<!-- claims: .*?<!-- /claims -->', '', section, flags=re.DOTALL)
+    assert len(prose) < len(section)
+    for verdict in (*page.MARKS, 'agree with', 'hold,'):
+        assert verdict not in prose.replace('as the committed', ''), verdict
+
+
+def test_a_result_is_read_as_it_was_written(tmp_path):
+    (path,) = results.write(tmp_path, [summary()])
+    assert path == tmp_path / 'quick/fig1.json'
+    assert board.of_results(tmp_path) == [summary()]
+    stated = json.loads(path.read_text())
+    assert stated['config'] == 'configs/fig1.py:quick' and list(stated) == sorted(stated)
+
+
+def test_a_result_that_differs_in_its_date_alone_stays_as_it_is(tmp_path):
+    results.write(tmp_path, [summary()])
+    assert results.write(tmp_path, [summary(date='2026-02-03')]) == []
+    assert board.of_results(tmp_path)[0].date == '2026-01-02'
+    changed = summary(verdict='undecided', date='2026-02-03')
+    assert len(results.write(tmp_path, [changed])) == 1
+    assert board.of_results(tmp_path) == [changed]
+
+
+def test_made_text_changes_with_the_results(tmp_path):
+    folder = tmp_path / 'configs/results'
+    readme = tmp_path / 'configs/README.md'
+    results.write(folder, [summary()])
+    marked = 'before\n<!-- claims: eleven (made) -->\nearlier text\n<!-- /claims -->\nafter\n'
+    readme.write_text(marked)
+    first = results.pages(folder)
+    assert first[readme].startswith('before\n<!-- claims: eleven (made) -->\n\nAt `quick`')
+    assert (
+        first[readme].endswith('\n\n<!-- /claims -->\nafter\n') and 'earlier' not in first[readme]
+    )
+    results.write(folder, [summary(), summary('does not hold', size='small')])
+    second = results.pages(folder)
+    assert 'At `small`, of 15 rows: does not hold 1, not measured 14.' in second[readme]
+    assert all(first[path] != second[path] for path in first)
+    readme.write_text(second[readme])
+    assert results.pages(folder)[readme] == second[readme]
+
+
+def test_an_unknown_mark_is_named(tmp_path):
+    with pytest.raises(ValueError, match='marks claims: twelve; accepted: counts, eleven'):
+        text = '<!-- claims: twelve -->\n<!-- /claims -->'
+        results.filled(text, {'eleven': '', 'counts': ''}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('change', 'said'),
+    [
+        ({'figure': 'fig2'}, "says that it is 'fig2' at 'quick'"),
+        ({'seeds': 3}, 'seeds in .* is 3, not a list'),
+        ({'date': None}, 'date in .* is None'),
+    ],
+)
+def test_a_result_that_does_not_fit_is_named(tmp_path, change, said):
+    (path,) = results.write(tmp_path, [summary()])
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ValueError, match=said):
+        board.of_results(tmp_path)
+
+
+def test_a_cell_of_the_page_shows_every_figure_and_what_they_disagree_in():
+    other = Summary('table2', 'quick', (), {}, '', (Finding('parity', 'undecided', (), ''),))
+    rows = board.rows([summary(), other])
+    line = next(x for x in page.table(rows, ['quick']).splitlines() if '`parity`' in x)
+    assert '**≠ figures disagree**<br>✓ holds, fig1, 2 seeds: NoPE - RoPE 0.015 nats' in line
+    assert '<br>~ undecided, table2: ' in line
+    lacking = next(x for x in page.table(rows, ['quick']).splitlines() if '`fit_form`' in x)
+    assert 'not measured (`fig7`)' in lacking
+
+
+def test_the_picture_shows_every_claim_and_its_lines_stay_in_their_columns():
+    figure = picture.draw(board.rows([summary()]), ['quick', 'small'])
+    shown = [text.get_text() for text in figure.texts]
+    for row in board.rows([]):
+        assert any(text.startswith(row.short.split()[0]) for text in shown)
+    assert '✓  holds' in shown
+    assert any(text.endswith('not measured; decided by fig7') for text in shown)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    boxes = [text.get_window_extent(renderer) for text in figure.texts if text.get_text()]
+    for i, box in enumerate(boxes):
+        assert box.x1 <= figure.bbox.x1 and box.y0 >= 0
+        for other in boxes[i + 1 :]:
+            assert not (
+                min(box.x1, other.x1) - max(box.x0, other.x0) > 1
+                and min(box.y1, other.y1) - max(box.y0, other.y0) > 2
+            )
