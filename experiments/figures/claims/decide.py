@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from experiments.figures.base import Claim
-from experiments.figures.claims.catalogue import Listed
 from experiments.figures.claims.headline import Numbers
+from experiments.figures.claims.listed import Listed
 from experiments.figures.roles import Undecided
 
 T = TypeVar('T')

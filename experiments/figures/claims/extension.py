@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.claims.catalogue import (
-    EXTENSION_COSTS,
-    EXTENSION_GAINS,
-    EXTENSION_REACHES,
-)
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
+from experiments.figures.claims.others import EXTENSION_COSTS, EXTENSION_GAINS, EXTENSION_REACHES
 from experiments.figures.position_curve import PositionCurve
 
 # 'before', 'after' and perhaps 'uniform', measured on the same windows, which reach beyond L.

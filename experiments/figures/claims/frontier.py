@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.claims import keys
-from experiments.figures.claims.catalogue import IN_DOMAIN, KEEPS_LOSS, KEYS_FAR, KEYS_FOUR
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
+from experiments.figures.claims.others import IN_DOMAIN, KEEPS_LOSS, KEYS_FAR, KEYS_FOUR
 from experiments.figures.frontier_point import FrontierPoint
 from experiments.figures.key_group import KeyGroup
 from experiments.figures.roles import Roles, Shape, Undecided

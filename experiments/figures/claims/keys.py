@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from experiments.figures.claims.catalogue import KEYS_FAR, KEYS_FOUR, Listed
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
+from experiments.figures.claims.listed import Listed
+from experiments.figures.claims.others import KEYS_FAR, KEYS_FOUR
 from experiments.figures.key_group import KeyGroup
 from experiments.figures.roles import Roles, Shape, Undecided
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from experiments.figures.claims import catalogue
-from experiments.figures.claims.catalogue import (
-    FIT_NEAR_BEST,
-    LOG_SQUARE_SERVES_HEADSCALE,
-    LOG_SQUARE_SERVES_TAIL,
-    Listed,
-)
+from experiments.figures.claims import others
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import decisive
 from experiments.figures.claims.lengths import BASE, HEADSCALE, UNIFORM, Groups
+from experiments.figures.claims.listed import Listed
+from experiments.figures.claims.others import (
+    FIT_NEAR_BEST,
+    LOG_SQUARE_SERVES_HEADSCALE,
+    LOG_SQUARE_SERVES_TAIL,
+)
 from experiments.figures.length_group import Group, by_length
 from experiments.figures.roles import Shape, Undecided
 
@@ -131,7 +131,7 @@ def _lower_than_base(claim: Listed, law: str, name: str) -> Rule[Groups]:
 
 
 RULES: tuple[Rule[Groups], ...] = (
-    _lower_than_base(catalogue.FIT_EXTENDS, FIXED_FIT, '1 + 0.397 ln(n/L)'),
+    _lower_than_base(others.FIT_EXTENDS, FIXED_FIT, '1 + 0.397 ln(n/L)'),
     Rule(
         FIT_NEAR_BEST,
         'At every n > L measured the mean loss over the window with 1 + 0.397 ln(n/L) is at most '
@@ -139,25 +139,25 @@ RULES: tuple[Rule[Groups], ...] = (
         'n (means over seeds).',
         _fit_near_best,
     ),
-    _lower_than_base(catalogue.LOG_N_EXTENDS, FIXED_LOG_N, 'ln n / ln L'),
-    _lower_than_base(catalogue.GROK_EXTENDS, FIXED_GROK, 'max(1, ln i / ln L)'),
-    _lower_than_base(catalogue.YARN_TEMPERATURE_EXTENDS, FIXED_YARN, "YaRN's temperature"),
-    _lower_than_base(catalogue.INFO_SCALE_EXTENDS, FIXED_INFO, 'InfoScale'),
-    _lower(catalogue.INFO_SCALE_BEATS_LOG_N, FIXED_INFO, FIXED_LOG_N, 'InfoScale', 'ln n / ln L'),
-    _lower_than_base(catalogue.LLAMA_EXTENDS, FIXED_LLAMA, "Llama 4's staircase"),
-    _lower_than_base(catalogue.INKLING_EXTENDS, FIXED_INKLING, '1 + 0.1 ln(max(i/L, 1))'),
-    _lower_than_base(catalogue.SWAN_EXTENDS, FIXED_SWAN, 'ln(a + i) / ln a'),
-    _lower_than_base(catalogue.ENTROPY_EXTENDS, FIXED_ENTROPY, 'the temperature by entropy'),
-    _lower_than_base(catalogue.SCALABLE_EXTENDS, TRAINED_SCALABLE, 'the model trained with s ln i'),
+    _lower_than_base(others.LOG_N_EXTENDS, FIXED_LOG_N, 'ln n / ln L'),
+    _lower_than_base(others.GROK_EXTENDS, FIXED_GROK, 'max(1, ln i / ln L)'),
+    _lower_than_base(others.YARN_TEMPERATURE_EXTENDS, FIXED_YARN, "YaRN's temperature"),
+    _lower_than_base(others.INFO_SCALE_EXTENDS, FIXED_INFO, 'InfoScale'),
+    _lower(others.INFO_SCALE_BEATS_LOG_N, FIXED_INFO, FIXED_LOG_N, 'InfoScale', 'ln n / ln L'),
+    _lower_than_base(others.LLAMA_EXTENDS, FIXED_LLAMA, "Llama 4's staircase"),
+    _lower_than_base(others.INKLING_EXTENDS, FIXED_INKLING, '1 + 0.1 ln(max(i/L, 1))'),
+    _lower_than_base(others.SWAN_EXTENDS, FIXED_SWAN, 'ln(a + i) / ln a'),
+    _lower_than_base(others.ENTROPY_EXTENDS, FIXED_ENTROPY, 'the temperature by entropy'),
+    _lower_than_base(others.SCALABLE_EXTENDS, TRAINED_SCALABLE, 'the model trained with s ln i'),
     _lower(
-        catalogue.SCALABLE_BIAS_HURTS,
+        others.SCALABLE_BIAS_HURTS,
         SCALABLE,
         SCALABLE_BIAS,
         's ln i, searched with the weights frozen,',
         's ln i + b, searched in the same way',
     ),
     _lower(
-        catalogue.ADAPTIVE_BEATS_SCALABLE,
+        others.ADAPTIVE_BEATS_SCALABLE,
         TRAINED_ADAPTIVE,
         TRAINED_SCALABLE,
         'the model trained with an adaptive temperature',

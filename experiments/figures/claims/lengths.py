@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.claims import catalogue, intervals
+from experiments.figures.claims import intervals, others
 from experiments.figures.claims.catalogue import (
     FAILS_PAST_SEARCHED,
     HEADSCALE_BEATS_UNIFORM,
     HEADSCALE_HURTS,
-    ONE_SET,
 )
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import decisive, number
 from experiments.figures.claims.intervals import Interval
+from experiments.figures.claims.others import ONE_SET
 from experiments.figures.length_group import Group
 from experiments.figures.roles import Roles, Shape, Undecided
 
@@ -143,7 +143,7 @@ RULES: tuple[Rule[Groups], ...] = (
         _one_set,
     ),
     Rule(
-        catalogue.LOWEST,
+        others.LOWEST,
         'The lowest mean loss at each length n, over the window and over its last L/2 positions '
         '(means over seeds; at a tie the first curve is named).',
         _lowest,

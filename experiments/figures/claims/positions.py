@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.figures.claims import catalogue, intervals
+from experiments.figures.claims import intervals, others
 from experiments.figures.claims.catalogue import (
     BENDS_MEET,
     BENDS_MOVE,
@@ -288,5 +288,5 @@ RULES: tuple[Rule[Curves], ...] = (
         f'most {HEADSCALE_ENTROPY.thresholds["bits"]} bits decides nothing.',
         _headscale_entropy,
     ),
-    Rule(catalogue.RANGES, 'Mean loss and entropy by range of positions.', _ranges),
+    Rule(others.RANGES, 'Mean loss and entropy by range of positions.', _ranges),
 )

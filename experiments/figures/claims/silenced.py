@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from experiments.figures.claims.catalogue import GLOBAL_CARRY_KEYS, LOCAL_CARRY_LOSS
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import decisive, number
+from experiments.figures.claims.others import GLOBAL_CARRY_KEYS, LOCAL_CARRY_LOSS
 from experiments.figures.roles import Roles, Shape
 
 LOCAL, WITHOUT = 'local', 'nope'

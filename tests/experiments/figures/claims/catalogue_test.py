@@ -5,10 +5,11 @@ from __future__ import annotations
 import pkgutil
 
 from experiments.figures import claims
-from experiments.figures.claims import catalogue
-from experiments.figures.claims.catalogue import CLAIMS, Listed
+from experiments.figures.claims import others
+from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.decide import Rule, decide
 from experiments.figures.claims.headline import number
+from experiments.figures.claims.listed import Listed
 from experiments.figures.roles import Undecided
 
 
@@ -62,5 +63,5 @@ def test_a_claim_that_lacks_something_says_what_and_decides_nothing():
 
 
 def test_readings_never_decide_and_say_so():
-    rule = Rule(catalogue.LOWEST, 'the lowest', lambda shown: ({'number': shown}, None, ()))
+    rule = Rule(others.LOWEST, 'the lowest', lambda shown: ({'number': shown}, None, ()))
     assert decide([rule], 1)[0].verdict == 'reading'
