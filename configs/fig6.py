@@ -39,6 +39,6 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'kind': 'passkey_maps',
         'panels': tuple(panels),
         'columns': 3,
-        'roles': {'nope': tuple(label for _, label, _, _ in nope)},
+        'roles': {'nope': tuple(label for _, label, _, _ in nope), 'rotary': 'rotary'},
     }
     return config

@@ -32,5 +32,10 @@ def get_config(argument: str = 'quick') -> ConfigDict:
             panels.append({'record': record, 'label': label})
         else:
             panels.append({'missing': published.missing(name), 'label': label})
-    config.figure = {'kind': 'passkey_maps', 'panels': tuple(panels), 'columns': 3}
+    config.figure = {
+        'kind': 'passkey_maps',
+        'panels': tuple(panels),
+        'columns': 3,
+        'roles': {'alibi': tuple(panel['label'] for panel in panels if 'record' in panel)},
+    }
     return config

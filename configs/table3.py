@@ -32,7 +32,15 @@ def get_config(size: str = 'quick') -> ConfigDict:
         run = pieces.add_headscale(config, times)
         label = f'HeadScale at {times:g} L'
         rows.append(_row(config, run, label, f'headscale_{paper}', times))
-    config.figure = {'kind': 'longbench_table', 'rows': tuple(rows)}
+    config.figure = {
+        'kind': 'longbench_table',
+        'rows': tuple(rows),
+        'roles': {
+            'base': 'NoPE',
+            'rotary': 'rotary',
+            'headscale': {int(times): f'HeadScale at {times:g} L' for times in SEARCHED},
+        },
+    }
     return config
 
 

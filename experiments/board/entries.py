@@ -67,6 +67,17 @@ ENTRIES: Mapping[str, Entry] = {
     'tuned_fails': _entry('Tuned models fail past it', '3.5 to 4.1 nats', 'finetuned'),
     'yarn_below_pi': _entry('YaRN is below PI', '0.00 to 0.16 nats', 'finetuned'),
     'more_tuning': _entry('More tuning helps', '0.03 to 0.20 nats', 'finetuned'),
+    'longbench_nope': _entry('NoPE ahead of RoPE in LongBench', '18.3 and 16.5', 'table3'),
+    'longbench_shortest': _entry(
+        'HeadScale at 2 L best in LongBench', '18.5, 17.2 and 17.0', 'table3'
+    ),
+    'rotary_passkey_fails': _entry('Passkey of RoPE fails at once', 'at once', 'fig6'),
+    'alibi_passkey_fails': _entry('Passkey of ALiBi fails beyond L', 'fails', 'fig8'),
+    'no_init_beginning': _entry('Without start: keys at the beginning', 'beginning alone', 'fig9'),
+    'uniform_not_flat': _entry('No multiplier keeps the loss flat', 'rises', 'fig7'),
+    'longer_search_serves_end': _entry(
+        'A longer search serves the end', '18K for windows of 16K', 'one_search'
+    ),
     'log_length_serves_every_length': _entry(
         'One log-length set serves all lengths', 'ours', 'fig_dynamic laws one_search'
     ),

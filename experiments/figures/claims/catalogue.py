@@ -218,6 +218,60 @@ MORE_TUNING = Listed(
     '4 L and 8 L, Table 2).',
 )
 
+LONGBENCH_NOPE = Listed(
+    'longbench_nope',
+    None,
+    'In the mean of LongBench NoPE is ahead of RoPE: 18.3 against 16.5 (Table 3).',
+    thresholds={'points': 0.25},
+)
+LONGBENCH_SHORTEST = Listed(
+    'longbench_shortest',
+    None,
+    'Of the searches of HeadScale that at 2 L has the best mean of LongBench: 18.5 against 17.2 at '
+    '4 L and 17.0 at 9 L (Table 3).',
+    thresholds=LONGBENCH_NOPE.thresholds,
+)
+ROTARY_PASSKEY_FAILS = Listed(
+    'rotary_passkey_fails',
+    None,
+    'Passkey retrieval of RoPE fails at once beyond the training length (Figure 6).',
+    # At most this accuracy from this multiple of L on, the second of the lengths beyond L that the
+    # paper draws.
+    thresholds={'accuracy': 0.1, 'windows': 1.25},
+)
+ALIBI_PASSKEY_FAILS = Listed(
+    'alibi_passkey_fails',
+    None,
+    'Passkey retrieval of models with ALiBi (BLOOM, MPT) fails beyond the training length (Figure '
+    '8).',
+    # No longer works where that of models without position encoding is said to.
+    thresholds=PASSKEY_REACH.thresholds,
+)
+NO_INIT_BEGINNING = Listed(
+    'no_init_beginning',
+    None,
+    'Without the initialisation the searched model retrieves keys near the beginning alone (Figure '
+    '9).',
+    # The beginning is this share of a prompt. Keys there are repeated more often than the others by
+    # these points, and the others at most at this rate.
+    thresholds={'share': 0.2, 'points': 10.0, 'accuracy': 0.5},
+)
+UNIFORM_NOT_FLAT = Listed(
+    'uniform_not_flat',
+    None,
+    'Beyond L the loss rises under the best uniform multiplier of each position too (Appendix B, '
+    'Figure 7).',
+    thresholds={'nats': THRESHOLD, 'margin': LEVEL['nats']},
+)
+LONGER_SEARCH_SERVES_END = Listed(
+    'longer_search_serves_end',
+    None,
+    'Multipliers searched at 16K degrade slightly at the end of windows of 16K; those searched at '
+    '18K serve them better.',
+    # A longer search is one by at most this factor; 18K is 1.125 times 16K.
+    thresholds={**LEVEL, 'factor': 1.5},
+)
+
 CLAIMS: Mapping[str, Listed] = {
     claim.id: claim
     for claim in (*globals().values(), *vars(others).values())

@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.claims.catalogue import FIT_BUDGET, FIT_FORM, FIT_SLOPE, UNIFORM_HURTS
+from experiments.figures import curves
+from experiments.figures.claims import intervals
+from experiments.figures.claims.catalogue import (
+    FIT_BUDGET,
+    FIT_FORM,
+    FIT_SLOPE,
+    UNIFORM_HURTS,
+    UNIFORM_NOT_FLAT,
+)
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import Number, number
 from experiments.figures.fit_panel import FitPanel
@@ -75,6 +83,24 @@ def _uniform_hurts(panels: Panels) -> Measured:
     return {'change_inside_L_nats': measured}, holds, tuple(numbers)
 
 
+def _not_flat(panels: Panels) -> Measured:
+    """Of losses that are the least of the grid at each position."""
+    rises: dict[str, float] = {}
+    for p in panels:
+        length, end = p.train_length, int(p.positions[-1])
+        if end < 1.5 * length:
+            raise Undecided(f'{p.record!r} was measured up to {end / length:g} L, not to 1.5 L')
+        ends = [
+            curves.mean_between(p.best_loss, p.positions, high - length / 2, high)
+            for high in (length, end)
+        ]
+        rises[_of(f'rise to {end / length:g} L', p)] = ends[1] - ends[0]
+    limit, margin = (UNIFORM_NOT_FLAT.thresholds[k] for k in ('nats', 'margin'))
+    holds = intervals.every(intervals.above(rise, limit, margin) for rise in rises.values())
+    numbers = [number(what, rise, 'nats') for what, rise in rises.items()]
+    return {'rise_nats': rises}, holds, tuple(numbers)
+
+
 def _slopes(panels: Panels) -> tuple[Number, ...]:
     return tuple(number(_of('a', p), p.a) for p in panels)
 
@@ -107,5 +133,13 @@ RULES: tuple[Rule[Panels], ...] = (
         'In every panel the largest multiplier raises the mean loss over (0, L] by more than '
         f'{UNIFORM_HURTS.thresholds["nats"]} nats.',
         _uniform_hurts,
+    ),
+    Rule(
+        UNIFORM_NOT_FLAT,
+        'In every panel the loss under the best multiplier of each position is at the last L/2 '
+        f'positions more than {UNIFORM_NOT_FLAT.thresholds["nats"]} nats above that over (L/2, L]; '
+        f'within {UNIFORM_NOT_FLAT.thresholds["margin"]} nats of that nothing is decided. At each '
+        'position the least of the losses of a grid is chosen by its own noise, which lowers both.',
+        _not_flat,
     ),
 )

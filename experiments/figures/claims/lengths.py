@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from experiments.figures.claims.catalogue import (
     FAILS_PAST_SEARCHED,
     HEADSCALE_BEATS_UNIFORM,
     HEADSCALE_HURTS,
+    LONGER_SEARCH_SERVES_END,
 )
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import decisive, number
@@ -72,6 +74,23 @@ def _fails_past_searched(roles: Groups) -> Measured:
     holds = intervals.every(rise.above(limit) for rise in rises.values())
     numbers = decisive('smallest rise to twice the length', rises, 'nats', highest=False)
     return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds, numbers
+
+
+def _longer_search(roles: Groups) -> Measured:
+    searches = roles.by_multiple(HEADSCALE)
+    most = LONGER_SEARCH_SERVES_END.thresholds['factor']
+    found: dict[str, Interval] = {}
+    for (multiple, own), (longer, other) in itertools.pairwise(searches.items()):
+        index = own.at(multiple)
+        if longer / multiple <= most and index is not None:
+            difference = other.loss_tail[:, index] - own.loss_tail[:, index]
+            found[f'{longer:g} L - {multiple:g} L'] = Interval.of(difference)
+    if not found:
+        raise Undecided(f'no two searches of HeadScale are within a factor of {most:g}')
+    margin = LONGER_SEARCH_SERVES_END.thresholds['nats']
+    holds = intervals.every(difference.below(0, margin) for difference in found.values())
+    numbers = decisive('at the end, searched at', found, 'nats', highest=True)
+    return {'longer_minus_own_nats': intervals.stated(found)}, holds, numbers
 
 
 def _one_set(roles: Groups) -> Measured:
@@ -147,5 +166,14 @@ RULES: tuple[Rule[Groups], ...] = (
         'The lowest mean loss at each length n, over the window and over its last L/2 positions '
         '(means over seeds; at a tie the first curve is named).',
         _lowest,
+    ),
+    Rule(
+        LONGER_SEARCH_SERVES_END,
+        'In windows as long as those of a search the last L/2 positions have a lower loss under '
+        'the multipliers of the next longer search, wherever that is longer by a factor of at most '
+        f'{LONGER_SEARCH_SERVES_END.thresholds["factor"]:g} (the paper: 1.125); a difference of at '
+        f'most {LONGER_SEARCH_SERVES_END.thresholds["nats"]} nats decides nothing, and '
+        f'{intervals.RULE}.',
+        _longer_search,
     ),
 )

@@ -7,16 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.claims.catalogue import PARTS_MATTER, PASSKEY_INSIDE, PASSKEY_REACH
+from experiments.figures.claims import intervals
+from experiments.figures.claims.catalogue import (
+    ALIBI_PASSKEY_FAILS,
+    NO_INIT_BEGINNING,
+    PARTS_MATTER,
+    PASSKEY_INSIDE,
+    PASSKEY_REACH,
+    ROTARY_PASSKEY_FAILS,
+)
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import apart, decisive, number
+from experiments.figures.claims.intervals import Interval
 from experiments.figures.passkey_panel import PasskeyPanel
 from experiments.figures.roles import Roles, Shape, Undecided
 
 FULL, NO_BOUND, NO_INIT, NOPE = 'full', 'no_bound', 'no_init', 'nope'
+ROTARY, ALIBI = 'rotary', 'alibi'
 ABLATED: Mapping[str, Shape] = {FULL: Shape.ONE, NO_BOUND: Shape.ONE, NO_INIT: Shape.ONE}
-# nope: models without position encoding, ablations aside.
-ROLES: Mapping[str, Shape] = {**ABLATED, NOPE: Shape.SEVERAL}
+ROLES: Mapping[str, Shape] = {
+    **ABLATED,
+    NOPE: Shape.SEVERAL,  # models without position encoding, ablations aside
+    ROTARY: Shape.ONE,  # as it was trained
+    ALIBI: Shape.SEVERAL,
+}
 
 WITHOUT: Mapping[str, str] = {NO_BOUND: 'without bound', NO_INIT: 'without initialisation'}
 
@@ -85,6 +99,70 @@ def _mean_inside(roles: Panels) -> Measured:
     return measured, max(away.values()) <= PASSKEY_INSIDE.thresholds['points'], numbers
 
 
+def _rotary_fails(roles: Panels) -> Measured:
+    panel, limits = roles[ROTARY], ROTARY_PASSKEY_FAILS.thresholds
+    _works_inside(panel)
+    # A multiple of L such as 1.1 is not exact in binary.
+    beyond = panel.lengths >= limits['windows'] * panel.train_length - 1e-6
+    if not beyond.any():
+        raise Undecided(f'{panel.label!r} has no prompts from {limits["windows"]:g} L on')
+    by_length = {
+        f'at {length / panel.train_length:g} L': Interval.of(accuracy_S)
+        for length, accuracy_S in zip(
+            panel.lengths[beyond], panel.accuracy[:, beyond].mean(axis=2).T, strict=True
+        )
+    }
+    holds = intervals.every(found.below(limits['accuracy']) for found in by_length.values())
+    percent = {place: 100 * np.array(found.by_seed) for place, found in by_length.items()}
+    numbers = decisive('most keys repeated', percent, '%', highest=True)
+    return {'accuracy_beyond': intervals.stated(by_length)}, holds, numbers
+
+
+def _alibi_fails(roles: Panels) -> Measured:
+    least, windows = (ALIBI_PASSKEY_FAILS.thresholds[k] for k in ('accuracy', 'windows'))
+    panels = roles.several(ALIBI)
+    for panel in panels:
+        _works_inside(panel)
+        if panel.lengths[-1] < windows * panel.context:
+            raise Undecided(f'{panel.label!r} has no prompts of {windows:g} windows')
+    reaches = {p.label: Interval.of(np.array(p.reach_by_seed(least)) / p.context) for p in panels}
+    holds = intervals.every(reach.below(windows) for reach in reaches.values())
+    numbers = decisive('furthest reach', reaches, 'windows', highest=True)
+    return {'reach_over_window': intervals.stated(reaches)}, holds, numbers
+
+
+def _beginning(roles: Panels) -> Measured:
+    """By prompts that are longer than L and within the window of the search."""
+    panel, limits = roles[NO_INIT], NO_INIT_BEGINNING.thresholds
+    lengths = panel.inside & (panel.lengths > panel.train_length)
+    start = panel.depths < limits['share'] - 1e-9
+    if not lengths.any() or not start.any() or start.all():
+        raise Undecided(f'{panel.label!r} has no such prompts beyond L inside its window')
+    near, far = (
+        panel.accuracy[:, lengths][:, :, depths].mean(axis=(1, 2)) for depths in (start, ~start)
+    )
+    ahead, others = Interval.of(100 * (near - far)), Interval.of(far)
+    measured = {'beginning_minus_others_points': ahead.stated(), 'others': others.stated()}
+    holds = intervals.every(
+        (ahead.above(limits['points']), others.below(limits['accuracy'])),
+    )
+    numbers = (
+        number('keys at the beginning', 100 * near, '%'),
+        number('others', 100 * far, '%'),
+    )
+    return measured, holds, numbers
+
+
+def _works_inside(panel: PasskeyPanel) -> None:
+    """Undecided for a model that does not retrieve inside its window: it has nothing to lose."""
+    mean, least = panel.inside_mean, PASSKEY_REACH.thresholds['accuracy']
+    if mean is None or mean < least:
+        share = 'none' if mean is None else f'{100 * mean:.0f} %'
+        raise Undecided(
+            f'{panel.label!r} repeats {share} of the keys inside its window, not {100 * least:g} %'
+        )
+
+
 def _inside(panel: PasskeyPanel) -> dict[str, Any]:
     by_seed = panel.inside_by_seed
     assert by_seed is not None
@@ -118,5 +196,30 @@ RULES: tuple[Rule[Panels], ...] = (
         f'the paper prints by at most {PASSKEY_INSIDE.thresholds["points"]:g} points, in every '
         'panel whose model the paper has; the others are readings.',
         _mean_inside,
+    ),
+    Rule(
+        ROTARY_PASSKEY_FAILS,
+        'The rotary model as trained, which repeats at least '
+        f'{100 * PASSKEY_REACH.thresholds["accuracy"]:g} % of the keys inside L, repeats less than '
+        f'{100 * ROTARY_PASSKEY_FAILS.thresholds["accuracy"]:g} % (accuracy '
+        f'{ROTARY_PASSKEY_FAILS.thresholds["accuracy"]:g}) at every length from '
+        f'{ROTARY_PASSKEY_FAILS.thresholds["windows"]:g} L on; {intervals.RULE}.',
+        _rotary_fails,
+    ),
+    Rule(
+        ALIBI_PASSKEY_FAILS,
+        f'No model with ALiBi works to {ALIBI_PASSKEY_FAILS.thresholds["windows"]:g} windows, with '
+        'an accuracy as in the claim that models without position encoding do; each works inside '
+        f'its window; {intervals.RULE}.',
+        _alibi_fails,
+    ),
+    Rule(
+        NO_INIT_BEGINNING,
+        'In prompts longer than L and within the window of the search, without the initialisation '
+        f'keys in the first {100 * NO_INIT_BEGINNING.thresholds["share"]:g} % of the text (share '
+        f'{NO_INIT_BEGINNING.thresholds["share"]:g}) are repeated more often than the others, by '
+        f'more than {NO_INIT_BEGINNING.thresholds["points"]:g} points, and fewer than half of the '
+        f'others are; {intervals.RULE}.',
+        _beginning,
     ),
 )

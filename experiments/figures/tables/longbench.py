@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from experiments.figures.claims import longbench as claims
 from experiments.figures.tables import paper
 from experiments.figures.tables.scores import ScoreTable
 from experiments.figures.tables.table import Column
@@ -30,5 +31,7 @@ TABLE = ScoreTable(
         f'Table 3 ({paper.SOURCE}). Columns: '
         f'{", ".join(f"{column.label} {column.key}" for column in COLUMNS)}.'
     ),
+    roles=claims.ROLES,
+    rules=claims.RULES,
 )
 required, draw = TABLE.required, TABLE.draw

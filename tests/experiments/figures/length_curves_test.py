@@ -52,6 +52,7 @@ def test_length_claims_of_the_pilot():
         (10, True),
         (None, False),
         (None, None),
+        (None, None),
     ]
     assert found[0].measured['headscale_minus_base_at_L_nats']['HeadScale searched at 4 L'][
         'mean'
@@ -87,7 +88,7 @@ def test_log_length_is_level_where_no_other_curve_is_ahead():
 def test_claims_whose_roles_nobody_plays_are_undecided_and_say_so():
     roles = {k: v for k, v in OPTIONS['roles'].items() if k != 'uniform'}
     found = claims(synthetic.length_runs(1), roles=roles)
-    assert [c.holds for c in found] == [True, None, True, False, None]
+    assert [c.holds for c in found] == [True, None, True, False, None, None]
     assert found[1].measured == {'missing': "no curve has the role 'uniform'"}
     *none, lowest = claims(synthetic.length_runs(1), roles={})
     assert all(c.holds is None and 'missing' in c.measured for c in none)
@@ -116,3 +117,29 @@ def test_seeds_and_lengths_of_the_curves_must_agree():
     )
     with pytest.raises(ValueError, match='measured at other lengths'):
         claims(runs)
+
+
+@pytest.mark.parametrize(
+    ('difference', 'holds'), [(-0.1, True), (0.1, False), (-0.005, None), (-5.0, True)]
+)
+def test_a_longer_search_serves_the_end_of_windows_or_does_not(difference, holds):
+    """Searches at 4 and 6 L, the longer one with another loss at 4 L."""
+    loss = np.array(synthetic.PILOT['headscale_4x'])
+    longer = loss + difference * (np.array(synthetic.MULTIPLES) == 4)
+    runs = {
+        f'{name}/seed{seed}': synthetic.length_records(values, seed)
+        for name, values in (('four', loss), ('six', longer))
+        for seed in range(3)
+    }
+    curves = [{'group': name, 'label': name} for name in ('four', 'six')]
+    found = {
+        c.id: c for c in claims(runs, curves=curves, roles={'headscale': {4: 'four', 6: 'six'}})
+    }['longer_search_serves_end']
+    assert found.holds is holds
+    assert f'searched at, 6 L - 4 L {difference:.3f} nats' in found.headline
+
+
+def test_searches_that_lie_too_far_apart_are_not_compared():
+    found = {c.id: c for c in KINDS['length_curves'].draw(INPUTS['length_curves']).claims}
+    missing = found['longer_search_serves_end'].measured['missing']
+    assert missing == 'no two searches of HeadScale are within a factor of 1.5'

@@ -22,12 +22,12 @@ ROOT = pathlib.Path(__file__).parents[3]
 CONFIGS = sorted(
     path.stem for path in (ROOT / 'configs').glob('*.py') if 'def get_config' in path.read_text()
 )
-# Nothing is claimed of LongBench, of encodings but for NoPE and rotary, of layers of several kinds,
-# of rules of attention weights, of positions that are random or come later, of where queries look,
-# nor in fig8 of models whose directories are not given.
+# Nothing is claimed of encodings but for NoPE and rotary, of layers of several kinds,
+# of rules of attention weights, of positions that are random or come later, nor of where queries
+# look.
 UNDECIDED = {
-    *('attention_shape', 'biases', 'encodings', 'fig8', 'hybrids', 'learned_later'),
-    *('random_positions', 'table3', 'weights', 'weights_passkey'),
+    *('attention_shape', 'biases', 'encodings', 'hybrids', 'learned_later'),
+    *('random_positions', 'weights', 'weights_passkey'),
 }
 
 # Keys of options whose values are names of records or read by people.

@@ -848,7 +848,11 @@ INPUTS = {
         {'before': 'original', 'uniform': 'one_multiplier', 'after': 'extended'},
     ),
     'perplexity_table': FigureInput('table2', perplexity_runs(), PERPLEXITY_OPTIONS),
-    'longbench_table': FigureInput('table3', longbench_runs(), {'rows': LONGBENCH_ROWS}),
+    'longbench_table': FigureInput(
+        'table3',
+        longbench_runs(),
+        {'rows': LONGBENCH_ROWS, 'roles': {'base': 'NoPE', 'rotary': 'RoPE'}},
+    ),
     'commonsense_table': FigureInput(
         'table1',
         harness_runs(),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS, FigureInput, write
+from nope.records import Measure
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import GRIDS, INPUTS, column, rows_of
 
@@ -33,9 +34,9 @@ def fit_claims(**changed):
 
 def test_fit_claims_follow_the_numbers():
     holds = [(c.number, c.holds) for c in KINDS['uniform_fit'].draw(INPUTS['uniform_fit']).claims]
-    assert holds == [(5, True), (5, True), (5, True), (6, True)]
+    assert holds == [(5, True), (5, True), (5, True), (6, True), (None, True)]
     steep = [(c.number, c.holds) for c in fit_claims(a=0.61).claims]
-    assert steep == [(5, True), (5, False), (5, None), (6, True)]
+    assert steep == [(5, True), (5, False), (5, None), (6, True), (None, True)]
 
 
 def test_a_grid_without_a_fit_is_refused_and_without_r2_does_not_hold():
@@ -60,3 +61,20 @@ def test_imported_models_have_no_budget_to_compare():
     found = KINDS['uniform_fit'].draw(given).claims[2]
     assert (found.id, found.holds) == ('fit_budget', None)
     assert 'two known amounts of training' in found.measured['missing']
+
+
+@pytest.mark.parametrize(
+    ('rise', 'holds'), [(0.0, False), (0.05, False), (0.1, None), (0.3, True), (-0.2, False)]
+)
+def test_the_best_multiplier_keeps_the_loss_flat_or_does_not(rise, holds):
+    records = synthetic.grid_records(a=0.35)
+    beyond = np.clip((records.coordinates['position'] - 64) / 128, 0, 1)
+    measures = {**records.measures, 'best_loss': Measure(1.5 + rise * beyond, ('position',), '')}
+    given = FigureInput(
+        'f',
+        {'r': dataclasses.replace(records, measures=measures)},
+        {'panels': [{'record': 'r', 'title': 'NoPE'}]},
+    )
+    found = KINDS['uniform_fit'].draw(given).claims[-1]
+    assert (found.id, found.holds) == ('uniform_not_flat', holds)
+    assert found.measured['rise_nats']['rise to 4 L (NoPE)'] == pytest.approx(rise)

@@ -19,8 +19,8 @@ def claims(runs, roles=None, paper=()):
     entries = {n: {'record': n, 'label': n, 'paper': dict(paper).get(n)} for n in runs}
     panels = {n: passkey_panel.read(given, entry) for n, entry in entries.items()}
     found = decide(passkey.RULES, Roles('f', given.options, panels, 'panel'))
-    assert len({claim.number for claim in found}) == len(found)
-    return {claim.number: claim for claim in found}
+    assert len({claim.id for claim in found}) == len(found)
+    return {claim.number or claim.id: claim for claim in found}
 
 
 def by_length(values, **facts):
@@ -81,11 +81,8 @@ def test_claim_8_is_undecided_where_the_ablations_are_missing():
     ]
     options = {'panels': panels, 'roles': {p['label']: p['label'] for p in panels}}
     output = KINDS['passkey_maps'].draw(FigureInput('f', {'full': by_length([1.0])}, options))
-    assert [(claim.number, claim.holds) for claim in output.claims] == [
-        (8, None),
-        (10, None),
-        (None, None),
-    ]
+    assert [claim.number for claim in output.claims] == [8, 10, None, None, None, None]
+    assert {claim.holds for claim in output.claims} == {None}
 
 
 @pytest.mark.parametrize('attribute', ['window', 'max_length', 'template'])
@@ -154,7 +151,7 @@ def test_prompts_that_end_before_the_claim_decide_nothing_unless_they_fail(windo
 def test_the_mean_inside_the_window_is_the_papers_where_it_prints_one(paper, holds):
     runs = {'NoPE': by_length([0.95]), 'RoPE': by_length([0.9], **synthetic.ROTARY)}
     runs['no cell'] = by_length([0.0], window=128)
-    found = claims(runs, paper=paper)[None]
+    found = claims(runs, paper=paper)['passkey_inside']
     assert found.holds is holds
     assert set(found.measured) == {'NoPE', 'RoPE'}
     assert found.measured['RoPE']['mean'] == pytest.approx(0.9)
@@ -162,12 +159,12 @@ def test_the_mean_inside_the_window_is_the_papers_where_it_prints_one(paper, hol
 
 
 def test_a_panel_without_cells_inside_its_window_has_no_reading():
-    found = claims({'NoPE': by_length([1.0], window=128)})[None]
+    found = claims({'NoPE': by_length([1.0], window=128)})['passkey_inside']
     assert found.measured == {'missing': 'no panel has prompts inside its window'}
 
 
 def test_seeds_are_given_one_by_one():
-    ablation, beyond, inside = KINDS['passkey_maps'].draw(INPUTS['passkey_maps']).claims
+    ablation, beyond, inside, *_ = KINDS['passkey_maps'].draw(INPUTS['passkey_maps']).claims
     assert [ablation.number, beyond.number, inside.number] == [8, 10, None]
     assert [ablation.holds, beyond.holds, inside.holds] == [True, False, False]
     full = ablation.measured['inside_window']['full']
@@ -181,3 +178,56 @@ def test_seeds_are_given_one_by_one():
     assert beyond.measured['HeadScale at 2 L']['reach_over_window'] == 1.375
     assert inside.measured['HeadScale at 2 L']['paper'] == 0.81
     assert set(inside.measured) == {panel['label'] for panel in PASSKEY_PANELS[:3]}
+
+
+@pytest.mark.parametrize(
+    ('beyond', 'holds'),
+    [
+        ([0.3, 0.0], True),  # only the length just beyond L is not none
+        ([0.3, 0.05, 0.0], True),
+        ([0.3, 0.2, 0.0], False),
+        ([0.0, 0.0, 0.0, 0.4], False),
+    ],
+)
+def test_rotary_fails_at_once_where_few_keys_are_repeated_from_five_quarters_on(beyond, holds):
+    found = claims({'r': by_length([0.9, *beyond])}, {'rotary': 'r'})['rotary_passkey_fails']
+    assert found.holds is holds
+    assert found.headline.startswith('most keys repeated, at ')
+
+
+def test_alibi_fails_where_it_works_to_less_than_one_and_a_half_windows():
+    for reach, holds in ((3, True), (4, False), (8, False)):
+        runs = {'a': by_length([0.9] + [0.8] * reach), 'b': by_length([0.9])}
+        found = claims(runs, {'alibi': ['a', 'b']})['alibi_passkey_fails']
+        assert found.holds is holds
+        assert found.headline == f'furthest reach, a {1 + reach / 8:.2f} windows'
+
+
+@pytest.mark.parametrize('role', ['rotary', 'alibi'])
+def test_a_model_that_repeats_no_keys_inside_its_window_has_none_to_lose(role):
+    played = 'a' if role == 'rotary' else ['a']
+    found = claims({'a': by_length([0.3])}, {role: played})[f'{role}_passkey_fails']
+    assert (found.holds, found.verdict) == (None, 'not measured')
+    assert "'a' repeats 30 % of the keys inside its window" in found.measured['missing']
+
+
+def depths(first, others):
+    """Records of prompts to 2 L with these accuracies at the first fifth of depths and others."""
+    accuracy = np.repeat(np.array([[first] * 2 + [others] * 8]), 16, axis=0)
+    return synthetic.passkey_records(accuracy=accuracy, window=4096)
+
+
+@pytest.mark.parametrize(
+    ('first', 'others', 'holds'),
+    [(0.9, 0.1, True), (0.19, 0.1, False), (0.1, 0.4, False), (1.0, 0.7, False)],
+)
+def test_keys_are_found_at_the_beginning_alone_where_the_others_are_not(first, others, holds):
+    found = claims({'n': depths(first, others)}, {'no_init': 'n'})['no_init_beginning']
+    assert found.holds is holds
+    said = f'keys at the beginning {100 * first:.1f} %; others {100 * others:.1f} %'
+    assert found.headline == said
+
+
+def test_the_beginning_is_decided_by_prompts_beyond_the_training_length():
+    found = claims({'n': by_length([0.9])}, {'no_init': 'n'})['no_init_beginning']
+    assert found.verdict == 'not measured'

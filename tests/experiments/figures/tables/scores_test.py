@@ -135,7 +135,7 @@ def test_without_roles_or_scores_parity_is_undecided():
     ('kind', 'options', 'message'),
     [
         (LONG, {}, "must give 'rows'"),
-        (LONG, {'rows': ROWS, 'roles': ROLES}, "unknown key 'roles'"),
+        (LONG, {'rows': ROWS, 'roles': {'ntk': 'NoPE'}}, "unknown key 'ntk' in roles"),
         (LONG, {'rows': (*ROWS, ROWS[0])}, 'labels of rows must differ'),
         (LONG, {'rows': ({'label': 'a'},)}, r"row 'a' must give one of .*, got \[\]"),
         (LONG, {'rows': ({'label': 'a', 'record': 'a', 'paper': 'MPT-7B'},)}, "paper is 'MPT-7B'"),
