@@ -1,0 +1,209 @@
+"""Verdicts on claims recomputed from the CSV of a figure alone, with nothing but csv and numpy.
+
+A second derivation from the statements in summary.json, with thresholds typed anew: it shares no
+code with the claims, so that an error in either shows where they differ.
+"""
+
+from __future__ import annotations
+
+import csv
+import pathlib
+
+import numpy as np
+
+STUDENT = {2: 12.706, 3: 4.303, 4: 3.182}  # two-sided 95 % quantiles of t, by number of seeds
+Verdicts = dict[str, str]
+
+
+def read(path: pathlib.Path) -> list[dict[str, str]]:
+    with path.open(newline='') as file:
+        return list(csv.DictReader(file))
+
+
+def word(holds: bool | None) -> str:
+    return {True: 'holds', False: 'does not hold', None: 'undecided'}[holds]
+
+
+def together(parts: list[bool | None]) -> bool | None:
+    if False in parts:
+        return False
+    return None if None in parts else True
+
+
+def beyond(difference, margin: float = 0.0) -> bool | None:
+    """Whether numbers, one a seed, are above 0 in the mean: the interval does not contain 0, and
+    the mean is further than `margin` from it."""
+    values = np.atleast_1d(np.asarray(difference, float))
+    mean = values.mean()
+    if len(values) > 1:
+        half = STUDENT[len(values)] * values.std(ddof=1) / len(values) ** 0.5
+        if half > 0 and abs(mean) <= half:
+            return None
+    if margin and abs(mean) <= margin:
+        return None
+    return bool(mean > 0)
+
+
+class Curve:
+    """Loss, nats, and entropy, bits, of one record by position 1..T; L is the training length."""
+
+    def __init__(self, rows: list[dict[str, str]], record: str, L: int) -> None:
+        mine = sorted(
+            (int(r['position']), float(r['loss_nats']), float(r['entropy_bits']))
+            for r in rows
+            if r['record'] == record
+        )
+        self.L = L
+        self.loss = np.array([loss for _, loss, _ in mine])
+        self.bits = np.array([bits for _, _, bits in mine])
+        assert [i for i, _, _ in mine] == list(range(1, len(mine) + 1))
+
+    def mean(self, low: float, high: float, what: str = 'loss') -> float:
+        values = getattr(self, what)
+        return float(np.mean([v for i, v in enumerate(values, start=1) if low < i <= high]))
+
+    def loss_bend(self, threshold: float = 0.1) -> float:
+        """In multiples of L; infinite where there is none."""
+        half = max(1, round(50 * self.L / 2048))
+        padded = [self.loss[max(0, k - half) : k + half + 1].mean() for k in range(len(self.loss))]
+        level = np.mean([v for i, v in enumerate(padded, 1) if self.L / 2 <= i <= self.L])
+        return self._bend(np.array(padded) - level, threshold)
+
+    def entropy_bend(self, threshold: float = 0.1) -> float:
+        logs = np.log(np.arange(1, len(self.bits) + 1))
+        inside = slice(-(-self.L // 4) - 1, self.L)  # positions from L/4 to L
+        x, y = logs[inside], self.bits[inside]
+        slope = ((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum()
+        return self._bend(self.bits - (y.mean() + slope * (logs - x.mean())), threshold)
+
+    def _bend(self, excess: np.ndarray, threshold: float) -> float:
+        hold = max(1, self.L // 8)
+        for i in range(1, len(excess) - hold + 2):
+            if i > self.L / 2 and (excess[i - 1 : i - 1 + hold] > threshold).all():
+                return i / self.L
+        return np.inf
+
+
+def by_position(path: pathlib.Path, L: int, roles: dict[str, str]) -> Verdicts:
+    """Figures 1 and 4. roles: base, uniform, headscale, rotary, ntk -> record, those there are;
+    `uniform` has a multiplier above 1."""
+    rows = read(path)
+    c = {role: Curve(rows, record, L) for role, record in roles.items()}
+    trained = {role: c[role] for role in ('base', 'rotary') if role in c}
+    found: Verdicts = {}
+    if {'base', 'rotary'} <= set(c):
+        apart = c['base'].mean(L / 2, L) - c['rotary'].mean(L / 2, L)
+        found['parity'] = word(abs(apart) <= 0.05)
+    if trained:
+        found['onset'] = word(onset(trained))
+        found['bends_meet'] = word(bends_meet(trained, c.get('ntk')))
+    if {'base', 'uniform'} <= set(c):
+        base, uniform = c['base'], c['uniform']
+        found['uniform_hurts'] = word(uniform.mean(0, L) - base.mean(0, L) > 0.01)
+        pairs = [(base.loss_bend(), uniform.loss_bend())]
+        pairs.append((base.entropy_bend(), uniform.entropy_bend()))
+        found['bends_move'] = word(all(np.isfinite(b) and s > 1.05 * b for b, s in pairs))
+    if {'headscale', 'uniform'} <= set(c):
+        heads, uniform, end = c['headscale'], c['uniform'], len(c['uniform'].loss)
+        places = [(end - L / 4, end), (0, L)]
+        lower = [beyond(uniform.mean(*p) - heads.mean(*p), 0.01) for p in places]
+        found['headscale_beats_uniform'] = word(together(lower))
+        bits = heads.mean(L, end, 'bits') - uniform.mean(L, end, 'bits')
+        found['headscale_entropy'] = word(beyond(bits, 0.01))
+    return found
+
+
+def onset(trained: dict[str, Curve]) -> bool | None:
+    paper = {'base': 1.2, 'rotary': 1.1}
+    verdicts = set()
+    for threshold in (0.05, 0.1, 0.2):
+        bends = {role: curve.loss_bend(threshold) for role, curve in trained.items()}
+        near = all(0.8 <= bend / paper[role] <= 1.25 for role, bend in bends.items())
+        verdicts.add(near and (len(bends) == 1 or bends['base'] > bends['rotary']))
+    return verdicts.pop() if len(verdicts) == 1 else None
+
+
+def bends_meet(trained: dict[str, Curve], ntk: Curve | None) -> bool:
+    ratios = [curve.entropy_bend() / curve.loss_bend() for curve in trained.values()]
+    meet = all(np.isfinite(ratio) and 0.8 <= ratio <= 1.25 for ratio in ratios)
+    return meet and (ntk is None or min(ntk.loss_bend(), ntk.entropy_bend()) > 2)
+
+
+def by_head(path: pathlib.Path) -> Verdicts:
+    """Figure 5."""
+    rows = read(path)
+    layers: dict[str, list[tuple[float, float]]] = {}
+    for r in rows:
+        layers.setdefault(r['layer'], []).append(
+            (float(r['multiplier']), float(r['as_trained_bits']))
+        )
+    pairs = [np.array(layer).T for layer in layers.values()]
+    centred = np.concatenate([p - p.mean(axis=1, keepdims=True) for p in pairs], axis=1)
+    own = [pearson(*p) for p in pairs]
+    negative = [r < 0 for r in own if r is not None]
+    pooled = pearson(*centred)
+    holds = pooled is not None and pooled < -0.3 and 2 * sum(negative) > len(negative)
+    return {'entropy_against_multiplier': word(holds)}
+
+
+def pearson(x: np.ndarray, y: np.ndarray) -> float | None:
+    if len(x) < 3 or x.min() == x.max() or y.min() == y.max():
+        return None
+    x, y = x - x.mean(), y - y.mean()
+    return float((x * y).sum() / np.sqrt((x * x).sum() * (y * y).sum()))
+
+
+def by_multiplier(path: pathlib.Path, L: int, ordered: list[str]) -> Verdicts:
+    """Figure 7. ordered: records of its panels, the one with the least training first."""
+    rows, slopes, forms, rises = read(path), {}, [], []
+    for record in ordered:
+        mine = [r for r in rows if r['record'] == record]
+        best = np.array([float(r['best_multiplier']) for r in mine])
+        loss = np.array([float(r['best_loss_nats']) for r in mine])
+        x = np.log(np.arange(L, len(best) + 1) / L)
+        y = best[L - 1 :]
+        a = (x * (y - 1)).sum() / (x * x).sum()
+        r2 = 1 - ((y - 1 - a * x) ** 2).sum() / ((y - y.mean()) ** 2).sum()
+        slopes[record] = a
+        forms.append(a > 0 and r2 >= 0.9)
+        rises.append(beyond(loss[-L // 2 :].mean() - loss[L // 2 : L].mean() - 0.1, 0.01))
+    return {
+        'fit_form': word(all(forms)),
+        'fit_slope': word(all(0.25 <= a <= 0.45 for a in slopes.values())),
+        'fit_budget': word(slopes[ordered[-1]] > slopes[ordered[0]]),
+        'uniform_not_flat': word(together(rises)),
+    }
+
+
+def by_length(path: pathlib.Path, roles: dict) -> Verdicts:
+    """Figure of losses against length. roles: base, uniform, log_length -> group; headscale ->
+    {multiple of L: group}."""
+    window, tail = {}, {}
+    for r in read(path):
+        place = (r['group'], float(r['length_over_L']))
+        window.setdefault(place, {})[r['seed']] = float(r['loss_window_nats'])
+        tail.setdefault(place, {})[r['seed']] = float(r['loss_tail_nats'])
+
+    def loss(table, group, multiple):
+        return np.array([value for _, value in sorted(table[group, multiple].items())])
+
+    groups = sorted({group for group, _ in window})
+    multiples = sorted({multiple for _, multiple in window})
+    heads = roles['headscale']
+    hurts = [loss(window, g, 1) - loss(window, roles['base'], 1) for g in heads.values()]
+    ahead = [loss(window, roles['uniform'], m) - loss(window, g, m) for m, g in heads.items()]
+    rises = [
+        loss(tail, g, 2 * m) - loss(tail, g, m) for m, g in heads.items() if 2 * m in multiples
+    ]
+    others = [g for g in groups if g != roles['log_length']]
+    serves = []
+    for m in multiples:
+        best = min(others, key=lambda g: loss(window, g, m).mean())
+        above = loss(window, roles['log_length'], m) - loss(window, best, m)
+        serves.append(beyond(0.01 - above))
+    return {
+        'headscale_hurts': word(together([beyond(d) for d in hurts])),
+        'headscale_beats_uniform': word(together([beyond(d, 0.01) for d in ahead])),
+        'fails_past_searched': word(together([beyond(d - 0.5) for d in rises])),
+        'log_length_serves_every_length': word(together(serves)),
+    }
