@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
             found = _read(given.workdir, given.size, empty=bool(missing))
             _write(given.workdir / 'claims', found, given.size, missing)
         if given.results:
-            _commit(given.results, found if given.workdir else [])
+            _commit(given.results, found if given.workdir else [], given.workdir)
     except (OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
         return BAD_INPUT
@@ -106,8 +106,12 @@ def _write(
     print(folder / 'claims.md')
 
 
-def _commit(folder: pathlib.Path, found: Sequence[Summary]) -> None:
-    """Results and the pages made from them; prints the paths of those that changed."""
+def _commit(folder: pathlib.Path, found: Sequence[Summary], work: pathlib.Path) -> None:
+    """Results of the figures in `work` and the pages made from them; prints the paths of those that
+    changed. ValueError for a figure of a changed config."""
+    for s in found:
+        name = s.figure if s.size == SIZES[0] else f'{s.figure}_{s.size}'
+        drawing.check_unchanged(work / 'figures' / name, s.figure, s.size)
     if not found and not folder.is_dir():
         raise ValueError(f'--results={folder}: there is no such folder')
     changed = results.write(folder, found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import runpy
 import signal
 import subprocess
 import sys
@@ -14,10 +15,13 @@ from types import FrameType
 from experiments.board.decisions import SIZES, Missing
 from experiments.board.entries import ENTRIES
 from experiments.config import BAD_INPUT, USERS
+from nope.runtime.files import read_object
 
 ROOT = pathlib.Path(__file__).parents[1]
 TAIL = 20_000  # bytes of a command's messages that are kept for the reason of a failure
 STOPPED = 128 + signal.SIGTERM
+# What makes a figure one of another model or training than its config says.
+SETTINGS = ('model.layers', 'model.width', 'train.length', 'train.steps')
 EXTEND = 'extend'  # its model is the user's, and it has no sizes
 
 
@@ -34,6 +38,20 @@ def config_of(figure: str) -> tuple[str, str] | None:
         if name in known:
             return name, size if name != figure else SIZES[0]
     return None
+
+
+def check_unchanged(folder: pathlib.Path, name: str, size: str) -> None:
+    """ValueError, naming the field, where the figure in `folder` was drawn from a config whose
+    model or training (`SETTINGS`) was changed on the command line."""
+    settings = (read_object(folder / 'spec.json') or {}).get('settings') or {}
+    config = runpy.run_path(str(ROOT / f'configs/{name}.py'))['get_config'](size)
+    for path in SETTINGS:
+        section, field = path.split('.')
+        if path in settings and settings[path] != config[section][field]:
+            raise ValueError(
+                f'{folder} was drawn with {path}={settings[path]}, configs/{name}.py:{size} has '
+                f'{config[section][field]}: --results takes figures of the configs as they are'
+            )
 
 
 def draw_all(size: str, work: pathlib.Path, options: Sequence[str]) -> tuple[list[Missing], bool]:

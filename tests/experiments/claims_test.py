@@ -243,3 +243,20 @@ def test_the_page_is_made_without_jax(work):
         'sys.exit("jax" in sys.modules)'
     )
     assert subprocess.run([sys.executable, '-c', script], cwd=ROOT, check=False).returncode == 0
+
+
+def test_a_figure_of_a_changed_config_becomes_no_result(work, tmp_path, capsys):
+    results = tmp_path / 'configs/results'
+    spec = work / 'figures/fig5_small/spec.json'
+    spec.write_text('{"settings": {"train.length": 128, "train.steps": 12}}')
+    assert claims.main([f'--workdir={work}', f'--results={results}']) == 2
+    said = capsys.readouterr().err
+    assert 'figures/fig5_small was drawn with train.steps=12, configs/fig5.py:small has ' in said
+    assert not results.exists()
+    spec.write_text('{"settings": {"train.length": 128}}')
+    assert claims.main([f'--workdir={work}', f'--results={results}']) == 0
+    assert sorted(path.name for path in results.glob('*/*')) == [
+        'fig1.json',
+        'fig5.json',
+        'fig5.json',
+    ]
