@@ -1,0 +1,164 @@
+"""Task of length generalization: lengths of training and test, bins, examples."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import hashlib
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from nope.data.tasks import answers
+from nope.data.tasks.scratchpad import NONE, Checked, Format, Step, check, write
+
+TRAIN, TEST = SPLITS = ('train', 'test')
+
+# What examples are drawn by: the length, or the digits of both operands.
+Bin = tuple[int, ...]
+
+
+class Example(NamedTuple):
+    """One example. length: that of figures' axes, the larger number of its bin. answer: the final
+    answer as the target states it; of copying and the like the whole target."""
+
+    source: str
+    target: str
+    length: int
+    answer: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """Numbers of examples. Every bin has as many: floor((train + validation) / bins) for training
+    and validation, floor(test / bins) for the test, so that the last two may come out smaller."""
+
+    train: int = 100_000
+    validation: int = 15_000
+    test: int = 10_000
+
+    def __post_init__(self) -> None:
+        for name, least in (('train', 1), ('validation', 0), ('test', 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f'sizes.{name} is {getattr(self, name)}; at least {least}')
+
+
+@dataclasses.dataclass(frozen=True)
+class Task(abc.ABC):
+    """A task: a pure function from a bin and a random generator to examples.
+
+    longest: L, the greatest length of training; tests have L + 1 to 2 L. shortest: the least.
+    """
+
+    longest: int
+    shortest: int
+
+    separator: ClassVar[str] = ''  # between source and target
+    form: ClassVar[answers.Form] = answers.WHOLE
+    paper_sizes: ClassVar[Sizes] = Sizes()
+    exhaustive: ClassVar[bool] = False  # a bin has the same examples whatever its number
+    sampled_test: ClassVar[bool] = False  # a test bin is a sample of one as large as in training
+    least: ClassVar[int] = 1  # the shortest length there can be
+
+    def __post_init__(self) -> None:
+        if not self.least <= self.shortest <= self.longest:
+            raise ValueError(
+                f'{self.name}: shortest={self.shortest} and longest={self.longest}; accepted: '
+                f'{self.least} <= shortest <= longest'
+            )
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """Name in the registry, which seeds the examples too."""
+
+    @property
+    @abc.abstractmethod
+    def alphabet(self) -> tuple[str, ...]:
+        """Texts that have every word of the task's examples, with a blank in front of it or not as
+        examples have it. The beginning of a text counts as a blank."""
+
+    @abc.abstractmethod
+    def _draw(self, bin: Bin, rng: np.random.Generator, count: int) -> list[Example]:
+        """`count` examples of a bin, fewer where the task says so."""
+
+    def lengths(self, split: str) -> range:
+        """Lengths of a split: 'train', of which validation is a part, or 'test'."""
+        if split not in SPLITS:
+            raise ValueError(f'split {split!r}; accepted: {", ".join(SPLITS)}')
+        if split == TRAIN:
+            return range(self.shortest, self.longest + 1)
+        return range(self.longest + 1, self.longest_test + 1)
+
+    @property
+    def longest_test(self) -> int:
+        """The greatest length of the test."""
+        return 2 * self.longest
+
+    def bins(self, split: str) -> tuple[Bin, ...]:
+        """Bins of a split, in order."""
+        return tuple((length,) for length in self.lengths(split))
+
+    def examples(
+        self, split: str, length: int | Bin, rng: np.random.Generator, count: int = 1
+    ) -> list[Example]:
+        """Examples of one bin: `count` of them, rounded down to whole chains of LEGO and whole
+        pairs of replacement; exhaustive tasks give all that there are. A function of its arguments
+        alone. ValueError for a bin that the split has not."""
+        bin = (length,) if isinstance(length, int) else tuple(length)
+        bins = self.bins(split)
+        if bin not in bins:
+            raise ValueError(
+                f'{self.name}: length {length} is not of the {split} split; accepted: '
+                f'{_shown(bins[0])} to {_shown(bins[-1])}'
+            )
+        return self._draw(bin, rng, count)
+
+    @property
+    def stream(self) -> int:
+        """Number that sets the task's random generators apart from those of others."""
+        return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], 'big')
+
+    def prompt(self, example: Example) -> str:
+        """What a model is given: source and separator."""
+        return example.source + self.separator
+
+
+@dataclasses.dataclass(frozen=True)
+class SteppedTask(Task):
+    """A task whose targets may have a scratchpad, which changes nothing else of the examples."""
+
+    scratchpad: Format = NONE
+
+    @abc.abstractmethod
+    def steps(self, source: str) -> list[Step]:
+        """The steps from a source to its answer. ValueError for what is no source of the task."""
+
+    def check(self, source: str, text: str) -> Checked:
+        """Each step of a predicted target, against those of its source."""
+        return check(text, self.steps(source), self.scratchpad)
+
+    def _finish(self, drawn: list[Example]) -> list[Example]:
+        """Examples with the scratchpad in front of their targets."""
+        if not self.scratchpad:
+            return drawn
+        return [
+            example._replace(
+                target=write(self.steps(example.source), self.scratchpad, example.target)
+            )
+            for example in drawn
+        ]
+
+    def examples(
+        self, split: str, length: int | Bin, rng: np.random.Generator, count: int = 1
+    ) -> list[Example]:
+        return self._finish(super().examples(split, length, rng, count))
+
+
+def no_source(name: str, source: str) -> ValueError:
+    """Error for a text that is not a source of the task of that name."""
+    return ValueError(f'{name}: {source!r} is no source of this task')
+
+
+def _shown(bin: Bin) -> str:
+    return ' x '.join(map(str, bin))

@@ -1,0 +1,143 @@
+"""Data set of a task: train, validation and test examples, a function of the seed alone.
+
+Every bin has a random generator of its own (seed, task, split, bin), so parts can be drawn in any
+order, again, and in parallel, and are the same. Training and validation are shuffled together and
+the first `sizes.train` are for training. Repeats are kept: short parity strings and lists recur
+massively, so validation has examples of training. Tests have other lengths, and none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+from nope.data.tasks.base import SPLITS, TEST, TRAIN, Bin, Example, Sizes, Task
+
+SEED = 9842497  # of the paper's data
+
+Part = tuple[str, Bin]  # what is drawn by a generator of its own: a split and a bin
+
+# Streams of a task's generators: of its bins, of shuffling, of a test bin's sample.
+_BINS, _SHUFFLE, _SAMPLE = range(3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Overlap:
+    """Examples, by source: of the test and of validation those in training, and those of training
+    that repeat an earlier one."""
+
+    test_in_train: int
+    validation_in_train: int
+    repeated_in_train: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """The examples of a task, shuffled."""
+
+    train: tuple[Example, ...]
+    validation: tuple[Example, ...]
+    test: tuple[Example, ...]
+
+    @property
+    def sizes(self) -> Sizes:
+        """Numbers of examples that there are."""
+        return Sizes(len(self.train), len(self.validation), len(self.test))
+
+    def by_length(self, split: str) -> dict[int, int]:
+        """Length -> number of examples, of 'train', 'validation' or 'test'."""
+        return dict(sorted(Counter(example.length for example in getattr(self, split)).items()))
+
+    def overlap(self) -> Overlap:
+        """Examples that training shares with the others and with itself."""
+        trained = {example.source for example in self.train}
+        return Overlap(
+            test_in_train=sum(example.source in trained for example in self.test),
+            validation_in_train=sum(example.source in trained for example in self.validation),
+            repeated_in_train=len(self.train) - len(trained),
+        )
+
+
+def dataset(task: Task, sizes: Sizes | None = None, seed: int = SEED) -> Dataset:
+    """The data set of a task. sizes: the paper's unless given.
+
+    An exhaustive task (SCAN, PCFG) has a tenth of its training examples, rounded down, for
+    validation; sizes are then the most of each split. ValueError where sizes give a bin no example
+    or training fewer than it should have.
+    """
+    return assemble(task, {p: draw(task, p, sizes, seed) for p in parts(task)}, sizes, seed)
+
+
+def parts(task: Task) -> tuple[Part, ...]:
+    """What a data set is made of, each with its own random generator."""
+    return tuple((split, bin) for split in SPLITS for bin in task.bins(split))
+
+
+def draw(task: Task, part: Part, sizes: Sizes | None = None, seed: int = SEED) -> list[Example]:
+    """The examples of one part, a function of the arguments alone."""
+    split, bin = part
+    sizes = sizes or task.paper_sizes
+    trained, tested = _per_bin(task, TRAIN, sizes), _per_bin(task, TEST, sizes)
+    sampled = split == TEST and task.sampled_test
+    count = trained if split == TRAIN else max(trained, tested) if sampled else tested
+    examples = task.examples(split, bin, _generator(task, seed, _BINS, part), count)
+    if sampled:
+        picks = _generator(task, seed, _SAMPLE, part).permutation(len(examples))[:tested]
+        examples = [examples[i] for i in picks]
+    if not examples:
+        raise ValueError(f'{task.name}: sizes give no whole example of length {max(bin)}')
+    return examples
+
+
+def assemble(
+    task: Task,
+    drawn: Mapping[Part, list[Example]],
+    sizes: Sizes | None = None,
+    seed: int = SEED,
+) -> Dataset:
+    """The data set of all parts as `draw` gives them. ValueError for a part that is missing."""
+    missing = [part for part in parts(task) if part not in drawn]
+    if missing:
+        raise ValueError(f'{task.name}: part {missing[0]} is missing, of {len(parts(task))}')
+    pool, test = (
+        _shuffled([e for bin in task.bins(split) for e in drawn[split, bin]], task, split, seed)
+        for split in SPLITS
+    )
+    if task.exhaustive:
+        tenth = len(pool) // 10
+        most = sizes or Sizes(len(pool), len(pool), len(test))
+        return Dataset(
+            train=tuple(pool[tenth:][: most.train]),
+            validation=tuple(pool[:tenth][: most.validation]),
+            test=tuple(test[: most.test]),
+        )
+    sizes = sizes or task.paper_sizes
+    if len(pool) < sizes.train:
+        raise ValueError(
+            f'{task.name}: {len(pool)} examples for sizes.train={sizes.train}; bins are rounded '
+            'down, so raise sizes.validation'
+        )
+    return Dataset(tuple(pool[: sizes.train]), tuple(pool[sizes.train :]), tuple(test))
+
+
+def _per_bin(task: Task, split: str, sizes: Sizes) -> int:
+    bins = len(task.bins(split))
+    total = sizes.train + sizes.validation if split == TRAIN else sizes.test
+    if total < bins and not task.exhaustive:
+        raise ValueError(
+            f'{task.name}: {total} {split} examples for {bins} bins; at least one each'
+        )
+    return total // bins
+
+
+def _shuffled(pool: list[Example], task: Task, split: str, seed: int) -> list[Example]:
+    order = _generator(task, seed, _SHUFFLE, (split, ())).permutation(len(pool))
+    return [pool[i] for i in order]
+
+
+def _generator(task: Task, seed: int, stream: int, part: Part) -> np.random.Generator:
+    split, bin = part
+    return np.random.default_rng((seed, task.stream, stream, SPLITS.index(split), *bin))
