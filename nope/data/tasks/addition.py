@@ -14,6 +14,7 @@ from nope.data.tasks.base import TRAIN, Bin, Example, SteppedTask, no_source
 from nope.data.tasks.numbers import spaced
 from nope.data.tasks.scratchpad import Step
 
+LONGEST = 2000  # of training: Python writes integers of up to 4300 digits
 _SOURCE = re.compile(rf'Compute ({numbers.PATTERN}) \+ ({numbers.PATTERN}) \? ')
 
 
@@ -28,6 +29,11 @@ class Addition(SteppedTask):
 
     form: ClassVar[answers.Form] = answers.NUMBER
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.longest > LONGEST:
+            raise ValueError(f'{self.name}: longest={self.longest}; at most {LONGEST} digits')
+
     @property
     def name(self) -> str:
         return 'addition'
@@ -37,7 +43,7 @@ class Addition(SteppedTask):
         return (
             f'Compute {numbers.DIGITS} + ? The answer is.',
             scratchpad.ALPHABET,
-            'in 0, carry: 0 = 0',
+            f'carry: = {" ".join(map(str, range(10, 20)))}',  # sums of two digits and a carry
         )
 
     def bins(self, split: str) -> tuple[Bin, ...]:

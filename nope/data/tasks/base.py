@@ -14,6 +14,8 @@ from nope.data.tasks.scratchpad import NONE, Checked, Format, Step, check, write
 
 TRAIN, TEST = SPLITS = ('train', 'test')
 
+NEXT = ' [NEXT] '  # between both halves of a target that does its task twice
+
 # What examples are drawn by: the length, or the digits of both operands.
 Bin = tuple[int, ...]
 
@@ -99,12 +101,20 @@ class Task(abc.ABC):
         """Bins of a split, in order."""
         return tuple((length,) for length in self.lengths(split))
 
+    def per_bin(self, split: str, sizes: Sizes) -> int:
+        """Examples of each bin of a split, validation among training."""
+        total = sizes.train + sizes.validation if split == TRAIN else sizes.test
+        return total // len(self.bins(split))
+
     def examples(
-        self, split: str, length: int | Bin, rng: np.random.Generator, count: int = 1
+        self, split: str, length: int | Bin, rng: np.random.Generator, count: int | None = None
     ) -> list[Example]:
-        """Examples of one bin: `count` of them, rounded down to whole chains of LEGO and whole
-        pairs of replacement; exhaustive tasks give all that there are. A function of its arguments
-        alone. ValueError for a bin that the split has not."""
+        """Examples of one bin: `count`, or as many as the paper has.
+
+        They are rounded down to whole chains of LEGO and to all pairs of symbols of replacement;
+        exhaustive tasks give all that there are. A function of its arguments alone. ValueError for
+        a bin that the split has not.
+        """
         bin = (length,) if isinstance(length, int) else tuple(length)
         bins = self.bins(split)
         if bin not in bins:
@@ -112,6 +122,7 @@ class Task(abc.ABC):
                 f'{self.name}: length {length} is not of the {split} split; accepted: '
                 f'{_shown(bins[0])} to {_shown(bins[-1])}'
             )
+        count = self.per_bin(split, self.paper_sizes) if count is None else count
         return self._draw(bin, rng, count)
 
     @property
@@ -150,7 +161,7 @@ class SteppedTask(Task):
         ]
 
     def examples(
-        self, split: str, length: int | Bin, rng: np.random.Generator, count: int = 1
+        self, split: str, length: int | Bin, rng: np.random.Generator, count: int | None = None
     ) -> list[Example]:
         return self._finish(super().examples(split, length, rng, count))
 

@@ -10,9 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from nope.data.tasks import symbols
-from nope.data.tasks.base import Bin, Example, Task
-
-NEXT = ' [NEXT] '
+from nope.data.tasks.base import NEXT, Bin, Example, Task
 
 # Variant -> symbols that the paper's sizes need or that its code takes.
 SYMBOLS = {'rsc': 6052, 'rsc2x': 6052, 'rdc': 78, 'cmc': 100, 'cmc2x': 100}

@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from nope.data.tasks import symbols
-from nope.data.tasks.base import Bin, Example, Task
+from nope.data.tasks.base import NEXT, Bin, Example, Task
 
-NEXT = ' [NEXT] '
 VARIANTS = ('mc', 'mc2x', 'mcrv')
 SYMBOLS = 100  # that the paper's code takes
 

@@ -17,7 +17,7 @@ from nope.data.tasks.scratchpad import Step
 SYMBOLS = 50  # that the paper's code takes
 NUMBERS = range(10, 10_000)
 _SOURCE = re.compile(r'Sort the following list \[ (.+) \]\. ')
-_WORDS = 'Sort the following list [ ]. The sorted list is [ ,'
+_WORDS = 'Sort the following list [ ]. The sorted list is [ ].'
 _COMPUTATION = 'The minimum of the unsorted portion'
 
 
