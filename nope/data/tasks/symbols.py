@@ -67,5 +67,4 @@ def of_model(
 
 
 def _is_single(tokenizer: SentencePieceTokenizer, name: str) -> bool:
-    ids = tokenizer.encode(' '.join([name] * _REPEATS))
-    return len(ids) == _REPEATS and len(set(ids.tolist())) == 1
+    return len(tokenizer.encode(' '.join([name] * _REPEATS))) == _REPEATS
