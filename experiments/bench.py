@@ -150,7 +150,7 @@ class Bench:
         length: int,
         count: int,
         seed: int,
-        cut: str,
+        cut: str = 'documents',
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """The last `length` + 1 tokens of held-out blocks, [count, length + 1] int32, and what to
         say of them."""

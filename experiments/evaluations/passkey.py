@@ -151,7 +151,6 @@ class PasskeySpec(TextSpec):
             block=length,
             length=length,
             count=keys.DEPTHS * keys.TESTS,
-            cut='documents',
             seed=self.plan_seed,
         )
         return found

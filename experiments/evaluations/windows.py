@@ -84,9 +84,9 @@ class WindowSpec(EvalSpec):
     @property
     def known(self) -> dict[str, Any]:
         shape = {'n_layers': self.model.layers, 'n_heads': self.model.heads}
-        if self.windows.cut != 'documents':
-            shape['cut'] = self.windows.cut
-        return super().known | {'length': self.extent, 'windows': self.windows.count, **shape}
+        cut = {} if self.windows.cut == 'documents' else {'cut': self.windows.cut}
+        length = {'length': self.extent, 'windows': self.windows.count}
+        return super().known | length | shape | cut
 
     @property
     def read_split(self) -> str:
