@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from types import FrameType
 from typing import Any
 
-from experiments import draw
+from experiments import draw, history
 from experiments.bench import Bench
 from experiments.build import Experiment, build
 from experiments.config import BAD_INPUT
@@ -66,6 +66,7 @@ def run(
     except (ValueError, OSError, ImportError, CheckpointError, *FAR_ERRORS) as error:
         raise Failure(BAD_INPUT, error) from error
     try:
+        processes.from_first(lambda: history.note(folder, experiment.name, sys.argv[1:]))
         # What only an export needs comes behind the figure.
         wanted = list(experiment.evals.values())
         execute(bench, make_plan(workspace, wanted).missing)

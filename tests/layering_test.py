@@ -41,7 +41,7 @@ FLOOR: tuple[frozenset[str], ...] = (
     frozenset({'evaluations', 'exports'}),
     frozenset({'entries'}),
     frozenset({'build', 'plan'}),
-    frozenset({'ahead', 'draw', 'drawing', 'execute'}),
+    frozenset({'ahead', 'draw', 'drawing', 'execute', 'history'}),
     frozenset({'claims', 'command', 'report'}),
     frozenset({'run'}),
 )

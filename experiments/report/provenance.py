@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from experiments.report import defaults
+from experiments.report import defaults, workfolder
 from experiments.report.claims import shown
 from experiments.report.defaults import Differences
 from experiments.report.problems import noted
@@ -110,9 +110,10 @@ def data(folder: WorkFolder) -> list[DataOrigin]:
 
 
 def made_with(folder: WorkFolder) -> list[MadeWith]:
-    """What specs and records say of versions, commits and devices."""
+    """What specs, records and the log of commands say of versions, commits and devices."""
     counts: dict[tuple[str, str], int] = {}
     told = [r.spec for r in folder.runs] + [dict(r.records.attributes) for r in folder.recordings]
+    told += workfolder.lines(folder.root / 'commands.jsonl', folder.root, folder.problems)
     for place in told:
         for key in set(_said(place)):
             counts[key] = counts.get(key, 0) + 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import shlex
@@ -109,3 +110,17 @@ def test_records_that_lie_elsewhere_are_told_by_their_path(
     work.link(root, 'far', {'nope': os.path.relpath(elsewhere, root / 'records')})
     what = "its records of 'nope' (../other/records/positions-64) are not readable here"
     assert ('damaged', what) in kinds(root)
+
+
+def test_the_log_of_commands_names_commits_versions_and_devices(tmp_path: pathlib.Path) -> None:
+    work.run(tmp_path, 'run', steps=10)
+    lines = [
+        {'commit': 'abc', 'versions': {'jax': '0.10'}, 'device': 'cpu'},
+        {'commit': 'abc-dirty', 'versions': {'jax': '0.10'}, 'device': 'cpu'},
+    ]
+    text = ''.join(json.dumps(line) + '\n' for line in lines)
+    (tmp_path / 'commands.jsonl').write_text(text)
+    told = provenance.made_with(workfolder.read(tmp_path))
+    found = {(m.field, m.value): m.places for m in told}
+    assert found['commit', 'abc'] == found['commit', 'abc-dirty'] == 1
+    assert found['versions jax', '0.10'] == found['device', 'cpu'] == 2

@@ -1,0 +1,68 @@
+"""Log of the commands that worked on a work folder: commit, versions, device."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+FILE = 'commands.jsonl'
+PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'grain', 'numpy')
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def note(folder: pathlib.Path, figure: str, arguments: Sequence[str]) -> None:
+    """Adds a line to `commands.jsonl` of a work folder: when, which figure, with which arguments,
+    and what `made_with` says. OSError where it cannot be written."""
+    started = datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')
+    line = {'started': started, 'figure': figure, 'arguments': list(arguments), **made_with()}
+    # One write of a file opened to append: commands that share a folder do not mix their lines.
+    with open(folder / FILE, 'ab', buffering=0) as file:
+        file.write(json.dumps(line).encode() + b'\n')
+
+
+def made_with() -> dict[str, Any]:
+    """`commit`, `versions` by package, `device` and the numbers of `devices` and `processes`."""
+    devices = jax.devices()
+    return {
+        'commit': commit(),
+        'versions': {'python': platform.python_version(), **_versions()},
+        'device': devices[0].device_kind,
+        'devices': len(devices),
+        'processes': jax.process_count(),
+    }
+
+
+def commit(root: pathlib.Path = _ROOT) -> str | None:
+    """The commit of a checkout, with '-dirty' where files were changed since; None where `root` is
+    none, or git is not there or does not answer."""
+    if not (root / '.git').exists():
+        return None
+    command = ['git', '-C', str(root), 'describe', '--always', '--dirty', '--abbrev=40']
+    command += ['--exclude=*']
+    environment = {**os.environ, 'GIT_OPTIONAL_LOCKS': '0'}
+    try:
+        found = subprocess.run(
+            command, capture_output=True, text=True, timeout=10, env=environment, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None
+
+
+def _versions() -> dict[str, str]:
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
