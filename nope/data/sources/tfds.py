@@ -1,11 +1,13 @@
 """Data sets that TensorFlow Datasets has prepared: one example, one document.
 
 Only what is already prepared on this machine is read: nothing is downloaded and no data set's
-own code is imported. TensorFlow is not needed.
+own code is imported: TFDS imports the class that features.json names for each feature, so a name
+outside TFDS is refused before. TensorFlow is not needed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import pathlib
 from collections.abc import Iterator
@@ -15,6 +17,11 @@ from nope.data import digest
 from nope.data.sources.base import PART_BYTES, Source
 from nope.data.splits import SPLITS
 from nope.runtime.errors import brief
+from nope.runtime.files import parse_json
+
+FEATURES = 'features.json'
+CLASS_KEYS = ('pythonClassName', 'python_class_name')  # what the protocol buffer's JSON accepts
+OWN_CLASSES = 'tensorflow_datasets.'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,13 +84,17 @@ class Tfds(Source):
         """The data set's folder; FileNotFoundError where it is not prepared here."""
         import tensorflow_datasets as tfds
         from tensorflow_datasets.core import read_only_builder
+        from tensorflow_datasets.core.utils import error_utils
 
         if (pathlib.Path(self.path) / 'dataset_info.json').is_file():
             return pathlib.Path(self.path)
         try:
             found, options = tfds.core.naming.parse_builder_name_kwargs(self.path)
-            builder = read_only_builder.builder_from_files(str(found), **options)
-            return pathlib.Path(builder.data_dir)
+            with error_utils.reraise_with_context(tfds.core.DatasetNotFoundError):
+                folder = read_only_builder._find_builder_dir(str(found), **options)
+            if folder is None:
+                raise ValueError('no folder of it was found')
+            return pathlib.Path(folder)
         except (tfds.core.DatasetNotFoundError, ValueError) as error:
             raise FileNotFoundError(
                 f'{self.name()}: TensorFlow Datasets has not prepared {self.path!r} on this '
@@ -127,6 +138,7 @@ def _builder(source: Tfds, folder: str) -> Any:
     """The data set of a folder; ValueError where its description cannot be read."""
     import tensorflow_datasets as tfds
 
+    _check_classes(source, pathlib.Path(folder) / FEATURES)
     try:
         builder = tfds.builder_from_directory(folder)
         builder.info.splits, builder.info.features  # noqa: B018 (read when they are asked for)
@@ -135,6 +147,45 @@ def _builder(source: Tfds, folder: str) -> Any:
             f'{source.name()}: {folder} is no data set that can be read: {brief(error)}'
         ) from error
     return builder
+
+
+def _check_classes(source: Tfds, path: pathlib.Path) -> None:
+    """ValueError where the file cannot be read or names a class outside TFDS."""
+    try:
+        foreign = [name for name in _classes(path.read_text()) if not _is_own(name)]
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f'{source.name()}: {path.parent} is no data set that can be read: {brief(error)}'
+        ) from error
+    if foreign:
+        raise ValueError(
+            f'{source.name()}: {path} names the class {foreign[0]!r:.200}, whose module would be '
+            f'imported; accepted are classes of {OWN_CLASSES.rstrip(".")}'
+        )
+
+
+def _is_own(name: object) -> bool:
+    return isinstance(name, str) and name.startswith(OWN_CLASSES)
+
+
+def _classes(text: str) -> Iterator[object]:
+    """Names of the classes in a JSON text, also of those in texts inside of it; early versions of
+    TFDS wrote `type` and `content`, and nested objects as texts."""
+    waiting = [parse_json(text)]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            yield from (value[key] for key in CLASS_KEYS if key in value)
+            if 'content' in value and 'type' in value:
+                yield value['type']
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, str) and value.lstrip()[:1] in ('{', '['):
+            with contextlib.suppress(ValueError):  # a text that only begins so
+                waiting.append(parse_json(value))
 
 
 def _opened(source: Tfds, folder: str, split: str) -> Any:

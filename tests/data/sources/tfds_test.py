@@ -93,3 +93,43 @@ def test_a_feature_that_is_no_text_is_refused_by_its_field(tiny_books, tmp_path)
     (folder / 'features.json').write_text(json.dumps(found))
     with pytest.raises(ValueError, match=rf'{folder}'):
         read_all(Tfds(str(folder), field='book_text'), tmp_path)
+
+
+MARKED = "import pathlib\npathlib.Path(__file__).with_suffix('.imported').touch()\n"
+
+
+def named_class(text: str, how: str) -> str:
+    """features.json that names the class `elsewhere.Feature` for its field, in one of the ways that
+    TFDS reads."""
+    found = json.loads(text)
+    fields = found['featuresDict']['features']
+    if how == 'type':
+        fields = {'book_text': {'type': 'elsewhere.Feature', 'content': {}}}
+        return json.dumps({'type': found['pythonClassName'], 'content': fields})
+    feature = fields['book_text']
+    feature[how] = 'elsewhere.Feature'
+    if how != 'pythonClassName':
+        del feature['pythonClassName']
+    return json.dumps(found)
+
+
+@pytest.mark.parametrize('by_name', [True, False])
+@pytest.mark.parametrize('how', ['pythonClassName', 'python_class_name', 'type'])
+def test_a_class_outside_tfds_is_refused_and_not_imported(
+    tiny_books, tmp_path, monkeypatch, how, by_name
+):
+    (tmp_path / 'elsewhere.py').write_text(MARKED)
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f'books_{how.lower()}'  # its own: TFDS keeps the folders that it was told of
+    folder = tmp_path / name / '1.2.3'
+    shutil.copytree(tiny_books / 'tiny_books' / '1.2.3', folder)
+    path = folder / 'features.json'
+    path.write_text(named_class(path.read_text(), how))
+    if by_name:
+        tfds.core.add_data_dir(tmp_path)
+    source = Tfds(name if by_name else str(folder), field='book_text')
+    message = rf"data\.source: {path} names the class 'elsewhere\.Feature', .*tensorflow_datasets$"
+    for read in (source.identity, lambda: read_all(source, tmp_path)):
+        with pytest.raises(ValueError, match=message):
+            read()
+    assert not (tmp_path / 'elsewhere.imported').exists()
