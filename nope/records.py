@@ -5,7 +5,8 @@ axes and a unit, so that a figure never has to know where a number came from. On
 is a folder of three kinds of files: `records.npz` (exact arrays), `records.json` (format,
 attributes, axes, units) and one `<array>.csv` for every array of at most two axes, for people.
 `records.json` has a checksum of `records.npz` and one of itself, so that damage, or arrays of other
-records, are refused; records from before there was one have none, and are read without.
+records, are refused; records from before there was one have none, and are read without. A file
+whose arrays would take more memory than it has bytes, as `save` never writes one, is refused too.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import dataclasses
 import hashlib
 import io
 import json
+import math
 import pathlib
 import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -39,6 +41,12 @@ _UNREADABLE = (
     *(EOFError, KeyError, OSError, RuntimeError, SyntaxError, TypeError, ValueError),
     *(struct.error, zipfile.BadZipFile, zlib.error),
 )
+
+# By the version of a .npy file: (1, 0) is what `save` writes.
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,10 +176,37 @@ def _arrays(path: pathlib.Path, checksum: object) -> dict[str, np.ndarray]:
     if checksum is not None and hashlib.sha256(packed).hexdigest() != checksum:
         raise _damaged(path, 'it has not the checksum that records.json says')
     try:
+        _check_sizes(packed)
         with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
             return dict(arrays)
     except _UNREADABLE as error:
         raise _damaged(path, str(error)) from error
+
+
+def _check_sizes(packed: bytes) -> None:
+    """ValueError for an archive [bytes] that would unpack to more than its own size, which is the
+    most for arrays that are stored as they are: by its directory, then by the arrays' headers."""
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        entries = archive.infolist()
+        total = sum(entry.file_size for entry in entries)
+        if total > len(packed):
+            raise ValueError(
+                f'it would unpack to {total:,} bytes; accepted are {len(packed):,}, its own size'
+            )
+        for entry in entries:
+            with archive.open(entry) as file:
+                size = _claimed(file)
+            if size > entry.file_size:
+                raise ValueError(f'{entry.filename} claims {size:,} bytes of {entry.file_size:,}')
+
+
+def _claimed(file: IO[bytes]) -> int:
+    """Bytes of the array that the header of a .npy file describes."""
+    version = np.lib.format.read_magic(file)
+    if version not in _HEADERS:
+        raise ValueError(f'an array is of the format {version}; accepted: {[*_HEADERS]}')
+    shape, _, dtype = _HEADERS[version](file)
+    return math.prod(shape) * dtype.itemsize
 
 
 def _damaged(path: pathlib.Path, why: str) -> ValueError:

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import copy
 import csv
 import dataclasses
 import errno
+import io
 import json
 import os
 import pathlib
 import re
+import tracemalloc
+import zipfile
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -232,3 +237,51 @@ def test_a_changed_attribute_or_measure_is_refused(tmp_path: pathlib.Path) -> No
             records.load(tmp_path)
     path.write_text(text.replace('\n', ' '))
     assert refusal(tmp_path) is None
+
+
+def huge_but_packed(path: pathlib.Path) -> int:
+    """Zeros of 256 MiB in a quarter of one; the size of their file."""
+    np.savez_compressed(path, **{'measure/loss': np.zeros(2**25)})
+    return 2**28 + 128  # with the header
+
+
+def huge_in_its_header(path: pathlib.Path) -> int:
+    """An array of three numbers whose header claims 2**60; their size."""
+    stream = io.BytesIO()
+    header = {'descr': '<f8', 'fortran_order': False, 'shape': (2**60,)}
+    np.lib.format.write_array_header_1_0(stream, header)
+    with zipfile.ZipFile(path, 'w') as archive:
+        archive.writestr('measure/loss.npy', stream.getvalue() + bytes(24))
+    return 2**63
+
+
+def one_entry_many_times(path: pathlib.Path) -> int:
+    """A hundred entries of a directory that share the bytes of one; the size of all."""
+    stream = io.BytesIO()
+    np.save(stream, np.zeros(1000))
+    with zipfile.ZipFile(path, 'w') as archive:
+        archive.writestr('0.npy', stream.getvalue())
+        for number in range(1, 100):
+            again = copy.copy(archive.filelist[0])
+            again.filename = f'{number}.npy'
+            archive.filelist.append(again)
+    return 100 * len(stream.getvalue())
+
+
+@pytest.mark.parametrize('make', [huge_but_packed, huge_in_its_header, one_entry_many_times])
+def test_arrays_of_more_than_the_files_size_are_refused_unread(
+    tmp_path: pathlib.Path, make: Callable[[pathlib.Path], int]
+) -> None:
+    """None of the packed bytes of an array becomes one."""
+    records.save(example(), tmp_path)
+    without_checksum(tmp_path)
+    size = make(tmp_path / 'records.npz')
+    tracemalloc.start()
+    told = refusal(tmp_path)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert told is not None
+    assert (
+        told.startswith(f'{tmp_path / "records.npz"} is damaged: ') and f' {size:,} bytes' in told
+    )
+    assert most < 4 * 2**20
