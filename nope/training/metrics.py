@@ -8,6 +8,7 @@ import json
 import logging
 import pathlib
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -29,9 +30,12 @@ def _as_if_missing(module: str) -> Iterator[None]:
 
 # It asks for PyTorch to take tensors that nobody here gives it: seconds, and 180 MiB at least.
 with _as_if_missing('torch'):
-    from tensorboardX import SummaryWriter
+    from tensorboardX import summary
+    from tensorboardX.event_file_writer import EventsWriter
+    from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 JSONL = 'metrics.jsonl'
+FLUSH_SECONDS = 30.0  # between two times that the event file is brought to disk
 
 _log = logging.getLogger(__name__)
 
@@ -58,21 +62,59 @@ class MetricsWriter:
             )
         kept = [row for row in rows if row['step'] <= resume_step]
         partial = path.with_suffix('.partial')
-        partial.write_text(''.join(json.dumps(row) + '\n' for row in kept))
-        partial.rename(path)
+        with files.writing(path):
+            partial.write_text(''.join(json.dumps(row) + '\n' for row in kept))
+            partial.rename(path)
+        self._path = path
         self._file = path.open('a', buffering=1)
-        self._events = SummaryWriter(
-            str(folder / 'tensorboard'), purge_step=resume_step + 1, flush_secs=30
-        )
+        self._events = _EventFile(folder / 'tensorboard', resume_step + 1)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
-        self._file.write(json.dumps({'step': step, **values}) + '\n')
-        for name, value in values.items():
-            self._events.add_scalar(name, value, step)
+        """Adds the row of a step. OSError, naming the file, where it cannot be written."""
+        with files.writing(self._path):
+            self._file.write(json.dumps({'step': step, **values}) + '\n')
+        self._events.write(step, values)
 
     def close(self) -> None:
-        self._file.close()
-        self._events.close()
+        """OSError, naming the file, where what is left cannot be written."""
+        try:
+            with files.writing(self._path):
+                self._file.close()
+        finally:
+            self._events.close()
+
+
+class _EventFile:
+    """TensorBoard's file of a folder, written by the thread that has the values: the library's own
+    thread would end at the first error of the disk, and who fills its queue would wait for ever.
+
+    purge_step: the first step of which TensorBoard forgets what earlier files have.
+    """
+
+    def __init__(self, folder: pathlib.Path, purge_step: int) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._flushed = time.monotonic()
+        with files.writing(folder):
+            self._writer = EventsWriter(str(folder / 'events'))
+            self._add(Event(step=purge_step, file_version='brain.Event:2'))
+            self._add(Event(step=purge_step, session_log=SessionLog(status=SessionLog.START)))
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        with files.writing(self._folder):
+            for name, value in values.items():
+                self._add(Event(step=step, summary=summary.scalar(name, value)))
+            if time.monotonic() - self._flushed > FLUSH_SECONDS:
+                self._writer.flush()
+                self._flushed = time.monotonic()
+
+    def close(self) -> None:
+        with files.writing(self._folder):
+            self._writer.close()
+
+    def _add(self, event: Event) -> None:
+        event.wall_time = time.time()
+        self._writer.write_event(event)
 
 
 def read(folder: pathlib.Path) -> list[dict[str, Any]]:

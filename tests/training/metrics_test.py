@@ -144,3 +144,32 @@ def test_bad_steps_are_read_past_lines_that_are_no_rows(
     rows = b'{"step": 1, "loss": "nan"}\n' + line + b'\n{"step": 3, "loss": "inf"}\n{"step"'
     (tmp_path / reporting.BAD_STEPS).write_bytes(rows)
     assert [row['step'] for row in reporting.read_bad_steps(tmp_path)] == [1, 3]
+
+
+@pytest.mark.parametrize('name', ['metrics.jsonl', 'tensorboard'])
+def test_a_disk_that_fails_ends_the_writing_with_the_files_name(
+    tmp_path: pathlib.Path, name: str
+) -> None:
+    """At a row or at the end, and neither later, nor by waiting for a thread that is no more."""
+    limited = f"""
+import pathlib, resource
+from nope.training import metrics
+metrics.FLUSH_SECONDS = 0.0 if {name == 'tensorboard'} else 1e9
+values = {{str(i): 0.0 for i in range({100 if name == 'tensorboard' else 1})}}
+writer = metrics.MetricsWriter(pathlib.Path({str(tmp_path)!r}), 0)
+if {name == 'tensorboard'}:  # the event file alone meets the limit
+    writer._file.close()
+    writer._file = open('/dev/null', 'w')
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, -1))
+try:
+    for step in range(1, 200):
+        writer.write(step, values)
+    writer.close()
+except OSError as error:
+    print('told', error)
+"""
+    ended = subprocess.run(
+        [sys.executable, '-c', limited], capture_output=True, text=True, timeout=60
+    )
+    assert ended.stdout == f"told [Errno 27] File too large: '{tmp_path / name}'\n", ended.stderr
+    assert 'Traceback' not in ended.stderr
