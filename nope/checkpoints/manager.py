@@ -102,10 +102,10 @@ class Checkpoints:
         is on its way."""
         try:
             self.wait()
-        except UnwritableError:
+        except UnwritableError as error:
             if kind is None:
                 raise
-            log.exception('while another error ended the run')
+            log.warning('while another error ended the run: %s', error)
         finally:
             with contextlib.suppress(Exception):  # raises what waiting has raised already
                 self._manager.close()
