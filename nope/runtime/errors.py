@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _MOST_SHOWN = 8
+_LEFT_OUT = ' ... '
 
 
 class FieldError(ValueError):
@@ -52,10 +53,14 @@ def one_of(accepted: Any) -> str:
 
 
 def brief(error: BaseException, most: int = 300) -> str:
-    """First line of a library's error, cut; of its first cause, where its own text goes on."""
+    """First line of a library's error; of its first cause, where its own text goes on. A line of
+    more than `most` characters loses its middle: paths are long, and the system's word is last."""
     whole = str(error).strip()
     root = error
     while (cause := root.__cause__ or root.__context__) is not None:
         root = cause
     line = str(root if '\n' in whole else error).strip().partition('\n')[0]
-    return line[:most] or type(error).__name__
+    if len(line) > most:
+        half = (most - len(_LEFT_OUT)) // 2
+        line = f'{line[:half]}{_LEFT_OUT}{line[-half:]}'
+    return line or type(error).__name__
