@@ -30,15 +30,6 @@ class Model(NamedTuple):
     tokenizer: str
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that name the model and its batch."""
-    parser.add_argument('--model', required=True, help='hf:DIR, or a folder of WORKDIR/runs')
-    parser.add_argument('--tokenizer', default='', help="'bytes' or a tokenizer file")
-    parser.add_argument('--step', type=int, help='a kept checkpoint before the last, of a run')
-    parser.add_argument('--nope', action='store_true', help='hf: it was trained without rotation')
-    parser.add_argument('--batch-tokens', type=int, default=16384, help='a batch, per device')
-
-
 def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
     """The model that `options` name. ValueError and `CheckpointError` as `interop` and `read_run`,
     and for an option that is for the other kind of folder."""

@@ -50,16 +50,17 @@ def test_a_plan_is_told_before_what_only_its_pieces_need_is_loaded(
 
 
 @pytest.mark.parametrize(
-    ('tool', 'more'),
-    [
-        ('export_hf', set()),
-        ('generate', set()),
-        ('import_hf', set()),
-        ('prepare_data', {'jax', 'flax'}),
-        ('run_harness', set()),
-    ],
+    'tool', ['export_hf', 'generate', 'import_hf', 'prepare_data', 'run_harness']
 )
-def test_tools_load_what_they_need_at_its_first_use(tool: str, more: set[str]) -> None:
-    script = f"import sys; sys.path.insert(0, 'tools'); import {tool}; print(*sys.modules)"
+def test_a_tool_reads_its_flags_before_it_loads_what_its_work_needs(tool: str) -> None:
+    script = f"""
+import sys
+sys.path.insert(0, 'tools')
+import {tool}
+try:
+    {tool}.main(['--no-such-flag'])
+except SystemExit as end:
+    print(*sys.modules, f'status={{end.code}}')
+"""
     loaded = set(output('-c', script).split())
-    assert tool in loaded and not (LATE | more) & loaded
+    assert {tool, 'status=2'} <= loaded and not (LATE | {'jax', 'flax'}) & loaded

@@ -13,8 +13,10 @@ import pytest
 from nope.interop import Described, open_directory
 from nope.interop.run_folder import write_run
 from nope.interop.safetensors import read_header
+from nope.interop.save import DTYPES, LAM_WAYS
 from nope.model.lam import LogLength
 from tests import tiny
+from tests.tools.loading import load
 
 ROOT = pathlib.Path(__file__).parents[2]
 CONFIG = tiny.model(attention=None, vocab_size=258, lam=LogLength(16))
@@ -53,6 +55,11 @@ def test_a_run_is_exported_for_several_lengths_and_read_back(
     assert again.returncode == 0, again.stderr
     assert open_directory(tmp_path / 'again').checksums == longer.checksums
     assert (tmp_path / 'again' / 'tokenizer.json').exists()  # of where it was imported from
+
+
+def test_the_choices_of_the_export_are_those_of_the_library() -> None:
+    flags = load('export_hf')
+    assert (LAM_WAYS, tuple(DTYPES)) == (flags.LAM_WAYS, flags.DTYPES)
 
 
 def test_what_cannot_be_done_is_said_in_one_line(

@@ -25,7 +25,7 @@ from tests import tiny
 from tests.interop import run_folder_test
 from tests.tools.loading import load
 
-tool = load('generate')
+tool, work = load('generate'), load('_generate')
 CONFIG = tiny.model(attention=None, vocab_size=258)
 EOS, BOS = 256, 257
 NEW = 18  # more than the tokens between two looks for a stop text
@@ -168,7 +168,7 @@ def test_what_is_asked_for_reaches_the_generator(
             asked.append(ended and [ended(0, ids), ended(0, ids[:1])])
             return [ids]
 
-    monkeypatch.setattr(tool, 'Generator', Fake)
+    monkeypatch.setattr(work, 'Generator', Fake)
     tool.main([f'--model=hf:{directory}', '--prompt=x y', '--batch-tokens=7', *arguments])
     stops = '--stop=b' in arguments
     options = dataclasses.replace(expected, stop_ids=(EOS,))
@@ -204,7 +204,7 @@ def test_what_cannot_be_done_is_said_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tool, 'Generator', None)  # nothing is computed
+    monkeypatch.setattr(work, 'Generator', None)  # nothing is computed
     with pytest.raises(SystemExit) as error:
         tool.main([f'--model=hf:{directory}', *arguments])
     assert said in str(error.value) and '\n' not in str(error.value)
@@ -217,7 +217,7 @@ def test_prompts_end_where_the_positions_do(
     run = tmp_path / 'run'
     write_run(run, Described(model, 16), tiny.variables(model), tiny.mesh(), {'path': '/nowhere'})
     (tmp_path / 'prompts.txt').write_text('two\n\nthree\n')
-    monkeypatch.setattr(tool, 'Generator', None)
+    monkeypatch.setattr(work, 'Generator', None)
     asked = [f'--model={run}', f'--prompts={tmp_path / "prompts.txt"}', '--new-tokens=16']
     with pytest.raises(SystemExit, match=r'txt, line 3 has 5 tokens; .* they are 21, .* at 20'):
         tool.main([*asked, '--tokenizer=bytes'])
@@ -229,7 +229,7 @@ def test_prompts_end_where_the_positions_do(
 
 def test_only_the_time_of_compilation_counts_and_once() -> None:
     event = '/jax/core/compile/test'
-    with tool.compilation() as spans:
+    with work.compilation() as spans:
         assert spans.seconds == 0
         jax.monitoring.record_event_duration_secs('/jax/checkpoint/test', 50.0)
         assert spans.seconds == 0

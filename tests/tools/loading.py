@@ -11,9 +11,7 @@ TOOLS = pathlib.Path(__file__).parents[2] / 'tools'
 
 
 def load(name: str) -> ModuleType:
-    """tools/NAME.py, with what it imports from its own folder."""
-    sys.path.insert(0, str(TOOLS))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(TOOLS))
+    """tools/NAME.py, with what it imports from its own folder, also later."""
+    if str(TOOLS) not in sys.path:
+        sys.path.append(str(TOOLS))
+    return importlib.import_module(name)

@@ -1,0 +1,62 @@
+"""Work of export_hf.py, behind its flags: reads the run and writes the directories."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+
+import _models
+import jax
+
+from nope.checkpoints.manager import CheckpointError
+from nope.data import load_tokenizer
+from nope.interop import Export, check_export, save
+from nope.interop.run_folder import read_run
+from nope.sharding import MeshConfig, make_mesh
+
+
+def main(options: argparse.Namespace) -> None:
+    """Exits with 1 and a message for what cannot be done."""
+    try:
+        _run(options)
+    except (ValueError, OSError, CheckpointError) as error:
+        sys.exit(f'error: {error}')
+
+
+def _run(options: argparse.Namespace) -> None:
+    mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
+    found = read_run(options.run, mesh, options.step)
+    lengths = options.length or [None]
+    wanted = {
+        (options.out / str(length) if len(lengths) > 1 else options.out): Export(
+            options.lam, length, options.dtype or found.described.dtype
+        )
+        for length in lengths
+    }
+    for path, export in wanted.items():
+        check_export(found.described.model, export)
+        if path.exists():
+            raise ValueError(f'{path} is there already; nothing was written')
+    tokenizer = options.tokenizer or _models.tokenizer_source(found.spec)
+    if not tokenizer:
+        print('no tokenizer is written: name one with --tokenizer', file=sys.stderr)
+    described = found.described
+    if tokenizer == 'bytes' or pathlib.Path(tokenizer).is_file():
+        marks = load_tokenizer(tokenizer)
+        described = described._replace(bos=marks.bos_id, eos=marks.eos_id)
+    origin = {
+        'run': options.run.resolve().name,
+        'step': options.step,
+        'spec': dict(found.spec),
+    }
+    for path, export in wanted.items():
+        save(
+            path,
+            found.variables,
+            described,
+            export=export,
+            tokenizer=tokenizer or None,
+            origin=origin,
+        )
+        print(path)

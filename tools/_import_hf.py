@@ -1,0 +1,56 @@
+"""Work of import_hf.py, behind its flags: reads, checks, loads and saves the model."""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+
+import jax
+
+from nope import interop
+from nope.interop.run_folder import write_run
+from nope.model import counts
+from nope.positions import NoPE
+from nope.runtime import progress
+from nope.sharding import MeshConfig, make_mesh
+
+
+def main(options: argparse.Namespace) -> None:
+    """Exits with 1 and a message for what cannot be done."""
+    try:
+        _run(options)
+    except (ValueError, OSError) as error:
+        sys.exit(f'error: {error}')
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.out and options.out.exists():
+        raise ValueError(f'--out={options.out} is there already')
+    directory = interop.open_directory(options.directory)
+    described = interop.describe(directory, position=NoPE() if options.nope else None)
+    model = described.model
+    print(
+        f'{options.directory}: {model.describe_position()} positions, {model.layers} layers, '
+        f'width {model.width}, {model.heads} heads on {model.kv_heads}, vocabulary of '
+        f'{model.vocab_size:,}, {counts.parameters(model):,} parameters in {described.dtype}, '
+        f'trained at {described.train_length or "an unknown length"}'
+    )
+    for name, reason in interop.ignored_tensors(directory, model).items():
+        print(f'  left out: {name} ({reason})')
+    mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
+    began = time.monotonic()
+    variables = interop.load(
+        directory, model, mesh, progress=lambda tensors: progress.bar(tensors, desc='import')
+    )
+    seconds = time.monotonic() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f'{len(directory.tensors)} tensors read in {seconds:.1f} s, peak memory {peak:.1f} GiB')
+    if options.out:
+        origin = {
+            'path': str(options.directory.resolve()),
+            'fingerprint': interop.fingerprint(directory),
+        }
+        write_run(options.out, described, variables, mesh, origin)
+        print(options.out)
