@@ -23,6 +23,7 @@ from nope.checkpoints.manager import CheckpointError
 from nope.interop import CheckpointFileError
 from nope.runtime import ending, library_log, processes, progress
 from nope.runtime.ending import Failure
+from nope.runtime.errors import brief
 from nope.training.reporting import TrainingDiverged
 from nope.training.train import Interrupted
 
@@ -65,6 +66,8 @@ def run(
         check(bench, plan.missing)
     except (ValueError, OSError, ImportError, CheckpointError, *FAR_ERRORS) as error:
         raise Failure(BAD_INPUT, error) from error
+    except MemoryError as error:
+        raise Failure(1, f'not enough memory to read the input: {brief(error)}') from error
     try:
         processes.from_first(lambda: history.note(folder, experiment.name, sys.argv[1:]))
         # What only an export needs comes behind the figure.
@@ -89,6 +92,12 @@ def run(
         *FAR_ERRORS,
     ) as error:
         raise Failure(1, error) from error
+    except MemoryError as error:
+        raise Failure(
+            1,
+            f'not enough memory for the piece named last: {brief(error)}. What was saved is kept: '
+            'the same command goes on from there',
+        ) from error
     return 0
 
 

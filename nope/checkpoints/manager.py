@@ -161,8 +161,9 @@ class Checkpoints:
         """The newest whole checkpoint, its arrays onto the shardings of `target`.
 
         None where there is none yet. A damaged one is set aside in `damaged/` with a warning
-        and the one before it is taken. CheckpointError where one belongs to another run, or none
-        of them can be read, be it for damage or for storage that fails: nothing is moved then.
+        and the one before it is taken. CheckpointError where one belongs to another run, there is
+        not enough memory, or none of them can be read, be it for damage or for storage that fails:
+        nothing is moved then.
         """
         steps = self.steps()
         self._check_kind(steps)
@@ -172,6 +173,11 @@ class Checkpoints:
                 arrays, data = self._read(step, target)
             except OtherRunError:
                 raise
+            except MemoryError as error:  # of this machine, at this time
+                raise CheckpointError(
+                    f'checkpoint of step {step} in {self.folder} cannot be read: there is not '
+                    f'enough memory ({brief(error)}); nothing was changed'
+                ) from error
             except Exception as error:  # whatever the damage raises: go one back
                 damaged[step] = error
                 continue
