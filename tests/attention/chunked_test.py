@@ -179,3 +179,33 @@ def test_rematerialised_scanned_and_sharded() -> None:
     spread = jax.sharding.NamedSharding(mesh, jax.P('data', None, 'tensor', None))
     sharded = jax.jit(jax.grad(loss))(jax.device_put(inputs.q_BTNH, spread))
     assert_close(sharded, alone, TOLERANCE['float32'])
+
+
+@pytest.mark.slow
+def test_a_length_just_over_a_power_of_two_in_linear_memory() -> None:
+    """T = 65,537 against rows in float64: first, last and at the ends of blocks; a block more than
+    65,536 needs half again as much memory at most."""
+    length = 2**16 + 1
+    rng = np.random.default_rng(0)
+    q_BTNH, k_BSKH, v_BSKH = (rng.normal(size=(1, length, 1, 16), scale=0.7).astype(np.float32)
+                              for _ in range(3))  # fmt: skip
+
+    def attend(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+        found = attention(*arrays, entropy=True, implementation='chunked')
+        return found.out, found.entropy
+
+    def compiled(size: int) -> jax.stages.Compiled:
+        return jax.jit(attend).lower(q_BTNH[:, :size], k_BSKH[:, :size], v_BSKH[:, :size]).compile()
+
+    programs = {size: compiled(size) for size in (2**16, length)}
+    sizes = {size: program.memory_analysis() for size, program in programs.items()}
+    assert sizes[length].temp_size_in_bytes < 1.5 * sizes[2**16].temp_size_in_bytes < 32 * MiB
+    out_BTNH, entropy_BNT = map(np.asarray, programs[length](q_BTNH, k_BSKH, v_BSKH))
+    for row in (0, 1, 511, 512, 32767, 32768, 65534, 65535, 65536):
+        seen = slice(0, row + 1)
+        logits = k_BSKH[0, seen, 0].astype(np.float64) @ q_BTNH[0, row, 0]
+        weights = np.exp(logits - logits.max())
+        weights /= weights.sum()
+        np.testing.assert_allclose(out_BTNH[0, row, 0], weights @ v_BSKH[0, seen, 0], atol=1e-5)
+        entropy = -(weights * np.log(weights)).sum()
+        np.testing.assert_allclose(entropy_BNT.ravel()[row], entropy, atol=1e-5)
