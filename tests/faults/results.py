@@ -15,8 +15,8 @@ from tests.faults.aim import PARTIAL
 
 # Times and machines: not the same in two undisturbed runs. Metrics and checkpoints are read.
 VARIES = re.compile(
-    r'/tensorboard/|/goodput\.json$|/checkpoints/|^libraries\.log$|/metrics\.jsonl$|'
-    r'runs/[^/]+/(done\.json|parameters\.txt)$'
+    r'/tensorboard/|/goodput\.json$|/checkpoints/|^(libraries\.log|commands\.jsonl)$|'
+    r'/metrics\.jsonl$|runs/[^/]+/(done\.json|parameters\.txt)$'
 )
 TIMED = ('tokens_per_second', 'mfu', 'seconds')
 
