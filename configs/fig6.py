@@ -5,10 +5,10 @@
 Rotary models are extended by fine-tuning under YaRN, NoPE by one multiplier per head. Quick and
 small: models trained to retrieve, brief prompts (configs/retrieval.py).
 
-Quick: two CPU cores, 9 min 13 s after table2 in one work folder. Result: every base model repeats
-every key inside L; NoPE keeps half of them to 1.6 L, rotary to 1.4 L. HeadScale at 4 L and 9 L
-moves NoPE's end to 1.9 and 2.0 L only: 20 percent inside 8 L, where the paper's reads 81. Rotary
-under YaRN reads 27 percent inside 4 L and none inside 8 L.
+Quick: two CPU cores, half an hour next to other work. Result: every base model repeats every key
+inside L; NoPE and rotary keep half of them to 1.5 L. HeadScale at 4 L moves NoPE's end to 2 L; at
+9 L it loses keys inside L and reads 10 percent inside 8 L, where the paper's reads 81. Rotary under
+YaRN repeats at most a quarter of the keys at any length.
 """
 
 from ml_collections import ConfigDict
