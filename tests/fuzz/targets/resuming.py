@@ -50,7 +50,7 @@ def _metrics(folder: pathlib.Path) -> Case:
         if draw.integers(2):
             data = mutated(draw, data, [data])
         path.write_bytes(data)
-        with mock.patch.object(metrics, 'SummaryWriter'):  # event files begin anew
+        with mock.patch.object(metrics, 'EventsWriter'):  # event files begin anew
             writer = metrics.MetricsWriter(folder, 100)
             writer.write(110, {'loss': 1.0})
             writer.close()
