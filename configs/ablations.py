@@ -9,8 +9,6 @@ The paper has one search of each, in another order of examples each time, so tha
 be those of the orders. Here each variant is searched in the same several orders.
 """
 
-import math
-
 from ml_collections import ConfigDict
 
 from configs import pieces
@@ -26,7 +24,7 @@ VARIANTS: dict[str, dict] = {
 }
 # Of ours, in the table alone.
 MORE: dict[str, dict] = {
-    'unbounded': {'bound': -math.inf},
+    'unbounded': {'bound': float('-inf')},
     'lower_rate': {'learning_rate': 0.05},
 }
 LABELS = {
