@@ -18,7 +18,7 @@ SIZES = ('quick', 'small', 'medium', 'paper')
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """What one figure decided of a claim at one size.
+    """Verdict of one figure on a claim at one size.
 
     size: 'quick' or the like. figure: its name. seeds: of its config, () where not known. verdict:
     'holds', 'does not hold', 'undecided' or 'reading'. numbers: what the verdict rests on, each

@@ -1,4 +1,4 @@
-"""What the board says of each claim in short, and which configs decide it."""
+"""Short forms of claims for the board: a few words, printed numbers, deciding configs."""
 
 from __future__ import annotations
 

@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+from experiments.board.summaries import VERDICTS
 from experiments.report.problems import Problem, noted
 from experiments.report.workfolder import FigureFolder, WorkFolder, relative
 
 # What summaries of an earlier version say in place of a verdict: whether the claim holds.
 _HOLDS = {True: 'holds', False: 'does not hold', None: 'undecided'}
-VERDICTS = ('holds', 'does not hold', 'undecided', 'not measured', 'reading')
 LONGEST = 2000  # characters of a text
 
 

@@ -52,7 +52,7 @@ class HeadGrid:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the page's script reads."""
+        """Entropies and multipliers of a grid as JSON for the page's script."""
         return {
             'name': self.names[0],
             'L': self.train_length,

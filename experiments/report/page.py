@@ -13,6 +13,7 @@ from typing import Any
 
 import jinja2
 
+from experiments.board.summaries import VERDICTS
 from experiments.report import (
     chart,
     claims,
@@ -56,13 +57,13 @@ def render(roots: Sequence[pathlib.Path], out: pathlib.Path) -> bytes:
 
 
 def _view(folders: Sequence[WorkFolder], out: pathlib.Path, share: float) -> dict[str, Any]:
-    """What the template shows. share: of the rooms that sections have."""
+    """Variables of the template. share: of the bytes that each section may take."""
     sides = len(folders)
     grids = [heads.grids(f, int(share * HEAD_BYTES / sides)) for f in folders]
     view: dict[str, Any] = {
         'folders': [(SIDES[i] if sides > 1 else '', f) for i, f in enumerate(folders)],
         'claims': paired([claims.rows(f) for f in folders]),
-        'verdicts': claims.VERDICTS,
+        'verdicts': VERDICTS,
         'figures': paired([pictures.pictures(f, out) for f in folders]),
         'heads': paired(grids),
         'head_ids': _ids(grids),

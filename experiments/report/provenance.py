@@ -110,7 +110,7 @@ def data(folder: WorkFolder) -> list[DataOrigin]:
 
 
 def made_with(folder: WorkFolder) -> list[MadeWith]:
-    """What specs, records and the log of commands say of versions, commits and devices."""
+    """Versions, commits and devices as specs, records and the log of commands name them."""
     counts: dict[tuple[str, str], int] = {}
     told = [r.spec for r in folder.runs] + [dict(r.records.attributes) for r in folder.recordings]
     told += workfolder.lines(folder.root / 'commands.jsonl', folder.root, folder.problems)

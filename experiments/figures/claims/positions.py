@@ -219,7 +219,7 @@ def _outward(base: PositionCurve, scaled: PositionCurve) -> bool:
 
 
 def _moves(name: str, base: PositionCurve, scaled: Sequence[PositionCurve]) -> Numbers:
-    """How far the bends lie under the largest multiplier, in those of the curve without it."""
+    """Ratios of bends: under the largest multiplier, over those of the curve without one."""
     largest = max(scaled, key=lambda c: c.multiplier or 0)
     ends = {
         'loss': (base.loss_bend(), largest.loss_bend()),
