@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from nope.data.tasks import answers, numbers, scratchpad
-from nope.data.tasks.base import TRAIN, Bin, Example, SteppedTask, no_source
+from nope.data.tasks.base import TRAIN, Bin, Example, SteppedTask, matched
 from nope.data.tasks.numbers import spaced
 from nope.data.tasks.scratchpad import Step
 
@@ -61,9 +61,7 @@ class Addition(SteppedTask):
         return drawn
 
     def steps(self, source: str) -> list[Step]:
-        found = _SOURCE.fullmatch(source)
-        if found is None:
-            raise no_source(self.name, source)
+        found = matched(self.name, _SOURCE, source)
         first, second = ([int(digit) for digit in group.split()] for group in found.groups())
         size = max(len(first), len(second))
         first = [0] * (size - len(first)) + first

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import hashlib
+import re
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -127,11 +128,11 @@ class Task(abc.ABC):
 
     @property
     def stream(self) -> int:
-        """Number that sets the task's random generators apart from those of others."""
+        """Stream of the task in random generators: the first 64 bits of its name's SHA-256."""
         return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], 'big')
 
     def prompt(self, example: Example) -> str:
-        """What a model is given: source and separator."""
+        """Prompt of an example: source and separator."""
         return example.source + self.separator
 
 
@@ -164,6 +165,14 @@ class SteppedTask(Task):
         self, split: str, length: int | Bin, rng: np.random.Generator, count: int | None = None
     ) -> list[Example]:
         return self._finish(super().examples(split, length, rng, count))
+
+
+def matched(name: str, pattern: re.Pattern[str], source: str) -> re.Match[str]:
+    """Match of a whole source. ValueError for a text that is not a source of the task `name`."""
+    found = pattern.fullmatch(source)
+    if found is None:
+        raise no_source(name, source)
+    return found
 
 
 def no_source(name: str, source: str) -> ValueError:

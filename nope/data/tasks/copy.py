@@ -66,10 +66,8 @@ class Copy(Task):
                 self._example('Copy:', [name] * length, ' '.join([name] * copies))
                 for name in self._first(count, count)
             ]
-        rows = rng.integers(len(self.symbols), size=(count, length)).tolist()
         drawn = []
-        for row in rows:
-            names = [self.symbols[i] for i in row]
+        for names in symbols.rows(self.symbols, length, rng, count):
             once = ' '.join(names)
             target = once + NEXT + once if self.variant == 'cmc2x' else once
             drawn.append(self._example('Copy:', names, target))

@@ -77,7 +77,7 @@ def dataset(task: Task, sizes: Sizes | None = None, seed: int = SEED) -> Dataset
 
 
 def parts(task: Task) -> tuple[Part, ...]:
-    """What a data set is made of, each with its own random generator."""
+    """Parts of a data set, (split, bin), each with its own random generator."""
     return tuple((split, bin) for split in SPLITS for bin in task.bins(split))
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from nope.data.tasks import answers, scratchpad
-from nope.data.tasks.base import Bin, Example, SteppedTask, no_source
+from nope.data.tasks.base import Bin, Example, SteppedTask, matched, no_source
 from nope.data.tasks.scratchpad import Step
 
 VARIABLES = string.ascii_lowercase
@@ -70,10 +70,10 @@ class Lego(SteppedTask):
         return drawn
 
     def steps(self, source: str) -> list[Step]:
-        found = _SOURCE.fullmatch(source)
-        clauses = found[1].split(', ') if found else []
+        found = matched(self.name, _SOURCE, source)
+        clauses = found[1].split(', ')
         matches = [_CLAUSE.fullmatch(clause) for clause in clauses]
-        if found is None or not all(matches):
+        if not all(matches):
             raise no_source(self.name, source)
         steps: list[Step] = []
         values: dict[str, str] = {}

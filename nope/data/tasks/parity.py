@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from nope.data.tasks import answers, scratchpad
-from nope.data.tasks.base import Bin, Example, SteppedTask, no_source
+from nope.data.tasks.base import Bin, Example, SteppedTask, matched
 from nope.data.tasks.scratchpad import Step
 
 _SOURCE = re.compile(r"Is the number of 1's even in the sequence \[ ([01](?:, [01])*) \] \? ")
@@ -46,9 +46,7 @@ class Parity(SteppedTask):
         return drawn
 
     def steps(self, source: str) -> list[Step]:
-        found = _SOURCE.fullmatch(source)
-        if found is None:
-            raise no_source(self.name, source)
+        found = matched(self.name, _SOURCE, source)
         bits = [int(bit) for bit in found[1].split(', ')]
         steps, parity = [], 0
         for at, bit in enumerate(bits):

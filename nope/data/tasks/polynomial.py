@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from nope.data.tasks import answers, numbers, scratchpad
-from nope.data.tasks.base import Bin, Example, SteppedTask, no_source
+from nope.data.tasks.base import Bin, Example, SteppedTask, matched, no_source
 from nope.data.tasks.numbers import PATTERN, read, spaced
 from nope.data.tasks.scratchpad import Step
 
@@ -54,9 +54,9 @@ class Polynomial(SteppedTask):
         return drawn
 
     def steps(self, source: str) -> list[Step]:
-        found = _SOURCE.fullmatch(source)
-        matches = [_TERM.fullmatch(term) for term in found[2].split(' + ')] if found else []
-        if found is None or not all(matches):
+        found = matched(self.name, _SOURCE, source)
+        matches = [_TERM.fullmatch(term) for term in found[2].split(' + ')]
+        if not all(matches):
             raise no_source(self.name, source)
         x = read(found[1])
         terms = [(read(match[1]), read(match[2])) for match in matches if match]

@@ -45,8 +45,7 @@ class Reverse(Task):
     def _draw(self, bin: Bin, rng: np.random.Generator, count: int) -> list[Example]:
         (length,) = bin
         drawn = []
-        for row in rng.integers(len(self.symbols), size=(count, length)).tolist():
-            names = [self.symbols[i] for i in row]
+        for names in symbols.rows(self.symbols, length, rng, count):
             there, back = ' '.join(names), ' '.join(reversed(names))
             target = {
                 'mc': back,

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from nope.data.tasks import answers, numbers, scratchpad, symbols
-from nope.data.tasks.base import Bin, Example, SteppedTask, no_source
+from nope.data.tasks.base import Bin, Example, SteppedTask, matched, no_source
 from nope.data.tasks.numbers import spaced
 from nope.data.tasks.scratchpad import Step
 
@@ -50,14 +50,13 @@ class SortSingle(SteppedTask):
 
     def _draw(self, bin: Bin, rng: np.random.Generator, count: int) -> list[Example]:
         (length,) = bin
-        rows = rng.integers(len(self.symbols), size=(count, length)).tolist()
+        rows = symbols.ranks(self.symbols, length, rng, count)
         return [_example(row, self.symbols.__getitem__) for row in rows]
 
     def steps(self, source: str) -> list[Step]:
         ranks = {name: rank for rank, name in enumerate(self.symbols)}
-        found = _SOURCE.fullmatch(source)
-        names = found[1].split(', ') if found else []
-        if not names or not ranks.keys() >= set(names):
+        names = matched(self.name, _SOURCE, source)[1].split(', ')
+        if not ranks.keys() >= set(names):
             raise no_source(self.name, source)
         return _selection([ranks[name] for name in names], self.symbols.__getitem__)
 
@@ -85,9 +84,8 @@ class SortMulti(SteppedTask):
         return [_example(row, spaced) for row in rows]
 
     def steps(self, source: str) -> list[Step]:
-        found = _SOURCE.fullmatch(source)
-        items = found[1].split(', ') if found else []
-        if not items or not all(re.fullmatch(r'[0-9](?: [0-9])*', item) for item in items):
+        items = matched(self.name, _SOURCE, source)[1].split(', ')
+        if not all(re.fullmatch(r'[0-9](?: [0-9])*', item) for item in items):
             raise no_source(self.name, source)
         return _selection([numbers.read(item) for item in items], spaced)
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from nope.data.tasks import answers, numbers, scratchpad
-from nope.data.tasks.base import Bin, Example, SteppedTask, no_source
+from nope.data.tasks.base import Bin, Example, SteppedTask, matched
 from nope.data.tasks.numbers import spaced
 from nope.data.tasks.scratchpad import Step
 
@@ -49,9 +49,7 @@ class Summation(SteppedTask):
         return drawn
 
     def steps(self, source: str) -> list[Step]:
-        found = _SOURCE.fullmatch(source)
-        if found is None:
-            raise no_source(self.name, source)
+        found = matched(self.name, _SOURCE, source)
         values = [int(value) for value in found[1].split(' + ')]
         steps, total = [], 0
         for at, value in enumerate(values):

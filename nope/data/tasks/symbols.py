@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import string
+from collections.abc import Sequence
+
+import numpy as np
 
 from nope.data.tokenizers import SentencePieceTokenizer
 
@@ -32,6 +35,20 @@ def closed(count: int) -> tuple[str, ...]:
     )
     every = itertools.chain(ALPHANUMERIC, (word for word in several if word not in _RESERVED))
     return tuple(itertools.islice(every, count))
+
+
+def ranks(
+    symbols: Sequence[str], length: int, rng: np.random.Generator, count: int
+) -> list[list[int]]:
+    """`count` rows of `length` ranks in `symbols`, uniform and with replacement."""
+    return rng.integers(len(symbols), size=(count, length)).tolist()
+
+
+def rows(
+    symbols: Sequence[str], length: int, rng: np.random.Generator, count: int
+) -> list[list[str]]:
+    """`count` rows of `length` symbols, uniform and with replacement."""
+    return [[symbols[rank] for rank in row] for row in ranks(symbols, length, rng, count)]
 
 
 def of_model(
