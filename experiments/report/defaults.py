@@ -15,7 +15,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-SIZES = ('quick', 'small', 'medium', 'paper')
+from experiments.board.decisions import SIZES
 
 
 @dataclasses.dataclass(frozen=True)
