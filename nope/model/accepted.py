@@ -13,7 +13,7 @@ WEIGHTS = 'softmax', *DENSE_WEIGHTS
 CHOICES = {
     'dtype': ('float32', 'bfloat16'),
     'remat': ('none', 'elementwise', 'dots', 'full', 'offload'),
-    'norm': ('rms', 'layer'),
+    'norm': ('rms', 'layer', 'none'),
     'mlp': ('gated', 'plain'),
     'activation': ('silu', 'gelu', 'gelu_tanh', 'relu'),
     'init': ('tinyllama', 't5'),

@@ -33,7 +33,8 @@ class ModelConfig:
         spread ones where none are given (`nope.model.spread`); None for 0, 1, 2 and so on.
     lam, lam_layers: the form of lambda, and whether it acts in all heads of all layers or only in
         those without position encoding ('nope'; in the others it is 1).
-    norm, norm_bias: 'rms' (RMSNorm) or 'layer' (LayerNorm), the latter with or without a bias.
+    norm, norm_bias: 'rms' (RMSNorm), 'layer' (LayerNorm), the latter with or without a bias, or
+        'none', no norms before layers' parts and the head (`nope.theorems`).
     embedding_norm: a norm between the embeddings and the first layer too.
     qk_norm: an RMSNorm of every query and key head before the position encoding, in all layers
         whose kind does not say otherwise (RNoPE-SWA, arXiv 2501.18795, has none in NoPE layers).
@@ -108,8 +109,10 @@ class ModelConfig:
             raise FieldError(
                 'kv_heads', self.kv_heads, f'heads, {self.heads}, must be a multiple of it'
             )
-        if self.norm_bias and self.norm == 'rms':
+        if self.norm_bias and self.norm != 'layer':
             raise FieldError('norm_bias', True, "only the norm 'layer' has a bias")
+        if self.embedding_norm and self.norm == 'none':
+            raise FieldError('embedding_norm', True, "the norm is 'none'")
         if self.unroll is not None and not 1 <= self.unroll <= self.layers:
             raise FieldError(
                 'unroll', self.unroll, f'accepted: 1 to layers, {self.layers}, or None for all'

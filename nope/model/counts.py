@@ -16,7 +16,7 @@ def parameters(model: ModelConfig) -> int:
     vectors += model.heads * model.sinks
     vectors += 2 * model.heads * (model.temperature == 'adaptive')
     vectors += 0 if model.gate is None else model.gate.heads * (model.width + 1)
-    norm = model.width * (1 + model.norm_bias)
+    norm = model.width * (1 + model.norm_bias) * (model.norm != 'none')
     table = 0 if model.table is None else math.prod(model.table.shape)
     embeddings = model.vocab_size * model.width * (1 if model.tied_head else 2)
     layers = model.layers * (_layer_weights(model) + vectors + 2 * norm)

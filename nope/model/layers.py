@@ -86,8 +86,10 @@ def _normalise(centred: bool, epsilon: float, x: jax.Array, weight: jax.Array) -
     return x32 * jax.lax.rsqrt(mean_square + epsilon) * weight
 
 
-def norm(config: ModelConfig, name: str) -> Norm:
-    """The norm that the model uses everywhere."""
+def norm(config: ModelConfig, name: str) -> Callable[[jax.Array], jax.Array]:
+    """The norm that the model uses everywhere: a module of that name, or the identity."""
+    if config.norm == 'none':
+        return lambda x: x
     return Norm(config, centred=config.norm == 'layer', biased=config.norm_bias, name=name)
 
 

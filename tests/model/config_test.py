@@ -63,7 +63,13 @@ def combinations(count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    'changes', [{}, {'head_dim': 6, 'position': Rotary()}, *({'layers': 3} | o for o in OPTIONS)]
+    'changes',
+    [
+        {},
+        {'head_dim': 6, 'position': Rotary()},
+        {'norm': 'none'},
+        *({'layers': 3} | o for o in OPTIONS),
+    ],
 )
 def test_the_count_of_parameters_is_that_of_the_model(changes: dict[str, Any]) -> None:
     assert_counted(tiny.model(**changes))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from nope.model import ModelConfig, layers
+from nope.runtime.errors import FieldError
 from nope.variables import Variables
 from tests import tiny
 
@@ -109,3 +110,16 @@ def test_biases_are_added_to_the_projections(mlp: str) -> None:
     found = applied(layers.MLP(biased), weights, x_BTD)
     expected = applied(layers.MLP(plain), rows, x_BTD) + weights['down_bias']
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-5)
+
+
+def test_a_model_without_norms_has_none_of_their_weights() -> None:
+    params = tiny.variables(tiny.model(norm='none'))['params']
+    names = {entry.key for path, _ in jax.tree_util.tree_leaves_with_path(params) for entry in path}
+    assert not {name for name in names if 'norm' in name}
+    assert layers.norm(tiny.model(norm='none'), 'any')(X_BTD) is X_BTD
+
+
+@pytest.mark.parametrize('changes', [{'norm_bias': True}, {'embedding_norm': True}])
+def test_parts_of_norms_that_are_not_there_are_refused(changes: dict[str, bool]) -> None:
+    with pytest.raises(FieldError, match=next(iter(changes))):
+        tiny.model(norm='none', **changes)
