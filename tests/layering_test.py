@@ -28,7 +28,7 @@ LEAVES = frozenset({'data', 'losses', 'records'})
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({'attention', 'positions'}),
     frozenset({'model'}),
-    frozenset({'checkpoints', 'heads', 'interop', 'sharding', 'variables'}),
+    frozenset({'checkpoints', 'heads', 'interop', 'sharding', 'theorems', 'variables'}),
     frozenset({'evals', 'training'}),
 )
 LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}

@@ -1,0 +1,1 @@
+"""Theorems on positions without position encoding, as explicit weights of the decoder."""
