@@ -1,10 +1,12 @@
 """Documents to batches: sources, tokenizers, token shards, training and evaluation blocks."""
 
 from nope.data.batch import Batch
-from nope.data.config import DataConfig, describe, from_section, identity
+from nope.data.config import DataConfig, from_section
 from nope.data.evaluation import EvalBlocks, eval_blocks
 from nope.data.pipeline import training_batches
+from nope.data.run_data import RunData, describe, identity, tokenizer_of
 from nope.data.splits import SPLITS
+from nope.data.tasks.config import TaskData
 from nope.data.tokenizers import Tokenizer, encode_with_bos, load_tokenizer
 
 __all__ = [
@@ -12,6 +14,8 @@ __all__ = [
     'Batch',
     'DataConfig',
     'EvalBlocks',
+    'RunData',
+    'TaskData',
     'Tokenizer',
     'describe',
     'encode_with_bos',
@@ -19,5 +23,6 @@ __all__ = [
     'from_section',
     'identity',
     'load_tokenizer',
+    'tokenizer_of',
     'training_batches',
 ]

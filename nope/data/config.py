@@ -68,6 +68,16 @@ class DataConfig:
                 f'{name("documents")} is {self.documents!r}; accepted: {", ".join(DOCUMENTS)}'
             )
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kind of every source."""
+        return tuple(source.kind for source in self.sources)
+
+    @property
+    def arrays(self) -> tuple[str, ...]:
+        """What its batches have besides tokens and targets (`Batch`)."""
+        return () if self.documents == JOINED else ('weights', 'segments', 'positions')
+
 
 def from_section(
     section: Mapping[str, Any],

@@ -10,6 +10,8 @@ from typing import Any
 
 from nope.data.tasks.addition import Addition
 from nope.data.tasks.base import Example, Sizes, SteppedTask, Task
+from nope.data.tasks.batches import Tokenised, padded, tokenised, training_batches
+from nope.data.tasks.config import WORDS, TaskData
 from nope.data.tasks.copy import Copy
 from nope.data.tasks.dataset import SEED, Dataset, Overlap, dataset
 from nope.data.tasks.lego import Lego
@@ -50,15 +52,21 @@ TASKS: dict[str, Task] = {
 __all__ = [
     'SEED',
     'TASKS',
+    'WORDS',
     'Dataset',
     'Example',
     'Overlap',
     'Sizes',
     'SteppedTask',
     'Task',
+    'TaskData',
+    'Tokenised',
     'WordTokenizer',
     'dataset',
     'named',
+    'padded',
+    'tokenised',
+    'training_batches',
     'vocabulary',
 ]
 

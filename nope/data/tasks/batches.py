@@ -1,0 +1,122 @@
+"""Training batches of a task: padded examples, loss on their targets alone, exactly resumable."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from nope.data.batch import Batch
+from nope.data.tasks.base import Example, Task
+from nope.data.tasks.config import TaskData
+from nope.data.tokenizers import Tokenizer
+from nope.runtime.errors import FieldError
+
+_ORDER = 2305_19466  # apart from the seeds of the examples
+
+
+class Tokenised(NamedTuple):
+    """Token ids of one example, int32: the prompt, and the target with EOS behind it."""
+
+    prompt: np.ndarray
+    target: np.ndarray
+
+    @property
+    def length(self) -> int:
+        """Tokens that a model reads: all but the last."""
+        return len(self.prompt) + len(self.target) - 1
+
+
+def tokenised(task: Task, tokenizer: Tokenizer, example: Example) -> Tokenised:
+    """Ids of an example, without BOS. Prompt and target are encoded apart, so that the ids of a
+    target do not depend on what a tokenizer would join it with."""
+    target = tokenizer.encode(example.target)
+    ended = np.append(target, np.int32(tokenizer.eos_id)).astype(np.int32)
+    return Tokenised(tokenizer.encode(task.prompt(example)), ended)
+
+
+def padded(examples: list[Tokenised], length: int) -> Batch:
+    """Examples as rows of `length` tokens, padded on the right, all arrays [B, length].
+
+    Token t is followed by target t; a target has weight 1 where it is one of the example's target
+    tokens or its EOS, else 0: the prompt and the padding, which has token 0. No earlier token sees
+    the padding. Positions count from the first token, which is the prompt's. ValueError for an
+    example that is longer.
+    """
+    tokens, targets = (np.zeros((len(examples), length), np.int32) for _ in range(2))
+    weights = np.zeros((len(examples), length), np.float32)
+    for row, example in enumerate(examples):
+        n = example.length
+        if n > length:
+            raise ValueError(f'an example has {n} tokens to read; a row has {length}')
+        whole = np.concatenate([example.prompt, example.target])
+        tokens[row, :n], targets[row, :n] = whole[:-1], whole[1:]
+        weights[row, len(example.prompt) - 1 : n] = 1.0
+    return Batch(tokens, targets, weights)
+
+
+def training_batches(
+    data: TaskData,
+    *,
+    length: int,
+    batch_size: int,
+    seed: int,
+    start: int,
+    rows: np.ndarray | None = None,
+) -> Iterator[Batch]:
+    """Endless global batches `start`, `start + 1`, ... of the training examples, arrays
+    [batch_size, length]: tokens, targets, weights.
+
+    Every epoch has each example once, in an order shuffled anew. Global example i is a pure
+    function of (data, seed, i), so `start`, the number of batches consumed, is the whole state of
+    the data. rows: which of a batch's examples are made, for a process that needs but some; None
+    for all. FieldError before the first batch for a length below the longest training example.
+    """
+    for name, value, least in (('batch_size', batch_size, 1), ('seed', seed, 0)):
+        if value < least:
+            raise FieldError(name, value, f'it must be at least {least}')
+    examples = _training_examples(data)
+    longest = max(example.length for example in examples)
+    if longest > length:
+        raise FieldError(
+            'length',
+            length,
+            f'the longest training example of {data.task.name} has {longest} tokens to read',
+        )
+    chosen = np.arange(batch_size) if rows is None else rows
+    return _iterate(examples, length, batch_size, seed, start, chosen)
+
+
+def _iterate(
+    examples: tuple[Tokenised, ...],
+    length: int,
+    batch_size: int,
+    seed: int,
+    start: int,
+    rows: np.ndarray,
+) -> Iterator[Batch]:
+    number = start
+    while True:
+        numbers = number * batch_size + rows
+        yield padded([examples[_example(seed, len(examples), int(i))] for i in numbers], length)
+        number += 1
+
+
+def _example(seed: int, count: int, number: int) -> int:
+    """Which of `count` examples global example `number` is."""
+    epoch, place = divmod(number, count)
+    return int(_order(seed, count, epoch)[place])
+
+
+@functools.lru_cache(maxsize=2)  # a batch may lie in two epochs
+def _order(seed: int, count: int, epoch: int) -> np.ndarray:
+    return np.random.default_rng((seed, _ORDER, epoch)).permutation(count)
+
+
+@functools.lru_cache(maxsize=2)
+def _training_examples(data: TaskData) -> tuple[Tokenised, ...]:
+    """Kept for the runs that read the same."""
+    tokenizer = data.load_tokenizer()
+    return tuple(tokenised(data.task, tokenizer, example) for example in data.dataset().train)

@@ -1,0 +1,90 @@
+"""Data of a run that trains on one synthetic task, as a frozen value."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from nope.data import digest
+from nope.data.tasks.base import SPLITS, Example, Sizes, Task
+from nope.data.tasks.dataset import SEED, Dataset, dataset
+from nope.data.tasks.words import WordTokenizer
+from nope.data.tokenizers import Tokenizer, load_tokenizer
+from nope.identity import plain
+from nope.runtime.errors import FieldError
+
+WORDS = 'words'  # the closed vocabulary of the task itself
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskData:
+    """One task's data set, read through one tokenizer.
+
+    sizes: None for the paper's. seed: of the examples, not of their order. tokenizer: 'words', the
+    closed vocabulary of the task, or the path of a SentencePiece `*.model` or a Hugging Face
+    `tokenizer.json`. arrays: what its batches have besides tokens and targets.
+    FieldError for a seed that is none.
+    """
+
+    task: Task
+    sizes: Sizes | None = None
+    tokenizer: str = WORDS
+    seed: int = SEED
+    kinds: ClassVar[tuple[str, ...]] = ('task',)
+    arrays: ClassVar[tuple[str, ...]] = ('weights',)
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise FieldError('seed', self.seed, 'it must be at least 0')
+
+    def load_tokenizer(self) -> Tokenizer:
+        """The tokenizer that examples are read through; errors as `nope.data.load_tokenizer`."""
+        if self.tokenizer == WORDS:
+            return WordTokenizer.of(self.task)
+        return load_tokenizer(self.tokenizer)
+
+    def dataset(self) -> Dataset:
+        """All examples; errors as `nope.data.tasks.dataset`."""
+        return _dataset(self.task, self.sizes, self.seed)
+
+    def identity(self) -> dict[str, Any]:
+        """Identity of the examples and of their tokens, for the run's content hash: no paths."""
+        fields = plain(self.task)
+        if 'symbols' in fields:
+            fields['symbols'] = digest.of_json(list(fields['symbols']))
+        if 'path' in fields:
+            fields['path'] = [digest.of_file(file) for file in _files(fields['path'])]
+        return {
+            'task': {'name': self.task.name, **fields},
+            'sizes': plain(self.sizes or self.task.paper_sizes),
+            'seed': self.seed,
+            'tokenizer': self.load_tokenizer().fingerprint,
+        }
+
+    def describe(self) -> str:
+        """The data in a few words: 'rsc of lengths 2 to 10, words'."""
+        lengths = self.task.lengths('train')
+        name = pathlib.PurePath(self.tokenizer).name
+        return f'{self.task.name} of lengths {lengths[0]} to {lengths[-1]}, {name}'
+
+    def held_out(self) -> Iterator[tuple[str, Example]]:
+        """Split and example of validation, which has the lengths of training, then of the test."""
+        found = self.dataset()
+        for split in ('validation', 'test'):
+            for example in getattr(found, split):
+                yield split, example
+
+
+def _files(path: str) -> list[pathlib.Path]:
+    """The files of a data set that is read, in order."""
+    names = [f'{split}.{end}' for split in SPLITS for end in ('src', 'tgt')]
+    found = [pathlib.Path(path) / name for name in names] if path else []
+    return [file for file in found if file.is_file()]  # missing ones are told where they are read
+
+
+@functools.lru_cache(maxsize=4)
+def _dataset(task: Task, sizes: Sizes | None, seed: int) -> Dataset:
+    return dataset(task, sizes, seed)
