@@ -31,11 +31,17 @@ PIECE_SHARE, SMALLEST_PIECE, LARGEST_PIECE = 1 / 8, 64, 512
 
 
 class Score(NamedTuple):
-    """Log-probability of every token of one continuation, float32 [n] nats, and a mask of the
-    tokens that were the most likely ones, bool [n]."""
+    """Log-probability of every token of one continuation, float32 [n] nats, a mask of the tokens
+    that were the most likely ones, bool [n], and those that were, int32 [n]."""
 
     log_probs: np.ndarray
     greedy: np.ndarray
+    best: np.ndarray
+
+
+def _unread(tokens: int) -> Score:
+    """The score of so many tokens before any is read."""
+    return Score(np.zeros(tokens, np.float32), np.zeros(tokens, bool), np.zeros(tokens, np.int32))
 
 
 # In tokens: what a call costs besides its own, since it reads all weights; and what a program that
@@ -65,7 +71,7 @@ class Scorer:
                 size, _ = sizes(len(prompt) + len(continuation) - 1)
                 groups.setdefault(size, []).append(i)
             else:
-                found[i] = Score(np.zeros(0, np.float32), np.zeros(0, bool))
+                found[i] = _unread(0)
         with sharding.use(self._mesh, sharding.GENERATION_RULES):
             for size, indices in sorted(groups.items()):
                 asked = [_ask(prompts[i], continuations[i]) for i in indices]
@@ -216,11 +222,12 @@ def _gather(
     scores = []
     for row, a in enumerate(asked):
         n = len(a.continuation)
-        score = Score(np.zeros(n, np.float32), np.zeros(n, bool))
+        score = _unread(n)
         for look, (nll_BW, best_BW) in zip(looks, parts, strict=True):
             low, high = look.spans[row]
             score.log_probs[low:high] = -nll_BW[row, : high - low]
-            score.greedy[low:high] = best_BW[row, : high - low] == a.continuation[low:high]
+            score.best[low:high] = best_BW[row, : high - low]
+            score.greedy[low:high] = score.best[low:high] == a.continuation[low:high]
         scores.append(score)
     return scores
 

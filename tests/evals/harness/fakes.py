@@ -56,7 +56,8 @@ class FakeGenerator:
     def _scored(self, prompt: list[int], continuation: list[int]) -> Score:
         before = [prompt[-1], *continuation[:-1]]
         log_probs = TABLE[before, continuation].astype(np.float32)
-        return Score(log_probs, TABLE[before].argmax(axis=-1) == continuation)
+        best = TABLE[before].argmax(axis=-1)
+        return Score(log_probs, best == continuation, best)
 
     def generate(
         self,

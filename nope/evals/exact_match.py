@@ -1,0 +1,176 @@
+"""Exact match on a synthetic task: the share of right answers by length (arXiv 2305.19466).
+
+An answer is what greedy decoding writes. Most are decided without writing anything, by one pass
+that reads a prompt and its target, t_1 to t_n and EOS: let m be the number of its leading tokens
+each of which is the most likely one after the prompt and the target's tokens before it.
+
+Greedy decoding begins with t_1 to t_m, and its next token is the most likely one after these: by
+induction, as long as it has written t_1 to t_k, k < m, it is in the state that the pass was in
+before t_(k + 1), whose most likely token that is. So, of the tokens and EOS that a target has,
+
+* if all were the most likely, decoding writes the target and ends: right;
+* else its token m + 1 is the most likely one there, which is not the target's. Where whole targets
+  are compared that is wrong. Where final answers are, it is decided by what was written, if that
+  token is EOS; only then does the rest have to be written, since another text may state the same
+  answer.
+
+A model that follows the length of the whole sequence (`ModelConfig.follows_length`) is told the
+length of prompt and target by the pass, and that of prompt and limit by decoding: for those alone
+both may differ. Rounding may decide between tokens that are as likely to the last digits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nope.data.tasks import Example, Task, TaskData, Tokenised, answers, tokenised
+from nope.data.tokenizers import Tokenizer
+from nope.evals.forward import Progress
+from nope.evals.generation import Generator, Options
+from nope.evals.samples import SampleLog
+from nope.evals.scoring import Score
+from nope.records import Measure, Records
+
+CHUNK = 2048  # examples that are asked between two writes to the log, at most
+
+
+class Question(NamedTuple):
+    """One example. split: 'validation', of the lengths of training, or 'test'. number: among those
+    of its split and length."""
+
+    split: str
+    number: int
+    example: Example
+
+    @property
+    def name(self) -> str:
+        """Its key in a log."""
+        return f'{self.split}/{self.example.length}/{self.number}'
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """A task's questions. limit: tokens that a prompt and its answer may have.
+
+    ValueError for an example that has more.
+    """
+
+    task: Task
+    tokenizer: Tokenizer
+    questions: tuple[Question, ...]
+    limit: int
+
+    def __post_init__(self) -> None:
+        for question in self.questions:
+            tokens = self.ids(question).length + 1
+            if tokens > self.limit:
+                raise ValueError(
+                    f'limit is {self.limit}; the {question.split} example {question.number} of '
+                    f'length {question.example.length} of {self.task.name} has {tokens} tokens'
+                )
+
+    def ids(self, question: Question) -> Tokenised:
+        return tokenised(self.task, self.tokenizer, question.example)
+
+
+def ask(data: TaskData, tests: int | None, limit: int) -> Asked:
+    """The first `tests` examples of every length of validation and of the test, in the order of
+    the data set, or all. ValueError as `Asked`, and where there is none."""
+    seen: Counter[tuple[str, int]] = Counter()
+    chosen = []
+    for split, example in data.held_out():
+        number = seen[split, example.length]
+        seen[split, example.length] += 1
+        if tests is None or number < tests:
+            chosen.append(Question(split, number, example))
+    if not chosen:
+        raise ValueError(f'{data.task.name} has no example that is held out')
+    return Asked(data.task, data.load_tokenizer(), tuple(chosen), limit)
+
+
+def run(generator: Generator, asked: Asked, log: SampleLog, progress: Progress = iter) -> Records:
+    """Accuracy and number of examples by length, [length].
+
+    Lengths up to L are those of validation, the others of the test; the attributes `inside` and
+    `beyond` are the accuracies of all examples of each, NaN-free: None where there are none.
+    Rows of the log, by 'split/length/number': correct; prompt, reference and prediction, the text
+    that was written (up to the first wrong token where `whole` is False); matched, the target's
+    leading tokens that are right. Questions that it has are not asked again.
+    """
+    missing = [question for question in asked.questions if question.name not in log]
+    for start in progress(range(0, len(missing), CHUNK)):
+        chunk = missing[start : start + CHUNK]
+        log.append(dict(zip((q.name for q in chunk), _rows(generator, asked, chunk), strict=True)))
+    rows = [log[question.name] for question in asked.questions]
+    lengths = sorted({row['length'] for row in rows})
+    by_length = [[row['correct'] for row in rows if row['length'] == n] for n in lengths]
+    return Records(
+        attributes={
+            'evaluation': 'exact_match',
+            'task': asked.task.name,
+            'longest': asked.task.longest,
+            'limit': asked.limit,
+            'inside': _share(rows, 'validation'),
+            'beyond': _share(rows, 'test'),
+        },
+        measures={
+            'accuracy': Measure(np.array([np.mean(x) for x in by_length]), ('length',), ''),
+            'samples': Measure(np.array([len(x) for x in by_length]), ('length',), ''),
+        },
+        coordinates={'length': np.array(lengths)},
+    )
+
+
+def _share(rows: Sequence[dict[str, Any]], split: str) -> float | None:
+    found = [row['correct'] for row in rows if row['split'] == split]
+    return float(np.mean(found)) if found else None
+
+
+def _rows(generator: Generator, asked: Asked, chunk: Sequence[Question]) -> list[dict[str, Any]]:
+    """The log's rows of some questions."""
+    ids = [asked.ids(question) for question in chunk]
+    scores = generator.score([x.prompt for x in ids], [x.target for x in ids])
+    rows = [_row(asked, *given) for given in zip(chunk, ids, scores, strict=True)]
+    if asked.task.form is answers.WHOLE:
+        return rows
+    open_ended = [i for i, row in enumerate(rows) if not row['whole']]
+    prompts = [ids[i].prompt for i in open_ended]
+    if not prompts:
+        return rows
+    options = Options(
+        new_tokens=asked.limit - max(map(len, prompts)), stop_ids=(asked.tokenizer.eos_id,)
+    )
+    for i, made in zip(open_ended, generator.generate(prompts, options), strict=True):
+        rows[i] |= _written(asked, chunk[i].example, made) | {'whole': True}
+    return rows
+
+
+def _row(asked: Asked, question: Question, ids: Tokenised, score: Score) -> dict[str, Any]:
+    """A question as the pass decides it."""
+    eos, example = asked.tokenizer.eos_id, question.example
+    matched = int(np.logical_and.accumulate(score.greedy).sum())
+    made = score.best[: matched + 1]
+    row = {
+        'split': question.split,
+        'length': example.length,
+        'matched': matched,
+        'prompt': asked.task.prompt(example),
+        'reference': example.target,
+        'whole': bool(made[-1] == eos),
+    }
+    if matched == len(ids.target):
+        return {**row, 'correct': True, 'prediction': example.target}
+    if asked.task.form is answers.WHOLE:
+        return {**row, 'correct': False, 'prediction': asked.tokenizer.decode(made)}
+    return {**row, **_written(asked, example, made)}
+
+
+def _written(asked: Asked, example: Example, made: np.ndarray) -> dict[str, Any]:
+    """A prediction's text, and whether its final answer is that of the target."""
+    text = asked.tokenizer.decode(made)
+    return {'prediction': text, 'correct': asked.task.form.matches(text, example.target)}

@@ -1,0 +1,176 @@
+"""Exact match of one pass is that of greedy decoding; what the log keeps; what is asked."""
+
+from __future__ import annotations
+
+import functools
+import json
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from nope import sharding
+from nope.data import TaskData
+from nope.data.tasks import Sizes, Tokenised, named, symbols, training_batches
+from nope.evals import exact_match
+from nope.evals.exact_match import Asked, ask
+from nope.evals.generation import Generator, Options
+from nope.evals.samples import SampleLog
+from nope.evals.scoring import Score
+from nope.model import ModelConfig
+from nope.training.optim import OptimizerConfig
+from nope.training.state import fresh_state
+from nope.training.step import make_step
+from tests import tiny
+
+LIMIT, WIDTH = 60, 26
+COPYING = TaskData(named('cmc', longest=3, symbols=symbols.closed(3)), Sizes(60, 24, 18))
+PARITY = TaskData(named('parity', longest=4, shortest=2), Sizes(60, 24, 20))
+SUMS = TaskData(named('summation', longest=3, shortest=2), Sizes(20, 20, 6))
+
+
+@functools.cache
+def half_trained(data: TaskData) -> Generator:
+    """A model after some steps: right now and then."""
+    model: ModelConfig = tiny.model(
+        layers=1, vocab_size=data.load_tokenizer().vocab_size, attention=None
+    )
+    optimizer = OptimizerConfig(learning_rate=1e-2, decay_steps=1000)
+    state, frozen = fresh_state(tiny.variables(model), optimizer, tiny.mesh())
+    step = jax.jit(make_step(model, optimizer))
+    batches = training_batches(data, length=WIDTH, batch_size=16, seed=0, start=0)
+    with sharding.use(tiny.mesh()), jax.numpy_dtype_promotion('standard'):  # of a gradient
+        for _ in range(40):
+            batch = jax.tree.map(lambda array: array[None], next(batches))
+            state, _ = step(state, frozen, batch)
+    return Generator(model, {**frozen, **state.trained}, tiny.mesh(), batch_tokens=4096)
+
+
+def run(generator: Any, asked: Asked, folder: pathlib.Path) -> tuple[Any, list[dict[str, Any]]]:
+    """The records, and the rows of the log in the order of the questions."""
+    log = SampleLog(folder / 'samples.jsonl')
+    found = exact_match.run(generator, asked, log)
+    return found, [log[question.name] for question in asked.questions]
+
+
+@pytest.mark.parametrize('data', [COPYING, PARITY], ids=['whole targets', 'final answers'])
+def test_one_pass_decides_as_greedy_decoding_does(data: TaskData, tmp_path: pathlib.Path) -> None:
+    generator, asked = half_trained(data), ask(data, None, LIMIT)
+    found, rows = run(generator, asked, tmp_path)
+    prompts = [asked.ids(question).prompt for question in asked.questions]
+    options = Options(new_tokens=LIMIT - 40, stop_ids=(asked.tokenizer.eos_id,))
+    decoded = [asked.tokenizer.decode(ids) for ids in generator.generate(prompts, options)]
+    for question, row, text in zip(asked.questions, rows, decoded, strict=True):
+        assert row['correct'] == data.task.form.matches(text, question.example.target)
+        assert text.startswith(row['prediction'])
+        assert not row['whole'] or text == row['prediction']
+    right = [row['correct'] for row in rows]
+    assert 0 < sum(right) < len(right), 'it takes both to tell'
+    assert found.attributes['beyond'] == np.mean(
+        [r['correct'] for r in rows if r['split'] == 'test']
+    )
+
+
+class Written:
+    """Model that writes what a function of the prompt says, and EOS."""
+
+    def __init__(self, asked: Asked, answer: Callable[[str], str]) -> None:
+        self._tokenizer = asked.tokenizer
+        self._answer = answer
+        self.scored = self.generated = 0
+
+    def _ids(self, prompt: np.ndarray) -> np.ndarray:
+        made = self._tokenizer.encode(self._answer(self._tokenizer.decode(prompt)))
+        return np.append(made, self._tokenizer.eos_id)
+
+    def score(self, prompts: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> list[Score]:
+        self.scored += len(prompts)
+        return [self._score(*pair) for pair in zip(prompts, targets, strict=True)]
+
+    def _score(self, prompt: np.ndarray, target: np.ndarray) -> Score:
+        # Behind a token that it would not have written it is lost: EOS.
+        made = np.full(len(target), self._tokenizer.eos_id, np.int32)
+        own = self._ids(prompt)[: len(target)]
+        held = np.logical_and.accumulate(own == target[: len(own)])
+        until = int(held.sum()) + 1
+        made[:until] = own[:until]
+        return Score(np.zeros(len(target), np.float32), made == target, made)
+
+    def generate(self, prompts: Sequence[np.ndarray], options: Options) -> list[np.ndarray]:
+        self.generated += len(prompts)
+        return [self._ids(prompt)[:-1][: options.new_tokens] for prompt in prompts]
+
+
+def total(prompt: str) -> int:
+    return sum(int(c) for c in prompt if c.isdigit()) % 10
+
+
+def test_another_text_with_the_same_answer_is_right(tmp_path: pathlib.Path) -> None:
+    asked = ask(SUMS, None, LIMIT)
+    model = Written(asked, lambda prompt: f'The answer is 0 {total(prompt)} .')
+    found, rows = run(model, asked, tmp_path)
+    wrong = [row for row in rows if row['reference'] != 'The answer is 0 .']
+    assert found.attributes['inside'] == found.attributes['beyond'] == 1.0
+    assert model.generated >= len(wrong) > 0 and all(row['matched'] == 3 for row in wrong)
+
+
+def test_what_ends_early_is_not_written_again(tmp_path: pathlib.Path) -> None:
+    asked = ask(SUMS, None, LIMIT)
+    model = Written(asked, lambda prompt: 'The answer')
+    found, rows = run(model, asked, tmp_path)
+    assert found.attributes['beyond'] == 0.0 and model.generated == 0
+    assert {row['prediction'] for row in rows} == {'The answer'}
+    assert all(row['whole'] and row['matched'] == 2 for row in rows)
+
+
+def test_of_whole_targets_nothing_is_written(tmp_path: pathlib.Path) -> None:
+    asked = ask(COPYING, None, LIMIT)
+    model = Written(asked, lambda prompt: f'{prompt.split()[1]} 0 0 0 0 0 0')
+    found, rows = run(model, asked, tmp_path)
+    assert model.generated == 0 and found.attributes['beyond'] == 0.0
+    assert all(row['prediction'].split()[row['matched'] :] for row in rows if not row['whole'])
+
+
+def test_accuracy_is_by_length(tmp_path: pathlib.Path) -> None:
+    asked = ask(SUMS, 2, LIMIT)
+    even = Written(
+        asked, lambda p: f'The answer is {total(p) if p.count("+") % 2 else (total(p) + 1) % 10} .'
+    )
+    found, _ = run(even, asked, tmp_path)
+    assert found.coordinates['length'].tolist() == [2, 3, 4, 5, 6]
+    assert found['accuracy'].tolist() == [1, 0, 1, 0, 1]
+    assert found['samples'].tolist() == [2, 2, 2, 2, 2]
+    assert found.attributes['inside'] == 0.5 and found.attributes['beyond'] == pytest.approx(2 / 3)
+
+
+def test_finished_samples_are_not_asked_again(tmp_path: pathlib.Path) -> None:
+    asked = ask(SUMS, None, LIMIT)
+    right = lambda prompt: f'The answer is {total(prompt)} .'  # noqa: E731
+    first, _ = run(Written(asked, right), asked, tmp_path)
+    path = tmp_path / 'samples.jsonl'
+    lines = path.read_text().splitlines()
+    path.write_text('\n'.join(lines[:-3]) + '\n' + lines[-1][:20])  # cut by a kill
+    model = Written(asked, right)
+    again, _ = run(model, asked, tmp_path)
+    assert model.scored == 3
+    assert np.array_equal(first['accuracy'], again['accuracy'])
+    row = json.loads(lines[0])
+    assert row['prompt'].startswith('Compute: ') and row['prediction'] == row['reference']
+
+
+def test_examples_beyond_the_limit_are_named() -> None:
+    asked = ask(SUMS, None, LIMIT)
+    longest = max(asked.ids(question).length + 1 for question in asked.questions)
+    ask(SUMS, None, longest)
+    with pytest.raises(ValueError, match=rf'limit is {longest - 1}; the test example .* length 6'):
+        ask(SUMS, None, longest - 1)
+
+
+def test_ids_of_a_question_are_those_of_training() -> None:
+    asked = ask(SUMS, 1, LIMIT)
+    ids: Tokenised = asked.ids(asked.questions[0])
+    assert asked.tokenizer.decode(ids.prompt).endswith('[SEP]')
+    assert ids.target[-1] == asked.tokenizer.eos_id
