@@ -13,7 +13,6 @@ from experiments.evaluations.base import most_rows
 from experiments.programs import Program, Step
 from experiments.runs import RunSpec
 from experiments.specs import Spec
-from nope.data.config import JOINED
 
 
 def programs(experiment: Experiment, devices: list[jax.Device]) -> Iterator[tuple[Program, Mesh]]:
@@ -27,10 +26,10 @@ def programs(experiment: Experiment, devices: list[jax.Device]) -> Iterator[tupl
             train, mesh = spec.train, later if spec.init else first
             micro = spec.compute(compute).micro_batches(train.batch_size, mesh)
             shape = train.block, train.batch_size, micro
-            plain = spec.data.documents == JOINED
-            yield Step(spec.model, train.optimizer, *shape, plain=plain), mesh
+            arrays = spec.data.arrays
+            yield Step(spec.model, train.optimizer, *shape, arrays=arrays), mesh
             if spec.earlier is not None:
-                yield Step(spec.earlier.model, train.optimizer, *shape, plain=plain), mesh
+                yield Step(spec.earlier.model, train.optimizer, *shape, arrays=arrays), mesh
         elif isinstance(spec, EvalSpec):
             for program in spec.programs(rows):
                 yield program, later

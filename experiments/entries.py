@@ -23,6 +23,7 @@ from experiments.runs import (
 )
 from experiments.runs.directories import is_import
 from experiments.scope import Scope
+from nope.data import TaskData
 
 RUN_FIELDS = tuple(
     dict.fromkeys(
@@ -79,10 +80,10 @@ class Entries:
             return pretraining.from_entry(scope, entry)
         if later == ['search']:
             _check_fields(entry, search.FIELDS, 'a search')
-            return search.from_entry(scope, entry, self._init(entry, init), self.grid)
+            return search.from_entry(scope, entry, self._reader(entry, init), self.grid)
         if later == ['finetune']:
             _check_fields(entry, finetuning.FIELDS, 'fine-tuning')
-            return finetuning.from_entry(scope, entry, self._init(entry, init), self.head_scores)
+            return finetuning.from_entry(scope, entry, self._reader(entry, init), self.head_scores)
         if 'lam' in entry:
             _check_fields(entry, laws.FIELDS, 'a law of lambda')
             return laws.from_entry(scope, entry, self._init(entry, init))
@@ -106,6 +107,13 @@ class Entries:
         own = {name: entry[name] for name in fields if name in entry}
         return imports.from_entry(self._scope, Section(entry.name, own, self._scope.ledger))
 
+    def _reader(self, entry: Section, init: str) -> Source:
+        """Starting point of a run that reads text. ValueError for a model of a task."""
+        found = self._init(entry, init)
+        if isinstance(found.data, TaskData):
+            raise entry.error('init', f'it was trained on {found.data.describe()}, and not on text')
+        return found
+
     # Evaluations
 
     def evaluation(self, name: str) -> EvalSpec:
@@ -118,6 +126,9 @@ class Entries:
         entry = scope.entry('evals', name, 'the config', accepted)
         scope.ledger.note(f'{where}.kind', kind)
         run = self.run(entry.get('run', ''), f'{where}.run')
+        if isinstance(run.data, TaskData) != KINDS[kind].of_tasks:
+            what = 'a task' if KINDS[kind].of_tasks else 'text'
+            raise entry.error('run', f'{kind} measures models that were trained on {what}')
         return KINDS[kind].from_entry(Asked(entry, run, scope, self.grid))
 
     def grid(self, name: str, field: str) -> MultiplierChoice:
@@ -149,6 +160,8 @@ class Entries:
     def _export(self, name: str) -> ExportSpec:
         entry = self._scope.entry('exports', name, 'the config', ExportSpec.fields)
         run = self.run(entry.get('run', ''), f'{entry.name}.run')
+        if isinstance(run.data, TaskData):
+            raise entry.error('run', f'{run.data.describe()} has no tokenizer files to export')
         return export_from_entry(self._scope, entry, name, run)
 
 

@@ -48,7 +48,7 @@ class ExportSpec(Spec):
     @property
     def described(self) -> Described:
         """The model, and what a config.json says of it."""
-        tokenizer = data.load_tokenizer(self.run.data.tokenizer)
+        tokenizer = data.tokenizer_of(self.run.data)
         return Described(
             self.run.model,
             self.run.train_length,

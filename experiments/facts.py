@@ -41,7 +41,7 @@ def of_evaluation(
         'model': describe_model(run.model),
         'position': model.describe_position(),
         'data': data.describe(trained_on.data),
-        'sources': [source.kind for source in trained_on.data.sources],
+        'sources': list(trained_on.data.kinds),
         'token': 'byte' if run.data.tokenizer == 'bytes' else 'token',
         'split': split,
         'train_length': run.train_length,

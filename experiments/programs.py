@@ -29,8 +29,8 @@ ANSWER = 8  # tokens of a passkey's answer, filled up
 class Step:
     """A training or search step: `batch` sequences of `length` tokens in `accumulate` parts.
 
-    plain: whether the batch is tokens and targets, as blocks of length + 1 tokens; with positions
-        drawn for a model that has a range of them.
+    arrays: what the batch has besides tokens and targets, which alone are blocks of length + 1
+        tokens; positions are drawn for a model that has a range of them.
     """
 
     model: ModelConfig
@@ -38,7 +38,7 @@ class Step:
     length: int
     batch: int
     accumulate: int
-    plain: bool = True
+    arrays: tuple[str, ...] = ()
     rules = sharding.RULES
     visible = 0.5  # of the keys a query has slots for, those it sees: the causal half
     rounds = 0  # of loops that end when something holds, at most
@@ -67,15 +67,15 @@ class Step:
 
     def _data(self, mesh: Mesh) -> Placed:
         place, rows = sharding.micro_batches(mesh), self.batch // self.accumulate
-        if self.plain and self.model.position_range is None:
+        drawn = () if self.model.position_range is None else ('positions',)
+        more = {*self.arrays, *drawn}
+        if not more:
             return _array((self.accumulate, rows, self.length + 1), jnp.int32, place)
-        integers, weights = (
-            _array((self.accumulate, rows, self.length), dtype, place)
-            for dtype in (jnp.int32, jnp.float32)
-        )
-        if self.plain:
-            return Batch(integers, integers, positions=integers)
-        return Batch(integers, integers, weights, integers, integers)
+        shape = (self.accumulate, rows, self.length)
+        dtypes = {name: jnp.float32 if name == 'weights' else jnp.int32 for name in more}
+        integers = _array(shape, jnp.int32, place)
+        arrays = {name: _array(shape, dtype, place) for name, dtype in dtypes.items()}
+        return Batch(integers, integers, **arrays)
 
 
 class _Measuring:

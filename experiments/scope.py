@@ -11,7 +11,7 @@ from experiments.config import Ledger, Section
 from experiments.models import MODEL_DEFAULTS, model_config
 from experiments.runs.directories import Imported
 from nope import data
-from nope.data import DataConfig
+from nope.data import DataConfig, RunData, TaskData
 from nope.model import LayerKind, ModelConfig
 from nope.positions import from_section
 
@@ -119,7 +119,7 @@ class Scope:
 
     # Models
 
-    def model(self, entry: Section, config: DataConfig, train_length: int) -> ModelConfig:
+    def model(self, entry: Section, config: RunData, train_length: int) -> ModelConfig:
         """A fresh run's model: the section, with the run's changes."""
         section = self.section('model', entry)
         for name in ('heads', 'width'):
@@ -158,10 +158,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _vocab_size(section: Section, config: DataConfig) -> int:
+def _vocab_size(section: Section, config: RunData) -> int:
     """The tokenizer's vocabulary, or a larger one that the config asks for."""
-    found = data.load_tokenizer(config.tokenizer).vocab_size
+    found = data.tokenizer_of(config).vocab_size
     asked = section.optional('vocab_size')
     if asked is not None and asked < found:
-        raise section.error('vocab_size', f'data.tokenizer has {found} tokens')
+        field = 'task' if isinstance(config, TaskData) else 'data'
+        raise section.error('vocab_size', f'{field}.tokenizer has {found} tokens')
     return found if asked is None else asked

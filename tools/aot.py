@@ -134,6 +134,8 @@ def load(config: str, changes: Sequence[str] = (), some: bool = False) -> Experi
     found = importlib.import_module(f'configs.{name}').get_config(size or 'paper')
     found.data.mixture = ()
     found.data.tokenizer = 'bytes'
+    if 'task' in found:
+        found.task.tokenizer = 'words'
     for corpus in found.get('corpora', {}):
         found.corpora[corpus] = {'source': 'stdlib'}
     for change in changes:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from experiments.evaluations.attention_shape import ShapeSpec
 from experiments.evaluations.base import Asked, EvalSpec
+from experiments.evaluations.exact_match import ExactMatchSpec
 from experiments.evaluations.harness import HarnessSpec
 from experiments.evaluations.lengths import LengthsSpec
 from experiments.evaluations.longbench import LongbenchSpec
@@ -26,6 +27,7 @@ KINDS: Mapping[str, type[EvalSpec]] = {
         PasskeySpec,
         LongbenchSpec,
         HarnessSpec,
+        ExactMatchSpec,
     )
 }
 

@@ -34,12 +34,14 @@ class EvalSpec(Spec):
     """One evaluation of one model.
 
     run: the model. A kind is a subclass: its fields determine the result, `fields` are those that
-    an entry of `evals` may have besides `kind` and `run`.
+    an entry of `evals` may have besides `kind` and `run`, `of_tasks` whether the models are those
+    of synthetic tasks.
     """
 
     run: Source
     kind: ClassVar[str]
     fields: ClassVar[tuple[str, ...]]
+    of_tasks: ClassVar[bool] = False
     room = 'records'
     finished = 'records.json'
 

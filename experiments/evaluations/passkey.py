@@ -12,6 +12,7 @@ import numpy as np
 from experiments.bench import Bench
 from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
 from experiments.programs import Program, Scoring
+from experiments.runs import text_of
 from nope.data import load_tokenizer
 from nope.data.templates import FILLER, HAYSTACKS, NAMES, TEMPLATES, TEXT
 from nope.evals import passkey
@@ -146,7 +147,7 @@ class PasskeySpec(TextSpec):
     def _text(self, bench: Bench, length: int) -> np.ndarray:
         """Windows of one length, one for every prompt where there are so many."""
         found, _ = bench.blocks(
-            self.run.data,
+            text_of(self.run),
             split=TEXT_SPLIT,
             block=length,
             length=length,

@@ -10,7 +10,7 @@ import numpy as np
 from experiments.bench import Bench
 from experiments.config import Section
 from experiments.evaluations.base import EvalSpec
-from experiments.runs import Source
+from experiments.runs import Source, text_of
 from nope import sharding
 from nope.data.evaluation import CUTS
 from nope.evals import batching
@@ -54,7 +54,7 @@ def windows(length: int, section: Section, block: int | None = None) -> Windows:
 def blocks(bench: Bench, run: Source, asked: Windows) -> tuple[np.ndarray, dict[str, Any]]:
     """Blocks [windows, length + 1] int32, and what to say of them."""
     return bench.blocks(
-        run.data,
+        text_of(run),
         split=asked.split,
         block=asked.block,
         length=asked.length,

@@ -17,6 +17,7 @@ from experiments.runs.spec import (
     Typed,
     check_same_gates,
     check_same_table,
+    text_of,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     'Typed',
     'check_same_gates',
     'check_same_table',
+    'text_of',
 ]

@@ -8,13 +8,22 @@ import os
 import pathlib
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from experiments.bench import Bench
-from experiments.runs.spec import ChangedSpec, ImportSpec, MultiplierChoice, RunSpec, Source
+from experiments.runs.spec import (
+    ChangedSpec,
+    ImportSpec,
+    MultiplierChoice,
+    RunSpec,
+    Source,
+    text_of,
+)
 from experiments.specs import identity
 from nope import data, sharding
 from nope.checkpoints import folders
 from nope.checkpoints.lease import only_writer
+from nope.data import tasks
 from nope.heads import order_of, reordered
 from nope.interop.run_folder import name_base_model
 from nope.model.lam import Coefficient, Product
@@ -53,7 +62,7 @@ def check(bench: Bench, spec: RunSpec) -> None:
         lengths = f'{spec.typed.lengths} makes sequences of {error.value} tokens'
         raise ValueError(f'{lengths}; {error.rule}') from error
     if batch.segments is not None:
-        documents = spec.data.sources[0].name('documents')
+        documents = text_of(spec).sources[0].name('documents')
         if spec.train.optimizer.entropy_length is not None:
             raise ValueError(
                 f"{documents} is 'apart'; a search whose objective is entropy takes 'joined' ones: "
@@ -156,16 +165,20 @@ def start_of(bench: Bench, spec: RunSpec) -> Coefficient | None:
 def batches(bench: Bench, spec: RunSpec, consumed: int) -> Iterator[data.Batch]:
     """This process's examples, arrays [B', T], from batch `consumed` on."""
     mesh, compute = bench.mesh_of(spec), spec.compute(bench.compute)
+    size = spec.train.batch_size
+    common: dict[str, Any] = {
+        'length': spec.train.block,
+        'batch_size': size,
+        'seed': spec.data_seed,
+        'start': consumed,
+        'rows': sharding.rows_here(mesh, compute.micro_batches(size, mesh), size),
+    }
+    if isinstance(spec.data, data.TaskData):
+        return tasks.training_batches(spec.data, **common)
     return data.training_batches(
         spec.data,
-        length=spec.train.block,
-        batch_size=spec.train.batch_size,
-        seed=spec.data_seed,
-        start=consumed,
+        **common,
         cache=bench.cache,
-        rows=sharding.rows_here(
-            mesh, compute.micro_batches(spec.train.batch_size, mesh), spec.train.batch_size
-        ),
         threads=bench.compute.threads,
         position_range=spec.model.position_range,
         lengths=spec.train.lengths,

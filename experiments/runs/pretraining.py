@@ -6,27 +6,26 @@ import dataclasses
 
 from experiments.config import Section
 from experiments.models import same_scaled_heads
-from experiments.runs import laws
+from experiments.runs import laws, tasks
 from experiments.runs.spec import RunSpec, Typed
 from experiments.scope import Scope
-from nope.data import DataConfig
-from nope.data.config import APART
+from nope.data import RunData, TaskData
 from nope.model import ModelConfig
 from nope.positions import NoPE
 from nope.runtime.errors import FieldError
 from nope.training.config import Earlier, TrainConfig
 from nope.training.optim import OptimizerConfig
 
-FIELDS = ('init', 'nope', 'model', 'data', 'train', 'lam', 'drop_at')
+FIELDS = ('init', 'nope', 'model', 'data', 'task', 'train', 'lam', 'drop_at')
 
 
 def from_entry(scope: Scope, entry: Section) -> RunSpec:
-    """A run from fresh parameters, with its own data and training length where it names them, and
-    under a law of lambda where it names one."""
+    """A run from fresh parameters, with its own data, task and training length where it names them,
+    and under a law of lambda where it names one."""
     section = scope.section('train', entry)
     length = scope.length if section.optional('length') is None else section.at_least('length', 1)
     steps = section.at_least('steps', 1)
-    config = scope.data(entry, length)
+    config = tasks.data_of(scope, entry) if 'task' in entry else scope.data(entry, length)
     decay = steps if section.optional('decay_steps') is None else section.at_least('decay_steps', 1)
     model = scope.model(entry, config, length)
     fields = scope.section('model', entry)
@@ -90,7 +89,7 @@ def _dropped(entry: Section, model: ModelConfig, steps: int) -> tuple[ModelConfi
 
 
 def _with_random_positions(
-    scope: Scope, section: Section, model: ModelConfig, config: DataConfig, length: int
+    scope: Scope, section: Section, model: ModelConfig, config: RunData, length: int
 ) -> ModelConfig:
     """The model whose encodings take random positions below `random_positions` times L."""
     field = 'random_positions'
@@ -102,8 +101,10 @@ def _with_random_positions(
     position_range = scope.times(times, length, section.path(field))
     if position_range < length:
         raise section.error(field, f'{position_range} positions are fewer than the {length} tokens')
-    if config.documents == APART:
-        raise section.error(field, f'data.documents is {APART!r}, whose positions begin anew')
+    if isinstance(config, TaskData):
+        raise section.error(field, 'a task takes none: padding would take the highest positions')
+    if 'positions' in config.arrays:
+        raise section.error(field, "data.documents is 'apart', whose positions begin anew")
     try:
         return dataclasses.replace(model, position_range=position_range)
     except FieldError as error:

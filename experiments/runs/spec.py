@@ -15,8 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from experiments.specs import Spec, identifier
-from nope.data import DataConfig
-from nope.data.config import APART
+from nope.data import DataConfig, RunData, TaskData
 from nope.heads import silenced
 from nope.identity import added_later, execution_fields
 from nope.model import ModelConfig
@@ -117,7 +116,7 @@ class RunSpec(Spec):
     """
 
     model: ModelConfig
-    data: DataConfig
+    data: RunData
     train: TrainConfig
     seed: int
     data_seed: int
@@ -139,9 +138,9 @@ class RunSpec(Spec):
                 f'{self.typed.lengths} makes sequences of {self.train.block} tokens; the positions '
                 f'of the model lie below {position_range}'
             )
-        if position_range is not None and self.data.documents == APART:
+        if position_range is not None and 'positions' in self.data.arrays:
             raise ValueError(
-                f'data.documents is {APART!r}, where positions begin anew; those of the model are '
+                "data.documents is 'apart', where positions begin anew; those of the model are "
                 f'random ones below {position_range}'
             )
 
@@ -187,6 +186,7 @@ class RunSpec(Spec):
             dropped = '' if self.earlier is None else f'{_slugged(self.earlier.model)}-dropped-'
             kind = f'{dropped}{_slugged(self.model)}{law}-{self.train.block}'
             kind = f'tuned-{kind}' if self.fine_tunes else kind
+            kind = f'{self.data.task.name}-{kind}' if isinstance(self.data, TaskData) else kind
         shape = f'{self.model.layers}x{self.model.width}'
         return f'{kind}-{shape}-seed{self.seed}-{identifier(self)}'
 
@@ -229,7 +229,7 @@ class ChangedSpec(Spec):
         return self.init.tuned_length
 
     @property
-    def data(self) -> DataConfig:
+    def data(self) -> RunData:
         return self.init.data
 
     @property
@@ -316,6 +316,13 @@ class SilencedSpec(ChangedSpec):
 
 
 Source = RunSpec | ImportSpec | ChangedSpec  # where a model comes from
+
+
+def text_of(run: Source) -> DataConfig:
+    """The text that a model was trained on; ValueError for one that was trained on a task."""
+    if not isinstance(run.data, DataConfig):
+        raise ValueError(f'{run.slug()} was trained on {run.data.describe()}, which is no text')
+    return run.data
 
 
 def _slugged(model: ModelConfig) -> str:

@@ -37,6 +37,8 @@ def config_of(name: str, size: str = 'quick'):
     if size == 'paper':  # the paper's data and tokenizer are not part of the project
         config.data.mixture = ()
         config.data.tokenizer = 'bytes'
+        if 'task' in config:
+            config.task.tokenizer = 'words'
         for corpus in config.get('corpora', {}):
             config.corpora[corpus] = {'source': 'stdlib'}
     if name == 'table1':

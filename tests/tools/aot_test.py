@@ -13,6 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from experiments import programs
 from nope import sharding
+from nope.data import DataConfig
 from nope.model import counts
 from nope.positions import Rotary
 from nope.sharding import MeshConfig, make_mesh
@@ -142,7 +143,8 @@ def test_a_config_that_cannot_be_built_is_named(
 
 def test_a_step_on_documents_apart_is_lowered_without_data() -> None:
     model = tiny.model(attention=None, position=Rotary())
-    program = programs.Step(model, optim.OptimizerConfig(1e-3), 16, 16, 2, plain=False)
+    arrays = DataConfig(documents='apart').arrays
+    program = programs.Step(model, optim.OptimizerConfig(1e-3), 16, 16, 2, arrays)
     mesh = make_mesh(MeshConfig(data=2, context=2), jax.devices()[:4])
     with sharding.use(mesh, program.rules):
         text = program.trace(mesh).lower().as_text()

@@ -1,0 +1,72 @@
+"""Exact match on the synthetic task that a model was trained on, by length."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any, Self
+
+from experiments.bench import Bench
+from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
+from experiments.programs import Program, Scoring
+from nope.data import TaskData
+from nope.evals import exact_match
+from nope.records import Records
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExactMatchSpec(TextSpec):
+    """Exact match by length (`nope.evals.exact_match`, arXiv 2305.19466), inside the lengths of
+    training on validation examples and beyond them on the test's.
+
+    tests: examples of each length; None for all. limit: tokens of a prompt and its answer.
+    """
+
+    tests: int | None
+    limit: int
+    kind = 'exact_match'
+    of_tasks = True
+    fields = ('exact_match', *TEXT_FIELDS)
+
+    @classmethod
+    def from_entry(cls, asked: Asked) -> Self:
+        section = asked.section('exact_match')
+        tests = None if section.optional('tests') is None else section.at_least('tests', 1)
+        common = of_text(asked, section)
+        limit = section.at_least('limit', 2)
+        asked.check_reach(common['position'], limit)
+        return cls(tests=tests, limit=limit, **common)
+
+    @property
+    def extent(self) -> int:
+        return self.limit
+
+    @property
+    def task_data(self) -> TaskData:
+        assert isinstance(self.run.data, TaskData)  # `of_tasks` says so
+        return self.run.data
+
+    def check(self, bench: Bench) -> None:
+        self._asked()
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        variables, more = self.measured(bench)
+        found = exact_match.run(
+            self.generator(bench, variables),
+            self._asked(),
+            open_log(folder),
+            progress=bench.bar('exact match'),
+        )
+        return found, more
+
+    def programs(self, rows: Rows) -> Iterator[Program]:
+        yield Scoring(self.model, self.limit, rows(self.limit, Scoring.rules))
+
+    def measured_on(self, found: Records) -> tuple[str, str]:
+        lengths = found.coordinates['length']
+        what = f'{self.task_data.task.name} of lengths {lengths[0]} to {lengths[-1]}'
+        return what, f'{int(found["samples"].sum()):,} examples'
+
+    def _asked(self) -> exact_match.Asked:
+        return exact_match.ask(self.task_data, self.tests, self.limit)

@@ -1,0 +1,79 @@
+"""Data of runs that train on a synthetic task, from the section `task`."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from typing import Any
+
+from experiments.config import USERS, Section
+from experiments.scope import Scope
+from nope.data import TaskData, load_tokenizer, tasks
+from nope.data.tasks import Sizes, Task, scratchpad, symbols
+from nope.data.tokenizers import SentencePieceTokenizer
+
+_SIZES = ('train', 'validation', 'test')
+_CHOSEN = ('longest', 'shortest', 'symbols', 'scratchpad', 'path', *_SIZES)  # by the task, or given
+
+
+def data_of(scope: Scope, entry: Section) -> TaskData:
+    """The data set of the task that the section and the run's changes of it name.
+
+    ValueError, naming the field, for a task that there is not, for a field that a run gives and its
+    task has not, and for values that do not fit.
+    """
+    if 'data' in entry:
+        raise entry.error('data', f'{entry.path("task")} says what the run reads; give one of them')
+    section = scope.section('task', entry).allowing(*_CHOSEN)
+    tokenizer = _tokenizer(section)
+    task = _task(section, entry, section.choice('name', tasks.TASKS), tokenizer)
+    given = {name: section[name] for name in _SIZES}
+    own = dataclasses.asdict(task.paper_sizes)
+    with section.reading('name'):
+        sizes = Sizes(**{name: own[name] if n is None else n for name, n in given.items()})
+    with section.naming():
+        return TaskData(task, sizes, tokenizer, section['seed'])
+
+
+def _tokenizer(section: Section) -> str:
+    found = section['tokenizer']
+    if found != tasks.WORDS and not pathlib.Path(found).is_file():
+        raise section.error(
+            'tokenizer',
+            f"there is no such file; t5-base's SentencePiece model {USERS}: give its path, or "
+            f'{tasks.WORDS!r} for the words of the task',
+        )
+    return found
+
+
+def _task(section: Section, entry: Section, name: str, tokenizer: str) -> Task:
+    fields = {field.name for field in dataclasses.fields(tasks.TASKS[name])}
+    changes: dict[str, Any] = {}
+    for field in ('longest', 'shortest', 'symbols', 'scratchpad', 'path'):
+        if field in fields:
+            changes[field] = section[field]
+        elif field in entry.inner('task'):
+            raise section.error(field, f'the task {name!r} has no such field')
+    changes = {field: value for field, value in changes.items() if value is not None}
+    if 'scratchpad' in changes:
+        chosen = section.choice('scratchpad', scratchpad.FORMATS)
+        changes['scratchpad'] = scratchpad.FORMATS[chosen]
+    if 'symbols' in fields:
+        own = len(vars(tasks.TASKS[name])['symbols'])
+        count = section.at_least('symbols', 1) if 'symbols' in changes else own
+        with section.reading('symbols'):
+            changes['symbols'] = _symbols(name, count, tokenizer)
+    with section.reading('name'):
+        return tasks.named(name, **changes)
+
+
+def _symbols(name: str, count: int, tokenizer: str) -> tuple[str, ...]:
+    """The first `count` symbols: closed ones, or strings that are single tokens of a model."""
+    if tokenizer == tasks.WORDS:
+        return symbols.closed(count)
+    model = load_tokenizer(tokenizer)
+    if not isinstance(model, SentencePieceTokenizer):
+        raise ValueError(f'{tokenizer} is no SentencePiece model, whose tokens would be symbols')
+    if name == 'sort_single':
+        return symbols.of_model(model, count, symbols.SORTING_FIRST, symbols.SORTING_WITHOUT)
+    return symbols.of_model(model, count)
