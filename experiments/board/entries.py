@@ -116,6 +116,13 @@ ENTRIES: Mapping[str, Entry] = {
     'extension_gains': _entry('An extension gains beyond L', 'ours', 'extend'),
     'extension_costs': _entry('An extension costs little inside L', 'ours', 'extend'),
     'extension_reaches': _entry('An extension reads further', 'ours', 'extend'),
+    'nope_ranks_first': _entry('NoPE ranks first on tasks', 'rank 0.69; T5 0.55', 'b_mrr'),
+    'encodings_rank_in_order': _entry(
+        'NoPE, T5, ALiBi, RoPE, sinusoidal', '0.69 0.55 0.50 0.33 0.22', 'b_mrr'
+    ),
+    'sinusoidal_ranks_last': _entry('Sinusoidal ranks last on tasks', 'rank 0.22', 'b_mrr'),
+    'nope_copies_longest': _entry('NoPE copies the longest', '0.99; T5 0.77', 'b_mrr'),
+    'all_solve_inside': _entry('All encodings solve short copies', 'near 1', 'b_mrr'),
     'ranges': _entry('Loss by range of positions', '', 'fig1 fig2 fig4'),
     'lowest': _entry('Lowest loss at each length', '', 'fig_dynamic laws one_search'),
 }

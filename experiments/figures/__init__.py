@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from experiments.figures import (
     attention_shape,
+    encoding_ranks,
     entropy_loss,
     extension,
     factor_grid,
@@ -57,6 +58,7 @@ KINDS: Mapping[str, Kind] = {
     'key_curves': key_curves,
     'frontier': frontier,
     'head_effects': head_effects,
+    'encoding_ranks': encoding_ranks,
     'factor_grid': factor_grid,
     'tuned_lengths': tuned_lengths,
     'extension': extension,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from experiments.figures.claims import others
+from experiments.figures.claims import others, second_paper
 from experiments.figures.claims.listed import Listed
 from experiments.figures.position_curve import THRESHOLD
 
@@ -274,6 +274,6 @@ LONGER_SEARCH_SERVES_END = Listed(
 
 CLAIMS: Mapping[str, Listed] = {
     claim.id: claim
-    for claim in (*globals().values(), *vars(others).values())
+    for claim in (*globals().values(), *vars(others).values(), *vars(second_paper).values())
     if isinstance(claim, Listed)
 }

@@ -96,9 +96,11 @@ def multiplier_of(config, record: str) -> float | None:
 def facts_of(config, record: str) -> dict[str, Any]:
     """What the config says of the record, or of those below it, and a figure reads."""
     facts = {'multiplier': multiplier_of(config, record)}
+    entry = next(entry for name, entry in config.evals.items() if name.startswith(record))
+    if config.figure.kind == 'encoding_ranks':
+        return facts | {'task': config.runs[entry.run].task.name}
     if config.figure.kind != 'head_effects':
         return facts
-    entry = next(entry for name, entry in config.evals.items() if name.startswith(record))
     gone = config.runs[entry.run].get('without', ())
     if isinstance(gone, str):  # the first half of the heads is local
         gone = [(i, j) for i in range(4) for j in range(4) if (j < 2) == (gone == 'local')]
@@ -125,6 +127,8 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
     if evaluation == 'passkey':
         grid = {'max_length': 64 * LENGTH, 'window': 4 * LENGTH, 'share': rng.uniform(0.2, 1)}
         return synthetic.passkey_records(**grid, reach=rng.uniform(200, 900), **facts)
+    if evaluation == 'exact_match':
+        return synthetic.exact_match_records(rng.uniform(), rng.uniform(0.9, 1), **facts)
     if evaluation == 'attention_shape':
         return synthetic.shape_records(**facts)
     scores = {'longbench': 16, 'harness': 7}

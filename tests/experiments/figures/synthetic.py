@@ -803,6 +803,52 @@ def shape_records(length=256, *, local_heads=0, **changed) -> Records:
     )
 
 
+# Accuracies beyond L of the paper's encodings on three tasks; each length of 2 L has one less.
+ENCODINGS = {'rotary': 'Rotary', 'ALiBi': 'ALiBi', 'T5 bias': 'T5', 'sine': 'APE', 'NoPE': 'NoPE'}
+ENCODING_TASKS = {
+    'rsc': (0.3, 0.5, 0.7, 0.1, 0.9),
+    'rdc': (0.4, 0.6, 0.7, 0.2, 0.8),
+    'scan': (0.3, 0.4, 0.6, 0.2, 0.5),
+}
+
+
+@saying
+def exact_match_records(beyond, inside=1.0, *, task='rsc', longest=4, **changed) -> Records:
+    """Of lengths 2 to 2 L: `inside` up to L, then `beyond`, each a number or one a length."""
+    facts = attributes(**changed) | {'evaluation': 'exact_match', 'task': task, 'limit': 64}
+    lengths = np.arange(2, 2 * longest + 1)
+    accuracy = np.where(lengths <= longest, inside, beyond).astype(float)
+    ends = {'inside': float(np.mean(inside)), 'beyond': float(np.mean(beyond))}
+    return Records(
+        facts | ends | {'longest': longest, 'n_layers': 4},
+        {
+            'accuracy': Measure(accuracy, ('length',), ''),
+            'samples': Measure(np.full(len(lengths), 50), ('length',), ''),
+        },
+        {'length': lengths},
+    )
+
+
+def encoding_runs(seeds, tasks=None, spread=0.01) -> dict[str, Records]:
+    """Records '<task>_<place of the encoding>/<seed>'."""
+    return {
+        f'{task}_{e}/{seed}': exact_match_records(
+            beyond - spread * seed, task=task, seed=seed, run_id=f'{task}-{e}-{seed}'
+        )
+        for task, values in (tasks or ENCODING_TASKS).items()
+        for e, beyond in enumerate(values)
+        for seed in range(seeds)
+    }
+
+
+def encoding_curves(tasks=None) -> list[dict[str, str]]:
+    return [
+        {'group': f'{task}_{e}', 'label': label, 'paper': paper}
+        for task in (tasks or ENCODING_TASKS)
+        for e, (label, paper) in enumerate(ENCODINGS.items())
+    ]
+
+
 INPUTS = {
     'entropy_loss': FigureInput(
         'fig1', position_runs(), {'panels': [{'curves': CURVES}], 'roles': CURVE_ROLES}
@@ -829,6 +875,7 @@ INPUTS = {
     'frontier': FigureInput(
         'frontier', frontier_runs(3), {'points': FRONTIER_POINTS, 'roles': FRONTIER_ROLES}
     ),
+    'encoding_ranks': FigureInput('b_mrr', encoding_runs(3), {'curves': encoding_curves()}),
     'head_effects': FigureInput('split_heads', effect_runs(2), effect_options()),
     'factor_grid': FigureInput(
         'zero_shot', factor_runs(3), {'curves': FACTOR_CURVES, 'roles': FACTOR_ROLES}

@@ -1,0 +1,136 @@
+"""Claims about encodings on synthetic tasks, decided by ranks and accuracies over seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from experiments.figures.claims import headline
+from experiments.figures.claims.decide import Measured, Rule
+from experiments.figures.claims.intervals import RULE, Interval, every, stated
+from experiments.figures.claims.second_paper import (
+    ALL_SOLVE_INSIDE,
+    FULL_ORDER,
+    NOPE_COPIES,
+    NOPE_FIRST,
+    SINUSOIDAL_LAST,
+)
+from experiments.figures.encoding_tasks import released
+from experiments.figures.encoding_tasks.ranks import Ranks
+from experiments.figures.encoding_tasks.scores import Score
+from experiments.figures.roles import Undecided
+
+NOPE, APE = 'NoPE', 'APE'
+ORDER = ('NoPE', 'T5', 'ALiBi', 'Rotary', 'APE')
+COPYING = 'rsc'
+SOLVED = ('rsc', 'rsc2x', 'rdc', 'cmc', 'cmc2x', 'mc', 'mc2x', 'mcrv')
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """What a figure shows: the scores of every task, and the ranks of the paper's encodings."""
+
+    scores: Mapping[str, Sequence[Score]]
+    ranks: Ranks
+
+    def by_seed(self, paper: str) -> np.ndarray:
+        """[S] mean reciprocal ranks; Undecided where the figure has no such encoding."""
+        index = self.ranks.at(paper)
+        if index is None:
+            raise Undecided(f'no curve is of the encoding {paper!r}')
+        return self.ranks.by_seed[:, index]
+
+    def beyond(self, task: str) -> dict[str, np.ndarray]:
+        """Encoding of the paper -> [S] accuracies beyond L."""
+        if task not in self.scores:
+            raise Undecided(f'the task {task!r} was not measured')
+        return {s.paper: s.beyond for s in self.scores[task] if s.paper}
+
+
+def _leads(shown: Shown) -> Measured:
+    margins = {
+        f'{NOPE} - {other}': Interval.of(shown.by_seed(NOPE) - shown.by_seed(other))
+        for other in ORDER[1:]
+    }
+    return _all_above(margins, NOPE_FIRST.thresholds['rank'], 'mean reciprocal rank', '')
+
+
+def _in_order(shown: Shown) -> Measured:
+    margins = {
+        f'{a} - {b}': Interval.of(shown.by_seed(a) - shown.by_seed(b))
+        for a, b in itertools.pairwise(ORDER)
+    }
+    return _all_above(margins, FULL_ORDER.thresholds['rank'], 'mean reciprocal rank', '')
+
+
+def _trails(shown: Shown) -> Measured:
+    margins = {
+        f'{other} - {APE}': Interval.of(shown.by_seed(other) - shown.by_seed(APE))
+        for other in ORDER[:-1]
+    }
+    return _all_above(margins, SINUSOIDAL_LAST.thresholds['rank'], 'mean reciprocal rank', '')
+
+
+def _copies(shown: Shown) -> Measured:
+    found = shown.beyond(COPYING)
+    missing = [name for name in ORDER if name not in found]
+    if missing:
+        raise Undecided(f'no curve is of the encoding {missing[0]!r}')
+    margins = {
+        f'{NOPE} - {other}': Interval.of(100 * (found[NOPE] - found[other])) for other in ORDER[1:]
+    }
+    limit = 100 * NOPE_COPIES.thresholds['accuracy']
+    return _all_above(margins, limit, 'accuracy beyond L', 'points')
+
+
+def _solve(shown: Shown) -> Measured:
+    found = {
+        f'{s.label} on {task}': Interval.of(100 * s.inside)
+        for task, scores in shown.scores.items()
+        if task in SOLVED
+        for s in scores
+    }
+    if not found:
+        raise Undecided('no task of copying or reversal was measured')
+    limit = 100 * ALL_SOLVE_INSIDE.thresholds['accuracy']
+    decided = every(interval.above(limit) for interval in found.values())
+    numbers = headline.decisive('lowest accuracy inside L', found, '%', highest=False)
+    return stated(found), decided, numbers
+
+
+def _all_above(margins: Mapping[str, Interval], margin: float, what: str, unit: str) -> Measured:
+    """Whether all differences lie above 0."""
+    decided = every(interval.above(0, margin) for interval in margins.values())
+    numbers = headline.decisive(f'least lead in {what}', margins, unit, highest=False)
+    return stated(margins), decided, numbers
+
+
+_RANKS = (
+    'Mean reciprocal ranks of the five encodings by accuracy beyond L, over the tasks of the '
+    f'figure, equal accuracies in the order {", ".join(released.ENCODINGS)}: '
+)
+_LIMIT = f'; a difference of at most {NOPE_FIRST.thresholds["rank"]} decides nothing, and {RULE}.'
+
+RULES: tuple[Rule[Shown], ...] = (
+    Rule(NOPE_FIRST, f"{_RANKS}NoPE's is above each other one{_LIMIT}", _leads),
+    Rule(
+        FULL_ORDER, f'{_RANKS}each of {", ".join(ORDER)} is above the next one{_LIMIT}', _in_order
+    ),
+    Rule(SINUSOIDAL_LAST, f"{_RANKS}APE's is below each other one{_LIMIT}", _trails),
+    Rule(
+        NOPE_COPIES,
+        'The accuracy of NoPE on rsc over all examples beyond L is above that of each other '
+        f'encoding; a difference of at most {NOPE_COPIES.thresholds["accuracy"]} decides nothing, '
+        f'and {RULE}.',
+        _copies,
+    ),
+    Rule(
+        ALL_SOLVE_INSIDE,
+        'The accuracy over all validation examples of every task of copying and reversal is above '
+        f'{ALL_SOLVE_INSIDE.thresholds["accuracy"]} with every encoding of the figure; {RULE}.',
+        _solve,
+    ),
+)

@@ -1,0 +1,144 @@
+"""Position encodings on synthetic tasks: mean reciprocal ranks, and accuracy by length per task."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures import mpl, style
+from experiments.figures.base import (
+    FigureInput,
+    FigureOutput,
+    check_choice,
+    check_options,
+    check_records,
+    runs_of,
+)
+from experiments.figures.claims import encodings as claims
+from experiments.figures.claims.decide import decide
+from experiments.figures.encoding_tasks import captions, ranks, released, scores, written
+from experiments.figures.encoding_tasks.ranks import Ranks
+from experiments.figures.encoding_tasks.scores import Score
+
+OPTIONS = {'curves'}
+CURVE_KEYS = {'group', 'label', 'paper'}
+MEASURES = {'exact_match': {'accuracy': ('length',), 'samples': ('length',)}}
+COLUMNS = 3  # of panels of tasks
+
+
+def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Prefix of record names, one record a seed below it -> evaluation. ValueError for options
+    that figure `name` of this kind does not have."""
+    check_options(name, options, OPTIONS, ('curves',))
+    for curve in options['curves']:
+        check_options(name, curve, CURVE_KEYS, ('group', 'label'), 'curves')
+        check_choice(name, 'paper', curve.get('paper', ''), ('', *released.ENCODINGS))
+    return {f'{curve["group"]}/': 'exact_match' for curve in options['curves']}
+
+
+@style.styled
+def draw(given: FigureInput) -> FigureOutput:
+    """Options: curves, [{group, label, paper}], each the name of records '<group>/<seed>' of one
+    encoding on one task, the task being that of the records. paper: the second paper's name of the
+    encoding, '' for one that it has not. Every task has the same encodings."""
+    check_records(given, required(given.name, given.options), MEASURES)
+    every = [scores.read(given, curve) for curve in given.options['curves']]
+    found = scores.by_task(given, every)
+    ranked = ranks.rank(found)
+    names = [name for score in every for name in score.names]
+    return FigureOutput(
+        given.name,
+        _picture(found, ranked),
+        written.rows(found, ranked),
+        captions.caption(given, found),
+        decide(claims.RULES, claims.Shown(found, _of_paper(found))),
+        runs_of(given, names),
+        written.markdown(found, ranked),
+    )
+
+
+def _of_paper(found: Mapping[str, Sequence[Score]]) -> Ranks:
+    """Ranks among the paper's encodings alone, which its claims are about."""
+    known = {task: [s for s in some if s.paper] for task, some in found.items()}
+    return ranks.rank(known if all(known.values()) else found)
+
+
+def _picture(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> mpl.Figure:
+    rows = math.ceil(len(found) / COLUMNS)
+    figure = style.new_figure(11.0, 3.2 + 2.7 * rows)
+    grid = figure.add_gridspec(1 + rows, COLUMNS)
+    handles = _bars(figure.add_subplot(grid[0, :]), ranked)
+    for number, (task, some) in enumerate(found.items()):
+        _curves(figure.add_subplot(grid[1 + number // COLUMNS, number % COLUMNS]), task, some)
+    figure.legend(handles=handles, loc='outside lower center', ncols=len(handles))
+    return figure
+
+
+def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
+    """Mean reciprocal ranks of all tasks and of each category that there is; returns a handle for
+    each encoding, and one for what the paper has."""
+    groups = {c: ranked.of(c) for c in (released.ALL, *released.CATEGORIES)}
+    shown = {name: some for name, some in groups.items() if some is not None}
+    count = len(ranked.labels)
+    width = 0.8 / count
+    for place, (name, some) in enumerate(shown.items()):
+        for e in range(count):
+            at = place + (e - (count - 1) / 2) * width
+            color = style.COLORS[e % len(style.COLORS)]
+            axes.bar(at, some.mean[e], 0.92 * width, color=color)
+            axes.scatter(
+                [at] * len(some.by_seed),
+                some.by_seed[:, e],
+                s=8,
+                color='white',
+                edgecolors=style.BLACK,
+                linewidths=0.5,
+                zorder=3,
+            )
+            paper = released.MRR[name].get(ranked.paper[e])
+            if paper is not None:
+                axes.plot(at, paper, **_PAPER)
+    axes.set_xticks(range(len(shown)), [_category_label(n, s) for n, s in shown.items()])
+    axes.set_ylim(0, 1.05)
+    axes.set_ylabel('mean reciprocal rank')
+    axes.grid(False, axis='x')
+    handles: list[Any] = [
+        mpl.Line2D([], [], color=style.COLORS[e % len(style.COLORS)], label=label)
+        for e, label in enumerate(ranked.labels)
+    ]
+    return [*handles, mpl.Line2D([], [], label=f'{released.SOURCE}, 17 tasks', **_PAPER)]
+
+
+_PAPER: dict[str, Any] = {
+    'marker': 'D',
+    'markersize': 5,
+    'markerfacecolor': 'none',
+    'markeredgecolor': style.BLACK,
+    'linestyle': 'none',
+}
+
+
+def _category_label(name: str, some: Ranks) -> str:
+    count = f'{len(some.tasks)} task{"s" if len(some.tasks) > 1 else ""}'
+    return f'{"all" if name == released.ALL else name} ({count})'
+
+
+def _curves(axes: mpl.Axes, task: str, some: Sequence[Score]) -> None:
+    """Mean over seeds with one standard deviation; the lengths of training shaded."""
+    first = some[0]
+    axes.axvspan(first.lengths[0] - 0.5, first.longest + 0.5, color='#EDEDED', zorder=0)
+    for e, score in enumerate(some):
+        color = style.COLORS[e % len(style.COLORS)]
+        mean, spread = score.accuracy.mean(axis=0), score.accuracy.std(axis=0)
+        axes.plot(score.lengths, mean, color=color, marker='o', markersize=2.5, linewidth=1.2)
+        if len(score.seeds) > 1:
+            low, high = np.maximum(mean - spread, 0), np.minimum(mean + spread, 1)
+            axes.fill_between(score.lengths, low, high, color=color, alpha=0.15, linewidth=0)
+    axes.set_xlim(first.lengths[0] - 0.5, first.lengths[-1] + 0.5)
+    axes.set_ylim(-0.03, 1.03)
+    axes.set_title(task)
+    axes.set_xlabel('length')
+    axes.set_ylabel('exact match')

@@ -1,0 +1,1 @@
+"""Position encodings on synthetic tasks: accuracies by length, ranks, and those released."""

@@ -1,0 +1,43 @@
+"""Caption of a figure of encodings on tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from experiments.figures.base import FigureInput
+from experiments.figures.encoding_tasks import released
+from experiments.figures.encoding_tasks.scores import Score
+
+
+def caption(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
+    """What is drawn, ties, seeds, then models, training and examples of each encoding."""
+    first = next(iter(found.values()))
+    count = len(first[0].seeds)
+    seeds = 'one seed' if count == 1 else f'{count} seeds, bands of one standard deviation'
+    lengths = '; '.join(f'{task} to L = {some[0].longest}' for task, some in found.items())
+    return (
+        'Above: mean reciprocal rank of the encodings by accuracy over all examples longer than '
+        f'those of training, {count} seed{"s" if count > 1 else ""} of each task (white dots: each '
+        f'seed); diamonds: {released.SOURCE}, on its own 17 tasks. Equal accuracies are ranked in '
+        f'the order {", ".join(released.ENCODINGS)}, as there. Below: exact match by length, '
+        f'{seeds}; grey: lengths of training, on validation examples ({lengths}). '
+        f'{_models(given, found)}'
+    )
+
+
+def _models(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
+    """Models of each encoding, and how they were trained and measured."""
+    described: dict[str, dict[str, None]] = {}
+    trained: dict[str, None] = {}
+    asked: dict[str, None] = {}
+    for some in found.values():
+        for score in some:
+            facts = given.records[score.names[0]].attributes
+            described.setdefault(score.label, {})[facts['model']] = None
+            trained[f'{facts["step"]:,} steps on {facts["data"]}'] = None
+            asked[f'{facts["measured_on"]["what"]} ({facts["measured_on"]["how"]})'] = None
+    models = '; '.join(f'{label}: {" / ".join(each)}' for label, each in described.items())
+    return (
+        f'{models}. A model for every task, encoding and seed, trained for {"; ".join(trained)}. '
+        f'Measured on {"; ".join(asked)}.'
+    )

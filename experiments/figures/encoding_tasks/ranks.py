@@ -1,0 +1,78 @@
+"""Ranks of encodings by accuracy beyond the training lengths, and their mean reciprocals."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from experiments.figures.encoding_tasks import released
+from experiments.figures.encoding_tasks.scores import Score
+
+
+@dataclasses.dataclass(frozen=True)
+class Ranks:
+    """Reciprocal ranks, [S, Q, E]: of every seed and task among the E encodings, 1 / 1 the best.
+
+    labels, paper: [E] as of the scores. tasks: [Q]. first: of equal accuracies that has the better
+    rank which comes first in the paper's order of rows, and behind those in that of the figure, as
+    in the released results. shared: those with equal accuracies share the mean of their ranks.
+    """
+
+    labels: tuple[str, ...]
+    paper: tuple[str, ...]
+    tasks: tuple[str, ...]
+    first: np.ndarray
+    shared: np.ndarray
+
+    def of(self, category: str) -> Ranks | None:
+        """Ranks on the tasks of a category, or of all; None where there are none."""
+        chosen = [
+            i for i, t in enumerate(self.tasks) if category in (released.ALL, released.category(t))
+        ]
+        if not chosen:
+            return None
+        tasks = tuple(self.tasks[i] for i in chosen)
+        return dataclasses.replace(
+            self, tasks=tasks, first=self.first[:, chosen], shared=self.shared[:, chosen]
+        )
+
+    @property
+    def by_seed(self) -> np.ndarray:
+        """[S, E] mean over tasks."""
+        return self.first.mean(axis=1)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """[E] mean over tasks and seeds, the paper's number."""
+        return self.first.mean(axis=(0, 1))
+
+    def at(self, paper: str) -> int | None:
+        """Index of the encoding that the paper calls so; None where the figure has none."""
+        return self.paper.index(paper) if paper in self.paper else None
+
+
+def rank(scores: Mapping[str, Sequence[Score]]) -> Ranks:
+    """Ranks of the scores of every task (`scores.by_task`)."""
+    some = next(iter(scores.values()))
+    labels, paper = tuple(s.label for s in some), tuple(s.paper for s in some)
+    beyond_SQE = np.stack([[s.beyond for s in each] for each in scores.values()]).transpose(2, 0, 1)
+    order = _order(paper)
+    first = np.empty(beyond_SQE.shape)
+    shared = np.empty(beyond_SQE.shape)
+    for index in np.ndindex(*beyond_SQE.shape[:2]):
+        values = beyond_SQE[index]
+        # Stable: of equal ones the first in the order of rows stays in front.
+        ranked = [order[i] for i in np.argsort(-values[order], kind='stable')]
+        first[index][ranked] = 1 / np.arange(1, len(values) + 1)
+        better = (values[None] > values[:, None]).sum(axis=1)
+        equal = (values[None] == values[:, None]).sum(axis=1)
+        shared[index] = 1 / (better + (equal + 1) / 2)
+    return Ranks(labels, paper, tuple(scores), first, shared)
+
+
+def _order(paper: Sequence[str]) -> list[int]:
+    """Indices of the encodings in the order that decides equal accuracies."""
+    known = [paper.index(name) for name in released.ENCODINGS if name in paper]
+    return known + [i for i in range(len(paper)) if i not in known]

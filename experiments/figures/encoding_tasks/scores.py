@@ -1,0 +1,95 @@
+"""Accuracies of one encoding on one task, for every seed, read from its records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures.base import FigureInput, names_below
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """One encoding on one task.
+
+    paper: the second paper's name of the encoding, '' where it has none. names: the records, one a
+    seed. longest: L, the greatest length of training. lengths: [n]. accuracy: [S, n]. inside,
+    beyond: [S] accuracies over all examples up to L and beyond.
+    """
+
+    task: str
+    label: str
+    paper: str
+    names: tuple[str, ...]
+    seeds: tuple[str, ...]
+    longest: int
+    lengths: np.ndarray
+    accuracy: np.ndarray
+    samples: np.ndarray
+    inside: np.ndarray
+    beyond: np.ndarray
+
+
+def read(given: FigureInput, curve: Mapping[str, Any]) -> Score:
+    """The records '<group>/<seed>' of a curve. ValueError where they differ in task or lengths."""
+    prefix = f'{curve["group"]}/'
+    names = names_below(given, prefix)
+    records = [given.records[name] for name in names]
+    facts = [
+        (r.attributes['task'], r.attributes['longest'], tuple(r.along('length', 0).tolist()))
+        for r in records
+    ]
+    if len(set(facts)) != 1:
+        raise ValueError(
+            f'figure {given.name!r}: the seeds of {curve["group"]!r} differ in task or lengths: '
+            f'{sorted(set(facts))}'
+        )
+    for name, r in zip(names, records, strict=True):
+        for side in ('inside', 'beyond'):
+            if r.attributes.get(side) is None:
+                raise ValueError(f'figure {given.name!r}, run {name!r}: no accuracy {side} L')
+    task, longest, lengths = facts[0]
+    return Score(
+        task=task,
+        label=curve['label'],
+        paper=curve.get('paper', ''),
+        names=tuple(names),
+        seeds=tuple(name.removeprefix(prefix) for name in names),
+        longest=longest,
+        lengths=np.array(lengths),
+        accuracy=np.stack([r['accuracy'] for r in records]),
+        samples=np.array(records[0]['samples']),
+        inside=np.array([r.attributes['inside'] for r in records], np.float64),
+        beyond=np.array([r.attributes['beyond'] for r in records], np.float64),
+    )
+
+
+def by_task(given: FigureInput, scores: Sequence[Score]) -> dict[str, list[Score]]:
+    """Task -> its scores, of every task the same encodings in the same order, with the same seeds
+    and lengths. ValueError where they are not."""
+    found: dict[str, list[Score]] = {}
+    for score in scores:
+        found.setdefault(score.task, []).append(score)
+    first = scores[0]
+    wanted = [(s.label, s.paper) for s in found[first.task]]
+    for task, some in found.items():
+        if [(s.label, s.paper) for s in some] != wanted:
+            raise ValueError(
+                f'figure {given.name!r}: {task!r} has the curves {[s.label for s in some]}, '
+                f'{first.task!r} has {[label for label, _ in wanted]}'
+            )
+        for s in some:
+            if s.seeds != first.seeds:
+                raise ValueError(
+                    f'figure {given.name!r}: {s.label!r} on {task!r} has the seeds '
+                    f'{list(s.seeds)}, others have {list(first.seeds)}'
+                )
+            if not np.array_equal(s.lengths, some[0].lengths) or s.longest != some[0].longest:
+                raise ValueError(
+                    f'figure {given.name!r}: {s.label!r} on {task!r} was measured at other '
+                    f'lengths than {some[0].label!r}'
+                )
+    return found

@@ -1,0 +1,75 @@
+"""Numbers of a figure of encodings on tasks: rows for its CSV, and tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures.encoding_tasks import released
+from experiments.figures.encoding_tasks.ranks import Ranks
+from experiments.figures.encoding_tasks.scores import Score
+
+
+def rows(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> list[dict[str, Any]]:
+    """One row a record and length, each with the accuracies over all lengths and its ranks."""
+    return [
+        {
+            'task': task,
+            'category': released.category(task),
+            'label': score.label,
+            'seed': seed,
+            'length': int(length),
+            'longest': score.longest,
+            'accuracy': float(score.accuracy[s, n]),
+            'samples': int(score.samples[n]),
+            'accuracy_inside': float(score.inside[s]),
+            'accuracy_beyond': float(score.beyond[s]),
+            'reciprocal_rank': float(ranked.first[s, q, e]),
+            'reciprocal_rank_shared': float(ranked.shared[s, q, e]),
+            'released_beyond': _mean(released.beyond(task, score.paper)),
+            'record': score.names[s],
+        }
+        for q, (task, some) in enumerate(found.items())
+        for e, score in enumerate(some)
+        for s, seed in enumerate(score.seeds)
+        for n, length in enumerate(score.lengths)
+    ]
+
+
+def markdown(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> str:
+    """Mean reciprocal ranks, then accuracies beyond L, each with the released ones behind it."""
+    head = _line(['', *ranked.labels]) + _line(['---'] * (1 + len(ranked.labels)))
+    lines = ['Mean reciprocal rank (released, of 17 tasks, in brackets):\n\n', head]
+    for name in (released.ALL, *released.CATEGORIES):
+        some = ranked.of(name)
+        if some is not None:
+            cells = [
+                _cell(f'{some.mean[e]:.2f}', released.MRR[name].get(ranked.paper[e]))
+                for e in range(len(ranked.labels))
+            ]
+            lines.append(_line([f'{name} ({", ".join(some.tasks)})', *cells]))
+    lines += ['\nAccuracy beyond L, each seed (released mean in brackets):\n\n', head]
+    for task, scores in found.items():
+        cells = [
+            _cell(
+                ' / '.join(f'{x:.3f}' for x in score.beyond),
+                _mean(released.beyond(task, score.paper)),
+            )
+            for score in scores
+        ]
+        lines.append(_line([f'{task}, L = {scores[0].longest}', *cells]))
+    return ''.join(lines)
+
+
+def _mean(values: np.ndarray | None) -> float | None:
+    return None if values is None else float(values.mean())
+
+
+def _cell(ours: str, theirs: float | None) -> str:
+    return ours if theirs is None else f'{ours} ({theirs:.2f})'
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f'| {" | ".join(cells)} |\n'

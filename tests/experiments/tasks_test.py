@@ -1,0 +1,173 @@
+"""Runs on synthetic tasks: what a config says of them, and what is refused by name."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import pytest
+from ml_collections import ConfigDict
+
+from configs import b_mrr
+from experiments.build import Experiment, build
+from experiments.evaluations.exact_match import ExactMatchSpec
+from experiments.runs import text_of
+from experiments.specs import identifier, identity
+from nope.data import TaskData
+from nope.data.tasks import scratchpad
+
+
+def config(**entry: Any) -> ConfigDict:
+    """b_mrr with one run, changed."""
+    found = b_mrr.get_config('quick')
+    found.seeds = (0,)
+    found.runs = {'one': {'task': {'name': 'cmc', 'longest': 4}, 'train': {'length': 20}} | entry}
+    found.evals = {'one/': {'kind': 'exact_match', 'run': 'one'}}
+    found.figure = {'kind': 'encoding_ranks', 'curves': ({'group': 'one', 'label': 'NoPE'},)}
+    return found
+
+
+def spec_of(experiment: Experiment) -> ExactMatchSpec:
+    (spec,) = experiment.evals.values()
+    assert isinstance(spec, ExactMatchSpec)
+    return spec
+
+
+def test_a_run_reads_the_task_that_it_names() -> None:
+    given = {'name': 'addition', 'longest': 3, 'scratchpad': 'full', 'train': 500}
+    spec = spec_of(build(config(task=given)))
+    data = spec.run.data
+    assert isinstance(data, TaskData)
+    assert (data.task.name, data.task.longest) == ('addition', 3)
+    assert data.task.scratchpad == scratchpad.FULL
+    assert data.sizes is not None
+    assert (data.sizes.train, data.sizes.validation, data.seed) == (500, 15_000, 9842497)
+    assert spec.run.model.vocab_size == data.load_tokenizer().vocab_size
+    assert spec.run.train.block == 20
+    assert spec.run.slug().startswith('addition-nope-20-4x64-seed0')
+
+
+def test_runs_of_other_tasks_are_others() -> None:
+    ids = [
+        identifier(spec_of(build(config(task=task))).run)
+        for task in (
+            {'name': 'cmc', 'longest': 4},
+            {'name': 'mc', 'longest': 4},
+            {'name': 'cmc', 'longest': 5},
+            {'name': 'cmc', 'longest': 4, 'symbols': 9},
+            {'name': 'cmc', 'longest': 4, 'test': 40},
+        )
+    ]
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_order_of_examples_follows_the_seed_and_the_examples_do_not() -> None:
+    found = config()
+    found.seeds = (0, 1)
+    first, second = (spec.run for spec in build(found).evals.values())
+    assert first.data == second.data and first.data_seed != second.data_seed
+
+
+def test_every_field_of_a_task_is_in_the_settings() -> None:
+    settings = build(config()).settings
+    assert settings['runs.one.task.name'] == 'cmc' and settings['task.seed'] == 9842497
+    assert 'data.source' not in settings
+
+
+@pytest.mark.parametrize(
+    'task, message',
+    [
+        ({'name': 'cpy'}, r"runs\.one\.task\.name is 'cpy'; accepted: rsc, rsc2x"),
+        ({'name': 'cmc', 'longest': 1}, r'cmc: shortest=2 and longest=1; accepted'),
+        ({'name': 'rsc', 'symbols': 0}, r'runs\.one\.task\.symbols is 0; it must be at least 1'),
+        ({'name': 'summation', 'symbols': 5}, r"symbols is 5; the task 'summation' has no such"),
+        ({'name': 'cmc', 'scratchpad': 'full'}, r"the task 'cmc' has no such field"),
+        ({'name': 'parity', 'scratchpad': 'all'}, r"scratchpad is 'all'; accepted: none, full"),
+        ({'name': 'cmc', 'seed': -1}, r'runs\.one\.task\.seed is -1; it must be at least 0'),
+        ({'name': 'cmc', 'train': 0}, r'runs\.one\.task\.name: sizes\.train is 0; at least 1'),
+        ({'name': 'cmc', 'tokenizer': 'none.model'}, r'task\.tokenizer is .*no such file'),
+        ({'name': 'cmc', 'length': 4}, r'runs\.one\.task\.length is unknown; accepted: longest'),
+    ],
+)
+def test_what_a_task_has_not_is_refused(task: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build(config(task=task))
+
+
+@pytest.mark.parametrize(
+    'entry, message',
+    [
+        ({'data': {'source': 'stdlib'}}, r'runs\.one\.data is .*runs\.one\.task says'),
+        ({'model': {'vocab_size': 9}}, r'runs\.one\.model\.vocab_size is 9; task\.tokenizer has'),
+        ({'train': {'random_positions': 4.0}}, r'random_positions is 4\.0; a task takes none'),
+    ],
+)
+def test_what_does_not_go_with_a_task_is_refused(entry: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build(config(**entry))
+
+
+def with_run(**more: Any) -> ConfigDict:
+    found = config()
+    found.runs.update(more)
+    return found
+
+
+def test_a_search_of_a_task_s_model_is_refused() -> None:
+    found = with_run(two={'init': 'one', 'search': {'form': 'constant'}})
+    found.evals['one/'].run = 'two'
+    with pytest.raises(ValueError, match=r'runs\.two\.init is .one.; it was trained on cmc of'):
+        build(found)
+
+
+@pytest.mark.parametrize('kind', ['positions', 'lengths', 'multiplier_grid'])
+def test_evaluations_of_text_refuse_a_task(kind: str) -> None:
+    found = config()
+    found.evals['one/'] = {'kind': kind, 'run': 'one'}
+    with pytest.raises(ValueError, match=rf'{kind} measures models that were trained on text'):
+        build(found)
+
+
+def test_exact_match_refuses_text() -> None:
+    found = with_run(text={})
+    found.evals['one/'].run = 'text'
+    with pytest.raises(ValueError, match=r'exact_match measures models .* on a task'):
+        build(found)
+
+
+def test_a_model_of_a_task_is_not_exported() -> None:
+    found = config()
+    found.exports = {'out': {'run': 'one'}}
+    with pytest.raises(ValueError, match=r'exports\.out\.run is .one.; .* no tokenizer files'):
+        build(found)
+
+
+def test_the_text_of_a_task_s_model_is_asked_for_in_vain() -> None:
+    with pytest.raises(ValueError, match='was trained on cmc of lengths 2 to 4'):
+        text_of(spec_of(build(config())).run)
+
+
+@pytest.mark.parametrize('tests', [0, -1])
+def test_numbers_of_the_evaluation_are_checked(tests: int) -> None:
+    found = config()
+    found.exact_match.tests = tests
+    with pytest.raises(ValueError, match=rf'exact_match\.tests is {tests}; it must be at least 1'):
+        build(found)
+
+
+def test_the_identity_has_no_list_of_symbols_and_no_path(tmp_path: pathlib.Path) -> None:
+    task = {'name': 'pcfg', 'path': str(tmp_path)}
+    assert str(tmp_path) not in str(identity(spec_of(build(config(task=task)))))
+    symbols = identity(spec_of(build(config())))['run']['data']['task']['symbols']
+    assert isinstance(symbols, str)
+
+
+def test_at_paper_size_runs_are_the_paper_s() -> None:
+    found = b_mrr.get_config('paper')
+    found.task.tokenizer = 'words'  # t5-base's model is not part of the project
+    experiment = build(found)
+    runs = [spec.run for spec in experiment.evals.values()]
+    assert len(set(runs)) == 17 * 5 * 3
+    assert {run.seed for run in runs} == {256788, 234054, 146317}
+    optimizer = runs[0].train.optimizer
+    assert (optimizer.learning_rate, optimizer.warmup_steps, optimizer.b2) == (3e-5, 2400, 0.999)
