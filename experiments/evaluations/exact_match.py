@@ -65,7 +65,7 @@ class ExactMatchSpec(TextSpec):
 
     def measured_on(self, found: Records) -> tuple[str, str]:
         lengths = found.coordinates['length']
-        what = f'{self.task_data.task.name} of lengths {lengths[0]} to {lengths[-1]}'
+        what = f'{found.attributes["task"]} of lengths {lengths[0]} to {lengths[-1]}'
         return what, f'{int(found["samples"].sum()):,} examples'
 
     def _asked(self) -> exact_match.Asked:

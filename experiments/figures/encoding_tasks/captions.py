@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from experiments.figures import captions
 from experiments.figures.base import FigureInput
 from experiments.figures.encoding_tasks import released
 from experiments.figures.encoding_tasks.scores import Score
@@ -34,10 +35,13 @@ def _models(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
         for score in some:
             facts = given.records[score.names[0]].attributes
             described.setdefault(score.label, {})[facts['model']] = None
-            trained[f'{facts["step"]:,} steps on {facts["data"]}'] = None
+            tokens = f'{captions.amount(facts["train_tokens"])} {facts["token"]}s with padding'
+            trained[f'{facts["step"]:,} steps ({tokens}) on {facts["data"]}'] = None
             asked[f'{facts["measured_on"]["what"]} ({facts["measured_on"]["how"]})'] = None
     models = '; '.join(f'{label}: {" / ".join(each)}' for label, each in described.items())
+    seeds = sorted({str(r.attributes['seed']) for r in given.records.values()})
     return (
-        f'{models}. A model for every task, encoding and seed, trained for {"; ".join(trained)}. '
+        f'{models}. A model for every task, encoding and seed ({", ".join(seeds)}), trained for '
+        f'{"; ".join(trained)}. '
         f'Measured on {"; ".join(asked)}.'
     )

@@ -29,6 +29,7 @@ MEASURED_ON = {
     'longbench_table': '3,200 prompts',
     'commonsense_table': '7,000 questions',
     'ablation_table': '10 for each length and depth',
+    'encoding_ranks': 'rsc of lengths 2 to 8 (350 examples)',
     'passkey_maps': '10 for each length and depth',
     'key_curves': '10 for each length and depth',
 }
@@ -73,7 +74,8 @@ def test_writes_all_files_with_the_same_bytes_each_time(kind, written, tmp_path)
     names = {p.name for p in tmp_path.iterdir()}
     stem = given.name
     expected = {f'{stem}.png', f'{stem}.pdf', f'{stem}.csv', 'caption.txt', 'summary.json'}
-    assert names == expected | ({f'{stem}.md'} if kind.endswith('_table') else set())
+    has_text = kind.endswith('_table') or kind == 'encoding_ranks'
+    assert names == expected | ({f'{stem}.md'} if has_text else set())
     for name in names:
         first, second = ((folder / name).read_bytes() for folder in (written(kind), tmp_path))
         assert first == second, name
