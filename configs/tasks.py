@@ -46,6 +46,8 @@ _SHAPES: dict[str, dict] = {
     'medium': {'layers': 8, 'width': 256, 'heads': 8, 'mlp_width': 1024},
     'paper': {'layers': 12, 'width': 768, 'heads': 12, 'mlp_width': 3072},
 }
+# One for all tasks, so that they share their programs; at quick each task has its own.
+_VOCABULARY = {'small': 1200, 'medium': 1200, 'paper': 32_100}
 # Training: steps, learning rate, share of the steps that warm up.
 _TRAIN = {
     'quick': (400, 1e-3, 0.06),
@@ -110,7 +112,8 @@ def _shape(size: str) -> dict:
         'head_dim': shape['width'] // shape['heads'],
         'dtype': 'float32',
         'remat': 'none',
-        **({'vocab_size': 32_100, 'unroll': 1} if size == 'paper' else {}),
+        **({'vocab_size': _VOCABULARY[size]} if size in _VOCABULARY else {}),
+        **({'unroll': 1} if size == 'paper' else {}),
     }
 
 

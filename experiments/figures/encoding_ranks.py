@@ -138,6 +138,8 @@ def _curves(axes: mpl.Axes, task: str, some: Sequence[Score]) -> None:
             low, high = np.maximum(mean - spread, 0), np.minimum(mean + spread, 1)
             axes.fill_between(score.lengths, low, high, color=color, alpha=0.15, linewidth=0)
     axes.set_xlim(first.lengths[0] - 0.5, first.lengths[-1] + 0.5)
+    step = max(1, round(first.lengths[-1] / 4))
+    axes.xaxis.set_major_locator(mpl.FixedLocator(range(step, first.lengths[-1] + 1, step)))
     axes.set_ylim(-0.03, 1.03)
     axes.set_title(task)
     axes.set_xlabel('length')
