@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from experiments import programs
 from nope import sharding
-from nope.data import DataConfig
+from nope.data import DataConfig, TaskData
 from nope.model import counts
 from nope.positions import Rotary
 from nope.sharding import MeshConfig, make_mesh
@@ -150,6 +150,14 @@ def test_a_step_on_documents_apart_is_lowered_without_data() -> None:
         text = program.trace(mesh).lower().as_text()
     # Tokens, targets, segments and positions; weights.
     assert text.count('tensor<2x8x16xi32> {') == 4 and text.count('tensor<2x8x16xf32> {') == 1
+
+
+def test_a_step_on_a_task_is_lowered_with_weights_alone() -> None:
+    program = programs.Step(tiny.model(), optim.OptimizerConfig(1e-3), 16, 8, 1, TaskData.arrays)
+    mesh = make_mesh(MeshConfig(data=2), jax.devices()[:2])
+    with sharding.use(mesh, program.rules):
+        text = program.trace(mesh).lower().as_text()
+    assert text.count('tensor<1x8x16xi32> {') == 2 and text.count('tensor<1x8x16xf32> {') == 1
 
 
 def test_a_line_says_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
