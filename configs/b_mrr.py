@@ -7,9 +7,14 @@ trained on short examples and tested on ones of up to twice the length by exact 
 reciprocal ranks of the encodings beside the released ones, and accuracy by length.
 
 quick: copying of one symbol (rsc), twice as often (rsc2x), and replacement (rdc), L = 10, 50
-symbols, three seeds.
-small, medium: five tasks at the paper's lengths, three seeds.
-paper: all 17 tasks, three seeds, 255 runs, which many commands on one work folder share.
+symbols, two seeds (`--config.seeds="(0,1,2)"` for three). A minute of one core a model, compilation
+and measurement included: 30 models, half an hour of one core. Commands on one work folder share
+them.
+small, medium: five tasks at the paper's lengths, three seeds. Not run.
+paper: all 17 tasks, three seeds, 255 runs. Not run.
+
+Result at quick: NoPE is first and sinusoidal last on every task and for every seed, as in the
+paper; the encodings between come in another order, T5's bias behind ALiBi and rotary.
 """
 
 from ml_collections import ConfigDict
@@ -39,7 +44,7 @@ PAPER: Chosen = {name: ({}, 255) for name in tasks.SPLITS}
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = tasks.experiment('b_mrr', size)
-    config.seeds = (0, 1, 2) if size == 'quick' else tasks.SEEDS
+    config.seeds = (0, 1) if size == 'quick' else tasks.SEEDS
     chosen = {'quick': QUICK, 'paper': PAPER}.get(size, SMALL)
     encodings = tasks.encodings(config)
     for task, (changes, length) in chosen.items():
