@@ -1,0 +1,19 @@
+"""RULER v1 (arXiv 2404.06654): 13 tasks that ask for what is stated in long prompts."""
+
+from nope.evals.ruler.corpora import FILES, Corpora
+from nope.evals.ruler.evaluation import effective, options, run
+from nope.evals.ruler.prompts import SAMPLES, SEED, Plan
+from nope.evals.ruler.tasks import FREE, TASKS
+
+__all__ = [
+    'FILES',
+    'FREE',
+    'SAMPLES',
+    'SEED',
+    'TASKS',
+    'Corpora',
+    'Plan',
+    'effective',
+    'options',
+    'run',
+]

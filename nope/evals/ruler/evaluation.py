@@ -1,0 +1,172 @@
+"""RULER as an evaluation: prompts in, greedy answers out, scores of tasks as `Records`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from nope.data import encode_with_bos
+from nope.data.tokenizers import Tokenizer
+from nope.evals.forward import Progress
+from nope.evals.generation import Generator, Options
+from nope.evals.ruler import metrics
+from nope.evals.ruler.fitting import Sample
+from nope.evals.ruler.prompts import Plan
+from nope.evals.ruler.tasks import TASKS
+from nope.evals.samples import SampleLog
+from nope.records import Measure, Records
+
+logger = logging.getLogger(__name__)
+
+PASSED = 85.6  # a length that RULER calls effective
+Entry = tuple[str, Sample]
+
+
+def run(
+    generator: Generator,
+    plan: Plan,
+    *,
+    log: SampleLog,
+    bos: bool,
+    batch_size: int = 32,
+    progress: Progress = iter,
+) -> Records:
+    """Lets the model answer every sample that `log` has not, and scores all of the plan's.
+
+    bos: prompts begin with BOS, one token that lengths do not count. Answers end at EOS. They are
+    logged batch_size at a time, each under 'task/length/index' with its prediction, its score in
+    0 .. 1, what it is to contain, and the tokens of its prompt.
+
+    Measures: `score` [length, task] 0 .. 100; `samples`; `nulls`, how many answers are empty;
+    `tokens`, the mean of prompt and budget without BOS, which is what the length really is;
+    `average` [length], the plain mean of `score` over tasks. Attribute `effective_length`: the
+    longest of the leading lengths whose average is above 85.6, 0 for none.
+
+    ValueError, before anything is generated of a part, for prompts that the plan cannot make, and
+    for a log of other samples.
+    """
+    if batch_size < 1:
+        raise ValueError(f'batch_size is {batch_size}; it must be at least 1')
+    if bos and plan.tokenizer.bos_id is None:
+        raise ValueError('bos is True, but the tokenizer has no BOS; it must be False')
+    parts = [(length, task, plan.prompts(length, task)) for length, task in plan.parts]
+    waiting = list(_batches(parts, log, batch_size))
+    logger.info('%d samples are answered', len(log))
+    for task, batch in progress(waiting):
+        made = generator.generate(
+            [encode_with_bos(plan.tokenizer, sample.text, bos) for _, sample in batch],
+            options(task, plan.tokenizer),
+        )
+        texts = [plan.tokenizer.decode(_known(ids, plan.tokenizer)) for ids in made]
+        log.append(
+            {
+                key: _row(task, sample, text)
+                for (key, sample), text in zip(batch, texts, strict=True)
+            }
+        )
+    return _records(plan, log, bos)
+
+
+def options(task: str, tokenizer: Tokenizer) -> Options:
+    """Greedy decoding of a task's budget of tokens, up to EOS."""
+    return Options(new_tokens=TASKS[task].budget, stop_ids=(tokenizer.eos_id,))
+
+
+def key(task: str, length: int, index: int) -> str:
+    return f'{task}/{length}/{index}'
+
+
+def _known(ids: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
+    """Those that have a text: a model may have more than its tokenizer."""
+    return ids[ids < tokenizer.vocab_size]
+
+
+def _batches(
+    parts: Sequence[tuple[int, str, list[Sample]]], log: SampleLog, batch_size: int
+) -> Iterator[tuple[str, list[Entry]]]:
+    """Unanswered samples of one part at a time, with their keys."""
+    for length, task, samples in parts:
+        entries = [(key(task, length, index), sample) for index, sample in enumerate(samples)]
+        missing = [(name, sample) for name, sample in entries if not _answered(name, sample, log)]
+        for start in range(0, len(missing), batch_size):
+            yield task, missing[start : start + batch_size]
+
+
+def _answered(name: str, sample: Sample, log: SampleLog) -> bool:
+    if name not in log:
+        return False
+    if log[name]['answers'] != list(sample.answers) or log[name]['tokens'] != sample.tokens:
+        raise ValueError(f'log has another prompt for {name!r}: it is of other files or words')
+    return True
+
+
+def _row(task: str, sample: Sample, prediction: str) -> dict[str, Any]:
+    text = metrics.cleaned(prediction)
+    return {
+        'prediction': text,
+        'score': metrics.METRICS[TASKS[task].metric](text, sample.answers),
+        'answers': list(sample.answers),
+        'tokens': sample.tokens,
+    }
+
+
+def _records(plan: Plan, log: SampleLog, bos: bool) -> Records:
+    def over(number: Any) -> np.ndarray:
+        return np.array(
+            [
+                [number(task, _rows(plan, log, length, task)) for task in plan.tasks]
+                for length in plan.lengths
+            ]
+        )
+
+    score = over(lambda task, rows: metrics.mean([row['score'] for row in rows]))
+    axes = ('length', 'task')
+    average = score.mean(axis=1)
+    return Records(
+        attributes={
+            'evaluation': 'ruler',
+            'samples': plan.samples,
+            'plan_seed': plan.seed,
+            'bos': bos,
+            'budgets': {task: TASKS[task].budget for task in plan.tasks},
+            'words': plan.vocabulary().name if _needs_words(plan) else None,
+            'effective_length': effective(plan.lengths, average.tolist(), PASSED),
+        },
+        measures={
+            'score': Measure(score, axes, '0..100'),
+            'samples': Measure(over(lambda task, rows: len(rows)), axes, ''),
+            'nulls': Measure(
+                over(lambda task, rows: sum(not row['prediction'] for row in rows)), axes, ''
+            ),
+            'tokens': Measure(
+                over(lambda task, rows: _mean_tokens(rows) + TASKS[task].budget), axes, ''
+            ),
+            'average': Measure(average, ('length',), '0..100'),
+        },
+        coordinates={'length': np.array(plan.lengths), 'task': np.array(plan.tasks)},
+    )
+
+
+def effective(lengths: Sequence[int], averages: Sequence[float], passed: float) -> int:
+    """The longest length up to which every average is above `passed`; 0 where the first is not."""
+    found = 0
+    for length, average in sorted(zip(lengths, averages, strict=True)):
+        if average <= passed:
+            break
+        found = length
+    return found
+
+
+def _rows(plan: Plan, log: SampleLog, length: int, task: str) -> list[dict[str, Any]]:
+    return [log[key(task, length, index)] for index in range(plan.samples)]
+
+
+def _mean_tokens(rows: Sequence[dict[str, Any]]) -> float:
+    return float(np.mean([row['tokens'] for row in rows]))
+
+
+def _needs_words(plan: Plan) -> bool:
+    return any(TASKS[task].needs_words for task in plan.tasks)

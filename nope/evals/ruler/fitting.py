@@ -1,0 +1,123 @@
+"""Prompts of a length: how many sentences, words or documents fit, and samples of that size.
+
+The search and the draws follow NVIDIA/RULER's step by step, so that one seed gives its prompts: a
+draw at a size that does not fit takes as much from the random stream as one that does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+from nope.evals.ruler.corpora import Corpora
+from nope.evals.ruler.vocabulary import Vocabulary
+
+# Draws at the smallest size before a length counts as too short. RULER draws for ever.
+MOST_DRAWS = 50
+
+SHORT = 4096  # lengths below have smaller steps and fewer repeats
+
+
+class Drawn(NamedTuple):
+    """Text of a prompt, up to where the answer begins, and what the answer is to contain."""
+
+    text: str
+    answers: tuple[str, ...]
+
+
+class Sample(NamedTuple):
+    """A prompt that fits. tokens: of the text alone, without BOS."""
+
+    text: str
+    answers: tuple[str, ...]
+    tokens: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What prompts are made for.
+
+    count: tokens of a text, without BOS. length: tokens of a prompt and its answer. vocabulary:
+    makes the words where a task needs them.
+    """
+
+    count: Callable[[str], int]
+    length: int
+    seed: int
+    vocabulary: Callable[[], Vocabulary]
+    corpora: Corpora
+
+
+class Trying(Protocol):
+    def trial(self, size: int) -> str:
+        """A prompt of the search."""
+        ...
+
+
+class Source(Trying, Protocol):
+    """Draws prompts of one task, from one random stream.
+
+    step: the smallest size tried, and by how much the size of a prompt that is too long falls.
+    least: the smallest size that a prompt can be drawn at. example: tokens that `trial` leaves out.
+    """
+
+    step: int
+    least: int
+    example: int
+
+    def draw(self, index: int, size: int) -> Drawn:
+        """The prompt of sample `index`."""
+        ...
+
+    def largest(self, length: int, count: Callable[[str], int]) -> int:
+        """The largest size tried, from the tokens of a trial."""
+        ...
+
+
+def samples(source: Source, request: Request, budget: int) -> Iterator[Sample]:
+    """Samples 0, 1, ... that fit with `budget` tokens of an answer. ValueError, naming the length,
+    where none does."""
+    room = request.length - budget
+    size = fitting_size(source, request, room)
+    index = 0
+    while True:
+        yield _fitting(source, request, room, size, index)
+        index += 1
+
+
+def fitting_size(source: Source, request: Request, room: int) -> int:
+    """The largest size found by bisection whose trial takes `room` tokens at most; the smallest
+    one tried where none does."""
+    low, found = source.step, source.step
+    high = max(source.largest(request.length, request.count), 2 * source.step)
+    while low <= high:
+        middle = (low + high) // 2
+        if request.count(source.trial(middle)) + source.example <= room:
+            found, low = middle, middle + 1
+        else:
+            high = middle - 1
+    return found
+
+
+def per_unit(source: Trying, size: int, count: Callable[[str], int]) -> float:
+    """Tokens of a trial, for each of the `size` units it has."""
+    return count(source.trial(size)) / size
+
+
+def _fitting(source: Source, request: Request, room: int, size: int, index: int) -> Sample:
+    draws, fewest = 0, None
+    while size >= source.least and draws < MOST_DRAWS:
+        drawn = source.draw(index, size)
+        tokens = request.count(drawn.text)
+        if tokens <= room:
+            return Sample(drawn.text, drawn.answers, tokens)
+        fewest = min(tokens, fewest or tokens)
+        if size > source.step:
+            size -= source.step
+        else:
+            draws += 1
+    raise ValueError(
+        f'length is {request.length} tokens; the shortest prompt that was drawn has {fewest}, '
+        f'and its answer takes {request.length - room}'
+    )

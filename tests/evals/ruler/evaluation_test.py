@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nope import records
+from nope.data.tokenizers import ByteTokenizer
+from nope.evals.generation import Options
+from nope.evals.ruler import TASKS, Plan, effective, run
+from nope.evals.samples import SampleLog
+from tests.evals.ruler.pieces import vocabulary
+
+BYTES = ByteTokenizer()
+WORDS = vocabulary()
+
+
+class Reader:
+    """Finds the needle that a prompt asks for; says nothing to other questions."""
+
+    def __init__(self, kill_after: int = 10**6) -> None:
+        self.calls: list[tuple[list[np.ndarray], Options]] = []
+        self._kill_after = kill_after
+
+    def generate(self, prompts: Sequence[np.ndarray], options: Options) -> list[np.ndarray]:
+        if len(self.calls) == self._kill_after:
+            raise KeyboardInterrupt
+        self.calls.append((list(prompts), options))
+        return [BYTES.encode(self._answer(BYTES.decode(ids))) for ids in prompts]
+
+    def _answer(self, text: str) -> str:
+        asked = re.search(r'What is the special magic \w+ for (\S+) mentioned', text)
+        if asked is None:
+            return ' \n'
+        needle = re.search(rf'for {asked[1]} is: (\S+)\.', text)
+        assert needle is not None
+        return f' {needle[1].upper()}.'
+
+
+def plan(**changes: Any) -> Plan:
+    settings: dict[str, Any] = {
+        'tasks': ('niah_multikey_3', 'vt'),
+        'lengths': (2560, 4096),
+        'samples': 3,
+        'words': WORDS,
+        **changes,
+    }
+    return Plan(BYTES, **settings)
+
+
+@pytest.fixture
+def log(tmp_path: pathlib.Path) -> SampleLog:
+    return SampleLog(tmp_path / 'samples.jsonl')
+
+
+def test_scores_are_means_over_samples(log: SampleLog, tmp_path: pathlib.Path) -> None:
+    found = run(Reader(), plan(), log=log, bos=False)
+    assert found['score'].tolist() == [[100, 0], [100, 0]]
+    assert found['nulls'].tolist() == [[0, 3], [0, 3]]
+    assert found['samples'].tolist() == [[3, 3], [3, 3]]
+    assert found['average'].tolist() == [50, 50]
+    assert found.attributes['effective_length'] == 0
+    for i, length in enumerate((2560, 4096)):
+        assert np.all(found['tokens'][i] <= length) and np.all(found['tokens'][i] > length * 0.7)
+    records.save(found, tmp_path / 'records')
+    again = records.load(tmp_path / 'records')
+    assert again.along('task', 2).tolist() == ['niah_multikey_3', 'vt']
+    assert again.along('length', 2).tolist() == [2560, 4096]
+
+
+def test_answers_have_the_budget_of_their_task(log: SampleLog) -> None:
+    reader = Reader()
+    run(reader, plan(), log=log, bos=True, batch_size=2)
+    assert [len(prompts) for prompts, _ in reader.calls] == [2, 1] * 4
+    for prompts, options in reader.calls:
+        task = 'vt' if b'VAR' in BYTES.decode(prompts[0]).encode() else 'niah_multikey_3'
+        assert options == Options(new_tokens=TASKS[task].budget, stop_ids=(BYTES.eos_id,))
+        assert all(ids[0] == BYTES.bos_id for ids in prompts)
+
+
+def test_predictions_are_kept(log: SampleLog) -> None:
+    run(Reader(), plan(), log=log, bos=False)
+    row = log['niah_multikey_3/2560/0']
+    assert row['prediction'] == f'{row["answers"][0].upper()}.'
+    assert row['score'] == 1.0
+    assert log['vt/4096/2']['prediction'] == ''
+    assert len(log) == 12
+
+
+def test_a_killed_evaluation_asks_for_the_rest(log: SampleLog, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(Reader(kill_after=2), plan(), log=log, bos=False, batch_size=2)
+    assert len(log) == 3
+    again, whole = Reader(), SampleLog(tmp_path / 'samples.jsonl')
+    found = run(again, plan(), log=whole, bos=False)
+    assert sum(len(prompts) for prompts, _ in again.calls) == 9
+    other = run(Reader(), plan(), log=SampleLog(tmp_path / 'other.jsonl'), bos=False)
+    assert found['score'].tolist() == other['score'].tolist()
+
+
+def test_a_log_of_other_prompts_is_refused(log: SampleLog) -> None:
+    run(Reader(), plan(), log=log, bos=False)
+    with pytest.raises(ValueError, match="log has another prompt for 'niah_multikey_3/2560/0'"):
+        run(Reader(), plan(seed=1), log=log, bos=False)
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [({'batch_size': 0}, 'batch_size is 0'), ({'bos': True}, 'the tokenizer has no BOS')],
+)
+def test_settings_that_do_not_fit_are_refused(
+    changes: dict[str, Any], message: str, log: SampleLog
+) -> None:
+    asked = plan()
+    object.__setattr__(asked, 'tokenizer', ByteTokenizer(bos_id=None))
+    with pytest.raises(ValueError, match=message):
+        run(Reader(), asked, log=log, **{'bos': False, **changes})
+
+
+def test_the_effective_length_ends_before_the_first_failure() -> None:
+    assert effective((8192, 4096, 16384), (90.0, 95.0, 85.6), 85.6) == 8192
+    assert effective((4096, 8192), (85.0, 99.0), 85.6) == 0
+    assert effective((4096, 8192), (86.0, 86.0), 85.6) == 8192

@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+import re
+from typing import Any
+
+import pytest
+
+from nope.data.tokenizers import ByteTokenizer
+from nope.evals.ruler import FREE, TASKS, Corpora, Plan, prompts
+from nope.evals.ruler.fitting import Sample
+from nope.evals.ruler.needles import DEPTHS, NOISE
+from tests.evals.ruler.pieces import Pieces, vocabulary, write_files
+
+WORDS = vocabulary()
+
+
+@pytest.fixture(scope='module')
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Corpora:
+    return Corpora(write_files(tmp_path_factory.mktemp('files')))
+
+
+def plan(task: str, length: int = 2048, **changes: Any) -> Plan:
+    settings: dict[str, Any] = {'samples': 3, 'words': WORDS, **changes}
+    return Plan(settings.pop('tokenizer', Pieces()), (task,), (length,), **settings)
+
+
+def made(task: str, length: int = 2048, **changes: Any) -> list[Sample]:
+    return plan(task, length, **changes).prompts(length, task)
+
+
+# Of the first five prompts that NVIDIA/RULER c3f5e3b makes with this tokenizer and seed 42.
+PUBLISHED = json.loads(pathlib.Path(__file__).with_name('published.json').read_text())
+
+
+@pytest.mark.parametrize('name', [name for name in PUBLISHED if not TASKS[name].needs_words])
+def test_prompts_are_the_published_ones(name: str) -> None:
+    assert digests(name) == PUBLISHED[name]
+
+
+@pytest.mark.parametrize('name', [name for name in PUBLISHED if TASKS[name].needs_words])
+def test_prompts_of_english_words_are_the_published_ones(name: str) -> None:
+    pytest.importorskip('wonderwords')
+    assert digests(name, words=None) == PUBLISHED[name]
+
+
+def digests(name: str, **changes: Any) -> dict[str, str]:
+    return {
+        str(length): hashlib.sha256(
+            json.dumps(
+                [[s.text, s.answers] for s in made(name, length, samples=5, **changes)]
+            ).encode()
+        ).hexdigest()
+        for length in (2048, 4096)
+    }
+
+
+@pytest.mark.parametrize('tokenizer', [Pieces(), ByteTokenizer()], ids=['pieces', 'bytes'])
+@pytest.mark.parametrize('name', TASKS)
+def test_prompt_and_answer_keep_within_the_length(
+    name: str, tokenizer: Any, corpora: Corpora
+) -> None:
+    length = 8192
+    for sample in made(name, length, tokenizer=tokenizer, corpora=corpora):
+        assert sample.tokens == len(tokenizer.encode(sample.text))
+        assert length / 3 < sample.tokens + TASKS[name].budget <= length
+
+
+@pytest.mark.parametrize('name', TASKS)
+def test_prompts_follow_the_seed_alone(name: str, corpora: Corpora) -> None:
+    first = made(name, corpora=corpora)
+    assert made(name, corpora=corpora) == first
+    assert made(name, corpora=corpora, samples=2) == first[:2]
+    assert made(name, corpora=corpora, seed=1) != first
+    assert len({sample.text for sample in first}) == 3
+
+
+@pytest.mark.parametrize('name', [name for name in TASKS if name not in ('fwe', 'cwe')])
+def test_answers_stand_in_the_prompt(name: str, corpora: Corpora) -> None:
+    for sample in made(name, corpora=corpora):
+        assert all(answer in sample.text for answer in sample.answers)
+
+
+def test_a_single_needle_is_asked_for_in_the_singular() -> None:
+    text, (value,), _ = made('niah_single_1')[0]
+    key = re.search(r'What is the special magic number for (\S+) mentioned', text)
+    assert key is not None
+    lines = text.split('\n')
+    assert lines[0] == (
+        'A special magic number is hidden within the following text. Make sure to memorize it. '
+        'I will quiz you about the number afterwards.'
+    )
+    needle = f'One of the special magic numbers for {key[1]} is: {value}.'
+    assert lines[1:-1].count(needle) == 1
+    assert {*lines[1:-1]} == {NOISE, needle}
+    assert lines[-1] == (
+        f'What is the special magic number for {key[1]} mentioned in the provided text? '
+        f'The special magic number for {key[1]} mentioned in the provided text is'
+    )
+    assert re.fullmatch(r'[1-9]\d{6}', value)
+    assert '-' in key[1]
+
+
+def test_several_queries_are_asked_for_in_the_plural(corpora: Corpora) -> None:
+    text, answers, _ = made('niah_multiquery', corpora=corpora)[0]
+    asked = re.search(r'What are all the special magic numbers for (.*?) mentioned in', text)
+    assert asked is not None
+    keys = asked[1].replace(', and ', ', ').split(', ')
+    assert len(keys) == len(answers) == 4
+    for key, value in zip(keys, answers, strict=True):
+        assert f'One of the special magic numbers for {key} is: {value}.' in text
+    assert text.startswith('Some special magic numbers are hidden')
+    assert text.endswith(f'for {asked[1]} mentioned in the provided text are')
+
+
+def test_several_values_belong_to_one_key(corpora: Corpora) -> None:
+    text, answers, _ = made('niah_multivalue', corpora=corpora)[0]
+    stated = re.findall(r'One of the special magic numbers for (\S+) is: (\d+)\.', text)
+    assert len({key for key, _ in stated}) == 1
+    assert sorted(value for _, value in stated) == sorted(answers)
+
+
+def test_other_keys_are_in_the_haystack() -> None:
+    text, answers, _ = made('niah_multikey_3')[0]
+    stated = re.findall(r'One of the special magic uuids for (\S+) is: (\S+)\.', text)
+    asked = re.search(r'What is the special magic uuid for (\S+) mentioned', text)
+    assert asked is not None
+    assert len(stated) == len(set(stated)) > 10
+    assert [value for key, value in stated if key == asked[1]] == [*answers]
+    assert text.count('\n') == len(stated) + 1
+
+
+def test_needles_lie_at_forty_depths(corpora: Corpora) -> None:
+    assert len(DEPTHS) == len(set(DEPTHS)) == 40
+    assert DEPTHS[:4] == [0, 3, 5, 8] and DEPTHS[-1] == 100
+    places = []
+    for sample in made('niah_single_2', corpora=corpora, samples=200, seed=1):
+        context = sample.text.split('\n')[1]
+        before, _, _ = context.partition('One of the special')
+        places.append(before.count('.') / (context.count('.') - 1))
+    assert len({round(100 * place) for place in places}) > 30
+    assert min(places) == 0 and max(places) == 1
+
+
+def test_a_chain_is_in_order_and_after_an_example() -> None:
+    text, names, _ = made('vt')[0]
+    begin = text.rindex('Memorize and track')
+    example, question = text[:begin], text[begin:]
+    found = [line for line in question.split('\n') if line.startswith('VAR')]
+    value = found[0].split(' = ')[1]
+    assert found[0] == f'VAR {names[0]} = {value}'
+    for line, (new, old) in zip(found[1:], zip(names[1:], names, strict=False), strict=True):
+        assert line == f'VAR {new} = VAR {old} '
+    assert all(re.fullmatch('[A-Z]{5}', name) for name in names)
+    assert text.endswith(f'5 variables are assigned the value {value}, they are: ')
+    shown = example[example.rindex('they are: ') + len('they are: ') :].split()
+    assert len(shown) == 5 and all(re.fullmatch('[A-Z]{3}', name) for name in shown)
+    assert '12345' not in text
+
+
+@pytest.mark.parametrize(('length', 'often', 'others'), [(2048, 6, 1), (8192, 30, 3)])
+def test_common_words_are_there_more_often(length: int, often: int, others: int) -> None:
+    text, answers, _ = made('cwe', length)[0]
+    example, question = text.split('Below is a numbered list')[1:]
+    listed = re.findall(r'\d+\. (\S+)', question)
+    assert {word: listed.count(word) for word in answers} == dict.fromkeys(answers, often)
+    assert {listed.count(word) for word in listed if word not in answers} == {others}
+    assert [int(n) for n in re.findall(r'(\d+)\. \S', question)] == [*range(1, len(listed) + 1)]
+    assert len(re.findall(r'\d+\. \S+', example.split('in the list are:')[1])) == 10
+
+
+def test_coded_words_fall_with_the_square_of_their_rank() -> None:
+    text, answers, _ = made('fwe', 8192)[0]
+    coded = text.split('coded words. ')[1].split('\n')[0].split()
+    counts = [coded.count(word) for word in ('...', *answers)]
+    assert counts[0] / counts[1] == pytest.approx(4, abs=0.05)
+    assert counts[0] / counts[3] == pytest.approx(16, abs=0.5)
+    assert max(coded.count(word) for word in {*coded} - {'...', *answers}) < counts[3]
+
+
+def test_the_documents_of_a_question_are_among_the_others(corpora: Corpora) -> None:
+    for name, own in (('qa_1', 1), ('qa_2', 10)):
+        data = corpora.questions({'qa_1': 'squad.json', 'qa_2': 'hotpotqa.json'}[name])
+        for i, sample in enumerate(made(name, corpora=corpora)):
+            question = data.asked[i]
+            assert len(question.own) == own
+            assert all(data.documents[n] in sample.text for n in question.own)
+            assert sample.text.endswith(f'Question: {question.text} Answer:')
+            assert 'Impossible?' not in sample.text
+
+
+def test_more_samples_than_questions_are_refused(corpora: Corpora) -> None:
+    with pytest.raises(ValueError, match=r'qa_2: samples: hotpotqa\.json has 20 questions'):
+        made('qa_2', corpora=corpora, samples=21)
+
+
+@pytest.mark.parametrize('name', [name for name in FREE if name != 'cwe'])
+def test_a_length_that_is_too_short_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=rf'{name}: length is 200'):
+        made(name, 200)
+
+
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        ({'tasks': ('niah',)}, 'tasks is niah; it must be one or more of niah_single_1'),
+        ({'tasks': ('vt', 'vt')}, 'tasks is vt, vt'),
+        ({'tasks': ()}, 'tasks is empty'),
+        ({'lengths': ()}, r'lengths are \(\)'),
+        ({'samples': 0}, 'samples is 0'),
+    ],
+)
+def test_bad_fields_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(plan('vt'), **changes)
+
+
+def test_files_are_asked_for_before_any_work(tmp_path: pathlib.Path) -> None:
+    message = r"folder is '.*': PaulGrahamEssays.json, squad.json missing \(.*\{\"text\""
+    with pytest.raises(FileNotFoundError, match=message):
+        Plan(Pieces(), ('niah_single_2', 'qa_1'), (2048,), corpora=Corpora(tmp_path), words=WORDS)
+    with pytest.raises(FileNotFoundError, match=r'no folder was given: hotpotqa.json missing'):
+        Plan(Pieces(), ('qa_2',), (2048,))
+
+
+def test_prompts_are_made_once_for_a_tokenizer_and_a_length(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = made('vt', cache=tmp_path)
+    (path,) = tmp_path.iterdir()
+    monkeypatch.setattr(prompts.Plan, '_made', None)
+    assert made('vt', cache=tmp_path) == first
+    assert made('vt', cache=tmp_path, samples=2) == first[:2]
+    monkeypatch.undo()
+    assert len(made('vt', cache=tmp_path, samples=4)) == 4
+    assert made('vt', cache=tmp_path, tokenizer=ByteTokenizer(), length=4096) != first
+    assert made('vt', cache=tmp_path, seed=2) != first
+    assert len([*tmp_path.iterdir()]) == 3
+    path.write_text('["cut', 'utf-8')
+    assert made('vt', cache=tmp_path) == first
