@@ -25,10 +25,14 @@ from typing import Any
 from absl import app, flags
 from ml_collections import ConfigDict, config_flags
 
+from experiments import typed
 from experiments.config import BAD_INPUT
 
 # JAX, which takes seconds, is imported by what `main` needs: what cannot be read is refused before.
-CONFIG = config_flags.DEFINE_config_file('config', None, 'Config file, as FILE.py:SIZE.')
+arguments: list[str] = []  # as ml_collections reads them, once `parse_flags` has been called
+CONFIG = config_flags.DEFINE_config_file(
+    'config', None, 'Config file, as FILE.py:SIZE.', sys_argv=arguments
+)
 WORKDIR = flags.DEFINE_string(
     'workdir', None, 'Folder for runs, records and figures.', required=True
 )
@@ -67,13 +71,18 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     if {'--help', '-h', '--helpfull'} & set(argv[1:]):
         print(f'{__doc__}\n{flags.FLAGS.main_module_help()}')
         sys.exit(0)
-    nones = [found[1] for argument in argv if (found := NONE.fullmatch(argument))]
     try:
-        rest = flags.FLAGS([argument for argument in argv if not NONE.fullmatch(argument)])
+        known, added = of_entries(argv)
+        nones = [found[1] for argument in known if (found := NONE.fullmatch(argument))]
+        arguments[:] = [argument for argument in known if not NONE.fullmatch(argument)]
+        rest = flags.FLAGS(list(arguments))
         CONFIG.value.keys()  # a file that did not load says so at its first use
         for path in nones:
             set_none(CONFIG.value, path)
-        changed.extend((*config_flags.get_override_values(flags.FLAGS['config']), *nones))
+        typed.add(CONFIG.value, added)
+        paths = (*config_flags.get_override_values(flags.FLAGS['config']), *nones)
+        changed.extend(typed.plain_path(CONFIG.value, path) for path in paths)
+        changed.extend(field.place.path for field in added)
         if rest[1:]:
             raise ValueError(
                 f'stray arguments {rest[1:]}; options are --config, --workdir, --profile, '
@@ -85,20 +94,39 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         sys.exit(BAD_INPUT)
 
 
+def of_entries(argv: Sequence[str]) -> tuple[list[str], tuple[typed.Added, ...]]:
+    """The arguments with fields of entries as ml_collections reads them, and those it cannot set.
+    A config that cannot be read is left to it."""
+    if not any(typed.OF_ENTRY.match(argument) for argument in argv):
+        return list(argv), ()
+    try:
+        config = config_of(argv)
+    except Exception:
+        return list(argv), ()
+    return typed.sort_out(config, argv)
+
+
+def config_of(argv: Sequence[str]) -> Any:
+    """The config that the arguments name, as its file gives it."""
+    files = [found[1] for argument in argv if (found := FILE.fullmatch(argument))]
+    path, _, size = files[-1].partition(':') if files else ('', '', '')
+    return runpy.run_path(path)['get_config'](*[size] if size else [])
+
+
 def plain_reason(argv: Sequence[str]) -> str | None:
     """Error message of one line for refused arguments: what the config file refuses, or the first
     --config.FIELD that it has not; None where neither explains it."""
-    files = [found[1] for argument in argv if (found := FILE.fullmatch(argument))]
-    path, _, size = files[-1].partition(':') if files else ('', '', '')
     try:
-        section = runpy.run_path(path)['get_config'](*[size] if size else [])
+        config = config_of(argv)
     except ValueError as error:
         return str(error)
     except Exception:  # a file that is not there or is broken: absl tells it, with the place
         return None
     for argument in argv:
-        names = found[1].split('.') if (found := FIELD.match(argument)) else []
-        reason = unknown_field(section, names)
+        path = found[1] if (found := FIELD.match(argument)) else ''
+        if not path or typed.place_of(config, path):
+            continue  # the build knows which fields an entry may have
+        reason = unknown_field(config, typed.names_of(path))
         if reason is not None:
             return reason
     return None
@@ -118,7 +146,7 @@ def unknown_field(section: Any, names: Sequence[str]) -> str | None:
 
 def set_none(config: Any, path: str) -> None:
     """Sets a field to None, which the flags of ml_collections do not take for a value."""
-    *sections, last = path.split('.')
+    *sections, last = typed.names_of(path)
     for name in sections:
         config = config[name]
     if last not in config:

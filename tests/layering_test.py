@@ -36,7 +36,7 @@ LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 # The parts of experiments; none imports a later one.
 FLOOR: tuple[frozenset[str], ...] = (
     frozenset({'config', 'figures', 'homes'}),
-    frozenset({'board', 'models', 'specs'}),
+    frozenset({'board', 'models', 'specs', 'typed'}),
     frozenset({'facts', 'programs', 'runs', 'scope', 'workspace', 'bench'}),
     frozenset({'evaluations', 'exports'}),
     frozenset({'entries'}),

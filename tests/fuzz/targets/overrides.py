@@ -44,7 +44,9 @@ def given(arguments: list[str]) -> Any:
     flags.FLAGS = flags.FlagValues()
     try:
         # Flags of its own: those of a process remember what they were set to.
-        run.CONFIG = config_flags.DEFINE_config_file('config', flag_values=flags.FLAGS)
+        run.CONFIG = config_flags.DEFINE_config_file(
+            'config', flag_values=flags.FLAGS, sys_argv=run.arguments
+        )
         sys.argv = ['run', *arguments]
         with contextlib.redirect_stderr(said):
             run.parse_flags(sys.argv)
