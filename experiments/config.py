@@ -195,12 +195,13 @@ class Section(Mapping[str, Any]):
 
     def at_least(self, field: str, least: int) -> int:
         value = self.optional(field)
-        if value is None or value < least:
+        if not is_number(value) or value < least:
             raise self.error(field, f'it must be at least {least}')
         return value
 
     def finite(self, field: str, *, positive: bool = False) -> float:
-        value = float(self[field])
+        given = self[field]
+        value = float(given) if is_number(given) else math.nan
         if not math.isfinite(value) or (positive and value <= 0):
             raise self.error(field, f'it must be finite{" and above 0" if positive else ""}')
         return value
@@ -212,10 +213,16 @@ class Section(Mapping[str, Any]):
         return self[field]
 
     def names(self, field: str, known: Iterable[str] | None = None) -> tuple[str, ...]:
-        """A tuple of names, none or more; of those that are known, if that is given."""
-        values = tuple(self[field])
-        if not all(isinstance(value, str) for value in values):
-            raise self.error(field, 'accepted: names')
+        """A tuple of names, none or more; of those that are known, if that is given. Names in one
+        text, as `a,b` is typed, are taken apart."""
+        given = self[field]
+        texts = (given,) if isinstance(given, str) else given
+        if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
+            raise self.error(field, 'accepted: names, as in a,b')
+        values = tuple(name for text in texts for name in _split(text))
+        if not all(values):
+            raise self.error(field, 'accepted: names, as in a,b')
+        self._ledger.note(self.path(field), values, execution=field in self._details)
         accepted = None if known is None else list(known)
         if accepted is not None and not set(values) <= set(accepted):
             raise self.error(field, f'accepted: {", ".join(accepted)}')
@@ -276,14 +283,16 @@ class Section(Mapping[str, Any]):
             raise ValueError(describe(where, error.value, error.rule)) from error
 
     @contextlib.contextmanager
-    def reading(self, field: str) -> Iterator[None]:
-        """Lets errors about the files that a field names begin with its path."""
+    def reading(self, field: str, asked_by: str = '') -> Iterator[None]:
+        """Lets errors about the files that a field names begin with its path. asked_by: the field
+        that says which files, where there is one."""
+        told = f'{self.path(field)}, for {self.path(asked_by)}' if asked_by else self.path(field)
         try:
             yield
         except (FileNotFoundError, ValueError) as error:
             if self.path(field) in str(error):
                 raise
-            raise type(error)(f'{self.path(field)}: {error}') from error
+            raise type(error)(f'{told}: {error}') from error
 
 
 def merge(section: Mapping[str, Any], changes: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -294,19 +303,34 @@ def merge(section: Mapping[str, Any], changes: Mapping[str, Any], where: str) ->
             raise ValueError(f'{where}.{key} is unknown; accepted: {", ".join(sorted(section))}')
         old = section[key]
         if key == 'position':
+            if not isinstance(value, Mapping):
+                raise ValueError(f'{where}.position is {value!r}; it takes named values')
             merged[key] = changed_position(old, value)
         elif key == 'form':  # a name or a section (`nope.model.lam.from_section`)
             merged[key] = value
         elif isinstance(old, Mapping):
+            if not isinstance(value, Mapping):
+                raise ValueError(f'{where}.{key} is {value!r}; it takes named values')
             merged[key] = merge(old, value, f'{where}.{key}')
         else:
             merged[key] = _of_its_type(old, value, f'{where}.{key}')
     return merged
 
 
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _split(text: str) -> tuple[str, ...]:
+    """The names of 'a,b'; none of an empty text."""
+    return tuple(name.strip() for name in text.split(',')) if text else ()
+
+
 def _of_its_type(old: Any, value: Any, where: str) -> Any:
     if isinstance(old, float) and type(value) is int:
         return float(value)
+    if isinstance(old, tuple) and isinstance(value, str):
+        return _split(value)
     if None in (old, value) or type(old) is type(value):  # None: chosen for the user
         return value
     raise ValueError(f'{where} is {value!r}; accepted is a {type(old).__name__} as in {old!r}')

@@ -7,7 +7,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from experiments.config import Ledger, Section
+from experiments.config import Ledger, Section, is_number
 from experiments.models import MODEL_DEFAULTS, model_config
 from experiments.runs.directories import Imported
 from nope import data
@@ -64,7 +64,7 @@ class Scope:
 
     def times(self, times: float, train_length: int, field: str) -> int:
         """Tokens of a multiple of L."""
-        if not _is_number(times):
+        if not is_number(times):
             raise ValueError(f'{field} is {times!r}; it must be a number')
         if not (math.isfinite(times) and times > 0):
             raise ValueError(f'{field} is {times}; it must be finite and above 0')
@@ -77,7 +77,7 @@ class Scope:
 
     def share(self, target: int, share: float, where: str) -> int:
         """Tokens of a share of a length."""
-        if not (_is_number(share) and 0 < share <= 1):
+        if not (is_number(share) and 0 < share <= 1):
             raise ValueError(f'{where} is {share!r}; a share of the target lies in (0, 1]')
         length = round(target * share)
         if length < 1:
@@ -152,10 +152,6 @@ class Scope:
         section = default.changed(fields, where)
         position = from_section(section['position'], train_length, f'{where}.position')
         return section.make(LayerKind, position=position)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _vocab_size(section: Section, config: RunData) -> int:

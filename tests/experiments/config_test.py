@@ -84,3 +84,28 @@ def test_a_field_that_changes_no_result_is_read_but_no_setting() -> None:
 
 def test_leaves_are_told_by_their_paths() -> None:
     assert flat({'a': {'b': 1, 'c': {}}, 'd': (2,)}) == {'a.b': 1, 'a.c': {}, 'd': (2,)}
+
+
+@pytest.mark.parametrize('given', [('a,b',), ('a', 'b'), ['a', 'b'], 'a, b', ('a', ' b')])
+def test_names_are_typed_as_a_tuple_or_between_commas(given: object) -> None:
+    ledger = Ledger()
+    assert oven(ledger, cakes=given).names('cakes') == ('a', 'b')
+    assert ledger.settings() == {'oven.cakes': ('a', 'b')}, 'both are the same settings'
+    assert oven(ledger, cakes=()).changed({'cakes': 'a,b'}, 'x').names('cakes') == ('a', 'b')
+
+
+@pytest.mark.parametrize('given', [('a,',), (',',), 3, (3,)])
+def test_what_is_no_list_of_names_is_refused_with_how_lists_are_written(given: object) -> None:
+    with pytest.raises(ValueError, match=r'^oven\.cakes is .*; accepted: names, as in a,b$'):
+        oven(Ledger(), cakes=given).names('cakes')
+
+
+def test_a_section_and_a_number_are_not_taken_for_each_other() -> None:
+    with pytest.raises(ValueError, match=r'^x\.oven is 3; it takes named values$'):
+        merge({'oven': {'degrees': 1}}, {'oven': 3}, 'x')
+    with pytest.raises(ValueError, match=r'^x\.position is 3; it takes named values$'):
+        merge({'position': {'kind': 'none'}}, {'position': 3}, 'x')
+    with pytest.raises(ValueError, match=r"^oven\.degrees is 'hot'; it must be finite$"):
+        oven(Ledger(), degrees='hot').finite('degrees')
+    with pytest.raises(ValueError, match=r"^oven\.minutes is 'ten'; it must be at least 1$"):
+        oven(Ledger(), minutes='ten').at_least('minutes', 1)
