@@ -40,6 +40,7 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
         'include': '',
         'tasks': (),  # those of Table 1
         'bos': False,
+        'beyond': not paper,  # whether an answer may be longer than the window
         'limit': placeholder(int),
     }
     return config

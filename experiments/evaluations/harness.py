@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from experiments.programs import Program, Scoring
 from nope.data import digest, load_tokenizer
 from nope.data.sources import folders
 from nope.evals import harness
+from nope.identity import added_later
 from nope.records import Records
 
 HUB = 'hub'  # of `files`: data sets are downloaded
@@ -25,7 +27,9 @@ class HarnessSpec(TextSpec):
     """Tasks of lm_eval (`nope.evals.harness`).
 
     files: folder of the tasks' data, '' for the hub. include: folder of task files, or ''.
-    fingerprint: of the content of both. limit: documents of each task at most, 0 for all.
+    fingerprint: of the content of both. limit: documents of each task at most, 0 for all. beyond:
+    answers that are longer than the window are read whole. typed: paths of the fields of `window`
+    and `beyond`.
     """
 
     tasks: tuple[str, ...]
@@ -34,6 +38,8 @@ class HarnessSpec(TextSpec):
     fingerprint: str
     window: int
     limit: int
+    beyond: bool = added_later(False)
+    typed: tuple[str, str] = dataclasses.field(compare=False, metadata={'identity': False})
     kind = 'harness'
     fields = ('window', 'harness', *TEXT_FIELDS)
 
@@ -45,7 +51,7 @@ class HarnessSpec(TextSpec):
         local, include = _files(section, names), section.execution('include')
         with section.reading('include'):
             harness.find(names, include=_folder(include), data=None)
-        with section.reading('files'):
+        with section.reading('files', asked_by='tasks'):
             harness.find(names, include=_folder(include), data=_folder(local))
         window = asked.window()
         asked.check_reach(common['position'], window)
@@ -62,6 +68,8 @@ class HarnessSpec(TextSpec):
             ),
             window=window,
             limit=0 if section.optional('limit') is None else section.at_least('limit', 1),
+            beyond=section['beyond'],
+            typed=(asked.entry.path('window'), section.path('beyond')),
             **common,
         )
 
@@ -70,12 +78,37 @@ class HarnessSpec(TextSpec):
         return self.window
 
     def check(self, bench: Bench) -> None:
-        harness.check(
+        tokenizer = load_tokenizer(self.run.data.tokenizer)
+        loaded = harness.check(
             self.tasks,
-            load_tokenizer(self.run.data.tokenizer),
+            tokenizer,
             bos=self.bos,
             include=_folder(self.include),
             data=_folder(self.files),
+        )
+        most = self.model.longest if self.beyond else self.window
+        if most is not None:
+            tasks, limit = loaded['tasks'], self.limit or None
+            self._check_endings(harness.longest_endings(tasks, tokenizer, over=most, limit=limit))
+
+    def _check_endings(self, found: Sequence[harness.Ending]) -> None:
+        """ValueError for answers that do not fit the window, or the positions of the model."""
+        if not found:
+            return
+        worst = max(found, key=lambda ending: ending.tokens)
+        window, beyond = self.typed
+        told = (
+            f'an answer of {worst.task}, {worst.text[:40]!r}..., has {worst.tokens} tokens (too '
+            f'long are answers of {", ".join(ending.task for ending in found)})'
+        )
+        if self.beyond:
+            end = f'{self.model.describe_position()} positions end at {self.model.longest}'
+            raise ValueError(f'{beyond} is True, but {told}; {end}')
+        least = math.ceil(1000 * worst.tokens / self.run.train_length) / 1000
+        raise ValueError(
+            f'{window} stands for {self.window} tokens; {told}. Accepted: '
+            f'--config.{window}={least:g} or more, or --config.{beyond}=True, which reads such '
+            'answers whole'
         )
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
@@ -86,6 +119,7 @@ class HarnessSpec(TextSpec):
             load_tokenizer(self.run.data.tokenizer),
             window=self.window,
             bos=self.bos,
+            beyond=self.beyond,
             limit=self.limit or None,
             log=open_log(folder),
             progress=bench.bar('tasks'),
@@ -99,8 +133,10 @@ class HarnessSpec(TextSpec):
 
     def measured_on(self, found: Records) -> tuple[str, str]:
         facts, samples = found.attributes, int(found['samples'].sum())
-        start = 'after a BOS' if facts['bos'] else 'without a BOS'
-        return f'{samples:,} questions of {len(facts["metrics"])} tasks', f'zero-shot, {start}'
+        how = f'zero-shot, {"after" if facts["bos"] else "without"} a BOS'
+        if facts.get('beyond'):
+            how += f', in windows of {facts["window"]:,} {facts["token"]}s, longer answers whole'
+        return f'{samples:,} questions of {len(facts["metrics"])} tasks', how
 
 
 def _files(section: Section, names: tuple[str, ...]) -> str:
@@ -108,8 +144,8 @@ def _files(section: Section, names: tuple[str, ...]) -> str:
     files = section.execution('files')
     if not files:
         raise ValueError(
-            f'{section.path("files")} is empty: --config.harness.files=FOLDER with the data of the '
-            f'tasks ({", ".join(names)}), which {USERS}; the layout is in '
+            f'{section.path("files")} is empty: --config.harness.files=FOLDER with the data of '
+            f'{section.path("tasks")} ({", ".join(names)}), which {USERS}; the layout is in '
             f'nope/evals/harness/published.py. {HUB!r} downloads them instead'
         )
     return '' if files == HUB else files

@@ -4,6 +4,7 @@ Nothing here imports lm_eval before it is called.
 """
 
 from nope.evals.harness.commonsense import TASKS, check, run
+from nope.evals.harness.endings import Ending, longest_endings
 from nope.evals.harness.evaluate import evaluate
 from nope.evals.harness.extra import check_installed
 from nope.evals.harness.model import adapter
@@ -11,6 +12,7 @@ from nope.evals.harness.tasks import Found, find, load
 
 __all__ = [
     'TASKS',
+    'Ending',
     'Found',
     'adapter',
     'check',
@@ -18,5 +20,6 @@ __all__ = [
     'evaluate',
     'find',
     'load',
+    'longest_endings',
     'run',
 ]

@@ -29,6 +29,7 @@ def run(
     *,
     window: int,
     bos: bool = False,
+    beyond: bool = False,
     limit: int | None = None,
     include: pathlib.Path | None = None,
     data: pathlib.Path | None = None,
@@ -41,7 +42,7 @@ def run(
     else acc, as for boolq and winogrande. Attribute `average`: the plain mean of the scores.
 
     tasks: names of tasks with either metric, groups and tags included; `TASKS` are the paper's.
-    window, bos, log: see `nope.evals.harness.adapter`; the paper's harness added no BOS.
+    window, bos, beyond, log: see `nope.evals.harness.adapter`; the paper's harness added no BOS.
     include, data: see `nope.evals.harness.find`, which raises the errors before the model does
     any work. limit: first documents of each task, for trials.
     """
@@ -52,11 +53,13 @@ def run(
         tokenizer,
         window=window,
         bos=bos,
+        beyond=beyond,
         limit=limit,
         log=log,
         progress=progress,
     )
-    return records(results, list(loaded['tasks']), bos=bos, window=window, limit=limit)
+    facts = {'bos': bos, 'window': window, 'limit': limit, **({'beyond': True} if beyond else {})}
+    return records(results, list(loaded['tasks']), **facts)
 
 
 def check(

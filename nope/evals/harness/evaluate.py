@@ -22,6 +22,7 @@ def evaluate(
     *,
     window: int,
     bos: bool = False,
+    beyond: bool = False,
     limit: int | None = None,
     seed: int = 0,
     log: SampleLog | None = None,
@@ -30,12 +31,19 @@ def evaluate(
     """lm_eval's results: 'results' (task -> 'metric,filter' -> value), 'versions', 'n-samples' ...
 
     tasks: as `nope.evals.harness.load` returns them. limit: first documents of each task.
-    window, bos, seed, log: see `adapter`. ValueError for a limit below 1.
+    window, bos, beyond, seed, log: see `adapter`. ValueError for a limit below 1.
     """
     if limit is not None and limit < 1:
         raise ValueError(f'limit is {limit}; it must be at least 1')
     model = adapter(
-        generator, tokenizer, window=window, bos=bos, seed=seed, log=log, progress=progress
+        generator,
+        tokenizer,
+        window=window,
+        bos=bos,
+        beyond=beyond,
+        seed=seed,
+        log=log,
+        progress=progress,
     )
     from lm_eval.evaluator import evaluate as harness_evaluate
 

@@ -1,8 +1,9 @@
 """Adapter from a `Generator` to lm_eval's model interface (0.4.13).
 
-A model reads at most `window` tokens; longer texts are truncated on the left. The harness of the
-papers added no BOS; `bos` adds one to every text. An empty context is replaced by EOS, which
-documents follow in training, or by BOS with `bos`.
+A model reads at most `window` tokens: longer texts are truncated on the left, and a continuation
+that is longer is refused, or with `beyond` read whole. The harness of the papers added no BOS;
+`bos` adds one to every text. An empty context is replaced by EOS, which documents follow in
+training, or by BOS with `bos`.
 """
 
 from __future__ import annotations
@@ -38,15 +39,17 @@ def adapter(
     *,
     window: int,
     bos: bool = False,
+    beyond: bool = False,
     seed: int = 0,
     log: SampleLog | None = None,
     progress: Progress = iter,
 ) -> Any:
     """An lm_eval.api.model.TemplateLM, for `lm_eval.simple_evaluate(model=...)`.
 
-    window: tokens that the model reads at most. seed: of sampled texts. log: keeps every answer,
-    under a digest of what the model was given; what it has is not asked again. It belongs to one
-    model.
+    window: tokens that the model reads at most. beyond: a continuation that is longer than the
+    window is read whole, after the last token before it. seed: of sampled texts. log: keeps every
+    answer, under a digest of what the model was given; what it has is not asked again. It belongs
+    to one model.
 
     ValueError for bos with a tokenizer that has no BOS; ModuleNotFoundError without lm_eval.
     """
@@ -60,7 +63,7 @@ def adapter(
     class Adapter(Requests, TemplateLM):
         pass
 
-    return Adapter(generator, tokenizer, window, bos, seed, log, progress)
+    return Adapter(generator, tokenizer, window, bos, beyond, seed, log, progress)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +89,7 @@ class Requests:
         tokenizer: Tokenizer,
         window: int,
         bos: bool,
+        beyond: bool,
         seed: int,
         log: SampleLog | None,
         progress: Progress,
@@ -95,6 +99,7 @@ class Requests:
         self._generator = generator
         self._tokenizer = tokenizer
         self._bos = bos
+        self._beyond = beyond
         self._seed = seed
         self._answers = _Memory() if log is None else log
         self._progress = progress
@@ -163,18 +168,21 @@ class Requests:
         return [self._answers[text.key]['text'] for text in asked]
 
     def _fitted(self, texts: tuple[str, str], context: list[int], continuation: list[int]) -> Pair:
-        """The last tokens of a pair, of which a model of this window reads all but the last."""
+        """The last tokens of a pair, of which a model of this window reads all but the last.
+        ValueError for a continuation without tokens, and for one that is longer than the window
+        unless that is accepted."""
         if not continuation:
             raise ValueError(
                 f'the continuation {texts[1]!r} of {texts[0][-40:]!r} has no token of its own'
             )
         count = len(continuation)
-        if count > self.max_length:
+        if count > self.max_length and not self._beyond:
             raise ValueError(
                 f'the continuation {texts[1][:40]!r}... has {count} tokens; it must not be longer '
                 f'than the window, {self.max_length}'
             )
-        ids = [*(context or [self.prefix_token_id]), *continuation][-(self.max_length + 1) :]
+        read = max(self.max_length, count)
+        ids = [*(context or [self.prefix_token_id]), *continuation][-(read + 1) :]
         return ids[:-count], ids[-count:]
 
     def _scores(self, pairs: Sequence[Pair]) -> list[tuple[float, bool]]:

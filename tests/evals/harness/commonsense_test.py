@@ -104,6 +104,11 @@ def test_the_table_is_that_of_a_direct_computation(
     facts = {name: found.attributes[name] for name in ('evaluation', 'bos', 'window', 'limit')}
     assert facts == {'evaluation': 'harness', 'bos': False, 'window': 256, 'limit': None}
 
+    assert 'beyond' not in found.attributes
+    small = run(('piqa',), generator, TOKENIZER, window=4, beyond=True, data=data)  # type: ignore[arg-type]
+    np.testing.assert_allclose(small['acc'], [accuracy(QUESTIONS['piqa'], False)])
+    assert (small.attributes['window'], small.attributes['beyond']) == (4, True)
+
     records.save(found, tmp_path / 'records')
     back = records.load(tmp_path / 'records')
     assert back.attributes == found.attributes and np.array_equal(back['score'], found['score'])

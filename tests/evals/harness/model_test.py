@@ -56,6 +56,13 @@ def test_a_context_loses_its_beginning_to_the_window() -> None:
     assert generator.asked == [[([*b'efgh'], [*b'xyz'])]]
 
 
+def test_a_continuation_beyond_the_window_is_read_whole_where_that_is_accepted() -> None:
+    generator, pairs = FakeGenerator(), [('abc', 'x' * 65), ('abcdefgh', 'x' * 63)]
+    found = adapted(generator, beyond=True).loglikelihood(instances('loglikelihood', pairs))
+    assert sorted(generator.asked[0]) == [([*b'c'], [120] * 65), ([*b'gh'], [120] * 63)]
+    assert found[0][0] == pytest.approx(direct('abc', 'x' * 65), rel=1e-6)
+
+
 def test_bos_begins_every_text_and_stands_for_nothing() -> None:
     generator = FakeGenerator()
     adapted(generator, bos=True).loglikelihood(instances('loglikelihood', [('ab', 'c'), ('', 'd')]))
