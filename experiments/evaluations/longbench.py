@@ -15,7 +15,6 @@ from nope.data import digest, load_tokenizer
 from nope.data.sources import folders
 from nope.evals import batching, longbench
 from nope.evals.generation import Options
-from nope.evals.longbench.datasets import MOST_NEW_TOKENS
 from nope.evals.longbench.prompts import check_settings
 from nope.records import Records
 
@@ -44,9 +43,9 @@ class LongbenchSpec(TextSpec):
     def from_entry(cls, asked: Asked) -> Self:
         section = asked.section('longbench')
         common = of_text(asked, section)
-        folder = pathlib.Path(_folder(section))
         names = section.names('datasets', longbench.DATASETS) or tuple(longbench.DATASETS)
-        with section.reading('folder'):
+        folder = pathlib.Path(_folder(section, names))
+        with section.reading('folder', asked_by='datasets'):
             longbench.check(folder, names)
         window = asked.window()
         asked.check_reach(common['position'], window)
@@ -57,7 +56,7 @@ class LongbenchSpec(TextSpec):
             ),
             datasets=names,
             limit=0 if section.optional('limit') is None else section.at_least('limit', 1),
-            max_length=_max_length(section, names, window),
+            max_length=_max_length(asked, section, names, window),
             window=window,
             beyond=section['beyond'],
             beams=section.at_least('beams', 1),
@@ -88,7 +87,8 @@ class LongbenchSpec(TextSpec):
         return found, more
 
     def programs(self, rows: Rows) -> Iterator[Program]:
-        options = Options(new_tokens=MOST_NEW_TOKENS, beams=self.beams)
+        most = max(longbench.DATASETS[name].new_tokens for name in self.datasets)
+        options = Options(new_tokens=most, beams=self.beams)
         length = batching.padded_length(self.max_length)
         tokens = (length + options.new_tokens) * options.beams
         yield Continuing(self.model, options, length, rows(tokens, Continuing.rules))
@@ -101,29 +101,39 @@ class LongbenchSpec(TextSpec):
         return 'LongBench', f'{samples:,} prompts of up to {length}, {search}'
 
 
-def _folder(section: Section) -> str:
-    """Folder of its files. ValueError where none is given."""
+def _folder(section: Section, names: tuple[str, ...]) -> str:
+    """Folder of the files of data sets. ValueError where none is given."""
     folder = section.execution('folder')
     if not folder:
         raise ValueError(
             f'{section.path("folder")} is empty: --config.longbench.folder=FOLDER with the files '
-            f'of LongBench, which {USERS}: NAME.jsonl for each data set ('
-            + ', '.join(longbench.DATASETS)
+            f'of LongBench, which {USERS}: NAME.jsonl for each of {section.path("datasets")} ('
+            + ', '.join(names)
             + '), as in the published archive'
         )
     return folder
 
 
-def _max_length(section: Section, names: tuple[str, ...], window: int) -> int:
+def _max_length(asked: Asked, section: Section, names: tuple[str, ...], window: int) -> int:
     """Tokens of a prompt: as asked, or by the rule of the window."""
+    field = section.path('max_length')
     if section.optional('max_length') is None:
-        max_length = longbench.prompt_budget(window)
+        try:
+            max_length = longbench.prompt_budget(window, names)
+        except ValueError as error:
+            raise ValueError(
+                f'{asked.entry.path("window")} is too short for answers of '
+                f'{section.path("datasets")}: {error}. Accepted too: {field} with '
+                f'{section.path("beyond")}=True'
+            ) from error
     else:
         max_length = section.at_least('max_length', 1)
-    longest = max_length + max(longbench.DATASETS[name].new_tokens for name in names)
-    if longest > window and not section['beyond']:
+    answers = {name: longbench.DATASETS[name].new_tokens for name in names}
+    longest = max(answers, key=answers.__getitem__)
+    whole = max_length + answers[longest]
+    if whole > window and not section['beyond']:
         raise ValueError(
-            f'{section.path("max_length")} is {max_length}: with an answer {longest} tokens, more '
-            f'than the window, {window}; accepted with {section.path("beyond")}=True'
+            f'{field} is {max_length}: with an answer of {longest} {whole} tokens, more than the '
+            f'window, {window}; accepted with {section.path("beyond")}=True'
         )
     return max_length

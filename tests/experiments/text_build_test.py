@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from experiments.build import build
+from experiments.evaluations.harness import HarnessSpec
 from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.evaluations.passkey import PasskeySpec
 from experiments.evaluations.perplexity import PerplexitySpec
@@ -16,6 +17,7 @@ from experiments.runs import RunSpec
 from experiments.specs import identifier, identity
 from nope.data.sources import Retrieval, Stdlib
 from nope.interop import CheckpointFileError
+from tests.evals.harness.documents import write_all, write_jsonl
 from tests.experiments.build_test import config_of
 
 
@@ -204,6 +206,81 @@ def test_missing_files_are_named_before_any_work(tmp_path: pathlib.Path):
     config.harness.files = str(tmp_path)
     with pytest.raises(FileNotFoundError, match='arc_challenge'):
         build(config)
+
+
+def test_longbench_asks_for_what_the_chosen_data_sets_need_and_names_the_fields():
+    config = config_of('table3')
+    config.longbench.datasets = ('hotpotqa', 'lcc')
+    entry = {'kind': 'longbench', 'run': 'nope', 'window': 1.0}
+    config.evals['nope_longbench/'] = entry
+    with pytest.raises(
+        ValueError, match=r'evals\.nope_longbench/\.window .* longbench\.datasets: '
+    ) as found:
+        build(config)
+    assert 'window is 64; it must be at least 78, 64 tokens for an answer of lcc' in str(
+        found.value
+    )
+    assert 'longbench.max_length with longbench.beyond=True' in str(found.value)
+    config.longbench.datasets = ('hotpotqa',)
+    spec = build(config).evals['nope_longbench/seed0']
+    assert (spec.max_length, spec.window) == (64 - 32 - 12, 64)
+    (program,) = spec.programs(lambda length, rules: 1)
+    assert program.options.new_tokens == 32
+    config.longbench.folder = ''
+    with pytest.raises(ValueError, match=r'each of longbench\.datasets \(hotpotqa\), as'):
+        build(config)
+
+
+def harness_spec(data: pathlib.Path, **section) -> HarnessSpec:
+    """Of table 1's rotary model, on PIQA with an answer of 322 bytes."""
+    config = config_of('table1')
+    config.harness.files = str(data)
+    config.harness.tasks = ('piqa,winogrande',)
+    config.harness.update(section)
+    return build(config).evals['rope_tasks/seed0']
+
+
+@pytest.fixture
+def tasks(tmp_path: pathlib.Path) -> pathlib.Path:
+    write_all(tmp_path)
+    row = {'goal': 'Open a door', 'sol1': 'x' * 321, 'sol2': 'sing', 'label': 0}
+    write_jsonl(tmp_path / 'piqa.jsonl', [row])
+    return tmp_path
+
+
+def test_answers_that_are_longer_than_the_window_are_refused_before_training(tasks):
+    with pytest.raises(ValueError) as found:
+        harness_spec(tasks, beyond=False).check(None)
+    assert str(found.value) == (
+        f'evals.rope_tasks/.window stands for 64 tokens; an answer of piqa, {" " + 39 * "x"!r}..., '
+        'has 322 tokens (too long are answers of piqa). Accepted: '
+        '--config.evals.rope_tasks/.window=5.032 or more, or --config.harness.beyond=True, which '
+        'reads such answers whole'
+    )
+    harness_spec(tasks, beyond=False, limit=1, tasks=('winogrande',)).check(None)
+
+
+def test_small_models_read_answers_beyond_their_window(tasks):
+    spec = harness_spec(tasks)
+    assert (spec.tasks, spec.window, spec.beyond) == (('piqa', 'winogrande'), 64, True)
+    spec.check(None)
+    assert not config_of('table1', 'paper').harness.beyond
+    config = config_of('table1')
+    config.harness.files = str(tasks)
+    config.harness.beyond = False
+    plain = identity(build(config).evals['rope_tasks/seed0'])
+    assert 'beyond' not in plain and 'typed' not in plain
+    learned = {'kind': 'learned', 'size': 64}
+    config.harness.beyond, config.runs.rope.model.position = True, learned
+    with pytest.raises(ValueError, match=r'beyond is True, but an answer of piqa.* end at 64'):
+        build(config).evals['rope_tasks/seed0'].check(None)
+
+
+def test_missing_data_of_tasks_name_the_field_that_asks_for_them(tmp_path: pathlib.Path):
+    with pytest.raises(FileNotFoundError, match=r'^harness\.files, for harness\.tasks: .* lacks'):
+        harness_spec(tmp_path)
+    with pytest.raises(ValueError, match=r'the data of harness\.tasks \(piqa, winogrande\), which'):
+        harness_spec(pathlib.Path(), files='')
 
 
 def test_a_task_that_lm_eval_does_not_know_is_named(tmp_path: pathlib.Path):

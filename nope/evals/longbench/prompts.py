@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -26,21 +27,26 @@ class Prompt:
     truncated: bool
 
 
-def prompt_budget(window: int) -> int:
+def prompt_budget(window: int, names: Sequence[str] = tuple(DATASETS)) -> int:
     """The `max_length` of prompts for a model that reads `window` tokens; logged.
 
     window - 512 - margin, with 512 tokens for the longest answers and a margin of 24 for every
     1024 of the window, less 12 (at least 12). That is 1500, 3500, 7500, 15500, 17500 and 31500 for
     2, 4, 8, 16, 18 and 32 x 1024: the published settings, and the two between them that
-    arXiv 2404.12224 needs. One rule for all data sets, also where answers are shorter.
-    ValueError for a window without room for two tokens.
+    arXiv 2404.12224 needs. One rule for all data sets, also where answers are shorter. A window
+    that is too short for it leaves room for the longest answers of the data sets `names` alone.
+    ValueError for a window without room for these and two tokens.
     """
     margin = max(-(-24 * window // 1024) - 12, _LEAST_MARGIN)
-    budget = window - MOST_NEW_TOKENS - margin
+    longest = max((DATASETS[name] for name in names), key=lambda dataset: dataset.new_tokens)
+    answer = MOST_NEW_TOKENS
+    if window - answer - margin < 2:
+        answer = longest.new_tokens
+    budget = window - answer - margin
     if budget < 2:
         raise ValueError(
-            f'window is {window}; it must be at least {MOST_NEW_TOKENS + _LEAST_MARGIN + 2}, '
-            f'{MOST_NEW_TOKENS} tokens for the longest answers and {_LEAST_MARGIN + 2} beside'
+            f'window is {window}; it must be at least {answer + _LEAST_MARGIN + 2}, '
+            f'{answer} tokens for an answer of {longest.name} and {_LEAST_MARGIN + 2} beside'
         )
     log.info('LongBench in a window of %d tokens: prompts of at most %d', window, budget)
     return budget

@@ -67,6 +67,13 @@ def test_a_window_without_room_is_refused(window: int) -> None:
         prompt_budget(window)
 
 
+def test_a_short_window_has_room_for_the_answers_of_the_data_sets_that_are_asked() -> None:
+    assert prompt_budget(100, ['hotpotqa', 'lcc']) == 100 - 64 - 12
+    assert prompt_budget(4096, ['hotpotqa']) == 3500, 'one rule for all, where it fits'
+    with pytest.raises(ValueError, match='at least 78, 64 tokens for an answer of lcc and 14'):
+        prompt_budget(77, ['hotpotqa', 'lcc'])
+
+
 @pytest.mark.parametrize('name', DATASETS)
 def test_a_prompt_is_its_template_filled_once(name: str) -> None:
     asked = sample('<{input}>', name, '{context}{')
