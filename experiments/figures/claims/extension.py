@@ -39,9 +39,13 @@ def _reaches(curves: Curves) -> Measured:
     reads = {role: curve.loss_bend() for role, curve in curves.items()}
     before, after = reads['before'], reads['after']
     end = curves['before'].positions[-1] / curves['before'].train_length
-    measured = {'reads_up_to_in_L': reads, 'measured_up_to_in_L': end}
+    noise = max(curve.noise() for curve in curves.values())
+    measured = {'reads_up_to_in_L': reads, 'measured_up_to_in_L': end, 'noise_nats': noise}
     holds = None if before is None else after is None or after > before
-    return measured, holds, (number('before reads to', before, 'L'), number('after', after, 'L'))
+    if noise > EXTENSION_REACHES.thresholds['noise_nats']:
+        holds = None
+    numbers = (number('before reads to', before, 'L'), number('after', after, 'L'))
+    return measured, holds, (*numbers, number('noise', noise, 'nats'))
 
 
 def _compared(curves: Curves, low: float, high: float) -> dict[str, Any]:
@@ -86,7 +90,8 @@ RULES: tuple[Rule[Curves], ...] = (
         'Reads further after than before. A curve reads up to the first position beyond L/2 from '
         'which its smoothed loss exceeds its own mean over [L/2, L] by '
         f'{EXTENSION_REACHES.thresholds["nats"]} nats for L/8 positions; none within the positions '
-        'measured counts as further.',
+        'measured counts as further. Undecided where the standard error of a smoothed loss exceeds '
+        f'{EXTENSION_REACHES.thresholds["noise_nats"]} nats: more windows lower it.',
         _reaches,
     ),
 )

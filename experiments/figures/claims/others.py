@@ -167,6 +167,8 @@ GLOBAL_CARRY_KEYS = Listed(
 # Of a checkpoint that was extended, and readings.
 EXTENSION_GAINS = Listed('extension_gains', None, '')
 EXTENSION_COSTS = Listed('extension_costs', None, '', thresholds={'nats': 0.05})
-EXTENSION_REACHES = Listed('extension_reaches', None, '', thresholds={'nats': THRESHOLD})
+EXTENSION_REACHES = Listed(
+    'extension_reaches', None, '', thresholds={'nats': THRESHOLD, 'noise_nats': 0.05}
+)
 RANGES = Listed('ranges', None, '', reading=True)
 LOWEST = Listed('lowest', None, '', reading=True)

@@ -87,6 +87,14 @@ def test_it_must_read_further(before, after, holds):
     assert found.measured['measured_up_to_in_L'] == 4
 
 
+@pytest.mark.parametrize(('windows', 'holds'), [(512, True), (64, None)])
+def test_too_few_windows_leave_the_reach_undecided(windows, holds):
+    found = claims({'windows': windows}, {'windows': windows, 'loss_bend': 160})[2]
+    assert (found.holds, found.verdict) == (holds, 'holds' if holds else 'undecided')
+    # Of a smoothed loss: five positions of every window, each with a deviation of 2.3 nats.
+    assert found.measured['noise_nats'] == pytest.approx(2.3 / (5 * windows) ** 0.5)
+
+
 def test_the_caption_says_how_lambda_was_found_and_where_the_model_is_from():
     runs = synthetic.extension_runs(origin='TinyLlama-1.1B', train_tokens=None, step=200)
     given = FigureInput('f', runs, {**INPUTS['extension'].options, 'labels': {'after': 'ours'}})
