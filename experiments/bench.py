@@ -162,6 +162,16 @@ class Bench:
         blocks = np.ascontiguousarray(found.tokens[:, -(length + 1) :])
         return blocks, {'documents': found.documents}
 
+    def text_tokens(self, run: Source) -> int | None:
+        """Tokens of the text that a model's weights were trained on; None for imported models, for
+        tasks, which have no end, for mixtures, and where that text is not in the cache."""
+        while run.init is not None:
+            run = run.init
+        if isinstance(run, ImportSpec) or isinstance(run.data, data.TaskData):
+            return None
+        config = run.data
+        return processes.from_first(lambda: data.stored_tokens(config, 'train', self.cache))
+
     # Progress
 
     def bar(self, title: str, *, stops: bool = True) -> Callable[[Iterable], Iterable]:

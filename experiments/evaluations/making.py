@@ -27,7 +27,8 @@ def make(bench: Bench, spec: EvalSpec, folder: pathlib.Path) -> None:
         found, more = spec.measure(bench, folder)
     goodput.write()
     memory.give_back()
-    described = _with(found, **{**spec.known, **found.attributes, **more})
+    read = {'text_tokens': bench.text_tokens(spec.run)}
+    described = _with(found, **{**spec.known, **read, **found.attributes, **more})
     what, how = spec.measured_on(described)
     measured_on = {'what': what, 'how': how, 'own_text': spec.own_text}
     whole = _with(described, measured_on=measured_on)

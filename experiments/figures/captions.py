@@ -9,6 +9,7 @@ that the model was trained on, which is then not named twice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from nope.records import Records
 
@@ -80,11 +81,19 @@ def _pretrained(records: Sequence[Records]) -> str:
     steps = '' if later else f'{facts["step"]:,} steps, '
     text = '' if records[0].attributes['measured_on']['own_text'] else f' of {facts["data"]}'
     law = f'under lambda ({facts["law"]}) ' if facts.get('law') else ''
-    tokens = f'{amount(facts["train_tokens"])} {token_name(records[0])}s'
+    tokens = _amount_read(facts, token_name(records[0]))
     return (
         f'trained {law}on {tokens}{text} in sequences of L = {facts["train_length"]:,} '
         f'({steps}{_seeds(records)})'
     )
+
+
+def _amount_read(facts: Mapping[str, Any], token: str) -> str:
+    """'4.9M bytes', of a text that is shorter also how often it was read."""
+    read, text = facts['train_tokens'], facts.get('text_tokens')
+    if not text or text >= read:
+        return f'{amount(read)} {token}s'
+    return f'{amount(read)} {token}s ({amount(text)}, read {read / text:.2g} times)'
 
 
 def _imported(records: Sequence[Records]) -> str:

@@ -6,6 +6,7 @@ from nope.data.evaluation import EvalBlocks, eval_blocks
 from nope.data.pipeline import training_batches
 from nope.data.run_data import RunData, describe, identity, tokenizer_of
 from nope.data.splits import SPLITS
+from nope.data.stores import stored_tokens
 from nope.data.tasks.config import TaskData
 from nope.data.tokenizers import Tokenizer, encode_with_bos, load_tokenizer
 
@@ -23,6 +24,7 @@ __all__ = [
     'from_section',
     'identity',
     'load_tokenizer',
+    'stored_tokens',
     'tokenizer_of',
     'training_batches',
 ]

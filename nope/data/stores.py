@@ -7,7 +7,8 @@ import pathlib
 
 from nope.data import digest, prepare, shards
 from nope.data.config import DataConfig
-from nope.data.tokenizers import load_tokenizer
+from nope.data.sources import Source
+from nope.data.tokenizers import Tokenizer, load_tokenizer
 
 _log = logging.getLogger(__name__)
 
@@ -39,8 +40,7 @@ def open_store(
                 f'fingerprint {tokenizer.fingerprint})'
             )
     else:
-        content = [source.identity(), tokenizer.fingerprint, shards.VERSION]
-        folder = cache / 'tokens' / f'{source.kind}-{digest.of_json(content)}'
+        folder = _folder(source, tokenizer, cache)
         alone = alone and not (folder / 'metadata.json').is_file()
         if alone:
             folder = folder.with_name(f'{folder.name}-{split}')
@@ -61,3 +61,20 @@ def open_store(
             'with folders or files named train, validation and test'
         )
     return store
+
+
+def stored_tokens(config: DataConfig, split: str, cache: pathlib.Path) -> int | None:
+    """Tokens of a split of the one source that `config` has, where `open_store` has tokenised all
+    of it; None where it has not, and for a mixture, whose sources are read at their own weights."""
+    if len(config.sources) > 1:
+        return None
+    (source,) = config.sources
+    folder = source.prepared() or _folder(source, load_tokenizer(config.tokenizer), cache)
+    if not (folder / 'metadata.json').is_file():
+        return None
+    return shards.TokenStore(folder, split, shards.read_metadata(source.name(), folder)).tokens
+
+
+def _folder(source: Source, tokenizer: Tokenizer, cache: pathlib.Path) -> pathlib.Path:
+    content = [source.identity(), tokenizer.fingerprint, shards.VERSION]
+    return cache / 'tokens' / f'{source.kind}-{digest.of_json(content)}'

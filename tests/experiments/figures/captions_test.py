@@ -21,6 +21,15 @@ def sentence(*changes):
     [
         ({}, 'trained on 4.9M tokens in sequences of L = 64 (2,400 steps, seed 0).'),
         (
+            {'text_tokens': 1_150_000},
+            'trained on 4.9M tokens (1.1M, read 4.3 times) in sequences of L = 64 (2,400 steps, '
+            'seed 0).',
+        ),
+        (
+            {'text_tokens': 20_000_000},
+            'trained on 4.9M tokens in sequences of L = 64 (2,400 steps, seed 0).',
+        ),
+        (
             TUNING,
             'trained on 4.9M tokens in sequences of L = 64 (seed 0); fine-tuned for 200 steps of '
             '8 sequences of 256.',
