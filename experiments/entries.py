@@ -80,7 +80,7 @@ class Entries:
             return pretraining.from_entry(scope, entry)
         if later == ['search']:
             _check_fields(entry, search.FIELDS, 'a search')
-            return search.from_entry(scope, entry, self._reader(entry, init), self.grid)
+            return search.from_entry(scope, entry, self._init(entry, init), self.grid)
         if later == ['finetune']:
             _check_fields(entry, finetuning.FIELDS, 'fine-tuning')
             return finetuning.from_entry(scope, entry, self._reader(entry, init), self.head_scores)

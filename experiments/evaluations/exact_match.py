@@ -44,8 +44,9 @@ class ExactMatchSpec(TextSpec):
 
     @property
     def task_data(self) -> TaskData:
-        assert isinstance(self.run.data, TaskData)  # `of_tasks` says so
-        return self.run.data
+        """What the model was trained on, also where lambda was searched on other lengths."""
+        assert isinstance(self.trained_on.data, TaskData)  # `of_tasks` says so
+        return self.trained_on.data
 
     def check(self, bench: Bench) -> None:
         self._asked()

@@ -8,16 +8,18 @@ from collections.abc import Callable
 
 from experiments.config import Section
 from experiments.models import coefficient, same_scaled_heads
+from experiments.runs import tasks
 from experiments.runs.laws import trained_with
 from experiments.runs.spec import MultiplierChoice, RunSpec, Source
 from experiments.scope import Scope
+from nope.data import RunData, TaskData
 from nope.model import ModelConfig, lam
 from nope.runtime.errors import one_of
 from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
 
 OBJECTIVES = 'loss', 'entropy'
-FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'search')
+FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'task', 'search')
 
 
 def from_entry(
@@ -47,13 +49,13 @@ def from_entry(
         trains='lam',
         decay_steps=section['steps'],
         bound=bound,
-        entropy_length=_entropy_length(scope, section, lengths, init.train_length),
+        entropy_length=_entropy_length(scope, section, lengths, init),
     )
     with section.naming():
         train = TrainConfig(lengths, section['batch_size'], section['steps'], optimizer)
     return RunSpec(
         model=_model(scope, entry, init, lam.Product(trained, form) if on_law else form),
-        data=scope.data(entry, train.block, init.data.tokenizer),
+        data=_data(scope, entry, init, train.block),
         train=train,
         seed=scope.seed,
         data_seed=section['data_seed'] + scope.seed,
@@ -64,8 +66,17 @@ def from_entry(
     )
 
 
+def _data(scope: Scope, entry: Section, init: Source, block: int) -> RunData:
+    """Text in windows of `block` tokens, or for a model of a task the one that `task` names."""
+    if isinstance(init.data, TaskData):
+        return tasks.searched_on(scope, entry, init.data)
+    if 'task' in entry:
+        raise entry.error('task', f'{entry.path("init")} was trained on text')
+    return scope.data(entry, block, init.data.tokenizer)
+
+
 def _entropy_length(
-    scope: Scope, section: Section, lengths: tuple[int, ...], train_length: int
+    scope: Scope, section: Section, lengths: tuple[int, ...], init: Source
 ) -> int | None:
     """The training length of a search whose objective is entropy, None of one whose loss counts."""
     objective = section['objective']
@@ -73,6 +84,10 @@ def _entropy_length(
         raise section.error('objective', one_of(OBJECTIVES))
     if objective == 'loss':
         return None
+    if isinstance(init.data, TaskData):
+        rule = 'its windows would end in the padding of a task; accepted: loss'
+        raise section.error('objective', rule)
+    train_length = init.train_length
     if min(lengths) <= train_length:
         raise section.error(
             scope.lengths_field(section).rpartition('.')[2],

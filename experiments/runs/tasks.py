@@ -35,6 +35,23 @@ def data_of(scope: Scope, entry: Section) -> TaskData:
         return TaskData(task, sizes, tokenizer, section['seed'])
 
 
+def searched_on(scope: Scope, entry: Section, trained: TaskData) -> TaskData:
+    """Data of a search of lambda on a model of a task: those of the run's own `task`, as a rule
+    the same task at other lengths. ValueError where it is missing or has other words."""
+    if 'task' not in entry:
+        raise ValueError(
+            f'{entry.path("task")} is missing: the task to search on, as in '
+            f"{{'name': {trained.task.name!r}, 'longest': 15}}"
+        )
+    found = data_of(scope, entry)
+    if found.load_tokenizer().fingerprint != trained.load_tokenizer().fingerprint:
+        raise ValueError(
+            f'{entry.path("task")} has other words than {trained.describe()}, which the model was '
+            'trained on; give it the same name and symbols'
+        )
+    return found
+
+
 def _tokenizer(section: Section) -> str:
     found = section['tokenizer']
     if found != tasks.WORDS and not pathlib.Path(found).is_file():

@@ -113,10 +113,50 @@ def with_run(**more: Any) -> ConfigDict:
     return found
 
 
-def test_a_search_of_a_task_s_model_is_refused() -> None:
-    found = with_run(two={'init': 'one', 'search': {'form': 'constant'}})
-    found.evals['one/'].run = 'two'
-    with pytest.raises(ValueError, match=r'runs\.two\.init is .one.; it was trained on cmc of'):
+def searched(**entry: Any) -> ConfigDict:
+    """Lambda searched on cmc of lengths 5 and 6, of a model trained on 2 to 4."""
+    task = {'name': 'cmc', 'longest': 6, 'shortest': 5, 'train': 40, 'validation': 4}
+    found = {'init': 'one', 'task': task, 'search': {'form': 'constant', 'times': (1.5,)}}
+    changed = with_run(two=found | entry)
+    changed.evals['one/'].run = 'two'
+    return changed
+
+
+def test_lambda_is_searched_on_other_lengths_and_measured_on_the_model_s_own_task() -> None:
+    spec = spec_of(build(searched()))
+    run, base = spec.run, spec.run.init
+    assert run.searches and isinstance(run.data, TaskData)
+    assert (run.data.task.shortest, run.data.task.longest) == (5, 6)
+    assert (run.train.lengths, run.train_length) == ((30,), 20)
+    assert spec.task_data == base.data and spec.task_data.task.longest == 4
+
+
+@pytest.mark.parametrize(
+    ('entry', 'message'),
+    [
+        ({'task': {'name': 'mc'}}, r'runs\.two\.task has other words than cmc of lengths 2 to 4'),
+        ({'task': {'name': 'cmc', 'symbols': 9}}, r'runs\.two\.task has other words'),
+        (
+            {'search': {'form': 'constant', 'times': (1.5,), 'objective': 'entropy'}},
+            r"search\.objective is 'entropy'; its windows would end in the padding of a task",
+        ),
+    ],
+)
+def test_a_search_on_other_words_or_by_entropy_is_refused(
+    entry: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        build(searched(**entry))
+
+
+def test_a_search_says_which_task_it_reads() -> None:
+    found = searched()
+    del found.runs.two['task']
+    with pytest.raises(ValueError, match=r"runs\.two\.task is missing.*\{'name': 'cmc'"):
+        build(found)
+    found = with_run(text={}, two={'init': 'text', 'task': {'name': 'cmc'}, 'search': {}})
+    found.evals = {'two/': {'kind': 'positions', 'run': 'two'}}
+    with pytest.raises(ValueError, match=r'runs\.two\.task .*runs\.two\.init was trained on text'):
         build(found)
 
 
