@@ -26,6 +26,7 @@ from experiments.figures import (
     multiplier_entropy,
     passkey_maps,
     seeds,
+    task_lambda,
     tuned_lengths,
     uniform_fit,
 )
@@ -59,6 +60,7 @@ KINDS: Mapping[str, Kind] = {
     'frontier': frontier,
     'head_effects': head_effects,
     'encoding_ranks': encoding_ranks,
+    'task_lambda': task_lambda,
     'factor_grid': factor_grid,
     'tuned_lengths': tuned_lengths,
     'extension': extension,

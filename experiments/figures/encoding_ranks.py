@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from experiments.figures import mpl, style
 from experiments.figures.base import (
     FigureInput,
@@ -19,7 +17,14 @@ from experiments.figures.base import (
 )
 from experiments.figures.claims import encodings as claims
 from experiments.figures.claims.decide import decide
-from experiments.figures.encoding_tasks import captions, ranks, released, scores, written
+from experiments.figures.encoding_tasks import (
+    accuracy_axes,
+    captions,
+    ranks,
+    released,
+    scores,
+    written,
+)
 from experiments.figures.encoding_tasks.ranks import Ranks
 from experiments.figures.encoding_tasks.scores import Score
 
@@ -72,7 +77,8 @@ def _picture(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> mpl.Figure:
     grid = figure.add_gridspec(1 + rows, COLUMNS)
     handles = _bars(figure.add_subplot(grid[0, :]), ranked)
     for number, (task, some) in enumerate(found.items()):
-        _curves(figure.add_subplot(grid[1 + number // COLUMNS, number % COLUMNS]), task, some)
+        axes = figure.add_subplot(grid[1 + number // COLUMNS, number % COLUMNS])
+        accuracy_axes.draw(axes, task, some)
     figure.legend(handles=handles, loc='outside lower center', ncols=len(handles))
     return figure
 
@@ -87,8 +93,7 @@ def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
     for place, (name, some) in enumerate(shown.items()):
         for e in range(count):
             at = place + (e - (count - 1) / 2) * width
-            color = style.COLORS[e % len(style.COLORS)]
-            axes.bar(at, some.mean[e], 0.92 * width, color=color)
+            axes.bar(at, some.mean[e], 0.92 * width, color=accuracy_axes.color(e))
             axes.scatter(
                 [at] * len(some.by_seed),
                 some.by_seed[:, e],
@@ -106,7 +111,7 @@ def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
     axes.set_ylabel('mean reciprocal rank')
     axes.grid(False, axis='x')
     handles: list[Any] = [
-        mpl.Line2D([], [], color=style.COLORS[e % len(style.COLORS)], label=label)
+        mpl.Line2D([], [], color=accuracy_axes.color(e), label=label)
         for e, label in enumerate(ranked.labels)
     ]
     return [*handles, mpl.Line2D([], [], label=f'{released.SOURCE}, 17 tasks', **_PAPER)]
@@ -124,23 +129,3 @@ _PAPER: dict[str, Any] = {
 def _category_label(name: str, some: Ranks) -> str:
     count = f'{len(some.tasks)} task{"s" if len(some.tasks) > 1 else ""}'
     return f'{"all" if name == released.ALL else name} ({count})'
-
-
-def _curves(axes: mpl.Axes, task: str, some: Sequence[Score]) -> None:
-    """Mean over seeds with one standard deviation; the lengths of training shaded."""
-    first = some[0]
-    axes.axvspan(first.lengths[0] - 0.5, first.longest + 0.5, color='#EDEDED', zorder=0)
-    for e, score in enumerate(some):
-        color = style.COLORS[e % len(style.COLORS)]
-        mean, spread = score.accuracy.mean(axis=0), score.accuracy.std(axis=0)
-        axes.plot(score.lengths, mean, color=color, marker='o', markersize=2.5, linewidth=1.2)
-        if len(score.seeds) > 1:
-            low, high = np.maximum(mean - spread, 0), np.minimum(mean + spread, 1)
-            axes.fill_between(score.lengths, low, high, color=color, alpha=0.15, linewidth=0)
-    axes.set_xlim(first.lengths[0] - 0.5, first.lengths[-1] + 0.5)
-    step = max(1, round(first.lengths[-1] / 4))
-    axes.xaxis.set_major_locator(mpl.FixedLocator(range(step, first.lengths[-1] + 1, step)))
-    axes.set_ylim(-0.03, 1.03)
-    axes.set_title(task)
-    axes.set_xlabel('length')
-    axes.set_ylabel('exact match')

@@ -164,6 +164,15 @@ GLOBAL_CARRY_KEYS = Listed(
     thresholds={'points': 10},
 )
 
+# Of a temperature on synthetic tasks, which is neither paper's.
+TEMPERATURE_CARRIES_TASKS = Listed(
+    'temperature_carries_tasks',
+    None,
+    'Ours, not of the papers: a temperature searched on longer examples carries exact match '
+    'further, to lengths beyond them.',
+    thresholds={'points': 5},
+)
+
 # Of a checkpoint that was extended, and readings.
 EXTENSION_GAINS = Listed('extension_gains', None, '')
 EXTENSION_COSTS = Listed('extension_costs', None, '', thresholds={'nats': 0.05})

@@ -22,12 +22,12 @@ def caption(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
         f'seed); diamonds: {released.SOURCE}, on its own 17 tasks. Equal accuracies are ranked in '
         f'the order {", ".join(released.ENCODINGS)}, as there. Below: exact match by length, '
         f'{seeds}; grey: lengths of training, on validation examples ({lengths}). '
-        f'{_models(given, found)}'
+        f'{models(given, found)}'
     )
 
 
-def _models(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
-    """Models of each encoding, and how they were trained and measured."""
+def models(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
+    """Models of each label, and how they were trained and measured."""
     described: dict[str, dict[str, None]] = {}
     trained: dict[str, None] = {}
     asked: dict[str, None] = {}
@@ -36,12 +36,13 @@ def _models(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
             facts = given.records[score.names[0]].attributes
             described.setdefault(score.label, {})[facts['model']] = None
             tokens = f'{captions.amount(facts["train_tokens"])} {facts["token"]}s with padding'
-            trained[f'{facts["step"]:,} steps ({tokens}) on {facts["data"]}'] = None
+            if facts.get('searched_length') is None:  # of others the steps are the search's
+                trained[f'{facts["step"]:,} steps ({tokens}) on {facts["data"]}'] = None
             asked[f'{facts["measured_on"]["what"]} ({facts["measured_on"]["how"]})'] = None
-    models = '; '.join(f'{label}: {" / ".join(each)}' for label, each in described.items())
+    named = '; '.join(f'{label}: {" / ".join(each)}' for label, each in described.items())
     seeds = sorted({str(r.attributes['seed']) for r in given.records.values()})
     return (
-        f'{models}. A model for every task, encoding and seed ({", ".join(seeds)}), trained for '
+        f'{named}. A model for every task, encoding and seed ({", ".join(seeds)}), trained for '
         f'{"; ".join(trained)}. '
         f'Measured on {"; ".join(asked)}.'
     )

@@ -29,6 +29,7 @@ MEASURED_ON = {
     'longbench_table': '3,200 prompts',
     'commonsense_table': '7,000 questions',
     'ablation_table': '10 for each length and depth',
+    'task_lambda': 'rsc of lengths 2 to 8 (350 examples)',
     'encoding_ranks': 'rsc of lengths 2 to 8 (350 examples)',
     'passkey_maps': '10 for each length and depth',
     'key_curves': '10 for each length and depth',

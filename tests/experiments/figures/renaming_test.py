@@ -97,8 +97,11 @@ def facts_of(config, record: str) -> dict[str, Any]:
     """What the config says of the record, or of those below it, and a figure reads."""
     facts = {'multiplier': multiplier_of(config, record)}
     entry = next(entry for name, entry in config.evals.items() if name.startswith(record))
-    if config.figure.kind == 'encoding_ranks':
-        return facts | {'task': config.runs[entry.run].task.name}
+    if config.figure.kind in ('encoding_ranks', 'task_lambda'):
+        run = config.runs[entry.run]
+        while 'task' not in run:
+            run = config.runs[run.init]
+        return facts | {'task': run.task.name}
     if config.figure.kind != 'head_effects':
         return facts
     gone = config.runs[entry.run].get('without', ())

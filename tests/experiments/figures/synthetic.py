@@ -849,6 +849,21 @@ def encoding_curves(tasks=None) -> list[dict[str, str]]:
     ]
 
 
+# Accuracies beyond L as the base, a searched model and another one have them.
+LAMBDA_ROLES = {'NoPE': 'base', 'HeadScale': 'searched', 'rotary': 'other'}
+
+
+def lambda_input(seeds=3, gain=0.2) -> FigureInput:
+    """Two tasks on which the searched model gains as much beyond 1.5 L as `gain` says."""
+    tasks = {task: (values[0], values[0] + gain, 0.1) for task, values in ENCODING_TASKS.items()}
+    curves = [
+        {'group': f'{task}_{e}', 'label': label, 'role': role}
+        for task in tasks
+        for e, (label, role) in enumerate(LAMBDA_ROLES.items())
+    ]
+    return FigureInput('b_lambda', encoding_runs(seeds, tasks), {'curves': curves, 'until': 1.5})
+
+
 INPUTS = {
     'entropy_loss': FigureInput(
         'fig1', position_runs(), {'panels': [{'curves': CURVES}], 'roles': CURVE_ROLES}
@@ -876,6 +891,7 @@ INPUTS = {
         'frontier', frontier_runs(3), {'points': FRONTIER_POINTS, 'roles': FRONTIER_ROLES}
     ),
     'encoding_ranks': FigureInput('b_mrr', encoding_runs(3), {'curves': encoding_curves()}),
+    'task_lambda': lambda_input(),
     'head_effects': FigureInput('split_heads', effect_runs(2), effect_options()),
     'factor_grid': FigureInput(
         'zero_shot', factor_runs(3), {'curves': FACTOR_CURVES, 'roles': FACTOR_ROLES}

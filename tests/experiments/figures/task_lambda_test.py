@@ -1,0 +1,76 @@
+"""Claim, numbers and caption of the figure of temperatures on tasks."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from experiments.figures import KINDS
+from experiments.figures.base import Claim, FigureInput
+from tests.experiments.figures import synthetic
+
+
+def claim(given: FigureInput) -> Claim:
+    (found,) = KINDS['task_lambda'].draw(given).claims
+    return found
+
+
+def changed(given: FigureInput, **options: object) -> FigureInput:
+    return dataclasses.replace(given, options={**given.options, **options})
+
+
+@pytest.mark.parametrize(
+    ('gain', 'holds'), [(0.2, True), (0.06, True), (0.04, False), (0.0, False), (-0.2, False)]
+)
+def test_a_searched_temperature_must_gain_five_points(gain: float, holds: bool) -> None:
+    found = claim(synthetic.lambda_input(gain=gain))
+    assert found.holds is holds
+    measured = found.measured['HeadScale - NoPE']
+    assert measured['mean'] == pytest.approx(100 * gain)
+
+
+def test_only_lengths_beyond_the_search_count() -> None:
+    given = synthetic.lambda_input(seeds=1)
+    name = 'rsc_1/0'
+    records = given.records[name]
+    accuracy = np.where(records.coordinates['length'] > 6, 0.0, 1.0)  # L is 4
+    measures = {
+        **records.measures,
+        'accuracy': dataclasses.replace(records.measures['accuracy'], values=accuracy),
+    }
+    worse = dataclasses.replace(records, measures=measures)
+    found = claim(dataclasses.replace(given, records={**given.records, name: worse}))
+    assert found.measured['HeadScale - NoPE']['mean'] == pytest.approx((-30 + 20 + 20) / 3)
+    for row in KINDS['task_lambda'].draw(given).rows:
+        assert row['longest'] == 4
+        if row['label'] == 'HeadScale' and row['task'] == 'rsc':
+            assert row['accuracy_beyond_search'] == pytest.approx(0.5)
+
+
+def test_longer_examples_and_a_search_are_needed() -> None:
+    given = synthetic.lambda_input()
+    with pytest.raises(ValueError, match='no length beyond until = 2 L was measured'):
+        claim(changed(given, until=2.0))
+    curves = [curve | {'role': 'other'} for curve in given.options['curves']]
+    assert claim(changed(given, curves=curves)).measured['missing'].startswith('there is no')
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ({'until': 0.5}, 'until is 0.5; it must be at least 1'),
+        ({'curves': [{'group': 'a', 'label': 'b', 'role': 'first'}]}, "'first'"),
+    ],
+)
+def test_options_are_checked(options: dict[str, object], message: str) -> None:
+    given = synthetic.lambda_input()
+    with pytest.raises(ValueError, match=message):
+        KINDS['task_lambda'].required('f', {**given.options, **options})
+
+
+def test_the_caption_says_what_lambda_was() -> None:
+    caption = KINDS['task_lambda'].draw(synthetic.lambda_input()).caption
+    assert 'dotted: 1.5 L, where the longest examples of the searches end' in caption
+    assert 'Lambda of NoPE: 1; HeadScale: 1; rotary: 1.' in caption
