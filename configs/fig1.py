@@ -13,9 +13,10 @@ nats and costs 0.11 over (0, L]. No in-domain parity: 1.38 nats against rotary's
 
 from ml_collections import ConfigDict
 
-from configs import base, models, pieces
+from configs import base, models, pieces, released
 
 
+@released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig1', size)
     times = 2.0 if size == 'paper' else 4.0

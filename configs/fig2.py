@@ -11,9 +11,10 @@ together. Result: a multiplier above 1 helps NoPE beyond L and costs inside it.
 
 from ml_collections import ConfigDict
 
-from configs import base, models, pieces
+from configs import base, models, pieces, released
 
 
+@released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig2', size)
     paper = size == 'paper'

@@ -10,11 +10,12 @@ together.
 
 from ml_collections import ConfigDict
 
-from configs import base, pieces
+from configs import base, pieces, released
 
 TIMES = 2.0
 
 
+@released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig3', size)
     config.runs = {'nope': pieces.base()}

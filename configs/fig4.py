@@ -12,11 +12,12 @@ positions less, as the paper says: both cost 0.11 nats over (0, L].
 
 from ml_collections import ConfigDict
 
-from configs import base, pieces
+from configs import base, pieces, released
 
 TIMES = 4.0
 
 
+@released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig4', size)
     config.runs = {'nope': pieces.base()}

@@ -13,11 +13,12 @@ multipliers r is -0.13 within layers.
 
 from ml_collections import ConfigDict
 
-from configs import base, pieces
+from configs import base, pieces, released
 
 TIMES = 4.0
 
 
+@released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig5', size)
     config.runs = {'nope': pieces.base()}

@@ -13,9 +13,10 @@ YaRN repeats at most a quarter of the keys at any length.
 
 from ml_collections import ConfigDict
 
-from configs import models, pieces, retrieval
+from configs import models, pieces, released, retrieval
 
 
+@released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = retrieval.experiment('fig6', size)
     config.runs = {'rope': pieces.base(models.ROTARY), 'nope': pieces.base()}

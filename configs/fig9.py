@@ -13,12 +13,13 @@ paper's: 81, 53 and 26).
 
 from ml_collections import ConfigDict
 
-from configs import ablations, pieces, retrieval
+from configs import ablations, pieces, released, retrieval
 
 PASSKEY = {'kind': 'passkey', 'times': ablations.SHOWN, 'window': ablations.SHOWN}
 PAPER = {'full': 81, 'no_bound': 53, 'no_init': 26}
 
 
+@released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = retrieval.experiment('fig9', size)
     config.runs = {'nope': pieces.base()}

@@ -14,12 +14,13 @@ ahead, up to 6 L, and 0.030 nats behind the multipliers searched at 8 L there.
 
 from ml_collections import ConfigDict
 
-from configs import base, pieces
+from configs import base, pieces, released
 
 TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 SEARCHED = (1.5, 2.0, 3.0, 4.0)
 
 
+@released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('fig_dynamic', size)
     config.seeds = (0, 1, 2)

@@ -14,7 +14,7 @@ better than the smaller. At 8 L: PI 1.61 and 1.26 nats after 200 and 1,000 steps
 
 from ml_collections import ConfigDict
 
-from configs import base, models, pieces
+from configs import base, models, pieces, released
 
 TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0)
 TUNED = (2.0, 4.0, 8.0)
@@ -22,6 +22,7 @@ METHODS = {'pi': ('PI', 'linear', 0.1), 'yarn': ('YaRN', 'yarn', 0.02)}  # the l
 BUDGETS = {'fair': 200, 'raw': 1000}
 
 
+@released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('finetuned', size)
     if size != 'paper':

@@ -15,7 +15,7 @@ and 8 L by 0.013 to 0.016 and behind by 0.016 at 4 L.
 
 from ml_collections import ConfigDict
 
-from configs import base, pieces
+from configs import base, pieces, released
 from configs.fig_dynamic import TIMES
 
 APART = (2.0, 4.0, 6.0, 8.0)  # lengths of one search each, in L
@@ -23,6 +23,7 @@ SEARCHED = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 FORMS = {'log_length': '1 + a x', 'log_square': '1 + a x + b x^2'}
 
 
+@released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('one_search', size)
     config.seeds = (0, 1, 2)

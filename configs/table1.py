@@ -12,9 +12,10 @@ the paper; unlike there, the computation is in `model.dtype`, bfloat16 at paper 
 
 from ml_collections import ConfigDict
 
-from configs import base, models, pieces, text
+from configs import base, models, pieces, released, text
 
 
+@released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = text.add(base.experiment('table1', size), size)
     config.runs = {'rope': pieces.base(models.ROTARY), 'nope': pieces.base()}

@@ -19,7 +19,7 @@ dynamic NTK at 8 L.
 
 from ml_collections import ConfigDict
 
-from configs import base, finetuned, models, pieces, published, text, zero_shot
+from configs import base, finetuned, models, pieces, published, released, text, zero_shot
 
 WINDOWS = (1.0, 2.0, 4.0, 8.0)
 LABELS = {'dynamic_ntk': 'dynamic NTK', 'yarn': 'YaRN'}
@@ -30,6 +30,7 @@ TUNED = {2.0: '4K', 4.0: '8K', 8.0: '16K'}
 BASE, ROTARY, EXTENDED = 'As trained', 'Rotary, extended', 'NoPE, extended'
 
 
+@released.also
 def get_config(argument: str = 'quick') -> ConfigDict:
     size, directories = published.parse(argument)
     config = text.add(base.experiment('table2', size), size)

@@ -11,12 +11,13 @@ prompts are cut to half of the window there.
 
 from ml_collections import ConfigDict
 
-from configs import base, finetuned, models, pieces, text
+from configs import base, finetuned, models, pieces, released, text
 
 TUNED = {2.0: '4K', 4.0: '8K', 8.0: '16K'}
 SEARCHED = {2.0: '4K', 4.0: '8K', 9.0: '18K'}
 
 
+@released.also
 def get_config(size: str = 'quick') -> ConfigDict:
     config = text.add(base.experiment('table3', size), size)
     config.runs = {'rope': pieces.base(models.ROTARY), 'nope': pieces.base()}

@@ -16,7 +16,7 @@ measured.
 
 from ml_collections import ConfigDict
 
-from configs import ablations, pieces, retrieval, text
+from configs import ablations, pieces, released, retrieval, text
 
 PASSKEY = {'kind': 'passkey', 'times': ablations.SHOWN, 'window': ablations.SHOWN}
 PAPER = {
@@ -26,6 +26,7 @@ PAPER = {
 }
 
 
+@released.also
 def get_config(argument: str = 'quick') -> ConfigDict:
     size, _, more = argument.partition(',')
     if more not in ('', 'longbench'):

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
-from experiments.board.decisions import SIZES, Missing
+from experiments.board.decisions import RELEASED, SIZES, Missing
 from experiments.board.entries import ENTRIES
 from experiments.config import BAD_INPUT, USERS
 from nope.runtime.files import read_object
@@ -33,7 +33,7 @@ def configs() -> list[str]:
 def config_of(figure: str) -> tuple[str, str] | None:
     """Config and size of a figure that has its name from them ('fig1_small'); None for others."""
     known = {path.stem for path in (ROOT / 'configs').glob('*.py')}
-    for size in SIZES:
+    for size in (*SIZES, RELEASED):
         name = figure.removesuffix(f'_{size}')
         if name in known:
             return name, size if name != figure else SIZES[0]
@@ -43,6 +43,8 @@ def config_of(figure: str) -> tuple[str, str] | None:
 def check_unchanged(folder: pathlib.Path, name: str, size: str) -> None:
     """ValueError, naming the field, where the figure in `folder` was drawn from a config whose
     model or training (`SETTINGS`) was changed on the command line."""
+    if size == RELEASED:
+        return  # its models are the user's
     settings = (read_object(folder / 'spec.json') or {}).get('settings') or {}
     config = runpy.run_path(str(ROOT / f'configs/{name}.py'))['get_config'](size)
     for path in SETTINGS:

@@ -14,6 +14,7 @@ NOT_MEASURED = 'not measured'
 DISAGREE = 'figures disagree'
 # In the order in which sizes are shown.
 SIZES = ('quick', 'small', 'medium', 'paper')
+RELEASED = 'released'  # shown behind these: published models, which the user gives
 
 
 @dataclasses.dataclass(frozen=True)

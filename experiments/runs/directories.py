@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nope import interop
+from nope.data import load_tokenizer
 from nope.interop import Described, Directory
 
 PREFIX = 'hf:'
@@ -78,13 +79,19 @@ class Imported:
         return found.pop() or 0
 
     def tokenizer(self) -> str:
-        """The tokenizer of the one imported model, where `data.tokenizer` is None."""
-        if len(self._inits) != 1:
+        """The tokenizer that the imported models share, where `data.tokenizer` is None."""
+        if not self._inits:
             raise ValueError(
-                "data.tokenizer is None; accepted: 'bytes', a tokenizer file, or None where "
-                f'exactly one model is imported (here: {", ".join(self._inits) or "none"})'
+                "data.tokenizer is None; accepted: 'bytes', a tokenizer file, or None where models "
+                'are imported'
             )
-        return self.tokenizer_of(self._inits[0])
+        found = [self.tokenizer_of(init) for init in self._inits]
+        if len({load_tokenizer(path).fingerprint for path in found}) > 1:
+            raise ValueError(
+                'data.tokenizer is None, and the imported models '
+                f'({", ".join(self._inits)}) have different tokenizers; give data.tokenizer'
+            )
+        return found[0]
 
     def tokenizer_of(self, init: str) -> str:
         """The tokenizer in a model's directory. ValueError where it holds none."""

@@ -228,6 +228,7 @@ def test_seeds_and_runs_are_those_of_the_folder(work):
         ('fig1', ('fig1', 'quick')),
         ('fig1_small', ('fig1', 'small')),
         ('split_seeds_paper', ('split_seeds', 'paper')),
+        ('fig1_released', ('fig1', 'released')),
         ('fig4_long', None),
         ('nothing', None),
     ],
