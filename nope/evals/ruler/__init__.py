@@ -4,6 +4,7 @@ from nope.evals.ruler.corpora import FILES, Corpora
 from nope.evals.ruler.evaluation import effective, options, run
 from nope.evals.ruler.prompts import SAMPLES, SEED, Plan
 from nope.evals.ruler.tasks import FREE, TASKS
+from nope.evals.ruler.vocabulary import load as load_words
 
 __all__ = [
     'FILES',
@@ -14,6 +15,7 @@ __all__ = [
     'Corpora',
     'Plan',
     'effective',
+    'load_words',
     'options',
     'run',
 ]

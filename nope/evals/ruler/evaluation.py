@@ -22,6 +22,7 @@ from nope.records import Measure, Records
 logger = logging.getLogger(__name__)
 
 PASSED = 85.6  # a length that RULER calls effective
+BASE_SHARE = 0.85  # of the average at the shortest length (NoLiMa, arXiv 2502.05167)
 Entry = tuple[str, Sample]
 
 
@@ -42,8 +43,10 @@ def run(
 
     Measures: `score` [length, task] 0 .. 100; `samples`; `nulls`, how many answers are empty;
     `tokens`, the mean of prompt and budget without BOS, which is what the length really is;
-    `average` [length], the plain mean of `score` over tasks. Attribute `effective_length`: the
-    longest of the leading lengths whose average is above 85.6, 0 for none.
+    `average` [length], the plain mean of `score` over tasks. Attributes: `effective_length`, the
+    longest of the leading lengths whose average is above 85.6, 0 for none; and
+    `effective_length_of_base`, the longest of those whose average is at least 85 % of the one at
+    the shortest length, 0 where that is 0.
 
     ValueError, before anything is generated of a part, for prompts that the plan cannot make, and
     for a log of other samples.
@@ -134,6 +137,7 @@ def _records(plan: Plan, log: SampleLog, bos: bool) -> Records:
             'budgets': {task: TASKS[task].budget for task in plan.tasks},
             'words': plan.vocabulary().name if _needs_words(plan) else None,
             'effective_length': effective(plan.lengths, average.tolist(), PASSED),
+            'effective_length_of_base': _of_base(plan.lengths, average.tolist()),
         },
         measures={
             'score': Measure(score, axes, '0..100'),
@@ -158,6 +162,12 @@ def effective(lengths: Sequence[int], averages: Sequence[float], passed: float) 
             break
         found = length
     return found
+
+
+def _of_base(lengths: Sequence[int], averages: Sequence[float]) -> int:
+    base = averages[int(np.argmin(lengths))]
+    # At least, where `effective` asks for more: the next number below is passed.
+    return effective(lengths, averages, np.nextafter(BASE_SHARE * base, -np.inf)) if base else 0
 
 
 def _rows(plan: Plan, log: SampleLog, length: int, task: str) -> list[dict[str, Any]]:

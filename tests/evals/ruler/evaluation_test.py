@@ -64,6 +64,7 @@ def test_scores_are_means_over_samples(log: SampleLog, tmp_path: pathlib.Path) -
     assert found['samples'].tolist() == [[3, 3], [3, 3]]
     assert found['average'].tolist() == [50, 50]
     assert found.attributes['effective_length'] == 0
+    assert found.attributes['effective_length_of_base'] == 4096
     for i, length in enumerate((2560, 4096)):
         assert np.all(found['tokens'][i] <= length) and np.all(found['tokens'][i] > length * 0.7)
     records.save(found, tmp_path / 'records')
