@@ -43,6 +43,14 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
         'beyond': not paper,  # whether an answer may be longer than the window
         'limit': placeholder(int),
     }
+    config.ruler = {
+        'tasks': (),  # those that read no file of the user
+        'lengths': (),  # tokens of prompt and answer; none: by `times` or `target` of the entry
+        'samples': 500,
+        'seed': 42,
+        'folder': '',  # of essays, SQuAD and HotpotQA, for the other tasks
+        'bos': paper,
+    }
     return config
 
 

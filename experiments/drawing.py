@@ -22,7 +22,7 @@ TAIL = 20_000  # bytes of a command's messages that are kept for the reason of a
 STOPPED = 128 + signal.SIGTERM
 # What makes a figure one of another model or training than its config says.
 SETTINGS = ('model.layers', 'model.width', 'train.length', 'train.steps')
-EXTEND = 'extend'  # its model is the user's, and it has no sizes
+OF_CHECKPOINTS = ('extend', 'ruler')  # their model is the user's, and they have no sizes
 
 
 def configs() -> list[str]:
@@ -64,9 +64,9 @@ def draw_all(size: str, work: pathlib.Path, options: Sequence[str]) -> tuple[lis
         config = f'configs/{name}.py:{size}'
         command = [sys.executable, '-m', 'experiments.run', f'--config={config}']
         command += [f'--workdir={work.absolute()}', *options]
-        if name == EXTEND:
-            reason = f'it extends a checkpoint, which {USERS}'
-            missing.append(Missing(name, size, reason, 'see configs/extend.py', failed=False))
+        if name in OF_CHECKPOINTS:
+            reason = f'it is about a checkpoint, which {USERS}'
+            missing.append(Missing(name, size, reason, f'see configs/{name}.py', failed=False))
             continue
         status, said = run_command(command)
         if status == STOPPED:

@@ -124,6 +124,7 @@ ENTRIES: Mapping[str, Entry] = {
     'nope_copies_longest': _entry('NoPE copies the longest', '0.99; T5 0.77', 'b_mrr'),
     'all_solve_inside': _entry('All encodings solve short copies', 'near 1', 'b_mrr'),
     'temperature_carries_tasks': _entry('A searched temperature carries tasks', 'ours', 'b_lambda'),
+    'effective_length': _entry('Effective length on RULER', '', 'ruler'),
     'ranges': _entry('Loss by range of positions', '', 'fig1 fig2 fig4'),
     'lowest': _entry('Lowest loss at each length', '', 'fig_dynamic laws one_search'),
 }

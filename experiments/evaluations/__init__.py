@@ -15,6 +15,7 @@ from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.evaluations.passkey import PasskeySpec
 from experiments.evaluations.perplexity import PerplexitySpec
 from experiments.evaluations.positions import PositionsSpec
+from experiments.evaluations.ruler import RulerSpec
 
 KINDS: Mapping[str, type[EvalSpec]] = {
     spec.kind: spec
@@ -27,6 +28,7 @@ KINDS: Mapping[str, type[EvalSpec]] = {
         PasskeySpec,
         LongbenchSpec,
         HarnessSpec,
+        RulerSpec,
         ExactMatchSpec,
     )
 }

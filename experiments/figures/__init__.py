@@ -25,6 +25,7 @@ from experiments.figures import (
     length_curves,
     multiplier_entropy,
     passkey_maps,
+    ruler_scores,
     seeds,
     task_lambda,
     tuned_lengths,
@@ -69,6 +70,7 @@ KINDS: Mapping[str, Kind] = {
     'commonsense_table': commonsense,
     'ablation_table': ablation,
     'passkey_maps': passkey_maps,
+    'ruler_scores': ruler_scores,
 }
 # Kinds that read a record by its name and whose arrays have a meaning as means over seeds; of the
 # others that do, which show single heads, several seeds are shown by the first.

@@ -136,7 +136,7 @@ def _picture(
     for ax in grid.flat[len(chosen) :]:
         ax.remove()
     bar = figure.colorbar(
-        mpl.ScalarMappable(mpl.Normalize(0, 1), _colormap()), ax=figure.axes, aspect=30, pad=0.01
+        mpl.ScalarMappable(mpl.Normalize(0, 1), colormap()), ax=figure.axes, aspect=30, pad=0.01
     )
     bar.set_label('accuracy')
     bar.outline.set_visible(False)
@@ -154,14 +154,14 @@ def _length_label(panels: Sequence[PasskeyPanel], unit: str, token: str) -> str:
     return f'nominal length of the prompt (multiples of L{value})'
 
 
-def _colormap() -> mpl.LinearSegmentedColormap:
+def colormap() -> mpl.LinearSegmentedColormap:
     """An odd number of colours has the yellow at exactly 0.5."""
     return mpl.LinearSegmentedColormap.from_list('passkey', COLORS, N=257)
 
 
 def _draw_panel(axes: mpl.Axes, panel: PasskeyPanel, unit: str) -> None:
     axes.pcolormesh(
-        panel.mean.T, cmap=_colormap(), vmin=0, vmax=1, edgecolors='white', linewidth=0.5
+        panel.mean.T, cmap=colormap(), vmin=0, vmax=1, edgecolors='white', linewidth=0.5
     )
     for (column, row), value in np.ndenumerate(panel.mean):
         cell = axes.text(

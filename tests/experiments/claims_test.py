@@ -154,7 +154,7 @@ def ending(monkeypatch, statuses: dict[str, tuple[int, str]]) -> list[list[str]]
 def test_every_figure_that_decides_a_claim_is_drawn_one_after_another(work, monkeypatch):
     ran = ending(monkeypatch, {})
     assert claims.main([f'--workdir={work}', '--run', '--config.seeds=(0, 1)']) == 0
-    named = {name for entry in ENTRIES.values() for name in entry.configs} - {'extend'}
+    named = {name for entry in ENTRIES.values() for name in entry.configs} - set(drawing.OF_CHECKPOINTS)
     found = [command[3] for command in ran]
     assert len(found) == len(set(found)) == len(named)
     assert set(found) == {f'--config=configs/{name}.py:quick' for name in named}
@@ -167,7 +167,9 @@ def test_files_of_the_user_that_are_missing_are_no_failure(work, monkeypatch, ca
     ending(monkeypatch, {'table1': (2, f'noise\r{refused}')})
     assert claims.main([f'--workdir={work}', '--run']) == 0
     missing = json.loads((work / 'claims/claims.json').read_text())['missing']
-    assert [(m['figure'], m['failed']) for m in missing] == [('table1', False), ('extend', False)]
+    assert [(m['figure'], m['failed']) for m in missing] == [
+        (name, False) for name in ('table1', 'extend', 'ruler')
+    ]
     assert 'longbench.folder is empty' in missing[0]['reason']
     assert 'configs/table1.py:quick' in missing[0]['remedy']
     assert 'missing: table1 at quick: longbench.folder' in capsys.readouterr().err
@@ -178,7 +180,7 @@ def test_files_of_the_user_that_are_missing_are_no_failure(work, monkeypatch, ca
 def test_a_figure_that_fails_is_named_and_stops_no_other(work, monkeypatch, status):
     ran = ending(monkeypatch, {'fig1': (status, 'step 3\nerror: it broke\nlast words\n')})
     assert claims.main([f'--workdir={work}', '--run']) == 1
-    assert len(ran) == len(drawing.configs()) - 1
+    assert len(ran) == len(drawing.configs()) - len(drawing.OF_CHECKPOINTS)
     found = json.loads((work / 'claims/claims.json').read_text())['missing'][0]
     assert (found['figure'], found['reason'], found['failed']) == ('fig1', 'it broke', True)
 

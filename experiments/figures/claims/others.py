@@ -174,6 +174,7 @@ TEMPERATURE_CARRIES_TASKS = Listed(
 )
 
 # Of a checkpoint that was extended, and readings.
+EFFECTIVE_LENGTH = Listed('effective_length', None, '', reading=True)
 EXTENSION_GAINS = Listed('extension_gains', None, '')
 EXTENSION_COSTS = Listed('extension_costs', None, '', thresholds={'nats': 0.05})
 EXTENSION_REACHES = Listed(

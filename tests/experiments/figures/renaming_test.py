@@ -24,10 +24,10 @@ CONFIGS = sorted(
 )
 # Nothing is claimed of encodings but for NoPE and rotary, of layers of several kinds,
 # of rules of attention weights, of positions that are random or come later, nor of where queries
-# look.
+# look; RULER's effective lengths are read.
 UNDECIDED = {
     *('attention_shape', 'biases', 'encodings', 'hybrids', 'learned_later'),
-    *('random_positions', 'weights', 'weights_passkey'),
+    *('random_positions', 'ruler', 'weights', 'weights_passkey'),
 }
 
 # Keys of options whose values are names of records or read by people.
@@ -132,6 +132,8 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
         return synthetic.passkey_records(**grid, reach=rng.uniform(200, 900), **facts)
     if evaluation == 'exact_match':
         return synthetic.exact_match_records(rng.uniform(), rng.uniform(0.9, 1), **facts)
+    if evaluation == 'ruler':
+        return synthetic.ruler_records(rng.uniform(0, 100, 3), **facts)
     if evaluation == 'attention_shape':
         return synthetic.shape_records(**facts)
     scores = {'longbench': 16, 'harness': 7}

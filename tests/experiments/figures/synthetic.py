@@ -849,6 +849,44 @@ def encoding_curves(tasks=None) -> list[dict[str, str]]:
     ]
 
 
+@saying
+def ruler_records(averages, lengths=(128, 256, 512), tasks=('vt', 'fwe'), **changed) -> Records:
+    """Scores of tasks around an average for each length."""
+    average = np.array(averages, float)
+    apart = np.linspace(-1, 1, len(tasks))
+    facts = attributes(**changed) | {'evaluation': 'ruler', 'samples': 20, 'bos': False}
+    effective = [n for n, x in zip(lengths, average, strict=True) if x > 85.6]
+    of_base = [n for n, x in zip(lengths, average, strict=True) if x >= 0.85 * average[0]]
+    facts |= {'effective_length': max(effective, default=0)}
+    facts |= {'effective_length_of_base': max(of_base, default=0)}
+    axes = ('length', 'task')
+    tokens = np.tile(0.9 * np.array(lengths)[:, None], len(tasks))
+    return Records(
+        facts,
+        {
+            'score': Measure(average[:, None] + apart, axes, '0..100'),
+            'average': Measure(average, ('length',), '0..100'),
+            'tokens': Measure(tokens, axes, ''),
+            'samples': Measure(np.full((len(lengths), len(tasks)), 20), axes, ''),
+        },
+        {'length': np.array(lengths), 'task': np.array(tasks)},
+    )
+
+
+def ruler_input(before=(90, 70, 20), after=(92, 88, 70)) -> FigureInput:
+    """A model and a changed one, the first with its loss by position."""
+    records = {
+        'before': ruler_records(before),
+        'before_loss': positions_records(loss_bend=100),
+        'after': ruler_records(after, lam='1.2', multiplier=1.2),
+    }
+    panels = [
+        {'record': 'before', 'label': 'as it is', 'loss': 'before_loss'},
+        {'record': 'after', 'label': 'scaled'},
+    ]
+    return FigureInput('ruler', records, {'panels': panels})
+
+
 # Accuracies beyond L as the base, a searched model and another one have them.
 LAMBDA_ROLES = {'NoPE': 'base', 'HeadScale': 'searched', 'rotary': 'other'}
 
@@ -892,6 +930,7 @@ INPUTS = {
     ),
     'encoding_ranks': FigureInput('b_mrr', encoding_runs(3), {'curves': encoding_curves()}),
     'task_lambda': lambda_input(),
+    'ruler_scores': ruler_input(),
     'head_effects': FigureInput('split_heads', effect_runs(2), effect_options()),
     'factor_grid': FigureInput(
         'zero_shot', factor_runs(3), {'curves': FACTOR_CURVES, 'roles': FACTOR_ROLES}

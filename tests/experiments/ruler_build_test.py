@@ -1,0 +1,108 @@
+"""RULER in configs: lengths, files of the user, programs, and what is refused before any work."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import pytest
+from ml_collections import ConfigDict
+
+from configs import ruler
+from experiments.bench import Bench
+from experiments.build import build
+from experiments.evaluations.ruler import RulerSpec
+from experiments.workspace import Workspace
+from nope.evals.ruler import FREE
+from nope.interop import Described, save
+from nope.model import ModelConfig
+from nope.training.config import Compute
+from tests import tiny
+
+pytest.importorskip('wonderwords')
+MODEL = ModelConfig(
+    layers=2, width=16, heads=2, kv_heads=1, mlp_width=24, vocab_size=258, head_dim=8
+)
+
+
+@pytest.fixture(scope='module')
+def directory(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    path = tmp_path_factory.mktemp('models') / 'nope'
+    save(path, tiny.variables(MODEL), Described(MODEL, 32, bos=257, eos=256), tokenizer='bytes')
+    return path
+
+
+def config(directory: pathlib.Path, row: str = 'alone', **section: Any) -> ConfigDict:
+    found = ruler.get_config(row)
+    found.init, found.length = f'hf:{directory}', 16_384
+    found.ruler.update(section)
+    return found
+
+
+def spec(directory: pathlib.Path, **section: Any) -> RulerSpec:
+    found = build(config(directory, **section)).evals['base']
+    assert isinstance(found, RulerSpec)
+    return found
+
+
+def test_lengths_are_halves_of_the_longest_down_to_4096(directory: pathlib.Path) -> None:
+    assert spec(directory).lengths == (4096, 8192, 16_384)
+    assert spec(directory, lengths=(3000, 1000)).lengths == (1000, 3000)
+    short = config(directory)
+    short.length = 3000
+    (found, _) = build(short).evals.values()
+    assert found.lengths == (3000,)  # type: ignore[attr-defined]
+
+
+def test_the_tasks_are_those_without_files_unless_others_are_asked_for(directory) -> None:
+    found = spec(directory)
+    assert (found.tasks, found.samples, found.plan_seed) == (FREE, 500, 42)
+    assert spec(directory, tasks=('vt,fwe',)).tasks == ('vt', 'fwe')
+
+
+@pytest.mark.parametrize(
+    ('section', 'message'),
+    [
+        ({'tasks': ('niah',)}, r"ruler\.tasks is .*'niah'.*accepted: niah_single_1, "),
+        ({'samples': 0}, r'ruler\.samples is 0; it must be at least 1'),
+        ({'lengths': (0,)}, r'ruler\.lengths is \(0,\); accepted: different numbers of tokens'),
+        ({'lengths': (4096, 4096)}, r'ruler\.lengths .*different numbers'),
+        ({'tasks': ('qa_1',)}, r'ruler\.folder is empty: .*files of ruler\.tasks.*squad\.json'),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_by_its_field(directory, section, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        spec(directory, **section)
+
+
+def test_a_missing_file_is_named_with_its_layout(directory, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r'ruler\.folder, for ruler\.tasks: .*hotpotqa\.js'):
+        spec(directory, tasks=('qa_2',), folder=str(tmp_path))
+
+
+def test_a_length_without_room_for_a_prompt_is_refused_before_a_model_reads(
+    directory: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    bench = Bench(Workspace(tmp_path), Compute(), 4096)
+    with pytest.raises(ValueError, match=r'ruler\.lengths: vt: length is 1024 tokens; the shortes'):
+        spec(directory, tasks=('vt',), lengths=(1024, 4096)).check(bench)
+    spec(directory, tasks=('vt',), lengths=(2048,)).check(bench)
+
+
+def test_each_budget_has_a_program_for_each_length(directory: pathlib.Path) -> None:
+    found = spec(directory, tasks=('vt', 'cwe', 'niah_single_1'), lengths=(4096, 8192))
+    programs = list(found.programs(lambda length, rules: 1))
+    budgets = [program.options.new_tokens for program in programs]  # type: ignore[attr-defined]
+    assert budgets == [30, 120, 128] * 2
+
+
+def test_rows_are_the_checkpoint_and_a_changed_one(directory: pathlib.Path) -> None:
+    asked = config(directory, 'multiplier')
+    asked.multiplier = 1.2
+    evals = build(asked).evals
+    assert set(evals) == {'base', 'base_loss', 'scaled', 'scaled_loss'}
+    assert (evals['scaled'].multiplier, evals['base'].multiplier) == (1.2, None)
+    searched = build(config(directory, 'log_length')).evals['searched']
+    assert searched.run.searches and searched.run.train.lengths[-1] == 16_384
+    with pytest.raises(ValueError, match=r"'two' is unknown; accepted: configs/ruler\.py:alone"):
+        ruler.get_config('two')
