@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import pathlib
 from collections.abc import Iterator
 from typing import Any, Self
@@ -14,6 +15,7 @@ from experiments.programs import Continuing, Program
 from nope.data import digest, load_tokenizer
 from nope.evals import batching, ruler
 from nope.records import Records
+from nope.runtime import processes
 
 SHORTEST = 4096  # RULER's own lengths are this one and its doubles
 
@@ -73,10 +75,13 @@ class RulerSpec(TextSpec):
             raise ValueError(f'{self.typed}: {error}') from error
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        plan, workers = self._plan(bench), os.cpu_count() or 1
+        bar = bench.bar('prompts', stops=False)
+        processes.from_first(lambda: ruler.build(plan, workers=workers, progress=bar))
         variables, more = self.measured(bench)
         found = ruler.run(
             self.generator(bench, variables),
-            self._plan(bench),
+            plan,
             log=open_log(folder),
             bos=self.bos,
             progress=bench.bar('RULER'),

@@ -154,7 +154,9 @@ def ending(monkeypatch, statuses: dict[str, tuple[int, str]]) -> list[list[str]]
 def test_every_figure_that_decides_a_claim_is_drawn_one_after_another(work, monkeypatch):
     ran = ending(monkeypatch, {})
     assert claims.main([f'--workdir={work}', '--run', '--config.seeds=(0, 1)']) == 0
-    named = {name for entry in ENTRIES.values() for name in entry.configs} - set(drawing.OF_CHECKPOINTS)
+    named = {name for entry in ENTRIES.values() for name in entry.configs} - set(
+        drawing.OF_CHECKPOINTS
+    )
     found = [command[3] for command in ran]
     assert len(found) == len(set(found)) == len(named)
     assert set(found) == {f'--config=configs/{name}.py:quick' for name in named}

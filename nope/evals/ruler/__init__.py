@@ -1,5 +1,6 @@
 """RULER v1 (arXiv 2404.06654): 13 tasks that ask for what is stated in long prompts."""
 
+from nope.evals.ruler.building import build
 from nope.evals.ruler.corpora import FILES, Corpora
 from nope.evals.ruler.evaluation import effective, options, run
 from nope.evals.ruler.prompts import SAMPLES, SEED, Plan
@@ -14,6 +15,7 @@ __all__ = [
     'TASKS',
     'Corpora',
     'Plan',
+    'build',
     'effective',
     'load_words',
     'options',

@@ -69,18 +69,29 @@ class Plan:
         ValueError where the length has no room for a prompt and its answer, and where a file of
         the user has fewer questions.
         """
-        path = self._path(length, task)
-        found = [] if path is None else _read(path)
+        found = self.cached(length, task)
         if len(found) < self.samples:
-            start = time.perf_counter()
-            found = self._made(length, task, self.samples)
-            log.info(
-                '%d prompts of %s at %d tokens in %.1f s',
-                *(len(found), task, length, time.perf_counter() - start),
-            )
-            if path is not None and processes.is_first():
-                files.write_text(path, ''.join(f'{json.dumps(sample)}\n' for sample in found))
+            found = self.make(length, task, write=processes.is_first())
         return found[: self.samples]
+
+    def cached(self, length: int, task: str) -> list[Sample]:
+        """The samples of a part that are in the cache."""
+        path = self._path(length, task)
+        return [] if path is None else _read(path)
+
+    def make(self, length: int, task: str, *, write: bool) -> list[Sample]:
+        """Makes the samples of a part; `write` puts them into the cache. Asks nothing of JAX.
+        Errors as `prompts`."""
+        start = time.perf_counter()
+        found = self._made(length, task, self.samples)
+        log.info(
+            '%d prompts of %s at %d tokens in %.1f s',
+            *(len(found), task, length, time.perf_counter() - start),
+        )
+        path = self._path(length, task)
+        if path is not None and write:
+            files.write_text(path, ''.join(f'{json.dumps(sample)}\n' for sample in found))
+        return found
 
     def _made(self, length: int, task: str, samples: int) -> list[Sample]:
         request = Request(
