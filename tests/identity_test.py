@@ -116,6 +116,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {'output_gate': 'head'},
     {'temperature': 'adaptive'},
     {'weights': 'entmax'},
+    {'block': 'parallel'},
 )
 
 

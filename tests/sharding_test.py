@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec
 
 from nope import sharding
 from nope.data import Batch
-from nope.model import counts
+from nope.model import ModelConfig, counts
 from nope.sharding import AXES, MeshConfig
 from nope.training.optim import OptimizerConfig
 from nope.training.state import TrainState, fresh_state
@@ -31,19 +31,19 @@ def documents() -> Batch:
 
 
 def stepped(
-    mesh: jax.sharding.Mesh, data: Any = None, parts: int = 1
+    mesh: jax.sharding.Mesh, data: Any = None, parts: int = 1, model: ModelConfig = MODEL
 ) -> tuple[TrainState, Metrics]:
     """One training step from the shared variables, spread over `mesh`."""
     variables = jax.tree.map(
         lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
-        tiny.varied_lam(MODEL),
-        abstract_variables(MODEL, mesh),
+        tiny.varied_lam(model),
+        abstract_variables(model, mesh),
     )
     data = tiny.tokens(8, 17) if data is None else data
     with sharding.use(mesh):
         state, frozen = fresh_state(variables, OPTIMIZER, mesh)
         placed = jax.tree.map(lambda leaf: leaf.sharding, state)
-        step = jax.jit(make_step(MODEL, OPTIMIZER), out_shardings=(placed, None))
+        step = jax.jit(make_step(model, OPTIMIZER), out_shardings=(placed, None))
         return step(state, frozen, sharding.place_micro_batches(mesh, parts, 8, data))
 
 
@@ -80,6 +80,15 @@ def test_a_step_is_the_same_on_every_mesh(shape: tuple[int, ...]) -> None:
     embedding = state.trained['params']['embedding']
     _, fsdp, tensor, _ = shape
     assert embedding.addressable_shards[0].data.size == embedding.size // (fsdp * tensor)
+
+
+@pytest.mark.parametrize('block', ['parallel', 'post'])
+def test_a_step_of_other_blocks_is_the_same_on_a_mesh(block: str) -> None:
+    model = dataclasses.replace(MODEL, block=block)
+    state, metrics = stepped(mesh_of(2, 2, 2, 1), model=model)
+    expected_state, expected_metrics = stepped(tiny.mesh(), model=model)
+    tiny.assert_close(metrics, expected_metrics, rtol=1e-5)
+    tiny.assert_close(state, expected_state, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ CHOICES = {
     'dtype': ('float32', 'bfloat16'),
     'remat': ('none', 'elementwise', 'dots', 'full', 'offload'),
     'norm': ('rms', 'layer', 'none'),
+    'block': ('pre', 'parallel', 'post'),
     'mlp': ('gated', 'plain'),
     'activation': ('silu', 'gelu', 'gelu_tanh', 'relu'),
     'init': ('tinyllama', 't5'),

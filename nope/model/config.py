@@ -23,8 +23,8 @@ def execution_detail(default: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class ModelConfig:
-    """A pre-norm decoder. The defaults are TinyLlama's shape: RMSNorm, SwiGLU, grouped-query
-    attention, no biases.
+    """A decoder. The defaults are TinyLlama's shape: norms in front of a layer's parts, RMSNorm,
+    SwiGLU, grouped-query attention, no biases.
 
     heads, kv_heads: N and K; query head n reads key-value head n // (N / K).
     position, window: of every layer, unless there is a pattern.
@@ -35,6 +35,10 @@ class ModelConfig:
         those without position encoding ('nope'; in the others it is 1).
     norm, norm_bias: 'rms' (RMSNorm), 'layer' (LayerNorm), the latter with or without a bias, or
         'none', no norms before layers' parts and the head (`nope.theorems`).
+    block: where the norms of a layer stand, and what its parts read (`nope.model.transformer`):
+        'pre', each part its own norm of the sum so far; 'parallel', both parts one norm of the
+        layer's input (Command R); 'post', each part the sum so far itself, and a norm takes what
+        it adds (OLMo 2).
     embedding_norm: a norm between the embeddings and the first layer too.
     qk_norm: an RMSNorm of every query and key head before the position encoding, in all layers
         whose kind does not say otherwise (RNoPE-SWA, arXiv 2501.18795, has none in NoPE layers).
@@ -102,6 +106,7 @@ class ModelConfig:
     temperature: str = added_later('none')
     weights: str = added_later('softmax')
     position_range: int | None = added_later(None)
+    block: str = added_later('pre')
 
     def __post_init__(self) -> None:
         accepted.check(vars(self))

@@ -19,7 +19,8 @@ def parameters(model: ModelConfig) -> int:
     norm = model.width * (1 + model.norm_bias) * (model.norm != 'none')
     table = 0 if model.table is None else math.prod(model.table.shape)
     embeddings = model.vocab_size * model.width * (1 if model.tied_head else 2)
-    layers = model.layers * (_layer_weights(model) + vectors + 2 * norm)
+    norms = (1 if model.block == 'parallel' else 2) * norm
+    layers = model.layers * (_layer_weights(model) + vectors + norms)
     return layers + embeddings + norm * (1 + model.embedding_norm) + table
 
 

@@ -65,7 +65,12 @@ def _kept(remat: str) -> Any:
 
 
 class Block(nn.Module):
-    """x + Attention(norm(x)), then x + MLP(norm(x)); shaped for `nn.scan` over layers."""
+    """A layer, shaped for `nn.scan` over layers. By the model's `block`:
+
+    pre: x + Attention(norm(x)), then x + MLP(norm(x)).
+    parallel: x + Attention(norm(x)) + MLP(norm(x)) of the same norm(x).
+    post: x + norm(Attention(x)), then x + norm(MLP(x)).
+    """
 
     config: ModelConfig
     entropy: bool
@@ -82,11 +87,20 @@ class Block(nn.Module):
     ) -> tuple[jax.Array, tuple[jax.Array | None, LayerCache | None, AttentionShape | None]]:
         c = self.config
         x_BTD = checkpoint_name(x_BTD, BLOCK_INPUT)
-        attended, entropy, cached, shape = SelfAttention(
-            c, self.entropy, self.span, name='attention'
-        )(norm(c, 'attention_norm')(x_BTD), multipliers_N, kind, sequence, cached)
-        x_BTD = x_BTD + attended
-        x_BTD = x_BTD + MLP(c, name='mlp')(norm(c, 'mlp_norm')(x_BTD))
+        attention = SelfAttention(c, self.entropy, self.span, name='attention')
+        mlp, attention_norm = MLP(c, name='mlp'), norm(c, 'attention_norm')
+        read_BTD = x_BTD if c.block == 'post' else attention_norm(x_BTD)
+        attended_BTD, entropy, cached, shape = attention(
+            read_BTD, multipliers_N, kind, sequence, cached
+        )
+        if c.block == 'post':
+            x_BTD = x_BTD + attention_norm(attended_BTD)
+            x_BTD = x_BTD + norm(c, 'mlp_norm')(mlp(x_BTD))
+        elif c.block == 'parallel':
+            x_BTD = x_BTD + attended_BTD + mlp(read_BTD)
+        else:
+            x_BTD = x_BTD + attended_BTD
+            x_BTD = x_BTD + mlp(norm(c, 'mlp_norm')(x_BTD))
         return nn.with_logical_constraint(x_BTD, ACTIVATIONS), (entropy, cached, shape)
 
 

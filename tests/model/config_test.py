@@ -26,6 +26,8 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     {'tied_head': True},
     {'norm': 'layer'},
     {'norm': 'layer', 'norm_bias': True},
+    {'block': 'parallel'},
+    {'block': 'post'},
     {'embedding_norm': True},
     {'qk_norm': True},
     {'sinks': True},
@@ -133,6 +135,7 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
         ({'dtype': 'float16'}, r"^dtype is 'float16'; accepted: float32, bfloat16"),
         ({'remat': 'some'}, r"^remat is 'some'; accepted: none, elementwise, dots, full"),
         ({'norm': 'batch'}, r"^norm is 'batch'; accepted: rms, layer"),
+        ({'block': 'sandwich'}, r"^block is 'sandwich'; accepted: pre, parallel, post"),
         ({'mlp': 'swiglu'}, r"^mlp is 'swiglu'; accepted: gated, plain"),
         (
             {'activation': 'tanh'},

@@ -8,8 +8,9 @@ import pytest
 from nope.model import apply
 from nope.model.lam import LogLength
 from nope.positions import DynamicNTK, NoPE, Position, Rotary
-from nope.variables import abstract_variables, with_lam
+from nope.variables import abstract_variables, lam_of, with_lam
 from tests import tiny
+from tests.model.lam import by_hand
 from tests.model.programs import T, influence, loss_and_gradients, run
 
 ROTARY = Rotary(scaling=DynamicNTK(factor=2.0, train_length=8))
@@ -185,6 +186,31 @@ def test_a_norm_of_the_embeddings_stands_before_the_first_layer(norm: str) -> No
     expected = run(tiny.model(norm=norm), {**variables, 'params': params}, tokens)
     found = run(config, variables, tokens)
     tiny.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize('block', ['parallel', 'post'])
+def test_norms_stand_where_the_block_says(block: str) -> None:
+    """Hidden states and entropies of the layers written out."""
+    config, tokens = tiny.model(block=block), tiny.tokens(1, T)
+    variables = tiny.varied_lam(config)
+    multipliers_LTN = np.asarray(lam_of(variables))[:, None].repeat(T, axis=1)
+    expected = by_hand.forward(config, variables['params'], tokens[0], multipliers_LTN)
+    found = run(config, variables, tokens)
+    np.testing.assert_allclose(found.hidden[0], expected.hidden, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found.entropy[:, 0], expected.entropy, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ('block', 'remat'), [('parallel', 'elementwise'), ('post', 'full')], ids=['parallel', 'post']
+)
+def test_every_parameter_of_a_block_is_trained(block: str, remat: str) -> None:
+    """Recomputed layers included; a parallel block has one norm."""
+    config = tiny.model(block=block, remat=remat, unroll=2)
+    variables = tiny.varied_lam(config)
+    assert ('mlp_norm' in variables['params']['layers']) == (block == 'post')
+    _, gradients = loss_and_gradients(config, variables, tiny.tokens(2, T + 1))
+    for path, leaf in jax.tree_util.tree_leaves_with_path(gradients):
+        assert np.all(np.isfinite(leaf)) and np.any(np.abs(leaf) > 1e-7), path
 
 
 def test_every_option_at_once() -> None:

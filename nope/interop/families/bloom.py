@@ -40,6 +40,7 @@ from nope.model import ModelConfig
 from nope.positions import Alibi
 
 _FIXED: Mapping[str, Any] = {
+    'block': 'pre',
     'norm': 'layer',
     'norm_bias': True,
     'embedding_norm': True,

@@ -31,6 +31,7 @@ _WRITTEN = {'silu': 'silu', 'gelu': 'gelu', 'gelu_tanh': 'gelu_pytorch_tanh', 'r
 
 # What all of them have in common, and nothing in a config.json says.
 _SHARED: Mapping[str, Any] = {
+    'block': 'pre',
     'norm': 'rms',
     'embedding_norm': False,
     'mlp': 'gated',

@@ -39,6 +39,7 @@ from nope.model import ModelConfig
 from nope.positions import Alibi
 
 _FIXED: Mapping[str, Any] = {
+    'block': 'pre',
     'norm': 'layer',
     'norm_bias': False,
     'embedding_norm': False,

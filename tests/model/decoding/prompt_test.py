@@ -51,6 +51,12 @@ MODELS = {
     'temperature by entropy': tiny.model(layers=1, temperature='entropy'),
     'entmax': tiny.model(layers=1, attention=None, weights='entmax', window=7),
     'stick-breaking': tiny.model(layers=1, attention=None, weights='stick_breaking'),
+    'parallel block': tiny.model(
+        pattern=(LayerKind(Rotary(), window=5), LayerKind(NoPE())), norm='layer', block='parallel'
+    ),
+    'norms behind': tiny.model(
+        pattern=(LayerKind(Rotary(), window=5), LayerKind(NoPE())), block='post'
+    ),
     'by distance': of_kinds(
         *(ENCODINGS[n] for n in ('kerple', 'sandwich', 'half scale-invariant', 'scale_invariant'))
     ),

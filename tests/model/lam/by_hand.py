@@ -1,4 +1,5 @@
-"""A decoder of `tests.tiny.MODEL`'s kind written out in float64 NumPy, with any multipliers."""
+"""A decoder of `tests.tiny.MODEL`'s kind, its norms in any place, written out in float64 NumPy,
+with any multipliers."""
 
 from __future__ import annotations
 
@@ -27,21 +28,35 @@ def forward(
             found = found[key]
         return np.asarray(found, np.float64)
 
-    x_TD = leaf('embedding')[tokens_T]
-    entropies = []
-    for layer in range(config.layers):
-        normed_TD = _rms(config, x_TD, leaf('layers', 'attention_norm', 'scale')[layer])
+    def norm(layer: int, name: str, x_TD: np.ndarray) -> np.ndarray:
+        return _rms(config, x_TD, leaf('layers', name, 'scale')[layer])
+
+    def attention(layer: int, x_TD: np.ndarray) -> np.ndarray:
         q, k, v, out = (
             leaf('layers', 'attention', name)[layer] for name in ('query', 'key', 'value', 'output')
         )
-        q_TNH, k_TKH, v_TKH = (np.einsum('TD,DNH->TNH', normed_TD, w) for w in (q, k, v))
+        q_TNH, k_TKH, v_TKH = (np.einsum('TD,DNH->TNH', x_TD, w) for w in (q, k, v))
         seen_TNH, entropy_NT = _attend(q_TNH, k_TKH, v_TKH, multipliers_LTN[layer])
-        x_TD = x_TD + np.einsum('TNH,NHD->TD', seen_TNH, out)
-        normed_TD = _rms(config, x_TD, leaf('layers', 'mlp_norm', 'scale')[layer])
-        gate, up, down = (leaf('layers', 'mlp', name)[layer] for name in ('gate', 'up', 'down'))
-        gate_TF = normed_TD @ gate
-        x_TD = x_TD + (gate_TF / (1 + np.exp(-gate_TF)) * (normed_TD @ up)) @ down
         entropies.append(entropy_NT)
+        return np.einsum('TNH,NHD->TD', seen_TNH, out)
+
+    def mlp(layer: int, x_TD: np.ndarray) -> np.ndarray:
+        gate, up, down = (leaf('layers', 'mlp', name)[layer] for name in ('gate', 'up', 'down'))
+        gate_TF = x_TD @ gate
+        return (gate_TF / (1 + np.exp(-gate_TF)) * (x_TD @ up)) @ down
+
+    x_TD = leaf('embedding')[tokens_T]
+    entropies: list[np.ndarray] = []
+    for layer in range(config.layers):
+        if config.block == 'pre':
+            x_TD = x_TD + attention(layer, norm(layer, 'attention_norm', x_TD))
+            x_TD = x_TD + mlp(layer, norm(layer, 'mlp_norm', x_TD))
+        elif config.block == 'parallel':
+            normed_TD = norm(layer, 'attention_norm', x_TD)
+            x_TD = x_TD + attention(layer, normed_TD) + mlp(layer, normed_TD)
+        else:
+            x_TD = x_TD + norm(layer, 'attention_norm', attention(layer, x_TD))
+            x_TD = x_TD + norm(layer, 'mlp_norm', mlp(layer, x_TD))
     return Output(_rms(config, x_TD, leaf('final_norm', 'scale')), np.stack(entropies))
 
 
