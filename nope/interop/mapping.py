@@ -75,6 +75,22 @@ def head_vectors(config: ModelConfig, heads: int) -> Layout:
     return _whole(lambda array: array.reshape(shape), lambda part: part.reshape(-1))
 
 
+def halves(layout: Layout) -> Layout:
+    """`layout` for heads whose rotary pairs are neighbours there, dimensions 2j and 2j + 1, and j
+    and j + H / 2 here. In every product of queries and keys the order is of no account."""
+
+    def order(size: int) -> np.ndarray:
+        return np.r_[0:size:2, 1:size:2]
+
+    def split(array: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(piece[..., order(piece.shape[-1])] for piece in layout.split(array))
+
+    def join(parts: Sequence[np.ndarray]) -> np.ndarray:
+        return layout.join([part[..., np.argsort(order(part.shape[-1]))] for part in parts])
+
+    return Layout(split, join)
+
+
 def fused(layouts: Sequence[Layout], rows: Sequence[np.ndarray]) -> Layout:
     """One tensor whose rows belong to several parts: rows[i] (indices) to the part that
     layouts[i] reads."""

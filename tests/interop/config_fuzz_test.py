@@ -26,6 +26,12 @@ MODELS: dict[str, ModelConfig] = {
     'mistral': tiny.model(attention=None, position=Rotary(), window=5),
     'qwen3': tiny.model(attention=None, position=Rotary(), qk_norm=True),
     'smollm3': tiny.model(attention=None, pattern=(LayerKind(Rotary()), LayerKind(NoPE()))),
+    'cohere2': tiny.model(
+        attention=None,
+        norm='layer',
+        block='parallel',
+        pattern=(LayerKind(Rotary(), 5), LayerKind(NoPE())),
+    ),
     'mpt': tiny.model(
         attention=None, position=Alibi(), activation='gelu', mlp_width=128, **LAYER_NORM
     ),

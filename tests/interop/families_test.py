@@ -33,6 +33,7 @@ from tests import tiny
 NONE: frozenset[str] = frozenset()
 BY_NAME = {family.name: family for family in FAMILIES}
 ROTARY = Rotary(500.0)
+HYBRID = (LayerKind(ROTARY, 5), LayerKind())
 BIASES = {'qkv_bias': True, 'output_bias': True, 'mlp_bias': True}
 
 _DECODER: dict[str, Any] = {
@@ -68,6 +69,13 @@ def mpt(**changes: Any) -> ModelConfig:
     return ModelConfig(**{**_UNIFORM, 'activation': 'gelu', **changes})
 
 
+def beside(**changes: Any) -> ModelConfig:
+    """Attention and MLP side by side, a window where layers turn."""
+    own = {'norm': 'layer', 'block': 'parallel', 'tied_head': True}
+    kinds = {} if 'position' in changes else {'pattern': HYBRID}
+    return decoder(**{**own, **kinds, **changes})
+
+
 # The family that writes each model; every one comes back as it was.
 WRITTEN: dict[str, tuple[str, ModelConfig]] = {
     'rotary': ('llama', decoder(position=ROTARY)),
@@ -101,11 +109,25 @@ WRITTEN: dict[str, tuple[str, ModelConfig]] = {
         decoder(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY), LayerKind(NoPE(), 5))),
     ),
     'some windows': ('smollm3', decoder(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY)))),
+    'side by side': ('cohere2', beside(logit_multiplier=0.25)),
+    'side by side, biases, a head, scaled rotary': (
+        'cohere2',
+        beside(
+            qkv_bias=True,
+            output_bias=True,
+            tied_head=False,
+            pattern=(LayerKind(), LayerKind(Rotary(1e4, Linear(4.0)), 7)),
+        ),
+    ),
+    'side by side, no positions': ('cohere2', beside(position=NoPE())),
+    'side by side, all windows': ('cohere2', beside(position=ROTARY, window=5)),
     'BLOOM': ('bloom', bloom()),
     'BLOOM with a head': ('bloom', bloom(tied_head=False, norm_epsilon=1e-6)),
     'MPT': ('mpt', mpt()),
     'MPT with a head and a scale': ('mpt', mpt(tied_head=False, softmax_scale=0.3)),
 }
+# Where it is not a decoder of Llama's kind.
+OF_FAMILY = {'bloom': bloom(), 'mpt': mpt(), 'cohere2': beside()}
 CASES = [*WRITTEN.values(), ('lit-gpt', decoder(position=ROTARY))]
 
 
@@ -178,7 +200,7 @@ def test_tensors_come_apart_and_together_bit_for_bit(
 
 
 @pytest.mark.parametrize('prefix', ['model.', ''])
-@pytest.mark.parametrize('family', ['llama', 'mistral', 'qwen2', 'qwen3', 'smollm3'])
+@pytest.mark.parametrize('family', ['llama', 'mistral', 'qwen2', 'qwen3', 'smollm3', 'cohere2'])
 def test_decoder_names_follow_the_file(family: str, prefix: str) -> None:
     config = decoder(position=ROTARY)
     own = by_name(BY_NAME[family].tensors(config, NONE))
@@ -430,6 +452,51 @@ def test_published_models_are_what_they_are() -> None:
     assert read(MPT_7B) == described(model, train_length=2048, dtype='bfloat16')
 
 
+COMMAND_R7B: dict[str, Any] = {
+    'architectures': ['Cohere2ForCausalLM'],
+    'attention_bias': False,
+    'bos_token_id': 5,
+    'cache_implementation': 'hybrid',
+    'eos_token_id': 255001,
+    'head_dim': 128,
+    'hidden_act': 'silu',
+    'hidden_size': 4096,
+    'intermediate_size': 14336,
+    'layer_norm_eps': 1e-05,
+    'layer_switch': 4,
+    'logit_scale': 0.25,
+    'max_position_embeddings': 132096,
+    'model_type': 'cohere2',
+    'num_attention_heads': 32,
+    'num_hidden_layers': 32,
+    'num_key_value_heads': 8,
+    'order_of_interleaved_layers': 'local_attn_first',
+    'position_embedding_type': 'rope_gptj',
+    'rope_scaling': None,
+    'rope_theta': 50000,
+    'rotary_pct': 1.0,
+    'sliding_window': 4096,
+    'sliding_window_pattern': 4,
+    'torch_dtype': 'bfloat16',
+    'use_embedding_sharing': True,
+    'use_gated_activation': True,
+    'use_parallel_block': True,
+    'use_qk_norm': False,
+    'vocab_size': 256000,
+}
+
+
+def test_command_r7b_has_no_positions_in_every_fourth_layer() -> None:
+    about = read(COMMAND_R7B)
+    model, sliding = about.model, LayerKind(Rotary(50_000.0), 4096)
+    assert model.pattern == (sliding, sliding, sliding, LayerKind())
+    assert (model.block, model.norm) == ('parallel', 'layer')
+    assert not model.norm_bias and not model.qk_norm
+    assert model.tied_head and model.logit_multiplier == 0.25
+    assert about.train_length == 132_096
+    assert counts.parameters(model) == 8_028_033_024
+
+
 def test_smollm3_has_no_rotary_positions_in_every_fourth_layer() -> None:
     model = read(SMOLLM3_3B).model
     rotary = LayerKind(Rotary(2e6))
@@ -473,6 +540,20 @@ def test_fused_rows_of_mpt_are_queries_then_keys_then_values() -> None:
     pieces = rows_of(tensors['transformer.blocks.0.attn.Wqkv.weight'])
     for part, found in enumerate(pieces):
         np.testing.assert_array_equal(found.reshape(-1), 24 * part + np.arange(24))
+
+
+def test_rotary_pairs_of_neighbours_become_halves() -> None:
+    """In the rows of queries and keys, and in no others."""
+    config = beside(qkv_bias=True, output_bias=True)
+    tensors = {t.name: t for t in BY_NAME['cohere2'].tensors(config, NONE)}
+    for letter, heads in (('q', 4), ('k', 2), ('v', 2)):
+        stem = f'model.layers.0.self_attn.{letter}_proj'
+        within = np.array([0, 2, 4, 1, 3, 5]) if letter != 'v' else np.arange(6)
+        expected = 6 * np.arange(heads)[:, None] + within
+        (rows,) = rows_of(tensors[f'{stem}.weight'])
+        np.testing.assert_array_equal(rows, expected)
+        (bias,) = tensors[f'{stem}.bias'].layout.split(np.arange(6 * heads))
+        np.testing.assert_array_equal(bias, expected)
 
 
 # Configs
@@ -552,6 +633,19 @@ def test_patterns_are_read_at_their_shortest() -> None:
             {'no_rope_layers': [1, 0, 1], 'use_sliding_window': True, 'sliding_window': 7},
             {'pattern': (LayerKind(ROTARY), LayerKind(NoPE(), 7))},
         ),
+        ('cohere2', {}, {'pattern': HYBRID, 'logit_multiplier': 1.0}),
+        (
+            'cohere2',
+            {'layer_types': None, 'sliding_window_pattern': 2, 'logit_scale': None},
+            {'pattern': HYBRID, 'logit_multiplier': 0.0625},
+        ),
+        ('cohere2', {'layer_types': None}, {'position': ROTARY, 'window': 5}),
+        (
+            'cohere2',
+            {'layer_types': None, 'sliding_window_pattern': 1},
+            {'position': NoPE(), 'pattern': ()},
+        ),
+        ('cohere2', {'tie_word_embeddings': None}, {'tied_head': True}),
         ('bloom', {'slow_but_exact': True, 'pretraining_tp': 2, 'n_inner': 96}, {}),
         ('bloom', {'hidden_size': None, 'n_embed': 24}, {}),
         ('mpt', {'attn_config': None}, {'softmax_scale': None}),
@@ -560,7 +654,7 @@ def test_patterns_are_read_at_their_shortest() -> None:
     ],
 )
 def test_keys_are_understood(family: str, changes: dict, expected: dict) -> None:
-    model = {'bloom': bloom(), 'mpt': mpt()}.get(family, decoder(position=ROTARY))
+    model = OF_FAMILY.get(family, decoder(position=ROTARY))
     found = read({**written(family, described(model)), **changes}).model
     assert {key: getattr(found, key) for key in expected} == expected
 
@@ -666,6 +760,13 @@ def test_other_families_are_named(config: dict) -> None:
         (decoder(position=ROTARY, softmax_scale=0.5), 'softmax_scale is 0.5'),
         (decoder(position=ROTARY, logit_multiplier=0.5), 'logit_multiplier is 0.5'),
         (decoder(position=ROTARY, embedding_norm=True), 'embedding_norm is True'),
+        (decoder(position=ROTARY, block='post', norm='layer'), 'block is'),
+        (beside(position=ROTARY), 'those with rotary positions have a window'),
+        (beside(position=NoPE(), window=5), 'those with rotary positions have a window'),
+        (beside(pattern=(LayerKind(ROTARY, 5), LayerKind(Rotary(), 5))), 'one rotary encoding'),
+        (beside(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY, 6))), '[5, 6]'),
+        (beside(qk_norm=True), 'qk_norm is True'),
+        (beside(mlp_bias=True), 'mlp_bias is True'),
         (bloom(position=Alibi(4.0)), 'ALiBi'),
         (bloom(window=3), 'window 3'),
         (bloom(kv_heads=2), 'kv_heads is 2'),
@@ -737,6 +838,22 @@ SLIDING = {'use_sliding_window': True, 'sliding_window': 7}
             {'no_rope_layers': None, 'no_rope_layer_interval': 0},
             ['no_rope_layer_interval is 0'],
         ),
+        ('cohere2', {'sliding_window': None}, ['sliding_window is None', 'integer']),
+        ('cohere2', {'layer_types': ['full_attention']}, ['layer_types', '3 layers']),
+        ('cohere2', {'layer_types': ['rotary'] * 3}, ['layer_types', 'sliding_attention']),
+        (
+            'cohere2',
+            {'layer_types': None, 'sliding_window_pattern': 0},
+            ['sliding_window_pattern is 0'],
+        ),
+        ('cohere2', {'logit_scale': 0}, ['logit_scale is 0', 'above 0']),
+        ('cohere2', {'layer_norm_eps': -1.0}, ['layer_norm_eps is -1.0']),
+        ('cohere2', {'use_qk_norm': True}, ['use_qk_norm is True', 'false']),
+        ('cohere2', {'use_parallel_block': False}, ['use_parallel_block is False', 'true']),
+        ('cohere2', {'rotary_pct': 0.5}, ['rotary_pct is 0.5', '1.0']),
+        ('cohere2', {'position_embedding_type': 'rope'}, ['position_embedding_type', 'rope_gptj']),
+        ('cohere2', {'rope_interleaved': False}, ['rope_interleaved is False', 'neighbouring']),
+        ('cohere2', {'mlp_bias': True}, ['mlp_bias is True', 'false']),
         ('bloom', {'apply_residual_connection_post_layernorm': True}, ['post_layernorm', 'false']),
         ('bloom', {'n_inner': 95}, ['n_inner is 95', '96']),
         ('bloom', {'n_embed': 25}, ['n_embed is 25', 'hidden_size']),
@@ -764,7 +881,7 @@ SLIDING = {'use_sliding_window': True, 'sliding_window': 7}
     ],
 )
 def test_what_cannot_be_honoured_is_refused(family: str, changes: dict, parts: list) -> None:
-    model = {'bloom': bloom(), 'mpt': mpt()}.get(family, decoder(position=ROTARY))
+    model = OF_FAMILY.get(family, decoder(position=ROTARY))
     with pytest.raises(ValueError) as refusal:
         read({**written(family, described(model)), **changes})
     message = str(refusal.value)
@@ -801,6 +918,7 @@ UNDER_ATTACK = {
     'mistral': (written('mistral', described(WRITTEN['window'][1])), NONE),
     'qwen3': (written('qwen3', described(WRITTEN['QK-norm, biases and windows'][1])), NONE),
     'smollm3': (written('smollm3', described(WRITTEN['some rotary and windows'][1])), NONE),
+    'cohere2': (written('cohere2', described(beside())), NONE),
     'bloom': (written('bloom', described(bloom())), NONE),
     'mpt': (MPT_7B, NONE),
     'lit-gpt': (LIT_TINYLLAMA, LIT_NAMES),

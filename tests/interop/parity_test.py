@@ -34,6 +34,7 @@ LENGTHS = (1, 24, TRAINED, TRAINED + 1, 96, LONGEST)
 TOKENS = tiny.tokens(2, LONGEST, vocab_size=VOCAB)
 PROMPT = TOKENS[:, : TRAINED - 16]  # the continuation goes beyond the length in the config
 WINDOW = 24
+FULL, SLIDING = 'full_attention', 'sliding_attention'
 
 
 def rope(kind: str, **fields: Any) -> dict[str, Any]:
@@ -98,6 +99,16 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             'tie_word_embeddings': True,
         },
     ),
+    'cohere2': ('cohere2', {}),
+    'cohere2, biases, wide heads, a head': (
+        'cohere2',
+        {'attention_bias': True, 'head_dim': 24, 'tie_word_embeddings': False},
+    ),
+    'cohere2, yarn, other layers': (
+        'cohere2',
+        {**YARN(), 'layer_types': [FULL, SLIDING, SLIDING, FULL], 'num_key_value_heads': 4},
+    ),
+    'cohere2, no positions': ('cohere2', {'layer_types': [FULL] * 4}),
     'bloom': ('bloom', {}),
     'bloom, 6 heads': ('bloom', {'n_head': 6, 'hidden_size': 96}),
     'mpt': ('mpt', {}),
@@ -108,7 +119,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 ALIKE = (
     'llama, ungrouped', 'yarn, by default', 'yarn, attention_factor', 'yarn, mscale',
     'yarn, not truncated', 'longrope, factor', 'longrope, attention_factor',
-    'proportional, factor', 'mistral', 'qwen3', 'smollm3', 'smollm3, yarn', 'mpt',
+    'proportional, factor', 'mistral', 'qwen3', 'smollm3', 'smollm3, yarn', 'cohere2, no positions',
+    'mpt',
 )  # fmt: skip
 # Of these the frequencies follow the length of the sequence.
 FOLLOWING = ('dynamic', 'longrope')
@@ -194,6 +206,56 @@ def test_logits_and_continuations_are_those_of_stock(
     expected = stock.generate(theirs, PROMPT, NEW_TOKENS, use_cache=not follows(name))
     actual = stock.greedy(found.model, found.variables, PROMPT, NEW_TOKENS)
     np.testing.assert_array_equal(actual, expected)
+
+
+def turning_layers(model: PreTrainedModel) -> list[bool]:
+    """Of every layer of stock's model, whether its attention is another one without rotation."""
+    calls: list[tuple[torch.nn.Module, dict, torch.Tensor]] = []
+    hooks = [
+        layer.self_attn.register_forward_hook(
+            lambda module, args, kwargs, out: calls.append((module, kwargs, out[0])),
+            with_kwargs=True,
+        )
+        for layer in model.model.layers
+    ]
+    tokens = torch.from_numpy(TOKENS[:1].astype(np.int64))
+    with torch.no_grad():
+        model(tokens, use_cache=False)
+        for hook in hooks:
+            hook.remove()
+        found = []
+        for module, kwargs, out in calls:
+            cos, sin = kwargs['position_embeddings']
+            still = {**kwargs, 'position_embeddings': (torch.ones_like(cos), 0 * sin)}
+            found.append(not torch.equal(module(**still)[0], out))
+    return found
+
+
+@pytest.mark.parametrize('name', [
+    'smollm3', 'smollm3, windows', 'cohere2', 'cohere2, yarn, other layers',
+    'cohere2, no positions',
+])  # fmt: skip
+def test_layers_that_stock_does_not_rotate_have_no_positions(
+    imported: Callable[[str], Imported], name: str
+) -> None:
+    found = imported(name)
+    turning = turning_layers(stock.restore(found.folder))
+    assert found.model.without_position == tuple(not turns for turns in turning)
+    assert not all(turning)
+
+
+def test_positions_are_of_no_account_to_a_model_that_stock_does_not_rotate(
+    imported: Callable[[str], Imported],
+) -> None:
+    """Bit for bit, and of account to a model of the same weights that stock rotates."""
+    still, turning = imported('cohere2, no positions'), imported('cohere2')
+    tiny.assert_same(still.variables, turning.variables)
+    for found, same in ((still, True), (turning, False)):
+        as_they_are, stretched = (
+            stock.our_logits(found.model, found.variables, TOKENS, positions_T=places)
+            for places in (np.arange(LONGEST), 3 * np.arange(LONGEST) + 7)
+        )
+        assert np.array_equal(as_they_are, stretched) == same
 
 
 def test_continuations_at_one_length(imported: Callable[[str], Imported]) -> None:

@@ -52,6 +52,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
     'qwen2': _GROUPED,
     'qwen3': {**_GROUPED, 'head_dim': 16},
     'smollm3': _GROUPED,
+    'cohere2': {**_GROUPED, 'sliding_window': 24, 'logit_scale': 0.5, 'tie_word_embeddings': True},
     'bloom': {'vocab_size': VOCAB, 'hidden_size': 64, 'n_layer': 3, 'n_head': 4},
     # Stock cannot run MPT beyond `max_seq_len`.
     'mpt': {
@@ -130,15 +131,23 @@ def ours(
 
 
 def our_logits(
-    model: ModelConfig, variables: Variables, tokens_BT: np.ndarray, *, length: int | None = None
+    model: ModelConfig,
+    variables: Variables,
+    tokens_BT: np.ndarray,
+    *,
+    length: int | None = None,
+    positions_T: np.ndarray | None = None,
 ) -> np.ndarray:
-    """[B, T, V] float32 at the sequence length `length`, by default T.
+    """[B, T, V] float32 at the sequence length `length`, by default T, and the positions
+    `positions_T`, by default 0, 1, 2 and so on.
 
     The tokens are padded to `LONGEST`, which no output before the padding can see.
     """
     T = tokens_BT.shape[1]
     padded = np.pad(tokens_BT, ((0, 0), (0, LONGEST - T)))
-    return np.asarray(_forward(model, variables, padded, T if length is None else length))[:, :T]
+    places = np.arange(LONGEST) if positions_T is None else np.resize(positions_T, LONGEST)
+    n = T if length is None else length
+    return np.asarray(_forward(model, variables, padded, n, places[None]))[:, :T]
 
 
 def greedy(
@@ -177,8 +186,12 @@ def _drawn(name: str, noise: torch.Tensor) -> torch.Tensor:
 
 @functools.partial(jax.jit, static_argnums=0)
 def _forward(
-    model: ModelConfig, variables: Variables, tokens_BT: jax.Array, length: jax.Array
+    model: ModelConfig,
+    variables: Variables,
+    tokens_BT: jax.Array,
+    length: jax.Array,
+    positions_BT: jax.Array,
 ) -> jax.Array:
     with jax.default_matmul_precision('highest'):
-        out = apply(model, variables, tokens_BT, length=length)
+        out = apply(model, variables, tokens_BT, length=length, positions_BT=positions_BT)
         return jnp.asarray(out.hidden @ out.head, jnp.float32)

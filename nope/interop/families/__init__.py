@@ -11,6 +11,7 @@ from typing import Any
 
 from nope.interop.families.base import Described, Family, Ignored
 from nope.interop.families.bloom import BLOOM
+from nope.interop.families.cohere2 import COHERE2
 from nope.interop.families.litgpt import LITGPT
 from nope.interop.families.llama import LLAMA
 from nope.interop.families.mistral import MISTRAL
@@ -21,7 +22,10 @@ from nope.interop.families.smollm3 import SMOLLM3
 from nope.interop.safetensors import shown
 from nope.model import ModelConfig
 
-FAMILIES: tuple[Family, ...] = (LITGPT, LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, BLOOM, MPT)
+FAMILIES: tuple[Family, ...] = (
+    *(LITGPT, LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, COHERE2),
+    *(BLOOM, MPT),
+)
 
 __all__ = ['FAMILIES', 'Described', 'Family', 'Ignored', 'family_of', 'writer_of']
 

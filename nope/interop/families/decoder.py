@@ -1,7 +1,8 @@
-"""Decoder families of Llama's shape: RMSNorm, gated MLP, rotary positions or none.
+"""Decoder families of Llama's shape: gated MLP, rotary positions or none.
 
-They differ in a few keys of config.json, in the projections that have biases, and in the properties
-in which layers may differ; a family is a `Decoder` with its own values of these.
+They differ in a few keys of config.json, in norms and where they stand, in the projections that
+have biases, and in the properties in which layers may differ; a family is a `Decoder` with its own
+values of these.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ACTIVATIONS = {
 }
 _WRITTEN = {'silu': 'silu', 'gelu': 'gelu', 'gelu_tanh': 'gelu_pytorch_tanh', 'relu': 'relu'}
 
-# What all of them have in common, and nothing in a config.json says.
+# What nothing in a config.json says, unless a family has another value `fixed`.
 _SHARED: Mapping[str, Any] = {
     'block': 'pre',
     'norm': 'rms',
@@ -48,7 +49,8 @@ _BIASES = ('qkv_bias', 'output_bias', 'mlp_bias')
 class Defaults(NamedTuple):
     """Defaults of stock `transformers` for keys that a config.json leaves out.
 
-    kv_heads, head_dim: None for as many as heads, and for width / heads.
+    kv_heads, head_dim: None for as many as heads, and for width / heads. epsilon: of the norms.
+    logit_scale: None for a class that multiplies no logits.
     """
 
     longest: int
@@ -56,6 +58,8 @@ class Defaults(NamedTuple):
     head_dim: int | None = None
     tied: bool = False
     theta: float = rope.THETA
+    epsilon: float = 1e-6
+    logit_scale: float | None = None
 
 
 class Layers(Protocol):
@@ -105,6 +109,11 @@ class Decoder:
         `output_bias` and `mlp_bias`. always: those that are always there.
     qk_norm: whether queries and keys have norms.
     whole_heads: whether stock `transformers` insists that the heads divide the width.
+    fixed: fields of the model in which all of its checkpoints differ from Llama.
+    epsilon: the key of the norms' epsilon.
+    neighbours: whether rotary pairs are neighbouring dimensions there. Here they are halves of a
+        head: the rows of queries and keys are read and written in another order.
+    notes: keys that the class does not look at, and the values that say what it computes.
     """
 
     name: str
@@ -115,6 +124,10 @@ class Decoder:
     always: tuple[str, ...] = ()
     qk_norm: bool = False
     whole_heads: bool = False
+    fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    epsilon: str = 'rms_norm_eps'
+    neighbours: bool = False
+    notes: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
 
     def owns(self, config: Mapping[str, Any], names: frozenset[str]) -> bool:
         return common.is_type(config, self.name, self.architecture)
@@ -126,21 +139,23 @@ class Decoder:
         rotary = rope.read(fields, theta=self.defaults.theta, longest=self.defaults.longest)
         layers = self.layers.read(fields, shape['layers'], rotary)
         values = {
-            **_SHARED,
+            **self._fixed(),
             **shape,
             **self._read_biases(fields),
             **kinds.arranged(layers),
             'qk_norm': self.qk_norm,
             'activation': ACTIVATIONS[fields.text('hidden_act', ACTIVATIONS, 'silu')],
-            'norm_epsilon': fields.number('rms_norm_eps', 1e-6, most=1.0, zero=True),
+            'norm_epsilon': fields.number(self.epsilon, self.defaults.epsilon, most=1.0, zero=True),
             'tied_head': fields.flag('tie_word_embeddings', self.defaults.tied),
         }
+        if self.defaults.logit_scale is not None:
+            values['logit_multiplier'] = fields.number('logit_scale', self.defaults.logit_scale)
         model = common.made(fields, values)
         longest = fields.optional_integer('max_position_embeddings', MAX_LENGTH)
         return common.described(fields, model, rope.train_length(rotary, longest))
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
-        return decoder_tensors.tensors(config, names)
+        return decoder_tensors.tensors(config, names, neighbours=self.neighbours)
 
     def ignored(self, config: ModelConfig) -> tuple[Ignored, ...]:
         frequencies = Ignored(
@@ -152,7 +167,7 @@ class Decoder:
     def unwritable(self, config: ModelConfig) -> str | None:
         rotary = kinds.rotary_of(config)
         return (
-            common.differs(config, {**_SHARED, 'qk_norm': self.qk_norm})
+            common.differs(config, {**self._fixed(), 'qk_norm': self.qk_norm})
             or kinds.nowhere_written(config)
             or self._unwritable_biases(config)
             or self._unwritable_heads(config)
@@ -176,13 +191,24 @@ class Decoder:
             'num_key_value_heads': config.kv_heads,
             'head_dim': config.head_dim,
             'hidden_act': _WRITTEN[config.activation],
-            'rms_norm_eps': config.norm_epsilon,
+            self.epsilon: config.norm_epsilon,
             'tie_word_embeddings': config.tied_head,
+            **self._write_logit_scale(config),
             **{key: getattr(config, owned[0]) for key, owned in self.biases.items()},
             **position,
             **self.layers.write(config),
             **common.facts(described),
         }
+
+    def _fixed(self) -> dict[str, Any]:
+        """Fields of the model that are the same in all checkpoints."""
+        fixed = {**_SHARED, **self.fixed}
+        if self.defaults.logit_scale is not None:
+            del fixed['logit_multiplier']
+        return fixed
+
+    def _write_logit_scale(self, config: ModelConfig) -> dict[str, float]:
+        return {} if self.defaults.logit_scale is None else {'logit_scale': config.logit_multiplier}
 
     def _read_shape(self, fields: Fields) -> dict[str, int]:
         heads = fields.integer('num_attention_heads', MAX_WIDTH)
@@ -234,6 +260,8 @@ class Decoder:
         for key, (accepted, why) in self._foreign().items():
             if key not in self.biases and key not in self.layers.keys:
                 fields.only(key, *accepted, why=f'{self.architecture} {why}')
+        for key, values in self.notes.items():
+            fields.only(key, *values, why=f'{self.architecture} computes nothing else')
         if 'layer_types' not in self.layers.keys and fields.has('layer_types'):
             fields.choices('layer_types', (kinds.FULL,))
 
@@ -247,7 +275,10 @@ class Decoder:
             'use_sliding_window': ((False,), 'has no windows'),
             'no_rope_layers': ((), 'has rotary positions in all layers'),
             'no_rope_layer_interval': ((), 'has rotary positions in all layers'),
-            'rope_interleaved': ((False,), 'turns halves of a head'),
+            'rope_interleaved': (
+                (self.neighbours,),
+                f'turns {"neighbouring dimensions" if self.neighbours else "halves of a head"}',
+            ),
             'qk_norm': ((self.qk_norm,), 'has no such choice of norms'),
             'use_qk_norm': ((self.qk_norm,), 'has no such choice of norms'),
             'attention_chunk_size': ((), 'has no chunks'),

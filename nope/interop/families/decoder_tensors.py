@@ -5,7 +5,7 @@
     model.layers.N.self_attn.{q,k,v,o}_proj.{weight,bias}
     model.layers.N.self_attn.{q,k}_norm.weight          with QK-norm
     model.layers.N.self_attn.scale_param                of HeadScale: lambda of every head
-    model.layers.N.post_attention_layernorm.weight
+    model.layers.N.post_attention_layernorm.weight      not of a parallel block
     model.layers.N.mlp.{gate,up,down}_proj.{weight,bias}
     model.norm.weight
     lm_head.weight                                      unless the head is the embedding
@@ -25,6 +25,7 @@ from nope.interop.families.templates import (
     norm,
     outer_norm,
     output_weight,
+    paired,
     stacked,
     vector,
 )
@@ -34,13 +35,18 @@ from nope.model import ModelConfig
 _EMBEDDING = 'embed_tokens.weight'
 
 
-def tensors(config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
-    """Tensors of the model; see `nope.interop.families.base.Family.tensors`."""
+def tensors(
+    config: ModelConfig, names: frozenset[str], *, neighbours: bool = False
+) -> list[Tensor]:
+    """Tensors of the model; see `nope.interop.families.base.Family.tensors`. neighbours: see
+    `nope.interop.families.decoder.Decoder`."""
     prefix = '' if _EMBEDDING in names else 'model.'
-    layers = norm('input_layernorm', 'attention_norm', config) + _attention(config)
+    layers = norm('input_layernorm', 'attention_norm', config) + _attention(config, neighbours)
     if any(name.endswith('.self_attn.scale_param') for name in names):
         layers.append(Template('self_attn.scale_param', (config.heads,), (LAM,), SAME))
-    layers += norm('post_attention_layernorm', 'mlp_norm', config) + _mlp(config)
+    if config.block != 'parallel':
+        layers += norm('post_attention_layernorm', 'mlp_norm', config)
+    layers += _mlp(config)
     return [
         embedding(prefix + _EMBEDDING, config),
         *stacked(f'{prefix}layers.', layers, config.layers),
@@ -49,14 +55,16 @@ def tensors(config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
     ]
 
 
-def _attention(config: ModelConfig) -> list[Template]:
+def _attention(config: ModelConfig, neighbours: bool) -> list[Template]:
     found = []
     heads_of = {'query': config.heads, 'key': config.kv_heads, 'value': config.kv_heads}
     for ours, heads in heads_of.items():
         name = f'self_attn.{ours[0]}_proj'
-        found.append(heads_weight(f'{name}.weight', ours, config, heads))
+        projection = [heads_weight(f'{name}.weight', ours, config, heads)]
         if config.qkv_bias:
-            found.append(heads_bias(f'{name}.bias', ours, config, heads))
+            projection.append(heads_bias(f'{name}.bias', ours, config, heads))
+        turning = neighbours and ours != 'value'
+        found += [paired(part) if turning else part for part in projection]
     found.append(output_weight('self_attn.o_proj.weight', config))
     if config.output_bias:
         found.append(vector('self_attn.o_proj.bias', ('attention', 'output_bias'), config.width))

@@ -99,5 +99,10 @@ def write_windows(config: ModelConfig) -> dict[str, Any]:
     return {
         'use_sliding_window': True,
         'sliding_window': windows[0],
-        'layer_types': [FULL if kind.window is None else SLIDING for kind in of_layers(config)],
+        'layer_types': types_of(config),
     }
+
+
+def types_of(config: ModelConfig) -> list[str]:
+    """`layer_types`: of every layer, whether it has a window."""
+    return [FULL if kind.window is None else SLIDING for kind in of_layers(config)]

@@ -17,6 +17,7 @@ from nope.interop.mapping import (
     Part,
     Tensor,
     fused,
+    halves,
     head_vectors,
     heads_in,
     heads_out,
@@ -67,6 +68,11 @@ def heads_weight(name: str, ours: str, config: ModelConfig, heads: int) -> Templ
 def heads_bias(name: str, ours: str, config: ModelConfig, heads: int) -> Template:
     path = 'layers', 'attention', f'{ours}_bias'
     return Template(name, (heads * config.head_dim,), (path,), head_vectors(config, heads))
+
+
+def paired(template: Template) -> Template:
+    """A projection to queries or keys, or its bias, with rotary pairs of neighbours there."""
+    return template._replace(layout=halves(template.layout))
 
 
 def output_weight(name: str, config: ModelConfig) -> Template:
