@@ -43,6 +43,15 @@ def test_the_order_of_heads_changes_nothing(position: NoPE | Rotary, kv_heads: i
     np.testing.assert_array_equal(new[0], old[0][:, ::-1])
 
 
+def test_norms_of_all_heads_together_follow_the_order() -> None:
+    config = tiny.model(qk_norm=True, qk_norm_over='projection', block='post')
+    params = tiny.variables(config)['params']
+    changed = reordered(config, params, np.array([[1, 0]] * 2))
+    np.testing.assert_allclose(logits(config, changed), logits(config, params), atol=2e-5)
+    old, new = (p['layers']['attention']['query_norm']['scale'] for p in (params, changed))
+    np.testing.assert_array_equal(new, old[:, [2, 3, 0, 1]])
+
+
 def test_gated_heads_keep_their_places() -> None:
     config = tiny.model(position=ForgetGate())
     with pytest.raises(ValueError, match='forget gates cannot be put in another order'):

@@ -117,6 +117,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {'temperature': 'adaptive'},
     {'weights': 'entmax'},
     {'block': 'parallel'},
+    {'qk_norm': True, 'qk_norm_over': 'projection'},
 )
 
 

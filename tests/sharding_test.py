@@ -82,9 +82,14 @@ def test_a_step_is_the_same_on_every_mesh(shape: tuple[int, ...]) -> None:
     assert embedding.addressable_shards[0].data.size == embedding.size // (fsdp * tensor)
 
 
-@pytest.mark.parametrize('block', ['parallel', 'post'])
-def test_a_step_of_other_blocks_is_the_same_on_a_mesh(block: str) -> None:
-    model = dataclasses.replace(MODEL, block=block)
+@pytest.mark.parametrize(
+    'changes',
+    [{'block': 'parallel'}, {'block': 'post', 'qk_norm': True, 'qk_norm_over': 'projection'}],
+    ids=['parallel', 'post'],
+)
+def test_a_step_of_other_blocks_is_the_same_on_a_mesh(changes: dict[str, Any]) -> None:
+    """Norms over heads that lie on several devices too."""
+    model = dataclasses.replace(MODEL, **changes)
     state, metrics = stepped(mesh_of(2, 2, 2, 1), model=model)
     expected_state, expected_metrics = stepped(tiny.mesh(), model=model)
     tiny.assert_close(metrics, expected_metrics, rtol=1e-5)

@@ -17,11 +17,11 @@ def check_foldable(model: ModelConfig, length: int | None) -> None:
     """Raises ValueError where lambda cannot be part of the query weights."""
     normed_L1 = model.layers_with_qk_norm[:, None]
     acts_LN = True if model.lam_layers == 'all' else model.heads_without_position
-    if np.any(normed_L1 & acts_LN):
+    if model.qk_norm_over == 'head' and np.any(normed_L1 & acts_LN):
         raise ValueError(
-            'lambda cannot be folded into the query weights of a model with QK-norm: the norm '
-            'that follows them divides every factor out again, and its own weight is shared by '
-            "all heads; export it with lam='scale_param'"
+            'lambda cannot be folded into the query weights of a model with QK-norm of each head: '
+            'the norm that follows them divides every factor out again, and its own weight is '
+            "shared by all heads; export it with lam='scale_param'"
         )
     model.lam.check_foldable(length)
 
@@ -29,7 +29,8 @@ def check_foldable(model: ModelConfig, length: int | None) -> None:
 def fold(
     model: ModelConfig, variables: Variables, length: int | None = None
 ) -> tuple[ModelConfig, Variables]:
-    """The model with W_q (and its bias) multiplied by p_h(length), and lambda neutral.
+    """The model with W_q (and its bias) multiplied by p_h(length), and lambda neutral; behind
+    QK-norm over the whole projection, the norm's weights, which heads do not share.
 
     Exact, up to the rounding of the product, for every encoding here: a factor per head commutes
     with rotations, and biases are added to the logits after it. ValueError as `check_foldable`.
@@ -37,6 +38,12 @@ def fold(
     check_foldable(model, length)
     multipliers_LN = model.multipliers(lam_of(variables), 1 if length is None else length)
     attention = dict(variables['params']['layers']['attention'])
+    if model.qk_norm_over == 'projection':
+        normed_L1 = model.layers_with_qk_norm[:, None]
+        behind_LN = jnp.where(normed_L1, multipliers_LN, 1.0)
+        multipliers_LN = jnp.where(normed_L1, 1.0, multipliers_LN)
+        scale_LNH = _times(attention['query_norm']['scale'], behind_LN[:, :, None])
+        attention['query_norm'] = {'scale': scale_LNH}
     attention['query'] = _times(attention['query'], multipliers_LN[:, None, :, None])
     if model.qkv_bias:
         attention['query_bias'] = _times(attention['query_bias'], multipliers_LN[:, :, None])

@@ -15,6 +15,7 @@ CHOICES = {
     'remat': ('none', 'elementwise', 'dots', 'full', 'offload'),
     'norm': ('rms', 'layer', 'none'),
     'block': ('pre', 'parallel', 'post'),
+    'qk_norm_over': ('head', 'projection'),
     'mlp': ('gated', 'plain'),
     'activation': ('silu', 'gelu', 'gelu_tanh', 'relu'),
     'init': ('tinyllama', 't5'),

@@ -84,10 +84,7 @@ class SelfAttention(nn.Module):
         k_BTKH = self._project(x_BTD, 'key', c.kv_heads, 'kv_heads')
         v_BTKH = self._project(x_BTD, 'value', c.kv_heads, 'kv_heads')
         if c.qk_norm:
-            normed = tuple(
-                Norm(c, centred=False, biased=False, name=f'{name}_norm')(x)
-                for name, x in (('query', q_BTNH), ('key', k_BTKH))
-            )
+            normed = self._norm(q_BTNH, 'query', 'heads'), self._norm(k_BTKH, 'key', 'kv_heads')
             q_BTNH, k_BTKH = _of_kind(c, kind, normed, (q_BTNH, k_BTKH))
         sums_BTN = None
         if c.gate is not None:
@@ -120,6 +117,12 @@ class SelfAttention(nn.Module):
         if c.qkv_bias:
             projected_BTNH += bias(self, f'{name}_bias', shape[1:], axes[1:], c.dtype)
         return projected_BTNH
+
+    def _norm(self, x_BTNH: jax.Array, name: str, heads: str) -> jax.Array:
+        """Queries or keys after QK-norm, of each head by itself or of all together."""
+        axes = ('norm',) if self.config.qk_norm_over == 'head' else (heads, 'head_dim')
+        normed = Norm(self.config, centred=False, biased=False, axes=axes, name=f'{name}_norm')
+        return normed(x_BTNH)
 
     def _output_gate(self, x_BTD: jax.Array) -> jax.Array:
         """sigmoid(x W), [B, T, N, H] or [B, T, N, 1]."""

@@ -42,6 +42,8 @@ class ModelConfig:
     embedding_norm: a norm between the embeddings and the first layer too.
     qk_norm: an RMSNorm of every query and key head before the position encoding, in all layers
         whose kind does not say otherwise (RNoPE-SWA, arXiv 2501.18795, has none in NoPE layers).
+    qk_norm_over: what its mean square is taken over: a head by itself ('head'), or all query heads
+        and all key heads together ('projection', OLMo 2), each of which then has its own weights.
     softmax_scale: what logits are multiplied with next to lambda; None for 1 / sqrt(H).
     qkv_bias, output_bias, mlp_bias: of the projections.
     mlp, activation: 'gated', down(act(gate(x)) * up(x)), or 'plain', down(act(up(x))).
@@ -107,6 +109,7 @@ class ModelConfig:
     weights: str = added_later('softmax')
     position_range: int | None = added_later(None)
     block: str = added_later('pre')
+    qk_norm_over: str = added_later('head')
 
     def __post_init__(self) -> None:
         accepted.check(vars(self))
@@ -118,6 +121,8 @@ class ModelConfig:
             raise FieldError('norm_bias', True, "only the norm 'layer' has a bias")
         if self.embedding_norm and self.norm == 'none':
             raise FieldError('embedding_norm', True, "the norm is 'none'")
+        if self.qk_norm_over != 'head' and not self.qk_norm:
+            raise FieldError('qk_norm_over', self.qk_norm_over, 'qk_norm is False')
         if self.unroll is not None and not 1 <= self.unroll <= self.layers:
             raise FieldError(
                 'unroll', self.unroll, f'accepted: 1 to layers, {self.layers}, or None for all'

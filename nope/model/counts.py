@@ -10,7 +10,8 @@ from nope.model.config import ModelConfig
 def parameters(model: ModelConfig) -> int:
     """Number of trained parameters (lambda not among them)."""
     vectors = model.head_dim * (model.heads + 2 * model.kv_heads) * model.qkv_bias
-    vectors += model.width * model.output_bias + 2 * model.head_dim * model.qk_norm
+    normed = 2 if model.qk_norm_over == 'head' else model.heads + model.kv_heads
+    vectors += model.width * model.output_bias + normed * model.head_dim * model.qk_norm
     inner = model.mlp_width * (2 if model.mlp == 'gated' else 1)
     vectors += (inner + model.width) * model.mlp_bias
     vectors += model.heads * model.sinks

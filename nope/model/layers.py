@@ -57,32 +57,35 @@ def elementwise(config: ModelConfig, function: Callable, *settings: Any) -> Call
 
 
 class Norm(nn.Module):
-    """y = x * rsqrt(mean(x^2) + eps) * w over the last axis (RMSNorm), statistics in float32.
+    """y = x * rsqrt(mean(x^2) + eps) * w over the last axes (RMSNorm), statistics in float32.
 
-    centred: the mean is subtracted first (LayerNorm). biased: and a bias added.
+    centred: the mean is subtracted first (LayerNorm). biased: and a bias added. axes: logical names
+    of the axes that it is taken over.
     """
 
     config: ModelConfig
     centred: bool
     biased: bool
+    axes: tuple[str, ...] = ('norm',)
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
-        width = x.shape[-1]
-        weight = parameter(self, 'scale', nn.initializers.ones, (width,), ('norm',))
+        shape = x.shape[-len(self.axes) :]
+        weight = parameter(self, 'scale', nn.initializers.ones, shape, self.axes)
         normed = elementwise(self.config, _normalise, self.centred, self.config.norm_epsilon)(
             x, weight
         )
         if self.biased:
-            normed += bias(self, 'bias', (width,), ('norm',), 'float32')
+            normed += bias(self, 'bias', shape, self.axes, 'float32')
         return normed.astype(self.config.dtype)
 
 
 def _normalise(centred: bool, epsilon: float, x: jax.Array, weight: jax.Array) -> jax.Array:
     x32 = x.astype(jnp.float32)
+    axes = tuple(range(-weight.ndim, 0))
     if centred:
-        x32 -= jnp.mean(x32, axis=-1, keepdims=True)
-    mean_square = jnp.mean(jnp.square(x32), axis=-1, keepdims=True)
+        x32 -= jnp.mean(x32, axis=axes, keepdims=True)
+    mean_square = jnp.mean(jnp.square(x32), axis=axes, keepdims=True)
     return x32 * jax.lax.rsqrt(mean_square + epsilon) * weight
 
 

@@ -33,8 +33,15 @@ def output(config: ModelConfig, variables: Variables, length: int = 12) -> np.nd
         tiny.model(position=T5Bias(buckets=8, max_distance=16)),
         tiny.model(pattern=MIXED),
         tiny.model(pattern=MIXED, lam_layers='nope'),
+        tiny.model(position=Rotary(), qk_norm=True, qk_norm_over='projection', block='post'),
+        tiny.model(
+            pattern=(LayerKind(Rotary()), LayerKind(NoPE(), qk_norm=False)),
+            qk_norm=True,
+            qk_norm_over='projection',
+            qkv_bias=True,
+        ),
     ],
-    ids=lambda c: f'{c.describe_position()}-{c.lam_layers}',
+    ids=lambda c: f'{c.describe_position()}-{c.lam_layers}-{c.qk_norm_over}',
 )
 def test_folding_is_exact_for_every_encoding(config: ModelConfig) -> None:
     variables = tiny.varied_lam(config)

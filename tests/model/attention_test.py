@@ -117,14 +117,18 @@ def test_entropy_is_that_of_the_attention_weights() -> None:
 # Normed queries and keys
 
 
+@pytest.mark.parametrize('over', ['head', 'projection'])
 @pytest.mark.parametrize('position', [NoPE(), Rotary()], ids=['none', 'rotary'])
-def test_every_head_of_queries_and_keys_is_normed(position: Position) -> None:
-    """Before positions: the weights of the norms are not the same in all dimensions."""
-    config = tiny.model(qk_norm=True, position=position)
+def test_queries_and_keys_are_normed(position: Position, over: str) -> None:
+    """Every head, or all together. Before positions: the weights of the norms are not the same in
+    all dimensions."""
+    config = tiny.model(qk_norm=True, qk_norm_over=over, position=position)
     params = weights(config)
+    assert params['query_norm']['scale'].shape == ((8,) if over == 'head' else (4, 8))
+    axes = -1 if over == 'head' else (-2, -1)
 
     def normed(x_BTNH: np.ndarray, name: str) -> np.ndarray:
-        mean_square = np.mean(x_BTNH**2, axis=-1, keepdims=True)
+        mean_square = np.mean(x_BTNH**2, axis=axes, keepdims=True)
         return x_BTNH / np.sqrt(mean_square + 1e-5) * np.asarray(params[name]['scale'])
 
     q_BTNH, k_BTKH = projected(params)

@@ -30,6 +30,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     {'block': 'post'},
     {'embedding_norm': True},
     {'qk_norm': True},
+    {'qk_norm': True, 'qk_norm_over': 'projection'},
     {'sinks': True},
     {'output_gate': 'head'},
     {'output_gate': 'element'},
@@ -136,6 +137,11 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
         ({'remat': 'some'}, r"^remat is 'some'; accepted: none, elementwise, dots, full"),
         ({'norm': 'batch'}, r"^norm is 'batch'; accepted: rms, layer"),
         ({'block': 'sandwich'}, r"^block is 'sandwich'; accepted: pre, parallel, post"),
+        ({'qk_norm_over': 'projection'}, r"^qk_norm_over is 'projection'; qk_norm is False"),
+        (
+            {'qk_norm': True, 'qk_norm_over': 'rows'},
+            r"^qk_norm_over is 'rows'; accepted: head, projection",
+        ),
         ({'mlp': 'swiglu'}, r"^mlp is 'swiglu'; accepted: gated, plain"),
         (
             {'activation': 'tanh'},

@@ -45,6 +45,7 @@ _FIXED: Mapping[str, Any] = {
     'norm_bias': True,
     'embedding_norm': True,
     'qk_norm': False,
+    'qk_norm_over': 'head',
     'softmax_scale': None,
     'qkv_bias': True,
     'output_bias': True,

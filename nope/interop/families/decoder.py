@@ -35,6 +35,7 @@ _SHARED: Mapping[str, Any] = {
     'block': 'pre',
     'norm': 'rms',
     'embedding_norm': False,
+    'qk_norm_over': 'head',
     'mlp': 'gated',
     'softmax_scale': None,
     'logit_multiplier': 1.0,

@@ -44,6 +44,7 @@ _FIXED: Mapping[str, Any] = {
     'norm_bias': False,
     'embedding_norm': False,
     'qk_norm': False,
+    'qk_norm_over': 'head',
     'qkv_bias': False,
     'output_bias': False,
     'mlp_bias': False,

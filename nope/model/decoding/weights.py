@@ -16,15 +16,19 @@ def unstack(config: ModelConfig, variables: Mapping[str, Any]) -> dict[str, Any]
     """The variables with {'0': ..., '1': ...} in place of layers stacked on their first axis.
 
     Decoding reads every weight for every token: once apart, none is copied again. Matrices come
-    in the dtype that the model reads them in anyway.
+    in the dtype that the model reads them in anyway, norms' weights in float32.
     """
 
     def read(weight: jax.Array) -> jax.Array:
         return weight.astype(config.dtype) if weight.ndim > 1 else weight
 
+    def of_layer(i: int, path: tuple, leaf: jax.Array) -> jax.Array:
+        return leaf[i] if path[-1].key == 'scale' else read(leaf[i])
+
     stacked = variables['params']['layers']
     layers = {
-        str(i): jax.tree.map(lambda leaf, i=i: read(leaf[i]), stacked) for i in range(config.layers)
+        str(i): jax.tree_util.tree_map_with_path(functools.partial(of_layer, i), stacked)
+        for i in range(config.layers)
     }
     params = {**variables['params'], 'layers': layers}
     for name in ('embedding', 'head'):

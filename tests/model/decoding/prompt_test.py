@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +56,10 @@ MODELS = {
         pattern=(LayerKind(Rotary(), window=5), LayerKind(NoPE())), norm='layer', block='parallel'
     ),
     'norms behind': tiny.model(
-        pattern=(LayerKind(Rotary(), window=5), LayerKind(NoPE())), block='post'
+        pattern=(LayerKind(Rotary(), window=5), LayerKind(NoPE())),
+        block='post',
+        qk_norm=True,
+        qk_norm_over='projection',
     ),
     'by distance': of_kinds(
         *(ENCODINGS[n] for n in ('kerple', 'sandwich', 'half scale-invariant', 'scale_invariant'))
@@ -155,8 +159,8 @@ def test_more_tokens_than_slots_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ('config', 'dtype'),
-    [(MIXED, 'float32'), (tiny.EVERY_OPTION, 'bfloat16')],
-    ids=['mixed', 'every option'],
+    [(MIXED, 'float32'), (tiny.EVERY_OPTION, 'bfloat16'), (MODELS['norms behind'], 'bfloat16')],
+    ids=['mixed', 'every option', 'norms behind'],
 )
 def test_layers_come_apart(config: ModelConfig, dtype: str) -> None:
     """Matrices in the dtype of the computation, norms and lambda as they are; bit for bit."""
@@ -166,10 +170,13 @@ def test_layers_come_apart(config: ModelConfig, dtype: str) -> None:
     stacked = expected.pop('layers')
     for name in {'embedding', 'head'} & expected.keys():
         expected[name] = expected[name].astype(dtype)
+
+    def apart(path: tuple, leaf: np.ndarray, layer: int) -> np.ndarray:
+        matrix = leaf.ndim > 2 and path[-1].key != 'scale'
+        return leaf[layer].astype(dtype if matrix else leaf.dtype)
+
     expected['layers'] = {
-        str(i): jax.tree.map(
-            lambda leaf, i=i: leaf[i].astype(dtype if leaf.ndim > 2 else leaf.dtype), stacked
-        )
+        str(i): jax.tree_util.tree_map_with_path(functools.partial(apart, layer=i), stacked)
         for i in range(config.layers)
     }
     tiny.assert_same(unstack(config, variables), {**variables, 'params': expected})
