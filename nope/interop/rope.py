@@ -48,21 +48,29 @@ class _Settings(NamedTuple):
     original: int
 
 
-def read(config: Fields, *, theta: float = THETA, longest: int = 2048) -> Rotary:
+def read(
+    config: Fields,
+    *,
+    theta: float = THETA,
+    longest: int = 2048,
+    settings: Fields | None = None,
+) -> Rotary:
     """The encoding that a config.json describes, for the class of models whose `rope_theta` and
     `max_position_embeddings` are these where the file leaves them out.
 
+    settings: those of the kind of scaling; None for `rope_scaling` or `rope_parameters`.
     ValueError for a kind of scaling, a setting or a value that is not among ours.
     """
-    key = config.agreed('rope_scaling', 'rope_parameters')
-    fields = config.section(key)
+    fields = settings
+    if fields is None:
+        fields = config.section(config.agreed('rope_scaling', 'rope_parameters'))
     kind = fields.text(fields.agreed('rope_type', 'type'), _READERS, 'default')
     keys, reader = _READERS[kind]
     fields.known((*_COMMON, *keys), f'what rope_type {kind!r} has')
     share = _share(config, fields, kind)
     longest = config.integer('max_position_embeddings', MAX_LENGTH, longest)
-    settings = _Settings(fields, longest, _original(config, fields, longest))
-    return Rotary(_theta(config, fields, theta), reader(settings), share=share)
+    found = _Settings(fields, longest, _original(config, fields, longest))
+    return Rotary(_theta(config, fields, theta), reader(found), share=share)
 
 
 def train_length(rotary: Rotary, longest: int | None) -> int | None:

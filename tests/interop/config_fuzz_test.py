@@ -32,6 +32,13 @@ MODELS: dict[str, ModelConfig] = {
         block='parallel',
         pattern=(LayerKind(Rotary(), 5), LayerKind(NoPE())),
     ),
+    'olmo3': tiny.model(
+        attention=None,
+        block='post',
+        qk_norm=True,
+        qk_norm_over='projection',
+        pattern=(LayerKind(Rotary(), 5), LayerKind(Rotary())),
+    ),
     'mpt': tiny.model(
         attention=None, position=Alibi(), activation='gelu', mlp_width=128, **LAYER_NORM
     ),

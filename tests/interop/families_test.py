@@ -33,6 +33,7 @@ from tests import tiny
 NONE: frozenset[str] = frozenset()
 BY_NAME = {family.name: family for family in FAMILIES}
 ROTARY = Rotary(500.0)
+HALF_WINDOWS = (LayerKind(ROTARY, 5), LayerKind(ROTARY))
 HYBRID = (LayerKind(ROTARY, 5), LayerKind())
 BIASES = {'qkv_bias': True, 'output_bias': True, 'mlp_bias': True}
 
@@ -74,6 +75,14 @@ def beside(**changes: Any) -> ModelConfig:
     own = {'norm': 'layer', 'block': 'parallel', 'tied_head': True}
     kinds = {} if 'position' in changes else {'pattern': HYBRID}
     return decoder(**{**own, **kinds, **changes})
+
+
+def behind(**changes: Any) -> ModelConfig:
+    """Norms behind attention and MLP."""
+    own = {'block': 'post', 'qk_norm': True, 'qk_norm_over': 'projection', 'position': ROTARY}
+    if 'pattern' in changes:
+        del own['position']
+    return decoder(**{**own, **changes})
 
 
 # The family that writes each model; every one comes back as it was.
@@ -121,13 +130,41 @@ WRITTEN: dict[str, tuple[str, ModelConfig]] = {
     ),
     'side by side, no positions': ('cohere2', beside(position=NoPE())),
     'side by side, all windows': ('cohere2', beside(position=ROTARY, window=5)),
+    'norms behind': ('olmo2', behind()),
+    'norms behind, biases, tied': (
+        'olmo2',
+        behind(qkv_bias=True, output_bias=True, tied_head=True, position=Rotary(1e4, Linear(2.0))),
+    ),
+    'norms behind, windows': (
+        'olmo3',
+        behind(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY, 5), LayerKind(ROTARY))),
+    ),
+    'norms behind, scaled in some layers': (
+        'olmo3',
+        behind(pattern=(LayerKind(ROTARY, 5), LayerKind(Rotary(500_000.0, Linear(4.0))))),
+    ),
+    'norms behind, scaled in some layers, one base': (
+        'olmo3',
+        behind(pattern=(LayerKind(Rotary(5e5), 5), LayerKind(Rotary(5e5, Linear(4.0))))),
+    ),
+    'norms behind, two bases': (
+        'olmo3',
+        behind(pattern=(LayerKind(Rotary(1e4), 5), LayerKind(Rotary(2e4, Linear(4.0))))),
+    ),
+    'norms behind, all windows': ('olmo3', behind(position=Rotary(1e4), window=5)),
     'BLOOM': ('bloom', bloom()),
     'BLOOM with a head': ('bloom', bloom(tied_head=False, norm_epsilon=1e-6)),
     'MPT': ('mpt', mpt()),
     'MPT with a head and a scale': ('mpt', mpt(tied_head=False, softmax_scale=0.3)),
 }
 # Where it is not a decoder of Llama's kind.
-OF_FAMILY = {'bloom': bloom(), 'mpt': mpt(), 'cohere2': beside()}
+OF_FAMILY = {
+    'bloom': bloom(),
+    'mpt': mpt(),
+    'cohere2': beside(),
+    'olmo2': behind(),
+    'olmo3': behind(pattern=HALF_WINDOWS),
+}
 CASES = [*WRITTEN.values(), ('lit-gpt', decoder(position=ROTARY))]
 
 
@@ -200,7 +237,9 @@ def test_tensors_come_apart_and_together_bit_for_bit(
 
 
 @pytest.mark.parametrize('prefix', ['model.', ''])
-@pytest.mark.parametrize('family', ['llama', 'mistral', 'qwen2', 'qwen3', 'smollm3', 'cohere2'])
+@pytest.mark.parametrize(
+    'family', ['llama', 'mistral', 'qwen2', 'qwen3', 'smollm3', 'cohere2', 'olmo2', 'olmo3']
+)
 def test_decoder_names_follow_the_file(family: str, prefix: str) -> None:
     config = decoder(position=ROTARY)
     own = by_name(BY_NAME[family].tensors(config, NONE))
@@ -497,6 +536,45 @@ def test_command_r7b_has_no_positions_in_every_fourth_layer() -> None:
     assert counts.parameters(model) == 8_028_033_024
 
 
+OLMO3_7B: dict[str, Any] = {
+    'architectures': ['Olmo3ForCausalLM'],
+    'attention_bias': False,
+    'eos_token_id': 100257,
+    'hidden_act': 'silu',
+    'hidden_size': 4096,
+    'intermediate_size': 11008,
+    'layer_types': [*['sliding_attention'] * 3, 'full_attention'] * 8,
+    'max_position_embeddings': 65536,
+    'model_type': 'olmo3',
+    'num_attention_heads': 32,
+    'num_hidden_layers': 32,
+    'num_key_value_heads': 32,
+    'rms_norm_eps': 1e-06,
+    'rope_scaling': {
+        'attention_factor': 1.2079441541679836,
+        'beta_fast': 32.0,
+        'beta_slow': 1.0,
+        'factor': 8.0,
+        'original_max_position_embeddings': 8192,
+        'rope_type': 'yarn',
+    },
+    'rope_theta': 500000,
+    'sliding_window': 4096,
+    'tie_word_embeddings': False,
+    'torch_dtype': 'bfloat16',
+    'vocab_size': 100278,
+}
+
+
+def test_olmo3_is_extended_in_the_layers_that_see_every_key() -> None:
+    about = read(OLMO3_7B)
+    sliding, full = LayerKind(Rotary(5e5), 4096), LayerKind(Rotary(5e5, Yarn(8.0, 8192)))
+    assert about.model.pattern == (sliding, sliding, sliding, full)
+    assert (about.model.block, about.model.qk_norm_over) == ('post', 'projection')
+    assert about.train_length == 8192
+    assert counts.parameters(about.model) == 7_298_011_136
+
+
 def test_smollm3_has_no_rotary_positions_in_every_fourth_layer() -> None:
     model = read(SMOLLM3_3B).model
     rotary = LayerKind(Rotary(2e6))
@@ -646,6 +724,22 @@ def test_patterns_are_read_at_their_shortest() -> None:
             {'position': NoPE(), 'pattern': ()},
         ),
         ('cohere2', {'tie_word_embeddings': None}, {'tied_head': True}),
+        ('olmo2', {'use_qk_norm': True}, {'qk_norm': True, 'qk_norm_over': 'projection'}),
+        (
+            'olmo3',
+            {'rope_parameters': None, 'layer_types': None, 'sliding_window': 7},
+            {'position': Rotary(5e5), 'window': 7},
+        ),
+        (
+            'olmo3',
+            {'rope_parameters': None, 'rope_scaling': {'type': 'linear', 'factor': 2.0}},
+            {'pattern': (LayerKind(Rotary(5e5), 5), LayerKind(Rotary(5e5, Linear(2.0))))},
+        ),
+        (
+            'olmo3',
+            {'rope_parameters': {'full_attention': {'rope_theta': 7.0}}},
+            {'pattern': (LayerKind(Rotary(5e5), 5), LayerKind(Rotary(7.0)))},
+        ),
         ('bloom', {'slow_but_exact': True, 'pretraining_tp': 2, 'n_inner': 96}, {}),
         ('bloom', {'hidden_size': None, 'n_embed': 24}, {}),
         ('mpt', {'attn_config': None}, {'softmax_scale': None}),
@@ -767,6 +861,18 @@ def test_other_families_are_named(config: dict) -> None:
         (beside(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY, 6))), '[5, 6]'),
         (beside(qk_norm=True), 'qk_norm is True'),
         (beside(mlp_bias=True), 'mlp_bias is True'),
+        (behind(position=NoPE()), 'not one rotary encoding'),
+        (behind(pattern=(LayerKind(ROTARY, 5), LayerKind(NoPE()))), 'a window and one without'),
+        (
+            behind(pattern=(LayerKind(ROTARY, 5), LayerKind(Rotary(), 5))),
+            'not one rotary encoding with a window',
+        ),
+        (
+            behind(pattern=(LayerKind(Rotary(1e4, Linear(2.0)), 5), LayerKind(ROTARY))),
+            'with a window have rotary',
+        ),
+        (behind(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY, 6))), '[5, 6]'),
+        (behind(qk_norm_over='head'), "qk_norm_over is 'head'"),
         (bloom(position=Alibi(4.0)), 'ALiBi'),
         (bloom(window=3), 'window 3'),
         (bloom(kv_heads=2), 'kv_heads is 2'),
@@ -854,6 +960,26 @@ SLIDING = {'use_sliding_window': True, 'sliding_window': 7}
         ('cohere2', {'position_embedding_type': 'rope'}, ['position_embedding_type', 'rope_gptj']),
         ('cohere2', {'rope_interleaved': False}, ['rope_interleaved is False', 'neighbouring']),
         ('cohere2', {'mlp_bias': True}, ['mlp_bias is True', 'false']),
+        ('olmo2', {'use_qk_norm': False}, ['use_qk_norm is False', 'true']),
+        ('olmo2', {'sliding_window': 7}, ['sliding_window is 7', 'windows']),
+        ('olmo3', {'sliding_window': None}, ['sliding_window is None', 'integer']),
+        ('olmo3', {'sliding_window_pattern': 2}, ['sliding_window_pattern is 2', '4']),
+        ('olmo3', {'rope_theta': 1e4}, ['rope_theta is 10000.0', 'both types of layers']),
+        (
+            'olmo3',
+            {'rope_parameters': None, 'rope_theta': 1e4},
+            ['rope_theta is 10000.0', '500000'],
+        ),
+        (
+            'olmo3',
+            {'rope_parameters': {'rope_type': 'default', 'rope_theta': 1e4}},
+            ['rope_parameters.', 'full_attention', 'sliding_attention'],
+        ),
+        (
+            'olmo3',
+            {'rope_parameters': {'sliding_attention': {'rope_type': 'linear', 'factor': 2.0}}},
+            ['rope_parameters.sliding_attention.rope_type', 'default'],
+        ),
         ('bloom', {'apply_residual_connection_post_layernorm': True}, ['post_layernorm', 'false']),
         ('bloom', {'n_inner': 95}, ['n_inner is 95', '96']),
         ('bloom', {'n_embed': 25}, ['n_embed is 25', 'hidden_size']),
@@ -919,6 +1045,8 @@ UNDER_ATTACK = {
     'qwen3': (written('qwen3', described(WRITTEN['QK-norm, biases and windows'][1])), NONE),
     'smollm3': (written('smollm3', described(WRITTEN['some rotary and windows'][1])), NONE),
     'cohere2': (written('cohere2', described(beside())), NONE),
+    'olmo2': (written('olmo2', described(behind())), NONE),
+    'olmo3': (written('olmo3', described(behind(pattern=HALF_WINDOWS))), NONE),
     'bloom': (written('bloom', described(bloom())), NONE),
     'mpt': (MPT_7B, NONE),
     'lit-gpt': (LIT_TINYLLAMA, LIT_NAMES),

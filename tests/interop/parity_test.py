@@ -109,6 +109,32 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         {**YARN(), 'layer_types': [FULL, SLIDING, SLIDING, FULL], 'num_key_value_heads': 4},
     ),
     'cohere2, no positions': ('cohere2', {'layer_types': [FULL] * 4}),
+    'olmo2': ('olmo2', {}),
+    'olmo2, biases, wide heads, tied': (
+        'olmo2',
+        {'attention_bias': True, 'head_dim': 24, 'tie_word_embeddings': True},
+    ),
+    'olmo2, yarn': ('olmo2', YARN()),
+    'olmo3': ('olmo3', {}),
+    'olmo3, yarn': (
+        'olmo3',
+        {
+            'rope_parameters': {FULL: YARN(rope_theta=500_000.0)['rope_parameters'], SLIDING: None},
+            'max_position_embeddings': LONGEST,
+        },
+    ),
+    'olmo3, two bases': (
+        'olmo3',
+        {
+            'rope_parameters': {
+                FULL: YARN(rope_theta=500.0)['rope_parameters'],
+                SLIDING: {'rope_type': 'default', 'rope_theta': 100.0},
+            },
+            'max_position_embeddings': LONGEST,
+            'layer_types': [SLIDING, FULL, FULL, SLIDING],
+            'num_key_value_heads': 4,
+        },
+    ),
     'bloom': ('bloom', {}),
     'bloom, 6 heads': ('bloom', {'n_head': 6, 'hidden_size': 96}),
     'mpt': ('mpt', {}),
@@ -120,7 +146,7 @@ ALIKE = (
     'llama, ungrouped', 'yarn, by default', 'yarn, attention_factor', 'yarn, mscale',
     'yarn, not truncated', 'longrope, factor', 'longrope, attention_factor',
     'proportional, factor', 'mistral', 'qwen3', 'smollm3', 'smollm3, yarn', 'cohere2, no positions',
-    'mpt',
+    'olmo2, yarn', 'olmo3', 'mpt',
 )  # fmt: skip
 # Of these the frequencies follow the length of the sequence.
 FOLLOWING = ('dynamic', 'longrope')
@@ -300,7 +326,9 @@ def test_other_exponents_of_mpt(
         describe(open_directory(stock.save(model, tmp_path / 'in')))
 
 
-@pytest.mark.parametrize('name', [name for name in CASES if 'rope_parameters' in CASES[name][1]])
+@pytest.mark.parametrize('name', [
+    name for name in CASES if 'rope_type' in CASES[name][1].get('rope_parameters', {})
+])  # fmt: skip
 @pytest.mark.parametrize('key', ['type', 'rope_type'])
 def test_older_configs_mean_the_same(
     imported: Callable[[str], Imported], tmp_path, name: str, key: str
@@ -480,6 +508,7 @@ def exported(folder: pathlib.Path, found: Imported, **options: Any) -> pathlib.P
     return folder
 
 
+# All but those with a norm of each head.
 FOLDABLE = [name for name in CASES if CASES[name][0] != 'qwen3']
 LLAMA_SHAPED = [name for name in CASES if CASES[name][0] not in ('bloom', 'mpt')]
 

@@ -4,7 +4,7 @@ rotary positions of neighbouring dimensions in layers with a window, none in the
 from __future__ import annotations
 
 from nope.interop.families.decoder import Decoder, Defaults
-from nope.interop.families.hybrid import Hybrid
+from nope.interop.families.interleaved import Hybrid
 
 COHERE2 = Decoder(
     name='cohere2',

@@ -137,8 +137,7 @@ class Decoder:
         fields = Fields(config)
         self._check_foreign(fields)
         shape = self._read_shape(fields)
-        rotary = rope.read(fields, theta=self.defaults.theta, longest=self.defaults.longest)
-        layers = self.layers.read(fields, shape['layers'], rotary)
+        rotary, layers = self._read_layers(fields, shape['layers'])
         values = {
             **self._fixed(),
             **shape,
@@ -166,22 +165,15 @@ class Decoder:
         return (frequencies, *common.tied_head(config))
 
     def unwritable(self, config: ModelConfig) -> str | None:
-        rotary = kinds.rotary_of(config)
         return (
             common.differs(config, {**self._fixed(), 'qk_norm': self.qk_norm})
             or kinds.nowhere_written(config)
             or self._unwritable_biases(config)
             or self._unwritable_heads(config)
-            or self.layers.unwritable(config)
-            or (rope.unwritable(rotary, config.head_dim) if rotary else None)
+            or self._unwritable_positions(config)
         )
 
     def write_config(self, config: ModelConfig, described: Described) -> dict[str, Any]:
-        longest, rotary = described.train_length, kinds.rotary_of(config)
-        if rotary is not None:
-            position = rope.write(rotary, config.head_dim, longest)
-        else:
-            position = {} if longest is None else {'max_position_embeddings': longest}
         return {
             **common.head(self.architecture, self.name),
             'vocab_size': config.vocab_size,
@@ -196,10 +188,29 @@ class Decoder:
             'tie_word_embeddings': config.tied_head,
             **self._write_logit_scale(config),
             **{key: getattr(config, owned[0]) for key, owned in self.biases.items()},
-            **position,
-            **self.layers.write(config),
+            **self._write_positions(config, described.train_length),
             **common.facts(described),
         }
+
+    def _read_layers(self, fields: Fields, count: int) -> tuple[Rotary, Sequence[LayerKind]]:
+        """The rotary encoding that the config describes, and the kind of every layer."""
+        rotary = rope.read(fields, theta=self.defaults.theta, longest=self.defaults.longest)
+        return rotary, self.layers.read(fields, count, rotary)
+
+    def _unwritable_positions(self, config: ModelConfig) -> str | None:
+        """Reason why the config cannot describe positions and windows; None if it can."""
+        rotary = kinds.rotary_of(config)
+        found = self.layers.unwritable(config)
+        return found or (rope.unwritable(rotary, config.head_dim) if rotary else None)
+
+    def _write_positions(self, config: ModelConfig, longest: int | None) -> dict[str, Any]:
+        """The keys for positions and windows. longest: what the model was trained at, if known."""
+        rotary = kinds.rotary_of(config)
+        if rotary is not None:
+            position = rope.write(rotary, config.head_dim, longest)
+        else:
+            position = {} if longest is None else {'max_position_embeddings': longest}
+        return {**position, **self.layers.write(config)}
 
     def _fixed(self) -> dict[str, Any]:
         """Fields of the model that are the same in all checkpoints."""

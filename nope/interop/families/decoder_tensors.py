@@ -1,11 +1,12 @@
 """The tensors of checkpoints shaped like Llama's.
 
     model.embed_tokens.weight
-    model.layers.N.input_layernorm.weight
+    model.layers.N.input_layernorm.weight               not where norms stand behind
     model.layers.N.self_attn.{q,k,v,o}_proj.{weight,bias}
     model.layers.N.self_attn.{q,k}_norm.weight          with QK-norm
     model.layers.N.self_attn.scale_param                of HeadScale: lambda of every head
     model.layers.N.post_attention_layernorm.weight      not of a parallel block
+    model.layers.N.post_feedforward_layernorm.weight    where norms stand behind
     model.layers.N.mlp.{gate,up,down}_proj.{weight,bias}
     model.norm.weight
     lm_head.weight                                      unless the head is the embedding
@@ -26,6 +27,7 @@ from nope.interop.families.templates import (
     outer_norm,
     output_weight,
     paired,
+    qk_norm,
     stacked,
     vector,
 )
@@ -33,6 +35,15 @@ from nope.interop.mapping import LAM, SAME, Tensor
 from nope.model import ModelConfig
 
 _EMBEDDING = 'embed_tokens.weight'
+# Of a layer of each block, by their names there.
+_NORMS = {
+    'pre': {'input_layernorm': 'attention_norm', 'post_attention_layernorm': 'mlp_norm'},
+    'parallel': {'input_layernorm': 'attention_norm'},
+    'post': {
+        'post_attention_layernorm': 'attention_norm',
+        'post_feedforward_layernorm': 'mlp_norm',
+    },
+}
 
 
 def tensors(
@@ -41,11 +52,12 @@ def tensors(
     """Tensors of the model; see `nope.interop.families.base.Family.tensors`. neighbours: see
     `nope.interop.families.decoder.Decoder`."""
     prefix = '' if _EMBEDDING in names else 'model.'
-    layers = norm('input_layernorm', 'attention_norm', config) + _attention(config, neighbours)
+    layers = [
+        part for name, ours in _NORMS[config.block].items() for part in norm(name, ours, config)
+    ]
+    layers += _attention(config, neighbours)
     if any(name.endswith('.self_attn.scale_param') for name in names):
         layers.append(Template('self_attn.scale_param', (config.heads,), (LAM,), SAME))
-    if config.block != 'parallel':
-        layers += norm('post_attention_layernorm', 'mlp_norm', config)
     layers += _mlp(config)
     return [
         embedding(prefix + _EMBEDDING, config),
@@ -69,9 +81,7 @@ def _attention(config: ModelConfig, neighbours: bool) -> list[Template]:
     if config.output_bias:
         found.append(vector('self_attn.o_proj.bias', ('attention', 'output_bias'), config.width))
     if config.qk_norm:
-        for ours in ('query', 'key'):
-            path = 'attention', f'{ours}_norm', 'scale'
-            found.append(vector(f'self_attn.{ours[0]}_norm.weight', path, config.head_dim))
+        found += [qk_norm(ours, config, heads_of[ours]) for ours in ('query', 'key')]
     return found
 
 

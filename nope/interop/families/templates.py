@@ -89,6 +89,15 @@ def norm(name: str, ours: str, config: ModelConfig) -> list[Template]:
     return found
 
 
+def qk_norm(ours: str, config: ModelConfig, heads: int) -> Template:
+    """The norm of queries or keys, [H] there, or [heads * H] of all heads together."""
+    name, path = f'self_attn.{ours[0]}_norm.weight', ('attention', f'{ours}_norm', 'scale')
+    if config.qk_norm_over == 'head':
+        return vector(name, path, config.head_dim)
+    shape = (heads * config.head_dim,)
+    return Template(name, shape, (('layers', *path),), head_vectors(config, heads))
+
+
 def fused_qkv(name: str, config: ModelConfig, rows: Sequence[np.ndarray]) -> list[Template]:
     """One projection to queries, keys and values, and its bias if it has one. rows: the indices
     of each of the three, head by head."""

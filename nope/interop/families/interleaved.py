@@ -1,0 +1,65 @@
+"""Layer kinds of families with a window in all layers but every fourth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nope.interop.families import kinds
+from nope.interop.fields import MAX_LAYERS, MAX_LENGTH, Fields
+from nope.model import LayerKind, ModelConfig
+from nope.positions import NoPE, Rotary
+
+_INTERVAL = 'sliding_window_pattern'
+
+
+class Interleaved:
+    """`layer_types` says which layers have the window of `sliding_window` (4096 where it is left
+    out); where it is left out, all but every `sliding_window_pattern`-th have it, but every fourth
+    without that key too. All layers turn."""
+
+    keys: tuple[str, ...] = ('sliding_window', 'layer_types', _INTERVAL)
+
+    def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
+        window = self._window(fields)
+        sliding = [False] * layers
+        if not fields.has('layer_types'):
+            interval = fields.integer(_INTERVAL, MAX_LAYERS, 4)
+            sliding = [(layer + 1) % interval != 0 for layer in range(layers)]
+        windows = kinds.read_windows(fields, layers, sliding, window)
+        return [self._kind(window, rotary) for window in windows]
+
+    def unwritable(self, config: ModelConfig) -> str | None:
+        return kinds.not_rotary(config) or kinds.several_windows(config)
+
+    def write(self, config: ModelConfig) -> dict[str, Any]:
+        # Stock makes the mask of a window even where no layer has one.
+        window = next(iter(kinds.windows_of(config)), 4096)
+        return {'sliding_window': window, 'layer_types': kinds.types_of(config)}
+
+    def _window(self, fields: Fields) -> int | None:
+        """The window; ValueError for null, of which stock makes no mask."""
+        if 'sliding_window' not in fields.values:
+            return 4096
+        return fields.integer('sliding_window', MAX_LENGTH)
+
+    def _kind(self, window: int | None, rotary: Rotary) -> LayerKind:
+        return LayerKind(rotary, window)
+
+
+class Hybrid(Interleaved):
+    """Layers with a window turn; those that see every key have no position encoding."""
+
+    def unwritable(self, config: ModelConfig) -> str | None:
+        for kind in config.kinds:
+            if (kind.window is None) != (kind.position == NoPE()):
+                return (
+                    f'its layers have {config.describe_position()}, where those with rotary '
+                    'positions have a window, and the others neither'
+                )
+        if not all(config.without_position) and kinds.rotary_of(config) is None:
+            return f'its layers have {config.describe_position()}, not one rotary encoding'
+        return kinds.several_windows(config)
+
+    def _kind(self, window: int | None, rotary: Rotary) -> LayerKind:
+        return LayerKind() if window is None else LayerKind(rotary, window)
