@@ -39,6 +39,12 @@ MODELS: dict[str, ModelConfig] = {
         qk_norm_over='projection',
         pattern=(LayerKind(Rotary(), 5), LayerKind(Rotary())),
     ),
+    'exaone4': tiny.model(
+        attention=None,
+        block='post',
+        qk_norm=True,
+        pattern=(LayerKind(Rotary(), 5), LayerKind(NoPE())),
+    ),
     'mpt': tiny.model(
         attention=None, position=Alibi(), activation='gelu', mlp_width=128, **LAYER_NORM
     ),

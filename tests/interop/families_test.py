@@ -20,6 +20,7 @@ from nope.positions import (
     DynamicYarn,
     Learned,
     Linear,
+    Llama3,
     NoPE,
     Position,
     Rotary,
@@ -152,6 +153,19 @@ WRITTEN: dict[str, tuple[str, ModelConfig]] = {
         behind(pattern=(LayerKind(Rotary(1e4), 5), LayerKind(Rotary(2e4, Linear(4.0))))),
     ),
     'norms behind, all windows': ('olmo3', behind(position=Rotary(1e4), window=5)),
+    'norms behind and of each head': ('exaone4', behind(qk_norm_over='head')),
+    'norms behind and of each head, hybrid': (
+        'exaone4',
+        behind(qk_norm_over='head', pattern=(*(LayerKind(ROTARY, 5),) * 2, LayerKind())),
+    ),
+    'norms behind and of each head, no positions': (
+        'exaone4',
+        behind(qk_norm_over='head', position=NoPE(), tied_head=True),
+    ),
+    'norms behind and of each head, all windows': (
+        'exaone4',
+        behind(qk_norm_over='head', position=Rotary(1e4), window=5),
+    ),
     'BLOOM': ('bloom', bloom()),
     'BLOOM with a head': ('bloom', bloom(tied_head=False, norm_epsilon=1e-6)),
     'MPT': ('mpt', mpt()),
@@ -164,6 +178,7 @@ OF_FAMILY = {
     'cohere2': beside(),
     'olmo2': behind(),
     'olmo3': behind(pattern=HALF_WINDOWS),
+    'exaone4': behind(qk_norm_over='head', pattern=HYBRID),
 }
 CASES = [*WRITTEN.values(), ('lit-gpt', decoder(position=ROTARY))]
 
@@ -575,6 +590,45 @@ def test_olmo3_is_extended_in_the_layers_that_see_every_key() -> None:
     assert counts.parameters(about.model) == 7_298_011_136
 
 
+EXAONE4_32B: dict[str, Any] = {
+    'architectures': ['Exaone4ForCausalLM'],
+    'bos_token_id': 1,
+    'eos_token_id': 361,
+    'head_dim': 128,
+    'hidden_act': 'silu',
+    'hidden_size': 5120,
+    'intermediate_size': 27392,
+    'layer_types': [*['sliding_attention'] * 3, 'full_attention'] * 16,
+    'max_position_embeddings': 131072,
+    'model_type': 'exaone4',
+    'num_attention_heads': 40,
+    'num_hidden_layers': 64,
+    'num_key_value_heads': 8,
+    'rms_norm_eps': 1e-05,
+    'rope_scaling': {
+        'factor': 16.0,
+        'high_freq_factor': 4.0,
+        'low_freq_factor': 1.0,
+        'original_max_position_embeddings': 8192,
+        'rope_type': 'llama3',
+    },
+    'rope_theta': 1000000,
+    'sliding_window': 4096,
+    'sliding_window_pattern': 'LLLG',
+    'tie_word_embeddings': False,
+    'torch_dtype': 'bfloat16',
+    'vocab_size': 102400,
+}
+
+
+def test_exaone4_has_no_positions_in_every_fourth_layer() -> None:
+    about = read(EXAONE4_32B)
+    sliding = LayerKind(Rotary(1e6, Llama3(16.0, 8192, 1.0, 4.0)), 4096)
+    assert about.model.pattern == (sliding, sliding, sliding, LayerKind())
+    assert (about.model.block, about.model.qk_norm_over) == ('post', 'head')
+    assert counts.parameters(about.model) == 32_003_216_384
+
+
 def test_smollm3_has_no_rotary_positions_in_every_fourth_layer() -> None:
     model = read(SMOLLM3_3B).model
     rotary = LayerKind(Rotary(2e6))
@@ -740,6 +794,27 @@ def test_patterns_are_read_at_their_shortest() -> None:
             {'rope_parameters': {'full_attention': {'rope_theta': 7.0}}},
             {'pattern': (LayerKind(Rotary(5e5), 5), LayerKind(Rotary(7.0)))},
         ),
+        ('exaone4', {}, {'pattern': HYBRID}),
+        (
+            'exaone4',
+            {'layer_types': None, 'sliding_window_pattern': 2},
+            {'pattern': HYBRID},
+        ),
+        (
+            'exaone4',
+            {'layer_types': ['full_attention'] * 3},
+            {'position': NoPE(), 'window': None, 'pattern': ()},
+        ),
+        (
+            'exaone4',
+            {'layer_types': ['full_attention'] * 3, 'sliding_window': None},
+            {'position': ROTARY, 'window': None, 'pattern': ()},
+        ),
+        (
+            'exaone4',
+            {'layer_types': None, 'sliding_window': None, 'sliding_window_pattern': None},
+            {'position': ROTARY, 'window': None, 'pattern': ()},
+        ),
         ('bloom', {'slow_but_exact': True, 'pretraining_tp': 2, 'n_inner': 96}, {}),
         ('bloom', {'hidden_size': None, 'n_embed': 24}, {}),
         ('mpt', {'attn_config': None}, {'softmax_scale': None}),
@@ -872,7 +947,15 @@ def test_other_families_are_named(config: dict) -> None:
             'with a window have rotary',
         ),
         (behind(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY, 6))), '[5, 6]'),
-        (behind(qk_norm_over='head'), "qk_norm_over is 'head'"),
+        (
+            behind(qk_norm_over='head', pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY))),
+            'those with rotary positions have a window',
+        ),
+        (
+            behind(qk_norm_over='head', pattern=(LayerKind(ROTARY), LayerKind())),
+            'those with rotary positions have a window',
+        ),
+        (behind(qk_norm_over='head', qkv_bias=True), 'qkv_bias is True'),
         (bloom(position=Alibi(4.0)), 'ALiBi'),
         (bloom(window=3), 'window 3'),
         (bloom(kv_heads=2), 'kv_heads is 2'),
@@ -980,6 +1063,13 @@ SLIDING = {'use_sliding_window': True, 'sliding_window': 7}
             {'rope_parameters': {'sliding_attention': {'rope_type': 'linear', 'factor': 2.0}}},
             ['rope_parameters.sliding_attention.rope_type', 'default'],
         ),
+        ('exaone4', {'sliding_window': None}, ['layer_types', 'full_attention only']),
+        (
+            'exaone4',
+            {'layer_types': None, 'sliding_window_pattern': 'LLLG'},
+            ['sliding_window_pattern', 'LLLG', 'integer'],
+        ),
+        ('exaone4', {'attention_bias': True}, ['attention_bias is True', 'false']),
         ('bloom', {'apply_residual_connection_post_layernorm': True}, ['post_layernorm', 'false']),
         ('bloom', {'n_inner': 95}, ['n_inner is 95', '96']),
         ('bloom', {'n_embed': 25}, ['n_embed is 25', 'hidden_size']),
@@ -1047,6 +1137,7 @@ UNDER_ATTACK = {
     'cohere2': (written('cohere2', described(beside())), NONE),
     'olmo2': (written('olmo2', described(behind())), NONE),
     'olmo3': (written('olmo3', described(behind(pattern=HALF_WINDOWS))), NONE),
+    'exaone4': (written('exaone4', described(OF_FAMILY['exaone4'])), NONE),
     'bloom': (written('bloom', described(bloom())), NONE),
     'mpt': (MPT_7B, NONE),
     'lit-gpt': (LIT_TINYLLAMA, LIT_NAMES),

@@ -135,6 +135,21 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             'num_key_value_heads': 4,
         },
     ),
+    'exaone4': ('exaone4', {}),
+    'exaone4, llama3, other layers, wide heads': (
+        'exaone4',
+        {
+            **rope('llama3', factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0),
+            'layer_types': [FULL, SLIDING, SLIDING, FULL],
+            'head_dim': 24,
+            'tie_word_embeddings': True,
+        },
+    ),
+    'exaone4, no windows': (
+        'exaone4',
+        {'sliding_window': None, 'layer_types': [FULL] * 4, 'num_key_value_heads': 4},
+    ),
+    'exaone4, no positions': ('exaone4', {'layer_types': [FULL] * 4}),
     'bloom': ('bloom', {}),
     'bloom, 6 heads': ('bloom', {'n_head': 6, 'hidden_size': 96}),
     'mpt': ('mpt', {}),
@@ -146,7 +161,7 @@ ALIKE = (
     'llama, ungrouped', 'yarn, by default', 'yarn, attention_factor', 'yarn, mscale',
     'yarn, not truncated', 'longrope, factor', 'longrope, attention_factor',
     'proportional, factor', 'mistral', 'qwen3', 'smollm3', 'smollm3, yarn', 'cohere2, no positions',
-    'olmo2, yarn', 'olmo3', 'mpt',
+    'olmo2, yarn', 'olmo3', 'exaone4, no positions', 'mpt',
 )  # fmt: skip
 # Of these the frequencies follow the length of the sequence.
 FOLLOWING = ('dynamic', 'longrope')
@@ -259,7 +274,8 @@ def turning_layers(model: PreTrainedModel) -> list[bool]:
 
 @pytest.mark.parametrize('name', [
     'smollm3', 'smollm3, windows', 'cohere2', 'cohere2, yarn, other layers',
-    'cohere2, no positions',
+    'cohere2, no positions', 'exaone4', 'exaone4, llama3, other layers, wide heads',
+    'exaone4, no positions',
 ])  # fmt: skip
 def test_layers_that_stock_does_not_rotate_have_no_positions(
     imported: Callable[[str], Imported], name: str
@@ -268,6 +284,24 @@ def test_layers_that_stock_does_not_rotate_have_no_positions(
     turning = turning_layers(stock.restore(found.folder))
     assert found.model.without_position == tuple(not turns for turns in turning)
     assert not all(turning)
+
+
+@pytest.mark.parametrize('name', ['llama', 'qwen3, windows', 'olmo3, two bases'])
+def test_layers_that_stock_rotates_have_positions(
+    imported: Callable[[str], Imported], name: str
+) -> None:
+    found = imported(name)
+    assert all(turning_layers(stock.restore(found.folder)))
+    assert not any(found.model.without_position)
+
+
+def test_layers_of_exaone_turn_where_none_has_a_window(
+    imported: Callable[[str], Imported],
+) -> None:
+    """The same layers, of which stock rotates all or none by whether there is a window to name."""
+    turning, still = imported('exaone4, no windows'), imported('exaone4, no positions')
+    assert all(turning_layers(stock.restore(turning.folder)))
+    assert not any(turning.model.without_position) and all(still.model.without_position)
 
 
 def test_positions_are_of_no_account_to_a_model_that_stock_does_not_rotate(
@@ -509,7 +543,7 @@ def exported(folder: pathlib.Path, found: Imported, **options: Any) -> pathlib.P
 
 
 # All but those with a norm of each head.
-FOLDABLE = [name for name in CASES if CASES[name][0] != 'qwen3']
+FOLDABLE = [name for name in CASES if CASES[name][0] not in ('qwen3', 'exaone4')]
 LLAMA_SHAPED = [name for name in CASES if CASES[name][0] not in ('bloom', 'mpt')]
 
 
@@ -641,11 +675,12 @@ def test_numbers_are_rounded_once(
     tiny.assert_same(flax.traverse_util.flatten_dict(params, sep='/'), wanted)
 
 
+@pytest.mark.parametrize('name', ['qwen3', 'exaone4'])
 def test_lambda_cannot_be_folded_behind_a_norm(
-    imported: Callable[[str], Imported], tmp_path
+    imported: Callable[[str], Imported], tmp_path, name: str
 ) -> None:
     """RMSNorm divides every factor of a head out again. A neutral lambda has none."""
-    found = imported('qwen3')
+    found = imported(name)
     lam_LN = np.ones((found.model.layers, found.model.heads), np.float32)
     exported(tmp_path / 'neutral', found.with_lam(lam_LN))
     lam_LN[2, 1] = 1.1

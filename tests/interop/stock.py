@@ -55,6 +55,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
     'cohere2': {**_GROUPED, 'sliding_window': 24, 'logit_scale': 0.5, 'tie_word_embeddings': True},
     'olmo2': _GROUPED,
     'olmo3': {**_GROUPED, 'sliding_window': 24},
+    'exaone4': {**_GROUPED, 'sliding_window': 24},
     'bloom': {'vocab_size': VOCAB, 'hidden_size': 64, 'n_layer': 3, 'n_head': 4},
     # Stock cannot run MPT beyond `max_seq_len`.
     'mpt': {
