@@ -81,6 +81,8 @@ def train_length(rotary: Rotary, longest: int | None) -> int | None:
 def unwritable(rotary: Rotary, head_dim: int) -> str | None:
     """Reason why a config.json cannot describe the encoding; None if it can."""
     scaling = rotary.scaling
+    if rotary.rate:
+        return f'its queries grow by position, at a rate of {rotary.rate:g}'
     if rotary.interleaved:
         return 'its rotary pairs are neighbours, where stock models turn halves'
     if rotary.dims not in (None, head_dim):
@@ -169,10 +171,10 @@ def _read_yarn(settings: _Settings) -> Scaling:
     truncate = fields.flag('truncate', True)
     by_parts = ByParts(factor, settings.original, slow, fast, 'dimensions', truncate)
     multiplier = fields.optional_number('attention_factor')
-    if multiplier == 1:
-        return by_parts
     if multiplier is None:
         multiplier = _mscale_ratio(fields, factor)
+    if multiplier == 1:
+        return by_parts
     yarn = Yarn(**dataclasses.asdict(by_parts))
     if multiplier is None or multiplier == yarn.attention_factor(1):
         return yarn
@@ -225,6 +227,8 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[_Settings], Scaling]]] = {
     'llama3': (('factor', 'low_freq_factor', 'high_freq_factor', _ORIGINAL), _read_llama3),
     'proportional': (('factor',), _read_proportional),
 }
+# Kinds of scaling, and the settings of each.
+KINDS = {kind: keys for kind, (keys, _) in _READERS.items()}
 
 
 def _base(rotary: Rotary, head_dim: int) -> float:

@@ -17,6 +17,7 @@ from nope.interop.mapping import Tensor
 from nope.model import LayerKind, ModelConfig, counts
 from nope.positions import (
     Alibi,
+    ByParts,
     DynamicYarn,
     Learned,
     Linear,
@@ -166,6 +167,11 @@ WRITTEN: dict[str, tuple[str, ModelConfig]] = {
         'exaone4',
         behind(qk_norm_over='head', position=Rotary(1e4), window=5),
     ),
+    'growing queries': ('ministral3', decoder(position=Rotary(1e4, rate=0.1, span=7), window=5)),
+    'growing queries, scaled': (
+        'ministral3',
+        decoder(position=Rotary(1e6, Yarn(16.0, 32, multiplier=1.5), rate=0.1, span=32)),
+    ),
     'BLOOM': ('bloom', bloom()),
     'BLOOM with a head': ('bloom', bloom(tied_head=False, norm_epsilon=1e-6)),
     'MPT': ('mpt', mpt()),
@@ -178,6 +184,7 @@ OF_FAMILY = {
     'cohere2': beside(),
     'olmo2': behind(),
     'olmo3': behind(pattern=HALF_WINDOWS),
+    'ministral3': decoder(position=Rotary(1e6, ByParts(16.0, 32), rate=0.1, span=32)),
     'exaone4': behind(qk_norm_over='head', pattern=HYBRID),
 }
 CASES = [*WRITTEN.values(), ('lit-gpt', decoder(position=ROTARY))]
@@ -815,6 +822,21 @@ def test_patterns_are_read_at_their_shortest() -> None:
             {'layer_types': None, 'sliding_window': None, 'sliding_window_pattern': None},
             {'position': ROTARY, 'window': None, 'pattern': ()},
         ),
+        (
+            'ministral3',
+            {'rope_parameters': None, 'num_key_value_heads': 2},
+            {'position': Rotary(1e6, ByParts(16.0, 16_384), rate=0.1), 'window': None},
+        ),
+        (
+            'ministral3',
+            {
+                'rope_parameters': {
+                    'original_max_position_embeddings': 9,
+                    'llama_4_scaling_beta': 0.0,
+                }
+            },
+            {'position': Rotary()},
+        ),
         ('bloom', {'slow_but_exact': True, 'pretraining_tp': 2, 'n_inner': 96}, {}),
         ('bloom', {'hidden_size': None, 'n_embed': 24}, {}),
         ('mpt', {'attn_config': None}, {'softmax_scale': None}),
@@ -956,6 +978,11 @@ def test_other_families_are_named(config: dict) -> None:
             'those with rotary positions have a window',
         ),
         (behind(qk_norm_over='head', qkv_bias=True), 'qkv_bias is True'),
+        (
+            decoder(position=Rotary(1e6, ByParts(16.0, 32), rate=0.1, span=16)),
+            'spans of 16, and its scaling is from 32',
+        ),
+        (decoder(pattern=(LayerKind(Rotary(rate=0.1)), LayerKind())), 'grow by position'),
         (bloom(position=Alibi(4.0)), 'ALiBi'),
         (bloom(window=3), 'window 3'),
         (bloom(kv_heads=2), 'kv_heads is 2'),
@@ -1070,6 +1097,27 @@ SLIDING = {'use_sliding_window': True, 'sliding_window': 7}
             ['sliding_window_pattern', 'LLLG', 'integer'],
         ),
         ('exaone4', {'attention_bias': True}, ['attention_bias is True', 'false']),
+        (
+            'ministral3',
+            {'rope_parameters': {'original_max_position_embeddings': 9}},
+            ['rope_parameters.llama_4_scaling_beta is missing'],
+        ),
+        (
+            'ministral3',
+            {'rope_parameters': {'llama_4_scaling_beta': 0.1}},
+            ['rope_parameters.original_max_position_embeddings is missing'],
+        ),
+        (
+            'ministral3',
+            {'rope_parameters': {'llama_4_scaling_beta': -0.1}},
+            ['rope_parameters.llama_4_scaling_beta is -0.1', 'above 0'],
+        ),
+        ('ministral3', {'attention_bias': True}, ['attention_bias is True']),
+        (
+            'llama',
+            {'rope_scaling': {'rope_type': 'default', 'llama_4_scaling_beta': 0.1}},
+            ['llama_4_scaling_beta'],
+        ),
         ('bloom', {'apply_residual_connection_post_layernorm': True}, ['post_layernorm', 'false']),
         ('bloom', {'n_inner': 95}, ['n_inner is 95', '96']),
         ('bloom', {'n_embed': 25}, ['n_embed is 25', 'hidden_size']),
@@ -1138,6 +1186,7 @@ UNDER_ATTACK = {
     'olmo2': (written('olmo2', described(behind())), NONE),
     'olmo3': (written('olmo3', described(behind(pattern=HALF_WINDOWS))), NONE),
     'exaone4': (written('exaone4', described(OF_FAMILY['exaone4'])), NONE),
+    'ministral3': (written('ministral3', described(OF_FAMILY['ministral3'])), NONE),
     'bloom': (written('bloom', described(bloom())), NONE),
     'mpt': (MPT_7B, NONE),
     'lit-gpt': (LIT_TINYLLAMA, LIT_NAMES),

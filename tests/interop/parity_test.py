@@ -150,6 +150,18 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         {'sliding_window': None, 'layer_types': [FULL] * 4, 'num_key_value_heads': 4},
     ),
     'exaone4, no positions': ('exaone4', {'layer_types': [FULL] * 4}),
+    'ministral3': (
+        'ministral3',
+        YARN(mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.5),
+    ),
+    'ministral3, windows, wide heads': (
+        'ministral3',
+        {
+            **rope('default', llama_4_scaling_beta=0.7, original_max_position_embeddings=40),
+            'sliding_window': WINDOW,
+            'head_dim': 24,
+        },
+    ),
     'bloom': ('bloom', {}),
     'bloom, 6 heads': ('bloom', {'n_head': 6, 'hidden_size': 96}),
     'mpt': ('mpt', {}),

@@ -57,7 +57,7 @@ SETTINGS: list[tuple[dict[str, Any], Scaling]] = [
     ),
     (
         {'rope_type': 'yarn', 'factor': 4.0, 'mscale': 1.0, 'mscale_all_dim': 1.0},
-        Yarn(4.0, 8192, multiplier=1.0),
+        ByParts(4.0, 8192),  # YaRN without its multiplier
     ),
     ({'rope_type': 'yarn', 'factor': 4.0, 'mscale': 3.0}, Yarn(4.0, 8192)),
     ({'rope_type': 'yarn', 'factor': 4.0, 'mscale': 3.0, 'mscale_all_dim': 0}, Yarn(4.0, 8192)),

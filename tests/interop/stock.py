@@ -56,6 +56,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
     'olmo2': _GROUPED,
     'olmo3': {**_GROUPED, 'sliding_window': 24},
     'exaone4': {**_GROUPED, 'sliding_window': 24},
+    'ministral3': {**_GROUPED, 'head_dim': 16},
     'bloom': {'vocab_size': VOCAB, 'hidden_size': 64, 'n_layer': 3, 'n_head': 4},
     # Stock cannot run MPT beyond `max_seq_len`.
     'mpt': {

@@ -15,6 +15,7 @@ from nope.interop.families.cohere2 import COHERE2
 from nope.interop.families.exaone4 import EXAONE4
 from nope.interop.families.litgpt import LITGPT
 from nope.interop.families.llama import LLAMA
+from nope.interop.families.ministral3 import MINISTRAL3
 from nope.interop.families.mistral import MISTRAL
 from nope.interop.families.mpt import MPT
 from nope.interop.families.olmo2 import OLMO2
@@ -27,7 +28,7 @@ from nope.model import ModelConfig
 
 FAMILIES: tuple[Family, ...] = (
     *(LITGPT, LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, COHERE2),
-    *(OLMO2, OLMO3, EXAONE4, BLOOM, MPT),
+    *(OLMO2, OLMO3, EXAONE4, MINISTRAL3, BLOOM, MPT),
 )
 
 __all__ = ['FAMILIES', 'Described', 'Family', 'Ignored', 'family_of', 'writer_of']

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from nope.interop.families import kinds
 from nope.interop.families.decoder import Decoder, Defaults
@@ -12,15 +13,17 @@ from nope.model import LayerKind, ModelConfig
 from nope.positions import Rotary
 
 
-class _OneWindow:
-    """`sliding_window`: of all layers; null for none, 4096 where it is left out."""
+@dataclasses.dataclass(frozen=True)
+class OneWindow:
+    """`sliding_window`: of all layers; null for none, `default` where it is left out."""
 
-    keys = ('sliding_window', 'layer_types')
+    default: int | None
+    keys: ClassVar[tuple[str, ...]] = ('sliding_window', 'layer_types')
 
     def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
         window = fields.optional_integer('sliding_window', MAX_LENGTH)
         if 'sliding_window' not in fields.values:
-            window = 4096
+            window = self.default
         if fields.has('layer_types'):
             fields.choices('layer_types', (kinds.FULL if window is None else kinds.SLIDING,))
         return [LayerKind(rotary, window)] * layers
@@ -38,5 +41,5 @@ MISTRAL = Decoder(
     name='mistral',
     architecture='MistralForCausalLM',
     defaults=Defaults(longest=131_072, kv_heads=8),
-    layers=_OneWindow(),
+    layers=OneWindow(default=4096),
 )

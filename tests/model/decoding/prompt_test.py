@@ -35,7 +35,9 @@ def of_kinds(*positions: Position) -> ModelConfig:
 
 # With those of `MIXED`, every encoding: of several kinds in one model, fewer programs.
 MODELS = {
-    'rotary, none, tempered': of_kinds(*(ENCODINGS[n] for n in ('rotary', 'none', 'tempered'))),
+    'rotary, none, tempered': of_kinds(
+        *(ENCODINGS[n] for n in ('rotary', 'none', 'tempered')), Rotary(rate=0.3, span=3)
+    ),
     'following the length': of_kinds(
         ENCODINGS['dynamic YaRN'], ENCODINGS['LongRoPE'], Rotary(scaling=DynamicNTK(2.0, 8))
     ),
