@@ -117,6 +117,8 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {'temperature': 'adaptive'},
     {'weights': 'entmax'},
     {'block': 'parallel'},
+    {'norm_offset': True},
+    {'embedding_multiplier': 8.0},
     {'qk_norm': True, 'qk_norm_over': 'projection'},
 )
 

@@ -84,8 +84,12 @@ def test_a_step_is_the_same_on_every_mesh(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     'changes',
-    [{'block': 'parallel'}, {'block': 'post', 'qk_norm': True, 'qk_norm_over': 'projection'}],
-    ids=['parallel', 'post'],
+    [
+        {'block': 'parallel'},
+        {'block': 'post', 'qk_norm': True, 'qk_norm_over': 'projection'},
+        {'block': 'both', 'norm_offset': True, 'embedding_multiplier': 32**0.5},
+    ],
+    ids=['parallel', 'post', 'both'],
 )
 def test_a_step_of_other_blocks_is_the_same_on_a_mesh(changes: dict[str, Any]) -> None:
     """Norms over heads that lie on several devices too."""

@@ -42,7 +42,9 @@ def fold(
         normed_L1 = model.layers_with_qk_norm[:, None]
         behind_LN = jnp.where(normed_L1, multipliers_LN, 1.0)
         multipliers_LN = jnp.where(normed_L1, 1.0, multipliers_LN)
-        scale_LNH = _times(attention['query_norm']['scale'], behind_LN[:, :, None])
+        offset = float(model.norm_offset)
+        weights_LNH = attention['query_norm']['scale'] + offset
+        scale_LNH = _times(weights_LNH, behind_LN[:, :, None]) - offset
         attention['query_norm'] = {'scale': scale_LNH}
     attention['query'] = _times(attention['query'], multipliers_LN[:, None, :, None])
     if model.qkv_bias:

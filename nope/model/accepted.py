@@ -14,7 +14,7 @@ CHOICES = {
     'dtype': ('float32', 'bfloat16'),
     'remat': ('none', 'elementwise', 'dots', 'full', 'offload'),
     'norm': ('rms', 'layer', 'none'),
-    'block': ('pre', 'parallel', 'post'),
+    'block': ('pre', 'parallel', 'post', 'both'),
     'qk_norm_over': ('head', 'projection'),
     'mlp': ('gated', 'plain'),
     'activation': ('silu', 'gelu', 'gelu_tanh', 'relu'),
@@ -49,7 +49,8 @@ def check(values: Mapping[str, Any]) -> None:
     if values['attention'] not in (None, *BACKENDS):
         rule = f'{one_of(BACKENDS)}, or None for the fastest that can'
         raise FieldError('attention', values['attention'], rule)
-    _check_scale('logit_multiplier', values['logit_multiplier'])
+    for name in ('embedding_multiplier', 'logit_multiplier'):
+        _check_scale(name, values[name])
     if values['softmax_scale'] is not None:
         _check_scale('softmax_scale', values['softmax_scale'], ', or None for 1 / sqrt(H)')
 

@@ -38,7 +38,8 @@ class ModelConfig:
     block: where the norms of a layer stand, and what its parts read (`nope.model.transformer`):
         'pre', each part its own norm of the sum so far; 'parallel', both parts one norm of the
         layer's input (Command R); 'post', each part the sum so far itself, and a norm takes what
-        it adds (OLMo 2).
+        it adds (OLMo 2); 'both', norms at either end of each part (Gemma).
+    norm_offset: weights of norms are stored less 1 (Gemma).
     embedding_norm: a norm between the embeddings and the first layer too.
     qk_norm: an RMSNorm of every query and key head before the position encoding, in all layers
         whose kind does not say otherwise (RNoPE-SWA, arXiv 2501.18795, has none in NoPE layers).
@@ -59,6 +60,7 @@ class ModelConfig:
     weights: rule of the attention weights: 'softmax', or one that holds a T x S array for each
         head, 'entmax' (alpha = 1.5) or 'stick_breaking' (`nope.attention.dense`).
     tied_head: the embedding matrix is the vocabulary projection too.
+    embedding_multiplier: of the embeddings, before positions are added (Gemma: sqrt(D)).
     logit_multiplier: of the final hidden states (T5 with a tied head: 1 / sqrt(D)).
     init: the rule fresh parameters are drawn by (`nope.model.init`).
     dtype: of the computation; parameters are float32 always.
@@ -110,6 +112,8 @@ class ModelConfig:
     position_range: int | None = added_later(None)
     block: str = added_later('pre')
     qk_norm_over: str = added_later('head')
+    norm_offset: bool = added_later(False)
+    embedding_multiplier: float = added_later(1.0)
 
     def __post_init__(self) -> None:
         accepted.check(vars(self))

@@ -20,7 +20,7 @@ def parameters(model: ModelConfig) -> int:
     norm = model.width * (1 + model.norm_bias) * (model.norm != 'none')
     table = 0 if model.table is None else math.prod(model.table.shape)
     embeddings = model.vocab_size * model.width * (1 if model.tied_head else 2)
-    norms = (1 if model.block == 'parallel' else 2) * norm
+    norms = {'pre': 2, 'parallel': 1, 'post': 2, 'both': 4}[model.block] * norm
     layers = model.layers * (_layer_weights(model) + vectors + norms)
     return layers + embeddings + norm * (1 + model.embedding_norm) + table
 

@@ -60,7 +60,7 @@ class Norm(nn.Module):
     """y = x * rsqrt(mean(x^2) + eps) * w over the last axes (RMSNorm), statistics in float32.
 
     centred: the mean is subtracted first (LayerNorm). biased: and a bias added. axes: logical names
-    of the axes that it is taken over.
+    of the axes that it is taken over. Weights are stored less 1 where the model says so.
     """
 
     config: ModelConfig
@@ -71,7 +71,10 @@ class Norm(nn.Module):
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         shape = x.shape[-len(self.axes) :]
-        weight = parameter(self, 'scale', nn.initializers.ones, shape, self.axes)
+        offset = self.config.norm_offset
+        fresh = nn.initializers.zeros if offset else nn.initializers.ones
+        weight = parameter(self, 'scale', fresh, shape, self.axes)
+        weight = weight + 1.0 if offset else weight
         normed = elementwise(self.config, _normalise, self.centred, self.config.norm_epsilon)(
             x, weight
         )

@@ -70,6 +70,7 @@ class Block(nn.Module):
     pre: x + Attention(norm(x)), then x + MLP(norm(x)).
     parallel: x + Attention(norm(x)) + MLP(norm(x)) of the same norm(x).
     post: x + norm(Attention(x)), then x + norm(MLP(x)).
+    both: x + norm(Attention(norm(x))), then x + norm(MLP(norm(x))).
     """
 
     config: ModelConfig
@@ -88,20 +89,27 @@ class Block(nn.Module):
         c = self.config
         x_BTD = checkpoint_name(x_BTD, BLOCK_INPUT)
         attention = SelfAttention(c, self.entropy, self.span, name='attention')
-        mlp, attention_norm = MLP(c, name='mlp'), norm(c, 'attention_norm')
-        read_BTD = x_BTD if c.block == 'post' else attention_norm(x_BTD)
+        mlp = MLP(c, name='mlp')
+        read_BTD = self._before(x_BTD, 'attention')
         attended_BTD, entropy, cached, shape = attention(
             read_BTD, multipliers_N, kind, sequence, cached
         )
-        if c.block == 'post':
-            x_BTD = x_BTD + attention_norm(attended_BTD)
-            x_BTD = x_BTD + norm(c, 'mlp_norm')(mlp(x_BTD))
-        elif c.block == 'parallel':
+        if c.block == 'parallel':
             x_BTD = x_BTD + attended_BTD + mlp(read_BTD)
         else:
-            x_BTD = x_BTD + attended_BTD
-            x_BTD = x_BTD + mlp(norm(c, 'mlp_norm')(x_BTD))
+            x_BTD = x_BTD + self._behind(attended_BTD, 'attention')
+            x_BTD = x_BTD + self._behind(mlp(self._before(x_BTD, 'mlp')), 'mlp')
         return nn.with_logical_constraint(x_BTD, ACTIVATIONS), (entropy, cached, shape)
+
+    def _before(self, x_BTD: jax.Array, part: str) -> jax.Array:
+        """What a part of the layer reads."""
+        return x_BTD if self.config.block == 'post' else norm(self.config, f'{part}_norm')(x_BTD)
+
+    def _behind(self, x_BTD: jax.Array, part: str) -> jax.Array:
+        """What a part of the layer adds."""
+        names = {'post': f'{part}_norm', 'both': f'{part}_output_norm'}
+        name = names.get(self.config.block)
+        return x_BTD if name is None else norm(self.config, name)(x_BTD)
 
 
 class Transformer(nn.Module):
@@ -182,6 +190,8 @@ class Transformer(nn.Module):
         # Rows come whole from every device: gathered in parts, they would be exchanged afterwards.
         rows_VD = nn.with_logical_constraint(embedding_VD, ('vocab', 'activation'))
         x_BTD = jnp.take(rows_VD, tokens_BT, axis=0).astype(c.dtype)
+        if c.embedding_multiplier != 1:
+            x_BTD = x_BTD * c.embedding_multiplier
         x_BTD = c.position.embed(x_BTD, sequence.for_encodings, sequence.table)
         if c.embedding_norm:
             x_BTD = norm(c, 'embedding_norm')(x_BTD)

@@ -38,6 +38,7 @@ def output(config: ModelConfig, variables: Variables, length: int = 12) -> np.nd
             pattern=(LayerKind(Rotary()), LayerKind(NoPE(), qk_norm=False)),
             qk_norm=True,
             qk_norm_over='projection',
+            norm_offset=True,
             qkv_bias=True,
         ),
     ],

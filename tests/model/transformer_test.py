@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 from nope.model import apply
 from nope.model.lam import LogLength
 from nope.positions import DynamicNTK, NoPE, Position, Rotary
-from nope.variables import abstract_variables, lam_of, with_lam
+from nope.variables import abstract_variables, fresh_variables, lam_of, with_lam
 from tests import tiny
 from tests.model.lam import by_hand
 from tests.model.programs import T, influence, loss_and_gradients, run
@@ -188,10 +190,18 @@ def test_a_norm_of_the_embeddings_stands_before_the_first_layer(norm: str) -> No
     tiny.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize('block', ['parallel', 'post'])
-def test_norms_stand_where_the_block_says(block: str) -> None:
+@pytest.mark.parametrize(
+    'changes',
+    [
+        {'block': 'parallel'},
+        {'block': 'post'},
+        {'block': 'both', 'norm_offset': True, 'embedding_multiplier': 32**0.5},
+    ],
+    ids=['parallel', 'post', 'both'],
+)
+def test_norms_stand_where_the_block_says(changes: dict[str, Any]) -> None:
     """Hidden states and entropies of the layers written out."""
-    config, tokens = tiny.model(block=block), tiny.tokens(1, T)
+    config, tokens = tiny.model(**changes), tiny.tokens(1, T)
     variables = tiny.varied_lam(config)
     multipliers_LTN = np.asarray(lam_of(variables))[:, None].repeat(T, axis=1)
     expected = by_hand.forward(config, variables['params'], tokens[0], multipliers_LTN)
@@ -201,16 +211,28 @@ def test_norms_stand_where_the_block_says(block: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ('block', 'remat'), [('parallel', 'elementwise'), ('post', 'full')], ids=['parallel', 'post']
+    ('block', 'remat'),
+    [('parallel', 'elementwise'), ('post', 'full'), ('both', 'dots')],
+    ids=['parallel', 'post', 'both'],
 )
 def test_every_parameter_of_a_block_is_trained(block: str, remat: str) -> None:
     """Recomputed layers included; a parallel block has one norm."""
     config = tiny.model(block=block, remat=remat, unroll=2)
     variables = tiny.varied_lam(config)
-    assert ('mlp_norm' in variables['params']['layers']) == (block == 'post')
+    assert ('mlp_norm' in variables['params']['layers']) == (block != 'parallel')
     _, gradients = loss_and_gradients(config, variables, tiny.tokens(2, T + 1))
     for path, leaf in jax.tree_util.tree_leaves_with_path(gradients):
         assert np.all(np.isfinite(leaf)) and np.any(np.abs(leaf) > 1e-7), path
+
+
+def test_weights_of_norms_less_one_start_at_zero() -> None:
+    """A fresh model is the same one."""
+    models = tiny.model(qk_norm=True), tiny.model(qk_norm=True, norm_offset=True)
+    fresh = [fresh_variables(config, tiny.mesh(), seed=0) for config in models]
+    assert not np.any(fresh[1]['params']['final_norm']['scale'])
+    assert not np.any(fresh[1]['params']['layers']['attention']['query_norm']['scale'])
+    outputs = [run(*pair, tiny.tokens(1, T)).hidden for pair in zip(models, fresh, strict=True)]
+    np.testing.assert_array_equal(*outputs)
 
 
 def test_every_option_at_once() -> None:

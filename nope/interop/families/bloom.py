@@ -44,6 +44,8 @@ _FIXED: Mapping[str, Any] = {
     'norm': 'layer',
     'norm_bias': True,
     'embedding_norm': True,
+    'norm_offset': False,
+    'embedding_multiplier': 1.0,
     'qk_norm': False,
     'qk_norm_over': 'head',
     'softmax_scale': None,

@@ -34,7 +34,9 @@ _WRITTEN = {'silu': 'silu', 'gelu': 'gelu', 'gelu_tanh': 'gelu_pytorch_tanh', 'r
 _SHARED: Mapping[str, Any] = {
     'block': 'pre',
     'norm': 'rms',
+    'norm_offset': False,
     'embedding_norm': False,
+    'embedding_multiplier': 1.0,
     'qk_norm_over': 'head',
     'mlp': 'gated',
     'softmax_scale': None,

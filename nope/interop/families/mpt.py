@@ -43,6 +43,8 @@ _FIXED: Mapping[str, Any] = {
     'norm': 'layer',
     'norm_bias': False,
     'embedding_norm': False,
+    'norm_offset': False,
+    'embedding_multiplier': 1.0,
     'qk_norm': False,
     'qk_norm_over': 'head',
     'qkv_bias': False,

@@ -63,6 +63,14 @@ MODELS = {
         qk_norm=True,
         qk_norm_over='projection',
     ),
+    'norms at both ends': tiny.model(
+        layers=1,
+        position=Rotary(),
+        window=5,
+        block='both',
+        norm_offset=True,
+        embedding_multiplier=32**0.5,
+    ),
     'by distance': of_kinds(
         *(ENCODINGS[n] for n in ('kerple', 'sandwich', 'half scale-invariant', 'scale_invariant'))
     ),

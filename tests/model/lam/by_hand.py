@@ -45,7 +45,7 @@ def forward(
         gate_TF = x_TD @ gate
         return (gate_TF / (1 + np.exp(-gate_TF)) * (x_TD @ up)) @ down
 
-    x_TD = leaf('embedding')[tokens_T]
+    x_TD = leaf('embedding')[tokens_T] * config.embedding_multiplier
     entropies: list[np.ndarray] = []
     for layer in range(config.layers):
         if config.block == 'pre':
@@ -54,6 +54,11 @@ def forward(
         elif config.block == 'parallel':
             normed_TD = norm(layer, 'attention_norm', x_TD)
             x_TD = x_TD + attention(layer, normed_TD) + mlp(layer, normed_TD)
+        elif config.block == 'both':
+            added_TD = attention(layer, norm(layer, 'attention_norm', x_TD))
+            x_TD = x_TD + norm(layer, 'attention_output_norm', added_TD)
+            added_TD = mlp(layer, norm(layer, 'mlp_norm', x_TD))
+            x_TD = x_TD + norm(layer, 'mlp_output_norm', added_TD)
         else:
             x_TD = x_TD + norm(layer, 'attention_norm', attention(layer, x_TD))
             x_TD = x_TD + norm(layer, 'mlp_norm', mlp(layer, x_TD))
@@ -77,4 +82,4 @@ def _attend(
 
 def _rms(config: ModelConfig, x_TD: np.ndarray, weight_D: np.ndarray) -> np.ndarray:
     mean_square = np.mean(x_TD**2, axis=-1, keepdims=True)
-    return x_TD / np.sqrt(mean_square + config.norm_epsilon) * weight_D
+    return x_TD / np.sqrt(mean_square + config.norm_epsilon) * (weight_D + config.norm_offset)
