@@ -45,6 +45,15 @@ MODELS: dict[str, ModelConfig] = {
         qk_norm=True,
         pattern=(LayerKind(Rotary(), 5), LayerKind(NoPE())),
     ),
+    'gemma3': tiny.model(
+        attention=None,
+        block='both',
+        norm_offset=True,
+        embedding_multiplier=32**0.5,
+        qk_norm=True,
+        tied_head=True,
+        pattern=(LayerKind(Rotary(), 5), LayerKind(Rotary(1e6))),
+    ),
     'mpt': tiny.model(
         attention=None, position=Alibi(), activation='gelu', mlp_width=128, **LAYER_NORM
     ),

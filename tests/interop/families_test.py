@@ -87,6 +87,12 @@ def behind(**changes: Any) -> ModelConfig:
     return decoder(**{**own, **changes})
 
 
+def both_ends(**changes: Any) -> ModelConfig:
+    """Norms at both ends of attention and MLP."""
+    own = {'block': 'both', 'qk_norm': True, 'norm_offset': True, 'embedding_multiplier': 24**0.5}
+    return behind(qk_norm_over='head', **{**own, **changes})
+
+
 # The family that writes each model; every one comes back as it was.
 WRITTEN: dict[str, tuple[str, ModelConfig]] = {
     'rotary': ('llama', decoder(position=ROTARY)),
@@ -172,6 +178,17 @@ WRITTEN: dict[str, tuple[str, ModelConfig]] = {
         'ministral3',
         decoder(position=Rotary(1e6, Yarn(16.0, 32, multiplier=1.5), rate=0.1, span=32)),
     ),
+    'norms at both ends': ('gemma3_text', both_ends(softmax_scale=7**-0.5, tied_head=True)),
+    'norms at both ends, windows': (
+        'gemma3_text',
+        both_ends(
+            activation='gelu_tanh',
+            qkv_bias=True,
+            output_bias=True,
+            pattern=(LayerKind(ROTARY, 5), LayerKind(Rotary(1e6, Linear(8.0)))),
+        ),
+    ),
+    'norms at both ends, all windows': ('gemma3_text', both_ends(position=Rotary(2e4), window=5)),
     'BLOOM': ('bloom', bloom()),
     'BLOOM with a head': ('bloom', bloom(tied_head=False, norm_epsilon=1e-6)),
     'MPT': ('mpt', mpt()),
@@ -185,6 +202,7 @@ OF_FAMILY = {
     'olmo2': behind(),
     'olmo3': behind(pattern=HALF_WINDOWS),
     'ministral3': decoder(position=Rotary(1e6, ByParts(16.0, 32), rate=0.1, span=32)),
+    'gemma3_text': both_ends(pattern=HALF_WINDOWS),
     'exaone4': behind(qk_norm_over='head', pattern=HYBRID),
 }
 CASES = [*WRITTEN.values(), ('lit-gpt', decoder(position=ROTARY))]
@@ -636,6 +654,42 @@ def test_exaone4_has_no_positions_in_every_fourth_layer() -> None:
     assert counts.parameters(about.model) == 32_003_216_384
 
 
+GEMMA3_1B: dict[str, Any] = {
+    'architectures': ['Gemma3ForCausalLM'],
+    'attention_bias': False,
+    'attn_logit_softcapping': None,
+    'bos_token_id': 2,
+    'cache_implementation': 'hybrid',
+    'eos_token_id': 1,
+    'final_logit_softcapping': None,
+    'head_dim': 256,
+    'hidden_activation': 'gelu_pytorch_tanh',
+    'hidden_size': 1152,
+    'intermediate_size': 6912,
+    'max_position_embeddings': 32768,
+    'model_type': 'gemma3_text',
+    'num_attention_heads': 4,
+    'num_hidden_layers': 26,
+    'num_key_value_heads': 1,
+    'query_pre_attn_scalar': 256,
+    'rms_norm_eps': 1e-06,
+    'rope_local_base_freq': 10000,
+    'rope_scaling': None,
+    'rope_theta': 1000000,
+    'sliding_window': 512,
+    'sliding_window_pattern': 6,
+    'torch_dtype': 'bfloat16',
+    'vocab_size': 262144,
+}
+
+
+def test_gemma3_sees_every_key_in_every_sixth_layer() -> None:
+    model = read(GEMMA3_1B).model
+    assert model.pattern == (*(LayerKind(Rotary(), 512),) * 5, LayerKind(Rotary(1e6)))
+    assert model.tied_head and model.activation == 'gelu_tanh' and model.softmax_scale is None
+    assert counts.parameters(model) == 999_885_952
+
+
 def test_smollm3_has_no_rotary_positions_in_every_fourth_layer() -> None:
     model = read(SMOLLM3_3B).model
     rotary = LayerKind(Rotary(2e6))
@@ -715,7 +769,7 @@ def test_a_written_config_says_what_it_is(case: str) -> None:
     found = written(name, described(config))
     assert found['model_type'] == name
     (architecture,) = found['architectures']
-    assert architecture.lower() == f'{name}forcausallm'
+    assert architecture.lower() == f'{name.removesuffix("_text")}forcausallm'
     # Stock classes would take a token of their own vocabulary.
     assert found['pad_token_id'] is None
 
@@ -836,6 +890,19 @@ def test_patterns_are_read_at_their_shortest() -> None:
                 }
             },
             {'position': Rotary()},
+        ),
+        ('gemma3_text', {'query_pre_attn_scalar': 6}, {'softmax_scale': None}),
+        ('gemma3_text', {'query_pre_attn_scalar': None}, {'softmax_scale': 0.0625}),
+        ('gemma3_text', {'hidden_activation': None}, {'activation': 'gelu_tanh'}),
+        (
+            'gemma3_text',
+            {'rope_local_base_freq': None, 'layer_types': None},
+            {'position': Rotary(), 'window': 5},
+        ),
+        (
+            'gemma3_text',
+            {'layer_types': None, 'sliding_window_pattern': 2},
+            {'pattern': HALF_WINDOWS},
         ),
         ('bloom', {'slow_but_exact': True, 'pretraining_tp': 2, 'n_inner': 96}, {}),
         ('bloom', {'hidden_size': None, 'n_embed': 24}, {}),
@@ -983,6 +1050,10 @@ def test_other_families_are_named(config: dict) -> None:
             'spans of 16, and its scaling is from 32',
         ),
         (decoder(pattern=(LayerKind(Rotary(rate=0.1)), LayerKind())), 'grow by position'),
+        (both_ends(embedding_multiplier=4.0), 'its embeddings are multiplied by 4'),
+        (both_ends(softmax_scale=0.3), 'softmax_scale is 0.3, not 1 / sqrt of a whole number'),
+        (both_ends(norm_offset=False), 'norm_offset is False'),
+        (both_ends(position=NoPE()), 'not one rotary encoding'),
         (bloom(position=Alibi(4.0)), 'ALiBi'),
         (bloom(window=3), 'window 3'),
         (bloom(kv_heads=2), 'kv_heads is 2'),
@@ -1118,6 +1189,21 @@ SLIDING = {'use_sliding_window': True, 'sliding_window': 7}
             {'rope_scaling': {'rope_type': 'default', 'llama_4_scaling_beta': 0.1}},
             ['llama_4_scaling_beta'],
         ),
+        ('gemma3_text', {'final_logit_softcapping': 30.0}, ['final_logit_softcapping is 30.0']),
+        ('gemma3_text', {'attn_logit_softcapping': 50.0}, ['attn_logit_softcapping is 50.0']),
+        (
+            'gemma3_text',
+            {'use_bidirectional_attention': True},
+            ['use_bidirectional_attention is True', 'false'],
+        ),
+        ('gemma3_text', {'query_pre_attn_scalar': 0}, ['query_pre_attn_scalar is 0']),
+        ('gemma3_text', {'hidden_activation': 'relu2'}, ['hidden_activation', 'relu2', 'silu']),
+        ('gemma3_text', {'rope_local_base_freq': 0.5}, ['rope_local_base_freq is 0.5', 'above 1']),
+        (
+            'gemma3_text',
+            {'rope_parameters': {'full_attention': None}},
+            ['rope_theta is 500.0', 'both types of layers'],
+        ),
         ('bloom', {'apply_residual_connection_post_layernorm': True}, ['post_layernorm', 'false']),
         ('bloom', {'n_inner': 95}, ['n_inner is 95', '96']),
         ('bloom', {'n_embed': 25}, ['n_embed is 25', 'hidden_size']),
@@ -1187,6 +1273,7 @@ UNDER_ATTACK = {
     'olmo3': (written('olmo3', described(behind(pattern=HALF_WINDOWS))), NONE),
     'exaone4': (written('exaone4', described(OF_FAMILY['exaone4'])), NONE),
     'ministral3': (written('ministral3', described(OF_FAMILY['ministral3'])), NONE),
+    'gemma3_text': (written('gemma3_text', described(OF_FAMILY['gemma3_text'])), NONE),
     'bloom': (written('bloom', described(bloom())), NONE),
     'mpt': (MPT_7B, NONE),
     'lit-gpt': (LIT_TINYLLAMA, LIT_NAMES),

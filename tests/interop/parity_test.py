@@ -162,6 +162,21 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             'head_dim': 24,
         },
     ),
+    'gemma3': ('gemma3_text', {'layer_types': [SLIDING, FULL, SLIDING, SLIDING]}),
+    'gemma3, linear, biases, a head, other queries': (
+        'gemma3_text',
+        {
+            'rope_parameters': {
+                FULL: {'rope_type': 'linear', 'factor': 2.5, 'rope_theta': 500.0},
+                SLIDING: {'rope_type': 'default', 'rope_theta': 100.0},
+            },
+            'layer_types': [SLIDING, SLIDING, SLIDING, FULL],
+            'attention_bias': True,
+            'head_dim': 24,
+            'query_pre_attn_scalar': 50,
+            'tie_word_embeddings': False,
+        },
+    ),
     'bloom': ('bloom', {}),
     'bloom, 6 heads': ('bloom', {'n_head': 6, 'hidden_size': 96}),
     'mpt': ('mpt', {}),
@@ -555,7 +570,7 @@ def exported(folder: pathlib.Path, found: Imported, **options: Any) -> pathlib.P
 
 
 # All but those with a norm of each head.
-FOLDABLE = [name for name in CASES if CASES[name][0] not in ('qwen3', 'exaone4')]
+FOLDABLE = [name for name in CASES if CASES[name][0] not in ('qwen3', 'exaone4', 'gemma3_text')]
 LLAMA_SHAPED = [name for name in CASES if CASES[name][0] not in ('bloom', 'mpt')]
 
 

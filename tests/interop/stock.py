@@ -57,6 +57,13 @@ _SHAPES: dict[str, dict[str, Any]] = {
     'olmo3': {**_GROUPED, 'sliding_window': 24},
     'exaone4': {**_GROUPED, 'sliding_window': 24},
     'ministral3': {**_GROUPED, 'head_dim': 16},
+    'gemma3_text': {
+        **_GROUPED,
+        'head_dim': 16,
+        'query_pre_attn_scalar': 16,
+        'sliding_window': 24,
+        'tie_word_embeddings': True,
+    },
     'bloom': {'vocab_size': VOCAB, 'hidden_size': 64, 'n_layer': 3, 'n_head': 4},
     # Stock cannot run MPT beyond `max_seq_len`.
     'mpt': {

@@ -13,6 +13,7 @@ COHERE2 = Decoder(
     layers=Hybrid(),
     biases={'attention_bias': ('qkv_bias', 'output_bias')},
     fixed={'block': 'parallel', 'norm': 'layer', 'norm_bias': False},
+    free=('logit_multiplier',),
     epsilon='layer_norm_eps',
     neighbours=True,
     # What published files say besides, which stock does not look at.

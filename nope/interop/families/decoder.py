@@ -63,6 +63,7 @@ class Defaults(NamedTuple):
     theta: float = rope.THETA
     epsilon: float = 1e-6
     logit_scale: float | None = None
+    activation: str = 'silu'
 
 
 class Layers(Protocol):
@@ -112,8 +113,9 @@ class Decoder:
         `output_bias` and `mlp_bias`. always: those that are always there.
     qk_norm: whether queries and keys have norms.
     whole_heads: whether stock `transformers` insists that the heads divide the width.
-    fixed: fields of the model in which all of its checkpoints differ from Llama.
-    epsilon: the key of the norms' epsilon.
+    fixed: fields of the model in which all of its checkpoints differ from Llama. free: fields that
+        its config decides on, where Llama's does not.
+    epsilon, activation: the keys of the norms' epsilon and of the MLP's activation.
     neighbours: whether rotary pairs are neighbouring dimensions there. Here they are halves of a
         head: the rows of queries and keys are read and written in another order.
     notes: keys that the class does not look at, and the values that say what it computes.
@@ -128,7 +130,9 @@ class Decoder:
     qk_norm: bool = False
     whole_heads: bool = False
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    free: tuple[str, ...] = ()
     epsilon: str = 'rms_norm_eps'
+    activation: str = 'hidden_act'
     neighbours: bool = False
     notes: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
 
@@ -146,12 +150,13 @@ class Decoder:
             **self._read_biases(fields),
             **kinds.arranged(layers),
             'qk_norm': self.qk_norm,
-            'activation': ACTIVATIONS[fields.text('hidden_act', ACTIVATIONS, 'silu')],
+            **self._read_values(fields, shape),
+            'activation': ACTIVATIONS[
+                fields.text(self.activation, ACTIVATIONS, self.defaults.activation)
+            ],
             'norm_epsilon': fields.number(self.epsilon, self.defaults.epsilon, most=1.0, zero=True),
             'tied_head': fields.flag('tie_word_embeddings', self.defaults.tied),
         }
-        if self.defaults.logit_scale is not None:
-            values['logit_multiplier'] = fields.number('logit_scale', self.defaults.logit_scale)
         model = common.made(fields, values)
         longest = fields.optional_integer('max_position_embeddings', MAX_LENGTH)
         return common.described(fields, model, rope.train_length(rotary, longest))
@@ -185,7 +190,7 @@ class Decoder:
             'num_attention_heads': config.heads,
             'num_key_value_heads': config.kv_heads,
             'head_dim': config.head_dim,
-            'hidden_act': _WRITTEN[config.activation],
+            self.activation: _WRITTEN[config.activation],
             self.epsilon: config.norm_epsilon,
             'tie_word_embeddings': config.tied_head,
             **self._write_logit_scale(config),
@@ -217,9 +222,13 @@ class Decoder:
     def _fixed(self) -> dict[str, Any]:
         """Fields of the model that are the same in all checkpoints."""
         fixed = {**_SHARED, **self.fixed}
-        if self.defaults.logit_scale is not None:
-            del fixed['logit_multiplier']
-        return fixed
+        return {key: value for key, value in fixed.items() if key not in self.free}
+
+    def _read_values(self, fields: Fields, shape: Mapping[str, int]) -> dict[str, Any]:
+        """The fields that are `free`. shape: sizes of the model."""
+        if self.defaults.logit_scale is None:
+            return {}
+        return {'logit_multiplier': fields.number('logit_scale', self.defaults.logit_scale)}
 
     def _write_logit_scale(self, config: ModelConfig) -> dict[str, float]:
         return {} if self.defaults.logit_scale is None else {'logit_scale': config.logit_multiplier}

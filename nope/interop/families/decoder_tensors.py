@@ -6,6 +6,7 @@
     model.layers.N.self_attn.{q,k}_norm.weight          with QK-norm
     model.layers.N.self_attn.scale_param                of HeadScale: lambda of every head
     model.layers.N.post_attention_layernorm.weight      not of a parallel block
+    model.layers.N.pre_feedforward_layernorm.weight     where norms stand at both ends
     model.layers.N.post_feedforward_layernorm.weight    where norms stand behind
     model.layers.N.mlp.{gate,up,down}_proj.{weight,bias}
     model.norm.weight
@@ -39,6 +40,12 @@ _EMBEDDING = 'embed_tokens.weight'
 _NORMS = {
     'pre': {'input_layernorm': 'attention_norm', 'post_attention_layernorm': 'mlp_norm'},
     'parallel': {'input_layernorm': 'attention_norm'},
+    'both': {
+        'input_layernorm': 'attention_norm',
+        'post_attention_layernorm': 'attention_output_norm',
+        'pre_feedforward_layernorm': 'mlp_norm',
+        'post_feedforward_layernorm': 'mlp_output_norm',
+    },
     'post': {
         'post_attention_layernorm': 'attention_norm',
         'post_feedforward_layernorm': 'mlp_norm',

@@ -1,9 +1,10 @@
-"""Layer kinds of families with a window in all layers but every fourth."""
+"""Layer kinds of families with a window in all layers but every fourth, or so."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from nope.interop.families import kinds
 from nope.interop.fields import MAX_LAYERS, MAX_LENGTH, Fields
@@ -13,18 +14,20 @@ from nope.positions import NoPE, Rotary
 _INTERVAL = 'sliding_window_pattern'
 
 
+@dataclasses.dataclass(frozen=True)
 class Interleaved:
     """`layer_types` says which layers have the window of `sliding_window` (4096 where it is left
-    out); where it is left out, all but every `sliding_window_pattern`-th have it, but every fourth
-    without that key too. All layers turn."""
+    out); where it is left out, all but every `sliding_window_pattern`-th have it, which is every
+    `interval`-th without that key. All layers turn."""
 
-    keys: tuple[str, ...] = ('sliding_window', 'layer_types', _INTERVAL)
+    interval: int = 4
+    keys: ClassVar[tuple[str, ...]] = ('sliding_window', 'layer_types', _INTERVAL)
 
     def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
         window = self._window(fields)
         sliding = [False] * layers
         if not fields.has('layer_types'):
-            interval = fields.integer(_INTERVAL, MAX_LAYERS, 4)
+            interval = fields.integer(_INTERVAL, MAX_LAYERS, self.interval)
             sliding = [(layer + 1) % interval != 0 for layer in range(layers)]
         windows = kinds.read_windows(fields, layers, sliding, window)
         return [self._kind(window, rotary) for window in windows]

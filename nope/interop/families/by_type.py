@@ -1,0 +1,113 @@
+"""Decoder families whose rotary positions go by the type of layer: one encoding in the layers with
+a window, one, which may be scaled, in those that see every key.
+
+Read are the settings of each type, of transformers 5,
+
+    "rope_parameters": {"full_attention": {...}, "sliding_attention": {...}}
+
+and those of transformers 4: `rope_theta` and `rope_scaling` of the layers without a window, and the
+base of the others under a key of the family. Written are the second where they say all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from nope.interop import rope
+from nope.interop.families import kinds
+from nope.interop.families.decoder import Decoder
+from nope.interop.fields import Fields
+from nope.model import LayerKind, ModelConfig
+from nope.positions import Rotary, Unscaled
+
+_SETTINGS = 'rope_parameters'
+
+
+@dataclasses.dataclass(eq=False)
+class ByType(Decoder):
+    """sliding_theta: the base of layers with a window where the file leaves it out. sliding_key:
+    its key in files of transformers 4; None where such files have no other base for them."""
+
+    sliding_theta: float = rope.THETA
+    sliding_key: str | None = None
+
+    def _read_layers(self, fields: Fields, count: int) -> tuple[Rotary, Sequence[LayerKind]]:
+        full, sliding = self._read_rotaries(fields)
+        found = [
+            dataclasses.replace(kind, position=full if kind.window is None else sliding)
+            for kind in self.layers.read(fields, count, full)
+        ]
+        if self._unnamed(fields, full) and any(kind.window is not None for kind in found):
+            # Stock takes its default for these layers.
+            accepted = f'{sliding.base:g}, or {_SETTINGS} with settings of both types of layers'
+            raise fields.wrong('rope_theta', accepted)
+        return full, found
+
+    def _unnamed(self, fields: Fields, full: Rotary) -> bool:
+        """Whether a file has another base than layers with a window have by default, and no place
+        for theirs."""
+        named = fields.has(_SETTINGS) or self.sliding_key is not None
+        return not named and full.base != self.sliding_theta
+
+    def _read_rotaries(self, fields: Fields) -> tuple[Rotary, Rotary]:
+        """Of the layers that see every key, and of those with a window."""
+        theta, longest = self.defaults.theta, self.defaults.longest
+        if not fields.has(_SETTINGS):
+            base = self.sliding_theta
+            if self.sliding_key is not None:
+                base = fields.number(self.sliding_key, base, above=1.0)
+            return rope.read(fields, theta=theta, longest=longest), Rotary(base)
+        for key in filter(None, ('rope_theta', 'rope_scaling', self.sliding_key)):
+            fields.only(key, why=f'{_SETTINGS} has the settings of both types of layers')
+        both = fields.section(_SETTINGS)
+        both.known((kinds.FULL, kinds.SLIDING), 'the types of layers')
+        windowed = both.section(kinds.SLIDING)
+        full = rope.read(fields, theta=theta, longest=longest, settings=both.section(kinds.FULL))
+        sliding = rope.read(fields, theta=self.sliding_theta, longest=longest, settings=windowed)
+        if sliding != Rotary(sliding.base):
+            raise windowed.wrong('rope_type', 'default')
+        return full, sliding
+
+    def _unwritable_positions(self, config: ModelConfig) -> str | None:
+        both = self._rotaries(config)
+        if both is None or any(config.without_position):
+            return (
+                f'its layers have {config.describe_position()}, not one rotary encoding with a '
+                'window and one without'
+            )
+        sliding = both[1]
+        if not isinstance(sliding.scaling, Unscaled) or sliding.share != 1:
+            return f'its layers with a window have {sliding.describe()}'
+        reasons = (rope.unwritable(rotary, config.head_dim) for rotary in both)
+        return kinds.several_windows(config) or next(filter(None, reasons), None)
+
+    def _write_positions(self, config: ModelConfig, longest: int | None) -> dict[str, Any]:
+        both = self._rotaries(config)
+        assert both is not None
+        full, sliding = (rope.write(rotary, config.head_dim, longest) for rotary in both)
+        layers = self.layers.write(config)
+        if self.sliding_key is not None:
+            return {**full, self.sliding_key: sliding['rope_theta'], **layers}
+        if full['rope_theta'] == sliding['rope_theta'] == self.sliding_theta:
+            return {**full, **layers}
+        settings = {
+            name: {'rope_type': 'default', **(keys['rope_scaling'] or {})}
+            | {'rope_theta': keys['rope_theta']}
+            for name, keys in ((kinds.FULL, full), (kinds.SLIDING, sliding))
+        }
+        rest = {key: full[key] for key in full if key not in ('rope_theta', 'rope_scaling')}
+        return {**rest, _SETTINGS: settings, **layers}
+
+    def _rotaries(self, config: ModelConfig) -> tuple[Rotary, Rotary] | None:
+        """Of the layers that see every key, and of those with a window; the default of those that
+        there are none of. None unless each is one rotary encoding."""
+        found = []
+        for whole, theta in ((True, self.defaults.theta), (False, self.sliding_theta)):
+            of_type = {kind.position for kind in config.kinds if (kind.window is None) == whole}
+            only = of_type.pop() if of_type else Rotary(theta)
+            if of_type or not isinstance(only, Rotary):
+                return None
+            found.append(only)
+        return found[0], found[1]
