@@ -18,7 +18,7 @@ class LogFloor(Relative):
     The temperature of Llama 4's layers without position (published r = 0.1, spans of 8,192). The
     code of Ministral 3 takes the position counted from 0, i - 1, in place of i (r = 0.1, 16,384).
     As an encoding, with a rate for all heads that is not searched, it is
-    `nope.positions.TemperedNoPE`.
+    `nope.positions.TemperedNoPE`, and with rotation `nope.positions.Rotary`.
     """
 
     neutral = 0.0

@@ -1,0 +1,175 @@
+"""Published configs of hybrids and other blocks, and the models that they describe. The parameters
+are as many as stock `transformers` makes of the same configs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nope.interop.families import Described, family_of
+from nope.model import LayerKind, counts
+from nope.positions import Llama3, Rotary, Yarn
+
+NONE: frozenset[str] = frozenset()
+
+
+def described(config: dict[str, Any]) -> Described:
+    return family_of(config, NONE).read_config(config, NONE)
+
+
+COMMAND_R7B: dict[str, Any] = {
+    'architectures': ['Cohere2ForCausalLM'],
+    'attention_bias': False,
+    'bos_token_id': 5,
+    'cache_implementation': 'hybrid',
+    'eos_token_id': 255001,
+    'head_dim': 128,
+    'hidden_act': 'silu',
+    'hidden_size': 4096,
+    'intermediate_size': 14336,
+    'layer_norm_eps': 1e-05,
+    'layer_switch': 4,
+    'logit_scale': 0.25,
+    'max_position_embeddings': 132096,
+    'model_type': 'cohere2',
+    'num_attention_heads': 32,
+    'num_hidden_layers': 32,
+    'num_key_value_heads': 8,
+    'order_of_interleaved_layers': 'local_attn_first',
+    'position_embedding_type': 'rope_gptj',
+    'rope_scaling': None,
+    'rope_theta': 50000,
+    'rotary_pct': 1.0,
+    'sliding_window': 4096,
+    'sliding_window_pattern': 4,
+    'torch_dtype': 'bfloat16',
+    'use_embedding_sharing': True,
+    'use_gated_activation': True,
+    'use_parallel_block': True,
+    'use_qk_norm': False,
+    'vocab_size': 256000,
+}
+
+
+def test_command_r7b_has_no_positions_in_every_fourth_layer() -> None:
+    about = described(COMMAND_R7B)
+    model, sliding = about.model, LayerKind(Rotary(50_000.0), 4096)
+    assert model.pattern == (sliding, sliding, sliding, LayerKind())
+    assert (model.block, model.norm) == ('parallel', 'layer')
+    assert not model.norm_bias and not model.qk_norm
+    assert model.tied_head and model.logit_multiplier == 0.25
+    assert about.train_length == 132_096
+    assert counts.parameters(model) == 8_028_033_024
+
+
+OLMO3_7B: dict[str, Any] = {
+    'architectures': ['Olmo3ForCausalLM'],
+    'attention_bias': False,
+    'eos_token_id': 100257,
+    'hidden_act': 'silu',
+    'hidden_size': 4096,
+    'intermediate_size': 11008,
+    'layer_types': [*['sliding_attention'] * 3, 'full_attention'] * 8,
+    'max_position_embeddings': 65536,
+    'model_type': 'olmo3',
+    'num_attention_heads': 32,
+    'num_hidden_layers': 32,
+    'num_key_value_heads': 32,
+    'rms_norm_eps': 1e-06,
+    'rope_scaling': {
+        'attention_factor': 1.2079441541679836,
+        'beta_fast': 32.0,
+        'beta_slow': 1.0,
+        'factor': 8.0,
+        'original_max_position_embeddings': 8192,
+        'rope_type': 'yarn',
+    },
+    'rope_theta': 500000,
+    'sliding_window': 4096,
+    'tie_word_embeddings': False,
+    'torch_dtype': 'bfloat16',
+    'vocab_size': 100278,
+}
+
+
+def test_olmo3_is_extended_in_the_layers_that_see_every_key() -> None:
+    about = described(OLMO3_7B)
+    sliding, full = LayerKind(Rotary(5e5), 4096), LayerKind(Rotary(5e5, Yarn(8.0, 8192)))
+    assert about.model.pattern == (sliding, sliding, sliding, full)
+    assert (about.model.block, about.model.qk_norm_over) == ('post', 'projection')
+    assert about.train_length == 8192
+    assert counts.parameters(about.model) == 7_298_011_136
+
+
+EXAONE4_32B: dict[str, Any] = {
+    'architectures': ['Exaone4ForCausalLM'],
+    'bos_token_id': 1,
+    'eos_token_id': 361,
+    'head_dim': 128,
+    'hidden_act': 'silu',
+    'hidden_size': 5120,
+    'intermediate_size': 27392,
+    'layer_types': [*['sliding_attention'] * 3, 'full_attention'] * 16,
+    'max_position_embeddings': 131072,
+    'model_type': 'exaone4',
+    'num_attention_heads': 40,
+    'num_hidden_layers': 64,
+    'num_key_value_heads': 8,
+    'rms_norm_eps': 1e-05,
+    'rope_scaling': {
+        'factor': 16.0,
+        'high_freq_factor': 4.0,
+        'low_freq_factor': 1.0,
+        'original_max_position_embeddings': 8192,
+        'rope_type': 'llama3',
+    },
+    'rope_theta': 1000000,
+    'sliding_window': 4096,
+    'sliding_window_pattern': 'LLLG',
+    'tie_word_embeddings': False,
+    'torch_dtype': 'bfloat16',
+    'vocab_size': 102400,
+}
+
+
+def test_exaone4_has_no_positions_in_every_fourth_layer() -> None:
+    about = described(EXAONE4_32B)
+    sliding = LayerKind(Rotary(1e6, Llama3(16.0, 8192, 1.0, 4.0)), 4096)
+    assert about.model.pattern == (sliding, sliding, sliding, LayerKind())
+    assert (about.model.block, about.model.qk_norm_over) == ('post', 'head')
+    assert counts.parameters(about.model) == 32_003_216_384
+
+
+GEMMA3_1B: dict[str, Any] = {
+    'architectures': ['Gemma3ForCausalLM'],
+    'attention_bias': False,
+    'attn_logit_softcapping': None,
+    'bos_token_id': 2,
+    'cache_implementation': 'hybrid',
+    'eos_token_id': 1,
+    'final_logit_softcapping': None,
+    'head_dim': 256,
+    'hidden_activation': 'gelu_pytorch_tanh',
+    'hidden_size': 1152,
+    'intermediate_size': 6912,
+    'max_position_embeddings': 32768,
+    'model_type': 'gemma3_text',
+    'num_attention_heads': 4,
+    'num_hidden_layers': 26,
+    'num_key_value_heads': 1,
+    'query_pre_attn_scalar': 256,
+    'rms_norm_eps': 1e-06,
+    'rope_local_base_freq': 10000,
+    'rope_scaling': None,
+    'rope_theta': 1000000,
+    'sliding_window': 512,
+    'sliding_window_pattern': 6,
+    'torch_dtype': 'bfloat16',
+    'vocab_size': 262144,
+}
+
+
+def test_gemma3_sees_every_key_in_every_sixth_layer() -> None:
+    model = described(GEMMA3_1B).model
+    assert model.pattern == (*(LayerKind(Rotary(), 512),) * 5, LayerKind(Rotary(1e6)))
+    assert model.tied_head and model.activation == 'gelu_tanh' and model.softmax_scale is None
+    assert counts.parameters(model) == 999_885_952
