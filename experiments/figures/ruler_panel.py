@@ -18,7 +18,7 @@ class RulerPanel:
     """names: of its records. lengths: [K], ascending, in tokens. score_KQ, average_K: 0 to 100.
     tokens_K: of prompt and answer as they were built, mean over tasks. passed, of_base: effective
     lengths by RULER's 85.6 and by 85 % of the score at the shortest length, in tokens, 0 for none.
-    loss: by position, None where it was not measured."""
+    loss: by position, None where it was not measured, or not to L."""
 
     label: str
     names: tuple[str, ...]
@@ -41,9 +41,11 @@ class RulerPanel:
 
 
 def read(given: FigureInput, chosen: Mapping[str, Any]) -> RulerPanel:
-    """A panel of the options. ValueError for a loss that ends inside the training length."""
+    """A panel of the options."""
     records = given.records[chosen['record']]
     facts, loss = records.attributes, chosen.get('loss')
+    if loss and len(position_curve.positions_of(given.records[loss])) < facts['train_length']:
+        loss = None  # a rise beyond L cannot be seen
     return RulerPanel(
         label=chosen['label'],
         names=tuple(name for name in (chosen['record'], loss) if name),

@@ -26,6 +26,14 @@ def test_the_effective_length_is_read_by_three_rules() -> None:
     assert after['loss'] == 'not measured'
 
 
+def test_a_loss_that_ends_inside_the_training_length_decides_nothing() -> None:
+    given = synthetic.ruler_input()
+    records = {name: found for name, found in given.records.items() if name != 'before_loss'}
+    records['before_loss'] = synthetic.positions_records(length=48)
+    (claim,) = drawn(dataclasses.replace(given, records=records)).claims
+    assert claim.measured['as it is']['loss'] == 'not measured'
+
+
 @pytest.mark.parametrize(
     ('averages', 'said'), [((90, 89, 88), '512 or more'), ((80, 90, 90), 'none')]
 )
