@@ -50,7 +50,7 @@ def test_a_plan_is_told_before_what_only_its_pieces_need_is_loaded(
 
 
 @pytest.mark.parametrize(
-    'tool', ['export_hf', 'generate', 'import_hf', 'prepare_data', 'run_harness']
+    'tool', ['evaluate', 'export_hf', 'generate', 'import_hf', 'prepare_data', 'run_harness']
 )
 def test_a_tool_reads_its_flags_before_it_loads_what_its_work_needs(tool: str) -> None:
     script = f"""

@@ -1,0 +1,199 @@
+"""tools/evaluate.py on a small model: one line, several evaluations, one table."""
+
+from __future__ import annotations
+
+import csv
+import json
+import pathlib
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from nope import records
+from nope.interop import Described, Export, save
+from nope.interop.run_folder import write_run
+from nope.model import apply
+from nope.positions import Learned
+from nope.variables import Variables, with_uniform_lam
+from tests import tiny
+from tests.tools.loading import load
+
+tool, work = load('evaluate'), load('_evaluate')
+CONFIG = tiny.model(attention=None, vocab_size=258)
+TEXT = ''.join(f'{i} green bottles hang on the wall. ' for i in range(40))
+
+
+@pytest.fixture(scope='module')
+def directory(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    folder = tmp_path_factory.mktemp('models') / 'hf'
+    described = Described(CONFIG, 16, 'float32', bos=257, eos=256)
+    save(folder, tiny.variables(CONFIG), described, export=Export(), tokenizer='bytes')
+    return folder
+
+
+@pytest.fixture(scope='module')
+def text(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    path = tmp_path_factory.mktemp('text') / 'a.txt'
+    path.write_text(TEXT)
+    return path
+
+
+def measured(directory: pathlib.Path, out: pathlib.Path, *options: str) -> list[dict[str, Any]]:
+    """Lines of the table."""
+    given = [f'--model=hf:{directory}', f'--out={out}', '--batch-tokens=512', '--windows=3']
+    tool.main([*given, '--budget=64', *options])
+    rows = [json.loads(line) for line in (out / 'results.jsonl').read_text().splitlines()]
+    with (out / 'results.csv').open() as stream:
+        assert [{**r, 'length': int(r['length'])} for r in csv.DictReader(stream)] == [
+            {**row, 'value': str(row['value'])} for row in rows
+        ]
+    return rows
+
+
+def direct(directory: pathlib.Path, scale: float) -> np.ndarray:
+    """Loss by position of the text's first three blocks of 32 tokens."""
+    variables: Variables = with_uniform_lam(tiny.variables(CONFIG), scale)
+    blocks = np.frombuffer(TEXT.encode(), np.uint8)[: 3 * 33].reshape(3, 33).astype(np.int32)
+    hidden = apply(CONFIG, variables, blocks[:, :-1]).hidden
+    said = jax.nn.log_softmax(np.asarray(hidden) @ np.asarray(variables['params']['head']))
+    chosen = np.take_along_axis(np.asarray(said), blocks[:, 1:, None], axis=-1)
+    return -chosen[..., 0].mean(axis=0)
+
+
+@pytest.mark.parametrize('scale', [1.0, 1.5])
+def test_loss_is_that_of_a_direct_computation_under_the_lambda(
+    scale: float, directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    rows = measured(
+        directory, tmp_path / 'out', f'--eval=loss:{text}', '--lengths=32', f'--scale={scale}'
+    )
+    loss = direct(directory, scale)
+    found = {(r['what'], r['length']): r['value'] for r in rows}
+    assert found['loss behind 0', 16] == pytest.approx(loss[:16].mean(), rel=1e-5)
+    assert found['loss behind 16', 32] == pytest.approx(loss[16:].mean(), rel=1e-5)
+    assert {r['unit'] for r in rows} == {'nats', 'bits'}
+
+
+def test_multipliers_of_a_file_are_those_of_the_heads(
+    directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    ask = (f'--eval=loss:{text}', '--lengths=32')
+    uniform = measured(directory, tmp_path / 'a', *ask, '--scale=1.5')
+    shape = (CONFIG.layers, CONFIG.heads)
+    for name, write in {
+        'x.npy': lambda path: np.save(path, np.full(shape, 1.5)),
+        'x.npz': lambda path: np.savez(path, multiplier=np.full(shape, 1.5)),
+        'x.json': lambda path: path.write_text(json.dumps(np.full(shape, 1.5).tolist())),
+    }.items():
+        write(tmp_path / name)
+        assert (
+            measured(directory, tmp_path / f'o{name}', *ask, f'--lam={tmp_path / name}') == uniform
+        )
+    kept = tmp_path / 'a' / 'loss' / 'records.npz'  # as records have them
+    assert measured(directory, tmp_path / 'b', *ask, f'--lam={kept}') == uniform
+    np.save(tmp_path / 'x.npy', np.ones((1, 1)))
+    with pytest.raises(SystemExit, match=r'shape \[1, 1\]; it must hold finite numbers'):
+        measured(directory, tmp_path / 'c', *ask, f'--lam={tmp_path / "x.npy"}')
+
+
+def test_several_evaluations_share_a_table_and_are_measured_once(
+    directory: pathlib.Path,
+    text: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / 'out'
+    ask = (f'--eval=passkey,perplexity:{text}', '--lengths=200,120', '--template=brief')
+    rows = measured(directory, out, *ask, '--tests=1')
+    assert [(r['evaluation'], r['length']) for r in rows] == [
+        *(('passkey', 120), ('passkey', 200), ('perplexity', 120), ('perplexity', 200))
+    ]
+    kept = records.load(out / 'perplexity')
+    assert rows[2]['value'] == kept['perplexity'][0]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].split() == ['evaluation', 'what', 'length', 'value', 'unit']
+    assert len(printed) == 6 and printed[-1] == str(out / 'results.csv')
+    monkeypatch.setattr(work.records, 'save', None)  # nothing is measured again
+    assert measured(directory, out, *ask, '--tests=1') == rows
+
+
+def test_a_folder_keeps_to_its_settings(
+    directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    ask, out = (f'--eval=loss:{text}', '--lengths=32'), tmp_path / 'out'
+    measured(directory, out, *ask)
+    with pytest.raises(SystemExit, match=r'other settings: multipliers is .* Give another --out'):
+        measured(directory, out, *ask, '--scale=2')
+    with pytest.raises(SystemExit, match=r'loss holds results .* length is 24 here and 32 there'):
+        measured(directory, out, ask[0], '--lengths=24')
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (['--eval=rulers'], "--eval has 'rulers'; accepted: ruler, passkey, longbench:FOLDER"),
+        (['--eval=loss'], "--eval has 'loss'; accepted: loss:PATH"),
+        (['--eval=ruler:x'], "--eval has 'ruler:x'; accepted: ruler$"),
+        (['--eval=ruler,ruler'], 'an evaluation twice: ruler, ruler'),
+        (['--eval=loss:nowhere'], '--eval names nowhere, which does not exist'),
+        (['--lengths=64,64'], '--lengths=64,64; accepted: different numbers'),
+        (['--lengths=0'], '--lengths=0; accepted'),
+        (['--lengths=1e3'], '--lengths=1e3; accepted'),
+        (['--scale=0'], '--scale=0.0; it must be a finite number above 0'),
+        (['--lam=nowhere.npz'], '--lam names nowhere.npz'),
+        (['--windows=0'], '--windows=0; it must be at least 1'),
+    ],
+)
+def test_bad_options_are_refused_before_a_model_is_read(
+    options: list[str], message: str, tmp_path: pathlib.Path
+) -> None:
+    given = ['--model=hf:nowhere', '--eval=ruler', '--lengths=64', f'--out={tmp_path / "out"}']
+    with pytest.raises(SystemExit, match=message):
+        tool.main([*given, *options])
+    assert not (tmp_path / 'out').exists()
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (['--eval=passkey', '--lengths=20'], 'length'),
+        (
+            ['--eval=passkey', '--lengths=200', '--template=long'],
+            '--template=long; accepted: paper',
+        ),
+        (['--eval=passkey', '--lengths=200', '--tests=11'], '--tests=11; it must be at most 10'),
+    ],
+)
+def test_what_an_evaluation_cannot_ask_is_refused_before_the_weights_are_read(
+    options: list[str],
+    message: str,
+    directory: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(work, '_with', None)
+    with pytest.raises(SystemExit, match=message):
+        measured(directory, tmp_path / 'out', *options)
+
+
+def test_a_length_beyond_the_positions_is_refused(
+    text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    config = tiny.model(attention=None, vocab_size=258, position=Learned(16))
+    folder = tmp_path / 'run'
+    write_run(folder, Described(config, 16), tiny.variables(config), tiny.mesh(), {})
+    with pytest.raises(SystemExit, match='--lengths has 32; the positions of the model end at 16'):
+        options = [f'--model={folder}', '--tokenizer=bytes', f'--eval=loss:{text}']
+        tool.main([*options, '--lengths=32', f'--out={tmp_path / "out"}'])
+
+
+def test_a_text_that_is_too_short_is_refused(
+    directory: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / 'short.txt').write_text('brief')
+    with pytest.raises(SystemExit, match=r'longest document has 5 tokens; a window of 32 needs 33'):
+        ask = f'--eval=loss:{tmp_path / "short.txt"}'
+        measured(directory, tmp_path / 'out', ask, '--lengths=32')

@@ -1,0 +1,61 @@
+"""Text files as documents of an evaluation, tokenised in memory."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+
+from nope.data import Tokenizer, digest, encode_with_bos
+from nope.data.documents import Documents
+
+
+class Texts(Documents):
+    """Documents that are held as token arrays, int32, each with its BOS where texts begin with
+    one. fingerprint: of the tokens."""
+
+    def __init__(self, tokens: list[np.ndarray], name: str, bos_id: int | None) -> None:
+        self._tokens = tokens
+        self.name, self.bos_id = name, bos_id
+        self.lengths = np.array([len(ids) for ids in tokens], np.int64)
+        self.description = f'{len(tokens)} documents of {name}'
+        self.fingerprint = digest.of_json([digest.of_bytes(ids.tobytes()) for ids in tokens])
+
+    def windows(self, documents: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
+        """Tokens ends[i] - size .. ends[i] - 1 of documents[i], int32 [n, size]."""
+        places = zip(documents, ends, strict=True)
+        return np.stack([self._tokens[d][end - size : end] for d, end in places])
+
+    def blocks(self, length: int, count: int) -> np.ndarray:
+        """The first `count` blocks of length + 1 tokens, one behind the other in each document,
+        int32 [n, length + 1]. ValueError where no document is as long as one."""
+        size = length + 1
+        found = [
+            ids[start : start + size]
+            for ids in self._tokens
+            for start in range(0, len(ids) - length, size)
+        ]
+        if not found:
+            raise ValueError(
+                f'{self.name}: the longest document has {int(self.lengths.max())} tokens; a window '
+                f'of {length} needs {size}'
+            )
+        return np.stack(found[:count])
+
+
+def read(path: pathlib.Path, tokenizer: Tokenizer, *, bos: bool) -> Texts:
+    """A text file as one document, or the *.txt files of a folder, by name, as one each. ValueError
+    for a folder without any and for a file that is empty or no UTF-8."""
+    paths = sorted(path.glob('*.txt')) if path.is_dir() else [path]
+    if not paths:
+        raise ValueError(f'{path} has no *.txt files')
+    tokens = []
+    for file in paths:
+        try:
+            text = file.read_text('utf-8')
+        except UnicodeDecodeError as error:
+            raise ValueError(f'{file} is no UTF-8 text: {error.reason}') from error
+        if not text:
+            raise ValueError(f'{file} is empty')
+        tokens.append(encode_with_bos(tokenizer, text, bos))
+    return Texts(tokens, str(path), tokenizer.bos_id if bos else None)

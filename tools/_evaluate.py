@@ -1,0 +1,163 @@
+"""Work of evaluate.py, behind its flags: model, lambda, evaluations, one table."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import functools
+import io
+import json
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import _evaluations
+import _models
+import jax
+import numpy as np
+from _evaluations import Asked, Row
+
+from nope import interop, records, sharding
+from nope.checkpoints.manager import CheckpointError
+from nope.evals.generation import Generator
+from nope.evals.samples import NAME, SampleLog
+from nope.identity import first_difference
+from nope.model.lam import Constant
+from nope.runtime import progress
+from nope.runtime.files import parse_json, read_object, write_json, write_text
+from nope.sharding import MeshConfig, make_mesh
+from nope.variables import Variables, lam_of, with_lam, with_uniform_lam
+
+SETTINGS, RECORDS = 'settings.json', 'records.json'
+
+
+def main(options: argparse.Namespace) -> None:
+    """Exits with 1 and a message for what cannot be done."""
+    try:
+        _run(options)
+    except (ValueError, OSError, CheckpointError, ModuleNotFoundError) as error:
+        sys.exit(f'error: {error}')
+
+
+def _run(options: argparse.Namespace) -> None:
+    mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
+    found = _models.open_model(options, mesh)
+    model = found.described.model
+    tokenizer = _models.tokenizer_of(found, options.tokenizer)
+    if model.longest is not None and max(options.lengths) > model.longest:
+        raise ValueError(
+            f'--lengths has {max(options.lengths)}; the positions of the model end at '
+            f'{model.longest}'
+        )
+    if options.bos and tokenizer.bos_id is None:
+        raise ValueError('--bos: the tokenizer has no BOS')
+    multipliers = _multipliers(options, model.layers, model.heads)
+    if multipliers is not None and not isinstance(model.lam, Constant):
+        raise ValueError(f'the model has a lambda of its own, {model.lam.describe()}, which stays')
+    _take_folder(options, multipliers, tokenizer.fingerprint)
+    asked = Asked(
+        options=options,
+        model=model,
+        train_length=found.described.train_length,
+        tokenizer=tokenizer,
+        mesh=mesh,
+    )
+    plans = [(name, _evaluations.KINDS[name](asked, path)) for name, path in options.eval]
+    variables = _with(found.variables(), multipliers)
+    generator = Generator(model, variables, mesh, batch_tokens=options.batch_tokens)
+    rows: list[Row] = []
+    for name, plan in plans:
+        folder = options.out / name
+        _take_settings(folder, name, plan.settings)
+        if not (folder / RECORDS).exists():
+            log = SampleLog(folder / NAME)
+            bar = functools.partial(progress.bar, desc=name)
+            records.save(plan.measure(generator, variables, log, bar), folder)
+        rows += plan.rows(records.load(folder))
+    _report(options.out, rows)
+
+
+def _multipliers(options: argparse.Namespace, layers: int, heads: int) -> np.ndarray | None:
+    """Multipliers of all heads, float32 [layers, heads]; None for those of the model."""
+    if options.scale is not None:
+        return np.full((layers, heads), options.scale, np.float32)
+    if options.lam is None:
+        return None
+    found = np.asarray(_read(options.lam), np.float32)
+    if found.shape != (layers, heads) or not np.isfinite(found).all():
+        raise ValueError(
+            f'--lam={options.lam} has the shape {list(found.shape)}; it must hold finite numbers '
+            f'[{layers} layers, {heads} heads]'
+        )
+    return found
+
+
+def _read(path: pathlib.Path) -> Any:
+    if path.suffix == '.json':
+        return parse_json(path.read_text('utf-8'))
+    found = np.load(path, allow_pickle=False)
+    if isinstance(found, np.ndarray):
+        return found
+    for name in ('multiplier', 'measure/multiplier'):  # the second one in records.npz
+        if name in found:
+            return found[name]
+    raise ValueError(f'--lam={path} has no array `multiplier`; it has {sorted(found)}')
+
+
+def _with(variables: Variables, multipliers: np.ndarray | None) -> Variables:
+    if multipliers is None:
+        return variables
+    placed = lam_of(with_uniform_lam(variables, 1.0))
+    return with_lam(variables, sharding.put(multipliers, placed.sharding))
+
+
+def _take_folder(
+    options: argparse.Namespace, multipliers: np.ndarray | None, tokenizer: str
+) -> None:
+    """ValueError where the folder holds results of another model, lambda or tokenizer."""
+    path = options.model.removeprefix(_models.IMPORT)
+    imported = options.model.startswith(_models.IMPORT)
+    settings = {
+        'model': str(pathlib.Path(path).resolve()),
+        'fingerprint': interop.fingerprint(interop.open_directory(pathlib.Path(path)))
+        if imported
+        else None,
+        'step': options.step,
+        'nope': options.nope,
+        'tokenizer': tokenizer,
+        'bos': options.bos,
+        'multipliers': None if multipliers is None else multipliers.tolist(),
+    }
+    _take_settings(options.out, '--out', settings)
+
+
+def _take_settings(folder: pathlib.Path, name: str, settings: dict[str, Any]) -> None:
+    """Leaves the settings in a folder. ValueError where it has other ones."""
+    path = folder / SETTINGS
+    found = read_object(path)
+    if found is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(path, settings)
+    elif difference := first_difference(settings, found):
+        raise ValueError(
+            f'{folder} holds results of other settings: {difference}. Give another --out, or '
+            f'remove {folder}' + ('' if name == '--out' else f', and {name} is measured anew')
+        )
+
+
+def _report(out: pathlib.Path, rows: Sequence[Row]) -> None:
+    """The table on the terminal, as CSV and as JSON lines."""
+    text = io.StringIO()
+    table = csv.DictWriter(text, Row._fields, lineterminator='\n')
+    table.writeheader()
+    table.writerows(row._asdict() for row in rows)
+    write_text(out / 'results.csv', text.getvalue())
+    write_text(out / 'results.jsonl', ''.join(f'{json.dumps(r._asdict())}\n' for r in rows))
+    cells = [Row._fields, *((*map(str, row[:3]), f'{row.value:.4g}', row.unit) for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(Row._fields))]
+    for line in cells:
+        print(
+            '  '.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        )
+    print(out / 'results.csv')
