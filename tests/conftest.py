@@ -34,6 +34,7 @@ NEEDED = {
     'interop/parity_test.py': PEERS,
     'experiments/extend_test.py': PEERS,
     'evals/generation_parity_test.py': PEERS,
+    'evals/longppl/longppl_parity_test.py': PEERS,
     'evals/sliding_parity_test.py': PEERS,
     'evals/harness': ('lm_eval',),
 }
