@@ -20,6 +20,14 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
     # stride: tokens scored in a window, None for L / 8 (256 of 2,048). budget: at each length.
     budget = {'quick': 8192, 'small': 16_384, 'medium': 32_768, 'paper': 2**21}[size]
     config.perplexity = {'stride': placeholder(int), 'budget': budget, 'bos': paper}
+    # short: tokens of the short context, None for L; stride: of its steps, None for L / 4. Paper
+    # size has the published ones.
+    config.longppl = {
+        'short': 4096 if paper else placeholder(int),
+        'stride': 1024 if paper else placeholder(int),
+        'budget': budget,
+        'bos': paper,
+    }
     config.passkey = {
         'template': 'paper' if paper else 'brief',
         'seed': 42,

@@ -129,7 +129,7 @@ class Entries:
         if isinstance(run.data, TaskData) != KINDS[kind].of_tasks:
             what = 'a task' if KINDS[kind].of_tasks else 'text'
             raise entry.error('run', f'{kind} measures models that were trained on {what}')
-        return KINDS[kind].from_entry(Asked(entry, run, scope, self.grid))
+        return KINDS[kind].from_entry(Asked(entry, run, scope, self.grid, self.run))
 
     def grid(self, name: str, field: str) -> MultiplierChoice:
         """The evaluation that chooses a uniform multiplier, which `field` names."""

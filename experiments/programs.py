@@ -149,11 +149,15 @@ class SlidingWindows(_Measuring):
 
 @dataclasses.dataclass(frozen=True)
 class Scoring(_Measuring):
-    """A piece of a batch of prompts, read into caches of `length` tokens, with its scores."""
+    """A piece of a batch of prompts, read into caches of `length` tokens, with its scores.
+
+    scored: tokens of the longest continuation, filled up to a power of two.
+    """
 
     model: ModelConfig
     length: int
     batch: int
+    scored: int = ANSWER
     rules = sharding.GENERATION_RULES
     visible = 1.0  # of a few queries all cached keys are read
 
@@ -169,7 +173,8 @@ class Scoring(_Measuring):
             return scoring.read_piece(self.model, weights, cache, tokens, at, targets)
 
         rows = sharding.rows(mesh, self.rules)
-        look = _array((self.batch, ANSWER), jnp.int32, rows)
+        width = min(1 << (self.scored - 1).bit_length(), piece)
+        look = _array((self.batch, width), jnp.int32, rows)
         return jax.jit(read).trace(
             abstract_variables(self.model, mesh),
             _array((), jnp.int32, sharding.replicated(mesh)),

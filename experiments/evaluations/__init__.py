@@ -11,6 +11,7 @@ from experiments.evaluations.exact_match import ExactMatchSpec
 from experiments.evaluations.harness import HarnessSpec
 from experiments.evaluations.lengths import LengthsSpec
 from experiments.evaluations.longbench import LongbenchSpec
+from experiments.evaluations.longppl import LongpplSpec
 from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.evaluations.passkey import PasskeySpec
 from experiments.evaluations.perplexity import PerplexitySpec
@@ -25,6 +26,7 @@ KINDS: Mapping[str, type[EvalSpec]] = {
         GridSpec,
         LengthsSpec,
         PerplexitySpec,
+        LongpplSpec,
         PasskeySpec,
         LongbenchSpec,
         HarnessSpec,

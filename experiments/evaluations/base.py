@@ -121,12 +121,14 @@ class Asked:
     """An entry of `evals`, and what it may ask for.
 
     find: the evaluation that chooses a multiplier, by its name and the field that names it.
+    find_run: another run, likewise.
     """
 
     entry: Section
     run: Source
     scope: Scope
     find: Callable[[str, str], MultiplierChoice]
+    find_run: Callable[[str, str], Source]
 
     @property
     def where(self) -> str:

@@ -46,16 +46,10 @@ class PerplexitySpec(TextSpec):
         stride = max(asked.train_length // 8, 1)
         if section.optional('stride') is not None:
             stride = section.at_least('stride', 1)
-        corpus = _corpus(asked)
+        corpus, split = corpus_of(asked)
         return cls(
-            corpus=data.from_section(
-                corpus.with_defaults({'tokenizer': asked.run.data.tokenizer}).allowing(
-                    'record_length'
-                ),
-                asked.train_length,
-                corpus.path,
-            ),
-            split=corpus.choice('split', SPLITS),
+            corpus=corpus,
+            split=split,
             lengths=measured,
             stride=stride,
             budget=section.at_least('budget', stride),
@@ -108,8 +102,9 @@ class PerplexitySpec(TextSpec):
         return open_documents(self.corpus, split=self.split, cache=bench.cache, bos=self.bos)
 
 
-def _corpus(asked: Asked) -> Section:
-    """The entry of `corpora` that the evaluation names."""
+def corpus_of(asked: Asked) -> tuple[DataConfig, str]:
+    """The entry of `corpora` that the evaluation names, read with the run's tokenizer, and its
+    split."""
     corpora = asked.scope.group('corpora')
     name = asked.entry.get('corpus', '')
     if name not in corpora:
@@ -118,4 +113,6 @@ def _corpus(asked: Asked) -> Section:
         )
     where = f'corpora.{name}'
     corpus = Section(where, CORPUS, asked.scope.ledger).changed(corpora[name], where)
-    return corpus.allowing('record_length')
+    corpus = corpus.with_defaults({'tokenizer': asked.run.data.tokenizer}).allowing('record_length')
+    config = data.from_section(corpus, asked.train_length, corpus.path)
+    return config, corpus.choice('split', SPLITS)

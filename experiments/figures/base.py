@@ -51,6 +51,8 @@ MEASURES: Measures = {
         'windows': ('length',),
         'documents': ('length',),
     },
+    # Its other arrays are NaN where no token is key.
+    'longppl': {'key_tokens': ('length',)},
     'passkey': {'accuracy': ('length', 'depth'), 'tokens': ('length',)},
     'longbench': {'score': ('dataset',), 'samples': ('dataset',)},
 }

@@ -34,7 +34,7 @@ SIZES = ('quick', 'small', 'medium', 'paper')
 
 def config_of(name: str, size: str = 'quick'):
     config = importlib.import_module(f'configs.{name}').get_config(size)
-    if size == 'paper':  # the paper's data and tokenizer are not part of the project
+    if size.startswith('paper'):  # the paper's data and tokenizer are not part of the project
         config.data.mixture = ()
         config.data.tokenizer = 'bytes'
         if 'task' in config:

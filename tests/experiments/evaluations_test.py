@@ -10,10 +10,11 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
+from configs import text
 from experiments import evaluations, execute
 from experiments.bench import Bench
 from experiments.build import build
-from experiments.evaluations.base import Asked, EvalSpec, Rows
+from experiments.evaluations.base import Asked, EvalSpec, Rows, most_rows
 from experiments.plan import make_plan
 from experiments.programs import Program
 from experiments.specs import identifier
@@ -72,12 +73,12 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, type[EvalSpec]]:
 
 
 def config_of(tmp_path: pathlib.Path, **entry: Any) -> Any:
-    text = tmp_path / 'text'
-    text.mkdir(exist_ok=True)
-    run_test.write_texts(text)
+    folder = tmp_path / 'text'
+    folder.mkdir(exist_ok=True)
+    run_test.write_texts(folder)
     config = build_test.config_of('fig4')
     for option in run_test.TINY:
-        name, value = option.removeprefix('--config.').format(text=text).split('=', 1)
+        name, value = option.removeprefix('--config.').format(text=folder).split('=', 1)
         config.update_from_flattened_dict({name: execute_test.type_of(value)})
     config.train.steps, config.train.warmup_steps = 2, 1
     config.evals['norms'] = {'kind': 'norms', 'run': 'nope', **entry}
@@ -130,3 +131,37 @@ def test_kinds_that_are_there_say_what_they_are() -> None:
         assert spec.kind == kind
         assert spec.room == 'records' and spec.fields
         assert (spec.__module__.rpartition('.')[2]) == kind
+
+
+def test_longppl_is_measured_with_key_tokens_of_another_run(tmp_path: pathlib.Path) -> None:
+    config = text.add(config_of(tmp_path), 'quick')
+    folder = tmp_path / 'text'
+    config.corpora = {'files': {'source': f'text:{folder}', 'split': 'test'}}
+    config.longppl.budget = 128
+    config.runs.judge = {'train': {'steps': 3}}
+    for name, more in (('own', {}), ('judged', {'evaluator': 'judge'})):
+        entry = {'kind': 'longppl', 'run': 'nope', 'corpus': 'files', 'times': (2.0, 4.0)}
+        config.evals[name] = {**entry, **more}
+    del config.evals['norms']
+    evals = build(config).evals
+    pieces = make_plan(Workspace(tmp_path / 'work'), [evals['own'], evals['judged']]).missing
+    assert evals['judged'].evaluator in pieces
+    bench = execute_test.bench_of(build(config), tmp_path / 'work')
+    execute.check(bench, pieces)
+    execute.execute(bench, pieces)
+    own, judged = (records.load(bench.workspace.folder(evals[n])) for n in ('own', 'judged'))
+    programs = list(evals['judged'].programs(most_rows(256, bench.mesh)))
+    # Both models', which are alike: both lengths, and a short context with its step.
+    assert [(program.length, program.scored) for program in programs] == [
+        (32, 31), (64, 63), (20, 4)
+    ]  # fmt: skip
+    assert all(program.trace(bench.mesh) for program in programs)
+    assert own.along('length', 2).tolist() == [32, 64]
+    texts = own['documents']
+    assert np.all((texts >= 1) & (texts <= [4, 2]))
+    assert own['tokens'].tolist() == (texts * [31, 63]).tolist()
+    np.testing.assert_array_equal(own['loss'], judged['loss'])
+    assert (own.attributes['short'], own.attributes['stride']) == (16, 4)
+    assert own.attributes['evaluator'] == 'itself'
+    assert judged.attributes['evaluator'].startswith('NoPE, 2 layers, width 16')
+    assert 'short contexts of 16 in steps of 4' in own.attributes['measured_on']['how']

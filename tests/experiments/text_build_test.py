@@ -10,12 +10,14 @@ import pytest
 
 from experiments.build import build
 from experiments.evaluations.harness import HarnessSpec
+from experiments.evaluations.longppl import LongpplSpec
 from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.evaluations.passkey import PasskeySpec
 from experiments.evaluations.perplexity import PerplexitySpec
 from experiments.runs import RunSpec
 from experiments.specs import identifier, identity
 from nope.data.sources import Retrieval, Stdlib
+from nope.evals.longppl import Rule
 from nope.interop import CheckpointFileError
 from tests.evals.harness.documents import write_all, write_jsonl
 from tests.experiments.build_test import config_of
@@ -29,6 +31,23 @@ def test_table_2_measures_windows_of_l_to_8_l_with_an_eighth_as_stride():
     assert {spec.stride for spec in measured} == {8}
     uniform = specs['uniform_4x@stdlib/seed0']
     assert isinstance(uniform.multiplier, GridSpec) and uniform.multiplier.windows.length == 256
+
+
+def test_table_2_has_longppl_of_every_row_where_it_is_asked_for():
+    specs = build(config_of('table2', 'quick,longppl')).evals
+    plain = build(config_of('table2')).evals
+    measured = {name: spec for name, spec in specs.items() if isinstance(spec, LongpplSpec)}
+    assert specs.keys() - measured.keys() == plain.keys()
+    assert len(measured) == 29
+    assert {spec.lengths for spec in measured.values()} == {(128, 256, 512)}
+    assert {spec.rule for spec in measured.values()} == {Rule(64, 16)}
+    (judge,) = {spec.evaluator for spec in measured.values()}
+    assert judge == specs['yarn_raw_8x@stdlib/seed0'].run
+    for name, spec in measured.items():
+        perplexity = plain[name.replace('_longppl', '')]
+        assert (spec.run, spec.model) == (perplexity.run, perplexity.model)
+    paper = build(config_of('table2', 'paper,longppl')).evals['nope@pg19_longppl/seed0']
+    assert (paper.rule, paper.lengths) == (Rule(4096, 1024), (8192, 16_384))
 
 
 def test_paper_protocols_are_those_of_the_paper():
@@ -303,6 +322,14 @@ def test_a_task_that_lm_eval_does_not_know_is_named(tmp_path: pathlib.Path):
             (),
             r'times is \(\); it takes one',
         ),
+        ('table2,longppl', 'longppl.short', 128, r'times is .* longer than .* 128 tokens'),
+        ('table2,longppl', 'longppl.budget', 511, r'longppl\.budget is 511; .* at least 512'),
+        (
+            'table2,longppl',
+            'evals.nope@stdlib_longppl/.evaluator',
+            'nobody',
+            r"evaluator names 'nobody'",
+        ),
         ('fig8', 'passkey.template', 'long', r"passkey\.template is 'long'; accepted: paper"),
         ('fig8', 'passkey.tests', 11, r'passkey\.tests is 11; accepted: 1 to 10'),
         ('fig8', 'evals.alibi_passkey/.times', 0.0, r'times is 0'),
@@ -312,7 +339,8 @@ def test_a_task_that_lm_eval_does_not_know_is_named(tmp_path: pathlib.Path):
     ],
 )
 def test_bad_fields_are_named(name, field, value, message):
-    config = config_of(name)
+    name, _, more = name.partition(',')
+    config = config_of(name, f'quick,{more}' if more else 'quick')
     *sections, last = field.split('.')
     section = config
     for part in sections:

@@ -112,7 +112,8 @@ def _read(given: FigureInput, option: Options) -> AblationRow:
     corpora = perplexity_options.measured_corpora(given.options)
     window = float(given.options.get('window', WINDOW))
     record = option.get(PERPLEXITY, '')
-    values = perplexity_rows.values_of(given, record, corpora, [window]) if record else {}
+    shown = [(corpus, window) for corpus in corpora]
+    values = perplexity_rows.values_of(given, record, shown) if record else {}
     within = given.options.get('passkey_within', WITHIN)
     scores: dict[str, np.ndarray] = {}
     lacking = dict(given.options.get('missing', {}))

@@ -27,25 +27,48 @@ from experiments.figures.tables import (
 )
 from experiments.figures.tables.options import Options
 from experiments.figures.tables.perplexity_options import measured_corpora, required, windows_of
-from experiments.figures.tables.perplexity_rows import ONE_FACTOR, PerplexityRow, record_name
+from experiments.figures.tables.perplexity_rows import (
+    LONGPPL,
+    MEASURES,
+    ONE_FACTOR,
+    PERPLEXITY,
+    PerplexityRow,
+    measure_of,
+    record_name,
+)
 from experiments.figures.tables.table import Cell, Column, Row, Table, grouped, measured, tidy
 
 __all__ = ['draw', 'required']
 
 NOT_MEASURED = 'the records hold no window of this length'
+NO_KEY = 'no token is key at this length, or it was not measured'
+# Attributes that the records of a measure share.
+ALIKE = {
+    PERPLEXITY: ('train_length', 'stride', 'scored'),
+    LONGPPL: ('train_length', 'short', 'stride', 'scored', 'evaluator'),
+}
 
 
 @style.styled
 def draw(given: FigureInput) -> FigureOutput:
-    """Options: corpora, {key, label, paper, missing} with paper 'pg19', 'proof_pile' or '' and
-    missing the reason why none of the rows is measured there; windows, multiples of L; rows,
+    """Options: corpora, {key, label, paper, missing, measure, windows} with paper 'pg19',
+    'proof_pile' or '', missing the reason why none of the rows is measured there, measure
+    'perplexity' (the default) or 'longppl', and windows in place of the following ones; windows,
+    multiples of L; rows,
     {group, label, paper, tuned, tokens} with tuned a multiple of L, and one of record, choices
     ({factor, record} each) and missing (the reason); roles, the labels of the rows that
     claims speak of (claims/perplexity.py). The record of a corpus is named 'record@key'."""
     check_records(given, required(given.name, given.options))
-    corpora, windows = measured_corpora(given.options), windows_of(given.options)
-    _check_alike(given, corpora)
-    rows = perplexity_rows.read(given, corpora, windows)
+    _check_alike(given)
+    corpora = measured_corpora(given.options)
+    shown = [
+        (corpus['key'], float(window))
+        for corpus in given.options['corpora']
+        if not corpus.get('missing')
+        for window in windows_of(given.options, corpus)
+    ]
+    rows = perplexity_rows.read(given, shown, corpora)
+    windows = sorted({window for corpus, window in shown if corpus in corpora})
     table = _table(given, rows)
     caption = perplexity_caption.caption(given, rows)
     return FigureOutput(
@@ -59,21 +82,22 @@ def draw(given: FigureInput) -> FigureOutput:
     )
 
 
-def _check_alike(given: FigureInput, corpora: Sequence[str]) -> None:
-    """ValueError where records that share a column were not measured alike."""
-    everything = []
-    for corpus in corpora:
-        names = [
-            found
-            for row in given.options['rows']
-            for record in perplexity_rows.records_of(row)
-            for found in names_below(given, record_name(record, corpus))
-        ]
-        if names:
-            shared_attribute(given, names, 'corpus')
-        everything += names
-    for attribute in ('train_length', 'stride', 'scored') if everything else ():
-        shared_attribute(given, everything, attribute)
+def _check_alike(given: FigureInput) -> None:
+    """ValueError where records that share a column, or a measure, were not measured alike."""
+    for measure in MEASURES:
+        everything = []
+        for corpus in measured_corpora(given.options, measure):
+            names = [
+                found
+                for row in given.options['rows']
+                for record in perplexity_rows.records_of(row)
+                for found in names_below(given, record_name(record, corpus))
+            ]
+            if names:
+                shared_attribute(given, names, 'corpus')
+            everything += names
+        for attribute in ALIKE[measure] if everything else ():
+            shared_attribute(given, everything, attribute)
 
 
 def _shown(
@@ -91,7 +115,7 @@ def _shown(
         Roles(given.name, given.options, players, 'row'),
         {row.name: row for row in rows if row.variant == ONE_FACTOR},
         corpora,
-        sorted(windows),
+        windows,
     )
 
 
@@ -125,7 +149,7 @@ def _columns(given: FigureInput, decimals: int) -> tuple[Column, ...]:
             {'corpus': corpus['key'], 'window_over_L': window},
         )
         for corpus in given.options['corpora']
-        for window in windows_of(given.options)
+        for window in windows_of(given.options, corpus)
     )
 
 
@@ -142,7 +166,7 @@ def _cells(given: FigureInput, row: PerplexityRow, base: PerplexityRow | None) -
     return [
         _cell(row, base, corpus, float(window))
         for corpus in given.options['corpora']
-        for window in windows_of(given.options)
+        for window in windows_of(given.options, corpus)
     ]
 
 
@@ -159,7 +183,8 @@ def _cell(row: PerplexityRow, base: PerplexityRow | None, corpus: Options, windo
         'paper_ratio': _ratio(printed, printed_start),
     }
     if value is None:
-        reason = row.option.get('missing') or corpus.get('missing') or NOT_MEASURED
+        absent = NO_KEY if measure_of(corpus) == LONGPPL else NOT_MEASURED
+        reason = row.option.get('missing') or corpus.get('missing') or absent
         return Cell(None, printed, reason, facts=facts)
     return measured(value.perplexity, printed, facts)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from experiments.figures import captions
 from experiments.figures.base import FigureInput
 from experiments.figures.tables import paper, perplexity_rows
-from experiments.figures.tables.perplexity_rows import PerplexityRow
+from experiments.figures.tables.perplexity_rows import LONGPPL, PerplexityRow
 
 DECIMALS = {'byte': 2}  # of a perplexity, by what a position is; else 1, as the paper has
 
@@ -18,10 +18,26 @@ def caption(given: FigureInput, rows: Sequence[PerplexityRow]) -> str:
         _what(given, rows),
         units(token_name(given, rows), given.options.get('roles', {}).get('base', '')),
         _factors(rows),
+        _longppl(given, rows),
         *paper.notes(row.paper for row in rows),
         captions.sources(labelled) if labelled else '',
     ]
     return ' '.join(sentence for sentence in sentences if sentence)
+
+
+def _longppl(given: FigureInput, rows: Sequence[PerplexityRow]) -> str:
+    """What its columns are; '' where there are none."""
+    names = [name for row in rows for name in row.names]
+    kinds = {given.records[name].attributes['evaluation']: name for name in names}
+    if LONGPPL not in kinds:
+        return ''
+    facts = given.records[kinds[LONGPPL]].attributes
+    return (
+        'LongPPL (arXiv:2410.23771) is of the key tokens of texts of each length: for the model '
+        f'{facts["evaluator"]} their loss after a short context of {facts["short"]:,}, in steps of '
+        f'{facts["stride"]:,}, is more than {facts["gain"]:g} nats above that after all tokens '
+        f'before them, and the latter is below {facts["ceiling"]:g} nats.'
+    )
 
 
 def token_name(given: FigureInput, rows: Sequence[PerplexityRow]) -> str:

@@ -9,10 +9,17 @@ from experiments.figures.base import check_choice, check_options
 from experiments.figures.claims import perplexity as claims
 from experiments.figures.tables import options, paper, perplexity_rows
 from experiments.figures.tables.options import Options
-from experiments.figures.tables.perplexity_rows import record_name
+from experiments.figures.tables.perplexity_rows import (
+    MEASURES,
+    PERPLEXITY,
+    measure_of,
+    record_name,
+)
 
 OPTIONS = ('windows', 'corpora', 'rows', 'roles')
 CORPUS = ('key', 'label', 'paper', 'missing')
+# What else the table says of a corpus: which measure of it, and windows of its own.
+COLUMNS = (*CORPUS, 'measure', 'windows')
 ROW = ('group', 'label', 'paper', *options.SHOWN)
 SOURCE = ('record', 'choices', 'missing')
 WINDOWS = (1, 2, 4, 8)
@@ -22,17 +29,20 @@ def required(name: str, given: Options) -> dict[str, str]:
     """Names of records -> evaluation. ValueError for options that figure `name` of this kind
     does not have."""
     check_options(name, given, OPTIONS, ('corpora', 'rows'))
-    check_corpora(name, given['corpora'])
-    _check_windows(name, windows_of(given))
+    check_corpora(name, given['corpora'], COLUMNS)
+    for corpus in given['corpora']:
+        check_choice(name, 'measure of a corpus', measure_of(corpus), MEASURES)
+        _check_windows(name, windows_of(given, corpus))
     options.check_rows(name, given['rows'], (*ROW, *SOURCE), 'table2')
     for row in given['rows']:
         _check_row(name, row)
     roles.check(name, given, roles.parts(claims.ROLES, options.labels(given), 'row'))
     return {
-        record_name(record, corpus): 'perplexity'
+        record_name(record, corpus): measure
         for row in given['rows']
         for record in perplexity_rows.records_of(row)
-        for corpus in measured_corpora(given)
+        for measure in MEASURES
+        for corpus in measured_corpora(given, measure)
     }
 
 
@@ -43,11 +53,11 @@ def _check_windows(name: str, multiples: Sequence[float]) -> None:
         raise ValueError(f'figure {name!r}: windows must ascend, got {list(multiples)}')
 
 
-def check_corpora(name: str, corpora: Sequence[Options]) -> None:
-    """ValueError, naming the figure, unless each corpus has a key of its own and a known name of
-    the paper's."""
+def check_corpora(name: str, corpora: Sequence[Options], accepted: Sequence[str] = CORPUS) -> None:
+    """ValueError, naming the figure, unless each corpus has accepted fields alone, a key of its own
+    and a known name of the paper's."""
     for corpus in corpora:
-        check_options(name, corpus, CORPUS, ('key',), 'corpora')
+        check_options(name, corpus, accepted, ('key',), 'corpora')
         check_choice(name, 'paper of a corpus', corpus.get('paper', ''), ('', *paper.CORPORA))
     keys = [corpus['key'] for corpus in corpora]
     if len(set(keys)) < len(keys):
@@ -68,11 +78,15 @@ def _check_row(name: str, row: Options) -> None:
         )
 
 
-def windows_of(given: Options) -> tuple[float, ...]:
-    """Multiples of L."""
-    return tuple(given.get('windows', WINDOWS))
+def windows_of(given: Options, corpus: Options) -> tuple[float, ...]:
+    """Multiples of L that are shown of a corpus."""
+    return tuple(corpus.get('windows') or given.get('windows', WINDOWS))
 
 
-def measured_corpora(given: Options) -> list[str]:
-    """Keys of the corpora that rows have records of."""
-    return [corpus['key'] for corpus in given['corpora'] if not corpus.get('missing')]
+def measured_corpora(given: Options, measure: str = PERPLEXITY) -> list[str]:
+    """Keys of the corpora that rows have records of a measure of."""
+    return [
+        corpus['key']
+        for corpus in given['corpora']
+        if not corpus.get('missing') and measure_of(corpus) == measure
+    ]

@@ -15,12 +15,16 @@ from nope.records import Records
 
 Key = tuple[str, float]  # a corpus and a window in multiples of L
 
+PERPLEXITY, LONGPPL = 'perplexity', 'longppl'
+# What is shown of a corpus: the kind of its records -> their loss in nats, and exp of it.
+MEASURES = {PERPLEXITY: ('loss', 'perplexity'), LONGPPL: ('key_loss', 'longppl')}
 PER_WINDOW, ONE_FACTOR = 'best factor for each window', 'one factor'
 
 
 @dataclasses.dataclass(frozen=True)
 class Perplexity:
-    """loss: nats, perplexity: [S], one a seed. factor: of the method, None where it has none."""
+    """loss: nats, perplexity: exp of it, both [S], one a seed, of all tokens or of key tokens.
+    factor: of the method, None where it has none."""
 
     loss: np.ndarray
     perplexity: np.ndarray
@@ -85,40 +89,44 @@ def records_of(row: Options) -> list[str]:
     return [choice['record'] for choice in row.get('choices', ())]
 
 
-def read(
-    given: FigureInput, corpora: Sequence[str], windows: Sequence[float]
-) -> list[PerplexityRow]:
-    """Rows of the options, two for one with choices."""
-    return [
-        row for option in given.options['rows'] for row in _rows(given, option, corpora, windows)
-    ]
+def measure_of(corpus: Options) -> str:
+    """The measure that is shown of a corpus."""
+    return corpus.get('measure') or PERPLEXITY
+
+
+def read(given: FigureInput, shown: Sequence[Key], corpora: Sequence[str]) -> list[PerplexityRow]:
+    """Rows of the options, two for one with choices. shown: what is read where it was measured.
+    corpora: those by whose perplexity one factor is chosen for all."""
+    return [row for option in given.options['rows'] for row in _rows(given, option, shown, corpora)]
 
 
 def _rows(
-    given: FigureInput, option: Options, corpora: Sequence[str], windows: Sequence[float]
+    given: FigureInput, option: Options, shown: Sequence[Key], corpora: Sequence[str]
 ) -> list[PerplexityRow]:
     names = tuple(
         name
         for record in records_of(option)
-        for corpus in corpora
+        for corpus in dict.fromkeys(corpus for corpus, _ in shown)
         for name in names_below(given, record_name(record, corpus))
     )
     if not option.get('choices') or not corpora:
-        found = [values_of(given, record, corpora, windows) for record in records_of(option)]
+        found = [values_of(given, record, shown) for record in records_of(option)]
         return [PerplexityRow(option, '', found[0] if found else {}, names)]
     choices = [
-        values_of(given, choice['record'], corpora, windows, float(choice['factor']))
+        values_of(given, choice['record'], shown, float(choice['factor']))
         for choice in option['choices']
     ]
     # What one factor lacks is compared for none.
     keys = [key for key in choices[0] if all(key in choice for choice in choices)]
-    if not keys:
+    decisive = [key for key in keys if key[0] in corpora]
+    if not decisive:
+        windows = ', '.join(f'{w:g}' for w in dict.fromkeys(w for c, w in shown if c in corpora))
         raise ValueError(
             f'figure {given.name!r}: the choices of row {option["label"]!r} were measured at no '
-            f'window of {list(windows)} L in common'
+            f'window of [{windows}] L in common'
         )
     best = {key: min((c[key] for c in choices), key=lambda v: v.mean_loss) for key in keys}
-    single = min(choices, key=lambda c: np.mean([c[key].mean_loss for key in keys]))
+    single = min(choices, key=lambda c: np.mean([c[key].mean_loss for key in decisive]))
     return [
         PerplexityRow(option, PER_WINDOW, best, names),
         PerplexityRow(option, ONE_FACTOR, {key: single[key] for key in keys}, names),
@@ -126,26 +134,27 @@ def _rows(
 
 
 def values_of(
-    given: FigureInput,
-    record: str,
-    corpora: Sequence[str],
-    windows: Sequence[float],
-    factor: float | None = None,
+    given: FigureInput, record: str, shown: Sequence[Key], factor: float | None = None
 ) -> dict[Key, Perplexity]:
-    """The windows, multiples of L, at which every record that `record` stands for on a corpus
-    was measured; those records are the seeds. factor: to be noted with the values."""
+    """Those shown for which every record that `record` stands for on the corpus has a number, by
+    corpus and window; those records are the seeds. factor: to be noted with the values."""
     values = {}
-    for corpus in corpora:
+    for corpus, multiple in shown:
         names = names_below(given, record_name(record, corpus))
         records = [given.records[name] for name in names]
-        for multiple in windows:
-            if all(_at(r, multiple) is not None for r in records):
-                loss, perplexity = (
-                    np.array([r[measure][_at(r, multiple)] for r in records], dtype=np.float64)
-                    for measure in ('loss', 'perplexity')
-                )
-                values[corpus, float(multiple)] = Perplexity(loss, perplexity, factor)
+        if any(_at(r, multiple) is None for r in records):
+            continue
+        loss, perplexity = (
+            np.array([r[_measure(r)[which]][_at(r, multiple)] for r in records], dtype=np.float64)
+            for which in (0, 1)
+        )
+        if not np.isnan(loss).any():
+            values[corpus, float(multiple)] = Perplexity(loss, perplexity, factor)
     return values
+
+
+def _measure(records: Records) -> tuple[str, str]:
+    return MEASURES[records.attributes['evaluation']]
 
 
 def _at(records: Records, multiple: float) -> Any:

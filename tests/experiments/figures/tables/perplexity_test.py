@@ -220,3 +220,83 @@ def test_bad_options_are_named(changed, message):
     options = {'corpora': CORPORA, 'rows': (ROW,)} | changed
     with pytest.raises(ValueError, match=f"figure 'f'.*{message}"):
         KINDS['perplexity_table'].required('f', options)
+
+
+def longppl_records(values, *, multiples=(2, 4), **changed):
+    """LongPPL of texts of `multiples` of L; NaN where no token is key."""
+    found = perplexity_records(values, multiples=multiples)
+    facts = {'evaluation': 'longppl', 'short': 2048, 'stride': 512, 'gain': 2.0, 'ceiling': 2.0}
+    measures = {
+        'loss': found.measures['loss'],
+        'key_loss': found.measures['loss'],
+        'longppl': found.measures['perplexity'],
+        'key_tokens': found.measures['windows'],
+    }
+    attributes = {**found.attributes, **facts, 'evaluator': 'YaRN', **changed}
+    return dataclasses.replace(found, attributes=attributes, measures=measures)
+
+
+WITH_LONGPPL = (
+    *PG19,
+    {'key': 'long', 'label': 'PG19, LongPPL', 'measure': 'longppl', 'windows': (2, 4)},
+)
+
+
+def test_longppl_has_columns_of_its_own_beside_perplexity():
+    runs = {'nope@pg19': perplexity_records((3, 4, 5, 6)), 'nope@long': longppl_records((7, 8))}
+    output = draw(runs, (ROW,), corpora=WITH_LONGPPL)
+    assert [found(output, 'NoPE', w)['ours'] for w in (1, 2, 4, 8)] == [3, 4, 5, 6]
+    assert [found(output, 'NoPE', w, 'long')['ours'] for w in (2, 4)] == [7, 8]
+    assert len(output.rows) == 6
+    assert found(output, 'NoPE', 2, 'long')['paper'] is None
+    assert 'LongPPL (arXiv:2410.23771)' in output.caption
+    assert 'a short context of 2,048, in steps of 512' in output.caption
+    assert 'LongPPL' not in draw({'nope@pg19': runs['nope@pg19']}, (ROW,)).caption
+    needs = KINDS['perplexity_table'].required('f', {'corpora': WITH_LONGPPL, 'rows': (ROW,)})
+    assert needs == {'nope@pg19': 'perplexity', 'nope@long': 'longppl'}
+
+
+def test_a_length_without_key_tokens_is_an_empty_cell():
+    runs = {
+        'nope@pg19': perplexity_records((3, 4, 5, 6)),
+        'nope@long': longppl_records((7, np.nan)),
+    }
+    output = draw(runs, (ROW,), corpora=WITH_LONGPPL)
+    assert found(output, 'NoPE', 2, 'long')['ours'] == 7
+    cell = found(output, 'NoPE', 4, 'long')
+    assert (cell['ours'], cell['missing']) == (
+        None,
+        'no token is key at this length, or it was not measured',
+    )
+
+
+def test_one_factor_for_all_is_chosen_by_perplexity_alone():
+    runs, rows = choices((2, 3, 60, 70), (4, 5, 6, 30))
+    runs |= {'m_1@long': longppl_records((1.1, 1.1)), 'm_2@long': longppl_records((90, 90))}
+    output = draw(runs, rows, corpora=WITH_LONGPPL)
+    assert found(output, 'method, one factor (2)', 2, 'long')['ours'] == pytest.approx(90)
+    best = found(output, 'method, best factor for each window', 2, 'long')
+    assert (best['ours'], best['factor']) == (pytest.approx(1.1), 1)
+
+
+def test_claims_hear_nothing_of_longppl():
+    """Ten times better after the longest windows, and no verdict is another."""
+    plain = KINDS['perplexity_table'].draw(GIVEN)
+    added = {
+        name.replace('@pg19', '@long'): longppl_records((1.5, 1.5))
+        for name in GIVEN.records
+        if '@pg19' in name
+    }
+    options = {**GIVEN.options, 'corpora': (*GIVEN.options['corpora'], WITH_LONGPPL[1])}
+    given = dataclasses.replace(GIVEN, records={**GIVEN.records, **added}, options=options)
+    assert KINDS['perplexity_table'].draw(given).claims == plain.claims
+
+
+@pytest.mark.parametrize('attribute', ['short', 'evaluator'])
+def test_longppl_was_measured_alike(attribute):
+    rows = (ROW, {'label': 'other', 'record': 'other'})
+    runs = {f'{name}@pg19': perplexity_records((3, 4, 5, 6)) for name in ('nope', 'other')}
+    runs['nope@long'] = longppl_records((7, 8))
+    runs['other@long'] = longppl_records((7, 8), **{attribute: 'another'})
+    with pytest.raises(ValueError, match=attribute):
+        draw(runs, rows, corpora=WITH_LONGPPL)

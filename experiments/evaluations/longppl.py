@@ -1,0 +1,144 @@
+"""LongPPL over the documents of a corpus."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any, Self
+
+from experiments import facts
+from experiments.bench import Bench
+from experiments.config import Section
+from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
+from experiments.evaluations.perplexity import corpus_of
+from experiments.figures.captions import amount
+from experiments.programs import Program, Scoring
+from experiments.runs import Source
+from nope.data import DataConfig, TaskData, load_tokenizer
+from nope.data.documents import Documents, open_documents
+from nope.data.spans import encode_spans
+from nope.evals import longppl
+from nope.evals.generation import Generator
+from nope.evals.longppl import Evaluator, Rule
+from nope.records import Records
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LongpplSpec(TextSpec):
+    """LongPPL (`nope.evals.longppl`).
+
+    corpus: one source, read with the run's tokenizer. lengths: tokens of the texts. budget: tokens
+    of all texts of a length. evaluator: the model that says which tokens are key; None for the
+    run itself.
+    """
+
+    corpus: DataConfig
+    split: str
+    lengths: tuple[int, ...]
+    rule: Rule
+    budget: int
+    evaluator: Source | None = None
+    kind = 'longppl'
+    fields = ('times', 'corpus', 'evaluator', 'longppl', *TEXT_FIELDS)
+
+    @classmethod
+    def from_entry(cls, asked: Asked) -> Self:
+        section = asked.section('longppl')
+        common = of_text(asked, section)
+        measured = asked.lengths()
+        asked.check_reach(common['position'], max(measured))
+        rule = _rule(section, asked.train_length)
+        if min(measured) <= rule.short:
+            raise asked.entry.error(
+                'times', f'texts are longer than the short context, {rule.short} tokens'
+            )
+        corpus, split = corpus_of(asked)
+        return cls(
+            corpus=corpus,
+            split=split,
+            lengths=measured,
+            rule=rule,
+            budget=section.at_least('budget', max(measured)),
+            evaluator=_evaluator(asked),
+            **common,
+        )
+
+    @property
+    def extent(self) -> int:
+        return max(self.lengths)
+
+    @property
+    def read_split(self) -> str:
+        return self.split
+
+    def check(self, bench: Bench) -> None:
+        counts = self._documents(bench).lengths
+        longppl.check(counts, self.lengths, self.rule, budget=self.budget)
+        if self.evaluator is not None and self.evaluator.data.tokenizer != self.run.data.tokenizer:
+            for source in (self.run, self.evaluator):
+                encode_spans(load_tokenizer(source.data.tokenizer), '')
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        variables, more = self.measured(bench)
+        found = longppl.run(
+            self.generator(bench, variables),
+            load_tokenizer(self.run.data.tokenizer),
+            self._documents(bench),
+            self.lengths,
+            self.rule,
+            budget=self.budget,
+            log=open_log(folder),
+            evaluator=self._evaluator(bench),
+            batch_size=max(bench.batch_tokens // max(self.lengths), 1),
+            progress=bench.bar('LongPPL'),
+        )
+        return found, more
+
+    def programs(self, rows: Rows) -> Iterator[Program]:
+        window = self.rule.short + self.rule.stride
+        judge = self.model if self.evaluator is None else self.evaluator.model
+        for model in dict.fromkeys((self.model, judge)):
+            for length in self.lengths:
+                yield Scoring(model, length, rows(length, Scoring.rules), length - 1)
+            yield Scoring(model, window, rows(window, Scoring.rules), self.rule.stride)
+
+    def measured_on(self, found: Records) -> tuple[str, str]:
+        stated, token = found.attributes, found.attributes['token']
+        return str(stated['corpus']), (
+            f'key tokens of texts of up to {self.extent:,} {token}s, by short contexts of '
+            f'{stated["short"]:,} in steps of {stated["stride"]:,}, chosen by the model '
+            f'{stated["evaluator"]}, {amount(stated["scored"])} {token}s for each length'
+        )
+
+    def _documents(self, bench: Bench) -> Documents:
+        return open_documents(self.corpus, split=self.split, cache=bench.cache, bos=self.bos)
+
+    def _evaluator(self, bench: Bench) -> Evaluator | None:
+        if self.evaluator is None:
+            return None
+        model, variables = self.evaluator.model, bench.variables(self.evaluator)
+        generator = Generator(model, variables, bench.mesh, batch_tokens=bench.batch_tokens)
+        tokenizer = load_tokenizer(self.evaluator.data.tokenizer)
+        return Evaluator(generator, tokenizer, facts.describe_model(model))
+
+
+def _rule(section: Section, train_length: int) -> Rule:
+    """Short contexts of L in steps of L / 4, or as asked."""
+    short, stride = train_length, max(train_length // 4, 1)
+    if section.optional('short') is not None:
+        short = section.at_least('short', 1)
+    if section.optional('stride') is not None:
+        stride = section.at_least('stride', 1)
+    return Rule(short, stride)
+
+
+def _evaluator(asked: Asked) -> Source | None:
+    """The run that says which tokens are key; None where it is the one that is measured."""
+    name = asked.entry.named('evaluator', 'a run')
+    if name is None:
+        return None
+    found = asked.find_run(name, asked.entry.path('evaluator'))
+    if isinstance(found.data, TaskData):
+        raise asked.entry.error('evaluator', 'it was trained on a task, and not on text')
+    return found
