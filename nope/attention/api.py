@@ -51,6 +51,7 @@ def attention(
     bias: Bias | None = None,
     key_bias_BNS: jax.Array | None = None,
     entropy: bool = False,
+    max_logit: bool = False,
     lse: bool = True,
     implementation: str | None = None,
 ) -> AttentionOutput:
@@ -80,6 +81,8 @@ def attention(
       key_bias_BNS: what is added to the logits by query head and key, float32 [B, N, S], in size
         below 1e28, or None.
       entropy: whether to compute the entropy too.
+      max_logit: whether to return the largest logit of each row too, which grows without bound
+        where training becomes unstable. No gradient passes it.
       lse: whether the log-sum-exp will be read. It is returned in any case; where it is not, the
         library may choose cuDNN or splash attention, whose log-sum-exp is a second pass.
       implementation: a name of `BACKENDS`, or None to let the library choose. One that is named
@@ -93,10 +96,14 @@ def attention(
         such implementation, or it cannot run this call.
     """
     check(q_BTNH, k_BSKH, v_BSKH, mask, bias, key_bias_BNS)
-    call = describe(q_BTNH, k_BSKH, mask, bias, entropy, key_bias=key_bias_BNS is not None, lse=lse)
+    call = describe(
+        q_BTNH, k_BSKH, mask, bias, entropy,
+        max_logit=max_logit, key_bias=key_bias_BNS is not None, lse=lse,
+    )  # fmt: skip
     return choose(call, implementation).attend(
-        q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, entropy=entropy
-    )
+        q_BTNH, k_BSKH, v_BSKH,
+        mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, entropy=entropy, max_logit=max_logit,
+    )  # fmt: skip
 
 
 def choose(call: Call, implementation: str | None) -> Backend:

@@ -20,7 +20,8 @@ class Call:
 
     platform: 'cpu', 'gpu' or 'tpu'. device_kind: as JAX names it, for example 'NVIDIA H200'.
     queries, keys: T and S. offset: 'none', 'static' or 'traced'. bias: name of its class, or None.
-    key_bias: whether there is one. lse: whether the log-sum-exp is read.
+    key_bias: whether there is one. lse: whether the log-sum-exp is read. max_logit: whether the
+    largest logits are.
     """
 
     platform: str
@@ -40,6 +41,7 @@ class Call:
     entropy: bool
     key_bias: bool = False
     lse: bool = True
+    max_logit: bool = False
 
 
 def _never(call: Call) -> str | None:
@@ -50,8 +52,8 @@ def _never(call: Call) -> str | None:
 class Backend:
     """Attention backend.
 
-    attend: takes q, k, v and, by name, mask, bias, key_bias_BNS and entropy, as checked by
-        `attention`.
+    attend: takes q, k, v and, by name, mask, bias, key_bias_BNS, entropy and max_logit, as checked
+        by `attention`.
     unsupported: why the backend cannot run a call, a phrase that completes "NAME cannot: ..."; or
         None where it can.
     outdone: why it runs a call but is not to be chosen for it, being slow or imprecise there; or
@@ -95,6 +97,7 @@ def describe(
     bias: Bias | None,
     entropy: bool,
     *,
+    max_logit: bool = False,
     key_bias: bool = False,
     lse: bool = True,
 ) -> Call:
@@ -108,5 +111,5 @@ def describe(
     return Call(
         platform, kind, B, T, S, N, K, H, q_BTNH.dtype.name, mask.causal, mask.window,
         mask.segmented, offset, None if bias is None else type(bias).__name__, entropy, key_bias,
-        lse,
+        lse, max_logit,
     )  # fmt: skip

@@ -27,7 +27,8 @@ def combine(first: AttentionOutput, second: AttentionOutput) -> AttentionOutput:
 
     Shapes and dtypes as `AttentionOutput`; `out` is summed in float32 and returned in the dtype
     it has in `first`. A part in which a row sees nothing (lse -inf) does not count for that row.
-    Differentiable in all arrays; the entropy is None where either has none.
+    Differentiable in all arrays but the largest logits; the entropy, and these, are None where
+    either has none.
     """
     peak_BNT = jax.lax.stop_gradient(jnp.maximum(first.lse, second.lse))
     seen_BNT = peak_BNT > -jnp.inf
@@ -44,7 +45,10 @@ def combine(first: AttentionOutput, second: AttentionOutput) -> AttentionOutput:
         whole_BNT = peak_BNT + log_BNT
         entropy_BNT = w_a * (first.entropy + jnp.where(w_a > 0, whole_BNT - safe_a, 0.0))
         entropy_BNT += w_b * (second.entropy + jnp.where(w_b > 0, whole_BNT - safe_b, 0.0))
-    return AttentionOutput(out_BTNH.astype(first.out.dtype), lse_BNT, entropy_BNT)
+    max_BNT = None
+    if first.max_logit is not None and second.max_logit is not None:
+        max_BNT = jax.lax.stop_gradient(jnp.maximum(first.max_logit, second.max_logit))
+    return AttentionOutput(out_BTNH.astype(first.out.dtype), lse_BNT, entropy_BNT, max_BNT)
 
 
 def _share(lse_BNT: jax.Array, peak_BNT: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -43,7 +43,7 @@ BEYOND = 1e30
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """Static rules of a call: mask by position, and whether the entropy is computed.
+    """Static rules of a call: mask by position, and whether entropy and largest logit are returned.
 
     offset: position of query 0 among the keys; None where only `Operands.offset` knows it.
     """
@@ -52,6 +52,7 @@ class Rules:
     window: int | None
     offset: int | None
     entropy: bool
+    max_logit: bool = False
 
     @property
     def behind(self) -> int | None:
@@ -149,11 +150,13 @@ def flash_attention(
     bias: Bias | None,
     key_bias_BNS: jax.Array | None = None,
     entropy: bool,
+    max_logit: bool = False,
 ) -> AttentionOutput:
     """`nope.attention.api.attention` by a kernel."""
     T, S = q_BTNH.shape[1], k_BSKH.shape[1]
     offset = 0 if mask.offset is None else mask.offset
-    rules = Rules(mask.causal, mask.window, offset if isinstance(offset, int) else None, entropy)
+    known = offset if isinstance(offset, int) else None
+    rules = Rules(mask.causal, mask.window, known, entropy, max_logit)
     lines = lines_of(kernel, bias, T, S, mask.offset)
     operands = Operands(
         q_BTNH,
@@ -238,9 +241,10 @@ def _attend_forward(kernel: Kernel, rules: Rules, traced: Any):
 
 
 def _attend_backward(kernel: Kernel, rules: Rules, saved: _Saved, cotangents: AttentionOutput):
-    operands, (out_BTNH, lse_BNT, entropy_BNT), *marks = saved
-    # An output that is not used downstream has a symbolic zero for its cotangent.
-    d_out_BTNH, d_lse_BNT, d_entropy_BNT = (
+    operands, (out_BTNH, lse_BNT, entropy_BNT, _), *marks = saved
+    # An output that is not used downstream has a symbolic zero for its cotangent; that of the
+    # largest logit is ignored.
+    d_out_BTNH, d_lse_BNT, d_entropy_BNT, _ = (
         None if isinstance(x, SymbolicZero) else x for x in cotangents
     )
     if d_out_BTNH is None:

@@ -44,11 +44,15 @@ def library_attention(
     bias: Bias | None,
     key_bias_BNS: jax.Array | None = None,
     entropy: bool,
+    max_logit: bool = False,
 ) -> AttentionOutput:
     """softmax(q k^T) v with its lse and entropy; see `nope.attention.api.attention`."""
     platform = describe(q_BTNH, k_BSKH, mask, bias, entropy).platform
     attend = functools.partial(_BY_PLATFORM[platform], mask=mask)
-    lse_BNT = chunked_attention(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=None, entropy=False).lse
+    second = chunked_attention(
+        q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=None, entropy=False, max_logit=max_logit
+    )
+    lse_BNT = second.lse
     entropy_BNT = None
     if entropy:
         q32_BTNH, k32_BSKH = q_BTNH.astype(jnp.float32), k_BSKH.astype(jnp.float32)
@@ -56,7 +60,7 @@ def library_attention(
         entropy_BNT = lse_BNT - jnp.einsum(
             'BTNH,BTNH->BNT', q32_BTNH, mean_key_BTNH, precision='highest'
         )
-    return AttentionOutput(attend(q_BTNH, k_BSKH, v_BSKH), lse_BNT, entropy_BNT)
+    return AttentionOutput(attend(q_BTNH, k_BSKH, v_BSKH), lse_BNT, entropy_BNT, second.max_logit)
 
 
 def _fused(q_BTNH, k_BSKH, v_BSKH, *, mask: Mask, implementation: Any) -> jax.Array:
@@ -159,6 +163,8 @@ def _gpu_is_here() -> bool:
 def _outdone(call: Call) -> str | None:
     if call.lse:
         return 'its log-sum-exp would be a second pass'
+    if call.max_logit:
+        return 'the largest logits would be a second pass'
     if call.platform != 'tpu':
         return None
     if call.dtype == 'float32':

@@ -26,6 +26,7 @@ def reference_attention(
     bias: Bias | None,
     key_bias_BNS: jax.Array | None = None,
     entropy: bool,
+    max_logit: bool = False,
 ) -> AttentionOutput:
     """softmax(q k^T) v with its log-sum-exp and entropy; see `nope.attention.api.attention`.
 
@@ -33,7 +34,7 @@ def reference_attention(
     """
     return attend_by_rule(
         softmax, q_BTNH, k_BSKH, v_BSKH,
-        mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, entropy=entropy,
+        mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, entropy=entropy, max_logit=max_logit,
     )  # fmt: skip
 
 
@@ -47,6 +48,7 @@ def attend_by_rule(
     bias: Bias | None,
     key_bias_BNS: jax.Array | None,
     entropy: bool,
+    max_logit: bool = False,
     own_key: bool = True,
 ) -> AttentionOutput:
     """Attention whose weights are a rule of the dense logits.
@@ -75,12 +77,19 @@ def attend_by_rule(
         seen_BTS &= own_T[:, None] != jnp.arange(S)
     weights_BKGTS, lse_BKGT, entropy_BKGT = rule(logits_BKGTS, seen_BTS[:, None, None])
 
+    max_BKGT = largest(logits_BKGTS, seen_BTS[:, None, None]) if max_logit else None
     out_BTKGH = jnp.einsum('BKGTS,BSKH->BTKGH', weights_BKGTS, v_BSKH, precision=exact)
     return AttentionOutput(
         out=out_BTKGH.reshape(B, T, N, H).astype(q_BTNH.dtype),
         lse=lse_BKGT.reshape(B, N, T),
         entropy=entropy_BKGT.reshape(B, N, T) if entropy else None,
+        max_logit=None if max_BKGT is None else max_BKGT.reshape(B, N, T),
     )
+
+
+def largest(logits: jax.Array, seen: jax.Array) -> jax.Array:
+    """The largest of [..., S] where `seen`, a constant; -inf where nothing is."""
+    return jax.lax.stop_gradient(jnp.max(logits, axis=-1, where=seen, initial=-jnp.inf))
 
 
 def softmax(logits: jax.Array, seen: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

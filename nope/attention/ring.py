@@ -36,6 +36,7 @@ def ring_attention(
     bias: Bias | None = None,
     key_bias_BNS: jax.Array | None = None,
     entropy: bool = False,
+    max_logit: bool = False,
     implementation: str | None = None,
 ) -> AttentionOutput:
     """`attention` of one device's queries over the keys of all devices along a mesh axis.
@@ -55,7 +56,10 @@ def ring_attention(
     size, rank = jax.lax.axis_size(axis), jax.lax.axis_index(axis)
     first_query = rank * T + jnp.asarray(0 if mask.offset is None else mask.offset, jnp.int32)
     moving = dataclasses.replace(mask, offset=first_query)
-    call = describe(q_BTNH, k_BSKH, moving, bias, entropy, key_bias=key_bias_BNS is not None)
+    call = describe(
+        q_BTNH, k_BSKH, moving, bias, entropy,
+        max_logit=max_logit, key_bias=key_bias_BNS is not None,
+    )  # fmt: skip
     backend = api.choose(call, implementation)
     if backend.kernel is None:
         raise ValueError(
@@ -75,7 +79,7 @@ def ring_attention(
         flash.as_int32(mask.kv_segments_BS),
         first_query,
     )
-    rules = Rules(mask.causal, mask.window, None, entropy)
+    rules = Rules(mask.causal, mask.window, None, entropy, max_logit)
     return flash.attend(Ring(backend.kernel, axis), rules, operands)
 
 

@@ -21,11 +21,14 @@ class AttentionOutput(NamedTuple):
     lse:     [B, N, T] float32: log sum_j exp(q_i . k_j); -inf in rows that see no key.
     entropy: [B, N, T] float32, nats: -sum_j a_ij ln a_ij; 0 in rows that see no key. None
         where it was not asked for.
+    max_logit: [B, N, T] float32: the largest logit of each row; -inf in rows that see no key. A
+        constant: no gradient passes it. None where it was not asked for.
     """
 
     out: jax.Array
     lse: jax.Array
     entropy: jax.Array | None
+    max_logit: jax.Array | None = None
 
 
 @functools.partial(

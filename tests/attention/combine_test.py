@@ -62,8 +62,9 @@ def test_parts_make_the_whole(case: Case, cuts: tuple[int, ...]) -> None:
 
 
 def one_row(lse: float, entropy: float, out: float) -> AttentionOutput:
+    """Its largest logit is its log-sum-exp: of a row of one key, or of none."""
     return AttentionOutput(
-        jnp.full((1, 1, 1, 1), out), jnp.full((1, 1, 1), lse), jnp.full((1, 1, 1), entropy)
+        jnp.full((1, 1, 1, 1), out), *(jnp.full((1, 1, 1), x) for x in (lse, entropy, lse))
     )
 
 
@@ -78,17 +79,25 @@ def test_equal_parts_add_the_entropy_of_a_fair_choice() -> None:
 def test_a_part_that_dominates_is_the_whole(far: float) -> None:
     strong, weak = one_row(far, 0.5, 1.0), one_row(far - 2000.0, 0.7, 2.0)
     for both in (combine(strong, weak), combine(weak, strong)):
-        assert [x.item() for x in both] == [1.0, far, 0.5]
+        assert [x.item() for x in both] == [1.0, far, 0.5, far]
 
 
 def test_nothing_and_nothing_is_nothing() -> None:
     nothing = one_row(-np.inf, 0.0, 0.0)
-    assert [x.item() for x in combine(nothing, nothing)] == [0.0, -np.inf, 0.0]
+    assert [x.item() for x in combine(nothing, nothing)] == [0.0, -np.inf, 0.0, -np.inf]
     something = one_row(1.0, 0.5, 2.0)
     for both in (combine(nothing, something), combine(something, nothing)):
-        assert [x.item() for x in both] == [2.0, 1.0, 0.5]
+        assert [x.item() for x in both] == [2.0, 1.0, 0.5, 1.0]
 
 
 def test_without_entropy_there_is_none() -> None:
     part = one_row(1.0, 0.5, 2.0)
     assert combine(part, part._replace(entropy=None)).entropy is None
+
+
+def test_the_largest_logit_is_the_larger_part_s_and_a_constant() -> None:
+    small, large = one_row(1.0, 0.5, 2.0), one_row(3.0, 0.5, 2.0)
+    assert combine(small, large).max_logit.item() == combine(large, small).max_logit.item() == 3.0
+    assert combine(small, large._replace(max_logit=None)).max_logit is None
+    gradient = jax.grad(lambda x: combine(small, large._replace(max_logit=x)).max_logit.sum())
+    assert gradient(large.max_logit).item() == 0.0

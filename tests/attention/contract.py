@@ -30,6 +30,11 @@ COVERING = (
     'cached_one_query', 'cached_early', 'window_packed', 'window_full', 'alibi_full', 'every_rule',
     'buckets_bfloat16', 'float16',
 )  # fmt: skip
+# Several blocks, rows that see nothing, few queries over a cache, every rule at once.
+LARGEST = (
+    ('ragged', True), ('full_empty_rows', False), ('cached_one_query', True), ('every_rule', True),
+    ('bfloat16', False),
+)  # fmt: skip
 CAUSAL = Mask()
 OUTPUTS = ('out', 'lse', 'entropy')
 
@@ -119,6 +124,16 @@ def assert_close(actual: Any, expected: Any, tolerance: float) -> None:
     np.testing.assert_allclose(actual[finite], expected[finite], rtol=0, atol=tolerance * size)
 
 
+def with_largest(
+    implementation: str, inputs: Inputs, entropy: bool, max_logit: bool = True
+) -> AttentionOutput:
+    function = functools.partial(
+        attention, implementation=implementation, entropy=entropy, max_logit=max_logit
+    )
+    rules = {'mask': inputs.mask, 'bias': inputs.bias, 'key_bias_BNS': inputs.key_bias_BNS}
+    return jax.jit(function)(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, **rules)
+
+
 def covering(others: pytest.MarkDecorator) -> list[Any]:
     """TEST_CASES as parameters; those that COVERING leaves out are marked, their names as ids."""
     assert set(COVERING) < {case.name for case in TEST_CASES}
@@ -156,6 +171,35 @@ class AttentionContract:
     def test_each_output_has_its_own_gradient(self, name: str, output: str) -> None:
         case = next(case for case in TEST_CASES if case.name == name)
         assert_agrees(self.implementation, case, (output,))
+
+    @pytest.mark.parametrize(('name', 'entropy'), LARGEST)
+    def test_largest_logits_are_those_of_the_definition(self, name: str, entropy: bool) -> None:
+        """And nothing else changes where they are asked for."""
+        inputs = make_inputs(next(case for case in TEST_CASES if case.name == name))
+        found, right = (
+            with_largest(each, inputs, entropy) for each in (self.implementation, 'reference')
+        )
+        assert found.max_logit is not None and found.max_logit.dtype == jnp.float32
+        assert_close(found.max_logit, right.max_logit, TOLERANCE['float32'])
+        plain = with_largest(self.implementation, inputs, entropy, max_logit=False)
+        assert plain.max_logit is None
+        same = found._replace(max_logit=None)
+        for array, wanted in zip(jax.tree.leaves(same), jax.tree.leaves(plain), strict=True):
+            np.testing.assert_array_equal(array, wanted)
+
+    def test_no_gradient_passes_the_largest_logits(self) -> None:
+        inputs = make_inputs(Case('', 1, 40, 40, 4, 2, 8))
+
+        def largest(q_BTNH: jax.Array, weight: float) -> jax.Array:
+            result = attention(
+                q_BTNH, inputs.k_BSKH, inputs.v_BSKH,
+                max_logit=True, implementation=self.implementation,
+            )  # fmt: skip
+            assert result.max_logit is not None
+            return jnp.sum(result.out) + weight * jnp.sum(result.max_logit)
+
+        gradient = jax.jit(jax.grad(largest))
+        np.testing.assert_array_equal(gradient(inputs.q_BTNH, 0.0), gradient(inputs.q_BTNH, 1000.0))
 
     @pytest.mark.parametrize('queries', [33, 150])
     def test_rows_that_see_nothing_give_zero(self, queries: int) -> None:

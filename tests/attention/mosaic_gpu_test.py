@@ -136,6 +136,19 @@ def test_without_the_entropy() -> None:
 
 
 @interpreted
+@pytest.mark.parametrize('name', ['alibi_cached', 'full_empty_rows'])
+def test_largest_logits_are_those_of_the_definition(name: str) -> None:
+    inputs = make_inputs(named(name, batch=1))
+    arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
+    how = {'mask': inputs.mask, 'bias': inputs.bias, 'entropy': name == 'alibi_cached'}
+    found, right = (
+        attend(*arrays, **how, max_logit=True) for attend in (KERNEL, reference_attention)
+    )
+    assert_close(found.max_logit, right.max_logit, TOLERANCE['float32'])
+    assert_close(found.lse, right.lse, TOLERANCE['float32'])
+
+
+@interpreted
 @pytest.mark.parametrize('keys', [128, 256])
 def test_whole_blocks_alone(keys: int) -> None:
     """No rule hides a pair and nothing is padded, in one block and in two."""

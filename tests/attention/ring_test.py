@@ -43,7 +43,7 @@ ALIKE = ('causal', 'bias', 'key_bias', 'factors')
 
 def over_devices(
     q, k, v, *, mask: Mask, bias, entropy: bool, key_bias_BNS=None,
-    implementation: str | None = None,
+    max_logit: bool = False, implementation: str | None = None,
 ) -> AttentionOutput:  # fmt: skip
     """Two groups of four devices: the batch over the groups, the sequence around each ring."""
     mesh = jax.make_mesh((2, 4), ('data', 'context'), axis_types=(AxisType.Auto,) * 2)
@@ -54,14 +54,16 @@ def over_devices(
         here = Mask(mask.causal, *ids, mask.window, offset)
         return ring_attention(
             q, k, v, axis='context', mask=here, bias=bias, key_bias_BNS=key_bias_BNS,
-            entropy=entropy, implementation=implementation,
+            entropy=entropy, max_logit=max_logit, implementation=implementation,
         )  # fmt: skip
 
     function = jax.shard_map(
         local,
         mesh=mesh,
         in_specs=(sharded, sharded, sharded, by_row, sharded, whole, whole),
-        out_specs=AttentionOutput(sharded, by_row, by_row if entropy else None),
+        out_specs=AttentionOutput(
+            sharded, by_row, by_row if entropy else None, by_row if max_logit else None
+        ),
         check_vma=False,
     )
     ids = mask.q_segments_BT, mask.kv_segments_BS
@@ -98,6 +100,15 @@ def test_entropy_is_none_where_not_asked_for() -> None:
     result = jax.jit(function)(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH)
     assert result.entropy is None
     assert np.all(np.isfinite(result.out))
+
+
+def test_the_largest_logits_are_over_all_keys() -> None:
+    inputs = make_inputs(CASES[0])
+    arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
+    ring = functools.partial(over_devices, bias=inputs.bias, entropy=False, max_logit=True)
+    found = jax.jit(ring)(*arrays, mask=inputs.mask)
+    wanted = attention(*arrays, mask=inputs.mask, bias=inputs.bias, max_logit=True)
+    assert_close(found.max_logit, wanted.max_logit, TOLERANCE['float32'])
 
 
 @pytest.mark.usefixtures('interpreted_kernels')

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.attention.bias import Bias, as_array, factors_as_array
-from nope.attention.reference import softmax
+from nope.attention.reference import largest, softmax
 from nope.attention.structure import AttentionOutput, Mask
 
 # Rows up to which it pays. Two cores, float32, 16,384 keys, in milliseconds here and in blocks:
@@ -29,6 +29,7 @@ def decode_attention(
     bias: Bias | None,
     key_bias_BNS: jax.Array | None = None,
     entropy: bool,
+    max_logit: bool = False,
 ) -> AttentionOutput:
     """softmax(q k^T) v with its lse and entropy; see `nope.attention.api.attention`.
 
@@ -56,6 +57,7 @@ def decode_attention(
         out=out_BTNH.astype(q_BTNH.dtype),
         lse=lse_BTN.swapaxes(1, 2),
         entropy=entropy_BTN.swapaxes(1, 2) if entropy else None,
+        max_logit=largest(logits_BTNS, seen_BTNS).swapaxes(1, 2) if max_logit else None,
     )
 
 

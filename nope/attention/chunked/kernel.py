@@ -43,14 +43,16 @@ def chunked_attention(
     bias: Bias | None,
     key_bias_BNS: jax.Array | None = None,
     entropy: bool,
+    max_logit: bool = False,
 ) -> AttentionOutput:
     """softmax(q k^T) v with its lse and entropy; see `nope.attention.api.attention`."""
     (_, T, N, _), S = q_BTNH.shape, k_BSKH.shape[1]
     few = T < S and T * N <= decode.MOST_ROWS
     attend = decode.decode_attention if few else _flash_chunked
     return attend(
-        q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, entropy=entropy
-    )
+        q_BTNH, k_BSKH, v_BSKH,
+        mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, entropy=entropy, max_logit=max_logit,
+    )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,14 +63,16 @@ class Chunked:
 
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         plan = _plan(rules, operands)
-        result = passes.forward(plan, *_blocks(plan, operands), _rules(plan, rules, operands))
-        entropy_BNT = None
-        if result.entropy_CBKR is not None:
-            entropy_BNT = layout.join_rows(result.entropy_CBKR, plan)
+        result = passes.forward(
+            plan,
+            *_blocks(plan, operands),
+            _rules(plan, rules, operands),
+            max_logit=rules.max_logit,
+        )
+        stats = result.lse_CBKR, result.entropy_CBKR, result.max_CBKR
         return AttentionOutput(
             layout.join_q(result.out_CBKRH, plan),
-            layout.join_rows(result.lse_CBKR, plan),
-            entropy_BNT,
+            *(None if x is None else layout.join_rows(x, plan) for x in stats),  # type: ignore
         )
 
     def backward(

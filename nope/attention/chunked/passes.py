@@ -49,11 +49,12 @@ class _Sums(NamedTuple):
 
 
 class Result(NamedTuple):
-    """By query block: out in the input dtype, lse and entropy (or None) float32."""
+    """By query block: out in the input dtype, lse, entropy and largest logit (or None) float32."""
 
     out_CBKRH: jax.Array
     lse_CBKR: jax.Array
     entropy_CBKR: jax.Array | None
+    max_CBKR: jax.Array | None
 
 
 class BlockRows(NamedTuple):
@@ -211,7 +212,7 @@ def _join(plan: BlockPlan, sums: _Sums, s_BKRS: jax.Array, v_BKSH: jax.Array) ->
     )
 
 
-def _finish(sums: _Sums, dtype: jax.typing.DTypeLike) -> Result:
+def _finish(sums: _Sums, dtype: jax.typing.DTypeLike, max_logit: bool) -> Result:
     seen_BKR = sums.norm_BKR > 0
     norm_BKR = jnp.where(seen_BKR, sums.norm_BKR, 1.0)
     log_norm_BKR = jnp.log(norm_BKR)
@@ -222,6 +223,7 @@ def _finish(sums: _Sums, dtype: jax.typing.DTypeLike) -> Result:
         (sums.out_BKRH / norm_BKR[..., None]).astype(dtype),
         jnp.where(seen_BKR, sums.maximum_BKR + log_norm_BKR, -jnp.inf),
         entropy_BKR,
+        jnp.where(seen_BKR, sums.maximum_BKR, -jnp.inf) if max_logit else None,
     )
 
 
@@ -232,6 +234,8 @@ def forward(
     v_DBKSH: jax.Array,
     lines: Lines,
     rules: BlockRules,
+    *,
+    max_logit: bool = False,
 ) -> Result:
     def attend_block(carry, block):
         i, q_BKRH = block
@@ -247,7 +251,7 @@ def forward(
         s_BKRS = logits(last, cut=True)
         maximum_BKR = jnp.maximum(jnp.max(s_BKRS, axis=-1), FLOOR)
         sums = _block_sums(plan, s_BKRS, _at(v_DBKSH, last), maximum_BKR)
-        return carry, _finish(_visit(plan, seen, step, sums), q_BKRH.dtype)
+        return carry, _finish(_visit(plan, seen, step, sums), q_BKRH.dtype, max_logit)
 
     return _scan_blocks(attend_block, None, q_CBKRH)[1]
 

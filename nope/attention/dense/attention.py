@@ -40,6 +40,7 @@ def dense_attention(
     bias: Bias | None = None,
     key_bias_BNS: jax.Array | None = None,
     entropy: bool = False,
+    max_logit: bool = False,
 ) -> AttentionOutput:
     """Attention by entmax-1.5 or stick-breaking weights, which hold [B, N, T, S] float32 numbers.
 
@@ -69,5 +70,6 @@ def dense_attention(
         bias=bias,
         key_bias_BNS=key_bias_BNS,
         entropy=entropy,
+        max_logit=max_logit,
         own_key=kind.own_key,
     )

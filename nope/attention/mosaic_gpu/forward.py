@@ -44,13 +44,15 @@ from nope.attention.mosaic_gpu.parts import (
 )
 
 
-def forward(shape: Shape, arrays: Arrays) -> tuple[jax.Array, jax.Array, jax.Array | None]:
-    """out [B, T, N, H], lse and entropy [B, N, T]."""
+def forward(
+    shape: Shape, arrays: Arrays
+) -> tuple[jax.Array, jax.Array, jax.Array | None, jax.Array | None]:
+    """out [B, T, N, H], lse, entropy and largest logit [B, N, T]."""
     block, stages = shape.blocks.step, shape.stages(held=TILE)
     rows = jax.ShapeDtypeStruct((shape.batch, shape.heads, shape.queries), jnp.float32)
     rows_smem = plgpu.SMEM((COMPUTE, ROWS), jnp.float32)
     lined, segmented = arrays.key_bias is not None, shape.segmented
-    entropy = shape.rules.entropy
+    entropy, max_logit = shape.rules.entropy, shape.rules.max_logit
     results = launch(
         attention_forward,
         shape,
@@ -60,6 +62,7 @@ def forward(shape: Shape, arrays: Arrays) -> tuple[jax.Array, jax.Array, jax.Arr
             'out': jax.ShapeDtypeStruct(arrays.q.shape, arrays.q.dtype),
             'lse': rows,
             'entropy': rows if entropy else None,
+            'max_logit': rows if max_logit else None,
         },
         scratch={
             'q_smem': tiles(shape, COMPUTE, ROWS),
@@ -69,6 +72,7 @@ def forward(shape: Shape, arrays: Arrays) -> tuple[jax.Array, jax.Array, jax.Arr
             'ids_smem': plgpu.SMEM((stages, block), jnp.int32) if segmented else None,
             'lse_smem': rows_smem,
             'entropy_smem': rows_smem if entropy else None,
+            'max_smem': rows_smem if max_logit else None,
             'q_ready': plgpu.Barrier(num_barriers=COMPUTE),
             'k_ready': plgpu.Barrier(num_arrivals=1 + lined + segmented, num_barriers=stages),
             'v_ready': plgpu.Barrier(num_barriers=stages),
@@ -77,13 +81,13 @@ def forward(shape: Shape, arrays: Arrays) -> tuple[jax.Array, jax.Array, jax.Arr
             'turn': plgpu.Barrier(num_arrivals=COMPUTE),
         },
     )
-    return results['out'], results['lse'], results.get('entropy')
+    return results['out'], results['lse'], results.get('entropy'), results.get('max_logit')
 
 
 def attention_forward(
     shape, *, q, k, v, out, lse, q_smem, k_smem, v_smem, lse_smem, q_ready, k_ready, v_ready,
     k_free, v_free, turn, key_bias=None, bias_smem=None, slopes=None, q_ids=None, kv_ids=None,
-    ids_smem=None, offset=None, entropy=None, entropy_smem=None,
+    ids_smem=None, offset=None, entropy=None, entropy_smem=None, max_logit=None, max_smem=None,
 ):  # fmt: skip
     """A tile of queries of one head."""
     block, stages = shape.blocks.step, k_smem.shape[0]
@@ -231,9 +235,13 @@ def attention_forward(
         lse_smem.at[wg][...] = jnp.where(any_T, max_T * LN2 + log_T, -jnp.inf)
         if energy_T is not None:
             entropy_smem.at[wg][...] = log_T - energy_T * share_T * LN2
+        if max_smem is not None:
+            max_smem.at[wg][...] = jnp.where(any_T, max_T * LN2, -jnp.inf)
         plgpu.commit_smem()
         plgpu.copy_smem_to_gmem(q_smem.at[wg], out.at[batch, tile.rows(wg), head])
         plgpu.copy_smem_to_gmem(lse_smem.at[wg], lse.at[batch, head, tile.rows(wg)])
         if entropy is not None:
             plgpu.copy_smem_to_gmem(entropy_smem.at[wg], entropy.at[batch, head, tile.rows(wg)])
+        if max_logit is not None:
+            plgpu.copy_smem_to_gmem(max_smem.at[wg], max_logit.at[batch, head, tile.rows(wg)])
         plgpu.wait_smem_to_gmem(0)

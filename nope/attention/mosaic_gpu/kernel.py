@@ -50,13 +50,14 @@ class MosaicGpu:
 
         _, T, _, H = operands.q_BTNH.shape
         shape, arrays = self._padded('forward', rules, operands)
-        out_BTNH, lse_BNT, entropy_BNT = forward(shape, arrays)
-        if entropy_BNT is not None:
-            entropy_BNT = entropy_BNT[..., :T]
-        result = AttentionOutput(out_BTNH[:, :T, :, :H], lse_BNT[..., :T], entropy_BNT)
-        if operands.slopes_N is None:
-            return result
-        return result._replace(lse=result.lse - _left_out(operands.slopes_N, T))
+        out_BTNH, *by_row = forward(shape, arrays)
+        lse_BNT, entropy_BNT, max_BNT = (None if x is None else x[..., :T] for x in by_row)
+        assert lse_BNT is not None
+        if operands.slopes_N is not None:
+            left_out = _left_out(operands.slopes_N, T)
+            lse_BNT -= left_out
+            max_BNT = None if max_BNT is None else max_BNT - left_out
+        return AttentionOutput(out_BTNH[:, :T, :, :H], lse_BNT, entropy_BNT, max_BNT)
 
     def backward(
         self, rules: Rules, operands: Operands, rows: Rows, *, wanted: Wanted

@@ -117,14 +117,14 @@ class PallasGpu:
         part_dtype = dtype if parts == 1 else jnp.float32
         shapes = [
             jax.ShapeDtypeStruct((parts, *operands.q_BTNH.shape), part_dtype),
-            *[jax.ShapeDtypeStruct((parts, B, N, T), jnp.float32)] * 2,
+            *[jax.ShapeDtypeStruct((parts, B, N, T), jnp.float32)] * 3,
         ]
         out = spec(
             (None, None, blocks.queries, None, problem.padded_head_dim),
             lambda p, i, n, b: (p, b, i, n, 0),
         )
         row = spec((None, None, None, blocks.queries), lambda p, i, n, b: (p, b, n, i))
-        outputs = 3 if problem.rules.entropy else 2
+        outputs = 2 + problem.rules.entropy + problem.rules.max_logit
         result = self._call(
             functools.partial(programs.forward_kernel, problem, blocks, pl.cdiv(k_blocks, parts)),
             (parts, q_blocks, N, B),
@@ -132,9 +132,11 @@ class PallasGpu:
             refs,
             specs_by_query(problem, blocks, refs),
             shapes[:outputs],
-            [out, row, row][:outputs],
+            [out, row, row, row][:outputs],
         )
-        return _join(AttentionOutput(*result, *[None] * (3 - outputs)), dtype)
+        out, lse, *more = result
+        entropy = more.pop(0) if problem.rules.entropy else None
+        return _join(AttentionOutput(out, lse, entropy, *more), dtype)
 
     def backward(
         self, rules: Rules, operands: Operands, rows: Rows, *, wanted: Wanted
@@ -289,6 +291,7 @@ def _unfold(result: AttentionOutput, group: int) -> AttentionOutput:
         out_BTGKH.swapaxes(2, 3).reshape(B, rows // group, K * group, H),
         by_head(result.lse),
         None if result.entropy is None else by_head(result.entropy),
+        None if result.max_logit is None else by_head(result.max_logit),
     )
 
 

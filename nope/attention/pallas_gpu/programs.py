@@ -210,9 +210,10 @@ def forward_kernel(
     refs: Refs,
     out_ref: Any,
     lse_ref: Any,
-    entropy_ref: Any = None,
+    *more_refs: Any,
 ) -> None:
-    """out, lse and entropy of one block of queries over one part of the keys.
+    """out, lse and, where asked for, entropy and largest logit of a block of queries over a part of
+    the keys.
 
     Grid (parts, query blocks from the last on, heads, batch). per_split: key blocks of a part.
     """
@@ -264,7 +265,9 @@ def forward_kernel(
     store_matrix(problem.head_dim, out_ref, out_TH / _column(norm_T), *rows)
     store_vector(lse_ref, jnp.where(seen_T, maximum_T + log_norm_T, -jnp.inf), *rows)
     if entropy_T:
-        store_vector(entropy_ref, log_norm_T - entropy_T[0] / norm_T, *rows)
+        store_vector(more_refs[0], log_norm_T - entropy_T[0] / norm_T, *rows)
+    if problem.rules.max_logit:
+        store_vector(more_refs[-1], jnp.where(seen_T, maximum_T, -jnp.inf), *rows)
 
 
 class _Rows(NamedTuple):

@@ -64,6 +64,8 @@ class PallasTpu:
         scratch = [stat(shape), stat(shape)]
         if rules.entropy:
             outputs, specs, scratch = [*outputs, rows], [*specs, specs[1]], [*scratch, stat(shape)]
+        if rules.max_logit:
+            outputs, specs = [*outputs, rows], [*specs, specs[1]]
         out, *stats = run(
             shape,
             forward_kernel,
@@ -73,9 +75,10 @@ class PallasTpu:
             out_specs=specs,
             scratch=[pltpu.VMEM((shape.head_dim, shape.row_block), jnp.float32), *scratch],
         )
-        lse, *entropy = (join_rows(shape, x) for x in stats)
+        lse, *more = (join_rows(shape, x) for x in stats)
+        entropy = more.pop(0) if rules.entropy else None
         out_BTNH = join_heads(shape, out).astype(dtype)
-        return AttentionOutput(out_BTNH, lse, entropy[0] if entropy else None)
+        return AttentionOutput(out_BTNH, lse, entropy, *more)
 
     def backward(
         self, rules: Rules, operands: Operands, rows: Rows, *, wanted: Wanted

@@ -186,7 +186,8 @@ def forward_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> No
 
     @pl.when(step.last())
     def _():
-        out, lse, *entropy = outputs
+        out, lse, *more = outputs
+        entropy, max_logit = more[: len(entropy_1R)], more[len(entropy_1R) :]
         seen_1R = norm_1R[...] > 0
         safe_1R = jnp.where(seen_1R, norm_1R[...], 1.0)
         log_1R = jnp.log(safe_1R)
@@ -194,6 +195,8 @@ def forward_kernel(shape: Shape, step: Step, refs: Refs, outputs, scratch) -> No
         lse[...] = jnp.where(seen_1R, max_1R[...] + log_1R, -jnp.inf)
         for ref, sum_1R in zip(entropy, entropy_1R, strict=True):
             ref[...] = log_1R - sum_1R[...] / safe_1R
+        for ref in max_logit:
+            ref[...] = jnp.where(seen_1R, max_1R[...], -jnp.inf)
 
 
 def _attend(refs: Refs, scratch, part: slice, s_SR: jax.Array) -> None:
