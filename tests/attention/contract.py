@@ -226,7 +226,7 @@ class AttentionContract:
             jnp.repeat(inputs.v_BSKH, 4, axis=2),
             entropy=True,
         )
-        for array, wanted in zip(grouped, repeated, strict=True):
+        for array, wanted in zip(jax.tree.leaves(grouped), jax.tree.leaves(repeated), strict=True):
             assert_close(array, wanted, TOLERANCE['float32'])
 
     @pytest.mark.parametrize('length', [50, 150])

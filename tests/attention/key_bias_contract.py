@@ -113,7 +113,7 @@ class KeyBiasContract:
         late_S = jnp.arange(150) >= 90
         found = self.attend(inputs, jnp.where(late_S, 1e6, inputs.key_bias_BNS))
         plain = self.attend(inputs, inputs.key_bias_BNS)
-        for array, wanted in zip(found, plain, strict=True):
+        for array, wanted in zip(jax.tree.leaves(found), jax.tree.leaves(plain), strict=True):
             axis = 1 if array.ndim == 4 else 2
             early, right = (np.take(np.asarray(x), np.arange(90), axis) for x in (array, wanted))
             assert_close(early, right, TOLERANCE['float32'])
