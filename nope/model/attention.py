@@ -20,7 +20,7 @@ from nope.model.heads import attend_by_kind
 from nope.model.init import initializer
 from nope.model.kinds import LayerKind
 from nope.model.layers import Norm, bias, parameter, project
-from nope.model.shape import Attend, AttentionShape
+from nope.model.shape import Attend, AttentionShape, LayerStats
 from nope.model.sinks import add_sinks
 from nope.model.temperature import AdaptiveTemperature, entropy_multipliers, multiplied
 from nope.positions import Position
@@ -62,6 +62,7 @@ class SelfAttention(nn.Module):
     config: ModelConfig
     entropy: bool
     span: int | None = None
+    max_logit: bool = False
 
     @nn.compact
     def __call__(
@@ -71,9 +72,9 @@ class SelfAttention(nn.Module):
         kind: int | jax.Array,
         sequence: Sequence,
         cached: LayerCache | None = None,
-    ) -> tuple[jax.Array, jax.Array | None, LayerCache | None, AttentionShape | None]:
-        """Returns the layer's output [B, T, D], the entropy [B, N, T] in nats, or None, the cache
-        with these tokens in it, or None, and the shape of its attention where there is a span.
+    ) -> tuple[jax.Array, LayerStats, LayerCache | None]:
+        """Returns the layer's output [B, T, D], what its attention says of itself, and the cache
+        with these tokens in it, or None.
 
         multipliers_N: p_h, [N], [B, N] or [B, T, N], as `lam.scale_queries` takes them. kind:
         which of the model's kinds of layers this one is; an int where it is known. cached: what
@@ -94,19 +95,20 @@ class SelfAttention(nn.Module):
             adaptive = AdaptiveTemperature(c, name='temperature')
             factors_BTN = adaptive(x_BTD, sequence.positions_BT, kind)
             multipliers_N = multiplied(multipliers_N, factors_BTN)
-        ways = [functools.partial(_attend, c, kind, self.entropy, self.span) for kind in c.kinds]
+        asked = self.entropy, self.span, self.max_logit
+        ways = [functools.partial(_attend, c, kind, *asked) for kind in c.kinds]
         sinks_N = None
         if c.sinks:
             sinks_N = parameter(self, 'sinks', nn.initializers.zeros, (c.heads,), ('heads',))
         operands = (q_BTNH, k_BTKH, v_BTKH, multipliers_N, sums_BTN, sinks_N, sequence, cached)
         if len(ways) == 1 or isinstance(kind, int):
             way = ways[kind if isinstance(kind, int) else 0]
-            seen_BTNH, entropy_BNT, cached, shape = way(*operands)
+            seen_BTNH, stats, cached = way(*operands)
         else:
-            seen_BTNH, entropy_BNT, cached, shape = jax.lax.switch(kind, ways, *operands)
+            seen_BTNH, stats, cached = jax.lax.switch(kind, ways, *operands)
         if c.output_gate != 'none':
             seen_BTNH *= self._output_gate(x_BTD)
-        return self._output(seen_BTNH), entropy_BNT, cached, shape
+        return self._output(seen_BTNH), stats, cached
 
     def _project(self, x_BTD: jax.Array, name: str, heads: int, axis: str) -> jax.Array:
         c = self.config
@@ -165,6 +167,7 @@ def _attend(
     kind: LayerKind,
     entropy: bool,
     span: int | None,
+    max_logit: bool,
     q_BTNH: jax.Array,
     k_BTKH: jax.Array,
     v_BTKH: jax.Array,
@@ -173,8 +176,8 @@ def _attend(
     sinks_N: jax.Array | None,
     sequence: Sequence,
     cached: LayerCache | None,
-) -> tuple[jax.Array, jax.Array | None, LayerCache | None, AttentionShape | None]:
-    """Attention as layers of that kind do it: output [B, T, N, H], entropy, cache and shape."""
+) -> tuple[jax.Array, LayerStats, LayerCache | None]:
+    """Attention as layers of that kind do it: output [B, T, N, H], what it says, and cache."""
     q_BTNH, k_BTKH = _encode(kind.position, q_BTNH, k_BTKH, sequence)
     if cached is not None:
         assert sequence.mask.offset is not None
@@ -183,10 +186,10 @@ def _attend(
         forgotten_BTN = None if sums_BSN1 is None else sums_BSN1[..., 0]
 
     def attended(
-        multipliers_N: jax.Array, entropy: bool, span: int | None
+        multipliers_N: jax.Array, entropy: bool, span: int | None, max_logit: bool
     ) -> tuple[AttentionOutput, AttentionShape | None]:
         seen = attend_by_kind(
-            _weighted(config, entropy, span),
+            _weighted(config, entropy, span, max_logit),
             kind,
             lam.scale_queries(q_BTNH, multipliers_N, config.softmax_scale),
             k_BTKH,
@@ -201,28 +204,34 @@ def _attend(
         return add_sinks(seen.output, seen.shape, sinks_N)
 
     if config.temperature == 'entropy':
-        entropy_BNT = attended(multipliers_N, True, None)[0].entropy
+        entropy_BNT = attended(multipliers_N, True, None, False)[0].entropy
         assert entropy_BNT is not None
         acts_N = jnp.asarray(config.scaled_heads(kind))
         factors_BTN = jnp.where(acts_N, entropy_multipliers(entropy_BNT), 1.0)
         multipliers_N = multiplied(multipliers_N, factors_BTN)
-    output, shape = attended(multipliers_N, entropy, span)
-    return output.out, output.entropy, cached, shape
+    output, shape = attended(multipliers_N, entropy, span, max_logit)
+    return output.out, LayerStats(output.entropy, shape, output.max_logit), cached
 
 
-def _weighted(config: ModelConfig, entropy: bool, span: int | None) -> Attend:
+def _weighted(config: ModelConfig, entropy: bool, span: int | None, max_logit: bool) -> Attend:
     """Attention by the model's weights. ValueError for the shape of others than softmax's."""
     if config.weights == 'softmax':
         lse = config.sinks or span is not None
         return functools.partial(
-            context.attend, entropy=entropy, lse=lse, implementation=config.attention
+            context.attend,
+            entropy=entropy,
+            max_logit=max_logit,
+            lse=lse,
+            implementation=config.attention,
         )
     if span is not None:
         raise ValueError(
             f'span is {span}; the shape of attention is that of softmax weights, and the model has '
             f'weights={config.weights!r}'
         )
-    return functools.partial(context.attend_dense, entropy=entropy, weights=config.weights)
+    return functools.partial(
+        context.attend_dense, entropy=entropy, max_logit=max_logit, weights=config.weights
+    )
 
 
 def _encode(

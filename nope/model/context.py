@@ -39,6 +39,7 @@ def attend(
     bias: Bias | None,
     key_bias_BNS: jax.Array | None = None,
     entropy: bool,
+    max_logit: bool = False,
     lse: bool = True,
     implementation: str | None,
 ) -> AttentionOutput:
@@ -47,7 +48,11 @@ def attend(
     Rows are filled up to a multiple of their devices. Heads and the sequence are whole on each
     device where they do not divide, the sequence also where queries continue cached keys.
     """
-    options: dict[str, Any] = {'entropy': entropy, 'implementation': implementation}
+    options: dict[str, Any] = {
+        'entropy': entropy,
+        'max_logit': max_logit,
+        'implementation': implementation,
+    }
     if math.prod(jax.sharding.get_abstract_mesh().shape.values()) == 1:
         return attention(
             q_BTNH, k_BSKH, v_BSKH,
@@ -75,10 +80,11 @@ def attend(
     # Heads are the last axis of whatever a bias holds.
     of_bias = jax.tree.map(lambda x: PartitionSpec(*(None,) * (jnp.ndim(x) - 1), split.heads), bias)
     by_row = PartitionSpec(split.batch, split.heads, split.sequence)
+    outputs: Any = by_head, by_row, by_row if entropy else None, by_row if max_logit else None
     function = jax.shard_map(
         local,
         in_specs=(by_head, by_head, by_head, by_row, by_token, PartitionSpec(), of_bias),
-        out_specs=AttentionOutput(by_head, by_row, by_row if entropy else None),  # type: ignore
+        out_specs=AttentionOutput(*outputs),
         check_vma=False,
     )
     B = q_BTNH.shape[0]

@@ -80,11 +80,13 @@ def _attend(attend: Attend, span: int | None, *operands: jax.Array, **how: Any) 
 def _joined(local: Attended, others: Attended) -> Attended:
     """Heads after heads: the third axis of outputs, the second one of all else."""
     out = jnp.concatenate([local.output.out, others.output.out], axis=2)
-    by_row = [(x.output.lse, x.output.entropy, x.shape) for x in (local, others)]
-    lse, entropy, shape = jax.tree.map(
+    by_row = [
+        (x.output.lse, x.output.entropy, x.output.max_logit, x.shape) for x in (local, others)
+    ]
+    *stats, shape = jax.tree.map(
         lambda first, second: jnp.concatenate([first, second], axis=1), *by_row
     )
-    return Attended(AttentionOutput(out, lse, entropy), shape)
+    return Attended(AttentionOutput(out, *stats), shape)
 
 
 def _nearer(position: Position, kind: LayerKind) -> int:

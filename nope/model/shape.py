@@ -31,6 +31,15 @@ class AttentionShape(NamedTuple):
     norm: jax.Array
 
 
+class LayerStats(NamedTuple):
+    """What attention says of itself, None where it was not asked for: entropy in nats and largest
+    logit of every row, float32 [B, N, T], of all layers [L, B, N, T], and its shape."""
+
+    entropy: jax.Array | None
+    shape: AttentionShape | None = None
+    max_logit: jax.Array | None = None
+
+
 def shape_of(
     attend: Attend,
     seen: AttentionOutput,

@@ -19,7 +19,7 @@ def add_sinks(
     sink in it, w (H - ln w) - (1 - w) ln(1 - w). These are GPT-OSS's sinks (its code puts a column
     of s_n beside the logits and drops it after the softmax), and softmax-off-by-one at s_n = 0.
     Rows that see no key put all weight on the sink: output and entropy are 0. Lambda multiplies the
-    logits of keys, not the sink's.
+    logits of keys, not the sink's, and the largest logit is the largest of a key.
 
     sinks_N: float32, [N].
     """
@@ -36,4 +36,5 @@ def add_sinks(
     out_BTNH = output.out.astype(jnp.float32) * kept_BNT.swapaxes(1, 2)[..., None]
     if shape is not None:
         shape = AttentionShape(*(kept_BNT * part for part in shape))
-    return AttentionOutput(out_BTNH.astype(output.out.dtype), lse_BNT, entropy_BNT), shape
+    out_BTNH = out_BTNH.astype(output.out.dtype)
+    return AttentionOutput(out_BTNH, lse_BNT, entropy_BNT, output.max_logit), shape

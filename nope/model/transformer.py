@@ -23,7 +23,7 @@ from nope.model.chunks import Places
 from nope.model.config import ModelConfig
 from nope.model.init import initializer
 from nope.model.layers import MLP, norm, parameter
-from nope.model.shape import AttentionShape
+from nope.model.shape import AttentionShape, LayerStats
 from nope.model.spread import spread
 
 ACTIVATIONS = ('batch', 'sequence', 'activation')
@@ -32,13 +32,15 @@ BLOCK_INPUT = 'block_input'  # the name under which rematerialisation knows what
 
 class ModelOutput(NamedTuple):
     """hidden [B, T, D] after the final norm; head [D, V]; entropy [L, B, N, T] nats or None; the
-    cache with these tokens in it, or None; the shape of attention, [L, B, N, T] each, or None."""
+    cache with these tokens in it, or None; the shape of attention, [L, B, N, T] each, or None; the
+    largest logit of every row [L, B, N, T] or None."""
 
     hidden: jax.Array
     head: jax.Array
     entropy: jax.Array | None
     cache: Cache | None = None
     shape: AttentionShape | None = None
+    max_logit: jax.Array | None = None
 
 
 def apply(
@@ -76,6 +78,7 @@ class Block(nn.Module):
     config: ModelConfig
     entropy: bool
     span: int | None = None
+    max_logit: bool = False
 
     @nn.compact
     def __call__(
@@ -85,21 +88,19 @@ class Block(nn.Module):
         kind: int | jax.Array,
         sequence: Sequence,
         cached: LayerCache | None = None,
-    ) -> tuple[jax.Array, tuple[jax.Array | None, LayerCache | None, AttentionShape | None]]:
+    ) -> tuple[jax.Array, tuple[LayerStats, LayerCache | None]]:
         c = self.config
         x_BTD = checkpoint_name(x_BTD, BLOCK_INPUT)
-        attention = SelfAttention(c, self.entropy, self.span, name='attention')
+        attention = SelfAttention(c, self.entropy, self.span, self.max_logit, name='attention')
         mlp = MLP(c, name='mlp')
         read_BTD = self._before(x_BTD, 'attention')
-        attended_BTD, entropy, cached, shape = attention(
-            read_BTD, multipliers_N, kind, sequence, cached
-        )
+        attended_BTD, stats, cached = attention(read_BTD, multipliers_N, kind, sequence, cached)
         if c.block == 'parallel':
             x_BTD = x_BTD + attended_BTD + mlp(read_BTD)
         else:
             x_BTD = x_BTD + self._behind(attended_BTD, 'attention')
             x_BTD = x_BTD + self._behind(mlp(self._before(x_BTD, 'mlp')), 'mlp')
-        return nn.with_logical_constraint(x_BTD, ACTIVATIONS), (entropy, cached, shape)
+        return nn.with_logical_constraint(x_BTD, ACTIVATIONS), (stats, cached)
 
     def _before(self, x_BTD: jax.Array, part: str) -> jax.Array:
         """What a part of the layer reads."""
@@ -128,6 +129,7 @@ class Transformer(nn.Module):
         entropy: bool = False,
         cache: Cache | None = None,
         span: int | None = None,
+        max_logit: bool = False,
     ) -> ModelOutput:
         """Runs the decoder.
 
@@ -138,8 +140,9 @@ class Transformer(nn.Module):
         to return the attention entropy of every layer and head. cache: of the tokens before
         these, which says all of segments, positions and length; the parameters' layers are then
         apart (`nope.model.decoding.unstack`). span: latest keys whose weight the shape of attention
-        sums up (`nope.model.shape`), None for no shape; without a cache only. ValueError for more
-        tokens than the position encoding is defined for, or than the cache has slots.
+        sums up (`nope.model.shape`), None for no shape; without a cache only. max_logit: whether to
+        return the largest logit of every row, without a cache only. ValueError for more tokens than
+        the position encoding is defined for, or than the cache has slots.
         """
         c = self.config
         T = tokens_BT.shape[1]
@@ -163,16 +166,15 @@ class Transformer(nn.Module):
         if c.chunked:
             sequence = sequence._replace(places=_places(tokens_BT, sequence, cache))
         x_BTD = self._embed(embedding_VD, tokens_BT, sequence)
-        shape: AttentionShape | None = None
         multipliers_LN = _multipliers(c, coefficients_LN, sequence)
         if cache is None:
             kinds_L = jnp.asarray(c.kind_indices)
-            x_BTD, (entropy_LBNT, _, shape) = _layers(c, entropy, span)(
+            x_BTD, (stats, _) = _layers(c, entropy, span, max_logit)(
                 x_BTD, multipliers_LN, kinds_L, sequence
             )
         else:
             layers: Mapping[str, Any] = self.get_variable('params', 'layers')
-            x_BTD, entropy_LBNT, cache = _cached_layers(
+            x_BTD, stats, cache = _cached_layers(
                 c, entropy, layers, x_BTD, multipliers_LN, sequence, cache
             )
         hidden_BTD = norm(c, 'final_norm')(x_BTD)
@@ -181,7 +183,7 @@ class Transformer(nn.Module):
         if cache is None:
             # Whole from every device before the loss, which uses it a chunk of tokens at a time.
             head_DV = nn.with_logical_constraint(head_DV, ('activation', 'vocab'))
-        return ModelOutput(hidden_BTD, head_DV, entropy_LBNT, cache, shape)
+        return ModelOutput(hidden_BTD, head_DV, stats.entropy, cache, stats.shape, stats.max_logit)
 
     def _embed(
         self, embedding_VD: jax.Array, tokens_BT: jax.Array, sequence: Sequence
@@ -280,7 +282,7 @@ def _cached_layers(
     multipliers_LBN: jax.Array,
     sequence: Sequence,
     cache: Cache,
-) -> tuple[jax.Array, jax.Array | None, Cache]:
+) -> tuple[jax.Array, LayerStats, Cache]:
     """`Block` for one layer after the other: a loop over layers would copy weights and caches."""
     block = Block(config, entropy, parent=None)  # type: ignore[call-arg]
     entropies: list[jax.Array] = []
@@ -289,15 +291,15 @@ def _cached_layers(
         out: Any = block.apply(
             {'params': layers[str(i)]}, x_BTD, multipliers_LBN[i], kind, sequence, cache.layers[i]
         )
-        x_BTD, (entropy_BNT, cached, _) = out
-        entropies.append(entropy_BNT)
+        x_BTD, (stats, cached) = out
+        entropies.append(stats.entropy)
         caches.append(cached)
     filled = cache.filled + x_BTD.shape[1]
     entropy_LBNT = jnp.stack(entropies) if entropy else None
-    return x_BTD, entropy_LBNT, cache._replace(layers=tuple(caches), filled=filled)
+    return x_BTD, LayerStats(entropy_LBNT), cache._replace(layers=tuple(caches), filled=filled)
 
 
-def _layers(config: ModelConfig, entropy: bool, span: int | None) -> nn.Module:
+def _layers(config: ModelConfig, entropy: bool, span: int | None, max_logit: bool) -> nn.Module:
     """`Block` scanned over layers and rematerialised as the config says."""
     block: type[nn.Module] = Block
     if config.remat not in ('none', 'elementwise'):  # that is the parts' own
@@ -311,4 +313,4 @@ def _layers(config: ModelConfig, entropy: bool, span: int | None) -> nn.Module:
         unroll=config.layers if config.unroll is None else config.unroll,
         metadata_params={nn.PARTITION_NAME: 'layers'},
     )
-    return scanned(config, entropy, span, name='layers')
+    return scanned(config, entropy, span, max_logit, name='layers')

@@ -33,7 +33,7 @@ def attend(config: ModelConfig, params: Variables, x_BTD: Any, multipliers: Any)
         jnp.int32(0),
         Sequence(Mask(), jnp.arange(T)[None], jnp.float32(T), None),
     )
-    return found[:2]
+    return found[0], found[1].entropy
 
 
 def weights(config: ModelConfig = tiny.MODEL) -> Variables:

@@ -31,7 +31,9 @@ def on(mesh: jax.sharding.Mesh, config: ModelConfig, length: int) -> tuple[str, 
     segments_BT = np.where(np.arange(length) < length // 3, 1, 2)[None].repeat(4, axis=0)
 
     def run(variables: Variables, tokens_BT: jax.Array, segments_BT: jax.Array) -> ModelOutput:
-        return apply(config, variables, tokens_BT, segments_BT=segments_BT, entropy=True)
+        return apply(
+            config, variables, tokens_BT, segments_BT=segments_BT, entropy=True, max_logit=True
+        )
 
     return compiled(mesh, run, tiny.variables(config), tiny.tokens(4, length), segments_BT)
 

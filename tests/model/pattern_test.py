@@ -43,10 +43,10 @@ def composed(config: ModelConfig, variables: Variables, tokens: jax.Array) -> Mo
         alone = tiny.model(position=kind.position, window=kind.window, qk_norm=normed)
         block = Block(alone, entropy=True)
         weights = jax.tree.map(lambda leaf, layer=layer: leaf[layer], params['layers'])
-        x_BTD, (entropy_BNT, *_) = block.apply(
+        x_BTD, (stats, _) = block.apply(
             {'params': weights}, x_BTD, lam_of(variables)[layer], jnp.int32(0), sequence
         )
-        entropies.append(entropy_BNT)
+        entropies.append(stats.entropy)
     norm = Norm(config, centred=False, biased=False)
     hidden_BTD: Any = norm.apply({'params': params['final_norm']}, x_BTD)
     return ModelOutput(hidden_BTD, params['head'], jnp.stack(entropies))

@@ -13,6 +13,7 @@ from nope.attention import AlibiBias, Bias, Mask, ScaleInvariantBias, attention
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.shape import shape_of
 from nope.positions import Alibi, ForgetGate, NoPE, Rotary, Split
+from nope.variables import with_uniform_lam
 from tests import tiny
 from tests.model.programs import T, run
 
@@ -78,6 +79,34 @@ def test_every_layer_and_head_has_a_shape(config: ModelConfig) -> None:
     plain = run(config, variables, tokens)
     assert plain.shape is None
     tiny.assert_close(found._replace(shape=None), plain, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    'config', [*MODELS.values(), tiny.model(sinks=True)], ids=[*MODELS, 'sinks']
+)
+def test_every_row_has_a_largest_logit(config: ModelConfig) -> None:
+    """And nothing else of the output changes."""
+    variables, tokens = tiny.variables(config), tiny.tokens(2, T)
+    found = apply(config, variables, tokens, entropy=True, max_logit=True)
+    assert found.max_logit is not None
+    assert found.max_logit.shape == (config.layers, 2, config.heads, T)
+    assert found.max_logit.dtype == jnp.float32
+    plain = run(config, variables, tokens)
+    assert plain.max_logit is None
+    tiny.assert_close(found._replace(max_logit=None), plain, rtol=1e-5, atol=1e-5)
+
+
+def test_largest_logits_grow_with_lambda() -> None:
+    """In the first layer, whose input it does not change."""
+    config = MODELS['none']
+    variables, tokens = tiny.variables(config), tiny.tokens(2, T)
+    once, twice = (
+        np.asarray(
+            apply(config, with_uniform_lam(variables, lam), tokens, max_logit=True).max_logit
+        )
+        for lam in (1.0, 2.0)
+    )
+    np.testing.assert_allclose(twice[0], 2 * once[0], rtol=1e-5, atol=1e-6)
 
 
 def test_local_heads_look_no_further_than_their_window() -> None:

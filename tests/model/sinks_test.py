@@ -49,7 +49,7 @@ def test_a_sink_is_a_column_of_the_softmax_without_a_value() -> None:
     output = attention(q, k, v, mask=mask, entropy=True, implementation='reference')
     found, _ = add_sinks(output, None, jnp.asarray(SINKS_N))
     seen_TS = np.tril(np.ones((S, S), bool)) & (ids_T[:, None] == ids_S)
-    for array, wanted in zip(found, with_column(SINKS_N, q, k, v, seen_TS), strict=True):
+    for array, wanted in zip(found[:3], with_column(SINKS_N, q, k, v, seen_TS), strict=True):
         np.testing.assert_allclose(array, wanted, rtol=2e-5, atol=2e-6)
     assert np.all(np.asarray(found.out)[:, :3] == 0)
 
