@@ -214,6 +214,7 @@ def _compute(size: str) -> dict:
         'slow_step': 5.0,
         'hang_seconds': 600.0,
         'profile': 0,
+        'monitor': 0,
     }
 
 

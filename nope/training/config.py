@@ -80,7 +80,8 @@ class Compute:
     checkpoint_every, log_every: in steps. keep: newest checkpoints kept. threads: of the loader.
     slow_step: a step that takes so many times the median is logged. hang_seconds: after so long
     without a step the stacks of all threads are written down. profile: so many steps of each
-    attempt are traced.
+    attempt are traced. monitor: every so many steps entropy and largest logit of every layer's
+    attention go into the metrics (`nope.training.monitor`); 0 for never.
     """
 
     mesh: sharding.MeshConfig = sharding.MeshConfig()
@@ -95,6 +96,7 @@ class Compute:
     slow_step: float = 5.0
     hang_seconds: float = 600.0
     profile: int = 0
+    monitor: int = 0
 
     def __post_init__(self) -> None:
         if self.accumulate is not None and self.accumulate < 1:
@@ -113,8 +115,9 @@ class Compute:
             raise FieldError('slow_step', self.slow_step, 'it must be above 1')
         if not self.hang_seconds > 0:
             raise FieldError('hang_seconds', self.hang_seconds, 'it must be above 0')
-        if self.profile < 0:
-            raise FieldError('profile', self.profile, 'it must be 0 or more')
+        for name in ('profile', 'monitor'):
+            if getattr(self, name) < 0:
+                raise FieldError(name, getattr(self, name), 'it must be 0 or more')
 
     def micro_batches(self, batch_size: int, mesh: Mesh) -> int:
         """Number of micro-batches per step."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import numpy as np
 
 from nope.checkpoints import folders
 from nope.model import ModelConfig, counts
@@ -30,8 +31,8 @@ class Reporter:
     """Checks, shows and writes each step's metrics, one step late.
 
     While step n is fetched the devices compute step n + 1. Rows of `metrics.jsonl` are those
-    of every `log_every`-th step and the last, wherever a run was stopped in between; of several
-    processes, all check and the first one writes.
+    of every `log_every`-th step, of the monitored ones and the last, wherever a run was stopped in
+    between; of several processes, all check and the first one writes.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Reporter:
         self._bar = progress.bar(
             total=steps, initial=start, desc=title, unit='step', disable=not first
         )
-        self._pending: tuple[int, Metrics] | None = None
+        self._pending: tuple[int, Metrics, Metrics] | None = None
         self._last: Mapping[str, float] = {}  # of the step that was flushed last
         self._kept = f'the checkpoint of step {start} is kept' if start else ''
 
@@ -67,27 +68,31 @@ class Reporter:
         if self._writer is not None:
             self._writer.close()
 
-    def add(self, step: int, metrics: Metrics) -> None:
-        """Takes the metrics of the step just dispatched and reports those of the one before."""
+    def add(self, step: int, metrics: Metrics, by_layer: Metrics | None = None) -> None:
+        """Takes the metrics of the step just dispatched and reports those of the one before.
+
+        by_layer: arrays [L], written as NAME/0, NAME/1 and so on; such a step always has a row.
+        """
         self.flush()
-        self._pending = (step, metrics)
+        self._pending = (step, metrics, by_layer or {})
 
     def flush(self) -> None:
         """Reports the pending step; TrainingDiverged for a bad one where none are skipped, or
         where too many were."""
         if self._pending is None:
             return
-        step, metrics = self._pending
+        step, metrics, by_layer = self._pending
         self._pending = None
         values = {name: float(value) for name, value in metrics.items()}
         bad = values.pop('bad') > 0
         self._last = values
         self._bar.set_postfix(loss=f'{values["loss"]:.4f}', refresh=False)
         self._bar.update(step - self._bar.n)
-        if step % self._log_every == 0 or step == self._steps:
+        if step % self._log_every == 0 or step == self._steps or by_layer:
             rates = self._throughput.since_last(step)
+            more = _scalars(by_layer)
             if self._writer is not None:
-                self._writer.write(step, values | rates)
+                self._writer.write(step, values | rates | more)
         self._skipped = self._skipped + 1 if bad else 0
         if bad:
             self._note(step, values)
@@ -161,6 +166,14 @@ def read_bad_steps(folder: pathlib.Path) -> list[dict[str, Any]]:
     kill and damage leave them, are left out."""
     rows, _ = metrics.parse(folder / BAD_STEPS)
     return rows
+
+
+def _scalars(by_layer: Metrics) -> dict[str, float]:
+    return {
+        f'{name}/{layer}': float(value)
+        for name, array in by_layer.items()
+        for layer, value in enumerate(np.asarray(array))
+    }
 
 
 def _json_number(value: float) -> float | str:

@@ -21,10 +21,11 @@ from nope.runtime import memory, processes
 from nope.training import guard, optim
 from nope.training.config import Compute, Earlier, TrainConfig, check_mesh
 from nope.training.goodput import Goodput
+from nope.training.monitor import attention_metrics
 from nope.training.profile import Profile
 from nope.training.reporting import Reporter, Throughput
 from nope.training.state import TrainState, fresh_state
-from nope.training.step import Metrics, make_step
+from nope.training.step import Metrics, Placed, make_step
 from nope.training.watch import Watch
 from nope.variables import TABLE, Variables
 
@@ -108,10 +109,16 @@ def train(
                 if earlier is not None and step == earlier.steps:
                     state = state.replace(opt_state=guard.restarted(state.opt_state))
                 kind = 'step' if (length, early) in compiled else 'compile'
+                monitored = compute.monitor > 0 and (step + 1) % compute.monitor == 0
                 with goodput.time(kind), profile.marked(step + 1):
                     take = take_earlier if early else take_step
                     state, metrics = take(state, frozen, batch)
-                    reporter.add(step + 1, metrics)
+                    by_layer: Metrics = {}
+                    if monitored:
+                        looked_at = earlier.model if earlier is not None and early else model
+                        variables = {**frozen, **state.trained}
+                        by_layer = look_at(looked_at, config, compute, mesh, variables, batch)
+                    reporter.add(step + 1, metrics, by_layer)
 
                 done, stop = step + 1, should_stop()
                 save = stop or done in saved_at or done % compute.checkpoint_every == 0
@@ -123,7 +130,8 @@ def train(
                         checkpoints.save(done, state.arrays(frozen), position)
                     reporter.saved(done)
                     goodput.write()
-                watch.step(done, usual=kind == 'step' and not save, data_seconds=waited())
+                usual = kind == 'step' and not save and not monitored
+                watch.step(done, usual=usual, data_seconds=waited())
                 goodput.step_done()
                 profile.step(done)
                 compiled.add((length, early))
@@ -165,16 +173,36 @@ def step_on(
 ) -> Callable[[TrainState, Variables, Batch], tuple[TrainState, Metrics]]:
     """One step, from this process's rows of its batch; the state that it is given is used up, the
     frozen variables are not."""
-    micro_batches = compute.micro_batches(config.batch_size, mesh)
     compiled = jitted_step(model, config.optimizer, state)
 
     def take_step(state: TrainState, frozen: Variables, batch: Batch) -> tuple[TrainState, Metrics]:
-        moved = batch.blocks() if batch.plain else batch
-        placed = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, moved)
+        placed = _placed(config, compute, mesh, batch)
         with sharding.use(mesh):
             return compiled(state, frozen, placed)
 
     return take_step
+
+
+def look_at(
+    model: ModelConfig,
+    config: TrainConfig,
+    compute: Compute,
+    mesh: Mesh,
+    variables: Variables,
+    batch: Batch,
+) -> Metrics:
+    """`attention_metrics` of this process's rows of a batch and those of all others."""
+    placed = _placed(config, compute, mesh, batch)
+    with sharding.use(mesh):
+        return attention_metrics(model, variables, placed)
+
+
+def _placed(config: TrainConfig, compute: Compute, mesh: Mesh, batch: Batch) -> Placed:
+    """A batch on all devices, from this process's rows of it."""
+    micro_batches = compute.micro_batches(config.batch_size, mesh)
+    moved = batch.blocks() if batch.plain else batch
+    placed: Placed = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, moved)
+    return placed
 
 
 def jitted_step(model: ModelConfig, optimizer: optim.OptimizerConfig, state: TrainState) -> Any:
