@@ -17,28 +17,33 @@ Ticks = tuple[tuple[float, str], ...]
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """points: of a polyline. x_ticks, y_ticks: (place, label). marks: places along x."""
+    """lines: points of polylines. x_ticks, y_ticks: (place, label). marks: places along x."""
 
-    points: str
+    lines: tuple[str, ...]
     x_ticks: Ticks
     y_ticks: Ticks
     marks: tuple[float, ...]
 
 
-def of(x: Sequence[float], y: Sequence[float], most: int, marks: Sequence[float] = ()) -> Chart:
-    """A line through means of x and y over up to `most` stretches. marks: values of x. ValueError
-    for no finite points."""
-    xs, ys = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    finite = np.isfinite(xs) & np.isfinite(ys)
-    xs, ys = xs[finite], ys[finite]
-    if not len(xs):
+def of(
+    x: Sequence[float], ys: Sequence[Sequence[float]], most: int, marks: Sequence[float] = ()
+) -> Chart:
+    """Lines through means of x and each of `ys` over up to `most` stretches. marks: values of x.
+    ValueError for no points at which all are finite."""
+    values = np.asarray([x, *ys], np.float64)
+    values = values[:, np.all(np.isfinite(values), axis=0)]
+    if not values.size:
         raise ValueError('no finite values to draw')
-    parts = np.array_split(np.arange(len(xs)), min(most, len(xs)))
-    xs, ys = (np.array([values[part].mean() for part in parts]) for values in (xs, ys))
+    parts = np.array_split(values, min(most, values.shape[1]), axis=1)
+    xs, *lines = np.stack([part.mean(axis=1) for part in parts], axis=1)
     right = max([float(xs.max()), *marks])
     x_at, x_ticks = _axis(0.0, right, LEFT, WIDTH - RIGHT)
-    y_at, y_ticks = _axis(float(ys.min()), float(ys.max()), HEIGHT - BOTTOM, TOP)
-    points = ' '.join(f'{x_at(a):.1f},{y_at(b):.1f}' for a, b in zip(xs, ys, strict=True))
+    low, high = float(np.min(lines)), float(np.max(lines))
+    y_at, y_ticks = _axis(low, high, HEIGHT - BOTTOM, TOP)
+    points = tuple(
+        ' '.join(f'{x_at(a):.1f},{y_at(b):.1f}' for a, b in zip(xs, line, strict=True))
+        for line in lines
+    )
     return Chart(points, x_ticks, y_ticks, tuple(round(x_at(m), 1) for m in marks))
 
 

@@ -1,11 +1,14 @@
-"""Training curves: loss by step, bad steps, goodput and MFU of every run."""
+"""Training curves: loss and attention by step, bad steps, goodput and MFU of every run."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from experiments.report import chart
 from experiments.report.chart import Chart
@@ -14,21 +17,26 @@ from experiments.report.workfolder import RunFolder, WorkFolder, relative
 
 MOST_POINTS = 160
 LAST_ROWS = 5  # the final loss is the mean of so many
+# Of each layer, NAME/LAYER in a row (`nope.training.monitor`).
+MONITORS = {'entropy': 'Attention entropy, nats', 'max_logit': 'Largest attention logit'}
+MONITOR_POINTS, MOST_LAYERS = 40, 8
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingCurve:
-    """chart: None where no loss was logged. facts: (name, text) of what is recorded."""
+    """chart: None where no loss was logged. facts: (name, text) of what is recorded. monitors:
+    (title, chart) of what was monitored, a line for each of some layers."""
 
     names: tuple[str, ...]
     slug: str
     finished: bool
     chart: Chart | None
     facts: tuple[tuple[str, str], ...]
+    monitors: tuple[tuple[str, Chart], ...] = ()
 
     @property
     def compared(self) -> Any:
-        return self.slug, self.chart, self.facts
+        return self.slug, self.chart, self.facts, self.monitors
 
 
 def curves(folder: WorkFolder, most_points: int) -> list[TrainingCurve]:
@@ -49,7 +57,7 @@ def _curve(run: RunFolder, most: int) -> TrainingCurve:
     bad = sorted({float(row['step']) for row in run.bad_steps if _number(row.get('step'))})
     drawn = None
     if rows:
-        drawn = chart.of([r['step'] for r in rows], [r['loss'] for r in rows], most, bad)
+        drawn = chart.of([r['step'] for r in rows], [[r['loss'] for r in rows]], most, bad)
     short = run.slug.rpartition('-')[0] or run.slug
     return TrainingCurve(
         names=(run.slug, *run.names[:-1], short),
@@ -57,7 +65,26 @@ def _curve(run: RunFolder, most: int) -> TrainingCurve:
         finished=run.done is not None,
         chart=drawn,
         facts=tuple(_facts(run, rows, bad).items()),
+        monitors=tuple(_monitors(rows, min(most, MONITOR_POINTS))),
     )
+
+
+def _monitors(rows: list[Mapping[str, Any]], most: int) -> Iterator[tuple[str, Chart]]:
+    """Title and chart of each monitor that rows have; of many layers some, the first and the
+    last."""
+    for name, title in MONITORS.items():
+        seen = [row for row in rows if _number(row.get(f'{name}/0'))]
+        if not seen:
+            continue
+        layers = next(n for n in itertools.count() if f'{name}/{n}' not in seen[0])
+        shown = np.linspace(0, layers - 1, min(layers, MOST_LAYERS)).round().astype(int)
+        lines = [[_value(row.get(f'{name}/{layer}')) for row in seen] for layer in shown]
+        if np.isfinite(lines).all(axis=0).any():
+            yield title, chart.of([row['step'] for row in seen], lines, most)
+
+
+def _value(value: Any) -> float:
+    return float(value) if _number(value) else float('nan')
 
 
 def _facts(run: RunFolder, rows: list[Mapping[str, Any]], bad: list[float]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.report import chart, claims, heads, ranges, retrieval, training, workfolder
-from experiments.report.workfolder import WorkFolder
+from experiments.report.workfolder import RunFolder, WorkFolder
 from nope import records
 from nope.records import Measure, Records
 from nope.runtime import files
@@ -104,9 +104,14 @@ def test_seeds_of_a_name_are_one_row_with_their_spread(folder: WorkFolder) -> No
     assert row.text(1) == f'{np.mean(values):.3f} ({low} to {high})' and row.text(99) == ''
 
 
+def places(line: str) -> np.ndarray:
+    """Points of a polyline, [points, 2]."""
+    return np.array([[float(v) for v in point.split(',')] for point in line.split()])
+
+
 def test_a_chart_keeps_its_ends_and_means_within_its_box() -> None:
-    drawn = chart.of(range(1, 1001), np.linspace(5, 1, 1000), 50, [500.0])
-    points = np.array([[float(v) for v in p.split(',')] for p in drawn.points.split()])
+    drawn = chart.of(range(1, 1001), [np.linspace(5, 1, 1000)], 50, [500.0])
+    (points,) = (places(line) for line in drawn.lines)
     assert points.shape == (50, 2)
     assert (points >= [chart.LEFT, chart.TOP]).all()
     assert (points <= [chart.WIDTH - chart.RIGHT, chart.HEIGHT - chart.BOTTOM]).all()
@@ -116,9 +121,37 @@ def test_a_chart_keeps_its_ends_and_means_within_its_box() -> None:
 
 
 def test_a_chart_of_one_value_has_a_place() -> None:
-    assert chart.of([5], [2.0], 10).points.count(',') == 1
+    assert chart.of([5], [[2.0]], 10).lines[0].count(',') == 1
     with pytest.raises(ValueError, match='no finite values'):
-        chart.of([1, 2], [float('nan'), float('inf')], 10)
+        chart.of([1, 2], [[float('nan'), float('inf')]], 10)
+
+
+def test_lines_of_a_chart_share_its_axes() -> None:
+    drawn = chart.of([1, 2, 3], [[1.0, 1.0, 1.0], [1.0, 2.0, float('nan')]], 10)
+    flat, rising = (places(line) for line in drawn.lines)
+    np.testing.assert_array_equal(flat[:, 0], rising[:, 0])
+    np.testing.assert_array_equal(flat[0], rising[0])
+    assert len(flat) == 2 and rising[1, 1] < flat[1, 1]
+
+
+def test_a_monitored_training_has_a_line_for_each_of_some_layers(tmp_path: pathlib.Path) -> None:
+    """The first, the last and some between; what is damaged is left out."""
+    rows = [{'step': step, 'loss': 1.0} for step in range(1, 9)]
+    for step in (2, 4, 6):
+        monitored = {f'entropy/{layer}': 3.0 - step / 9 + layer / 9 for layer in range(20)}
+        rows[step - 1] |= monitored | {f'max_logit/{layer}': 9.0 + step for layer in range(3)}
+    rows[3]['entropy/0'] = 'high'
+    run = RunFolder('a-run', tmp_path, ('a-run',), rows, [], {}, {}, None)
+    folder = WorkFolder(tmp_path, (), (), (run,), [])
+    (curve,) = training.curves(folder, 1000)
+    (entropy, of_entropy), (largest, of_largest) = curve.monitors
+    assert (entropy, largest) == ('Attention entropy, nats', 'Largest attention logit')
+    assert [len(places(line)) for line in of_entropy.lines] == [2] * training.MOST_LAYERS
+    assert [len(places(line)) for line in of_largest.lines] == [3] * 3
+    first, last = (places(of_entropy.lines[i])[:, 1] for i in (0, -1))
+    assert (first > last).all(), 'the last layer has the higher entropy'
+    rows[:] = rows[:1]
+    assert training.curves(folder, 1000)[0].monitors == ()
 
 
 def test_a_training_tells_its_bad_steps_goodput_and_mfu(folder: WorkFolder) -> None:
