@@ -11,6 +11,7 @@ import os
 import sys
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
@@ -83,27 +84,31 @@ def mesh_of(topology: str) -> Mesh:
     return Mesh(np.array(targets.devices(topology)), ('x',), axis_types=(AxisType.Auto,))
 
 
-def compiled(topology: str, implementation: str, case: Case) -> jax.stages.Compiled:
-    """Forward and backward from every output, the offset an argument."""
+def compiled(
+    topology: str, implementation: str, case: Case, *, max_logit: bool = False
+) -> jax.stages.Compiled:
+    """Forward and backward from every output but the largest logits, the offset an argument."""
     mesh = mesh_of(topology)
 
     def run(inputs: Inputs):
         def attend(q, k, v, bias, key_bias) -> AttentionOutput:
             return attention(
                 q, k, v, mask=inputs.mask, bias=bias, key_bias_BNS=key_bias, entropy=True,
-                implementation=implementation,
+                max_logit=max_logit, implementation=implementation,
             )  # fmt: skip
 
         arguments = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.bias, inputs.key_bias_BNS
         result, back = jax.vjp(attend, *arguments)
         d_out_BTNH = inputs.d_out_BTNH.astype(result.out.dtype)
-        return result, back(AttentionOutput(d_out_BTNH, inputs.d_lse_BNT, inputs.d_entropy_BNT))
+        largest = None if result.max_logit is None else jnp.zeros_like(result.max_logit)
+        by_row = inputs.d_lse_BNT, inputs.d_entropy_BNT, largest
+        return result, back(AttentionOutput(d_out_BTNH, *by_row))
 
     placed = abstract_inputs(case, NamedSharding(mesh, PartitionSpec()))
     with jax.set_mesh(mesh):
         call = describe(
             placed.q_BTNH, placed.k_BSKH, placed.mask, placed.bias, entropy=True,
-            key_bias=case.key_bias,
+            key_bias=case.key_bias, max_logit=max_logit,
         )  # fmt: skip
         reason = BACKENDS[implementation].unsupported(call)
         if reason is not None:
@@ -166,3 +171,15 @@ def test_plain_attention_compiles_as_it_is_chosen(topology: str, chosen: str, ca
         memory = jax.jit(run).lower(placed).compile().memory_analysis()
     dense = 4 * case.batch * case.heads * case.queries * case.keys
     assert memory.temp_size_in_bytes < max(dense / 2, 64 * 2**20)
+
+
+@pytest.mark.parametrize(('topology', 'implementation'), EVERY_KIND)
+@pytest.mark.parametrize('case', [KINDS[2], KINDS[5], KINDS[10]], ids=lambda case: case.name)
+def test_kernels_with_largest_logits_compile(
+    topology: str, implementation: str, case: Case
+) -> None:
+    program = compiled(topology, implementation, case, max_logit=True)
+    plain = compiled(topology, implementation, case)
+    more = 4 * case.batch * case.heads * case.queries  # bytes of float32, one a row
+    outputs = [x.memory_analysis().output_size_in_bytes for x in (program, plain)]
+    assert outputs[0] - outputs[1] >= more
