@@ -24,9 +24,9 @@ class Goodput:
     """Seconds by activity over all attempts at a run or an evaluation, in its `goodput.json`.
 
     start: restoring and everything else before the first step; compile: the first step of each
-    length; data: waiting for examples; step; checkpoint: the time that a save blocks the steps;
-    evaluation; and `other`, the rest. Steps that an attempt repeats count again; time after the
-    last checkpoint before a kill does not count.
+    length, and the first monitored one; data: waiting for examples; step; checkpoint: the time that
+    a save blocks the steps; evaluation; and `other`, the rest. Steps that an attempt repeats count
+    again; time after the last checkpoint before a kill does not count.
     """
 
     def __init__(self, folder: pathlib.Path) -> None:

@@ -100,7 +100,7 @@ def train(
             if earlier is not None:
                 take_earlier = step_on(earlier.model, config, compute, mesh, state)
             saved_at = {config.steps, *kept}
-            compiled: set[tuple[int, bool]] = set()
+            compiled: set[tuple[int, bool, bool]] = set()
             for step in range(start, config.steps):
                 length = config.lengths[step % len(config.lengths)]
                 with goodput.time('data') as waited:
@@ -108,8 +108,9 @@ def train(
                 early = earlier is not None and step < earlier.steps
                 if earlier is not None and step == earlier.steps:
                     state = state.replace(opt_state=guard.restarted(state.opt_state))
-                kind = 'step' if (length, early) in compiled else 'compile'
                 monitored = compute.monitor > 0 and (step + 1) % compute.monitor == 0
+                program = length, early, monitored
+                kind = 'step' if program in compiled else 'compile'
                 with goodput.time(kind), profile.marked(step + 1):
                     take = take_earlier if early else take_step
                     state, metrics = take(state, frozen, batch)
@@ -134,7 +135,7 @@ def train(
                 watch.step(done, usual=usual, data_seconds=waited())
                 goodput.step_done()
                 profile.step(done)
-                compiled.add((length, early))
+                compiled.add(program)
                 if stop and done < config.steps:
                     raise Interrupted(
                         f'{title}: stopped at step {done}, saved in {checkpoints.folder}'
