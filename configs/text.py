@@ -25,6 +25,8 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
     config.longppl = {
         'short': 4096 if paper else placeholder(int),
         'stride': 1024 if paper else placeholder(int),
+        'gain': 2.0,  # nats, as published
+        'ceiling': 2.0,
         'budget': budget,
         'bos': paper,
     }

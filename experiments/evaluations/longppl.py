@@ -130,7 +130,8 @@ def _rule(section: Section, train_length: int) -> Rule:
         short = section.at_least('short', 1)
     if section.optional('stride') is not None:
         stride = section.at_least('stride', 1)
-    return Rule(short, stride)
+    gain, ceiling = (section.finite(name, positive=True) for name in ('gain', 'ceiling'))
+    return Rule(short, stride, gain, ceiling)
 
 
 def _evaluator(asked: Asked) -> Source | None:

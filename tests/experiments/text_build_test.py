@@ -323,6 +323,7 @@ def test_a_task_that_lm_eval_does_not_know_is_named(tmp_path: pathlib.Path):
             r'times is \(\); it takes one',
         ),
         ('table2,longppl', 'longppl.short', 128, r'times is .* longer than .* 128 tokens'),
+        ('table2,longppl', 'longppl.gain', 0.0, r'longppl\.gain is 0\.0; it must be .* above 0'),
         ('table2,longppl', 'longppl.budget', 511, r'longppl\.budget is 511; .* at least 512'),
         (
             'table2,longppl',

@@ -45,7 +45,7 @@ NO_KEY = 'no token is key at this length, or it was not measured'
 # Attributes that the records of a measure share.
 ALIKE = {
     PERPLEXITY: ('train_length', 'stride', 'scored'),
-    LONGPPL: ('train_length', 'short', 'stride', 'scored', 'evaluator'),
+    LONGPPL: ('train_length', 'short', 'stride', 'gain', 'ceiling', 'scored', 'evaluator'),
 }
 
 
