@@ -153,7 +153,9 @@ def _report(out: pathlib.Path, rows: Sequence[Row]) -> None:
     table.writeheader()
     table.writerows(row._asdict() for row in rows)
     write_text(out / 'results.csv', text.getvalue())
-    write_text(out / 'results.jsonl', ''.join(f'{json.dumps(r._asdict())}\n' for r in rows))
+    # JSON has no NaN, which the mean of nothing is.
+    plain = [row._asdict() | {'value': None if np.isnan(row.value) else row.value} for row in rows]
+    write_text(out / 'results.jsonl', ''.join(f'{json.dumps(row)}\n' for row in plain))
     cells = [Row._fields, *((*map(str, row[:3]), f'{row.value:.4g}', row.unit) for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(Row._fields))]
     for line in cells:

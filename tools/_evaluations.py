@@ -19,7 +19,7 @@ from jax.sharding import Mesh
 from nope.data import Tokenizer, digest
 from nope.data.sources import folders
 from nope.data.templates import TEMPLATES
-from nope.evals import batching, longbench, passkey, positions, ruler, sliding
+from nope.evals import batching, longbench, longppl, passkey, positions, ruler, sliding
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator
 from nope.evals.samples import SampleLog
@@ -222,6 +222,48 @@ class Perplexity(_OfText):
         ]
 
 
+class LongPPL(_OfText):
+    def __init__(self, asked: Asked, path: str) -> None:
+        super().__init__(asked, path)
+        o = asked.options
+        short = max(min(self._length, min(asked.lengths) // 2), 1)
+        self._rule = longppl.Rule(short=short, stride=max(short // 4, 1))
+        longppl.check(self._texts.lengths, asked.lengths, self._rule, budget=o.budget)
+        self.settings = {
+            'lengths': asked.lengths,
+            'rule': dataclasses.asdict(self._rule),
+            'budget': o.budget,
+            'text': self._texts.fingerprint,
+        }
+
+    def measure(
+        self, generator: Generator, variables: Variables, log: SampleLog, bar: Progress
+    ) -> Records:
+        return longppl.run(
+            generator,
+            self._asked.tokenizer,
+            self._texts,
+            self._asked.lengths,
+            self._rule,
+            budget=self._asked.options.budget,
+            log=log,
+            progress=bar,
+        )
+
+    def rows(self, found: Records) -> list[Row]:
+        """Where no token is key, the loss over none is not a number."""
+        return [
+            Row('longppl', what, length, float(value), unit)
+            for what, measure, unit in (
+                ('LongPPL', 'longppl', 'per key token'),
+                ('key tokens', 'key_tokens', ''),
+            )
+            for length, value in zip(
+                found.coordinates['length'].tolist(), found[measure].tolist(), strict=True
+            )
+        ]
+
+
 class Loss(_OfText):
     def __init__(self, asked: Asked, path: str) -> None:
         super().__init__(asked, path)
@@ -259,5 +301,6 @@ KINDS: Mapping[str, Callable[[Asked, str], Plan]] = {
     'passkey': Passkey,
     'longbench': Longbench,
     'perplexity': Perplexity,
+    'longppl': LongPPL,
     'loss': Loss,
 }

@@ -120,6 +120,25 @@ def test_several_evaluations_share_a_table_and_are_measured_once(
     assert measured(directory, out, *ask, '--tests=1') == rows
 
 
+def test_a_text_without_key_tokens_has_no_longppl(
+    directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    # Weights are random: no token is below 2 nats.
+    given = [f'--model=hf:{directory}', f'--eval=longppl:{text}', '--lengths=32,64']
+    tool.main([*given, f'--out={tmp_path / "out"}'])
+    rows = [json.loads(line) for line in (tmp_path / 'out/results.jsonl').read_text().splitlines()]
+    assert [(row['what'], row['length'], row['value']) for row in rows] == [
+        *(
+            ('LongPPL', 32, None),
+            ('LongPPL', 64, None),
+            ('key tokens', 32, 0),
+            ('key tokens', 64, 0),
+        )
+    ]
+    facts = records.load(tmp_path / 'out/longppl').attributes
+    assert (facts['short'], facts['stride']) == (16, 4)
+
+
 def test_a_folder_keeps_to_its_settings(
     directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
