@@ -10,7 +10,7 @@
 | passkey | 5-digit keys hidden in filler, at each length and ten depths |
 | longbench:FOLDER | the English data sets of LongBench in windows of the longest length |
 | perplexity:PATH | sliding windows of each length over a text file, or a folder of them |
-| longppl:PATH | perplexity over the tokens that need a long context: more than L, or half the least length |
+| longppl:PATH | perplexity over tokens that need more than L, or than half the least length |
 | loss:PATH | loss and attention entropy by position up to the longest length |
 
 --scale multiplies the attention logits of all heads, --lam=FILE those of each (.npz with an array
