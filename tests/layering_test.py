@@ -1,7 +1,7 @@
 """Who may import whom, read from the syntax tree of every file.
 
     attention, positions -> model -> {sharding, variables, heads, checkpoints, interop}
-        -> {training, evals} -> experiments
+        -> {training, evals} -> {pretrained, experiments}
 
 Lower never imports higher. Leaves (data, losses, records) stand beside the layers and import no
 part of `nope` but the ground (runtime, identity), which imports none.
@@ -30,6 +30,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({'model'}),
     frozenset({'checkpoints', 'heads', 'interop', 'sharding', 'theorems', 'variables'}),
     frozenset({'evals', 'training'}),
+    frozenset({'pretrained'}),
 )
 LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 

@@ -1,0 +1,171 @@
+"""A Hugging Face checkpoint in hand: loss and entropy by position, text, a searched lambda.
+
+What `experiments` does by configs, resumed and recorded, on one model and in memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import tempfile
+from collections.abc import Iterator
+from typing import Any, Self
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from nope import interop, sharding
+from nope.data import Batch, Tokenizer, encode_with_bos, load_tokenizer
+from nope.evals import batching, positions
+from nope.evals.generation import Generator, Options
+from nope.identity import plain
+from nope.interop import Described
+from nope.model import ModelConfig
+from nope.model.lam import Constant
+from nope.positions import NoPE
+from nope.records import Records
+from nope.training.config import Compute, TrainConfig
+from nope.training.optim import OptimizerConfig
+from nope.training.train import train
+from nope.variables import Variables
+
+
+@dataclasses.dataclass(frozen=True)
+class Pretrained:
+    """A model on a mesh, with its tokenizer.
+
+    described: the model and its facts. variables: its parameters and lambda. tokenizer: None where
+    the directory has none. batch_tokens: tokens of a batch, per device.
+    """
+
+    path: pathlib.Path
+    described: Described
+    variables: Variables
+    tokenizer: Tokenizer | None
+    mesh: Mesh
+    batch_tokens: int = 16_384
+
+    @classmethod
+    def open(cls, path: str | pathlib.Path, *, nope: bool = False) -> Self:
+        """The model of a directory, on all devices of this machine. nope: its weights were trained
+        without the rotation that config.json speaks of. Errors as `nope.interop`."""
+        directory = interop.open_directory(pathlib.Path(path))
+        described = interop.describe(directory, position=NoPE() if nope else None)
+        mesh = sharding.make_mesh(sharding.MeshConfig(fsdp=jax.device_count()))
+        variables = interop.load(directory, described.model, mesh)
+        found = interop.tokenizer_in(directory.path)
+        tokenizer = None if found is None else load_tokenizer(found)
+        return cls(directory.path, described, variables, tokenizer, mesh)
+
+    @property
+    def model(self) -> ModelConfig:
+        return self.described.model
+
+    def blocks(self, text: str, length: int) -> np.ndarray:
+        """A text in blocks of length + 1 tokens, one behind the other, int32 [blocks, length + 1].
+        ValueError where it has not as many tokens, or the model has no tokenizer."""
+        ids = self._tokenizer.encode(text)
+        count = len(ids) // (length + 1)
+        if length < 1 or not count:
+            raise ValueError(
+                f'length is {length}; the text has {len(ids)} tokens, of which a block needs '
+                f'length + 1'
+            )
+        return np.asarray(ids[: count * (length + 1)]).reshape(count, length + 1)
+
+    def by_position(self, blocks: np.ndarray) -> Records:
+        """Loss, nats [position], and attention entropy, nats [layer, head, position], of blocks
+        [windows, T + 1] int32; see `nope.evals.positions.run`."""
+        length = blocks.shape[1] - 1
+        most = batching.most_rows(self.batch_tokens, length, sharding.batch_parts(self.mesh))
+        return positions.run(self.model, self.variables, blocks, mesh=self.mesh, batch_size=most)
+
+    def generate(self, text: str, new_tokens: int, *, bos: bool = False) -> str:
+        """The greedy continuation of a text, up to EOS."""
+        tokenizer = self._tokenizer
+        made = Generator(
+            self.model, self.variables, self.mesh, batch_tokens=self.batch_tokens
+        ).generate(
+            [encode_with_bos(tokenizer, text, bos)],
+            Options(new_tokens, stop_ids=(tokenizer.eos_id,)),
+        )
+        return tokenizer.decode(made[0])
+
+    def searched(
+        self,
+        blocks: np.ndarray,
+        *,
+        steps: int = 200,
+        batch_size: int = 8,
+        learning_rate: float = 0.1,
+        bound: float | None = 1.0,
+        seed: int = 0,
+    ) -> Self:
+        """The model with one multiplier per head searched on blocks [windows, T + 1] int32, every
+        weight frozen (HeadScale, arXiv 2404.12224): AdamW with a tenth of the steps to warm up and
+        a cosine to a tenth of the rate, no multiplier below `bound`.
+
+        T is what the model is to read, a multiple of the length it was trained at. The search
+        starts from the multipliers of the model, or from `bound` where they are lower. ValueError
+        for a model with a lambda that follows the length or the position.
+        """
+        if not isinstance(self.model.lam, Constant):
+            raise ValueError(f'lambda is {self.model.lam.describe()}; accepted: a constant one')
+        optimizer = OptimizerConfig(
+            learning_rate,
+            trains='lam',
+            warmup_steps=steps // 10,
+            decay_steps=steps,
+            bound=bound,
+        )
+        length = blocks.shape[1] - 1
+        config = TrainConfig((length,), min(batch_size, len(blocks)), steps, optimizer)
+
+        def batches(consumed: int) -> Iterator[Batch]:
+            return _batches(blocks, config.batch_size, seed, consumed)
+
+        with tempfile.TemporaryDirectory() as folder:
+            variables = train(
+                self.model,
+                config,
+                Compute(checkpoint_every=max(steps, 1)),
+                mesh=self.mesh,
+                initial=lambda: self.variables,
+                batches=batches,
+                folder=pathlib.Path(folder),
+                identity={'model': plain(self.model)},
+                title='search',
+            )
+        return dataclasses.replace(self, variables=variables)
+
+    def save(self, path: str | pathlib.Path, **export: Any) -> None:
+        """Writes a Hugging Face directory that stock `transformers` loads, lambda folded into the
+        query weights. export: fields of `nope.interop.Export`, as lam='scale_param'."""
+        interop.save(
+            pathlib.Path(path),
+            self.variables,
+            self.described,
+            export=interop.Export(**{'dtype': self.described.dtype, **export}),
+            tokenizer=interop.tokenizer_in(self.path),
+        )
+
+    @property
+    def _tokenizer(self) -> Tokenizer:
+        if self.tokenizer is None:
+            raise ValueError(f'{self.path} holds no tokenizer')
+        return self.tokenizer
+
+
+def _batches(blocks: np.ndarray, size: int, seed: int, consumed: int) -> Iterator[Batch]:
+    """Batches of blocks, each epoch in an order of its own."""
+    rng = np.random.default_rng(seed)
+    order = np.empty(0, np.int64)
+    number = 0
+    while True:
+        while len(order) < size:
+            order = np.concatenate([order, rng.permutation(len(blocks))])
+        chosen, order = order[:size], order[size:]
+        if number >= consumed:
+            yield Batch.of_blocks(blocks[chosen])
+        number += 1

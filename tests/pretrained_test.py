@@ -1,0 +1,73 @@
+"""A checkpoint in hand: what the README shows, against the functions that it stands for."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+import jax
+import numpy as np
+import pytest
+
+from nope.evals import positions
+from nope.interop import Described, save
+from nope.pretrained import Pretrained
+from nope.variables import lam_of
+from tests import tiny
+
+ROOT = pathlib.Path(__file__).parent.parent
+CONFIG = tiny.model(attention=None, vocab_size=258)
+TEXT = ''.join(f'{i} green bottles hang on the wall. ' for i in range(20))
+
+
+@pytest.fixture
+def directory(tmp_path: pathlib.Path) -> pathlib.Path:
+    described = Described(CONFIG, 16, 'float32', bos=257, eos=256)
+    save(tmp_path / 'DIR', tiny.variables(CONFIG), described, tokenizer='bytes')
+    return tmp_path / 'DIR'
+
+
+def test_the_example_of_the_readme_runs(
+    directory: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (code,) = re.findall(
+        r'```python\n(.*?)```', (ROOT / 'nope/interop/README.md').read_text(), re.DOTALL
+    )
+    monkeypatch.chdir(directory.parent)
+    names: dict = {'text': TEXT}
+    exec(code.replace('steps=200', 'steps=3'), names)
+    model, longer, records = names['model'], names['longer'], names['records']
+    assert records['loss'].shape == (32,)
+    assert records['entropy'].shape == (CONFIG.layers, CONFIG.heads, 32)
+    wanted = positions.run(
+        CONFIG, tiny.variables(CONFIG), names['blocks'], mesh=tiny.mesh(), batch_size=4
+    )
+    np.testing.assert_allclose(records['loss'], wanted['loss'], rtol=1e-5)
+    assert len(capsys.readouterr().out) >= 1
+    moved = np.asarray(lam_of(longer.variables))
+    assert np.all(moved >= 1) and np.any(moved != np.asarray(lam_of(model.variables)))
+    again = Pretrained.open('LONGER').by_position(names['blocks'])  # folded
+    np.testing.assert_allclose(
+        again['loss'], longer.by_position(names['blocks'])['loss'], rtol=1e-4
+    )
+
+
+def test_a_search_lowers_the_loss_and_leaves_the_weights(directory: pathlib.Path) -> None:
+    model = Pretrained.open(directory)
+    blocks = model.blocks(TEXT, 32)
+    longer = model.searched(blocks, steps=30, bound=None)
+    before, after = (m.by_position(blocks)['loss'].mean() for m in (model, longer))
+    assert after < before
+    for old, new in zip(
+        *(jax.tree.leaves(m.variables['params']) for m in (model, longer)), strict=True
+    ):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_what_cannot_be_done_is_refused(directory: pathlib.Path) -> None:
+    model = Pretrained.open(directory)
+    with pytest.raises(ValueError, match=r'length is 4096; the text has \d+ tokens'):
+        model.blocks(TEXT, 4096)
+    (directory / 'tokenizer.json').unlink()
+    with pytest.raises(ValueError, match='DIR holds no tokenizer'):
+        Pretrained.open(directory).generate('a', 1)
