@@ -31,6 +31,7 @@ STRICT_DTYPES = ('attention', 'evals', 'positions')
 # with NOPE_PARITY, as tools/test sets it, fails when it is collected.
 PEERS = ('torch', 'transformers')
 NEEDED = {
+    'interop/in_use_test.py': PEERS,
     'interop/parity_test.py': PEERS,
     'experiments/extend_test.py': PEERS,
     'evals/generation_parity_test.py': PEERS,
@@ -77,11 +78,13 @@ ONCE = (
     'model/temperature_test.py',
     'model/transformer_test.py',
     'model/weights_test.py',
+    'pretrained_test.py',
     'sharding_test.py',
     'tools/aot_test.py',
     'tools/bench_eval_test.py',
     'tools/bench_search_test.py',
     'tools/check_device_test.py',
+    'tools/evaluate_test.py',
     'training',
     *NEEDED,
 )
