@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import pathlib
 import sys
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -18,11 +19,12 @@ from nope.evals.generation import Generator
 from nope.evals.harness import commonsense
 from nope.interop import Described
 from nope.runtime import progress
-from nope.runtime.files import write_json
+from nope.runtime.files import parse_json, write_json
 from nope.sharding import MeshConfig, make_mesh
 
 # Of lm_eval's results, what is a number or says what a number is of.
-KEPT = ('results', 'groups', 'versions', 'n-shot', 'n-samples', 'higher_is_better')
+COUNTS = ('contexts', 'truncated', 'n-shot', 'n-samples')
+KEPT = ('results', 'groups', 'versions', 'higher_is_better', *COUNTS)
 
 
 def main(options: argparse.Namespace) -> None:
@@ -37,10 +39,16 @@ def _run(options: argparse.Namespace) -> None:
     if options.output and options.output.exists():
         raise ValueError(f'--output={options.output} is there already')
     names = options.tasks.split(',') if options.tasks is not None else list(harness.TASKS)
-    tasks = harness.load(harness.find(names, include=options.include, data=options.data))
+    told = _metadata(options.metadata)
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
     found = _models.open_model(options, mesh)
     tokenizer = _models.tokenizer_of(found, options.tokenizer)
+    file = pathlib.Path(options.tokenizer or found.tokenizer)
+    if file.is_file():  # transformers, which such tasks read it with, wants the folder
+        told = {'tokenizer': str(file.parent), **told}
+    tasks = harness.load(
+        harness.find(names, include=options.include, data=options.data, metadata=told or None)
+    )
     window = _window(options.window, found.described)
     generator = Generator(
         found.described.model, found.variables(), mesh, batch_tokens=options.batch_tokens
@@ -56,6 +64,16 @@ def _run(options: argparse.Namespace) -> None:
         progress=lambda chunks: progress.bar(chunks, desc='requests'),
     )
     _report(results, tasks['tasks'], options, window)
+
+
+def _metadata(text: str) -> dict[str, Any]:
+    try:
+        found = parse_json(text)
+    except ValueError as error:
+        raise ValueError(f'--metadata={text} is no JSON: {error}') from error
+    if not isinstance(found, dict):
+        raise ValueError(f'--metadata={text}; accepted: a JSON object')
+    return found
 
 
 def _window(wanted: int | None, described: Described) -> int:

@@ -58,7 +58,8 @@ def run(
         log=log,
         progress=progress,
     )
-    facts = {'bos': bos, 'window': window, 'limit': limit, **({'beyond': True} if beyond else {})}
+    facts = {'bos': bos, 'window': window, 'limit': limit, 'truncated': results['truncated']}
+    facts |= {'beyond': True} if beyond else {}
     return records(results, list(loaded['tasks']), **facts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +12,8 @@ from nope.evals.forward import Progress
 from nope.evals.generation import Generator
 from nope.evals.harness.model import adapter
 from nope.evals.samples import SampleLog
+
+_log = logging.getLogger(__name__)
 
 RESAMPLES = 1000  # for standard errors that have no closed form
 
@@ -29,6 +32,9 @@ def evaluate(
     progress: Progress = iter,
 ) -> dict[str, Any]:
     """lm_eval's results: 'results' (task -> 'metric,filter' -> value), 'versions', 'n-samples' ...
+
+    Besides them 'contexts', how many were read, and 'truncated', how many of these were longer than
+    the window and lost their beginning, which is logged.
 
     tasks: as `nope.evals.harness.load` returns them. limit: first documents of each task.
     window, bos, beyond, seed, log: see `adapter`. ValueError for a limit below 1.
@@ -49,6 +55,12 @@ def evaluate(
 
     # A pool of processes forked from one that runs JAX may hang.
     os.environ.setdefault('DISABLE_MULTIPROC', '1')
-    return harness_evaluate(
+    results = harness_evaluate(
         lm=model, task_dict=tasks, limit=limit, bootstrap_iters=RESAMPLES, log_samples=False
     )
+    if model.truncated:
+        _log.warning(
+            '%d of %d contexts are longer than the window of %d tokens and lost their beginning',
+            *(model.truncated, model.contexts, window),
+        )
+    return {**results, 'contexts': model.contexts, 'truncated': model.truncated}

@@ -1,6 +1,7 @@
 """Adapter from a `Generator` to lm_eval's model interface (0.4.13).
 
-A model reads at most `window` tokens: longer texts are truncated on the left, and a continuation
+A model reads at most `window` tokens: longer texts are truncated on the left and counted
+(`contexts`, `truncated`), and a continuation
 that is longer is refused, or with `beyond` read whole. The harness of the papers added no BOS;
 `bos` adds one to every text. An empty context is replaced by EOS, which documents follow in
 training, or by BOS with `bos`.
@@ -103,6 +104,7 @@ class Requests:
         self._seed = seed
         self._answers = _Memory() if log is None else log
         self._progress = progress
+        self.contexts, self.truncated = 0, 0  # that were asked, and that lost their beginning
 
     @property
     def eot_token_id(self) -> int:
@@ -182,8 +184,15 @@ class Requests:
                 f'than the window, {self.max_length}'
             )
         read = max(self.max_length, count)
-        ids = [*(context or [self.prefix_token_id]), *continuation][-(read + 1) :]
+        whole = [*(context or [self.prefix_token_id]), *continuation]
+        ids = self._last(whole, read + 1)
         return ids[:-count], ids[-count:]
+
+    def _last(self, ids: list[int], count: int) -> list[int]:
+        """The last `count` tokens of a request, and a note whether it had more."""
+        self.contexts += 1
+        self.truncated += len(ids) > count
+        return ids[-count:]
 
     def _scores(self, pairs: Sequence[Pair]) -> list[tuple[float, bool]]:
         keys = ['score-' + digest.of_json(pair) for pair in pairs]
@@ -213,7 +222,7 @@ class Requests:
         except ValueError as error:
             raise ValueError(f'task {request.task_name}: {error}') from error
         ids = self.tok_encode(context) or [self.prefix_token_id]
-        return _Text(tuple(ids[-room:]), options, until, turn=0)
+        return _Text(tuple(self._last(ids, room)), options, until, turn=0)
 
     def _generate(self, texts: Sequence[_Text], options: Options) -> list[Row]:
         """The texts; a row that has reached a string of its `until` goes no further (beams do)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nope.evals.harness.extra import check_installed
@@ -30,13 +30,15 @@ def find(
     include: pathlib.Path | None = None,
     data: pathlib.Path | None = None,
     built_in: bool = True,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Found:
     """Looks tasks, groups and tags up by name.
 
     include: folder of task YAML files, which come before lm_eval's own. data: folder of files for
     the tasks of Table 1 (`nope.evals.harness.published` has the layout), which then need no
     network. built_in: look for other names among all tasks of lm_eval, which takes half a minute
-    once.
+    once. metadata: what tasks that make their own data are told, as `max_seq_lengths` and
+    `tokenizer` (RULER and BABILong of lm_eval).
 
     Raises ValueError for a name that is in none of these places or given twice, and for `data`
     where no task reads them; FileNotFoundError for missing files, all at once;
@@ -44,11 +46,11 @@ def find(
     """
     check_installed()
     _check_names(names, include)
-    manager = _manager(names, include, everything=False)
+    manager = _manager(names, include, metadata, everything=False)
     unknown = [name for name in names if name not in manager.all_tasks]
     if unknown and built_in:
         log.info('looking for %s among all tasks of lm_eval', ', '.join(unknown))
-        manager = _manager(names, include, everything=True)
+        manager = _manager(names, include, metadata, everything=True)
         unknown = [name for name in names if name not in manager.all_tasks]
     if unknown:
         raise ValueError(_unknown(unknown, include, built_in))
@@ -106,13 +108,19 @@ def _check_names(names: Sequence[str], include: pathlib.Path | None) -> None:
         raise FileNotFoundError(f'include is {include}; it must be a folder of task YAML files')
 
 
-def _manager(names: Sequence[str], include: pathlib.Path | None, everything: bool) -> Any:
+def _manager(
+    names: Sequence[str],
+    include: pathlib.Path | None,
+    metadata: Mapping[str, Any] | None,
+    everything: bool,
+) -> Any:
     """An index of `include`, and of all of lm_eval or of the tasks of Table 1 alone."""
     from lm_eval.tasks import TaskManager
 
     folders = [] if everything else [_root() / PUBLISHED[n].folder for n in names if n in PUBLISHED]
     paths = [*dict.fromkeys(folders), *([] if include is None else [include])]
-    return TaskManager(include_path=paths, include_defaults=everything)
+    told = None if metadata is None else dict(metadata)
+    return TaskManager(include_path=paths, include_defaults=everything, metadata=told)
 
 
 def _root() -> pathlib.Path:

@@ -86,7 +86,7 @@ def test_an_unknown_name_is_said_with_the_places_that_were_searched(
 
 def _only(folder: pathlib.Path) -> type[TaskManager]:
     class Only(TaskManager):
-        def __init__(self, include_path: list, include_defaults: bool) -> None:
+        def __init__(self, include_path: list, include_defaults: bool, metadata: None) -> None:
             paths = [*include_path, *([folder] if include_defaults else [])]
             super().__init__(include_path=paths, include_defaults=False)
 

@@ -93,6 +93,9 @@ def test_a_model_is_measured_as_by_plain_forward_passes(
     score['choices'] = 100 * found['results']['choices']['acc_norm,none']
     assert found['score'] == score and found['average'] == np.mean([*score.values()])
     assert (found['window'], found['bos'], found['limit']) == (WINDOW, False, None)
+    asked = [(r['goal'], f' {r[c]}') for r in rows for c in ('sol1', 'sol2', 'sol1')]
+    long = sum(len((context + answer).encode()) > WINDOW + 1 for context, answer in asked)
+    assert (found['contexts'], found['truncated']) == (len(asked), long) and long > 0
     printed = capsys.readouterr().out
     assert 'acc_norm' in printed and 'average of 2 tasks' in printed and str(output) in printed
 
@@ -116,14 +119,40 @@ def test_the_scores_of_a_directory_are_those_of_the_run_it_was_written_from(
     assert a['n-samples'] == {'choices': {'original': 2, 'effective': 1}} and a['bos'] is True
 
 
+def test_tasks_are_told_the_metadata_and_the_tokenizer_of_the_model(
+    tool: ModuleType,
+    run_folder: pathlib.Path,
+    include: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    directory = include / 'hf'
+    described = Described(CONFIG, WINDOW, 'float32', bos=257, eos=256)
+    save(directory, tiny.variables(CONFIG), described, tokenizer='bytes')
+    told: list[dict] = []
+    work = load('_run_harness')
+
+    def report(results: object, tasks: dict, *rest: object) -> None:
+        told.extend(task.config.metadata for task in tasks.values())
+
+    monkeypatch.setattr(work, '_report', report)
+    chosen = ['--tasks=choices', f'--include={include}', '--limit=1']
+    tool.main([f'--model=hf:{directory}', *chosen, '--metadata={"max_seq_lengths": [64]}'])
+    assert told[0]['max_seq_lengths'] == [64]
+    assert told[0]['tokenizer'] == str(directory)
+    tool.main([f'--model={run_folder}', *chosen, '--tokenizer=bytes'])
+    assert 'tokenizer' not in told[1] and 'max_seq_lengths' not in told[1]
+
+
 @pytest.mark.parametrize(
     ('arguments', 'said'),
     [
         (['--tasks=choices', '--tokenizer=bytes', '--output=.'], '--output=. is there already'),
         (['--tasks=choices'], 'the model says no tokenizer; name one'),
         (['--tasks=choices', '--tokenizer=bytes', '--nope'], '--nope is for hf:DIR'),
-        (['--tasks=piqa', '--data=.'], 'lacks the data of 1 tasks'),
+        (['--tasks=piqa', '--data=.', '--tokenizer=bytes'], 'lacks the data of 1 tasks'),
         (['--tasks=choices', '--tokenizer=bytes', '--limit=0'], 'limit is 0'),
+        (['--tasks=choices', '--metadata={'], '--metadata={ is no JSON'),
+        (['--tasks=choices', '--metadata=[1]'], '--metadata=[1]; accepted: a JSON object'),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(
