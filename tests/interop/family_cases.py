@@ -1,0 +1,232 @@
+"""Models of every family, as its tests take them."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+import jax
+import numpy as np
+
+from nope.interop.families import FAMILIES, Described, family_of
+from nope.interop.mapping import Tensor
+from nope.model import LayerKind, ModelConfig
+from nope.positions import (
+    Alibi,
+    ByParts,
+    Linear,
+    NoPE,
+    Rotary,
+    Yarn,
+)
+from nope.variables import abstract_variables
+from tests import tiny
+
+NONE: frozenset[str] = frozenset()
+BY_NAME = {family.name: family for family in FAMILIES}
+ROTARY = Rotary(500.0)
+HALF_WINDOWS = (LayerKind(ROTARY, 5), LayerKind(ROTARY))
+HYBRID = (LayerKind(ROTARY, 5), LayerKind())
+BIASES = {'qkv_bias': True, 'output_bias': True, 'mlp_bias': True}
+
+_DECODER: dict[str, Any] = {
+    'layers': 3,
+    'width': 24,
+    'heads': 4,
+    'kv_heads': 2,
+    'mlp_width': 20,
+    'vocab_size': 40,
+    'head_dim': 6,
+}
+_UNIFORM: dict[str, Any] = {
+    **_DECODER,
+    'kv_heads': 4,
+    'mlp_width': 96,
+    'position': Alibi(),
+    'norm': 'layer',
+    'mlp': 'plain',
+    'tied_head': True,
+}
+
+
+def decoder(**changes: Any) -> ModelConfig:
+    return ModelConfig(**{**_DECODER, **changes})
+
+
+def bloom(**changes: Any) -> ModelConfig:
+    own = {**BIASES, 'norm_bias': True, 'embedding_norm': True, 'activation': 'gelu_tanh'}
+    return ModelConfig(**{**_UNIFORM, **own, **changes})
+
+
+def mpt(**changes: Any) -> ModelConfig:
+    return ModelConfig(**{**_UNIFORM, 'activation': 'gelu', **changes})
+
+
+def beside(**changes: Any) -> ModelConfig:
+    """Attention and MLP side by side, a window where layers turn."""
+    own = {'norm': 'layer', 'block': 'parallel', 'tied_head': True}
+    kinds = {} if 'position' in changes else {'pattern': HYBRID}
+    return decoder(**{**own, **kinds, **changes})
+
+
+def behind(**changes: Any) -> ModelConfig:
+    """Norms behind attention and MLP."""
+    own = {'block': 'post', 'qk_norm': True, 'qk_norm_over': 'projection', 'position': ROTARY}
+    if 'pattern' in changes:
+        del own['position']
+    return decoder(**{**own, **changes})
+
+
+def both_ends(**changes: Any) -> ModelConfig:
+    """Norms at both ends of attention and MLP."""
+    own = {'block': 'both', 'qk_norm': True, 'norm_offset': True, 'embedding_multiplier': 24**0.5}
+    return behind(qk_norm_over='head', **{**own, **changes})
+
+
+# The family that writes each model; every one comes back as it was.
+WRITTEN: dict[str, tuple[str, ModelConfig]] = {
+    'rotary': ('llama', decoder(position=ROTARY)),
+    'wide heads and biases': (
+        'llama',
+        decoder(position=ROTARY, head_dim=10, activation='gelu', tied_head=True, **BIASES),
+    ),
+    'scaled rotary': ('llama', decoder(position=Rotary(1e4, Yarn(4.0, 16)), activation='relu')),
+    'uneven heads': ('mistral', decoder(position=ROTARY, width=26)),
+    'window': ('mistral', decoder(position=ROTARY, window=5, activation='gelu_tanh')),
+    'some biases': ('qwen2', decoder(position=ROTARY, qkv_bias=True)),
+    'some biases and windows': (
+        'qwen2',
+        decoder(qkv_bias=True, pattern=(LayerKind(ROTARY), LayerKind(ROTARY, 5))),
+    ),
+    'QK-norm': ('qwen3', decoder(position=ROTARY, qk_norm=True, head_dim=8)),
+    'QK-norm, biases and windows': (
+        'qwen3',
+        decoder(
+            qk_norm=True,
+            qkv_bias=True,
+            output_bias=True,
+            pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY, 5), LayerKind(ROTARY)),
+        ),
+    ),
+    'no positions': ('smollm3', decoder()),
+    'no positions, window': ('smollm3', decoder(window=7, tied_head=True, **BIASES)),
+    'some rotary': ('smollm3', decoder(pattern=(LayerKind(ROTARY), LayerKind()))),
+    'some rotary and windows': (
+        'smollm3',
+        decoder(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY), LayerKind(NoPE(), 5))),
+    ),
+    'some windows': ('smollm3', decoder(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY)))),
+    'side by side': ('cohere2', beside(logit_multiplier=0.25)),
+    'side by side, biases, a head, scaled rotary': (
+        'cohere2',
+        beside(
+            qkv_bias=True,
+            output_bias=True,
+            tied_head=False,
+            pattern=(LayerKind(), LayerKind(Rotary(1e4, Linear(4.0)), 7)),
+        ),
+    ),
+    'side by side, no positions': ('cohere2', beside(position=NoPE())),
+    'side by side, all windows': ('cohere2', beside(position=ROTARY, window=5)),
+    'norms behind': ('olmo2', behind()),
+    'norms behind, biases, tied': (
+        'olmo2',
+        behind(qkv_bias=True, output_bias=True, tied_head=True, position=Rotary(1e4, Linear(2.0))),
+    ),
+    'norms behind, windows': (
+        'olmo3',
+        behind(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY, 5), LayerKind(ROTARY))),
+    ),
+    'norms behind, scaled in some layers': (
+        'olmo3',
+        behind(pattern=(LayerKind(ROTARY, 5), LayerKind(Rotary(500_000.0, Linear(4.0))))),
+    ),
+    'norms behind, scaled in some layers, one base': (
+        'olmo3',
+        behind(pattern=(LayerKind(Rotary(5e5), 5), LayerKind(Rotary(5e5, Linear(4.0))))),
+    ),
+    'norms behind, two bases': (
+        'olmo3',
+        behind(pattern=(LayerKind(Rotary(1e4), 5), LayerKind(Rotary(2e4, Linear(4.0))))),
+    ),
+    'norms behind, all windows': ('olmo3', behind(position=Rotary(1e4), window=5)),
+    'norms behind and of each head': ('exaone4', behind(qk_norm_over='head')),
+    'norms behind and of each head, hybrid': (
+        'exaone4',
+        behind(qk_norm_over='head', pattern=(*(LayerKind(ROTARY, 5),) * 2, LayerKind())),
+    ),
+    'norms behind and of each head, no positions': (
+        'exaone4',
+        behind(qk_norm_over='head', position=NoPE(), tied_head=True),
+    ),
+    'norms behind and of each head, all windows': (
+        'exaone4',
+        behind(qk_norm_over='head', position=Rotary(1e4), window=5),
+    ),
+    'growing queries': ('ministral3', decoder(position=Rotary(1e4, rate=0.1, span=7), window=5)),
+    'growing queries, scaled': (
+        'ministral3',
+        decoder(position=Rotary(1e6, Yarn(16.0, 32, multiplier=1.5), rate=0.1, span=32)),
+    ),
+    'norms at both ends': ('gemma3_text', both_ends(softmax_scale=7**-0.5, tied_head=True)),
+    'norms at both ends, windows': (
+        'gemma3_text',
+        both_ends(
+            activation='gelu_tanh',
+            qkv_bias=True,
+            output_bias=True,
+            pattern=(LayerKind(ROTARY, 5), LayerKind(Rotary(1e6, Linear(8.0)))),
+        ),
+    ),
+    'norms at both ends, all windows': ('gemma3_text', both_ends(position=Rotary(2e4), window=5)),
+    'BLOOM': ('bloom', bloom()),
+    'BLOOM with a head': ('bloom', bloom(tied_head=False, norm_epsilon=1e-6)),
+    'MPT': ('mpt', mpt()),
+    'MPT with a head and a scale': ('mpt', mpt(tied_head=False, softmax_scale=0.3)),
+}
+# Where it is not a decoder of Llama's kind.
+OF_FAMILY = {
+    'bloom': bloom(),
+    'mpt': mpt(),
+    'cohere2': beside(),
+    'olmo2': behind(),
+    'olmo3': behind(pattern=HALF_WINDOWS),
+    'ministral3': decoder(position=Rotary(1e6, ByParts(16.0, 32), rate=0.1, span=32)),
+    'gemma3_text': both_ends(pattern=HALF_WINDOWS),
+    'exaone4': behind(qk_norm_over='head', pattern=HYBRID),
+}
+CASES = [*WRITTEN.values(), ('lit-gpt', decoder(position=ROTARY))]
+
+
+@functools.cache
+def parameters_of(config: ModelConfig) -> dict[tuple[str, ...], tuple[int, ...]]:
+    leaves = jax.tree_util.tree_leaves_with_path(abstract_variables(config, tiny.mesh())['params'])
+    return {tuple(key.key for key in path): leaf.shape for path, leaf in leaves}
+
+
+def described(config: ModelConfig, **facts: Any) -> Described:
+    return Described(config, **{'train_length': 16, **facts})
+
+
+def written(family: str, about: Described) -> dict[str, Any]:
+    """config.json, as it is read from a file."""
+    return json.loads(json.dumps(BY_NAME[family].write_config(about.model, about)))
+
+
+def read(config: dict[str, Any], names: frozenset[str] = NONE) -> Described:
+    return family_of(config, names).read_config(config, names)
+
+
+def draw(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).normal(size=shape).astype(dtype)
+
+
+def assert_same(actual: np.ndarray, expected: np.ndarray) -> None:
+    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
+    assert actual.tobytes() == expected.tobytes()
+
+
+def by_name(tensors: list[Tensor]) -> dict[str, tuple[int, ...]]:
+    assert len({tensor.name for tensor in tensors}) == len(tensors)
+    return {tensor.name: tensor.shape for tensor in tensors}

@@ -1,0 +1,237 @@
+"""config.json of families: what is written comes back, and every key is understood."""
+
+from __future__ import annotations
+
+import pytest
+
+from nope.interop.families import writer_of
+from nope.model import LayerKind
+from nope.positions import (
+    ByParts,
+    Linear,
+    NoPE,
+    Position,
+    Rotary,
+)
+from tests.interop.family_cases import (
+    HALF_WINDOWS,
+    HYBRID,
+    OF_FAMILY,
+    ROTARY,
+    WRITTEN,
+    decoder,
+    described,
+    read,
+    written,
+)
+from tests.interop.family_sizes_test import LIT_NAMES, LIT_TINYLLAMA
+
+
+@pytest.mark.parametrize('case', WRITTEN)
+@pytest.mark.parametrize('train_length', [16, None])
+def test_a_written_config_is_read_as_the_same_model(case: str, train_length: int | None) -> None:
+    name, config = WRITTEN[case]
+    assert writer_of(config).name == name
+    known = getattr(config.position, 'scaling', None)
+    length = getattr(known, 'train_length', train_length)
+    about = described(config, train_length=length, dtype='bfloat16', bos=3, eos=None)
+    assert read(written(name, about)) == about
+
+
+@pytest.mark.parametrize('case', WRITTEN)
+def test_a_written_config_says_what_it_is(case: str) -> None:
+    name, config = WRITTEN[case]
+    found = written(name, described(config))
+    assert found['model_type'] == name
+    (architecture,) = found['architectures']
+    assert architecture.lower() == f'{name.removesuffix("_text")}forcausallm'
+    # Stock classes would take a token of their own vocabulary.
+    assert found['pad_token_id'] is None
+
+
+def test_how_a_model_runs_is_no_part_of_it() -> None:
+    config = decoder(
+        position=ROTARY, dtype='bfloat16', remat='full', unroll=None, attention='chunked'
+    )
+    assert read(written('llama', described(config))).model == decoder(position=ROTARY)
+
+
+def test_patterns_are_read_at_their_shortest() -> None:
+    turns = (LayerKind(ROTARY), LayerKind())
+    long = decoder(layers=5, pattern=(*turns, *turns))
+    assert read(written('smollm3', described(long))).model.pattern == turns
+    alike = decoder(pattern=(LayerKind(ROTARY), LayerKind(ROTARY)))
+    assert writer_of(alike).name == 'llama'
+    assert read(written('llama', described(alike))).model == decoder(position=ROTARY)
+
+
+@pytest.mark.parametrize(
+    ('family', 'changes', 'expected'),
+    [
+        ('llama', {'num_key_value_heads': None, 'head_dim': None}, {'kv_heads': 4, 'head_dim': 6}),
+        ('llama', {'hidden_act': 'gelu_new'}, {'activation': 'gelu_tanh'}),
+        ('llama', {'hidden_act': 'swish'}, {'activation': 'silu'}),
+        ('llama', {'layer_types': ['full_attention'] * 3}, {}),
+        ('llama', {'pretraining_tp': 2, 'attention_dropout': 0.1, 'sliding_window': None}, {}),
+        ('mistral', {'sliding_window': 7}, {'window': 7}),
+        ('mistral', {'sliding_window': None}, {'window': None}),
+        ('mistral', {'layer_types': ['full_attention'] * 3}, {}),
+        ('qwen2', {'attention_bias': True}, {}),
+        ('qwen2', {'sliding_window': 7, 'use_sliding_window': False}, {'window': None}),
+        (
+            'qwen3',
+            {'sliding_window': 7, 'use_sliding_window': True, 'max_window_layers': 0},
+            {'window': 7, 'position': ROTARY},
+        ),
+        (
+            'qwen3',
+            {'sliding_window': 7, 'use_sliding_window': True, 'max_window_layers': 2},
+            {'pattern': (LayerKind(ROTARY), LayerKind(ROTARY), LayerKind(ROTARY, 7))},
+        ),
+        ('smollm3', {'no_rope_layers': [0, 0, 0]}, {'position': NoPE(), 'pattern': ()}),
+        ('smollm3', {'no_rope_layers': [1, 1, 1, 0]}, {'position': ROTARY}),
+        ('smollm3', {'no_rope_layers': None, 'no_rope_layer_interval': 1}, {'position': NoPE()}),
+        (
+            'smollm3',
+            {'no_rope_layers': None, 'no_rope_layer_interval': 2},
+            {'pattern': (LayerKind(ROTARY), LayerKind())},
+        ),
+        (
+            'smollm3',
+            {'no_rope_layers': [1, 0, 1], 'use_sliding_window': True, 'sliding_window': 7},
+            {'pattern': (LayerKind(ROTARY), LayerKind(NoPE(), 7))},
+        ),
+        ('cohere2', {}, {'pattern': HYBRID, 'logit_multiplier': 1.0}),
+        (
+            'cohere2',
+            {'layer_types': None, 'sliding_window_pattern': 2, 'logit_scale': None},
+            {'pattern': HYBRID, 'logit_multiplier': 0.0625},
+        ),
+        ('cohere2', {'layer_types': None}, {'position': ROTARY, 'window': 5}),
+        (
+            'cohere2',
+            {'layer_types': None, 'sliding_window_pattern': 1},
+            {'position': NoPE(), 'pattern': ()},
+        ),
+        ('cohere2', {'tie_word_embeddings': None}, {'tied_head': True}),
+        ('olmo2', {'use_qk_norm': True}, {'qk_norm': True, 'qk_norm_over': 'projection'}),
+        (
+            'olmo3',
+            {'rope_parameters': None, 'layer_types': None, 'sliding_window': 7},
+            {'position': Rotary(5e5), 'window': 7},
+        ),
+        (
+            'olmo3',
+            {'rope_parameters': None, 'rope_scaling': {'type': 'linear', 'factor': 2.0}},
+            {'pattern': (LayerKind(Rotary(5e5), 5), LayerKind(Rotary(5e5, Linear(2.0))))},
+        ),
+        (
+            'olmo3',
+            {'rope_parameters': {'full_attention': {'rope_theta': 7.0}}},
+            {'pattern': (LayerKind(Rotary(5e5), 5), LayerKind(Rotary(7.0)))},
+        ),
+        ('exaone4', {}, {'pattern': HYBRID}),
+        (
+            'exaone4',
+            {'layer_types': None, 'sliding_window_pattern': 2},
+            {'pattern': HYBRID},
+        ),
+        (
+            'exaone4',
+            {'layer_types': ['full_attention'] * 3},
+            {'position': NoPE(), 'window': None, 'pattern': ()},
+        ),
+        (
+            'exaone4',
+            {'layer_types': ['full_attention'] * 3, 'sliding_window': None},
+            {'position': ROTARY, 'window': None, 'pattern': ()},
+        ),
+        (
+            'exaone4',
+            {'layer_types': None, 'sliding_window': None, 'sliding_window_pattern': None},
+            {'position': ROTARY, 'window': None, 'pattern': ()},
+        ),
+        (
+            'ministral3',
+            {'rope_parameters': None, 'num_key_value_heads': 2},
+            {'position': Rotary(1e6, ByParts(16.0, 16_384), rate=0.1), 'window': None},
+        ),
+        (
+            'ministral3',
+            {
+                'rope_parameters': {
+                    'original_max_position_embeddings': 9,
+                    'llama_4_scaling_beta': 0.0,
+                }
+            },
+            {'position': Rotary()},
+        ),
+        ('gemma3_text', {'query_pre_attn_scalar': 6}, {'softmax_scale': None}),
+        ('gemma3_text', {'query_pre_attn_scalar': None}, {'softmax_scale': 0.0625}),
+        ('gemma3_text', {'hidden_activation': None}, {'activation': 'gelu_tanh'}),
+        (
+            'gemma3_text',
+            {'rope_local_base_freq': None, 'layer_types': None},
+            {'position': Rotary(), 'window': 5},
+        ),
+        (
+            'gemma3_text',
+            {'layer_types': None, 'sliding_window_pattern': 2},
+            {'pattern': HALF_WINDOWS},
+        ),
+        ('bloom', {'slow_but_exact': True, 'pretraining_tp': 2, 'n_inner': 96}, {}),
+        ('bloom', {'hidden_size': None, 'n_embed': 24}, {}),
+        ('mpt', {'attn_config': None}, {'softmax_scale': None}),
+        ('mpt', {'attn_config': {'softmax_scale': 0.25}}, {'softmax_scale': 0.25}),
+        ('mpt', {'norm_type': 'layernorm', 'learned_pos_emb': True, 'verbose': 1}, {}),
+    ],
+)
+def test_keys_are_understood(family: str, changes: dict, expected: dict) -> None:
+    model = OF_FAMILY.get(family, decoder(position=ROTARY))
+    found = read({**written(family, described(model)), **changes}).model
+    assert {key: getattr(found, key) for key in expected} == expected
+
+
+def test_keys_that_are_left_out_are_the_class_s_own() -> None:
+    core = {
+        'hidden_size': 128,
+        'intermediate_size': 32,
+        'num_hidden_layers': 2,
+        'num_attention_heads': 32,
+        'vocab_size': 40,
+    }
+    llama, mistral, qwen3 = (
+        read({'model_type': name, **core}).model for name in ('llama', 'mistral', 'qwen3')
+    )
+    assert (llama.kv_heads, llama.head_dim, llama.tied_head, llama.window) == (32, 4, False, None)
+    assert (mistral.kv_heads, mistral.window, mistral.norm_epsilon) == (8, 4096, 1e-6)
+    assert (qwen3.kv_heads, qwen3.head_dim, qwen3.position) == (32, 128, Rotary())
+
+
+@pytest.mark.parametrize(
+    ('changes', 'position'),
+    [
+        ({'rotary_percentage': 0.0}, NoPE()),
+        ({'rotary_percentage': 0.25}, Rotary(dims=16)),
+        ({'condense_ratio': 4}, Rotary(scaling=Linear(4.0))),
+        ({'rope_condense_ratio': 1, 'condense_ratio': None, 'rope_base': 500}, Rotary(500.0)),
+    ],
+)
+def test_positions_of_lit_gpt(changes: dict, position: Position) -> None:
+    assert read({**LIT_TINYLLAMA, **changes}, LIT_NAMES).model.position == position
+
+
+@pytest.mark.parametrize(
+    ('changes', 'facts'),
+    [
+        ({'torch_dtype': 'torch.float16'}, {'dtype': 'float16'}),
+        ({'torch_dtype': None, 'dtype': 'bfloat16'}, {'dtype': 'bfloat16'}),
+        ({'torch_dtype': None}, {'dtype': 'float32'}),
+        ({'eos_token_id': [5, 6]}, {'eos': 5}),
+        ({'bos_token_id': None, 'eos_token_id': 0}, {'bos': None, 'eos': 0}),
+        ({'max_position_embeddings': None}, {'train_length': None}),
+    ],
+)
+def test_facts(changes: dict, facts: dict) -> None:
+    found = read({**written('llama', described(decoder(position=ROTARY))), **changes})
+    assert {key: getattr(found, key) for key in facts} == facts

@@ -1,0 +1,249 @@
+"""Values of config.json that a family cannot honour, refused by key."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+from tests.interop.family_cases import (
+    BY_NAME,
+    HALF_WINDOWS,
+    NONE,
+    OF_FAMILY,
+    ROTARY,
+    WRITTEN,
+    behind,
+    beside,
+    bloom,
+    decoder,
+    described,
+    read,
+    written,
+)
+from tests.interop.family_sizes_test import LIT_NAMES, LIT_TINYLLAMA, MPT_7B, TINYLLAMA
+
+SLIDING = {'use_sliding_window': True, 'sliding_window': 7}
+
+
+@pytest.mark.parametrize(
+    ('family', 'changes', 'parts'),
+    [
+        ('llama', {'hidden_act': 'relu2'}, ['hidden_act', 'relu2', 'silu']),
+        ('llama', {'hidden_size': 25}, ['hidden_size is 25', '4']),
+        ('llama', {'num_key_value_heads': 3}, ['num_key_value_heads is 3', '4']),
+        ('llama', {'head_dim': 5}, ['config.json', 'head_dim is 5']),
+        ('llama', {'sliding_window': 7}, ['sliding_window is 7', 'null', 'windows']),
+        ('llama', {'use_sliding_window': True}, ['use_sliding_window', 'false']),
+        ('llama', {'layer_types': ['sliding_attention'] * 3}, ['layer_types', 'full_attention']),
+        ('llama', {'no_rope_layers': [0, 1, 1]}, ['no_rope_layers', 'rotary']),
+        ('llama', {'rope_interleaved': True}, ['rope_interleaved is True', 'halves']),
+        ('llama', {'final_logit_softcapping': 30.0}, ['final_logit_softcapping is 30.0']),
+        ('llama', {'use_qk_norm': True}, ['use_qk_norm is True', 'norms']),
+        ('llama', {'quantization_config': {'bits': 4}}, ['quantization_config', 'null']),
+        ('llama', {'per_layer_config': [{}]}, ['per_layer_config']),
+        ('llama', {'torch_dtype': 'int8'}, ['torch_dtype', 'int8', 'bfloat16']),
+        ('llama', {'dtype': 'bfloat16', 'torch_dtype': 'float16'}, ['dtype', 'bfloat16']),
+        ('llama', {'bos_token_id': 40}, ['bos_token_id is 40', '39']),
+        ('llama', {'eos_token_id': [-1]}, ['eos_token_id', '39']),
+        ('llama', {'num_hidden_layers': 10**12}, ['num_hidden_layers', '10000']),
+        ('llama', {'rms_norm_eps': -1e-6}, ['rms_norm_eps', 'above 0']),
+        ('mistral', {'attention_bias': True}, ['attention_bias is True', 'false']),
+        ('mistral', {'mlp_bias': True}, ['mlp_bias is True', 'false']),
+        ('mistral', {'sliding_window': 0}, ['sliding_window is 0']),
+        (
+            'mistral',
+            {'sliding_window': 7, 'layer_types': ['full_attention'] * 3},
+            ['layer_types', 'sliding_attention'],
+        ),
+        ('qwen2', {'attention_bias': False}, ['attention_bias is False', 'true']),
+        ('qwen3', {'layer_types': ['sliding_attention'] * 3}, ['layer_types', 'full_attention']),
+        ('qwen3', {**SLIDING, 'layer_types': ['full_attention']}, ['layer_types', '3 layers']),
+        ('qwen3', {**SLIDING, 'layer_types': ['chunked_attention'] * 3}, ['layer_types']),
+        ('smollm3', {'no_rope_layers': [1, 1]}, ['no_rope_layers', '3 layers']),
+        ('smollm3', {'no_rope_layers': [1, 2, 1]}, ['no_rope_layers', '0 and 1']),
+        ('smollm3', {'no_rope_layers': [True] * 3}, ['no_rope_layers', '0 and 1']),
+        (
+            'smollm3',
+            {'no_rope_layers': None, 'no_rope_layer_interval': 0},
+            ['no_rope_layer_interval is 0'],
+        ),
+        ('cohere2', {'sliding_window': None}, ['sliding_window is None', 'integer']),
+        ('cohere2', {'layer_types': ['full_attention']}, ['layer_types', '3 layers']),
+        ('cohere2', {'layer_types': ['rotary'] * 3}, ['layer_types', 'sliding_attention']),
+        (
+            'cohere2',
+            {'layer_types': None, 'sliding_window_pattern': 0},
+            ['sliding_window_pattern is 0'],
+        ),
+        ('cohere2', {'logit_scale': 0}, ['logit_scale is 0', 'above 0']),
+        ('cohere2', {'layer_norm_eps': -1.0}, ['layer_norm_eps is -1.0']),
+        ('cohere2', {'use_qk_norm': True}, ['use_qk_norm is True', 'false']),
+        ('cohere2', {'use_parallel_block': False}, ['use_parallel_block is False', 'true']),
+        ('cohere2', {'rotary_pct': 0.5}, ['rotary_pct is 0.5', '1.0']),
+        ('cohere2', {'position_embedding_type': 'rope'}, ['position_embedding_type', 'rope_gptj']),
+        ('cohere2', {'rope_interleaved': False}, ['rope_interleaved is False', 'neighbouring']),
+        ('cohere2', {'mlp_bias': True}, ['mlp_bias is True', 'false']),
+        ('olmo2', {'use_qk_norm': False}, ['use_qk_norm is False', 'true']),
+        ('olmo2', {'sliding_window': 7}, ['sliding_window is 7', 'windows']),
+        ('olmo3', {'sliding_window': None}, ['sliding_window is None', 'integer']),
+        ('olmo3', {'sliding_window_pattern': 2}, ['sliding_window_pattern is 2', '4']),
+        ('olmo3', {'rope_theta': 1e4}, ['rope_theta is 10000.0', 'both types of layers']),
+        (
+            'olmo3',
+            {'rope_parameters': None, 'rope_theta': 1e4},
+            ['rope_theta is 10000.0', '500000'],
+        ),
+        (
+            'olmo3',
+            {'rope_parameters': {'rope_type': 'default', 'rope_theta': 1e4}},
+            ['rope_parameters.', 'full_attention', 'sliding_attention'],
+        ),
+        (
+            'olmo3',
+            {'rope_parameters': {'sliding_attention': {'rope_type': 'linear', 'factor': 2.0}}},
+            ['rope_parameters.sliding_attention.rope_type', 'default'],
+        ),
+        ('exaone4', {'sliding_window': None}, ['layer_types', 'full_attention only']),
+        (
+            'exaone4',
+            {'layer_types': None, 'sliding_window_pattern': 'LLLG'},
+            ['sliding_window_pattern', 'LLLG', 'integer'],
+        ),
+        ('exaone4', {'attention_bias': True}, ['attention_bias is True', 'false']),
+        (
+            'ministral3',
+            {'rope_parameters': {'original_max_position_embeddings': 9}},
+            ['rope_parameters.llama_4_scaling_beta is missing'],
+        ),
+        (
+            'ministral3',
+            {'rope_parameters': {'llama_4_scaling_beta': 0.1}},
+            ['rope_parameters.original_max_position_embeddings is missing'],
+        ),
+        (
+            'ministral3',
+            {'rope_parameters': {'llama_4_scaling_beta': -0.1}},
+            ['rope_parameters.llama_4_scaling_beta is -0.1', 'above 0'],
+        ),
+        ('ministral3', {'attention_bias': True}, ['attention_bias is True']),
+        (
+            'llama',
+            {'rope_scaling': {'rope_type': 'default', 'llama_4_scaling_beta': 0.1}},
+            ['llama_4_scaling_beta'],
+        ),
+        ('gemma3_text', {'final_logit_softcapping': 30.0}, ['final_logit_softcapping is 30.0']),
+        ('gemma3_text', {'attn_logit_softcapping': 50.0}, ['attn_logit_softcapping is 50.0']),
+        (
+            'gemma3_text',
+            {'use_bidirectional_attention': True},
+            ['use_bidirectional_attention is True', 'false'],
+        ),
+        ('gemma3_text', {'query_pre_attn_scalar': 0}, ['query_pre_attn_scalar is 0']),
+        ('gemma3_text', {'hidden_activation': 'relu2'}, ['hidden_activation', 'relu2', 'silu']),
+        ('gemma3_text', {'rope_local_base_freq': 0.5}, ['rope_local_base_freq is 0.5', 'above 1']),
+        (
+            'gemma3_text',
+            {'rope_parameters': {'full_attention': None}},
+            ['rope_theta is 500.0', 'both types of layers'],
+        ),
+        ('bloom', {'apply_residual_connection_post_layernorm': True}, ['post_layernorm', 'false']),
+        ('bloom', {'n_inner': 95}, ['n_inner is 95', '96']),
+        ('bloom', {'n_embed': 25}, ['n_embed is 25', 'hidden_size']),
+        ('bloom', {'n_head': 5}, ['hidden_size is 24', 'n_head']),
+        ('mpt', {'attn_config': {'alibi': False}}, ['attn_config.alibi is False', 'true']),
+        ('mpt', {'attn_config': {'alibi_bias_max': 16}}, ['alibi_bias_max is 16', '8']),
+        ('mpt', {'attn_config': {'clip_qkv': 6.0}}, ['clip_qkv is 6.0', 'null']),
+        ('mpt', {'attn_config': {'qk_ln': True}}, ['qk_ln is True']),
+        ('mpt', {'attn_config': {'prefix_lm': True}}, ['prefix_lm is True']),
+        ('mpt', {'attn_config': {'rope': True}}, ['rope is True']),
+        ('mpt', {'attn_config': {'kv_n_heads': 2}}, ['kv_n_heads is 2', '4']),
+        (
+            'mpt',
+            {'attn_config': {'attn_type': 'multiquery_attention'}},
+            ['attn_type', 'multihead_attention'],
+        ),
+        ('mpt', {'attn_config': {'softmax_scale': 0}}, ['softmax_scale is 0']),
+        ('mpt', {'attn_config': [1]}, ['attn_config is [1]', 'object']),
+        ('mpt', {'expansion_ratio': 2}, ['expansion_ratio is 2', '4']),
+        ('mpt', {'no_bias': False}, ['no_bias is False', 'true']),
+        ('mpt', {'logit_scale': 'inv_sqrt_d_model'}, ['logit_scale', 'null']),
+        ('mpt', {'norm_type': 'rmsnorm'}, ['norm_type', 'layernorm']),
+        ('mpt', {'ffn_config': {'ffn_type': 'mb_dmoe'}}, ['ffn_config.ffn_type', 'mptmlp']),
+        ('mpt', {'hidden_size': 25}, ['hidden_size is 25', 'd_model']),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused(family: str, changes: dict, parts: list) -> None:
+    model = OF_FAMILY.get(family, decoder(position=ROTARY))
+    with pytest.raises(ValueError) as refusal:
+        read({**written(family, described(model)), **changes})
+    message = str(refusal.value)
+    assert message.startswith('config.json: ')
+    assert all(part in message for part in parts), message
+
+
+@pytest.mark.parametrize(
+    ('config', 'changes', 'parts'),
+    [
+        (LIT_TINYLLAMA, {'parallel_residual': True}, ['lit_config.json: parallel_residual']),
+        (LIT_TINYLLAMA, {'_norm_class': 'LayerNorm'}, ['_norm_class', 'FusedRMSNorm']),
+        (LIT_TINYLLAMA, {'bias': True}, ['bias is True']),
+        (LIT_TINYLLAMA, {'n_query_groups': 5}, ['n_query_groups is 5', '32']),
+        (LIT_TINYLLAMA, {'n_head': 33}, ['n_embd is 2048', '33']),
+        (LIT_TINYLLAMA, {'rotary_percentage': 0.05}, ['lit_config.json', 'dims is 3']),
+        (LIT_TINYLLAMA, {'padded_vocab_size': None}, ['padded_vocab_size is None']),
+        (TINYLLAMA, {'model_type': 'qwen3'}, ['config.json: model_type', 'llama']),
+        (TINYLLAMA, {'attention_bias': True}, ['attention_bias is True']),
+    ],
+)
+def test_what_lit_gpt_cannot_honour_is_refused(config: dict, changes: dict, parts: list) -> None:
+    with pytest.raises(ValueError) as refusal:
+        read({**config, **changes}, LIT_NAMES)
+    assert all(part in str(refusal.value) for part in parts), str(refusal.value)
+
+
+HOSTILE = [
+    *(None, True, 0, -1, 10**12, 10**5000, 2.5, math.nan, math.inf, -1e308, '', '7', 'a' * 10**5),
+    *([], [[]], [1] * 10**5, {}, {'type': []}, {'type': 'yarn', 'factor': 1e300}),
+]
+UNDER_ATTACK = {
+    'llama': (written('llama', described(WRITTEN['scaled rotary'][1])), NONE),
+    'mistral': (written('mistral', described(WRITTEN['window'][1])), NONE),
+    'qwen3': (written('qwen3', described(WRITTEN['QK-norm, biases and windows'][1])), NONE),
+    'smollm3': (written('smollm3', described(WRITTEN['some rotary and windows'][1])), NONE),
+    'cohere2': (written('cohere2', described(beside())), NONE),
+    'olmo2': (written('olmo2', described(behind())), NONE),
+    'olmo3': (written('olmo3', described(behind(pattern=HALF_WINDOWS))), NONE),
+    'exaone4': (written('exaone4', described(OF_FAMILY['exaone4'])), NONE),
+    'ministral3': (written('ministral3', described(OF_FAMILY['ministral3'])), NONE),
+    'gemma3_text': (written('gemma3_text', described(OF_FAMILY['gemma3_text'])), NONE),
+    'bloom': (written('bloom', described(bloom())), NONE),
+    'mpt': (MPT_7B, NONE),
+    'lit-gpt': (LIT_TINYLLAMA, LIT_NAMES),
+}
+
+
+def attacks(config: dict) -> list[tuple[str, dict]]:
+    """The key, and the config with something else there or nothing, at all depths."""
+    found = []
+    for key, value in config.items():
+        found += [(key, {**config, key: hostile}) for hostile in HOSTILE]
+        found.append((key, {k: v for k, v in config.items() if k != key}))
+        if isinstance(value, dict):
+            found += [(inner, {**config, key: changed}) for inner, changed in attacks(value)]
+    return found
+
+
+@pytest.mark.parametrize('family', UNDER_ATTACK)
+def test_hostile_values_are_refused_by_key(family: str) -> None:
+    config, names = UNDER_ATTACK[family]
+    refused = 0
+    for key, hostile in attacks(config):
+        try:
+            BY_NAME[family].read_config(hostile, names)
+        except ValueError as error:
+            message, refused = str(error), refused + 1
+            assert re.match(r'(lit_)?config\.json: ', message)
+            assert key in message and len(message) < 2000, message[:2000]
+    assert refused > 100

@@ -1,0 +1,221 @@
+"""Published models of families: their sizes and what they are."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+
+from nope.interop.families import Described, family_of
+from nope.model import LayerKind, counts
+from nope.positions import (
+    Rotary,
+)
+from tests import tiny
+from tests.interop.family_cases import NONE, bloom, by_name, described, mpt, read
+
+TINYLLAMA: dict[str, Any] = {
+    'architectures': ['LlamaForCausalLM'],
+    'bos_token_id': 1,
+    'eos_token_id': 2,
+    'hidden_act': 'silu',
+    'hidden_size': 2048,
+    'initializer_range': 0.02,
+    'intermediate_size': 5632,
+    'max_position_embeddings': 2048,
+    'model_type': 'llama',
+    'num_attention_heads': 32,
+    'num_hidden_layers': 22,
+    'num_key_value_heads': 4,
+    'pretraining_tp': 1,
+    'rms_norm_eps': 1e-05,
+    'rope_scaling': None,
+    'tie_word_embeddings': False,
+    'torch_dtype': 'float32',
+    'use_cache': True,
+    'vocab_size': 32000,
+}
+LIT_TINYLLAMA: dict[str, Any] = {
+    'org': 'StatNLP-research',
+    'name': 'tiny_LLaMA_1b',
+    'block_size': 2048,
+    'vocab_size': 32000,
+    'padding_multiple': 64,
+    'padded_vocab_size': 32000,
+    'n_layer': 22,
+    'n_head': 32,
+    'n_embd': 2048,
+    'rotary_percentage': 1.0,
+    'parallel_residual': False,
+    'bias': False,
+    'n_query_groups': 4,
+    'shared_attention_norm': False,
+    '_norm_class': 'FusedRMSNorm',
+    'norm_eps': 1e-05,
+    '_mlp_class': 'LLaMAMLP',
+    'intermediate_size': 5632,
+    'condense_ratio': 1,
+}
+BLOOM_1B1: dict[str, Any] = {
+    'apply_residual_connection_post_layernorm': False,
+    'attention_dropout': 0.0,
+    'bos_token_id': 1,
+    'eos_token_id': 2,
+    'hidden_dropout': 0.0,
+    'layer_norm_epsilon': 1e-05,
+    'model_type': 'bloom',
+    'n_embed': 1536,
+    'n_inner': None,
+    'n_layer': 24,
+    'num_attention_heads': 16,
+    'pretraining_tp': 1,
+    'seq_length': 2048,
+    'vocab_size': 250880,
+}
+MPT_7B: dict[str, Any] = {
+    'architectures': ['MPTForCausalLM'],
+    'attn_config': {
+        'alibi': True,
+        'alibi_bias_max': 8,
+        'attn_impl': 'torch',
+        'attn_pdrop': 0,
+        'attn_type': 'multihead_attention',
+        'attn_uses_sequence_id': False,
+        'clip_qkv': None,
+        'prefix_lm': False,
+        'qk_ln': False,
+        'softmax_scale': None,
+    },
+    'd_model': 4096,
+    'expansion_ratio': 4,
+    'learned_pos_emb': True,
+    'logit_scale': None,
+    'max_seq_len': 2048,
+    'model_type': 'mpt',
+    'n_heads': 32,
+    'n_layers': 32,
+    'no_bias': True,
+    'norm_type': 'low_precision_layernorm',
+    'torch_dtype': 'bfloat16',
+    'vocab_size': 50432,
+}
+SMOLLM3_3B: dict[str, Any] = {
+    'model_type': 'smollm3',
+    'hidden_size': 2048,
+    'intermediate_size': 11008,
+    'num_hidden_layers': 36,
+    'num_attention_heads': 16,
+    'num_key_value_heads': 4,
+    'no_rope_layer_interval': 4,
+    'vocab_size': 128256,
+}
+LIT_NAMES = frozenset({'transformer.h.0.attn.attn.weight'})
+
+LLAMA_LAYER = {
+    'input_layernorm.weight': (2048,),
+    'self_attn.q_proj.weight': (2048, 2048),
+    'self_attn.k_proj.weight': (256, 2048),
+    'self_attn.v_proj.weight': (256, 2048),
+    'self_attn.o_proj.weight': (2048, 2048),
+    'post_attention_layernorm.weight': (2048,),
+    'mlp.gate_proj.weight': (5632, 2048),
+    'mlp.up_proj.weight': (5632, 2048),
+    'mlp.down_proj.weight': (2048, 5632),
+}
+LIT_LAYER = {
+    'norm_1.weight': (2048,),
+    'attn.attn.weight': (2560, 2048),
+    'attn.proj.weight': (2048, 2048),
+    'norm_2.weight': (2048,),
+    'mlp.swiglu.w1.weight': (5632, 2048),
+    'mlp.swiglu.w2.weight': (5632, 2048),
+    'mlp.swiglu.w3.weight': (2048, 5632),
+}
+BLOOM_LAYER = {
+    'input_layernorm.weight': (1536,),
+    'input_layernorm.bias': (1536,),
+    'self_attention.query_key_value.weight': (4608, 1536),
+    'self_attention.query_key_value.bias': (4608,),
+    'self_attention.dense.weight': (1536, 1536),
+    'self_attention.dense.bias': (1536,),
+    'post_attention_layernorm.weight': (1536,),
+    'post_attention_layernorm.bias': (1536,),
+    'mlp.dense_h_to_4h.weight': (6144, 1536),
+    'mlp.dense_h_to_4h.bias': (6144,),
+    'mlp.dense_4h_to_h.weight': (1536, 6144),
+    'mlp.dense_4h_to_h.bias': (1536,),
+}
+MPT_LAYER = {
+    'norm_1.weight': (4096,),
+    'attn.Wqkv.weight': (12288, 4096),
+    'attn.out_proj.weight': (4096, 4096),
+    'norm_2.weight': (4096,),
+    'ffn.up_proj.weight': (16384, 4096),
+    'ffn.down_proj.weight': (4096, 16384),
+}
+LLAMA_OUTSIDE = {
+    'model.embed_tokens.weight': (32000, 2048),
+    'model.norm.weight': (2048,),
+    'lm_head.weight': (32000, 2048),
+}
+LIT_OUTSIDE = {
+    'transformer.wte.weight': (32000, 2048),
+    'transformer.ln_f.weight': (2048,),
+    'lm_head.weight': (32000, 2048),
+}
+BLOOM_OUTSIDE = {
+    'transformer.word_embeddings.weight': (250880, 1536),
+    'transformer.word_embeddings_layernorm.weight': (1536,),
+    'transformer.word_embeddings_layernorm.bias': (1536,),
+    'transformer.ln_f.weight': (1536,),
+    'transformer.ln_f.bias': (1536,),
+}
+MPT_OUTSIDE = {'transformer.wte.weight': (50432, 4096), 'transformer.norm_f.weight': (4096,)}
+
+
+@pytest.mark.parametrize(
+    ('config', 'names', 'prefix', 'layer', 'outside', 'parameters'),
+    [
+        (TINYLLAMA, NONE, 'model.layers.', LLAMA_LAYER, LLAMA_OUTSIDE, 1_100_048_384),
+        (TINYLLAMA, LIT_NAMES, 'transformer.h.', LIT_LAYER, LIT_OUTSIDE, 1_100_048_384),
+        (LIT_TINYLLAMA, LIT_NAMES, 'transformer.h.', LIT_LAYER, LIT_OUTSIDE, 1_100_048_384),
+        (BLOOM_1B1, NONE, 'transformer.h.', BLOOM_LAYER, BLOOM_OUTSIDE, 1_065_314_304),
+        (MPT_7B, NONE, 'transformer.blocks.', MPT_LAYER, MPT_OUTSIDE, 6_649_286_656),
+    ],
+    ids=['TinyLlama', 'lit-gpt', 'lit-gpt of its own', 'BLOOM', 'MPT'],
+)
+def test_published_sizes(
+    config: dict, names: frozenset, prefix: str, layer: dict, outside: dict, parameters: int
+) -> None:
+    model = read(config, names).model
+    expected = outside | {
+        f'{prefix}{i}.{name}': shape for i in range(model.layers) for name, shape in layer.items()
+    }
+    tensors = family_of(config, names).tensors(model, names)
+    assert by_name(tensors) == expected
+    assert (
+        counts.parameters(model) == sum(math.prod(tensor.shape) for tensor in tensors) == parameters
+    )
+
+
+def test_published_models_are_what_they_are() -> None:
+    tinyllama = dataclasses.replace(tiny.TINYLLAMA, position=Rotary())
+    facts = described(tinyllama, train_length=2048, bos=1, eos=2)
+    assert read(TINYLLAMA) == read(TINYLLAMA, LIT_NAMES) == facts
+    assert read(LIT_TINYLLAMA, LIT_NAMES) == Described(tinyllama, 2048)
+    sizes = {'layers': 24, 'width': 1536, 'heads': 16, 'kv_heads': 16, 'head_dim': 96}
+    model = bloom(**sizes, mlp_width=6144, vocab_size=250_880)
+    assert read(BLOOM_1B1) == described(model, train_length=2048, bos=1, eos=2)
+    sizes = {'layers': 32, 'width': 4096, 'heads': 32, 'kv_heads': 32, 'head_dim': 128}
+    model = mpt(**sizes, mlp_width=16_384, vocab_size=50_432)
+    assert read(MPT_7B) == described(model, train_length=2048, dtype='bfloat16')
+
+
+def test_smollm3_has_no_rotary_positions_in_every_fourth_layer() -> None:
+    model = read(SMOLLM3_3B).model
+    rotary = LayerKind(Rotary(2e6))
+    assert model.pattern == (rotary, rotary, rotary, LayerKind())
+    assert model.tied_head and model.norm_epsilon == 1e-6
+    assert counts.parameters(model) == 3_075_098_624

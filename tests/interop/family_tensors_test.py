@@ -1,0 +1,171 @@
+"""Tensors of families: every parameter once, fused rows, names as in files."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from nope.interop.families import FAMILIES, Family
+from nope.interop.mapping import Tensor
+from nope.model import ModelConfig, counts
+from tests import tiny
+from tests.interop.family_cases import (
+    BY_NAME,
+    CASES,
+    NONE,
+    ROTARY,
+    assert_same,
+    beside,
+    bloom,
+    by_name,
+    decoder,
+    draw,
+    mpt,
+    parameters_of,
+)
+from tests.interop.family_sizes_test import LIT_NAMES
+
+
+@pytest.mark.parametrize(('family', 'config'), CASES)
+def test_tensors_hold_every_parameter_once(family: str, config: ModelConfig) -> None:
+    wanted = parameters_of(config)
+    tensors = BY_NAME[family].tensors(config, NONE)
+    found = [(part.path, part.layer) for tensor in tensors for part in tensor.parts]
+    expected = [
+        (path, layer)
+        for path in wanted
+        for layer in (range(config.layers) if path[0] == 'layers' else [None])
+    ]
+    assert sorted(found, key=str) == sorted(expected, key=str)
+    assert sum(math.prod(tensor.shape) for tensor in tensors) == counts.parameters(config)
+
+
+@pytest.mark.parametrize('dtype', [np.float32, ml_dtypes.bfloat16], ids=['float32', 'bfloat16'])
+@pytest.mark.parametrize(('family', 'config'), CASES)
+def test_tensors_come_apart_and_together_bit_for_bit(
+    family: str, config: ModelConfig, dtype: Any
+) -> None:
+    shapes = parameters_of(config)
+    for tensor in BY_NAME[family].tensors(config, NONE):
+        if re.search(r'\.[12]\.', tensor.name):
+            continue  # layers have the same layouts
+        array = draw(tensor.shape, dtype)
+        parts = tensor.layout.split(array)
+        for part, piece in zip(tensor.parts, parts, strict=True):
+            assert piece.shape == shapes[part.path][0 if part.layer is None else 1 :]
+        assert_same(tensor.layout.join(parts), array)
+        for piece, again in zip(parts, tensor.layout.split(tensor.layout.join(parts)), strict=True):
+            assert_same(again, piece)
+
+
+@pytest.mark.parametrize('prefix', ['model.', ''])
+@pytest.mark.parametrize(
+    'family', ['llama', 'mistral', 'qwen2', 'qwen3', 'smollm3', 'cohere2', 'olmo2', 'olmo3']
+)
+def test_decoder_names_follow_the_file(family: str, prefix: str) -> None:
+    config = decoder(position=ROTARY)
+    own = by_name(BY_NAME[family].tensors(config, NONE))
+    names = frozenset(re.sub('^model.', prefix, name) for name in own)
+    assert frozenset(by_name(BY_NAME[family].tensors(config, names))) == names
+
+
+@pytest.mark.parametrize(('family', 'config'), [('bloom', bloom()), ('mpt', mpt())])
+def test_uniform_names_follow_the_file(family: str, config: ModelConfig) -> None:
+    own = by_name(BY_NAME[family].tensors(config, NONE))
+    assert all(name.startswith('transformer.') for name in own)
+    names = frozenset(name.removeprefix('transformer.') for name in own)
+    assert frozenset(by_name(BY_NAME[family].tensors(config, names))) == names
+
+
+@pytest.mark.parametrize('family', ['llama', 'qwen3'])
+def test_lambda_of_all_layers_is_wanted_where_a_file_has_one(family: str) -> None:
+    config, name = decoder(position=ROTARY), 'model.layers.1.self_attn.scale_param'
+    assert name not in by_name(BY_NAME[family].tensors(config, NONE))
+    tensors = BY_NAME[family].tensors(config, frozenset({name, 'model.embed_tokens.weight'}))
+    found = {t.name: t for t in tensors if t.name.endswith('scale_param')}
+    assert sorted(found) == [f'model.layers.{i}.self_attn.scale_param' for i in range(3)]
+    (part,) = found[name].parts
+    assert (part.path, part.layer, found[name].shape) == (('lam',), 1, (4,))
+    array = draw((4,), np.float32)
+    assert_same(found[name].layout.split(array)[0], array)
+
+
+@pytest.mark.parametrize(
+    ('family', 'config', 'name'),
+    [
+        ('llama', decoder(), 'model.layers.11.self_attn.rotary_emb.inv_freq'),
+        ('llama', decoder(), 'layers.0.self_attn.rotary_emb.inv_freq'),
+        ('mistral', decoder(), 'model.rotary_emb.inv_freq'),
+        ('smollm3', decoder(tied_head=True), 'lm_head.weight'),
+        ('bloom', bloom(), 'lm_head.weight'),
+        ('mpt', mpt(), 'lm_head.weight'),
+    ],
+)
+def test_what_is_left_out_has_a_reason(family: str, config: ModelConfig, name: str) -> None:
+    (rule,) = (i for i in BY_NAME[family].ignored(config) if i.pattern.fullmatch(name))
+    assert rule.reason
+    assert name not in by_name(BY_NAME[family].tensors(config, NONE))
+
+
+@pytest.mark.parametrize('family', FAMILIES, ids=lambda family: family.name)
+def test_a_head_of_its_own_is_never_left_out(family: Family) -> None:
+    config = bloom(tied_head=False) if family.name == 'bloom' else decoder(position=ROTARY)
+    assert by_name(family.tensors(config, NONE))['lm_head.weight'] == (40, 24)
+    assert not any(rule.pattern.fullmatch('lm_head.weight') for rule in family.ignored(config))
+
+
+# Fused rows
+
+
+def rows_of(tensor: Tensor) -> list[np.ndarray]:
+    """Of a fused weight, which row every query, key and value is, [heads, H] each."""
+    numbered = np.broadcast_to(np.arange(tensor.shape[0])[:, None], tensor.shape)
+    return [piece[0] for piece in tensor.layout.split(numbered)]
+
+
+def test_fused_rows_of_lit_gpt_go_by_group() -> None:
+    config = dataclasses.replace(tiny.TINYLLAMA, layers=1)
+    (tensor,) = (t for t in BY_NAME['lit-gpt'].tensors(config, NONE) if t.name in LIT_NAMES)
+    q, k, v = rows_of(tensor)
+    head, group, within = np.arange(32)[:, None], np.arange(4)[:, None], np.arange(64)
+    np.testing.assert_array_equal(q, 640 * (head // 8) + 64 * (head % 8) + within)
+    np.testing.assert_array_equal(k, 640 * group + 512 + within)
+    np.testing.assert_array_equal(v, 640 * group + 576 + within)
+
+
+@pytest.mark.parametrize('kind', ['weight', 'bias'])
+def test_fused_rows_of_bloom_go_by_head(kind: str) -> None:
+    config = bloom(layers=1)
+    tensors = {t.name: t for t in BY_NAME['bloom'].tensors(config, NONE)}
+    tensor = tensors[f'transformer.h.0.self_attention.query_key_value.{kind}']
+    pieces = tensor.layout.split(np.arange(72)) if kind == 'bias' else rows_of(tensor)
+    head, within = np.arange(4)[:, None], np.arange(6)
+    for part, found in enumerate(pieces):
+        np.testing.assert_array_equal(found, 18 * head + 6 * part + within)
+
+
+def test_fused_rows_of_mpt_are_queries_then_keys_then_values() -> None:
+    tensors = {t.name: t for t in BY_NAME['mpt'].tensors(mpt(layers=1), NONE)}
+    pieces = rows_of(tensors['transformer.blocks.0.attn.Wqkv.weight'])
+    for part, found in enumerate(pieces):
+        np.testing.assert_array_equal(found.reshape(-1), 24 * part + np.arange(24))
+
+
+def test_rotary_pairs_of_neighbours_become_halves() -> None:
+    """In the rows of queries and keys, and in no others."""
+    config = beside(qkv_bias=True, output_bias=True)
+    tensors = {t.name: t for t in BY_NAME['cohere2'].tensors(config, NONE)}
+    for letter, heads in (('q', 4), ('k', 2), ('v', 2)):
+        stem = f'model.layers.0.self_attn.{letter}_proj'
+        within = np.array([0, 2, 4, 1, 3, 5]) if letter != 'v' else np.arange(6)
+        expected = 6 * np.arange(heads)[:, None] + within
+        (rows,) = rows_of(tensors[f'{stem}.weight'])
+        np.testing.assert_array_equal(rows, expected)
+        (bias,) = tensors[f'{stem}.bias'].layout.split(np.arange(6 * heads))
+        np.testing.assert_array_equal(bias, expected)
