@@ -63,6 +63,8 @@ def run(
         exports = experiment.exports if processes.count() == 1 else ()
         plan = make_plan(workspace, [*experiment.evals.values(), *exports])
         log.info('%s', plan.describe())
+        made = [workspace.folder(spec) for spec in plan.missing]
+        workspace.check_writable([*made, figure, folder / history.FILE])
         check(bench, plan.missing)
     except (ValueError, OSError, ImportError, CheckpointError, *FAR_ERRORS) as error:
         raise Failure(BAD_INPUT, error) from error

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import pathlib
 import uuid
+from collections.abc import Iterable
 
 from experiments.specs import Spec
 from nope.runtime import processes
@@ -30,8 +31,19 @@ class Workspace:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ValueError(f'--workdir={root} cannot be made: {error}') from error
-        if not os.access(self.root, os.W_OK):
+        if not os.access(self.root, os.W_OK, effective_ids=True):
             raise ValueError(f'--workdir={root} cannot be written to')
+
+    def check_writable(self, paths: Iterable[pathlib.Path]) -> None:
+        """ValueError for the first of the paths that this process may not make, or write to."""
+        for path in paths:
+            there = next(parent for parent in (path, *path.parents) if parent.exists())
+            needed = os.W_OK | os.X_OK if there.is_dir() else os.W_OK
+            if not os.access(there, needed, effective_ids=True):
+                raise ValueError(
+                    f'{there} cannot be written to, and {path} is to be written; accepted is a '
+                    '--workdir whose folders and files this user may change'
+                )
 
     def check_shared(self) -> None:
         """ValueError unless all processes of the command see this folder."""
