@@ -9,7 +9,7 @@ temperatures that follow each query (nope/model/README.md) are among them. One s
 it brings the entropy of each head back to that at L. Beside them the base model, the best uniform
 multiplier for each n and HeadScale searched at 4 L. One seed; `--config.seeds="(0,1,2)"` for three.
 
-Quick: two CPU cores. The base model is fig1's, HeadScale and log-length are fig_dynamic's: in its
+Quick: two CPU cores, 29 minutes of one of them. The base model is fig1's, HeadScale and log-length are fig_dynamic's: in its
 work folder nine searches and three trainings are left.
 """
 
@@ -28,7 +28,7 @@ MATCHED = 'matched_log_length'  # log_length searched by entropy, not by loss
 SEARCHES = (
     ('log_square', BY_LENGTH, 'two numbers a head, 1 + a x + b x^2'),
     ('yarn_temperature', BY_LENGTH, 'YaRN temperature'),
-    ('info_scale', BY_LENGTH, 'InfoScale'),
+    ('info_scale', BY_LENGTH, 'InfoScale, searched'),
     ('log_position', BY_POSITION, '1 + r ln max(i / L, 1)'),
     ('log_floor', BY_POSITION, '1 + r ln(1 + floor(i / L))'),
     ('log_offset', BY_POSITION, 'log-offset'),
