@@ -9,8 +9,8 @@ temperatures that follow each query (nope/model/README.md) are among them. One s
 it brings the entropy of each head back to that at L. Beside them the base model, the best uniform
 multiplier for each n and HeadScale searched at 4 L. One seed; `--config.seeds="(0,1,2)"` for three.
 
-Quick: two CPU cores, 29 minutes of one of them. The base model is fig1's, HeadScale and log-length are fig_dynamic's: in its
-work folder nine searches and three trainings are left.
+Quick: two CPU cores, 29 minutes of one of them. The base model is fig1's, HeadScale and
+log-length are fig_dynamic's: in its work folder nine searches and three trainings are left.
 """
 
 from ml_collections import ConfigDict
