@@ -10,17 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nope.attention import AttentionOutput, Mask
+from nope.attention import Mask
 from nope.model import chunks, context, lam
 from nope.model.cache import LayerCache
 from nope.model.chunks import Places
 from nope.model.config import ModelConfig
 from nope.model.gates import ForgetGates, forgotten
-from nope.model.heads import attend_by_kind
+from nope.model.heads import Attended, attend_by_kind
 from nope.model.init import initializer
 from nope.model.kinds import LayerKind
 from nope.model.layers import Norm, bias, parameter, project
-from nope.model.shape import Attend, AttentionShape, LayerStats
+from nope.model.shape import Attend, ChosenRows, LayerStats
 from nope.model.sinks import add_sinks
 from nope.model.temperature import AdaptiveTemperature, entropy_multipliers, multiplied
 from nope.positions import Position
@@ -33,7 +33,8 @@ class Sequence(NamedTuple):
     positions_BT: int32, 0-based, in the order of the tokens. encoded_BT: what encodings take in
     their place, for a model with a range of positions. length: the n that lambda forms and dynamic
     encodings follow, one for all rows or [B]. table: the position encoding's learned array, if it
-    has one. places: by which chunks are counted, for a model that has them.
+    has one. places: by which chunks are counted, for a model that has them. rows: of attention
+    weights that are returned, None for none.
     """
 
     mask: Mask
@@ -42,6 +43,7 @@ class Sequence(NamedTuple):
     table: jax.Array | None
     places: Places | None = None
     encoded_BT: jax.Array | None = None
+    rows: ChosenRows | None = None
 
     @property
     def for_encodings(self) -> jax.Array:
@@ -186,8 +188,12 @@ def _attend(
         forgotten_BTN = None if sums_BSN1 is None else sums_BSN1[..., 0]
 
     def attended(
-        multipliers_N: jax.Array, entropy: bool, span: int | None, max_logit: bool
-    ) -> tuple[AttentionOutput, AttentionShape | None]:
+        multipliers_N: jax.Array,
+        entropy: bool,
+        span: int | None = None,
+        max_logit: bool = False,
+        rows: ChosenRows | None = None,
+    ) -> Attended:
         seen = attend_by_kind(
             _weighted(config, entropy, span, max_logit),
             kind,
@@ -198,19 +204,32 @@ def _attend(
             sequence.table,
             forgotten_BTN,
             span,
+            rows,
+            config.weights,
         )
-        if sinks_N is None:
-            return seen.output, seen.shape
-        return add_sinks(seen.output, seen.shape, sinks_N)
+        return seen if sinks_N is None else _with_sinks(seen, rows, sinks_N)
 
     if config.temperature == 'entropy':
-        entropy_BNT = attended(multipliers_N, True, None, False)[0].entropy
+        entropy_BNT = attended(multipliers_N, True).output.entropy
         assert entropy_BNT is not None
         acts_N = jnp.asarray(config.scaled_heads(kind))
         factors_BTN = jnp.where(acts_N, entropy_multipliers(entropy_BNT), 1.0)
         multipliers_N = multiplied(multipliers_N, factors_BTN)
-    output, shape = attended(multipliers_N, entropy, span, max_logit)
-    return output.out, LayerStats(output.entropy, shape, output.max_logit), cached
+    rows = sequence.rows
+    output, shape, weights_BNRS = attended(multipliers_N, entropy, span, max_logit, rows)
+    if rows is not None and rows.heads_M is not None and weights_BNRS is not None:
+        weights_BNRS = jnp.take(weights_BNRS, rows.heads_M, axis=1)
+    return output.out, LayerStats(output.entropy, shape, output.max_logit, weights_BNRS), cached
+
+
+def _with_sinks(seen: Attended, rows: ChosenRows | None, sinks_N: jax.Array) -> Attended:
+    """Attention with sinks: weights on keys keep their share of the larger sum."""
+    output, shape = add_sinks(seen.output, seen.shape, sinks_N)
+    weights_BNRS = seen.rows
+    if rows is not None and weights_BNRS is not None:
+        kept_BNT = jnp.exp(seen.output.lse - output.lse)
+        weights_BNRS *= jnp.take(kept_BNT, rows.queries_R, axis=2)[..., None]
+    return Attended(output, shape, weights_BNRS)
 
 
 def _weighted(config: ModelConfig, entropy: bool, span: int | None, max_logit: bool) -> Attend:

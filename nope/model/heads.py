@@ -10,16 +10,19 @@ import jax
 import jax.numpy as jnp
 
 from nope.attention import AttentionOutput, Mask
+from nope.attention.rows import attention_rows
 from nope.model.kinds import LayerKind
-from nope.model.shape import Attend, AttentionShape, shape_of
+from nope.model.shape import Attend, AttentionShape, ChosenRows, shape_of
 from nope.positions import Position
 
 
 class Attended(NamedTuple):
-    """Output of a layer's heads, and the shape of their attention where it was asked for."""
+    """Output of a layer's heads; the shape of their attention, and the weights of chosen rows
+    [B, N, R, S], where these were asked for."""
 
     output: AttentionOutput
-    shape: AttentionShape | None
+    shape: AttentionShape | None = None
+    rows: jax.Array | None = None
 
 
 def attend_by_kind(
@@ -32,13 +35,16 @@ def attend_by_kind(
     table: jax.Array | None,
     forgotten_BSN: jax.Array | None = None,
     span: int | None = None,
+    rows: ChosenRows | None = None,
+    weights: str = 'softmax',
 ) -> Attended:
     """Attention as layers of that kind do it.
 
     q_BTNH, k_BSKH: with positions, the queries scaled. mask: without the layer's window. table: the
     position encoding's learned array, if it has one. forgotten_BSN: the sums of the logarithms of
     the model's forget gates up to every key, float32 (`nope.model.gates`). span: as `shape_of`
-    takes it, None for no shape.
+    takes it, None for no shape. rows: those whose weights are returned, None for none. weights:
+    rule of the weights that `attend` makes, by its name.
     """
     position = kind.position
     gate = position.gate(q_BTNH.shape[2])
@@ -48,7 +54,7 @@ def attend_by_kind(
         key_bias_BNS = -forgotten_BSN.swapaxes(1, 2)
     mask = dataclasses.replace(mask, window=kind.window)
     bias = position.bias(q_BTNH.shape[2], table)
-    one = functools.partial(_attend, attend, span)
+    one = functools.partial(_attend, attend, span, rows, weights)
     if position.local_window is None:
         if key_bias_BNS is not None:
             ungated = q_BTNH.shape[2] - key_bias_BNS.shape[1]
@@ -70,23 +76,38 @@ def attend_by_kind(
     return _joined(local, others)
 
 
-def _attend(attend: Attend, span: int | None, *operands: jax.Array, **how: Any) -> Attended:
-    output = attend(*operands, **how)
-    return Attended(
-        output, None if span is None else shape_of(attend, output, span, *operands, **how)
-    )
+def _attend(
+    attend: Attend,
+    span: int | None,
+    rows: ChosenRows | None,
+    weights: str,
+    *operands: jax.Array,
+    **how: Any,
+) -> Attended:
+    attended = Attended(attend(*operands, **how))
+    if span is not None:
+        attended = attended._replace(
+            shape=shape_of(attend, attended.output, span, *operands, **how)
+        )
+    if rows is not None:
+        q_BTNH, k_BSKH, _ = operands
+        q_BRNH = jnp.take(q_BTNH, rows.queries_R, axis=1)
+        found = attention_rows(q_BRNH, k_BSKH, rows.queries_R, weights=weights, **how)
+        attended = attended._replace(rows=found)
+    return attended
 
 
 def _joined(local: Attended, others: Attended) -> Attended:
     """Heads after heads: the third axis of outputs, the second one of all else."""
     out = jnp.concatenate([local.output.out, others.output.out], axis=2)
     by_row = [
-        (x.output.lse, x.output.entropy, x.output.max_logit, x.shape) for x in (local, others)
+        (x.output.lse, x.output.entropy, x.output.max_logit, x.shape, x.rows)
+        for x in (local, others)
     ]
-    *stats, shape = jax.tree.map(
+    *stats, shape, rows = jax.tree.map(
         lambda first, second: jnp.concatenate([first, second], axis=1), *by_row
     )
-    return Attended(AttentionOutput(out, *stats), shape)
+    return Attended(AttentionOutput(out, *stats), shape, rows)
 
 
 def _nearer(position: Position, kind: LayerKind) -> int:

@@ -31,13 +31,26 @@ class AttentionShape(NamedTuple):
     norm: jax.Array
 
 
+class ChosenRows(NamedTuple):
+    """Attention weights that are returned: of the queries at these positions in these heads, the
+    same in every layer.
+
+    queries_R: int32 positions, 0-based. heads_M: int32; None for all heads.
+    """
+
+    queries_R: jax.Array
+    heads_M: jax.Array | None = None
+
+
 class LayerStats(NamedTuple):
     """What attention says of itself, None where it was not asked for: entropy in nats and largest
-    logit of every row, float32 [B, N, T], of all layers [L, B, N, T], and its shape."""
+    logit of every row, float32 [B, N, T], of all layers [L, B, N, T], its shape, and the weights of
+    chosen rows, float32 [B, M, R, S], of all layers [L, B, M, R, S]."""
 
     entropy: jax.Array | None
     shape: AttentionShape | None = None
     max_logit: jax.Array | None = None
+    rows: jax.Array | None = None
 
 
 def shape_of(

@@ -23,7 +23,7 @@ from nope.model.chunks import Places
 from nope.model.config import ModelConfig
 from nope.model.init import initializer
 from nope.model.layers import MLP, norm, parameter
-from nope.model.shape import AttentionShape, LayerStats
+from nope.model.shape import AttentionShape, ChosenRows, LayerStats
 from nope.model.spread import spread
 
 ACTIVATIONS = ('batch', 'sequence', 'activation')
@@ -33,7 +33,8 @@ BLOCK_INPUT = 'block_input'  # the name under which rematerialisation knows what
 class ModelOutput(NamedTuple):
     """hidden [B, T, D] after the final norm; head [D, V]; entropy [L, B, N, T] nats or None; the
     cache with these tokens in it, or None; the shape of attention, [L, B, N, T] each, or None; the
-    largest logit of every row [L, B, N, T] or None."""
+    largest logit of every row [L, B, N, T] or None; the attention weights of chosen rows
+    [L, B, M, R, T] or None."""
 
     hidden: jax.Array
     head: jax.Array
@@ -41,6 +42,7 @@ class ModelOutput(NamedTuple):
     cache: Cache | None = None
     shape: AttentionShape | None = None
     max_logit: jax.Array | None = None
+    rows: jax.Array | None = None
 
 
 def apply(
@@ -130,6 +132,7 @@ class Transformer(nn.Module):
         cache: Cache | None = None,
         span: int | None = None,
         max_logit: bool = False,
+        rows: ChosenRows | None = None,
     ) -> ModelOutput:
         """Runs the decoder.
 
@@ -141,8 +144,9 @@ class Transformer(nn.Module):
         these, which says all of segments, positions and length; the parameters' layers are then
         apart (`nope.model.decoding.unstack`). span: latest keys whose weight the shape of attention
         sums up (`nope.model.shape`), None for no shape; without a cache only. max_logit: whether to
-        return the largest logit of every row, without a cache only. ValueError for more tokens than
-        the position encoding is defined for, or than the cache has slots.
+        return the largest logit of every row, without a cache only. rows: queries and heads whose
+        attention weights are returned, without a cache only. ValueError for more tokens than the
+        position encoding is defined for, or than the cache has slots.
         """
         c = self.config
         T = tokens_BT.shape[1]
@@ -157,7 +161,7 @@ class Transformer(nn.Module):
             drawn_BT = None if c.position_range is None else positions_BT
             order_BT = positions_BT if c.position_range is None else None
             sequence = _sequence(T, segments_BT, order_BT, length, self._table())
-            sequence = sequence._replace(encoded_BT=drawn_BT)
+            sequence = sequence._replace(encoded_BT=drawn_BT, rows=rows)
         else:
             sequence = _continued(T, cache, self._table())
         if c.position_range is not None and sequence.encoded_BT is None:
@@ -183,7 +187,7 @@ class Transformer(nn.Module):
         if cache is None:
             # Whole from every device before the loss, which uses it a chunk of tokens at a time.
             head_DV = nn.with_logical_constraint(head_DV, ('activation', 'vocab'))
-        return ModelOutput(hidden_BTD, head_DV, stats.entropy, cache, stats.shape, stats.max_logit)
+        return ModelOutput(hidden_BTD, head_DV, stats.entropy, cache, *stats[1:])
 
     def _embed(
         self, embedding_VD: jax.Array, tokens_BT: jax.Array, sequence: Sequence

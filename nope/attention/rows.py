@@ -1,0 +1,72 @@
+"""Rows of attention weights for chosen queries: O(R S) memory for R queries, never T x S."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from nope.attention.bias import Bias
+from nope.attention.dense import WEIGHTS
+from nope.attention.reference import softmax
+from nope.attention.structure import Mask
+
+
+def attention_rows(
+    q_BRNH: jax.Array,
+    k_BSKH: jax.Array,
+    at_R: jax.Array,
+    *,
+    mask: Mask = Mask(),  # noqa: B008 (frozen, holds no arrays)
+    bias: Bias | None = None,
+    key_bias_BNS: jax.Array | None = None,
+    weights: str = 'softmax',
+) -> jax.Array:
+    """Weights of the queries at chosen positions on all keys, float32 [B, N, R, S].
+
+    The weights that `nope.attention.attention` and `dense_attention` sum values with, by their
+    definition; a row that sees no key is 0.
+
+    q_BRNH: the chosen queries alone, already scaled. k_BSKH: all keys; query head n reads key head
+    n // (N / K). at_R: positions of the queries among the keys, int32, in any order. mask: as for
+    the queries at 0 .. T-1, whose segment ids [B, T] are those of all of them; without an offset.
+    bias, key_bias_BNS: as `attention` takes them. weights: 'softmax' or a name of `WEIGHTS`.
+
+    ValueError for a mask with an offset, and for weights of another name.
+    """
+    if mask.offset is not None:
+        raise ValueError('mask.offset is given; at_R says where the queries are')
+    if weights != 'softmax' and weights not in WEIGHTS:
+        accepted = ', '.join(map(repr, ('softmax', *WEIGHTS)))
+        raise ValueError(f'weights={weights!r} is unknown; accepted: {accepted}')
+    rule, own_key = softmax, True
+    if weights != 'softmax':
+        rule, own_key = WEIGHTS[weights].rule, WEIGHTS[weights].own_key
+    B, R, N, H = q_BRNH.shape
+    S, K = k_BSKH.shape[1:3]
+    logits_BKGRS = jnp.einsum(
+        'BRKGH,BSKH->BKGRS',
+        q_BRNH.astype(jnp.float32).reshape(B, R, K, N // K, H),
+        k_BSKH.astype(jnp.float32),
+        precision=jax.lax.Precision.HIGHEST,
+    )
+    logits_BNRS = logits_BKGRS.reshape(B, N, R, S)
+    distance_RS = at_R[:, None] - jnp.arange(S, dtype=at_R.dtype)
+    if bias is not None:
+        distance_D = distance_RS.reshape(-1)
+        factors_ND = bias.factors_by_distance(distance_D)
+        if factors_ND is not None:
+            logits_BNRS *= factors_ND.reshape(N, R, S)
+        logits_BNRS += bias.by_distance(distance_D).reshape(N, R, S)
+    if key_bias_BNS is not None:
+        logits_BNRS += key_bias_BNS[:, :, None]
+    seen_BRS = _seen(mask, at_R, S)
+    if not own_key:
+        seen_BRS &= distance_RS != 0
+    return rule(logits_BNRS, seen_BRS[:, None])[0]
+
+
+def _seen(mask: Mask, at_R: jax.Array, keys: int) -> jax.Array:
+    """The rows of the mask, bool [1 or B, R, S]."""
+    ids_BR = None if mask.q_segments_BT is None else jnp.take(mask.q_segments_BT, at_R, axis=1)
+    seen = mask.visible(at_R, jnp.arange(keys), ids_BR, mask.kv_segments_BS)
+    return jnp.ones((1, len(at_R), keys), bool) if seen is None else seen
