@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from nope.attention.bias import Bias
 from nope.attention.dense import WEIGHTS
-from nope.attention.reference import softmax
+from nope.attention.reference import Rule, softmax
 from nope.attention.structure import Mask
 
 
@@ -38,7 +38,8 @@ def attention_rows(
     if weights != 'softmax' and weights not in WEIGHTS:
         accepted = ', '.join(map(repr, ('softmax', *WEIGHTS)))
         raise ValueError(f'weights={weights!r} is unknown; accepted: {accepted}')
-    rule, own_key = softmax, True
+    rule: Rule = softmax
+    own_key = True
     if weights != 'softmax':
         rule, own_key = WEIGHTS[weights].rule, WEIGHTS[weights].own_key
     B, R, N, H = q_BRNH.shape
