@@ -40,6 +40,7 @@ class Entries:
 
     def __init__(self, config: Mapping[str, Any], seed: int, ledger: Ledger) -> None:
         self._scope = Scope(config, seed, ledger)
+        self._config = config
         self._following: list[str] = []  # the runs that led here, to find a circle of them
 
     def evaluations(self) -> dict[str, EvalSpec]:
@@ -114,6 +115,14 @@ class Entries:
             raise entry.error('init', f'it was trained on {found.data.describe()}, and not on text')
         return found
 
+    def _run_of_seed(self, name: str, asked_by: str, further: int) -> Source:
+        """The run of that name, of the seed so many places further in the config's, around."""
+        if not further:
+            return self.run(name, asked_by)
+        scope, seeds = self._scope, tuple(self._config['seeds'])
+        seed = seeds[(seeds.index(scope.seed) + further) % len(seeds)]
+        return Entries(self._config, seed, scope.ledger).run(name, asked_by)
+
     # Evaluations
 
     def evaluation(self, name: str) -> EvalSpec:
@@ -126,10 +135,11 @@ class Entries:
         entry = scope.entry('evals', name, 'the config', accepted)
         scope.ledger.note(f'{where}.kind', kind)
         run = self.run(entry.get('run', ''), f'{where}.run')
-        if isinstance(run.data, TaskData) != KINDS[kind].of_tasks:
-            what = 'a task' if KINDS[kind].of_tasks else 'text'
+        of_tasks = KINDS[kind].of_tasks
+        if of_tasks is not None and isinstance(run.data, TaskData) != of_tasks:
+            what = 'a task' if of_tasks else 'text'
             raise entry.error('run', f'{kind} measures models that were trained on {what}')
-        return KINDS[kind].from_entry(Asked(entry, run, scope, self.grid, self.run))
+        return KINDS[kind].from_entry(Asked(entry, run, scope, self.grid, self._run_of_seed))
 
     def grid(self, name: str, field: str) -> MultiplierChoice:
         """The evaluation that chooses a uniform multiplier, which `field` names."""

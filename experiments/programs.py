@@ -11,7 +11,7 @@ from jax.sharding import Mesh, NamedSharding
 
 from nope import sharding
 from nope.data import Batch
-from nope.evals import forward, generation, scoring, sliding
+from nope.evals import attention_distance, forward, generation, scoring, sliding
 from nope.evals.generation import Options
 from nope.model import ModelConfig, counts
 from nope.model.cache import empty
@@ -129,6 +129,30 @@ class Evaluation(_Measuring):
 
 
 @dataclasses.dataclass(frozen=True)
+class AttentionRows(_Measuring):
+    """Attention weights of `queries` queries of each sequence of a batch, in all heads."""
+
+    model: ModelConfig
+    queries: int
+    length: int
+    batch: int
+    rules = sharding.RULES
+
+    def describe(self) -> str:
+        return f'attention of {self.queries} queries in {self.length}'
+
+    def trace(self, mesh: Mesh) -> jax.stages.Traced:
+        rows = sharding.rows(mesh)
+        return attention_distance.attention_weights.trace(
+            self.model,
+            abstract_variables(self.model, mesh),
+            _array((self.batch, self.length), jnp.int32, rows),
+            _array((self.batch,), jnp.int32, rows),
+            _array((self.queries,), jnp.int32, sharding.replicated(mesh)),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
 class SlidingWindows(_Measuring):
     """A batch of windows whose last `stride` tokens are scored."""
 
@@ -237,7 +261,7 @@ class Continuing(_Measuring):
         return jax.jit(proceed).trace(abstract_variables(self.model, mesh), asked)
 
 
-Program = Step | Evaluation | SlidingWindows | Scoring | Continuing
+Program = Step | Evaluation | AttentionRows | SlidingWindows | Scoring | Continuing
 
 
 def _training_flops(program: Any) -> float:

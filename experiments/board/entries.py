@@ -123,6 +123,13 @@ ENTRIES: Mapping[str, Entry] = {
     'sinusoidal_ranks_last': _entry('Sinusoidal ranks last on tasks', 'rank 0.22', 'b_mrr'),
     'nope_copies_longest': _entry('NoPE copies the longest', '0.99; T5 0.77', 'b_mrr'),
     'all_solve_inside': _entry('All encodings solve short copies', 'near 1', 'b_mrr'),
+    'nope_attends_like_t5': _entry('NoPE attends as T5 does', '0.3; ALiBi 0.73', 'b_attention'),
+    'nope_attends_unlike_rotary': _entry(
+        'NoPE attends unlike RoPE and sinusoidal', '1.3, 0.93; T5 0.3', 'b_attention'
+    ),
+    't5_is_as_near_as_another_seed': _entry(
+        'T5 is as near to NoPE as another seed', '0.3; 0.3', 'b_attention'
+    ),
     'temperature_carries_tasks': _entry('A searched temperature carries tasks', 'ours', 'b_lambda'),
     'effective_length': _entry('Effective length on RULER', '', 'ruler'),
     'ranges': _entry('Loss by range of positions', '', 'fig1 fig2 fig4'),

@@ -5,6 +5,7 @@ A new kind is a file with a subclass of `EvalSpec` and a line in `KINDS`.
 
 from collections.abc import Mapping
 
+from experiments.evaluations.attention_distance import AttentionDistanceSpec
 from experiments.evaluations.attention_shape import ShapeSpec
 from experiments.evaluations.base import Asked, EvalSpec
 from experiments.evaluations.exact_match import ExactMatchSpec
@@ -23,6 +24,7 @@ KINDS: Mapping[str, type[EvalSpec]] = {
     for spec in (
         PositionsSpec,
         ShapeSpec,
+        AttentionDistanceSpec,
         GridSpec,
         LengthsSpec,
         PerplexitySpec,

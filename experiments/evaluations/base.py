@@ -35,13 +35,13 @@ class EvalSpec(Spec):
 
     run: the model. A kind is a subclass: its fields determine the result, `fields` are those that
     an entry of `evals` may have besides `kind` and `run`, `of_tasks` whether the models are those
-    of synthetic tasks.
+    of synthetic tasks, None for any.
     """
 
     run: Source
     kind: ClassVar[str]
     fields: ClassVar[tuple[str, ...]]
-    of_tasks: ClassVar[bool] = False
+    of_tasks: ClassVar[bool | None] = False
     room = 'records'
     finished = 'records.json'
 
@@ -121,14 +121,14 @@ class Asked:
     """An entry of `evals`, and what it may ask for.
 
     find: the evaluation that chooses a multiplier, by its name and the field that names it.
-    find_run: another run, likewise.
+    find_run: another run, likewise, and how many places further in the config's seeds its own is.
     """
 
     entry: Section
     run: Source
     scope: Scope
     find: Callable[[str, str], MultiplierChoice]
-    find_run: Callable[[str, str], Source]
+    find_run: Callable[[str, str, int], Source]
 
     @property
     def where(self) -> str:

@@ -139,7 +139,7 @@ def _evaluator(asked: Asked) -> Source | None:
     name = asked.entry.named('evaluator', 'a run')
     if name is None:
         return None
-    found = asked.find_run(name, asked.entry.path('evaluator'))
+    found = asked.find_run(name, asked.entry.path('evaluator'), 0)
     if isinstance(found.data, TaskData):
         raise asked.entry.error('evaluator', 'it was trained on a task, and not on text')
     return found

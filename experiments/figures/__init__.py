@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from experiments.figures import (
+    attention_distance,
     attention_shape,
     encoding_ranks,
     entropy_loss,
@@ -56,6 +57,7 @@ KINDS: Mapping[str, Kind] = {
     'uniform_fit': uniform_fit,
     'head_entropy': head_entropy,
     'attention_shape': attention_shape,
+    'attention_distance': attention_distance,
     'length_curves': length_curves,
     'key_curves': key_curves,
     'frontier': frontier,

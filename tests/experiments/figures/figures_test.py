@@ -31,10 +31,12 @@ MEASURED_ON = {
     'ablation_table': '10 for each length and depth',
     'task_lambda': 'rsc of lengths 2 to 8 (350 examples)',
     'encoding_ranks': 'rsc of lengths 2 to 8 (350 examples)',
+    'attention_distance': 'rsc of lengths 2 to 8 (70 examples',
     'passkey_maps': '10 for each length and depth',
     'ruler_scores': 'RULER, 2 tasks',
     'key_curves': '10 for each length and depth',
 }
+HAVE_TEXT = ('attention_distance', 'encoding_ranks', 'ruler_scores')  # beside the tables
 LENGTHS = [{'group': 'a'}]
 MANY = [{**TUNED, 'label': f'PI {n}', 'tuned': n} for n in range(1, 6)]
 
@@ -76,7 +78,7 @@ def test_writes_all_files_with_the_same_bytes_each_time(kind, written, tmp_path)
     names = {p.name for p in tmp_path.iterdir()}
     stem = given.name
     expected = {f'{stem}.png', f'{stem}.pdf', f'{stem}.csv', 'caption.txt', 'summary.json'}
-    has_text = kind.endswith('_table') or kind in ('encoding_ranks', 'ruler_scores')
+    has_text = kind.endswith('_table') or kind in HAVE_TEXT
     assert names == expected | ({f'{stem}.md'} if has_text else set())
     for name in names:
         first, second = ((folder / name).read_bytes() for folder in (written(kind), tmp_path))

@@ -97,7 +97,7 @@ def facts_of(config, record: str) -> dict[str, Any]:
     """What the config says of the record, or of those below it, and a figure reads."""
     facts = {'multiplier': multiplier_of(config, record)}
     entry = next(entry for name, entry in config.evals.items() if name.startswith(record))
-    if config.figure.kind in ('encoding_ranks', 'task_lambda'):
+    if config.figure.kind in ('attention_distance', 'encoding_ranks', 'task_lambda'):
         run = config.runs[entry.run]
         while 'task' not in run:
             run = config.runs[run.init]
@@ -134,6 +134,8 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
         return synthetic.exact_match_records(rng.uniform(), rng.uniform(0.9, 1), **facts)
     if evaluation == 'ruler':
         return synthetic.ruler_records(rng.uniform(0, 100, 3), **facts)
+    if evaluation == 'attention_distance':
+        return synthetic.distance_records(rng.uniform(0.1, 0.6), rng.uniform(0, 0.1), **facts)
     if evaluation == 'attention_shape':
         return synthetic.shape_records(**facts)
     scores = {'longbench': 16, 'harness': 7}

@@ -26,6 +26,7 @@ def measured(records: Records) -> Records:
         needles=facts.get('needles', 1),
         alike=facts.get('alike', False),
         haystack=facts.get('haystack', 'filler'),
+        windows=() if 'task' in facts else ('some',),
     )
     what, how = kind.measured_on(spec, records)  # type: ignore[arg-type]
     own_text = kind.own_text.fget(spec)  # type: ignore[attr-defined]
@@ -805,6 +806,7 @@ def shape_records(length=256, *, local_heads=0, **changed) -> Records:
 
 # Accuracies beyond L of the paper's encodings on three tasks; each length of 2 L has one less.
 ENCODINGS = {'rotary': 'Rotary', 'ALiBi': 'ALiBi', 'T5 bias': 'T5', 'sine': 'APE', 'NoPE': 'NoPE'}
+DISTANCES = {'Rotary': 0.6, 'ALiBi': 0.4, 'T5': 0.2, 'APE': 0.5, 'NoPE': 0.2}
 ENCODING_TASKS = {
     'rsc': (0.3, 0.5, 0.7, 0.1, 0.9),
     'rdc': (0.4, 0.6, 0.7, 0.2, 0.8),
@@ -847,6 +849,45 @@ def encoding_curves(tasks=None) -> list[dict[str, str]]:
         for task in (tasks or ENCODING_TASKS)
         for e, (label, paper) in enumerate(ENCODINGS.items())
     ]
+
+
+@saying
+def distance_records(beyond, inside=0.1, *, task='rsc', longest=4, **changed) -> Records:
+    """Of lengths 2 to 2 L, or windows of L to 8 L for a task of None: `inside` up to L, then
+    `beyond`, a tenth less in layer 0 and a tenth more in the last."""
+    facts = attributes(**changed) | {'evaluation': 'attention_distance', 'queries': None}
+    facts |= {'other': 'NoPE, 4 layers', 'other_run_id': 'nope', 'other_seed': 0, 'other_heads': 4}
+    lengths = np.arange(2, 2 * longest + 1)
+    if task is None:
+        longest = facts['train_length']
+        lengths = longest * np.array([1, 2, 4, 8])
+    else:
+        facts |= {'task': task, 'longest': longest}
+    means = np.where(lengths <= longest, inside, beyond).astype(float)
+    layers = np.linspace(0.9, 1.1, facts['n_layers'])
+    return Records(
+        facts,
+        {
+            'distance': Measure(means[:, None] * layers, ('length', 'layer'), 'nats'),
+            'released': Measure(2 * means[:, None] * layers, ('length', 'layer'), 'nats'),
+            'examples': Measure(np.full(len(lengths), 10), ('length',), ''),
+        },
+        {'length': lengths},
+    )
+
+
+def distance_input(distances=None, seeds=3, spread=0.01, task='rsc') -> FigureInput:
+    """Distances beyond L of each of `DISTANCES`, apart by `spread` from seed to seed."""
+    found = DISTANCES if distances is None else distances
+    records = {
+        f'{paper}/{seed}': distance_records(
+            beyond + spread * seed, task=task, seed=seed, run_id=f'{paper}-{seed}'
+        )
+        for paper, beyond in found.items()
+        for seed in range(seeds)
+    }
+    curves = [{'group': paper, 'label': f'the {paper}', 'paper': paper} for paper in found]
+    return FigureInput('b_attention', records, {'curves': curves})
 
 
 @saying
@@ -930,6 +971,7 @@ INPUTS = {
     ),
     'encoding_ranks': FigureInput('b_mrr', encoding_runs(3), {'curves': encoding_curves()}),
     'task_lambda': lambda_input(),
+    'attention_distance': distance_input(),
     'ruler_scores': ruler_input(),
     'head_effects': FigureInput('split_heads', effect_runs(2), effect_options()),
     'factor_grid': FigureInput(

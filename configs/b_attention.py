@@ -1,0 +1,74 @@
+"""Which position encoding's attention NoPE's resembles: distances between patterns, by layer.
+
+    python -m experiments.run --config=configs/b_attention.py:quick --workdir=work/quick
+    python -m experiments.run --config=configs/b_attention.py:quick,text --workdir=work/quick
+
+Figures 4 and F.7 of the second paper (arXiv 2305.19466): the Jensen-Shannon distance between the
+attention of an encoding's model and of NoPE's on the same examples, of each layer the least over
+pairs of heads, on ten examples of each length; beside them NoPE of the next seed. The models are
+those of b_mrr. `text` compares models of text instead, those of encodings, in windows of L to 8 L.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import b_mrr, encodings, tasks
+
+TASKS = ('rsc', 'scan')  # of those that b_mrr has at a size; the paper's figures are of SCAN
+TIMES = (1.0, 2.0, 4.0, 8.0)
+QUERIES = 64  # of each window
+TEXTS = {'t5': 'T5', 'alibi': 'ALiBi', 'rotary': 'Rotary'}
+
+
+def get_config(argument: str = 'quick') -> ConfigDict:
+    size, _, part = argument.partition(',')
+    if part not in ('', 'text'):
+        raise ValueError(
+            f'b_attention: {part!r} behind the size is unknown; accepted: nothing, or text'
+        )
+    return _of_text(size) if part else _of_tasks(size)
+
+
+def _of_tasks(size: str) -> ConfigDict:
+    config = b_mrr.get_config(size)
+    config.name = config.name.replace('b_mrr', 'b_attention')
+    config.seeds = (0, 1, 2) if size == 'quick' else tasks.SEEDS
+    trained, others = config.runs.to_dict(), tasks.encodings(config)
+    config.runs, config.evals = ConfigDict(), ConfigDict()
+    curves = []
+    for task in (task for task in TASKS if f'{task}_nope' in trained):
+        nope = f'{task}_nope'
+        for name, (label, _) in others.items():
+            run = f'{task}_{name}'
+            config.runs[run] = trained[run]
+            entry: dict = {'kind': 'attention_distance', 'run': run, 'other': nope}
+            if run == nope:
+                entry, label = entry | {'seeds_further': 1}, 'NoPE, another seed'
+            config.evals[f'{run}/'] = entry
+            curves.append({'group': run, 'label': label, 'paper': tasks.PAPER[name]})
+    config.figure = {'kind': 'attention_distance', 'curves': tuple(curves)}
+    return config
+
+
+def _of_text(size: str) -> ConfigDict:
+    config = encodings.get_config(size)
+    config.name = config.name.replace('encodings', 'b_attention_text')
+    config.evaluation.windows = min(config.evaluation.windows, 64)
+    trained = config.runs.to_dict()
+    config.runs = ConfigDict({name: trained[name] for name in ('none', *TEXTS)})
+    config.evals = ConfigDict()
+    for name in TEXTS:
+        config.evals[f'{name}/'] = {
+            'kind': 'attention_distance',
+            'run': name,
+            'other': 'none',
+            'times': TIMES,
+            'queries': QUERIES,
+        }
+    config.figure = {
+        'kind': 'attention_distance',
+        'curves': tuple(
+            {'group': name, 'label': encodings.ENCODINGS[name][0], 'paper': paper}
+            for name, paper in TEXTS.items()
+        ),
+    }
+    return config

@@ -1,0 +1,182 @@
+"""Distance of a model's attention patterns from those of another one, on the same tokens."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from experiments import facts
+from experiments.bench import Bench
+from experiments.evaluations.base import Asked, EvalSpec, Rows
+from experiments.evaluations.windows import Windows, blocks, windows
+from experiments.programs import AttentionRows, Program
+from experiments.runs import Source
+from experiments.scope import MOST_TOKENS
+from experiments.specs import identifier
+from nope.data import TaskData, tokenizer_of
+from nope.data.tasks import tokenised
+from nope.evals import attention_distance, batching
+from nope.evals.attention_distance import Group, Model
+from nope.model import ModelConfig
+from nope.records import Records
+
+EXAMPLES = 10  # of each length of a task, as in the paper
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AttentionDistanceSpec(EvalSpec):
+    """Attention distance (`nope.evals.attention_distance`, arXiv 2305.19466).
+
+    other: the model whose patterns are compared with the run's, of the same data. windows: of text,
+    of each length that is measured; none for models of a task, which read prompts and targets of
+    `examples` examples of each length, held out. queries: of each sequence; None for all.
+    """
+
+    other: Source
+    windows: tuple[Windows, ...] = ()
+    examples: int | None = None
+    queries: int | None = None
+    kind = 'attention_distance'
+    of_tasks = None
+    fields = ('other', 'seeds_further', 'examples', 'queries', 'times', 'evaluation')
+
+    @classmethod
+    def from_entry(cls, asked: Asked) -> Self:
+        entry = asked.entry
+        other = _other(asked)
+        queries = entry.at_least('queries', 1) if entry.get('queries') is not None else None
+        if isinstance(asked.run.data, TaskData):
+            for field in ('times', 'evaluation'):
+                if field in entry:
+                    raise entry.error(field, 'the run is that of a task, which has lengths itself')
+            examples = entry.at_least('examples', 1) if 'examples' in entry else EXAMPLES
+            return cls(run=asked.run, other=other, examples=examples, queries=queries)
+        if 'examples' in entry:
+            raise entry.error('examples', 'the run reads text; evaluation.windows says how much')
+        lengths = asked.lengths()
+        for model in (asked.run.model, other.model):
+            if model.longest is not None and max(lengths) > model.longest:
+                raise ValueError(
+                    f'{entry.path("times")}: sequences of {max(lengths)} tokens; '
+                    f'{model.describe_position()} positions end at {model.longest}'
+                )
+        section = asked.section('evaluation')
+        cut = tuple(windows(length, section, max(lengths)) for length in lengths)
+        return cls(run=asked.run, other=other, windows=cut, queries=queries)
+
+    @property
+    def model(self) -> ModelConfig:
+        return self.run.model
+
+    @property
+    def extent(self) -> int:
+        return max((w.length for w in self.windows), default=self.run.train_length)
+
+    @property
+    def known(self) -> dict[str, Any]:
+        data, task = self.run.data, {}
+        if isinstance(data, TaskData):
+            task = {'task': data.task.name, 'longest': data.task.longest}
+        return {
+            **super().known,
+            **task,
+            'other': facts.describe_model(self.other.model),
+            'other_run_id': identifier(self.other),
+            'other_seed': self.other.seed,
+        }
+
+    @property
+    def read_split(self) -> str | None:
+        return self.windows[0].split if self.windows else None
+
+    @property
+    def own_text(self) -> bool:
+        return bool(self.windows)
+
+    def check(self, bench: Bench) -> None:
+        for group in self._groups(bench):
+            for model in (self.run.model, self.other.model):
+                attention_distance.check_fits(model, group.sequences)
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        del folder
+        first, second = (Model(run.model, bench.variables(run)) for run in (self.run, self.other))
+        found = attention_distance.run(
+            first,
+            second,
+            self._groups(bench),
+            mesh=bench.mesh,
+            queries=self.queries,
+            progress=bench.bar('attention distance'),
+        )
+        return found, {}
+
+    def programs(self, rows: Rows) -> Iterator[Program]:
+        parts = rows(MOST_TOKENS, AttentionRows.rules)  # one of such a length for each part
+        models = (self.run.model, self.other.model)
+        lengths = [w.length for w in self.windows] or [batching.padded_length(self.extent)]
+        for length in lengths:
+            queries = len(attention_distance.chosen_queries(length, self.queries))
+            together = attention_distance.rows_at_once(*models, length, attention_distance.BUDGET)
+            for model in dict.fromkeys(models):
+                yield AttentionRows(model, min(queries, together), length, parts)
+
+    def measured_on(self, found: Records) -> tuple[str, str]:
+        lengths = found.coordinates['length']
+        count, queries = int(found['examples'].sum()), found.attributes['queries']
+        rows = 'all queries' if queries is None else f'{queries} queries of each'
+        if 'task' in found.attributes:
+            what = f'{found.attributes["task"]} of lengths {lengths[0]} to {lengths[-1]}'
+            return what, f'{count:,} examples, prompt and target, {rows}'
+        each, token = found['examples'][0], found.attributes['token']
+        what = f'{each:,} windows of up to {lengths[-1]:,} {token}s of {found.attributes["data"]}'
+        return what, f'{found.attributes["split"]} split, {rows}'
+
+    def _groups(self, bench: Bench) -> list[Group]:
+        """What is read, by the length of the problem or of the window."""
+        if not isinstance(self.run.data, TaskData):
+            read = [(w.length, blocks(bench, self.run, w)[0]) for w in self.windows]
+            return [Group(length, list(found[:, :-1])) for length, found in read]
+        assert self.examples is not None
+        data, tokenizer = self.run.data, self.run.data.load_tokenizer()
+        found: dict[int, list[np.ndarray]] = {}
+        for _, example in data.held_out():
+            some = found.setdefault(example.length, [])
+            if len(some) < self.examples:
+                ids = tokenised(data.task, tokenizer, example)
+                some.append(np.concatenate([ids.prompt, ids.target[:-1]]))
+        return [Group(length, some) for length, some in sorted(found.items())]
+
+
+def _other(asked: Asked) -> Source:
+    """The model to compare with. ValueError for one of other layers or data."""
+    entry = asked.entry
+    name, field = entry.get('other', ''), entry.path('other')
+    further = entry.at_least('seeds_further', 0) if 'seeds_further' in entry else 0
+    other = asked.find_run(name, field, further)
+    if other.model.layers != asked.run.model.layers:
+        raise entry.error(
+            'other',
+            f'it has {other.model.layers} layers, the run has {asked.run.model.layers}; layers are '
+            'compared one by one',
+        )
+    if not _read_alike(asked.run, other):
+        raise entry.error('other', 'it reads other data than the run, or through other tokens')
+    if identifier(other) == identifier(asked.run):
+        raise entry.error(
+            'other',
+            'it is the run itself; with seeds_further=1 it is that of the next of the seeds, of '
+            'which there must be two or more',
+        )
+    return other
+
+
+def _read_alike(run: Source, other: Source) -> bool:
+    """Whether both models know the same tokens: of a task, the same examples too."""
+    if isinstance(run.data, TaskData) or isinstance(other.data, TaskData):
+        return run.data == other.data
+    return tokenizer_of(run.data).fingerprint == tokenizer_of(other.data).fingerprint

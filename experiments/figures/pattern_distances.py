@@ -1,0 +1,111 @@
+"""Attention distances of one encoding from NoPE, for every seed, read from records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures.base import FigureInput, names_below
+
+TEXT = 'text'
+
+
+@dataclasses.dataclass(frozen=True)
+class Distances:
+    """Distances between the patterns of an encoding's model and of NoPE's, of one kind of input.
+
+    read: the task, or 'text'. paper: the second paper's name of the encoding, '' where it has none;
+    'NoPE' is another seed of NoPE. names: the records, one a seed. longest: the greatest length of
+    training. lengths: [n]. distance: [S, n, L] nats. released: as the paper's code computes it,
+    [S, n, L] or None.
+    """
+
+    read: str
+    label: str
+    paper: str
+    names: tuple[str, ...]
+    seeds: tuple[str, ...]
+    longest: int
+    lengths: np.ndarray
+    distance: np.ndarray
+    released: np.ndarray | None
+
+    @property
+    def mean(self) -> np.ndarray:
+        """[S], over lengths and layers."""
+        return self.distance.mean(axis=(1, 2))
+
+    def side(self, values: np.ndarray, *, beyond: bool) -> np.ndarray:
+        """[S, L] means of [S, n, L] over the lengths of training, or over those beyond them; NaN
+        where there are none."""
+        chosen = (self.lengths > self.longest) == beyond
+        if not chosen.any():
+            return np.full((len(values), values.shape[-1]), np.nan)
+        return values[:, chosen].mean(axis=1)
+
+
+def read(given: FigureInput, curve: Mapping[str, Any]) -> Distances:
+    """The records '<group>/<seed>' of a curve. ValueError where they differ in what is read, in
+    lengths or in layers."""
+    prefix = f'{curve["group"]}/'
+    names = names_below(given, prefix)
+    records = [given.records[name] for name in names]
+    facts = [
+        (
+            r.attributes.get('task', TEXT),
+            r.attributes.get('longest', r.attributes['train_length']),
+            tuple(r.along('length', 0).tolist()),
+            r['distance'].shape[1],
+        )
+        for r in records
+    ]
+    if len(set(facts)) != 1:
+        raise ValueError(
+            f'figure {given.name!r}: the seeds of {curve["group"]!r} differ in what is read, in '
+            f'lengths or in layers: {sorted(set(facts))}'
+        )
+    what, longest, lengths, _ = facts[0]
+    has_released = all('released' in r.measures for r in records)
+    return Distances(
+        read=what,
+        label=curve['label'],
+        paper=curve.get('paper', ''),
+        names=tuple(names),
+        seeds=tuple(name.removeprefix(prefix) for name in names),
+        longest=longest,
+        lengths=np.array(lengths),
+        distance=np.stack([r['distance'] for r in records]).astype(np.float64),
+        released=np.stack([r['released'] for r in records]) if has_released else None,
+    )
+
+
+def by_input(given: FigureInput, every: Sequence[Distances]) -> dict[str, list[Distances]]:
+    """What is read -> its distances, of each the same encodings in the same order with the same
+    seeds, and of one input the same lengths and layers. ValueError where they are not."""
+    found: dict[str, list[Distances]] = {}
+    for one in every:
+        found.setdefault(one.read, []).append(one)
+    first = every[0]
+    wanted = [(d.label, d.paper) for d in found[first.read]]
+    for what, some in found.items():
+        if [(d.label, d.paper) for d in some] != wanted:
+            raise ValueError(
+                f'figure {given.name!r}: {what!r} has the curves {[d.label for d in some]}, '
+                f'{first.read!r} has {[label for label, _ in wanted]}'
+            )
+        for d in some:
+            if d.seeds != first.seeds:
+                raise ValueError(
+                    f'figure {given.name!r}: {d.label!r} on {what!r} has the seeds '
+                    f'{list(d.seeds)}, others have {list(first.seeds)}'
+                )
+            same = np.array_equal(d.lengths, some[0].lengths) and d.longest == some[0].longest
+            if not same or d.distance.shape != some[0].distance.shape:
+                raise ValueError(
+                    f'figure {given.name!r}: {d.label!r} on {what!r} was measured at other lengths '
+                    f'or layers than {some[0].label!r}'
+                )
+    return found

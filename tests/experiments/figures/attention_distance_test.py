@@ -1,0 +1,109 @@
+"""Attention distances: what is drawn and told, and claims that can fail."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments.figures import KINDS, FigureInput
+from nope.records import Measure
+from tests.experiments.figures.synthetic import DISTANCES, INPUTS, distance_input
+
+LIKE_T5, UNLIKE_ROTARY = 'nope_attends_like_t5', 'nope_attends_unlike_rotary'
+ANOTHER_SEED = 't5_is_as_near_as_another_seed'
+
+
+def draw(given: FigureInput) -> Any:
+    return KINDS['attention_distance'].draw(given)
+
+
+def claims(distances: Mapping[str, float], **more: Any) -> dict[str, Any]:
+    return {c.id: c for c in draw(distance_input(distances, **more)).claims}
+
+
+def test_the_order_of_the_paper_holds_and_another_does_not() -> None:
+    assert [c.holds for c in draw(INPUTS['attention_distance']).claims] == [True, True, True]
+    other = {**DISTANCES, 'T5': 0.7, 'APE': 0.1}
+    assert [claims(other)[name].verdict for name in (LIKE_T5, UNLIKE_ROTARY, ANOTHER_SEED)] == [
+        'does not hold'
+    ] * 3
+
+
+def test_a_difference_inside_the_margin_or_the_interval_decides_nothing() -> None:
+    near = {**DISTANCES, 'ALiBi': DISTANCES['T5'] + 0.012}  # half of the lengths are beyond L
+    assert claims(near, seeds=1)[LIKE_T5].verdict == 'undecided'
+    given = distance_input()
+    name = 'ALiBi/2'
+    low = given.records[name]['distance'] * 0.1
+    measures = {
+        **given.records[name].measures,
+        'distance': Measure(low, ('length', 'layer'), 'nats'),
+    }
+    one_below = dataclasses.replace(given.records[name], measures=measures)
+    found = draw(dataclasses.replace(given, records={**given.records, name: one_below})).claims
+    assert found[0].id == LIKE_T5 and found[0].verdict == 'undecided'
+
+
+def test_what_a_claim_needs_and_is_missing_is_said() -> None:
+    few = {name: DISTANCES[name] for name in ('Rotary', 'ALiBi', 'T5')}
+    found = claims(few, task=None, seeds=1)
+    assert found[LIKE_T5].holds
+    assert found[UNLIKE_ROTARY].measured == {'missing': "no curve is of the encoding 'APE'"}
+    assert found[ANOTHER_SEED].measured == {'missing': "no curve is of the encoding 'NoPE'"}
+    two = claims({name: DISTANCES[name] for name in ('ALiBi', 'T5')})
+    assert 'fewer than two' in two[LIKE_T5].measured['missing']
+
+
+def test_rows_and_text_have_layers_sides_and_the_paper_s_numbers() -> None:
+    output = draw(INPUTS['attention_distance'])
+    assert len(output.rows) == 5 * 3 * 7 * 4
+    last = output.rows[3]
+    assert (last['length'], last['layer'], last['longest']) == (2, 4, 4)
+    assert last['released'] == pytest.approx(2 * last['distance'])
+    lines = output.markdown.splitlines()
+    assert lines[0] == '| rsc, nats | the Rotary | the ALiBi | the T5 | the APE | the NoPE |'
+    assert lines[2].startswith('| up to 4, all layers | 0.100 | 0.100 ')
+    assert lines[3].startswith('| beyond 4, all layers | 0.610 | 0.410 | 0.210 ')
+    assert lines[4].startswith('| beyond 4, layer 1 | 0.549 ')
+    assert lines[-2].startswith('| beyond 4, as the released code | 1.220 ')
+    assert '| 0.32 to 1.3 | 0.15 to 0.73 | 0.1 to 0.3 |' in lines[-1]
+
+
+def test_text_has_an_axis_of_window_lengths() -> None:
+    figure = draw(distance_input(task=None, seeds=1)).figure
+    panels = [axes for axes in figure.axes if axes.get_visible()]
+    assert len(panels) == 5
+    assert panels[0].get_title() == 'text, all layers'
+    assert panels[4].get_title() == 'text, layer 4'
+    assert panels[0].get_xscale() == 'log'
+
+
+def test_records_that_do_not_belong_together_are_refused() -> None:
+    given = INPUTS['attention_distance']
+    other = distance_input(task='scan').records['T5/2']
+    with pytest.raises(ValueError, match="the seeds of 'T5' differ in what is read"):
+        draw(dataclasses.replace(given, records={**given.records, 'T5/2': other}))
+    fewer = {name: r for name, r in given.records.items() if name != 'T5/2'}
+    with pytest.raises(ValueError, match=r"'the T5' on 'rsc' has the seeds \['0', '1'\], others"):
+        draw(dataclasses.replace(given, records=fewer))
+    two = distance_input(task='scan')
+    renamed = {f's{name}': r for name, r in two.records.items()}
+    one_more = {**two.options['curves'][0], 'group': 'sRotary'}
+    both = {'curves': [*given.options['curves'], one_more]}
+    with pytest.raises(ValueError, match=r"'scan' has the curves \['the Rotary'\], 'rsc' has"):
+        draw(FigureInput('f', {**given.records, **renamed}, both))
+    curve = {**given.options['curves'][0], 'paper': 'RoPE'}
+    with pytest.raises(ValueError, match='paper must be one of'):
+        KINDS['attention_distance'].required('f', {'curves': [curve]})
+    hollow = given.records['T5/0']
+    nan = {
+        **hollow.measures,
+        'distance': Measure(hollow['distance'] * np.nan, ('length', 'layer'), ''),
+    }
+    broken = dataclasses.replace(hollow, measures=nan)
+    with pytest.raises(ValueError, match='not finite'):
+        draw(dataclasses.replace(given, records={**given.records, 'T5/0': broken}))
