@@ -7,18 +7,24 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any, Self
 
+import numpy as np
+
 from experiments.bench import Bench
 from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
-from experiments.programs import Program, Scoring
+from experiments.programs import Continuing, Program, Scoring
 from nope.data import TaskData
-from nope.evals import exact_match
+from nope.data.tasks import answers
+from nope.data.tasks.base import TEST
+from nope.evals import batching, exact_match
+from nope.evals.generation import Options
 from nope.records import Records
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ExactMatchSpec(TextSpec):
     """Exact match by length (`nope.evals.exact_match`, arXiv 2305.19466), inside the lengths of
-    training on validation examples and beyond them on the test's.
+    training on validation examples and beyond them on the test's; with a scratchpad also how that
+    is.
 
     tests: examples of each length; None for all. limit: tokens of a prompt and its answer.
     """
@@ -62,7 +68,12 @@ class ExactMatchSpec(TextSpec):
         return found, more
 
     def programs(self, rows: Rows) -> Iterator[Program]:
-        yield Scoring(self.model, self.limit, rows(self.limit, Scoring.rules))
+        yield Scoring(self.model, self.limit, rows(self.limit, Scoring.rules), self.limit)
+        if self.task_data.task.form is not answers.WHOLE:
+            prompt = _long_prompt(self.task_data)
+            options = Options(new_tokens=self.limit - prompt)
+            count = rows(self.limit, Continuing.rules)
+            yield Continuing(self.model, options, batching.padded_length(prompt), count)
 
     def measured_on(self, found: Records) -> tuple[str, str]:
         lengths = found.coordinates['length']
@@ -71,3 +82,10 @@ class ExactMatchSpec(TextSpec):
 
     def _asked(self) -> exact_match.Asked:
         return exact_match.ask(self.task_data, self.tests, self.limit)
+
+
+def _long_prompt(data: TaskData) -> int:
+    """Tokens of the longest of some prompts of the longest test, without drawing all examples."""
+    task, tokenizer = data.task, data.load_tokenizer()
+    some = task.examples(TEST, task.bins(TEST)[-1], np.random.default_rng(data.seed), 64)
+    return max(len(tokenizer.encode(task.prompt(example))) for example in some)

@@ -14,6 +14,10 @@ before t_(k + 1), whose most likely token that is. So, of the tokens and EOS tha
   token is EOS; only then does the rest have to be written, since another text may state the same
   answer.
 
+With a scratchpad the target is long and its final answer alone counts, as in the released code: an
+answer behind a wrong scratchpad is right, and a text without a final answer is wrong. The
+scratchpad is read strictly and measured apart.
+
 A model that follows the length of the whole sequence (`ModelConfig.follows_length`) is told the
 length of prompt and target by the pass, and that of prompt and limit by decoding: for those alone
 both may differ. Rounding may decide between tokens that are as likely to the last digits.
@@ -22,13 +26,22 @@ both may differ. Rounding may decide between tokens that are as likely to the la
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nope.data.tasks import Example, Task, TaskData, Tokenised, answers, tokenised
+from nope.data.tasks import (
+    Example,
+    SteppedTask,
+    Task,
+    TaskData,
+    Tokenised,
+    answers,
+    tokenised,
+)
 from nope.data.tokenizers import Tokenizer
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
@@ -77,6 +90,12 @@ class Asked:
     def ids(self, question: Question) -> Tokenised:
         return tokenised(self.task, self.tokenizer, question.example)
 
+    @functools.cached_property
+    def room(self) -> int:
+        """Tokens that an answer may have, as many behind every prompt, whichever are asked first:
+        the limit less the longest prompt."""
+        return self.limit - max(len(self.ids(question).prompt) for question in self.questions)
+
 
 def ask(data: TaskData, tests: int | None, limit: int) -> Asked:
     """The first `tests` examples of every length of validation and of the test, in the order of
@@ -94,13 +113,17 @@ def ask(data: TaskData, tests: int | None, limit: int) -> Asked:
 
 
 def run(generator: Generator, asked: Asked, log: SampleLog, progress: Progress = iter) -> Records:
-    """Accuracy and number of examples by length, [length].
+    """Accuracy and number of examples by length, [length]; with a scratchpad also the shares of
+    examples whose scratchpad parses (`parsed`) and has every step right (`reasoned`).
 
     Lengths up to L are those of validation, the others of the test; the attributes `inside` and
     `beyond` are the accuracies of all examples of each, NaN-free: None where there are none.
+    `scratchpad` is the format, and `right_unparsed` the number of right answers behind a scratchpad
+    that does not parse.
     Rows of the log, by 'split/length/number': correct; prompt, reference and prediction, the text
     that was written (up to the first wrong token where `whole` is False); matched, the target's
-    leading tokens that are right. Questions that it has are not asked again.
+    leading tokens that are right; steps, right_steps, parsed and problem of a scratchpad. Questions
+    that it has are not asked again.
     """
     missing = [question for question in asked.questions if question.name not in log]
     for start in progress(range(0, len(missing), CHUNK)):
@@ -108,7 +131,14 @@ def run(generator: Generator, asked: Asked, log: SampleLog, progress: Progress =
         log.append(dict(zip((q.name for q in chunk), _rows(generator, asked, chunk), strict=True)))
     rows = [log[question.name] for question in asked.questions]
     lengths = sorted({row['length'] for row in rows})
-    by_length = [[row['correct'] for row in rows if row['length'] == n] for n in lengths]
+    by_length = [[row for row in rows if row['length'] == n] for n in lengths]
+    samples = np.array([len(some) for some in by_length])
+    measures = {'accuracy': _by_length(by_length, lambda row: row['correct'])}
+    facts: dict[str, Any] = {'scratchpad': asked.task.style.name}
+    if asked.task.style:
+        measures['parsed'] = _by_length(by_length, lambda row: row['parsed'])
+        measures['reasoned'] = _by_length(by_length, lambda row: row['right_steps'] == row['steps'])
+        facts['right_unparsed'] = sum(row['correct'] and not row['parsed'] for row in rows)
     return Records(
         attributes={
             'evaluation': 'exact_match',
@@ -117,13 +147,17 @@ def run(generator: Generator, asked: Asked, log: SampleLog, progress: Progress =
             'limit': asked.limit,
             'inside': _share(rows, 'validation'),
             'beyond': _share(rows, 'test'),
+            **facts,
         },
-        measures={
-            'accuracy': Measure(np.array([np.mean(x) for x in by_length]), ('length',), ''),
-            'samples': Measure(np.array([len(x) for x in by_length]), ('length',), ''),
-        },
+        measures={**measures, 'samples': Measure(samples, ('length',), '')},
         coordinates={'length': np.array(lengths)},
     )
+
+
+def _by_length(rows: Sequence[Sequence[dict[str, Any]]], right: Callable[..., bool]) -> Measure:
+    """Share of the rows of each length that are right."""
+    shares = [np.mean([right(row) for row in some]) for some in rows]
+    return Measure(np.array(shares), ('length',), '')
 
 
 def _share(rows: Sequence[dict[str, Any]], split: str) -> float | None:
@@ -142,11 +176,9 @@ def _rows(generator: Generator, asked: Asked, chunk: Sequence[Question]) -> list
     prompts = [ids[i].prompt for i in open_ended]
     if not prompts:
         return rows
-    options = Options(
-        new_tokens=asked.limit - max(map(len, prompts)), stop_ids=(asked.tokenizer.eos_id,)
-    )
+    options = Options(new_tokens=asked.room, stop_ids=(asked.tokenizer.eos_id,))
     for i, made in zip(open_ended, generator.generate(prompts, options), strict=True):
-        rows[i] |= _written(asked, chunk[i].example, made) | {'whole': True}
+        rows[i] |= _verdict(asked, chunk[i].example, asked.tokenizer.decode(made)) | {'whole': True}
     return rows
 
 
@@ -164,13 +196,24 @@ def _row(asked: Asked, question: Question, ids: Tokenised, score: Score) -> dict
         'whole': bool(made[-1] == eos),
     }
     if matched == len(ids.target):
-        return {**row, 'correct': True, 'prediction': example.target}
+        return {**row, **_verdict(asked, example, example.target)}
     if asked.task.form is answers.WHOLE:
         return {**row, 'correct': False, 'prediction': asked.tokenizer.decode(made)}
-    return {**row, **_written(asked, example, made)}
+    return {**row, **_verdict(asked, example, asked.tokenizer.decode(made))}
 
 
-def _written(asked: Asked, example: Example, made: np.ndarray) -> dict[str, Any]:
-    """A prediction's text, and whether its final answer is that of the target."""
-    text = asked.tokenizer.decode(made)
-    return {'prediction': text, 'correct': asked.task.form.matches(text, example.target)}
+def _verdict(asked: Asked, example: Example, text: str) -> dict[str, Any]:
+    """A predicted text, whether its final answer is that of the target, and how its scratchpad is:
+    steps that there should be, the right ones among them, and the first thing that is wrong."""
+    task = asked.task
+    verdict = {'prediction': text, 'correct': task.form.matches(text, example.target)}
+    if not isinstance(task, SteppedTask) or not task.style:
+        return verdict
+    checked = task.check(example.source, text)
+    return {
+        **verdict,
+        'steps': len(checked.right),
+        'right_steps': sum(checked.right),
+        'parsed': checked.parsed,
+        'problem': next(iter(checked.problems), ''),
+    }

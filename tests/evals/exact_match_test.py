@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import pathlib
@@ -14,7 +15,16 @@ import pytest
 
 from nope import sharding
 from nope.data import TaskData
-from nope.data.tasks import Sizes, Tokenised, named, symbols, training_batches
+from nope.data.tasks import (
+    Sizes,
+    SteppedTask,
+    Tokenised,
+    named,
+    scratchpad,
+    symbols,
+    training_batches,
+)
+from nope.data.tasks.scratchpad import FULL, MINIMAL
 from nope.evals import exact_match
 from nope.evals.exact_match import Asked, ask
 from nope.evals.generation import Generator, Options
@@ -27,13 +37,16 @@ from nope.training.step import make_step
 from tests import tiny
 
 LIMIT, WIDTH = 60, 26
+PADDED_LIMIT, PADDED_WIDTH = 160, 60
 COPYING = TaskData(named('cmc', longest=3, symbols=symbols.closed(3)), Sizes(60, 24, 18))
 PARITY = TaskData(named('parity', longest=4, shortest=2), Sizes(60, 24, 20))
 SUMS = TaskData(named('summation', longest=3, shortest=2), Sizes(20, 20, 6))
+BITS = TaskData(named('parity', longest=2, shortest=1, scratchpad=MINIMAL), Sizes(60, 24, 20))
+PADS = TaskData(named('summation', longest=2, shortest=2, scratchpad=FULL), Sizes(20, 12, 6))
 
 
 @functools.cache
-def half_trained(data: TaskData) -> Generator:
+def half_trained(data: TaskData, width: int, steps: int) -> Generator:
     """A model after some steps: right now and then."""
     model: ModelConfig = tiny.model(
         layers=1, vocab_size=data.load_tokenizer().vocab_size, attention=None
@@ -41,9 +54,9 @@ def half_trained(data: TaskData) -> Generator:
     optimizer = OptimizerConfig(learning_rate=1e-2, decay_steps=1000)
     state, frozen = fresh_state(tiny.variables(model), optimizer, tiny.mesh())
     step = jax.jit(make_step(model, optimizer))
-    batches = training_batches(data, length=WIDTH, batch_size=16, seed=0, start=0)
+    batches = training_batches(data, length=width, batch_size=16, seed=0, start=0)
     with sharding.use(tiny.mesh()), jax.numpy_dtype_promotion('standard'):  # of a gradient
-        for _ in range(40):
+        for _ in range(steps):
             batch = jax.tree.map(lambda array: array[None], next(batches))
             state, _ = step(state, frozen, batch)
     return Generator(model, {**frozen, **state.trained}, tiny.mesh(), batch_tokens=4096)
@@ -56,17 +69,29 @@ def run(generator: Any, asked: Asked, folder: pathlib.Path) -> tuple[Any, list[d
     return found, [log[question.name] for question in asked.questions]
 
 
-@pytest.mark.parametrize('data', [COPYING, PARITY], ids=['whole targets', 'final answers'])
-def test_one_pass_decides_as_greedy_decoding_does(data: TaskData, tmp_path: pathlib.Path) -> None:
-    generator, asked = half_trained(data), ask(data, None, LIMIT)
+@pytest.mark.parametrize(
+    ('data', 'width', 'limit', 'steps'),
+    [
+        (COPYING, WIDTH, LIMIT, 40),
+        (PARITY, WIDTH, LIMIT, 40),
+        (BITS, PADDED_WIDTH, PADDED_LIMIT, 80),
+    ],
+    ids=['whole targets', 'final answers', 'scratchpads'],
+)
+def test_one_pass_decides_as_greedy_decoding_does(
+    data: TaskData, width: int, limit: int, steps: int, tmp_path: pathlib.Path
+) -> None:
+    generator, asked = half_trained(data, width, steps), ask(data, None, limit)
     found, rows = run(generator, asked, tmp_path)
     prompts = [asked.ids(question).prompt for question in asked.questions]
-    options = Options(new_tokens=LIMIT - 40, stop_ids=(asked.tokenizer.eos_id,))
+    new_tokens = limit - max(map(len, prompts))
+    options = Options(new_tokens=new_tokens, stop_ids=(asked.tokenizer.eos_id,))
     decoded = [asked.tokenizer.decode(ids) for ids in generator.generate(prompts, options)]
     for question, row, text in zip(asked.questions, rows, decoded, strict=True):
         assert row['correct'] == data.task.form.matches(text, question.example.target)
-        assert text.startswith(row['prediction'])
-        assert not row['whole'] or text == row['prediction']
+        made = ' '.join(row['prediction'].split())  # tokenizers join the blanks of scratchpads
+        assert text.startswith(made)
+        assert not row['whole'] or text == made
     right = [row['correct'] for row in rows]
     assert 0 < sum(right) < len(right), 'it takes both to tell'
     assert found.attributes['beyond'] == np.mean(
@@ -81,6 +106,7 @@ class Written:
         self._tokenizer = asked.tokenizer
         self._answer = answer
         self.scored = self.generated = 0
+        self.rooms: set[int] = set()
 
     def _ids(self, prompt: np.ndarray) -> np.ndarray:
         made = self._tokenizer.encode(self._answer(self._tokenizer.decode(prompt)))
@@ -101,6 +127,7 @@ class Written:
 
     def generate(self, prompts: Sequence[np.ndarray], options: Options) -> list[np.ndarray]:
         self.generated += len(prompts)
+        self.rooms.add(options.new_tokens)
         return [self._ids(prompt)[:-1][: options.new_tokens] for prompt in prompts]
 
 
@@ -132,6 +159,66 @@ def test_of_whole_targets_nothing_is_written(tmp_path: pathlib.Path) -> None:
     found, rows = run(model, asked, tmp_path)
     assert model.generated == 0 and found.attributes['beyond'] == 0.0
     assert all(row['prediction'].split()[row['matched'] :] for row in rows if not row['whole'])
+
+
+def padded(prompt: str, wrong: int = 0) -> str:
+    """The right target of a sum with its full scratchpad, whose last output is off by `wrong`."""
+    task = PADS.task
+    assert isinstance(task, SteppedTask)
+    steps = task.steps(prompt.removesuffix('[SEP]').strip())
+    output = str(int(steps[-1].output.replace(' ', '')) + wrong)
+    steps[-1] = dataclasses.replace(steps[-1], output=' '.join(output))
+    return scratchpad.write(steps, FULL, f'The answer is {total(prompt)} .')
+
+
+def test_with_a_scratchpad_the_final_answer_alone_counts(tmp_path: pathlib.Path) -> None:
+    asked = ask(PADS, None, PADDED_LIMIT)
+    found, rows = run(Written(asked, lambda prompt: padded(prompt, 1)), asked, tmp_path)
+    assert found.attributes['beyond'] == found.attributes['inside'] == 1.0
+    assert found.attributes['scratchpad'] == 'full' and found.attributes['right_unparsed'] == 0
+    assert set(found['parsed']) == {1.0} and set(found['reasoned']) == {0.0}
+    for row in rows:
+        assert (row['steps'], row['right_steps']) == (row['length'], row['length'] - 1)
+        assert row['problem'].startswith(f'step {row["length"]}: output is')
+    right, _ = run(Written(asked, padded), asked, tmp_path / 'right')
+    assert set(right['reasoned']) == {1.0}
+
+
+def test_an_answer_behind_no_scratchpad_is_told_apart(tmp_path: pathlib.Path) -> None:
+    asked = ask(PADS, None, PADDED_LIMIT)
+    model = Written(asked, lambda prompt: f'The answer is {total(prompt)} .')
+    found, rows = run(model, asked, tmp_path)
+    assert found.attributes['beyond'] == 1.0
+    assert found.attributes['right_unparsed'] == len(rows)
+    assert set(found['parsed']) == set(found['reasoned']) == {0.0}
+    assert {row['problem'] for row in rows} == {"does not begin with 'Thinking step by step:'"}
+
+
+def test_what_runs_to_the_limit_is_wrong_and_kept(tmp_path: pathlib.Path) -> None:
+    asked = ask(PADS, None, PADDED_LIMIT)
+    body = ' # in 1 comp 1 + sum = 1 + 0 = out 1 [ sum: 1 = 1 ] re 2'
+    model = Written(asked, lambda prompt: 'Thinking step by step:' + 20 * body)
+    found, rows = run(model, asked, tmp_path)
+    assert found.attributes['inside'] == found.attributes['beyond'] == 0.0
+    longest = max(len(asked.ids(question).prompt) for question in asked.questions)
+    assert model.rooms == {PADDED_LIMIT - longest}
+    for row in rows:
+        assert row['problem'] == "has no '. Thus,'" and not row['parsed']
+        assert len(asked.tokenizer.encode(row['prediction'])) == PADDED_LIMIT - longest
+
+
+def test_answers_have_the_same_room_whichever_are_asked_first(tmp_path: pathlib.Path) -> None:
+    asked = ask(PADS, None, PADDED_LIMIT)
+    first, _ = run(Written(asked, lambda prompt: padded(prompt, 1)), asked, tmp_path)
+    path = tmp_path / 'samples.jsonl'
+    lines = path.read_text().splitlines()
+    shortest = [line for line in lines if json.loads(line)['length'] == 2]
+    path.write_text(''.join(f'{line}\n' for line in lines if line not in shortest))
+    model = Written(asked, lambda prompt: padded(prompt, 1))
+    again, _ = run(model, asked, tmp_path)
+    assert model.scored == len(shortest) < len(lines)
+    assert model.rooms == {asked.room}
+    assert np.array_equal(first['reasoned'], again['reasoned'])
 
 
 def test_accuracy_is_by_length(tmp_path: pathlib.Path) -> None:

@@ -11,6 +11,7 @@ from ml_collections import ConfigDict
 from configs import b_mrr
 from experiments.build import Experiment, build
 from experiments.evaluations.exact_match import ExactMatchSpec
+from experiments.programs import Continuing, Program, Scoring
 from experiments.runs import text_of
 from experiments.specs import identifier, identity
 from nope.data import TaskData
@@ -45,6 +46,24 @@ def test_a_run_reads_the_task_that_it_names() -> None:
     assert spec.run.model.vocab_size == data.load_tokenizer().vocab_size
     assert spec.run.train.block == 20
     assert spec.run.slug().startswith('addition-nope-20-4x64-seed0')
+
+
+def test_answers_that_one_pass_leaves_open_have_a_program_of_their_own() -> None:
+    def programs(task: dict[str, Any]) -> list[Program]:
+        return list(spec_of(build(config(task=task))).programs(lambda length, rules: 4))
+
+    copying, summing = programs({'name': 'cmc', 'longest': 4}), programs({'name': 'summation'})
+    assert [type(program) for program in copying] == [Scoring]
+    assert [type(program) for program in summing] == [Scoring, Continuing]
+    assert isinstance(summing[1], Continuing)
+    prompt = 16 + 15 + 4  # numbers, signs, `Compute`, `:`, `.` and the separator
+    assert summing[1].options.new_tokens == 128 - prompt
+
+
+def test_a_run_says_which_scratchpad_it_writes() -> None:
+    given = {'name': 'lego', 'scratchpad': 'minimal'}
+    data = spec_of(build(config(task=given))).run.data
+    assert data.describe() == 'lego of lengths 4 to 8, minimal scratchpad, words'
 
 
 def test_runs_of_other_tasks_are_others() -> None:

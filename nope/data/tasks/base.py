@@ -81,6 +81,11 @@ class Task(abc.ABC):
         """Texts that have every word of the task's examples, with a blank in front of it or not as
         examples have it. The beginning of a text counts as a blank."""
 
+    @property
+    def style(self) -> Format:
+        """Format of the scratchpad in front of the targets; without parts where there is none."""
+        return NONE
+
     @abc.abstractmethod
     def _draw(self, bin: Bin, rng: np.random.Generator, count: int) -> list[Example]:
         """`count` examples of a bin, fewer where the task says so."""
@@ -141,6 +146,10 @@ class SteppedTask(Task):
     """A task whose targets may have a scratchpad, which changes nothing else of the examples."""
 
     scratchpad: Format = NONE
+
+    @property
+    def style(self) -> Format:
+        return self.scratchpad
 
     @abc.abstractmethod
     def steps(self, source: str) -> list[Step]:

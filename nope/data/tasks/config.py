@@ -65,10 +65,11 @@ class TaskData:
         }
 
     def describe(self) -> str:
-        """The data in a few words: 'rsc of lengths 2 to 10, words'."""
-        lengths = self.task.lengths('train')
+        """The data in a few words: 'lego of lengths 4 to 8, full scratchpad, words'."""
+        lengths, style = self.task.lengths('train'), self.task.style
+        pad = f'{style.name} scratchpad, ' if style else ''
         name = pathlib.PurePath(self.tokenizer).name
-        return f'{self.task.name} of lengths {lengths[0]} to {lengths[-1]}, {name}'
+        return f'{self.task.name} of lengths {lengths[0]} to {lengths[-1]}, {pad}{name}'
 
     def held_out(self) -> Iterator[tuple[str, Example]]:
         """Split and example of validation, which has the lengths of training, then of the test."""

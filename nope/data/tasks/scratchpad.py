@@ -56,6 +56,12 @@ class Format:
     def __bool__(self) -> bool:
         return any(dataclasses.astuple(self))
 
+    @property
+    def name(self) -> str:
+        """Its name in FORMATS, else its parts: 'input+output'."""
+        known = {style: name for name, style in FORMATS.items()}
+        return known.get(self) or '+'.join(k for k, on in dataclasses.asdict(self).items() if on)
+
 
 # The eight that the paper compares.
 NONE = Format(False, False, False, False, False)
@@ -146,10 +152,12 @@ def _read(words: list[str], parts: Sequence[tuple[str, str, str]]) -> dict[str, 
 @dataclasses.dataclass(frozen=True)
 class Checked:
     """Verdict on a predicted scratchpad. right: of every step that there should be, whether all of
-    its parts are right. problems: what is wrong, in words, first the parse's."""
+    its parts are right. problems: what is wrong, in words, first the parse's. parsed: whether it
+    parses."""
 
     right: tuple[bool, ...]
     problems: tuple[str, ...]
+    parsed: bool
 
 
 def check(text: str, steps: Sequence[Step], style: Format) -> Checked:
@@ -161,7 +169,7 @@ def check(text: str, steps: Sequence[Step], style: Format) -> Checked:
     parsed = parse(text, style, variables=any(step.variables is not None for step in steps))
     if parsed.problem or len(parsed.steps) != len(steps):
         problem = parsed.problem or f'{len(parsed.steps)} steps instead of {len(steps)}'
-        return Checked((False,) * len(steps), (problem,))
+        return Checked((False,) * len(steps), (problem,), not parsed.problem)
     right, problems = [], []
     for number, (read, step) in enumerate(zip(parsed.steps, steps, strict=True), 1):
         expected = {name: ' '.join(getattr(step, name).split()) for name in read}
@@ -172,4 +180,4 @@ def check(text: str, steps: Sequence[Step], style: Format) -> Checked:
         ]
         right.append(not wrong)
         problems += wrong
-    return Checked(tuple(right), tuple(problems))
+    return Checked(tuple(right), tuple(problems), parsed=True)

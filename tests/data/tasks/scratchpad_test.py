@@ -89,7 +89,7 @@ def test_a_missing_step_makes_all_wrong() -> None:
     task = stepped('summation', MINIMAL)
     text = 'Thinking step by step:  comp 1 + sum = 1 + 0 = out 1  . Thus,  The answer is 3 .'
     checked = task.check('Compute: 1 + 2 .', text)
-    assert checked.right == (False, False)
+    assert checked.right == (False, False) and checked.parsed
     assert checked.problems == ('1 steps instead of 2',)
 
 
@@ -112,7 +112,13 @@ def test_what_does_not_parse_says_why(text: str, problem: str) -> None:
     found = parse(text, MINIMAL, variables=True)
     assert problem in found.problem
     assert found.steps == ()
-    assert not any(stepped('summation', MINIMAL).check('Compute: 1 + 2 .', text).right)
+    checked = stepped('summation', MINIMAL).check('Compute: 1 + 2 .', text)
+    assert not any(checked.right) and not checked.parsed
+
+
+def test_formats_have_names() -> None:
+    assert {style.name for style in FORMATS.values()} == set(FORMATS)
+    assert Format(True, False, True, False, False).name == 'input+output'
 
 
 def test_words_behind_a_step_do_not_parse() -> None:
