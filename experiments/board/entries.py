@@ -130,6 +130,16 @@ ENTRIES: Mapping[str, Entry] = {
     't5_is_as_near_as_another_seed': _entry(
         'T5 is as near to NoPE as another seed', '0.3; 0.3', 'b_attention'
     ),
+    'unpadded_best': _entry(
+        'No scratchpad is best but for addition', '0.67 to 1; addition 0.13', 'b_scratchpad'
+    ),
+    'pad_helps_addition': _entry(
+        'A full scratchpad helps addition', '4 to 9 points', 'b_scratchpad'
+    ),
+    'pad_format_matters': _entry('The format of a scratchpad matters', 'highly', 'b_scratchpad'),
+    'padded_encodings': _entry(
+        'NoPE and T5 add best with a scratchpad', '0.17, 0.16; 0.12', 'b_scratchpad'
+    ),
     'temperature_carries_tasks': _entry('A searched temperature carries tasks', 'ours', 'b_lambda'),
     'effective_length': _entry('Effective length on RULER', '', 'ruler'),
     'ranges': _entry('Loss by range of positions', '', 'fig1 fig2 fig4'),

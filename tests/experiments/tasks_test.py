@@ -5,17 +5,18 @@ from __future__ import annotations
 import pathlib
 from typing import Any
 
+import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from configs import b_mrr
+from configs import b_mrr, b_scratchpad
 from experiments.build import Experiment, build
 from experiments.evaluations.exact_match import ExactMatchSpec
 from experiments.programs import Continuing, Program, Scoring
 from experiments.runs import text_of
 from experiments.specs import identifier, identity
 from nope.data import TaskData
-from nope.data.tasks import scratchpad
+from nope.data.tasks import scratchpad, tokenised
 
 
 def config(**entry: Any) -> ConfigDict:
@@ -230,3 +231,38 @@ def test_at_paper_size_runs_are_the_paper_s() -> None:
     assert {run.seed for run in runs} == {256788, 234054, 146317}
     optimizer = runs[0].train.optimizer
     assert (optimizer.learning_rate, optimizer.warmup_steps, optimizer.b2) == (3e-5, 2400, 0.999)
+
+
+def scratchpads(size: str) -> Experiment:
+    found = b_scratchpad.get_config(size)
+    found.task.tokenizer = 'words'
+    return build(found)
+
+
+def test_at_paper_size_eight_formats_of_seven_tasks_share_the_models_of_b_mrr() -> None:
+    padded = {spec.run for spec in scratchpads('paper').evals.values()}
+    # Sorting and LEGO, three of the seven, have no variables.
+    assert len(padded) == (7 * 8 - 3) * 5 * 3
+    found = b_mrr.get_config('paper')
+    found.task.tokenizer = 'words'
+    assert len(padded & {spec.run for spec in build(found).evals.values()}) == 7 * 5 * 3
+
+
+@pytest.mark.parametrize('size', ['quick', 'small', 'medium', 'paper'])
+def test_rows_and_limits_have_room_for_scratchpads(size: str) -> None:
+    seen = set()
+    for spec in scratchpads(size).evals.values():
+        assert isinstance(spec, ExactMatchSpec)
+        data = spec.task_data
+        if data in seen:
+            continue
+        seen.add(data)
+        assert longest_of(data, 'train') <= spec.run.train.block
+        assert longest_of(data, 'test') < spec.limit
+
+
+def longest_of(data: TaskData, split: str) -> int:
+    """Tokens that are read of the longest of some examples of the longest bin."""
+    task, tokenizer = data.task, data.load_tokenizer()
+    some = task.examples(split, task.bins(split)[-1], np.random.default_rng(0), 100)
+    return max(tokenised(task, tokenizer, example).length for example in some)

@@ -11,6 +11,7 @@ import numpy as np
 from experiments.figures.claims import headline
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.intervals import RULE, Interval, every, stated
+from experiments.figures.claims.margins import all_above
 from experiments.figures.claims.second_paper import (
     ALL_SOLVE_INSIDE,
     FULL_ORDER,
@@ -55,7 +56,7 @@ def _leads(shown: Shown) -> Measured:
         f'{NOPE} - {other}': Interval.of(shown.by_seed(NOPE) - shown.by_seed(other))
         for other in ORDER[1:]
     }
-    return _all_above(margins, NOPE_FIRST.thresholds['rank'], 'mean reciprocal rank', '')
+    return all_above(margins, NOPE_FIRST.thresholds['rank'], 'mean reciprocal rank', '')
 
 
 def _in_order(shown: Shown) -> Measured:
@@ -63,7 +64,7 @@ def _in_order(shown: Shown) -> Measured:
         f'{a} - {b}': Interval.of(shown.by_seed(a) - shown.by_seed(b))
         for a, b in itertools.pairwise(ORDER)
     }
-    return _all_above(margins, FULL_ORDER.thresholds['rank'], 'mean reciprocal rank', '')
+    return all_above(margins, FULL_ORDER.thresholds['rank'], 'mean reciprocal rank', '')
 
 
 def _trails(shown: Shown) -> Measured:
@@ -71,7 +72,7 @@ def _trails(shown: Shown) -> Measured:
         f'{other} - {APE}': Interval.of(shown.by_seed(other) - shown.by_seed(APE))
         for other in ORDER[:-1]
     }
-    return _all_above(margins, SINUSOIDAL_LAST.thresholds['rank'], 'mean reciprocal rank', '')
+    return all_above(margins, SINUSOIDAL_LAST.thresholds['rank'], 'mean reciprocal rank', '')
 
 
 def _copies(shown: Shown) -> Measured:
@@ -83,7 +84,7 @@ def _copies(shown: Shown) -> Measured:
         f'{NOPE} - {other}': Interval.of(100 * (found[NOPE] - found[other])) for other in ORDER[1:]
     }
     limit = 100 * NOPE_COPIES.thresholds['accuracy']
-    return _all_above(margins, limit, 'accuracy beyond L', 'points')
+    return all_above(margins, limit, 'accuracy beyond L', 'points')
 
 
 def _solve(shown: Shown) -> Measured:
@@ -99,13 +100,6 @@ def _solve(shown: Shown) -> Measured:
     decided = every(interval.above(limit) for interval in found.values())
     numbers = headline.decisive('lowest accuracy inside L', found, '%', highest=False)
     return stated(found), decided, numbers
-
-
-def _all_above(margins: Mapping[str, Interval], margin: float, what: str, unit: str) -> Measured:
-    """Whether all differences lie above 0."""
-    decided = every(interval.above(0, margin) for interval in margins.values())
-    numbers = headline.decisive(f'least lead in {what}', margins, unit, highest=False)
-    return stated(margins), decided, numbers
 
 
 _RANKS = (

@@ -1,5 +1,5 @@
 """Claims of *The Impact of Positional Encoding on Length Generalization in Transformers* (arXiv
-2305.19466) about encodings on synthetic tasks. APE is its sinusoidal encoding."""
+2305.19466) about encodings and scratchpads on synthetic tasks. APE is its sinusoidal encoding."""
 
 from __future__ import annotations
 
@@ -67,4 +67,34 @@ T5_AS_ANOTHER_SEED = Listed(
     "T5's relative bias attends as NoPE of another seed does: both at distances from 0.1 to 0.3 "
     '(Figure 4).',
     thresholds={'distance': 0.02},
+)
+UNPADDED_BEST = Listed(
+    'unpadded_best',
+    None,
+    'On every task but addition models generalise best without scratchpad: mean reciprocal rank of '
+    'no scratchpad among eight formats 1.0 (polynomial), 0.9 (sorting), 0.83 (LEGO), 0.67 (parity, '
+    'summation); addition 0.13 (Figure 6, read off).',
+    thresholds=RANK_MARGIN,
+)
+PAD_HELPS_ADDITION = Listed(
+    'pad_helps_addition',
+    None,
+    'A full scratchpad helps addition with every encoding: accuracy beyond L 0.17 against 0.08 '
+    'with NoPE, 0.16 against 0.07 with T5, 0.12 against 0.08 with ALiBi, 0.07 against 0.00 with '
+    'APE and with Rotary (released results).',
+    thresholds=SHARE_MARGIN,
+)
+PAD_FORMAT_MATTERS = Listed(
+    'pad_format_matters',
+    None,
+    'The format of a scratchpad highly impacts how well models generalise (abstract).',
+    # The best format's accuracy beyond L is above the worst one's by more, mean over encodings.
+    thresholds={'points': 10},
+)
+PADDED_ENCODINGS = Listed(
+    'padded_encodings',
+    None,
+    'With a full scratchpad NoPE and T5 generalise best on addition: accuracy beyond L 0.17 and '
+    '0.16; ALiBi 0.12, APE 0.07, Rotary 0.07 (released results).',
+    thresholds=SHARE_MARGIN,
 )

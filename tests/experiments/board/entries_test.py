@@ -13,8 +13,8 @@ from experiments.figures import KINDS, FigureInput
 from tests.experiments.figures import renaming_test as renaming
 
 # With one training at quick, claims about two amounts of it are not decided there; nor are those
-# of one of four keys by made-up prompts that ask for one.
-ELSEWHERE = {'fit_budget', 'keys_four'}
+# of one of four keys by made-up prompts that ask for one, nor any of addition.
+ELSEWHERE = {'fit_budget', 'keys_four', 'pad_helps_addition', 'padded_encodings'}
 
 
 @functools.cache

@@ -29,6 +29,7 @@ MEASURED_ON = {
     'longbench_table': '3,200 prompts',
     'commonsense_table': '7,000 questions',
     'ablation_table': '10 for each length and depth',
+    'scratchpad_bars': 'addition of lengths 2 to 8 (350 examples)',
     'task_lambda': 'rsc of lengths 2 to 8 (350 examples)',
     'encoding_ranks': 'rsc of lengths 2 to 8 (350 examples)',
     'attention_distance': 'rsc of lengths 2 to 8 (70 examples',
@@ -36,7 +37,9 @@ MEASURED_ON = {
     'ruler_scores': 'RULER, 2 tasks',
     'key_curves': '10 for each length and depth',
 }
-HAVE_TEXT = ('attention_distance', 'encoding_ranks', 'ruler_scores')  # beside the tables
+HAVE_TEXT = (  # beside the tables
+    *('attention_distance', 'encoding_ranks', 'ruler_scores', 'scratchpad_bars'),
+)
 LENGTHS = [{'group': 'a'}]
 MANY = [{**TUNED, 'label': f'PI {n}', 'tuned': n} for n in range(1, 6)]
 

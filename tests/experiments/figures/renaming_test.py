@@ -97,11 +97,13 @@ def facts_of(config, record: str) -> dict[str, Any]:
     """What the config says of the record, or of those below it, and a figure reads."""
     facts = {'multiplier': multiplier_of(config, record)}
     entry = next(entry for name, entry in config.evals.items() if name.startswith(record))
-    if config.figure.kind in ('attention_distance', 'encoding_ranks', 'task_lambda'):
+    if config.figure.kind in (
+        *('attention_distance', 'encoding_ranks', 'task_lambda', 'scratchpad_bars'),
+    ):
         run = config.runs[entry.run]
         while 'task' not in run:
             run = config.runs[run.init]
-        return facts | {'task': run.task.name}
+        return facts | {'task': run.task.name, 'scratchpad': run.task.get('scratchpad', 'none')}
     if config.figure.kind != 'head_effects':
         return facts
     gone = config.runs[entry.run].get('without', ())

@@ -815,20 +815,59 @@ ENCODING_TASKS = {
 
 
 @saying
-def exact_match_records(beyond, inside=1.0, *, task='rsc', longest=4, **changed) -> Records:
-    """Of lengths 2 to 2 L: `inside` up to L, then `beyond`, each a number or one a length."""
+def exact_match_records(
+    beyond, inside=1.0, *, task='rsc', longest=4, scratchpad='none', **changed
+) -> Records:
+    """Of lengths 2 to 2 L: `inside` up to L, then `beyond`, each a number or one a length. Of
+    scratchpads, where there are any, half as many are right in every step, and all parse."""
     facts = attributes(**changed) | {'evaluation': 'exact_match', 'task': task, 'limit': 64}
     lengths = np.arange(2, 2 * longest + 1)
     accuracy = np.where(lengths <= longest, inside, beyond).astype(float)
     ends = {'inside': float(np.mean(inside)), 'beyond': float(np.mean(beyond))}
-    return Records(
-        facts | ends | {'longest': longest, 'n_layers': 4},
-        {
-            'accuracy': Measure(accuracy, ('length',), ''),
-            'samples': Measure(np.full(len(lengths), 50), ('length',), ''),
-        },
-        {'length': lengths},
-    )
+    measures = {
+        'accuracy': Measure(accuracy, ('length',), ''),
+        'samples': Measure(np.full(len(lengths), 50), ('length',), ''),
+    }
+    if scratchpad != 'none':
+        measures['parsed'] = Measure(np.ones(len(lengths)), ('length',), '')
+        measures['reasoned'] = Measure(accuracy / 2, ('length',), '')
+        facts['right_unparsed'] = 0
+    facts |= {'longest': longest, 'n_layers': 4, 'scratchpad': scratchpad}
+    return Records(facts | ends, measures, {'length': lengths})
+
+
+# Task -> format -> accuracy beyond L with each of ENCODINGS.
+SCRATCHPADS = {
+    'addition': {
+        'none': (0.0, 0.1, 0.1, 0.0, 0.1),
+        'full': (0.1, 0.15, 0.3, 0.05, 0.35),
+        'minimal': (0.05, 0.1, 0.2, 0.05, 0.2),
+    },
+    'parity': {
+        'none': (0.6, 0.6, 0.7, 0.5, 0.8),
+        'full': (0.1, 0.2, 0.3, 0.0, 0.4),
+        'minimal': (0.3, 0.4, 0.5, 0.1, 0.5),
+    },
+}
+
+
+def scratchpad_input(seeds=3, tasks=None, spread=0.01) -> FigureInput:
+    """Records '<task>_<format>_<place of the encoding>/<seed>' of SCRATCHPADS, or of `tasks`."""
+    runs, curves = {}, []
+    for task, some in (tasks or SCRATCHPADS).items():
+        for name, values in some.items():
+            for e, (label, paper) in enumerate(ENCODINGS.items()):
+                group = f'{task}_{name}_{e}'
+                curves.append({'group': group, 'label': label, 'paper': paper})
+                for seed in range(seeds):
+                    runs[f'{group}/{seed}'] = exact_match_records(
+                        values[e] + spread * seed,
+                        task=task,
+                        seed=seed,
+                        run_id=f'{group}-{seed}',
+                        scratchpad=name,
+                    )
+    return FigureInput('b_scratchpad', runs, {'curves': curves})
 
 
 def encoding_runs(seeds, tasks=None, spread=0.01) -> dict[str, Records]:
@@ -972,6 +1011,7 @@ INPUTS = {
     'encoding_ranks': FigureInput('b_mrr', encoding_runs(3), {'curves': encoding_curves()}),
     'task_lambda': lambda_input(),
     'attention_distance': distance_input(),
+    'scratchpad_bars': scratchpad_input(),
     'ruler_scores': ruler_input(),
     'head_effects': FigureInput('split_heads', effect_runs(2), effect_options()),
     'factor_grid': FigureInput(

@@ -1,0 +1,111 @@
+"""Scratchpads on synthetic tasks: ranks of their formats, and accuracies by format and encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.figures import mpl, style
+from experiments.figures.base import (
+    FigureInput,
+    FigureOutput,
+    check_choice,
+    check_options,
+    check_records,
+    runs_of,
+)
+from experiments.figures.claims import scratchpads as claims
+from experiments.figures.claims.decide import decide
+from experiments.figures.encoding_tasks import accuracy_axes, released
+from experiments.figures.encoding_tasks import captions as task_captions
+from experiments.figures.scratchpads import axes as bar_axes
+from experiments.figures.scratchpads import bars, formats, written
+from experiments.figures.scratchpads.bars import Bars
+
+OPTIONS = {'curves'}
+CURVE_KEYS = {'group', 'label', 'paper'}
+MEASURES = {'exact_match': {'accuracy': ('length',), 'samples': ('length',)}}
+
+
+def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Prefix of record names, one record a seed below it -> evaluation. ValueError for options
+    that figure `name` of this kind does not have."""
+    check_options(name, options, OPTIONS, ('curves',))
+    for curve in options['curves']:
+        check_options(name, curve, CURVE_KEYS, ('group', 'label'), 'curves')
+        check_choice(name, 'paper', curve.get('paper', ''), ('', *released.ENCODINGS))
+    return {f'{curve["group"]}/': 'exact_match' for curve in options['curves']}
+
+
+@style.styled
+def draw(given: FigureInput) -> FigureOutput:
+    """Options: curves, [{group, label, paper}], each the name of records '<group>/<seed>' of one
+    encoding on one task with one format of scratchpad, both as the records say. paper: the second
+    paper's name of the encoding, '' for one that it has not. Every format of a task has the same
+    encodings."""
+    check_records(given, required(given.name, given.options), MEASURES)
+    found = bars.read(given)
+    cells = [cell for some in found.values() for row in some.cells for cell in row]
+    return FigureOutput(
+        given.name,
+        _picture(found),
+        written.rows(found),
+        _caption(given, found),
+        decide(claims.RULES, claims.Shown(found)),
+        runs_of(given, [name for cell in cells for name in cell.score.names]),
+        written.markdown(found),
+    )
+
+
+def _picture(found: Mapping[str, Bars]) -> mpl.Figure:
+    names = formats.ordered(dict.fromkeys(name for some in found.values() for name in some.formats))
+    first = next(iter(found.values()))
+    figure = style.new_figure(11.0, 3.4 + 2.6 * len(found))
+    grid = figure.add_gridspec(1 + len(found), 1)
+    bar_axes.ranks(figure.add_subplot(grid[0]), found, names)
+    handles: list[Any] = [
+        mpl.Line2D(
+            [],
+            [],
+            color=bar_axes.format_color(f, len(names)),
+            linewidth=5,
+            label=formats.words(name),
+        )
+        for f, name in enumerate(names)
+    ]
+    figure.legend(handles=handles, loc='outside upper center', ncols=len(names))
+    for number, some in enumerate(found.values(), 1):
+        bar_axes.accuracies(figure.add_subplot(grid[number]), some)
+    handles = [
+        mpl.Line2D([], [], color=accuracy_axes.color(e), linewidth=5, label=label)
+        for e, label in enumerate(first.labels)
+    ]
+    handles += [
+        mpl.Line2D([], [], label='inside L', **bar_axes.INSIDE),
+        mpl.Line2D([], [], label='scratchpad right in every step, beyond L', **bar_axes.REASONED),
+        mpl.Line2D([], [], label=released.SOURCE, **bar_axes.RELEASED),
+    ]
+    figure.legend(handles=handles, loc='outside lower center', ncols=4)
+    return figure
+
+
+def _caption(given: FigureInput, found: Mapping[str, Bars]) -> str:
+    count = len(next(iter(found.values())).seeds)
+    seeds = 'one seed' if count == 1 else f'{count} seeds (white dots: each)'
+    unparsed = sum(
+        given.records[name].attributes.get('right_unparsed', 0)
+        for some in found.values()
+        for row in some.cells
+        for cell in row
+        for name in cell.score.names
+    )
+    scores = {task: [x.score for row in some.cells for x in row] for task, some in found.items()}
+    return (
+        'Above: mean reciprocal rank of the formats of scratchpads by accuracy over all examples '
+        f'longer than those of training, over encodings and {seeds}; those with equal accuracies '
+        'share the mean of their ranks. Below: exact match of final answers beyond L (bars) and '
+        'inside L on validation examples (lines), and shares of scratchpads that are right in '
+        f'every step beyond L (crosses). Diamonds: {released.SOURCE}, ranks read off its Figure 6. '
+        f'Right answers behind a scratchpad that does not parse: {unparsed:,}. '
+        f'{task_captions.models(given, scores)}'
+    )

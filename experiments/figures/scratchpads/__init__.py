@@ -1,0 +1,1 @@
+"""Scratchpads on synthetic tasks: accuracies and ranks of formats, and those released."""

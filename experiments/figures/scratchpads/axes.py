@@ -1,0 +1,88 @@
+"""Axes of bars: ranks of formats on every task, accuracies of formats and encodings on one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures import mpl, style
+from experiments.figures.encoding_tasks import accuracy_axes, released
+from experiments.figures.scratchpads import formats
+from experiments.figures.scratchpads.bars import Bars
+
+RELEASED: dict[str, Any] = {
+    'marker': 'D',
+    'markersize': 5,
+    'markerfacecolor': 'white',
+    'markeredgecolor': style.BLACK,
+    'linestyle': 'none',
+}
+INSIDE: dict[str, Any] = {'color': style.GREY, 'linewidth': 1.4, 'linestyle': '-'}
+REASONED: dict[str, Any] = {
+    'marker': 'x',
+    'markersize': 5,
+    'markeredgecolor': style.BLACK,
+    'linestyle': 'none',
+}
+_SEEDS: dict[str, Any] = {
+    's': 8,
+    'color': 'white',
+    'edgecolors': style.BLACK,
+    'linewidths': 0.5,
+    'zorder': 3,
+}
+WIDTH = 0.8  # of a group of bars
+
+
+def ranks(axes: mpl.Axes, found: Mapping[str, Bars], names: Sequence[str]) -> None:
+    """Mean reciprocal rank of every format on each task, seeds as dots, the paper's as diamonds."""
+    width = WIDTH / len(names)
+    for place, (task, bars) in enumerate(found.items()):
+        for f, name in enumerate(names):
+            index = bars.at(name)
+            if index is None:
+                continue
+            at = place + (f - (len(names) - 1) / 2) * width
+            some = bars.reciprocal[index]
+            axes.bar(at, some.mean(), 0.92 * width, color=format_color(f, len(names)))
+            by_seed = some.mean(axis=0)
+            axes.scatter([at] * len(by_seed), by_seed, **_SEEDS)
+            paper = released.UNPADDED_MRR.get(task) if name == formats.NONE else None
+            if paper is not None:
+                axes.plot(at, paper, **RELEASED)
+    axes.set_xticks(range(len(found)), list(found))
+    axes.set_ylim(0, 1.05)
+    axes.set_ylabel('mean reciprocal rank')
+    axes.grid(False, axis='x')
+
+
+def accuracies(axes: mpl.Axes, bars: Bars) -> None:
+    """Exact match beyond L of every format and encoding, seeds as dots, released ones as diamonds;
+    inside L as a line, scratchpads that are right beyond L as a cross."""
+    count = len(bars.labels)
+    width = WIDTH / count
+    for f, row in enumerate(bars.cells):
+        for e, cell in enumerate(row):
+            at = f + (e - (count - 1) / 2) * width
+            beyond = cell.score.beyond
+            axes.bar(at, beyond.mean(), 0.92 * width, color=accuracy_axes.color(e))
+            axes.scatter([at] * len(beyond), beyond, **_SEEDS)
+            ends = [at - 0.4 * width, at + 0.4 * width]
+            axes.plot(ends, [cell.score.inside.mean()] * 2, **INSIDE)
+            if cell.reasoned is not None:
+                axes.plot(at, cell.reasoned.mean(), zorder=4, **REASONED)
+            paper = released.with_format(bars.task, cell.score.paper, cell.format)
+            if paper is not None:
+                axes.plot(at, paper.mean(), **RELEASED)
+    axes.set_xticks(range(len(bars.formats)), [formats.words(name) for name in bars.formats])
+    axes.set_ylim(0, 1.05)
+    axes.set_title(f'{bars.task}, L = {bars.cells[0][0].score.longest}')
+    axes.set_ylabel('exact match')
+    axes.grid(False, axis='x')
+
+
+def format_color(index: int, count: int) -> Any:
+    """Colours of formats, apart from those of encodings."""
+    return mpl.colormaps['viridis'](np.linspace(0.1, 0.9, count))[index]

@@ -1,0 +1,133 @@
+"""Accuracies of every format of scratchpad and encoding on one task, read from their records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figures.base import FigureInput
+from experiments.figures.encoding_tasks import scores
+from experiments.figures.encoding_tasks.scores import Score
+from experiments.figures.scratchpads import formats
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One format and encoding on one task. parsed, reasoned: [S] shares of the examples beyond L
+    whose scratchpad parses and is right in every step; None without a scratchpad."""
+
+    score: Score
+    format: str
+    parsed: np.ndarray | None
+    reasoned: np.ndarray | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Bars:
+    """One task: cells [F][E] of its formats and of the encodings, which are the same for each."""
+
+    task: str
+    formats: tuple[str, ...]
+    cells: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """[E] labels of the encodings."""
+        return tuple(cell.score.label for cell in self.cells[0])
+
+    @property
+    def paper(self) -> tuple[str, ...]:
+        """[E] the second paper's names of the encodings, '' of one that it has not."""
+        return tuple(cell.score.paper for cell in self.cells[0])
+
+    @property
+    def seeds(self) -> tuple[str, ...]:
+        return self.cells[0][0].score.seeds
+
+    @property
+    def beyond(self) -> np.ndarray:
+        """[F, E, S] accuracies over all examples beyond L."""
+        return np.array([[cell.score.beyond for cell in row] for row in self.cells])
+
+    @property
+    def inside(self) -> np.ndarray:
+        """[F, E, S] accuracies over all examples up to L."""
+        return np.array([[cell.score.inside for cell in row] for row in self.cells])
+
+    @property
+    def reciprocal(self) -> np.ndarray:
+        """[F, E, S] reciprocal ranks of the formats by `beyond`, of every encoding and seed, 1 the
+        best; those with equal accuracies share the mean of their ranks."""
+        values = self.beyond
+        better = (values[None] > values[:, None]).sum(axis=1)
+        equal = (values[None] == values[:, None]).sum(axis=1)
+        return 1 / (better + (equal + 1) / 2)
+
+    def at(self, name: str) -> int | None:
+        """Index of a format; None where it was not measured."""
+        return self.formats.index(name) if name in self.formats else None
+
+    def encoding(self, paper: str) -> int | None:
+        """Index of the encoding that the paper calls so; None where there is none."""
+        return self.paper.index(paper) if paper in self.paper else None
+
+
+def read(given: FigureInput) -> dict[str, Bars]:
+    """Task -> its bars, in the order of the curves. ValueError where a task has a format and an
+    encoding twice, or formats of one task differ in encodings, seeds or lengths."""
+    found: dict[str, dict[str, list[Cell]]] = {}
+    for curve in given.options['curves']:
+        cell = _cell(given, curve)
+        found.setdefault(cell.score.task, {}).setdefault(cell.format, []).append(cell)
+    return {task: _bars(given, task, some) for task, some in found.items()}
+
+
+def _bars(given: FigureInput, task: str, found: Mapping[str, Sequence[Cell]]) -> Bars:
+    names = formats.ordered(found)
+    first = found[names[0]]
+    for name in names:
+        several = [cell.score.label for cell in found[name]]
+        wanted = [cell.score.label for cell in first]
+        if several != wanted or len(set(several)) < len(several):
+            raise ValueError(
+                f'figure {given.name!r}: {task!r} with the format {name!r} has the curves '
+                f'{several}, with {names[0]!r} {wanted}; accepted: the same for each, none twice'
+            )
+        for cell in found[name]:
+            _check_alike(given, cell, first[0])
+    return Bars(task, tuple(names), tuple(tuple(found[name]) for name in names))
+
+
+def _check_alike(given: FigureInput, cell: Cell, first: Cell) -> None:
+    for what in ('seeds', 'longest', 'lengths'):
+        found, wanted = getattr(cell.score, what), getattr(first.score, what)
+        if not np.array_equal(found, wanted):
+            raise ValueError(
+                f'figure {given.name!r}: {cell.score.label!r} on {first.score.task!r} with the '
+                f'format {cell.format!r} has the {what} {found}; {first.score.label!r} with '
+                f'{first.format!r} has {wanted}'
+            )
+
+
+def _cell(given: FigureInput, curve: Mapping[str, Any]) -> Cell:
+    score = scores.read(given, curve)
+    records = [given.records[name] for name in score.names]
+    # Records of tasks without a scratchpad need not say so.
+    several = {str(r.attributes.get('scratchpad', formats.NONE)) for r in records}
+    if len(several) > 1:
+        raise ValueError(
+            f'figure {given.name!r}: the seeds of {curve["group"]!r} differ in their scratchpad: '
+            f'{sorted(several)}'
+        )
+    (name,) = several
+    if name == formats.NONE:
+        return Cell(score, name, None, None)
+    weights = np.where(score.lengths > score.longest, score.samples, 0)
+    parsed, reasoned = (
+        np.array([r[what] @ weights / weights.sum() for r in records])
+        for what in ('parsed', 'reasoned')
+    )
+    return Cell(score, name, parsed, reasoned)
