@@ -11,13 +11,14 @@ from collections.abc import Collection, Mapping
 from types import FrameType
 from typing import Any
 
-from experiments import draw, history
+from experiments import draw, history, pieces
 from experiments.bench import Bench
 from experiments.build import Experiment, build
 from experiments.config import BAD_INPUT
 from experiments.execute import check, execute
+from experiments.failures import Failures
 from experiments.homes import check_figure, take_figure
-from experiments.plan import make_plan
+from experiments.plan import listed, make_plan
 from experiments.workspace import Workspace
 from nope.checkpoints.manager import CheckpointError
 from nope.interop import CheckpointFileError
@@ -64,18 +65,21 @@ def run(
         plan = make_plan(workspace, [*experiment.evals.values(), *exports])
         log.info('%s', plan.describe())
         made = [workspace.folder(spec) for spec in plan.missing]
-        workspace.check_writable([*made, figure, folder / history.FILE])
+        plans = folder / pieces.ROOM
+        workspace.check_writable([*made, figure, folder / history.FILE, plans])
         check(bench, plan.missing)
     except (ValueError, OSError, ImportError, CheckpointError, *FAR_ERRORS) as error:
         raise Failure(BAD_INPUT, error) from error
     except MemoryError as error:
         raise Failure(1, f'not enough memory to read the input: {brief(error)}') from error
     try:
-        processes.from_first(lambda: history.note(folder, experiment.name, sys.argv[1:]))
+        processes.from_first(lambda: note(workspace, experiment))
+        failures = Failures(workspace, plan.missing)
         # What only an export needs comes behind the figure.
-        wanted = list(experiment.evals.values())
-        execute(bench, make_plan(workspace, wanted).missing)
-        if processes.is_first():
+        wanted = make_plan(workspace, list(experiment.evals.values())).missing
+        execute(bench, wanted, failures)
+        whole = not failures.describe(wanted)
+        if whole and processes.is_first():
             sources = {name: workspace.folder(spec) for name, spec in experiment.evals.items()}
             with draw.alone(figure):
                 check_figure(figure, experiment.settings)  # another command may have drawn it
@@ -83,7 +87,11 @@ def run(
                 drawn = draw.draw(figure)
                 take_figure(figure, experiment.settings)  # what cannot be drawn takes no name
             print(drawn)
-        execute(bench, plan.missing)
+        execute(bench, plan.missing, failures)
+        failed = failures.describe(plan.missing)
+        if failed:
+            left = '' if whole else f'\nthe figure {experiment.name} is not drawn'
+            raise Failure(1, f'{failed}{left}')
         tell_exports(workspace, experiment)
         processes.meet('the end of the command')
     except Interrupted as error:
@@ -101,6 +109,14 @@ def run(
             'the same command goes on from there',
         ) from error
     return 0
+
+
+def note(workspace: Workspace, experiment: Experiment) -> None:
+    """Leaves in the work folder that this command works there, and the list of its pieces."""
+    history.note(workspace.root, experiment.name, sys.argv[1:])
+    exports = {f'export {spec.name}': spec for spec in experiment.exports}
+    wanted = {**experiment.evals, **exports}
+    pieces.write(workspace.root, experiment.name, listed(workspace, wanted))
 
 
 def tell_exports(workspace: Workspace, experiment: Experiment) -> None:

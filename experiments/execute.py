@@ -2,7 +2,8 @@
 
 A command takes the first missing piece whose needs are there and that nobody else is at work on.
 So commands that are started together, on one machine or on many (an array of jobs), finish a sweep
-together, and where one is killed the others take up what it left.
+together, and where one is killed the others take up what it left. What fails stops nothing but what
+needs it (`experiments.failures`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from experiments.bench import Bench
 from experiments.evaluations import EvalSpec
 from experiments.evaluations import making as evaluating
 from experiments.exports import ExportSpec
+from experiments.failures import Failures
 from experiments.homes import take_home
 from experiments.runs import RunSpec
 from experiments.runs import making as training
@@ -46,17 +48,21 @@ def check(bench: Bench, pieces: Sequence[Spec]) -> None:
     processes.together(read, 'reading the data')
 
 
-def execute(bench: Bench, pieces: Sequence[Spec]) -> None:
-    """Makes all pieces, or waits for whoever else makes them. pieces: in the order of a plan."""
+def execute(bench: Bench, pieces: Sequence[Spec], failures: Failures | None = None) -> None:
+    """Makes all pieces, or waits for whoever else makes them. pieces: in the order of a plan.
+
+    failures: takes those that cannot be made; pieces that need one of them are left out, and all
+    others are made first. Without it the first error is raised.
+    """
     finished: set[Spec] = set()
     pause = 0.0
     while True:
         with contextlib.ExitStack() as held:
-            number, check_alone = _take(bench, pieces, finished, held)
+            number, check_alone = _take(bench, pieces, finished, failures, held)
             if number is None:
                 return
             if number >= 0:
-                _make(bench, pieces[number], check_alone)
+                _attempt(bench, pieces[number], check_alone, failures)
                 pause = 0.0
                 continue
         processes.meet('waiting for other commands')  # all stop at the same look, or none
@@ -68,10 +74,14 @@ def execute(bench: Bench, pieces: Sequence[Spec]) -> None:
 
 
 def _take(
-    bench: Bench, pieces: Sequence[Spec], finished: set[Spec], held: contextlib.ExitStack
+    bench: Bench,
+    pieces: Sequence[Spec],
+    finished: set[Spec],
+    failures: Failures | None,
+    held: contextlib.ExitStack,
 ) -> tuple[int | None, Callable[[], None]]:
     """The number of a piece that this command alone may make now, -1 where there is none for the
-    moment, None where all are there; and what to call now and then while it is made.
+    moment, None where all are there or given up; and what to call now and then while it is made.
 
     finished: those that were there at an earlier look; more are added. The first process decides
     and holds the folder, until `held` is closed.
@@ -81,11 +91,15 @@ def _take(
     def decide() -> int | None:
         waiting = (spec for spec in pieces if spec not in finished)
         finished.update([spec for spec in waiting if bench.workspace.finished(spec)])
-        if len(finished) == len(set(pieces)):
+        missing = [spec for spec in pieces if spec not in finished]
+        given_up: list[Spec] = []
+        if failures is not None:
+            failures.look(missing)
+            given_up = failures.given_up(missing)
+        if len(given_up) == len(missing):
             return None
-        missing = set(pieces) - finished
         for number, spec in enumerate(pieces):
-            if spec in finished or not missing.isdisjoint(spec.needs):
+            if spec in finished or spec in given_up or not set(spec.needs).isdisjoint(missing):
                 continue
             folder = bench.workspace.folder(spec)
             try:
@@ -100,6 +114,20 @@ def _take(
 
     number = processes.from_first(decide)
     return number, checks[0] if checks else lambda: None
+
+
+def _attempt(
+    bench: Bench, spec: Spec, check_alone: Callable[[], None], failures: Failures | None
+) -> None:
+    if failures is None:
+        _make(bench, spec, check_alone)
+        return
+    try:
+        _make(bench, spec, check_alone)
+    except Exception as error:
+        failures.add(spec, error)
+    else:
+        failures.remove(spec)
 
 
 def _make(bench: Bench, spec: Spec, check_alone: Callable[[], None]) -> None:

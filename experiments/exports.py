@@ -67,6 +67,10 @@ class ExportSpec(Spec):
         """Beside the folder, which appears when it is whole."""
         return folder.with_name(f'.{folder.name}.lock')
 
+    def failure(self, folder: pathlib.Path) -> pathlib.Path:
+        """Beside the folder, as the lock."""
+        return folder.with_name(f'.{folder.name}.failed.json')
+
     def check_folder(self, folder: pathlib.Path) -> None:
         found = read_object(folder / self.finished)
         if found is None:

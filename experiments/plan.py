@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import pathlib
+from collections.abc import Mapping, Sequence
 
+from experiments.pieces import Piece
+from experiments.runs import RunSpec
 from experiments.specs import Spec
 from experiments.workspace import Workspace
 from nope.runtime import processes
+
+WHAT = {'runs': 'train', 'records': 'measure', 'exports': 'export'}  # by the room of a piece
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +42,40 @@ def make_plan(workspace: Workspace, wanted: Sequence[Spec]) -> Plan:
     reached = _reached(wanted, finished)
     missing = tuple(spec for spec in order if spec in reached and spec not in finished)
     return Plan(missing, len(reached & finished))
+
+
+def listed(workspace: Workspace, wanted: Mapping[str, Spec]) -> list[Piece]:
+    """All pieces of an experiment, finished ones too, for `experiments.status`. wanted: evaluations
+    and exports by name."""
+    users: dict[Spec, list[str]] = {}
+    for name, spec in wanted.items():
+        for below in _ordered([spec]):
+            users.setdefault(below, []).append(name)
+    asked = set(wanted.values())
+    return [
+        _piece(workspace, spec, tuple(users[spec]), spec in asked)
+        for spec in _ordered(list(wanted.values()))
+    ]
+
+
+def _piece(workspace: Workspace, spec: Spec, users: tuple[str, ...], wanted: bool) -> Piece:
+    def inside(path: pathlib.Path) -> str:
+        return path.relative_to(workspace.root).as_posix()
+
+    folder = workspace.folder(spec)
+    training = spec.train if isinstance(spec, RunSpec) else None
+    return Piece(
+        what=WHAT.get(spec.room, 'make'),
+        wanted=wanted,
+        used_by=users,
+        folder=inside(folder),
+        finished=spec.finished,
+        lock=inside(spec.lock(folder)),
+        failed=inside(spec.failure(folder)),
+        needs=tuple(inside(workspace.folder(need)) for need in spec.needs if need.room),
+        steps=training.steps if training else 0,
+        tokens=training.tokens / training.steps if training else 0.0,
+    )
 
 
 def _ordered(wanted: Sequence[Spec]) -> list[Spec]:

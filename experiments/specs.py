@@ -56,6 +56,10 @@ class Spec(abc.ABC):
         """The lock file of whoever makes it."""
         return folder / '.lock'
 
+    def failure(self, folder: pathlib.Path) -> pathlib.Path:
+        """The file that says why the last attempt to make it failed."""
+        return folder / 'failed.json'
+
     def check_folder(self, folder: pathlib.Path) -> None:
         """ValueError where `folder` is the home of something else."""
         check_home(folder, identity(self))

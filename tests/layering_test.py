@@ -36,14 +36,14 @@ LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
 # The parts of experiments; none imports a later one.
 FLOOR: tuple[frozenset[str], ...] = (
-    frozenset({'config', 'figures', 'homes'}),
+    frozenset({'config', 'figures', 'homes', 'pieces'}),
     frozenset({'board', 'models', 'specs', 'typed'}),
     frozenset({'facts', 'programs', 'runs', 'scope', 'workspace', 'bench'}),
-    frozenset({'evaluations', 'exports'}),
+    frozenset({'evaluations', 'exports', 'failures'}),
     frozenset({'entries'}),
     frozenset({'build', 'plan'}),
     frozenset({'ahead', 'draw', 'drawing', 'execute', 'history'}),
-    frozenset({'claims', 'command', 'report'}),
+    frozenset({'claims', 'command', 'report', 'status'}),
     frozenset({'run'}),
 )
 
@@ -265,6 +265,12 @@ def test_drawing_needs_no_model() -> None:
 def test_a_report_needs_no_model() -> None:
     names = loaded_with('experiments.report.__main__', project_imports('nope', 'experiments'))
     assert any(is_within(name, 'jinja2') for name in names)
+    assert not [name for name in names if is_within(name, 'jax') or is_within(name, 'flax')]
+
+
+def test_watching_a_sweep_needs_no_model() -> None:
+    names = loaded_with('experiments.status', project_imports('nope', 'experiments'))
+    assert any(is_within(name, 'nope.checkpoints.holder') for name in names)
     assert not [name for name in names if is_within(name, 'jax') or is_within(name, 'flax')]
 
 

@@ -21,13 +21,12 @@ from typing import Any
 from etils import epath
 
 from nope.checkpoints.folders import in_bucket
+from nope.checkpoints.holder import OWNER, SILENCE, owner_of
 from nope.runtime import files, processes
 
 log = logging.getLogger(__name__)
 
 BEAT = 10.0  # seconds between heartbeats
-SILENCE = 60.0  # seconds without a heartbeat after which the lease has expired
-OWNER = 'owner.json'
 SETTLING = 2.0  # seconds for two that start at once to see each other
 
 _MOST_PID = 2**31 - 1
@@ -63,9 +62,7 @@ def sole(folder: pathlib.Path, lock: pathlib.Path) -> Iterator[Callable[[], None
         if locked:
             yield lambda: None
             return
-        inside = lock.parent == folder
-        owner = folder / OWNER if inside else folder.with_name(f'.{folder.name}.{OWNER}')
-        with Lease(owner, wait=False) as lease:
+        with Lease(owner_of(folder, lock), wait=False) as lease:
             yield lease.check
 
 

@@ -38,6 +38,19 @@ def exclusive(path: pathlib.Path, *, wait: bool = True) -> Iterator[bool]:
         yield _lock(file.fileno(), path, wait) and not _lock_is_local(file.fileno())
 
 
+def is_locked(path: pathlib.Path) -> bool:
+    """True where some process holds the lock file `path`; False also where there is no such file,
+    or no lock that can be seen. Who tries to take it at this very instant finds it held."""
+    try:
+        with path.open('rb') as file:
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def share_until_exit(path: pathlib.Path) -> None:
     """Holds the lock file `path` as long as this process lives, together with all others that do
     so; `exclusive` waits for the last of them. Does nothing where there are no locks."""
