@@ -4,16 +4,20 @@
     python tools/run_harness.py --model=work/quick/runs/RUN --tasks=mine --include=FOLDER
 
 Without --tasks: the seven commonsense tasks of arXiv 2404.12224, Table 1, zero-shot. Tasks read
-their data from the Hugging Face hub; where there is no network, those seven read the files that
---data names (their columns are in nope/evals/harness/published.py), and tasks of your own, YAML
-files in the folder --include, what they say themselves. lm_eval comes with the extra `harness`.
+their data from the Hugging Face hub; where there is no network, those seven, BABILong's
+(babilong_qa1 to 20) and LongBench v2's (longbench2_*) read the files that --data names (their names
+and columns are in nope/evals/harness/published.py), and tasks of your own, YAML files in the folder
+--include, what they say themselves. lm_eval comes with the extra `harness`.
 
 A model reads at most --window tokens, by default the length it was trained at; how many contexts
 lost their beginning to it is said and written. No text begins with BOS, as in the paper; --bos adds
-it. Tasks that make their own data are told --metadata, and the directory of the model's tokenizer:
+it. Tasks that make or choose their data are told --metadata, and the directory of the model's
+tokenizer:
 
     python tools/run_harness.py --model=hf:DIR --tasks=niah_single_1 --window=4096 \\
         --metadata='{"max_seq_lengths": [4096]}'
+    python tools/run_harness.py --model=hf:DIR --tasks=babilong_qa1 --window=4096 --data=FOLDER \\
+        --metadata='{"max_seq_lengths": "4k"}'
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     _flags.add_model(parser)
     parser.add_argument('--tasks', help='names, with commas; default: the seven')
     parser.add_argument('--include', type=pathlib.Path, help='folder of task YAML files')
-    parser.add_argument('--data', type=pathlib.Path, help='folder of files for the seven tasks')
+    parser.add_argument('--data', type=pathlib.Path, help='folder of files for tasks')
     parser.add_argument('--window', type=int, help='tokens that the model reads at most')
     parser.add_argument('--bos', action='store_true', help='texts begin with BOS')
     parser.add_argument('--metadata', default='{}', help='JSON object for tasks that take it')

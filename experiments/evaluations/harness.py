@@ -63,7 +63,7 @@ class HarnessSpec(TextSpec):
                 [
                     version('lm_eval'),
                     _content(include, ('*.yaml', '*.yml', '*.py')),
-                    _content(local, tuple(f'{name}.*' for name in names)),
+                    _content(local, tuple(map(harness.pattern, names))),
                 ]
             ),
             window=window,

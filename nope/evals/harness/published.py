@@ -1,7 +1,7 @@
-"""The built-in tasks of the paper's Table 1: where lm_eval keeps them, and the data they read.
+"""The built-in tasks that can read local files: where lm_eval keeps them, and the data they need.
 
-Without a network the tasks read local files, one a task and named after it, in the columns of the
-published data sets:
+Without a network they read files in the columns of the published data sets. The commonsense tasks
+of arXiv 2404.12224, Table 1, have one file each, named after the task:
 
     FOLDER/arc_challenge.jsonl    question, choices {text, label}, answerKey
     FOLDER/arc_easy.jsonl         question, choices {text, label}, answerKey
@@ -11,19 +11,24 @@ published data sets:
     FOLDER/piqa.jsonl             goal, sol1, sol2, label
     FOLDER/winogrande.jsonl       sentence, option1, option2, answer ('1' or '2')
 
-A Parquet file, NAME.parquet, does as well. The paper takes the test split of arc_challenge,
-arc_easy and openbookqa, and the validation split of the others. Other columns are left alone.
+The paper takes the test split of arc_challenge, arc_easy and openbookqa, and the validation split
+of the others. BABILong (arXiv 2406.10149) has a file for each task and length, as the folder `data`
+of RMT-team/babilong on the Hugging Face hub, and LongBench v2 (arXiv 2412.15204) one for all tasks,
+as zai-org/LongBench-v2:
+
+    FOLDER/qa1/4k.json            input, question, target (babilong_qa1 to babilong_qa20)
+    FOLDER/data.json              domain, sub_domain, context, question, choice_A to choice_D,
+                                  answer ('A' to 'D') (longbench2_*)
+
+Their suffix is .jsonl, .json (lines, or one list) or .parquet. Other columns are left alone.
 """
 
 from __future__ import annotations
 
-import pathlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from nope.runtime.files import parse_json
-
-SUFFIXES = {'.jsonl': 'json', '.parquet': 'parquet'}  # and what reads them
+LENGTH = 'max_seq_lengths'  # of the metadata: the length that BABILong is asked at
 
 
 class Kind(NamedTuple):
@@ -42,121 +47,106 @@ TEXTS = Kind('a list of strings', lambda v: isinstance(v, list) and all(map(TEXT
 INDEX = Kind('a whole number', lambda value: isinstance(value, int))
 DIGITS = Kind('a whole number, also as a string', lambda value: str(value).isdigit())
 CHOICES = Kind('{"text": [...], "label": [...]}', _holds_choices)
+LETTER = Kind("'A', 'B', 'C' or 'D'", lambda value: value in list('ABCD'))
 
 
 class Published(NamedTuple):
-    """A task: its folder in lm_eval/tasks, and the columns it needs."""
+    """A task.
+
+    folder: in lm_eval/tasks. columns: those it needs. file: of the user, without a suffix;
+    '{length}' stands for the metadata's. split: the one that lm_eval asks. shots: examples before a
+    question. rows: values, by column, of the task's rows in a file of several tasks.
+    """
 
     folder: str
     columns: Mapping[str, Kind]
+    file: str
+    split: str = 'test'
+    shots: int = 0
+    rows: Mapping[str, str] = {}
+
+    @property
+    def pattern(self) -> str:
+        """Glob of the files that the task may read."""
+        return f'{self.file.format(length="*")}.*'
 
 
 _ARC = {'question': TEXT, 'choices': CHOICES, 'answerKey': TEXT}
-
-# In the order of the paper's table.
-PUBLISHED: Mapping[str, Published] = {
-    'arc_challenge': Published('arc', _ARC),
-    'arc_easy': Published('arc', _ARC),
-    'boolq': Published('super_glue/boolq', {'passage': TEXT, 'question': TEXT, 'label': INDEX}),
-    'hellaswag': Published(
-        'hellaswag',
-        {
-            'activity_label': TEXT,
-            'ctx_a': TEXT,
-            'ctx_b': TEXT,
-            'endings': TEXTS,
-            'label': DIGITS,
-        },
-    ),
-    'openbookqa': Published(
-        'openbookqa', {'question_stem': TEXT, 'choices': CHOICES, 'answerKey': TEXT}
-    ),
-    'piqa': Published('piqa', {'goal': TEXT, 'sol1': TEXT, 'sol2': TEXT, 'label': INDEX}),
-    'winogrande': Published(
-        'winogrande', {'sentence': TEXT, 'option1': TEXT, 'option2': TEXT, 'answer': TEXT}
+_HELLASWAG = {'activity_label': TEXT, 'ctx_a': TEXT, 'ctx_b': TEXT, 'endings': TEXTS}
+_TABLE_1 = {
+    'arc_challenge': ('arc', _ARC),
+    'arc_easy': ('arc', _ARC),
+    'boolq': ('super_glue/boolq', {'passage': TEXT, 'question': TEXT, 'label': INDEX}),
+    'hellaswag': ('hellaswag', {**_HELLASWAG, 'label': DIGITS}),
+    'openbookqa': ('openbookqa', {'question_stem': TEXT, 'choices': CHOICES, 'answerKey': TEXT}),
+    'piqa': ('piqa', {'goal': TEXT, 'sol1': TEXT, 'sol2': TEXT, 'label': INDEX}),
+    'winogrande': (
+        'winogrande',
+        {'sentence': TEXT, 'option1': TEXT, 'option2': TEXT, 'answer': TEXT},
     ),
 }
 
+# In the order of the paper's table.
+TABLE_1: Mapping[str, Published] = {
+    name: Published(folder, columns, name) for name, (folder, columns) in _TABLE_1.items()
+}
 
-def local_tasks(folder: pathlib.Path, names: Iterable[str]) -> list[dict[str, Any]]:
-    """Members of an lm_eval group: the built-in tasks `names`, reading the files in `folder`.
+BABILONG: Mapping[str, Published] = {
+    f'babilong_qa{number}': Published(
+        'babilong',
+        {'input': TEXT, 'question': TEXT, 'target': TEXT},
+        f'qa{number}/{{length}}',
+        split=f'qa{number}',
+        shots=2,
+    )
+    for number in range(1, 21)
+}
 
-    Raises FileNotFoundError that names every missing file, and ValueError for two files of one
-    task or for a file whose first row is not one of that task.
-    """
-    files = {name: _candidates(folder, name) for name in names}
-    missing = [name for name, found in files.items() if not found]
-    if missing:
-        layout = [
-            f'    {name}.jsonl or {name}.parquet: {", ".join(PUBLISHED[name].columns)}'
-            for name in missing
-        ]
-        raise FileNotFoundError(
-            f'{folder} lacks the data of {len(missing)} tasks, one file each in the columns of '
-            'the published data sets:\n' + '\n'.join(layout)
-        )
-    for name, found in files.items():
-        if len(found) > 1:
-            raise ValueError(f'task {name} has two files, {found[0]} and {found[1]}; keep one')
-        _check_columns(name, found[0])
-    return [_redirected(name, found[0]) for name, found in files.items()]
+# Names of lm_eval by domain and sub_domain, the two columns that tell the tasks apart.
+_SUBSETS = {
+    'Single-Document QA': {
+        'Academic': 'academic_single',
+        'Detective': 'detective',
+        'Event ordering': 'event_order',
+        'Financial': 'fin_single',
+        'Governmental': 'govt_single',
+        'Legal': 'legal_single',
+        'Literary': 'lit_single',
+    },
+    'Multi-Document QA': {
+        'Academic': 'academic_multi',
+        'Financial': 'fin_multi',
+        'Governmental': 'govt_multi',
+        'Legal': 'legal_multi',
+        'Multi-news': 'news_multi',
+    },
+    'Long In-context Learning': {
+        'Many-shot learning': 'many_shot',
+        'New language translation': 'translate',
+        'User guide QA': 'user_guide',
+    },
+    'Long-dialogue History Understanding': {
+        'Agent history QA': 'agent_history',
+        'Dialogue history QA': 'dialogue_history',
+    },
+    'Code Repository Understanding': {'Code repo QA': 'code'},
+    'Long Structured Data Understanding': {
+        'Knowledge graph reasoning': 'graph',
+        'Table QA': 'table',
+    },
+}
+_TEXTS = ('domain', 'sub_domain', 'context', 'question', *(f'choice_{x}' for x in 'ABCD'))
 
+LONGBENCH_2: Mapping[str, Published] = {
+    f'longbench2_{name}': Published(
+        'longbench2',
+        {**dict.fromkeys(_TEXTS, TEXT), 'answer': LETTER},
+        'data',
+        split='train',
+        rows={'domain': domain, 'sub_domain': part},
+    )
+    for domain, parts in _SUBSETS.items()
+    for part, name in parts.items()
+}
 
-def _candidates(folder: pathlib.Path, name: str) -> list[pathlib.Path]:
-    # Absolute, since the harness takes a file from the working directory of the moment.
-    paths = (folder.absolute() / f'{name}{suffix}' for suffix in SUFFIXES)
-    return [path for path in paths if path.is_file()]
-
-
-def _redirected(name: str, path: pathlib.Path) -> dict[str, Any]:
-    return {
-        'task': name,
-        'dataset_path': SUFFIXES[path.suffix],
-        'dataset_name': None,
-        'dataset_kwargs': {'data_files': {'test': str(path)}},
-        'training_split': None,
-        'validation_split': None,
-        'test_split': 'test',
-        'num_fewshot': 0,
-    }
-
-
-def _check_columns(name: str, path: pathlib.Path) -> None:
-    row = _first_row(path)
-    for column, kind in PUBLISHED[name].columns.items():
-        if column not in row:
-            raise ValueError(
-                f'{path} has no column {column!r}; it has {", ".join(sorted(row)) or "no rows"}, '
-                f'and the task needs {", ".join(PUBLISHED[name].columns)}'
-            )
-        if not kind.holds(row[column]):
-            raise ValueError(
-                f'{path}: {column} is {row[column]!r} in the first row; it must be {kind.name}'
-            )
-
-
-def _first_row(path: pathlib.Path) -> Mapping[str, Any]:
-    """The first row of a file; {} where it has none."""
-    if path.suffix == '.parquet':
-        return _first_of_parquet(path)
-    with path.open('rb') as file:
-        line = next((line for line in file if line.strip()), b'{}')
-    try:
-        row = parse_json(line)
-    except ValueError as error:
-        raise ValueError(f'{path}: its first line is not JSON ({error})') from error
-    if not isinstance(row, dict):
-        raise ValueError(f'{path}: its first line is not a JSON object')
-    return row
-
-
-def _first_of_parquet(path: pathlib.Path) -> Mapping[str, Any]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            batch = next(file.iter_batches(batch_size=1), None)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f'{path}: not a Parquet file ({error})') from error
-    return batch.to_pylist()[0] if batch is not None and batch.num_rows else {}
+PUBLISHED: Mapping[str, Published] = {**TABLE_1, **BABILONG, **LONGBENCH_2}

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nope.evals.harness.extra import check_installed
-from nope.evals.harness.published import PUBLISHED, local_tasks
+from nope.evals.harness.local import local_tasks
+from nope.evals.harness.published import PUBLISHED, TABLE_1
 
 log = logging.getLogger(__name__)
 
@@ -35,10 +36,10 @@ def find(
     """Looks tasks, groups and tags up by name.
 
     include: folder of task YAML files, which come before lm_eval's own. data: folder of files for
-    the tasks of Table 1 (`nope.evals.harness.published` has the layout), which then need no
-    network. built_in: look for other names among all tasks of lm_eval, which takes half a minute
-    once. metadata: what tasks that make their own data are told, as `max_seq_lengths` and
-    `tokenizer` (RULER and BABILong of lm_eval).
+    the tasks of Table 1, BABILong and LongBench v2 (`nope.evals.harness.published` has the
+    layout), which then need no network. built_in: look for other names among all tasks of lm_eval,
+    which takes half a minute once. metadata: what tasks that make or choose their data are told,
+    as `max_seq_lengths` and `tokenizer` (RULER and BABILong of lm_eval).
 
     Raises ValueError for a name that is in none of these places or given twice, and for `data`
     where no task reads them; FileNotFoundError for missing files, all at once;
@@ -60,9 +61,9 @@ def find(
     if not redirected:
         raise ValueError(
             f'data is {data}, but none of {", ".join(names)} reads it; the tasks that do are '
-            f'{", ".join(PUBLISHED)}'
+            f'{", ".join(TABLE_1)}, babilong_qa1 to babilong_qa20 and longbench2_*'
         )
-    group = {'group': GROUP, 'task': local_tasks(data, redirected)}
+    group = {'group': GROUP, 'task': local_tasks(data, redirected, metadata)}
     others = [name for name in names if name not in redirected]
     return Found(tuple(names), manager, (group, *others))
 
@@ -72,7 +73,7 @@ def load(found: Found) -> dict[str, Any]:
 
     'tasks' holds name -> lm_eval.api.task.Task in the order of `found.names`. Tasks that do not
     say how many examples stand before a question have none. OSError, saying what to do, where
-    data cannot be had.
+    data cannot be had; ModuleNotFoundError where a task needs a package that is not there.
     """
     from lm_eval.defaults import DEFAULT_OTHER_SEED
 
@@ -81,8 +82,14 @@ def load(found: Found) -> dict[str, Any]:
     except OSError as error:
         raise OSError(
             f'the data of {", ".join(found.names)} cannot be had: {error}. Tasks without a '
-            'network read local files: those of Table 1 from the folder that `data` names, others '
-            'as their YAML says'
+            'network read local files: those of Table 1, BABILong and LongBench v2 from the folder '
+            'that `data` names, others as their YAML says'
+        ) from error
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f'{", ".join(found.names)} of lm_eval import {error.name}, which it does not bring: '
+            f'pip install {error.name}',
+            name=error.name,
         ) from error
     order = {name: place for place, name in enumerate(found.names)}
     tasks = sorted(loaded['tasks'].items(), key=lambda item: order.get(item[0], len(order)))
@@ -114,7 +121,7 @@ def _manager(
     metadata: Mapping[str, Any] | None,
     everything: bool,
 ) -> Any:
-    """An index of `include`, and of all of lm_eval or of the tasks of Table 1 alone."""
+    """An index of `include`, and of all of lm_eval or of the tasks that read local files."""
     from lm_eval.tasks import TaskManager
 
     folders = [] if everything else [_root() / PUBLISHED[n].folder for n in names if n in PUBLISHED]
@@ -136,7 +143,7 @@ def _is_ours(name: str, manager: Any) -> bool:
 
 
 def _unknown(names: list[str], include: pathlib.Path | None, built_in: bool) -> str:
-    places = [f'Table 1 ({", ".join(PUBLISHED)})']
+    places = [f'Table 1 ({", ".join(TABLE_1)})']
     if include is not None:
         places.append(f'the YAML files in {include} (one that cannot be read is not looked at)')
     if built_in:

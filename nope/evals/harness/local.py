@@ -1,0 +1,160 @@
+"""Built-in tasks on local files: which file each reads, and what lm_eval is told to read it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nope.evals.harness.published import LENGTH, PUBLISHED, Published
+from nope.runtime.files import parse_json
+
+SUFFIXES = {'.jsonl': 'json', '.json': 'json', '.parquet': 'parquet'}  # and what reads them
+SHORTEST = '0k'  # BABILong's length without metadata, as in lm_eval
+FIRST_READ = 2**20  # characters of a list, whose first row may be longer
+
+
+def local_tasks(
+    folder: pathlib.Path, names: Iterable[str], metadata: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Members of an lm_eval group: the built-in tasks `names`, reading the files in `folder`.
+
+    metadata: `max_seq_lengths` is the length of BABILong's files, as '4k'.
+
+    Raises FileNotFoundError that names every missing file, and ValueError for two files of one
+    task, for a file whose first row is not one of that task, and for a length that is no text.
+    """
+    files = {name: _candidates(folder, name, metadata or {}) for name in names}
+    missing = {name: paths for name, paths in files.items() if not _there(paths)}
+    if missing:
+        layout = [_layout(folder, name, paths) for name, paths in missing.items()]
+        raise FileNotFoundError(
+            f'{folder} lacks the data of {len(missing)} tasks, in the columns of the published '
+            'data sets:\n' + '\n'.join(dict.fromkeys(layout))
+        )
+    for name, paths in files.items():
+        found = _there(paths)
+        if len(found) > 1:
+            raise ValueError(f'task {name} has two files, {found[0]} and {found[1]}; keep one')
+        _check_columns(name, found[0])
+    return [_redirected(name, _there(paths)[0]) for name, paths in files.items()]
+
+
+def pattern(name: str) -> str:
+    """Glob of the files below the user's folder that a task may read."""
+    return PUBLISHED[name].pattern if name in PUBLISHED else f'{name}.*'
+
+
+def _candidates(folder: pathlib.Path, name: str, metadata: Mapping[str, Any]) -> list[pathlib.Path]:
+    length = metadata.get(LENGTH, SHORTEST)
+    file = PUBLISHED[name].file
+    if '{length}' in file and not isinstance(length, str):
+        raise ValueError(f"metadata.{LENGTH} is {length!r}; {name} accepts one length, as '4k'")
+    # Absolute, since the harness takes a file from the working directory of the moment.
+    return [folder.absolute() / f'{file.format(length=length)}{suffix}' for suffix in SUFFIXES]
+
+
+def _there(paths: Iterable[pathlib.Path]) -> list[pathlib.Path]:
+    return [path for path in paths if path.is_file()]
+
+
+def _layout(folder: pathlib.Path, name: str, paths: Iterable[pathlib.Path]) -> str:
+    files = ' or '.join(str(path.relative_to(folder.absolute())) for path in paths)
+    return f'    {files}: {", ".join(PUBLISHED[name].columns)}'
+
+
+def _redirected(name: str, path: pathlib.Path) -> dict[str, Any]:
+    task = PUBLISHED[name]
+    picked = {'process_docs': functools.partial(_rows_of, task)} if task.rows else {}
+    return {
+        'task': name,
+        'custom_dataset': None,
+        'dataset_path': SUFFIXES[path.suffix],
+        'dataset_name': None,
+        'dataset_kwargs': {'data_files': {task.split: str(path)}},
+        'training_split': None,
+        'validation_split': None,
+        'test_split': task.split,
+        'num_fewshot': task.shots,
+        **picked,
+    }
+
+
+def _rows_of(task: Published, rows: Any) -> Any:
+    """Rows (datasets.Dataset) of one task of LongBench v2, with lm_eval's column of choices."""
+    keys = zip(*(rows[column] for column in task.rows), strict=True)
+    wanted = tuple(task.rows.values())
+    chosen = [i for i, key in enumerate(keys) if key == wanted]
+    if not chosen:
+        named = ', '.join(f'{column} {value!r}' for column, value in task.rows.items())
+        raise ValueError(f'the file of LongBench v2 has no rows with {named}')
+    return rows.select(chosen).map(_with_choices)
+
+
+def _with_choices(row: Mapping[str, Any]) -> dict[str, list[str]]:
+    return {'choices': [row[f'choice_{letter}'] for letter in 'ABCD']}
+
+
+def _check_columns(name: str, path: pathlib.Path) -> None:
+    row = _first_row(path)
+    for column, kind in PUBLISHED[name].columns.items():
+        if column not in row:
+            raise ValueError(
+                f'{path} has no column {column!r}; it has {", ".join(sorted(row)) or "no rows"}, '
+                f'and the task needs {", ".join(PUBLISHED[name].columns)}'
+            )
+        if not kind.holds(row[column]):
+            raise ValueError(
+                f'{path}: {column} is {row[column]!r} in the first row; it must be {kind.name}'
+            )
+
+
+def _first_row(path: pathlib.Path) -> Mapping[str, Any]:
+    """The first row of a file; {} where it has none."""
+    if path.suffix == '.parquet':
+        return _first_of_parquet(path)
+    with path.open('rb') as file:
+        line = next((line for line in file if line.strip()), b'{}')
+    if path.suffix == '.json' and line.lstrip().startswith(b'['):
+        return _first_of_list(path)
+    try:
+        row = parse_json(line)
+    except ValueError as error:
+        raise ValueError(f'{path}: its first line is not JSON ({error})') from error
+    if not isinstance(row, dict):
+        raise ValueError(f'{path}: its first line is not a JSON object')
+    return row
+
+
+def _first_of_list(path: pathlib.Path) -> Mapping[str, Any]:
+    """Of a file that is one list, as much as holds the first row is read."""
+    text, row = '', None
+    with path.open(encoding='utf-8') as file:
+        while row is None:
+            more = file.read(max(len(text), FIRST_READ))
+            text = (text + more).lstrip()
+            begin = text.removeprefix('[').lstrip()
+            if begin.startswith(']'):
+                return {}
+            try:
+                row, _ = json.JSONDecoder().raw_decode(begin)
+            except (ValueError, RecursionError) as error:
+                if not more:
+                    raise ValueError(f'{path}: its first row is not JSON ({error})') from error
+    if not isinstance(row, dict):
+        raise ValueError(f'{path}: its first row is not a JSON object')
+    return row
+
+
+def _first_of_parquet(path: pathlib.Path) -> Mapping[str, Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            batch = next(file.iter_batches(batch_size=1), None)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f'{path}: not a Parquet file ({error})') from error
+    return batch.to_pylist()[0] if batch is not None and batch.num_rows else {}

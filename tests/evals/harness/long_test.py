@@ -1,0 +1,144 @@
+"""BABILong and LongBench v2 from local files: what the model is asked, and the scores."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nope.evals.harness import evaluate, find, load
+from tests.evals.harness.documents import write_jsonl
+from tests.evals.harness.fakes import TOKENIZER, FakeGenerator, direct
+
+FACTS = [
+    {'input': 'Mary went to the garden. ', 'question': 'Where is Mary?', 'target': 'garden'},
+    {'input': 'It rained. Bill is here.', 'question': 'Where is Bill? ', 'target': 'office'},
+]
+WINDOW = 4096
+
+
+def choice(part: str, domain: str, answer: str, **changes: str) -> dict[str, str]:
+    row = {'_id': part, 'domain': domain, 'sub_domain': part, 'context': f'About {part}.'}
+    row |= {f'choice_{letter}': f'{letter} of {part}' for letter in 'ABCD'}
+    return {**row, 'question': f'What is {part}? ', 'answer': answer, **changes}
+
+
+SINGLE, MULTI = 'Single-Document QA', 'Multi-Document QA'
+QUESTIONS = [
+    choice('Legal', SINGLE, 'B'),
+    choice('Legal', MULTI, 'C', context='Two laws.'),
+    choice('Legal', SINGLE, 'D', question='And then?'),
+]
+
+
+def results(
+    tmp_path: pathlib.Path,
+    names: list[str],
+    generator: FakeGenerator,
+    *,
+    window: int = WINDOW,
+    metadata: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    found = find(names, data=tmp_path, built_in=False, metadata=metadata)
+    return evaluate(load(found)['tasks'], generator, TOKENIZER, window=window)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize('suffix', ['json', 'jsonl', 'parquet'])
+def test_babilong_asks_with_two_examples_and_looks_for_the_target(
+    tmp_path: pathlib.Path, suffix: str
+) -> None:
+    pytest.importorskip('transformers')  # lm_eval's task imports it
+    (tmp_path / 'qa1').mkdir()
+    path = tmp_path / f'qa1/4k.{suffix}'
+    if suffix == 'json':
+        path.write_text(json.dumps(FACTS))
+    elif suffix == 'jsonl':
+        write_jsonl(path, FACTS)
+    else:
+        pq.write_table(pa.Table.from_pylist(FACTS), path)
+    writes = FakeGenerator(lambda i, prompt: f' In the GARDEN, as {i} says.')
+    found = results(tmp_path, ['babilong_qa1'], writes, metadata={'max_seq_lengths': '4k'})
+    assert found['results']['babilong_qa1']['acc,none'] == 0.5
+    assert (found['contexts'], found['truncated']) == (2, 0)
+    prompts = [TOKENIZER.decode(prompt) for prompt in writes.prompts[0]]
+    for prompt, row in zip(prompts, FACTS, strict=True):
+        assert prompt.startswith('I will give you context with the facts about positions')
+        assert prompt.count('The most recent location of') == 3  # the format, two examples
+        assert prompt.endswith(f'\n\n{row["input"].strip()}\n{row["question"].strip()}')
+    assert [options.new_tokens for options in writes.options] == [16]
+
+
+def test_a_task_without_lengths_of_its_own_reads_its_file_too(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip('transformers')
+    (tmp_path / 'qa11').mkdir()
+    write_jsonl(tmp_path / 'qa11/0k.jsonl', FACTS)
+    writes = FakeGenerator(lambda i, prompt: 'office')
+    found = results(tmp_path, ['babilong_qa11'], writes)
+    assert found['results']['babilong_qa11']['acc,none'] == 0.5
+
+
+def test_contexts_that_lost_their_beginning_are_counted(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip('transformers')
+    (tmp_path / 'qa1').mkdir()
+    write_jsonl(tmp_path / 'qa1/0k.jsonl', FACTS)
+    writes = FakeGenerator(lambda i, prompt: 'garden')
+    found = results(tmp_path, ['babilong_qa1'], writes, window=64)
+    assert (found['contexts'], found['truncated']) == (2, 2)
+    assert all(len(prompt) == 64 - 16 for prompt in writes.prompts[0])
+
+
+@pytest.mark.parametrize('suffix', ['json', 'jsonl'])
+def test_longbench_2_scores_letters_of_its_rows(tmp_path: pathlib.Path, suffix: str) -> None:
+    path = tmp_path / f'data.{suffix}'
+    if suffix == 'json':
+        path.write_text(json.dumps(QUESTIONS))
+    else:
+        write_jsonl(path, QUESTIONS)
+    names = ['longbench2_legal_multi', 'longbench2_legal_single']
+    found = results(tmp_path, names, FakeGenerator())
+    for name, rows in zip(names, ([QUESTIONS[1]], [QUESTIONS[0], QUESTIONS[2]]), strict=True):
+        hits = []
+        for row in rows:
+            context = (
+                'Please read the following text and answer the question below.\n\n<text>\n'
+                f'{row["context"]}\n</text>\n\nWhat is the correct answer to this question: '
+                f'{row["question"].strip()}\nChoices:\n(A) {row["choice_A"]}\n'
+                f'(B) {row["choice_B"]}\n(C) {row["choice_C"]}\n(D) {row["choice_D"]}\n\nAnswer:'
+            )
+            scores = {letter: direct(context, f' {letter}') for letter in 'ABCD'}
+            hits.append(max(scores, key=scores.__getitem__) == row['answer'])
+        assert found['results'][name]['acc,none'] == sum(hits) / len(hits)
+        assert found['n-samples'][name]['effective'] == len(rows)
+
+
+def test_the_best_letter_is_the_right_answer(tmp_path: pathlib.Path) -> None:
+    """Whatever the fake model prefers: one row for each letter as its answer."""
+    rows = [choice('Detective', SINGLE, letter, context='Same.') for letter in 'ABCD']
+    write_jsonl(tmp_path / 'data.jsonl', rows)
+    found = results(tmp_path, ['longbench2_detective'], FakeGenerator())
+    assert found['results']['longbench2_detective']['acc,none'] == 0.25
+
+
+def test_a_task_without_rows_is_said(tmp_path: pathlib.Path) -> None:
+    write_jsonl(tmp_path / 'data.jsonl', QUESTIONS)
+    with pytest.raises(ValueError, match=r"no rows with domain .*, sub_domain 'Table QA'"):
+        load(find(['longbench2_table'], data=tmp_path, built_in=False))
+    write_jsonl(tmp_path / 'data.jsonl', [{**QUESTIONS[0], 'answer': 1}])
+    with pytest.raises(ValueError, match=r"answer is 1 in the first row; it must be 'A', 'B'"):
+        find(['longbench2_legal_single'], data=tmp_path, built_in=False)
+
+
+def test_a_package_that_a_task_lacks_is_named(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / 'qa1').mkdir()
+    write_jsonl(tmp_path / 'qa1/0k.jsonl', FACTS)
+    monkeypatch.setitem(sys.modules, 'transformers', None)
+    monkeypatch.delitem(sys.modules, 'lm_eval.tasks.babilong.common_utils', raising=False)
+    with pytest.raises(ModuleNotFoundError, match=r'babilong_qa1 .* pip install transformers'):
+        load(find(['babilong_qa1'], data=tmp_path, built_in=False))
