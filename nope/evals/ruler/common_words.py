@@ -8,9 +8,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
+from nope.evals.answers import Sample
 from nope.evals.ruler import fitting
 from nope.evals.ruler.corpora import WORDS
-from nope.evals.ruler.fitting import Drawn, Request, Sample
+from nope.evals.ruler.fitting import Drawn, Request
 
 QUESTION = (
     'Below is a numbered list of words. In these words, some appear more often than others. '

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from nope.data import encode_with_bos
 from nope.data.tokenizers import Tokenizer
+from nope.evals import answers
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
 from nope.evals.ruler import metrics
-from nope.evals.ruler.fitting import Sample
 from nope.evals.ruler.prompts import Plan
 from nope.evals.ruler.tasks import TASKS
 from nope.evals.samples import SampleLog
 from nope.records import Measure, Records
 
-logger = logging.getLogger(__name__)
-
 PASSED = 85.6  # a length that RULER calls effective
 BASE_SHARE = 0.85  # of the average at the shortest length (NoLiMa, arXiv 2502.05167)
-Entry = tuple[str, Sample]
 
 
 def run(
@@ -51,69 +46,34 @@ def run(
     ValueError, before anything is generated of a part, for prompts that the plan cannot make, and
     for a log of other samples.
     """
-    if batch_size < 1:
-        raise ValueError(f'batch_size is {batch_size}; it must be at least 1')
-    if bos and plan.tokenizer.bos_id is None:
-        raise ValueError('bos is True, but the tokenizer has no BOS; it must be False')
-    parts = [(length, task, plan.prompts(length, task)) for length, task in plan.parts]
-    waiting = list(_batches(parts, log, batch_size))
-    logger.info('%d samples are answered', len(log))
-    for task, batch in progress(waiting):
-        made = generator.generate(
-            [encode_with_bos(plan.tokenizer, sample.text, bos) for _, sample in batch],
-            options(task, plan.tokenizer),
-        )
-        texts = [plan.tokenizer.decode(_known(ids, plan.tokenizer)) for ids in made]
-        log.append(
-            {
-                key: _row(task, sample, text)
-                for (key, sample), text in zip(batch, texts, strict=True)
-            }
-        )
+    parts = [_part(plan, length, task) for length, task in plan.parts]
+    answers.run(
+        generator,
+        plan.tokenizer,
+        parts,
+        log=log,
+        bos=bos,
+        batch_size=batch_size,
+        progress=progress,
+    )
     return _records(plan, log, bos)
 
 
 def options(task: str, tokenizer: Tokenizer) -> Options:
     """Greedy decoding of a task's budget of tokens, up to EOS."""
-    return Options(new_tokens=TASKS[task].budget, stop_ids=(tokenizer.eos_id,))
+    return answers.options(TASKS[task].budget, tokenizer)
 
 
-def key(task: str, length: int, index: int) -> str:
-    return f'{task}/{length}/{index}'
-
-
-def _known(ids: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
-    """Those that have a text: a model may have more than its tokenizer."""
-    return ids[ids < tokenizer.vocab_size]
-
-
-def _batches(
-    parts: Sequence[tuple[int, str, list[Sample]]], log: SampleLog, batch_size: int
-) -> Iterator[tuple[str, list[Entry]]]:
-    """Unanswered samples of one part at a time, with their keys."""
-    for length, task, samples in parts:
-        entries = [(key(task, length, index), sample) for index, sample in enumerate(samples)]
-        missing = [(name, sample) for name, sample in entries if not _answered(name, sample, log)]
-        for start in range(0, len(missing), batch_size):
-            yield task, missing[start : start + batch_size]
-
-
-def _answered(name: str, sample: Sample, log: SampleLog) -> bool:
-    if name not in log:
-        return False
-    if log[name]['answers'] != list(sample.answers) or log[name]['tokens'] != sample.tokens:
-        raise ValueError(f'log has another prompt for {name!r}: it is of other files or words')
-    return True
-
-
-def _row(task: str, sample: Sample, prediction: str) -> dict[str, Any]:
-    text = metrics.cleaned(prediction)
-    return {
-        'prediction': text,
-        'score': metrics.METRICS[TASKS[task].metric](text, sample.answers),
-        'answers': list(sample.answers),
-        'tokens': sample.tokens,
-    }
+def _part(plan: Plan, length: int, task: str) -> answers.Part:
+    metric = metrics.METRICS[TASKS[task].metric]
+    return answers.Part(
+        task,
+        length,
+        TASKS[task].budget,
+        plan.prompts(length, task),
+        lambda prediction, sample: metric(prediction, sample.answers),
+        metrics.cleaned,
+    )
 
 
 def _records(plan: Plan, log: SampleLog, bos: bool) -> Records:
@@ -171,7 +131,7 @@ def _of_base(lengths: Sequence[int], averages: Sequence[float]) -> int:
 
 
 def _rows(plan: Plan, log: SampleLog, length: int, task: str) -> list[dict[str, Any]]:
-    return [log[key(task, length, index)] for index in range(plan.samples)]
+    return [log[answers.key(task, length, index)] for index in range(plan.samples)]
 
 
 def _mean_tokens(rows: Sequence[dict[str, Any]]) -> float:

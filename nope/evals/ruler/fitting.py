@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
+from nope.evals.answers import Sample
 from nope.evals.ruler.corpora import Corpora
 from nope.evals.ruler.vocabulary import Vocabulary
 
@@ -24,14 +25,6 @@ class Drawn(NamedTuple):
 
     text: str
     answers: tuple[str, ...]
-
-
-class Sample(NamedTuple):
-    """A prompt that fits. tokens: of the text alone, without BOS."""
-
-    text: str
-    answers: tuple[str, ...]
-    tokens: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nope.evals.ruler.fitting import Request, Sample
+from nope.evals.answers import Sample
+from nope.evals.ruler.fitting import Request
 
 QUESTION = (
     'Read the following coded text and track the frequency of each coded word. '

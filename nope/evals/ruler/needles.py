@@ -7,9 +7,10 @@ import random
 import uuid
 from collections.abc import Callable, Iterator
 
+from nope.evals.answers import Sample
 from nope.evals.ruler import fitting
 from nope.evals.ruler.corpora import ESSAYS
-from nope.evals.ruler.fitting import Drawn, Request, Sample
+from nope.evals.ruler.fitting import Drawn, Request
 from nope.evals.ruler.sentences import split
 
 NEEDLE = 'One of the special magic {kind} for {key} is: {value}.'

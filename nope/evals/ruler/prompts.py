@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from nope.data import digest
 from nope.data.tokenizers import Tokenizer
+from nope.evals.answers import Sample
 from nope.evals.ruler import vocabulary
 from nope.evals.ruler.corpora import Corpora
-from nope.evals.ruler.fitting import Request, Sample
+from nope.evals.ruler.fitting import Request
 from nope.evals.ruler.tasks import TASKS, check_names
 from nope.evals.ruler.vocabulary import Vocabulary
 from nope.runtime import files, processes

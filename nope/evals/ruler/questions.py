@@ -6,8 +6,9 @@ import dataclasses
 import random
 from collections.abc import Callable, Iterator
 
+from nope.evals.answers import Sample
 from nope.evals.ruler import fitting
-from nope.evals.ruler.fitting import Drawn, Request, Sample
+from nope.evals.ruler.fitting import Drawn, Request
 
 DOCUMENT = 'Document {number}:\n{document}'
 TASK = (

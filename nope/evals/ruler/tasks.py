@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
+from nope.evals.answers import Sample
 from nope.evals.ruler.common_words import CommonWords
 from nope.evals.ruler.corpora import HOTPOTQA, SQUAD
-from nope.evals.ruler.fitting import Request, Sample
+from nope.evals.ruler.fitting import Request
 from nope.evals.ruler.frequent_words import FrequentWords
 from nope.evals.ruler.needles import Needles
 from nope.evals.ruler.questions import Questions

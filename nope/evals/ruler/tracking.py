@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from nope.evals.answers import Sample
 from nope.evals.ruler import fitting
-from nope.evals.ruler.fitting import Drawn, Request, Sample
+from nope.evals.ruler.fitting import Drawn, Request
 from nope.evals.ruler.needles import NOISE
 
 QUESTION = (

@@ -1,0 +1,126 @@
+"""Greedy answers to prompts of tasks at lengths, scored and logged a batch at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nope.data import encode_with_bos
+from nope.data.tokenizers import Tokenizer
+from nope.evals.forward import Progress
+from nope.evals.generation import Generator, Options
+from nope.evals.samples import SampleLog
+
+logger = logging.getLogger(__name__)
+
+
+class Sample(NamedTuple):
+    """A prompt and what its answer is held against. tokens: of the text alone, without BOS."""
+
+    text: str
+    answers: tuple[str, ...]
+    tokens: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Samples of one task at one length.
+
+    budget: tokens of an answer. score: of a prediction to a sample, 0 .. 1. cleaned: the prediction
+    that is kept and scored, from the text that was generated.
+    """
+
+    task: str
+    length: int
+    budget: int
+    samples: Sequence[Sample]
+    score: Callable[[str, Sample], float]
+    cleaned: Callable[[str], str] = str
+
+    def key(self, index: int) -> str:
+        """Name of a sample in a log."""
+        return key(self.task, self.length, index)
+
+
+def key(task: str, length: int, index: int) -> str:
+    return f'{task}/{length}/{index}'
+
+
+def run(
+    generator: Generator,
+    tokenizer: Tokenizer,
+    parts: Sequence[Part],
+    *,
+    log: SampleLog,
+    bos: bool,
+    batch_size: int = 32,
+    progress: Progress = iter,
+) -> None:
+    """Lets the model answer every sample that `log` has not, up to EOS.
+
+    bos: prompts begin with BOS. Answers are logged batch_size at a time, each under
+    'task/length/index' with its prediction, its score, what it is held against, and the tokens of
+    its prompt. ValueError, before anything is generated, for a log of other samples, and for
+    settings that do not fit each other or the tokenizer.
+    """
+    if batch_size < 1:
+        raise ValueError(f'batch_size is {batch_size}; it must be at least 1')
+    if bos and tokenizer.bos_id is None:
+        raise ValueError('bos is True, but the tokenizer has no BOS; it must be False')
+    waiting = list(_batches(parts, log, batch_size))
+    logger.info('%d samples are answered', len(log))
+    for part, batch in progress(waiting):
+        made = generator.generate(
+            [encode_with_bos(tokenizer, part.samples[index].text, bos) for index in batch],
+            options(part.budget, tokenizer),
+        )
+        texts = [tokenizer.decode(_known(ids, tokenizer)) for ids in made]
+        log.append(
+            {
+                part.key(index): _row(part, part.samples[index], text)
+                for index, text in zip(batch, texts, strict=True)
+            }
+        )
+
+
+def options(budget: int, tokenizer: Tokenizer) -> Options:
+    """Greedy decoding of so many tokens, up to EOS."""
+    return Options(new_tokens=budget, stop_ids=(tokenizer.eos_id,))
+
+
+def _known(ids: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
+    """Those that have a text: a model may have more than its tokenizer."""
+    return ids[ids < tokenizer.vocab_size]
+
+
+def _batches(
+    parts: Sequence[Part], log: SampleLog, batch_size: int
+) -> Iterator[tuple[Part, list[int]]]:
+    """Indices of unanswered samples of one part at a time."""
+    for part in parts:
+        missing = [index for index in range(len(part.samples)) if not _answered(part, index, log)]
+        for start in range(0, len(missing), batch_size):
+            yield part, missing[start : start + batch_size]
+
+
+def _answered(part: Part, index: int, log: SampleLog) -> bool:
+    name, sample = part.key(index), part.samples[index]
+    if name not in log:
+        return False
+    if log[name]['answers'] != list(sample.answers) or log[name]['tokens'] != sample.tokens:
+        raise ValueError(f'log has another prompt for {name!r}: it is of other files or words')
+    return True
+
+
+def _row(part: Part, sample: Sample, text: str) -> dict[str, Any]:
+    prediction = part.cleaned(text)
+    return {
+        'prediction': prediction,
+        'score': part.score(prediction, sample),
+        'answers': list(sample.answers),
+        'tokens': sample.tokens,
+    }
