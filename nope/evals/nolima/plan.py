@@ -1,0 +1,104 @@
+"""Files of NoLiMa, and its prompts at lengths of a tokenizer."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import pathlib
+
+import numpy as np
+
+from nope.data.tokenizers import Tokenizer
+from nope.evals.answers import Part, Sample
+from nope.evals.nolima import needles
+from nope.evals.nolima.haystack import Haystack
+from nope.evals.nolima.needles import CHARACTER, Pair
+
+NEEDLES, BOOKS = 'needlesets/needle_set.json', 'haystack/rand_shuffle'
+DEPTHS = np.linspace(0, 100, 26) / 100
+SEED = 42
+BUDGET = 192  # tokens of an answer
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Every pair of needle and question at every depth in every book, at `lengths`: tokens of the
+    book, which prompt and answer come on top of.
+
+    folder: with needlesets/needle_set.json and haystack/rand_shuffle/*.txt. limit: pairs, for
+    trials; None for all.
+    """
+
+    tokenizer: Tokenizer
+    folder: pathlib.Path
+    lengths: tuple[int, ...]
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        """FileNotFoundError and ValueError, naming file and layout, for what no prompts can be made
+        of."""
+        if not self.lengths or min(self.lengths) < 1 or len(set(self.lengths)) < len(self.lengths):
+            raise ValueError(f'lengths are {self.lengths}; they must be above 0, each once')
+        if self.limit is not None and self.limit < 1:
+            raise ValueError(f'limit is {self.limit}; it must be at least 1, or None')
+        if not self.books:
+            raise FileNotFoundError(
+                f'{self.folder / BOOKS} has no books; it must hold text files, as '
+                'rand_book_1.txt to rand_book_5.txt are published'
+            )
+        _ = self.pairs
+
+    @functools.cached_property
+    def pairs(self) -> list[Pair]:
+        return needles.read(self.folder / NEEDLES)[: self.limit]
+
+    @functools.cached_property
+    def books(self) -> list[pathlib.Path]:
+        """Sorted by name; the published code takes them as the file system lists them."""
+        return sorted((self.folder / BOOKS).glob('*.txt'))
+
+    @property
+    def names(self) -> list[str]:
+        """Of the files that are read, below the folder."""
+        return [NEEDLES, *(f'{BOOKS}/{book.name}' for book in self.books)]
+
+    def check(self) -> None:
+        """ValueError for books that are too short for the longest length."""
+        for book in range(len(self.books)):
+            for depth in DEPTHS:
+                self._haystack(book).place('', max(self.lengths), float(depth))
+
+    def part(self, length: int, book: int) -> Part:
+        """All pairs in one book, every depth of a pair in turn."""
+        samples = [sample for pair in self.pairs for sample in self._samples(pair, length, book)]
+        return Part(self.task(book), length, BUDGET, samples, contains)
+
+    def task(self, book: int) -> str:
+        """Name of a book's part."""
+        return self.books[book].stem
+
+    def _samples(self, pair: Pair, length: int, book: int) -> list[Sample]:
+        draw = np.random.RandomState(SEED + pair.number + book)
+        made = []
+        for depth in DEPTHS:
+            needle, question, answers = pair.needle, pair.question, pair.answers
+            if pair.characters:
+                drawn = str(draw.choice(pair.characters))
+                needle, question = (text.replace(CHARACTER, drawn) for text in (needle, question))
+                answers = (drawn,)
+            haystack = self._haystack(book).place(needle, length, float(depth))
+            text = pair.template.format(haystack=haystack, question=question)
+            made.append(Sample(text, answers, len(self.tokenizer.encode(text))))
+        return made
+
+    def _haystack(self, book: int) -> Haystack:
+        return self._haystacks[book]
+
+    @functools.cached_property
+    def _haystacks(self) -> list[Haystack]:
+        return [Haystack(path.read_text('utf-8'), self.tokenizer, str(path)) for path in self.books]
+
+
+def contains(prediction: str, sample: Sample) -> float:
+    """1.0 where one of the answers is in the prediction, as it is spelled."""
+    return float(any(answer in prediction for answer in sample.answers))
