@@ -19,7 +19,17 @@ from jax.sharding import Mesh
 from nope.data import Tokenizer, digest
 from nope.data.sources import folders
 from nope.data.templates import TEMPLATES
-from nope.evals import batching, longbench, longppl, passkey, positions, ruler, sliding
+from nope.evals import (
+    batching,
+    helmet,
+    longbench,
+    longppl,
+    nolima,
+    passkey,
+    positions,
+    ruler,
+    sliding,
+)
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator
 from nope.evals.samples import SampleLog
@@ -165,6 +175,71 @@ class Longbench:
         ]
 
 
+class Helmet:
+    def __init__(self, asked: Asked, path: str) -> None:
+        o = asked.options
+        self._plan = helmet.Plan(
+            asked.tokenizer, pathlib.Path(path), asked.lengths, bos=o.bos, limit=o.limit
+        )
+        self._plan.check()
+        self.settings = {
+            'lengths': asked.lengths,
+            'limit': o.limit,
+            'files': folders.identity('helmet', pathlib.Path(path), self._plan.names),
+        }
+
+    def measure(
+        self, generator: Generator, variables: Variables, log: SampleLog, bar: Progress
+    ) -> Records:
+        return helmet.run(generator, self._plan, log=log, progress=bar)
+
+    def rows(self, found: Records) -> list[Row]:
+        lengths = found.coordinates['length'].tolist()
+        tasks = [*map(str, found.coordinates['task']), 'mean']
+        scores = np.concatenate([found['score'], found['average'][:, None]], axis=1)
+        rows = [
+            Row('helmet', task, length, float(scores[k, q]), '0..100')
+            for q, task in enumerate(tasks)
+            for k, length in enumerate(lengths)
+        ]
+        cut, samples = (found[name].sum(axis=1).tolist() for name in ('truncated', 'samples'))
+        return rows + [
+            Row('helmet', 'contexts cut', length, cut[k], f'of {samples[k]}')
+            for k, length in enumerate(lengths)
+        ]
+
+
+class Nolima:
+    def __init__(self, asked: Asked, path: str) -> None:
+        o = asked.options
+        self._bos = o.bos
+        self._plan = nolima.Plan(asked.tokenizer, pathlib.Path(path), asked.lengths, limit=o.limit)
+        self._plan.check()
+        self.settings = {
+            'lengths': asked.lengths,
+            'limit': o.limit,
+            'files': folders.identity('nolima', pathlib.Path(path), self._plan.names),
+        }
+
+    def measure(
+        self, generator: Generator, variables: Variables, log: SampleLog, bar: Progress
+    ) -> Records:
+        return nolima.run(generator, self._plan, log=log, bos=self._bos, progress=bar)
+
+    def rows(self, found: Records) -> list[Row]:
+        lengths = found.coordinates['length'].tolist()
+        rows = [
+            Row('nolima', 'right answers', length, value, '%')
+            for length, value in zip(lengths, found['average'].tolist(), strict=True)
+        ]
+        base = found.attributes['base_score']
+        if base is not None:
+            effective = found.attributes['effective_length']
+            rows += [Row('nolima', 'base score', min(lengths), base, '%')]
+            rows += [Row('nolima', 'effective length', max(lengths), effective, 'tokens')]
+        return rows
+
+
 class _OfText:
     """An evaluation of a text file, or of a folder of them."""
 
@@ -300,6 +375,8 @@ KINDS: Mapping[str, Callable[[Asked, str], Plan]] = {
     'ruler': Ruler,
     'passkey': Passkey,
     'longbench': Longbench,
+    'helmet': Helmet,
+    'nolima': Nolima,
     'perplexity': Perplexity,
     'longppl': LongPPL,
     'loss': Loss,

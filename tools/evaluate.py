@@ -9,6 +9,8 @@
 | ruler | RULER's tasks (--tasks; --files=FOLDER for those that read files) at each length |
 | passkey | 5-digit keys hidden in filler, at each length and ten depths |
 | longbench:FOLDER | the English data sets of LongBench in windows of the longest length |
+| helmet:FOLDER | HELMET's recall group: json_kv and RULER's needles, from its files |
+| nolima:FOLDER | NoLiMa's needles, which share no words with the questions, in its books |
 | perplexity:PATH | sliding windows of each length over a text file, or a folder of them |
 | longppl:PATH | perplexity over tokens that need more than L, or than half the least length |
 | loss:PATH | loss and attention entropy by position up to the longest length |
@@ -31,6 +33,8 @@ NEEDS = {
     'ruler': '',
     'passkey': '',
     'longbench': 'FOLDER',
+    'helmet': 'FOLDER',
+    'nolima': 'FOLDER',
     'perplexity': 'PATH',
     'longppl': 'PATH',
     'loss': 'PATH',
@@ -70,7 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--windows', type=int, default=16, help='texts of `loss`')
     parser.add_argument('--stride', type=int, help='tokens scored in a window; default: L / 8')
     parser.add_argument('--budget', type=int, default=2**18, help='tokens scored at each length')
-    parser.add_argument('--limit', type=int, help='samples of each data set of LongBench')
+    parser.add_argument(
+        '--limit', type=int, help="samples of each file of LongBench and HELMET; NoLiMa's pairs"
+    )
     return parser
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import pathlib
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -12,12 +13,15 @@ import numpy as np
 import pytest
 
 from nope import records
+from nope.data.tokenizers import ByteTokenizer
 from nope.interop import Described, Export, save
 from nope.interop.run_folder import write_run
 from nope.model import apply
 from nope.positions import Learned
 from nope.variables import Variables, with_uniform_lam
 from tests import tiny
+from tests.evals.helmet import files as helmet_files
+from tests.evals.nolima import files as nolima_files
 from tests.tools.loading import load
 
 tool, work = load('evaluate'), load('_evaluate')
@@ -139,6 +143,38 @@ def test_a_text_without_key_tokens_has_no_longppl(
     assert (facts['short'], facts['stride']) == (16, 4)
 
 
+def test_needles_of_the_users_files_are_measured(
+    directory: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = ByteTokenizer().encode(' 0077, 0177: Bob')
+    fake = SimpleNamespace(generate=lambda prompts, options: [says for _ in prompts])
+    monkeypatch.setattr(work, 'Generator', lambda *model, batch_tokens: fake)
+    helmet_files.write(tmp_path / 'helmet', 8192, rows=1)
+    rows = measured(
+        directory, tmp_path / 'a', f'--eval=helmet:{tmp_path / "helmet"}', '--lengths=8192'
+    )
+    assert [(r['what'], r['value'], r['unit']) for r in rows] == [
+        ('ruler_niah_mk_2', 100, '0..100'),
+        ('ruler_niah_mk_3', 100, '0..100'),
+        ('ruler_niah_mv', 100, '0..100'),
+        ('json_kv', 0, '0..100'),
+        ('mean', 75, '0..100'),
+        ('contexts cut', 0, 'of 4'),
+    ]
+    nolima_files.write(tmp_path / 'nolima')
+    ask = (f'--eval=nolima:{tmp_path / "nolima"}', '--lengths=1000,250', '--limit=1')
+    rows = measured(directory, tmp_path / 'b', *ask)
+    kept = records.load(tmp_path / 'b/nolima')
+    bob = kept['average'].tolist()
+    assert kept['score'].shape == (2, 1) and 10 < bob[0] < 60
+    assert [(r['what'], r['length'], r['value']) for r in rows] == [
+        ('right answers', 250, bob[0]),
+        ('right answers', 1000, bob[1]),
+        ('base score', 250, max(bob)),
+        ('effective length', 1000, 1000),
+    ]
+
+
 def test_a_folder_keeps_to_its_settings(
     directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
@@ -184,6 +220,8 @@ def test_bad_options_are_refused_before_a_model_is_read(
             '--template=long; accepted: paper',
         ),
         (['--eval=passkey', '--lengths=200', '--tests=11'], '--tests=11; it must be at most 10'),
+        (['--eval=helmet:.', '--lengths=8192'], r'validation_8192.jsonl, .* missing; it must be'),
+        (['--eval=nolima:.', '--lengths=250'], 'haystack/rand_shuffle has no books'),
     ],
 )
 def test_what_an_evaluation_cannot_ask_is_refused_before_the_weights_are_read(
