@@ -24,13 +24,16 @@ PAPER = {
     'no_bound': 'without_focus_constraint',
     'no_init': 'without_initialization',
 }
+ADDITIONS = ('longbench',)  # accepted after the size
 
 
 @released.also
 def get_config(argument: str = 'quick') -> ConfigDict:
     size, _, more = argument.partition(',')
-    if more not in ('', 'longbench'):
-        raise ValueError(f'table4: {more!r} is unknown; accepted after the size: longbench')
+    if more not in ('', *ADDITIONS):
+        raise ValueError(
+            f'table4: {more!r} is unknown; accepted after the size: {", ".join(ADDITIONS)}'
+        )
     config = retrieval.experiment('table4', size)
     config.runs = {'nope': pieces.base()}
     ablations.add(config, size, ablations.VARIANTS | ablations.MORE)

@@ -4,13 +4,12 @@
     python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:16x16 [--kind=train]
     pip install --no-deps jax-cuda13-plugin jax-cuda13-pjrt  # of JAX's version; Python 3.12
     python tools/aot.py --config=configs/fig4.py:paper --topology=h200:16  # h200:2x8: two machines
-    python tools/aot.py --config=all --longest --set=harness.files=hub \\
-        --set=longbench.folder=FOLDER  # each config that has a size `paper`; with its data sets
+    python tools/aot.py --config=all --longest  # each config that has a size `paper`
     python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:4x4 --kind=search \\
         --length=131072 --mesh=fsdp=1,context=16 --batch=1    # another shape
 
 A real compilation of every training step, search step and evaluation pass, with the shardings of
-a real mesh. One JSON line a program:
+a real mesh. No file of the user is read: shapes alone matter. One JSON line a program:
 
     topology, compiler              what for, and by which version of what
     parameters_gib, optimizer_gib   per device, as are all sizes
@@ -40,6 +39,7 @@ import os
 import pathlib
 import re
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -48,13 +48,17 @@ os.environ.setdefault('JAX_PLATFORMS', 'cpu')
 
 import _flops
 import _hlo
+import _stand_ins
 import jax
 from jax.sharding import Mesh
+from ml_collections import ConfigDict
 
 from experiments.ahead import programs
 from experiments.build import Experiment, build
 from experiments.programs import Program, Step
 from nope import sharding
+from nope.model import ModelConfig
+from nope.positions import Rotary, Unscaled
 from nope.runtime import hardware, progress, targets
 
 GIB = 2.0**30
@@ -127,46 +131,70 @@ def load(config: str, changes: Sequence[str] = (), some: bool = False) -> Experi
     """The experiment of configs/NAME.py:SIZE, or NAME:SIZE, with SECTION.FIELD=VALUE changes; with
     `some` only those whose section it has.
 
-    Shapes alone matter: no shards and no tokenizer are read.
+    Shapes alone matter: no shards, no tokenizer and no data sets are read, but where a change names
+    them.
     """
     path, _, size = config.partition(':')
     name = path.removeprefix('configs/').removesuffix('.py')
     found = importlib.import_module(f'configs.{name}').get_config(size or 'paper')
-    found.data.mixture = ()
-    found.data.tokenizer = 'bytes'
-    if 'task' in found:
-        found.task.tokenizer = 'words'
-    for corpus in found.get('corpora', {}):
-        found.corpora[corpus] = {'source': 'stdlib'}
-    for change in changes:
-        field, _, value = change.partition('=')
-        if not some or field.partition('.')[0] in found:
-            found.update_from_flattened_dict({field: value})
-    return build(found)
+    with tempfile.TemporaryDirectory() as folder:
+        _without_files(found, pathlib.Path(folder))
+        for change in changes:
+            field, _, value = change.partition('=')
+            if not some or field.partition('.')[0] in found:
+                found.update_from_flattened_dict({field: value})
+        return build(found)
+
+
+def _without_files(config: ConfigDict, folder: pathlib.Path) -> None:
+    """Puts what every machine has in the place of a user's files; `folder` is for stand-ins."""
+    config.data.mixture = ()
+    config.data.tokenizer = 'bytes'
+    if 'task' in config:
+        config.task.tokenizer = 'words'
+    for corpus in config.get('corpora', {}):
+        config.corpora[corpus] = {'source': 'stdlib'}
+    if 'harness' in config:
+        config.harness.files = 'hub'
+    if 'longbench' in config:
+        _stand_ins.write_longbench(folder)
+        config.longbench.folder = str(folder)
 
 
 def with_paper() -> list[str]:
-    """Every config that has the size `paper`."""
+    """Every config that has the size `paper`, and each again with what it adds on demand."""
     found = []
     for path in sorted((pathlib.Path(__file__).parent.parent / 'configs').glob('[!_]*.py')):
         module = importlib.import_module(f'configs.{path.stem}')
         with contextlib.suppress(AttributeError, ValueError):  # a part of configs; other sizes
             module.get_config('paper')
-            found.append(f'configs/{path.name}:paper')
+            added = (f',{word}' for word in getattr(module, 'ADDITIONS', ()))
+            found += [f'configs/{path.name}:paper{words}' for words in ('', *added)]
     return found
 
 
 def longest(programs: Mapping[tuple[Program, Mesh], str]) -> dict[tuple[Program, Mesh], str]:
-    """Of programs that differ in length and batch alone, those with the longest rows."""
+    """Of programs that differ in length, batch and the numbers of a rotary scaling alone, those
+    with the longest rows."""
     found: dict[Any, tuple[Program, Mesh]] = {}
     for program, mesh in programs:
         shape: Any = {'length': 0, 'batch': 0} | (
             {'accumulate': None} if isinstance(program, Step) else {}
         )
-        kind = dataclasses.replace(program, **shape), mesh
+        model, scaling = _without_scaling(program.model)
+        kind = dataclasses.replace(program, model=model, **shape), scaling, mesh
         if kind not in found or program.length > found[kind][0].length:
             found[kind] = program, mesh
     return {key: programs[key] for key in found.values()}
+
+
+def _without_scaling(model: ModelConfig) -> tuple[ModelConfig, type | None]:
+    """The model with rotary frequencies as trained, and its scaling's kind."""
+    position = model.position
+    if not isinstance(position, Rotary):
+        return model, None
+    unscaled = dataclasses.replace(position, scaling=Unscaled())
+    return dataclasses.replace(model, position=unscaled), type(position.scaling)
 
 
 def chosen(
@@ -197,8 +225,9 @@ def main() -> int:
     for config in with_paper() if every else options.config:
         try:
             experiments[config] = load(config, options.set, every)
-        except (KeyError, OSError, ValueError) as error:
-            print(f'error: {config}: {error} (here by --set=SECTION.FIELD=TEXT)', file=sys.stderr)
+        except (ImportError, KeyError, OSError, ValueError) as error:
+            how = '' if isinstance(error, ImportError) else ' (here by --set=SECTION.FIELD=TEXT)'
+            print(f'error: {config}: {error}{how}', file=sys.stderr)
             return 2
     devices = targets.devices(options.topology)
     chosen_from: dict[tuple[Program, Mesh], str] = {}  # the first config that has the program
@@ -284,10 +313,12 @@ def _parser() -> argparse.ArgumentParser:
         '--set',
         action='append',
         default=[],
-        help='SECTION.FIELD=TEXT of the config: longbench.folder and harness.files for tables 3, 1',
+        help='SECTION.FIELD=TEXT of the config, as data.tokenizer=FILE',
     )
     parser.add_argument(
-        '--longest', action='store_true', help='of programs that differ in shape alone, the longest'
+        '--longest',
+        action='store_true',
+        help='of programs that differ in shape, or numbers of a rotary scaling, alone the longest',
     )
     parser.add_argument('--mesh', default='', help="AXIS=SIZE,... in place of the config's")
     parser.add_argument('--length', type=int, help='tokens, in place of every length')

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
+import pathlib
+import sys
+import tempfile
 
 import jax
 import jax.numpy as jnp
@@ -11,17 +15,19 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
-from experiments import programs
+from experiments import ahead, programs
 from nope import sharding
 from nope.data import DataConfig, TaskData
+from nope.evals import longbench
+from nope.evals.longbench import DATASETS
 from nope.model import counts
-from nope.positions import Rotary
+from nope.positions import DynamicNTK, Linear, Rotary, Scaling
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import optim
 from tests import tiny
 from tests.tools.loading import load
 
-_flops, _hlo, aot = map(load, ('_flops', '_hlo', 'aot'))
+_flops, _hlo, _stand_ins, aot = map(load, ('_flops', '_hlo', '_stand_ins', 'aot'))
 
 
 def traced(function, *arguments):
@@ -118,10 +124,54 @@ def test_of_programs_that_differ_in_shape_the_longest_stay() -> None:
     assert aot.longest(asked) == {(long, mesh): '1', (other, mesh): '2'}
 
 
+def test_of_scalings_that_differ_in_numbers_the_longest_stays() -> None:
+    mesh, optimizer = make_mesh(MeshConfig()), optim.OptimizerConfig(1e-3)
+
+    def step(scaling: Scaling, length: int) -> programs.Step:
+        return programs.Step(tiny.model(position=Rotary(scaling=scaling)), optimizer, length, 8, 1)
+
+    short, long, dynamic = step(Linear(2.0), 16), step(Linear(4.0), 32), step(DynamicNTK(2.0, 8), 8)
+    asked = {(program, mesh): str(i) for i, program in enumerate((short, long, dynamic))}
+    assert aot.longest(asked) == {(long, mesh): '1', (dynamic, mesh): '2'}
+
+
 def test_all_configs_are_those_with_a_paper_size() -> None:
     found = aot.with_paper()
     assert {'configs/fig4.py:paper', 'configs/table3.py:paper'} < set(found)
+    assert {'configs/table2.py:paper,longppl', 'configs/table4.py:paper,longbench'} < set(found)
     assert not {'configs/extend.py:paper', 'configs/base.py:paper'} & set(found)
+
+
+@pytest.mark.parametrize('config', aot.with_paper())
+def test_every_paper_config_is_built_without_files(
+    config: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path
+) -> None:
+    """Its programs are listed too."""
+    if config.startswith('configs/table1.py'):
+        pytest.importorskip('lm_eval')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+    with caplog.at_level(logging.WARNING):
+        experiment = aot.load(config)
+    assert not caplog.records
+    assert not list(tmp_path.iterdir())
+    assert any(True for _ in ahead.programs(experiment, jax.devices()))
+
+
+@pytest.mark.parametrize('dataset', DATASETS)
+def test_stand_ins_are_samples_that_can_be_scored(dataset: str, tmp_path: pathlib.Path) -> None:
+    _stand_ins.write_longbench(tmp_path)
+    assert len(longbench.read(tmp_path, [dataset])) == DATASETS[dataset].samples
+
+
+def test_files_that_are_named_are_read(tmp_path: pathlib.Path) -> None:
+    _stand_ins.write_longbench(tmp_path)
+    asked = f'longbench.folder={tmp_path}'
+    (spec, *_) = aot.load('table3:paper', [asked]).evals.values()
+    assert spec.folder == str(tmp_path)
+    (tmp_path / 'trec.jsonl').unlink()
+    with pytest.raises(FileNotFoundError, match=r'trec\.jsonl missing'):
+        aot.load('table3:paper', [asked])
 
 
 def test_a_change_of_a_section_that_is_not_there_is_refused() -> None:
@@ -134,11 +184,23 @@ def test_a_change_of_a_section_that_is_not_there_is_refused() -> None:
 def test_a_config_that_cannot_be_built_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr('sys.argv', ['aot.py', '--config=configs/table3.py:paper'])
+    asked = ['--config=configs/table3.py:paper', '--set=longbench.folder=/nowhere']
+    monkeypatch.setattr('sys.argv', ['aot.py', *asked])
     assert aot.main() == 2
     message = capsys.readouterr().err
-    assert message.startswith('error: configs/table3.py:paper: longbench.folder is empty')
-    assert '--set=' in message
+    assert message.startswith('error: configs/table3.py:paper: ')
+    assert 'longbench.folder' in message and "'/nowhere'" in message and '--set=' in message
+
+
+def test_a_package_that_a_config_needs_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, 'lm_eval', None)
+    monkeypatch.setattr('sys.argv', ['aot.py', '--config=configs/table1.py:paper'])
+    assert aot.main() == 2
+    message = capsys.readouterr().err
+    assert message.startswith('error: configs/table1.py:paper: ')
+    assert 'lm_eval' in message and '--set=' not in message
 
 
 def test_a_step_on_documents_apart_is_lowered_without_data() -> None:
