@@ -185,6 +185,19 @@ class Scoring(_Measuring):
     rules = sharding.GENERATION_RULES
     visible = 1.0  # of a few queries all cached keys are read
 
+    @property
+    def model_flops(self) -> float:
+        """Of the mean piece of a prompt, with the head on the scored tokens alone."""
+        _, piece = scoring.sizes(self.length)
+        without = 2.0 * self.model.vocab_size * self.model.width * (piece - self._looked_at)
+        return super().model_flops * piece / self.length - self.batch * without
+
+    @property
+    def _looked_at(self) -> int:
+        """Tokens of a row whose scores are taken."""
+        _, piece = scoring.sizes(self.length)
+        return min(1 << (self.scored - 1).bit_length(), piece)
+
     def describe(self) -> str:
         return f'score {self.length}'
 
@@ -197,8 +210,7 @@ class Scoring(_Measuring):
             return scoring.read_piece(self.model, weights, cache, tokens, at, targets)
 
         rows = sharding.rows(mesh, self.rules)
-        width = min(1 << (self.scored - 1).bit_length(), piece)
-        look = _array((self.batch, width), jnp.int32, rows)
+        look = _array((self.batch, self._looked_at), jnp.int32, rows)
         return jax.jit(read).trace(
             abstract_variables(self.model, mesh),
             _array((), jnp.int32, sharding.replicated(mesh)),

@@ -70,6 +70,15 @@ def test_the_flops_of_a_step_are_those_of_the_convention() -> None:
     assert aot.computed(program) < aot.computed(again) < 8 / 6 * aot.computed(program)
 
 
+def test_the_flops_of_a_piece_of_a_prompt_are_no_more_than_it_computes() -> None:
+    """Of the keys that it computes with half are of the future, in the mean over pieces, and the
+    cache has slots for one piece more."""
+    for vocab, length in ((64, 64), (64, 4096), (4096, 4096)):
+        program = programs.Scoring(tiny.model(vocab_size=vocab), length, 4)
+        computed = aot.computed(program)
+        assert 0.4 * computed <= program.model_flops <= computed
+
+
 def test_a_loop_that_ends_when_something_holds_runs_its_rounds_at_most() -> None:
     x = jnp.ones((8, 8))
     loop = traced(lambda x: jax.lax.while_loop(lambda x: x[0, 0] < 9, lambda x: x @ x, x), x)
