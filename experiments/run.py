@@ -57,6 +57,11 @@ changed: list[str] = []  # paths of the fields that the command line has set
 
 
 def main(argv: Sequence[str]) -> int:
+    try:
+        memory.check_address_space()
+    except MemoryError as error:
+        print(f'error: {error}', file=sys.stderr)
+        return BAD_INPUT
     with memory.made_to_stay():
         from experiments import command
 

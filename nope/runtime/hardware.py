@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 import time
 
 import jax
 import jax.numpy as jnp
+
+from nope.runtime import memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +62,7 @@ def memory_of(device: jax.Device) -> float:
     sheet = known(device.device_kind)
     if sheet is not None:
         return USABLE * sheet.memory
-    host = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
-    return host / jax.local_device_count()
+    return memory.of_host() / jax.local_device_count()
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Host memory: malloc arenas, malloc_trim, transparent huge pages.
+"""Host memory: malloc arenas, malloc_trim, transparent huge pages, the limit of address space.
 
 XLA takes the scratch memory of a step from malloc and gives it back after it. Above some tens
 of megabytes malloc maps it afresh every time, and the kernel hands it out in pages of 4 KiB,
@@ -6,7 +6,8 @@ each with a fault: 30,000 faults and 50 of 120 milliseconds for a step of a mill
 With transparent huge pages there are 500 times fewer. On many systems memory must ask for them;
 glibc asks where the tunable `glibc.malloc.hugetlb=1` was set before the process started.
 
-Imports nothing heavy: `restart_with_huge_pages` and `few_arenas` come first in a program.
+Imports nothing heavy: `restart_with_huge_pages`, `few_arenas` and `check_address_space` come first
+in a program.
 """
 
 from __future__ import annotations
@@ -15,11 +16,17 @@ import contextlib
 import ctypes
 import functools
 import gc
+import math
 import os
 import pathlib
+import resource
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
+
+# Bytes that libraries and their threads map on two cores beside a model's arrays, most of them
+# never touched: with 1.4 GiB there was no thread for a first checkpoint, with 1.7 all went well.
+LEAST_ADDRESS_SPACE = 3 * 2**29
 
 _TUNABLE = 'glibc.malloc.hugetlb'
 _POLICY = pathlib.Path('/sys/kernel/mm/transparent_hugepage/enabled')
@@ -55,6 +62,31 @@ def few_arenas() -> None:
     if 'MALLOC_ARENA_MAX' in os.environ or 'glibc.malloc.arena_max' in tunables:
         return
     _glibc('mallopt')(_M_ARENA_MAX, max(2, _processors()))
+
+
+def check_address_space() -> None:
+    """MemoryError, saying what to do, where a limit (RLIMIT_AS, `ulimit -v`) leaves less than
+    LEAST_ADDRESS_SPACE: a library that gets no memory there ends the process, without an error."""
+    limit = _address_space()
+    if limit < LEAST_ADDRESS_SPACE:
+        raise MemoryError(
+            f'the address space is limited to {limit / 2**30:.1f} GiB (ulimit -v), and libraries '
+            f'map {LEAST_ADDRESS_SPACE / 2**30:.1f} GiB without touching most of them. Accepted: '
+            'more, or no limit; what is touched is limited by a cgroup, as systemd-run --scope -p '
+            'MemoryMax=SIZE makes one'
+        )
+
+
+def of_host() -> float:
+    """Bytes that arrays can have: the machine's memory, or what a limit of the address space
+    (RLIMIT_AS) leaves beside LEAST_ADDRESS_SPACE."""
+    there = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+    return min(there, max(_address_space() - LEAST_ADDRESS_SPACE, 0))
+
+
+def _address_space() -> float:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return math.inf if limit == resource.RLIM_INFINITY else limit
 
 
 @contextlib.contextmanager

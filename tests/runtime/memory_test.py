@@ -4,6 +4,7 @@ import ctypes
 import gc
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 
@@ -45,6 +46,46 @@ def test_the_garbage_collector_passes_over_what_is_made_to_stay() -> None:
         assert gc.get_freeze_count() >= before + len(made)
     finally:
         gc.unfreeze()
+
+
+def test_arrays_have_the_machines_memory_or_what_a_limit_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    least, unlimited = memory.LEAST_ADDRESS_SPACE, resource.RLIM_INFINITY
+    found = {}
+    for limit in (unlimited, 2**60, least + 2**20, least - 1):
+        monkeypatch.setattr(resource, 'getrlimit', lambda _, at=limit: (at, unlimited))
+        found[limit] = memory.of_host()
+    assert 2**28 < found[unlimited] == found[2**60] < 2**50
+    assert found[least + 2**20] == 2**20 and found[least - 1] == 0
+
+
+LIMITED = """
+import resource, runpy, sys
+limit = int(sys.argv.pop(1))
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+sys.argv[0] = 'experiments.run'
+runpy.run_module('experiments.run', run_name='__main__', alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize('mib', [300, 1400])
+def test_too_little_address_space_is_refused_in_one_line(mib: int, tmp_path: pathlib.Path) -> None:
+    """Before the libraries, which would end the process, are loaded."""
+    work = tmp_path / 'work'
+    command = ['--config=configs/fig1.py:quick', f'--workdir={work}']
+    ended = subprocess.run(
+        [sys.executable, '-c', LIMITED, str(mib << 20), *command],
+        cwd=pathlib.Path(__file__).parents[2],
+        env={**os.environ, 'GLIBC_TUNABLES': 'glibc.malloc.hugetlb=1'},  # not started anew
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(f'error: the address space is limited to {mib / 1024:.1f} GiB (ulimit')
+    assert not work.exists()
 
 
 COUNT_ARENAS = """
