@@ -86,9 +86,12 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
         processes.from_first(lambda: name_base_model(folder, base))
     with only_writer(checkpoints) as check_bucket:
 
-        def should_stop() -> bool:
+        def check() -> None:
             check_alone()
             check_bucket()
+
+        def should_stop() -> bool:
+            check()
             return bench.should_stop()
 
         began = time.monotonic()
@@ -108,6 +111,7 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
         )
         seconds = round(time.monotonic() - began, 1)
         done = {'steps': spec.train.steps, 'seconds': seconds}
+        check()
         processes.from_first(lambda: write_json(folder / spec.finished, done))
 
 

@@ -2,6 +2,12 @@
 
 `sole` takes the lock file, and the lease on file systems where other machines do not see the lock.
 `only_writer` takes the lease on a folder in a bucket.
+
+A machine may be too slow for its heartbeats, a process stopped and continued, a laptop asleep, and
+storage may answer after minutes. So whoever waits counts only time in which it looked regularly;
+whoever holds the lease writes a heartbeat only just after it has seen its own; and one that was
+taken over finds out at its next `check`, before it writes anything else. Storage that compares
+before it writes would leave no gap; files do not.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from etils import epath
 
@@ -66,17 +72,26 @@ def sole(folder: pathlib.Path, lock: pathlib.Path) -> Iterator[Callable[[], None
             yield lease.check
 
 
-# Path -> what other holders' files said, and when this process first saw it.
-_sightings: dict[str, tuple[dict[str, Any], float]] = {}
+class _Sighting(NamedTuple):
+    """Another holder's file: what it said, when it was last looked for, and for how many seconds,
+    of looking at it regularly, it has said so."""
+
+    said: dict[str, Any]
+    at: float
+    silent: float
+
+
+# Path -> what this process last saw there, by this lease or another.
+_sightings: dict[str, _Sighting] = {}
 
 
 class Lease:
     """Heartbeat lease on `path`, a small JSON file, for the length of a `with` block.
 
     Waits for the current holder: until it releases the lease, until its heartbeats stop for
-    `silence` seconds (by the clock of this process), or not at all where its process is known to
-    have ended. Without `wait` a lease that is held raises BusyError at once. A process that slept
-    for longer than `silence` may lose its lease; `check` tells.
+    `silence` seconds, or not at all where its process is known to have ended. Without `wait` a
+    lease that is held raises BusyError at once. A process that slept for longer than `silence` may
+    lose its lease; `check` tells.
     """
 
     def __init__(
@@ -92,7 +107,7 @@ class Lease:
         self._beat, self._silence, self._settling = beat, silence, settling
         self._waits = wait
         self._mine = {'token': uuid.uuid4().hex, 'pid': os.getpid(), **_here()}
-        self._seen = 0.0  # when it was held for sure
+        self._renewed = 0.0  # when the last heartbeat that arrived was begun
         self._taken_by: str | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._live, name='lease', daemon=True)
@@ -100,9 +115,12 @@ class Lease:
     def __enter__(self) -> Lease:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         while True:
-            self._wait_for_others()
+            seen = self._wait_for_others()
+            if self._is_late(seen):
+                seen = self._wait_for_others()
             self._write(0)
-            time.sleep(self._settling)
+            # One that settled in the meantime is to notice first.
+            time.sleep(2 * self._beat if self._is_late(seen) else self._settling)
             if self._look():
                 break
             self._taken_by = None
@@ -119,18 +137,23 @@ class Lease:
     def check(self) -> None:
         """Raises LostLeaseError where another command has taken over. Reads the file only when the
         last heartbeat is late; while it cannot be read the lease counts as held."""
-        if time.monotonic() - self._seen > 2 * self._beat:
+        if _now() - self._renewed > 2 * self._beat:
             with self._patient():
                 self._look()
         if self._taken_by is not None:
             raise LostLeaseError(f'{self._path.parent} was taken over by {self._taken_by}')
 
-    def _wait_for_others(self) -> None:
+    def _wait_for_others(self) -> float:
+        """When it was looked for whoever holds the lease, and nobody did."""
         told = False
-        while (seen := self._read()) is not None and not _is_gone(seen):
-            if self._silent_for(seen) > self._silence:
+        while True:
+            now = _now()
+            seen = self._read()
+            if seen is None or _is_gone(seen):
+                return now
+            if self._silent_for(seen, now) > self._silence:
                 log.warning('%s was silent for %.0f s; taking over', _name(seen), self._silence)
-                return
+                return now
             if not self._waits:
                 raise files.BusyError(f'{_name(seen)} is at work on {self._path.parent}')
             if not told:
@@ -138,21 +161,39 @@ class Lease:
                 told = True
             time.sleep(min(self._beat, self._silence) / 4)
 
-    def _silent_for(self, seen: dict[str, Any]) -> float:
-        """Seconds since this process first saw the file as it is, by this lease or another."""
-        last, since = _sightings.get(str(self._path), (None, 0.0))
-        if last != seen:
-            since = time.monotonic()
-            _sightings[str(self._path)] = seen, since
-        return time.monotonic() - since
+    def _silent_for(self, seen: dict[str, Any], now: float) -> float:
+        """Seconds for which the file, looked for at `now`, has said the same. Between two looks no
+        more than a beat counts: what kept this process from looking, be it a stop, a slow machine
+        or slow storage, may have kept the holder from its heartbeats."""
+        last = _sightings.get(str(self._path))
+        silent = 0.0
+        if last is not None and last.said == seen:
+            silent = last.silent + min(now - last.at, self._beat)
+        _sightings[str(self._path)] = _Sighting(seen, now, silent)
+        return silent
 
     def _live(self) -> None:
         beats = 0
         while not self._over.wait(self._beat):
             beats += 1
             with self._patient():
-                if self._look():
-                    self._write(beats)
+                self._renew(beats)
+
+    def _renew(self, beats: int) -> None:
+        """Writes a heartbeat, unless another command has taken over, or may have while this one
+        looked: it looks twice at most."""
+        for _ in range(2):
+            now = _now()
+            if not self._look():
+                return
+            if _now() - now < self._silence / 2:
+                self._write(beats)
+                self._renewed = now
+                return
+
+    def _is_late(self, seen: float) -> bool:
+        """True where others may have settled since the lease was `seen` to be free."""
+        return _now() - seen > self._settling
 
     @contextlib.contextmanager
     def _patient(self) -> Iterator[None]:
@@ -166,7 +207,6 @@ class Lease:
         """True while the lease is held; reads the file."""
         found = self._read()
         if self._is_mine(found):
-            self._seen = time.monotonic()
             return True
         self._taken_by = _name(found)
         return False
@@ -193,6 +233,13 @@ class Lease:
 
     def _is_mine(self, found: dict[str, Any] | None) -> bool:
         return found is not None and found.get('token') == self._mine['token']
+
+
+def _now() -> float:
+    """Seconds of a clock that nobody sets, and that goes on while the machine sleeps."""
+    if hasattr(time, 'CLOCK_BOOTTIME'):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
 
 
 def _here() -> dict[str, str]:

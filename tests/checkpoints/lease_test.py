@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
@@ -18,7 +19,7 @@ from nope.checkpoints import lease
 from nope.checkpoints.lease import Lease, LostLeaseError, only_writer, sole
 from nope.runtime import files
 
-QUICK = {'beat': 0.05, 'silence': 0.5, 'settling': 0.0}
+QUICK = {'beat': 0.05, 'silence': 0.5, 'settling': 0.05}
 
 
 def other(path: pathlib.Path, beats: int = 0, **more: object) -> None:
@@ -72,10 +73,10 @@ def test_silence_gives_it_up(tmp_path: pathlib.Path, caplog: pytest.LogCaptureFi
 def test_a_process_that_was_killed_here_is_not_waited_for(tmp_path: pathlib.Path) -> None:
     path = tmp_path / 'owner.json'
     code = 'import sys, os\nfrom nope.checkpoints.lease import Lease\n'
-    code += 'Lease(sys.argv[1], settling=0).__enter__()\nos.kill(os.getpid(), 9)\n'
+    code += 'Lease(sys.argv[1], beat=0.05).__enter__()\nos.kill(os.getpid(), 9)\n'
     subprocess.run([sys.executable, '-c', code, str(path)], check=False)
     assert path.exists()
-    with Lease(path, settling=0, silence=1e6) as held:
+    with Lease(path, **{**QUICK, 'silence': 1e6}) as held:
         held.check()
 
 
@@ -196,3 +197,201 @@ def test_a_lease_outlives_jumps_of_the_clock(
     with Lease(path, **QUICK) as held:
         os.utime(path, (0, 0))
         held.check()
+
+
+# Holds the lease, or waits for it, and says so; then counts what it writes.
+WORKER = """
+import logging, sys, time
+from nope.checkpoints.lease import Lease, LostLeaseError
+logging.basicConfig(level=logging.INFO, stream=sys.stdout)
+with Lease(sys.argv[1], beat=0.1, silence=2.0, settling=0.1) as held:
+    print('held', flush=True)
+    try:
+        for written in range(10**6):
+            held.check()
+            print(written, flush=True)
+            time.sleep(0.01)
+    except LostLeaseError as error:
+        print(error, flush=True)
+"""
+
+
+class Worker:
+    """`WORKER` in a process of its own, until the end of a `with` block."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, '-c', WORKER, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        self.said: list[str] = []
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def says(self, line: str, seconds: float = 60.0) -> bool:
+        """Whether it says that, by now or soon."""
+        end = time.monotonic() + seconds
+        while not any(line in said for said in self.said) and time.monotonic() < end:
+            time.sleep(0.01)
+        return any(line in said for said in self.said)
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        self.said.extend(iter(self._process.stdout.readline, ''))
+
+
+def test_one_that_was_stopped_is_taken_over_and_writes_no_more(tmp_path: pathlib.Path) -> None:
+    """No more than what it was about to write when it was stopped."""
+    path = tmp_path / 'owner.json'
+    with Worker(path) as worker:
+        assert worker.says('held')
+        worker.send(signal.SIGSTOP)
+        time.sleep(0.2)
+        written = len(worker.said)
+        with Lease(path, beat=0.1, silence=2.0, settling=0.1) as held:
+            worker.send(signal.SIGCONT)
+            assert worker.says(f'{tmp_path} was taken over by process {os.getpid()} of ')
+            assert len(worker.said) <= written + 2
+            held.check()
+
+
+def test_what_stops_both_for_a_while_changes_no_holder(tmp_path: pathlib.Path) -> None:
+    """As a virtual machine that stands still, or a disk: the one that waits is the first to go on,
+    and sees a holder who has been silent for long."""
+    path = tmp_path / 'owner.json'
+    with Worker(path) as holder:
+        assert holder.says('held')
+        with Worker(path) as waiting:
+            assert waiting.says('waiting for it')
+            waiting.send(signal.SIGSTOP)
+            holder.send(signal.SIGSTOP)
+            time.sleep(2.5)
+            waiting.send(signal.SIGCONT)
+            time.sleep(0.2)
+            holder.send(signal.SIGCONT)
+            assert not waiting.says('held', 1.5)
+            assert not holder.says('taken over', 0.0)
+            holder.send(signal.SIGKILL)
+            assert waiting.says('held')
+
+
+def test_storage_that_answers_late_makes_nobody_silent(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / 'owner.json'
+    read, looks = Lease._read, []
+
+    def read_slowly(self: Lease) -> dict | None:
+        found = read(self)
+        looks.append(found)
+        if len(looks) == 2:
+            time.sleep(2 * QUICK['silence'])
+        return found
+
+    monkeypatch.setattr(Lease, '_read', read_slowly)
+    other(path)
+    late = Lease(path, **QUICK, wait=False)
+    for _ in range(2):
+        with pytest.raises(files.BusyError):
+            late.__enter__()
+    assert len(looks) == 2 and looks[0] == looks[1]
+
+
+def test_a_heartbeat_that_comes_late_takes_nothing_back(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one who was stopped between seeing its own and writing the next."""
+    path = tmp_path / 'owner.json'
+    with Lease(path, **QUICK) as held:
+        look, looks = Lease._look, []
+
+        def look_and_stop(self: Lease) -> bool:
+            found = look(self)
+            if not looks:
+                looks.append(found)
+                other(path)
+                time.sleep(QUICK['silence'])
+            return found
+
+        monkeypatch.setattr(Lease, '_look', look_and_stop)
+        deadline = time.monotonic() + 60
+        while not looks and time.monotonic() < deadline:
+            time.sleep(0.01)
+        held._over.set()
+        held._thread.join()  # that heartbeat is over
+        assert looks == [True]
+        with pytest.raises(LostLeaseError, match='process 7 of far'):
+            held.check()
+    assert json.loads(path.read_text())['token'] == 'theirs'
+
+
+def test_one_that_was_stopped_before_it_took_a_free_lease_looks_again(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / 'owner.json'
+    wait, waits = Lease._wait_for_others, []
+
+    def wait_and_stop(self: Lease) -> float:
+        seen = wait(self)
+        if not waits:
+            other(path)
+            time.sleep(2 * QUICK['settling'])
+        waits.append(seen)
+        return seen
+
+    monkeypatch.setattr(Lease, '_wait_for_others', wait_and_stop)
+    with pytest.raises(files.BusyError, match='process 7 of far'):
+        Lease(path, **QUICK, wait=False).__enter__()
+    assert json.loads(path.read_text())['token'] == 'theirs'
+
+
+def test_who_may_have_overwritten_another_gives_it_time_to_notice(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, written = Lease._write, []
+
+    def write_slowly(self: Lease, beats: int) -> None:
+        if not written:
+            time.sleep(2 * QUICK['settling'])
+        write(self, beats)
+        written.append(time.monotonic())
+
+    monkeypatch.setattr(Lease, '_write', write_slowly)
+    with Lease(tmp_path / 'owner.json', **{**QUICK, 'beat': 0.3}):
+        assert time.monotonic() - written[0] >= 0.6
+
+
+def test_one_that_can_read_but_not_write_notices_at_once(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk: its heartbeats fail, and others will take it for silent."""
+    path = tmp_path / 'owner.json'
+
+    def fail(*_: object) -> None:
+        raise OSError('no space left')
+
+    with Lease(path, **{**QUICK, 'beat': 0.2}) as held:
+        monkeypatch.setattr(Lease, '_write', fail)
+        time.sleep(0.7)
+        held.check()
+        held._over.set()  # before the thread looks
+        held._thread.join()
+        other(path)
+        with pytest.raises(LostLeaseError, match='process 7 of far'):
+            held.check()
