@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
+import shutil
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +15,8 @@ from etils import epath
 from nope.runtime.files import read_object, write_json
 
 ELSEWHERE = 'checkpoints_in.json'
+
+_TEMPORARY = '.orbax-checkpoint-tmp'
 
 
 def in_full(folder: pathlib.Path | str) -> epath.Path:
@@ -75,10 +80,17 @@ def mark(folder: epath.Path) -> tuple[int, int] | None:
 
 def sweep(folder: epath.Path) -> None:
     """Removes temporary folders of killed saves. In a bucket, where nothing is renamed, a complete
-    checkpoint that was copied there may look the same, so nothing is removed."""
-    if not in_bucket(folder) and folder.exists():
-        for left in folder.glob('*.orbax-checkpoint-tmp*'):
-            left.rmtree()
+    checkpoint that was copied there may look the same, so nothing is removed.
+
+    Each is renamed first: one that was taken for killed, and stood still, may go on to write there.
+    """
+    if in_bucket(folder) or not folder.exists():
+        return
+    for left in folder.glob(f'*{_TEMPORARY}*'):
+        aside = folder / f'swept-{uuid.uuid4().hex[:12]}{_TEMPORARY}'
+        with contextlib.suppress(FileNotFoundError):  # saved in this moment
+            left.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def move(source: epath.Path, target: epath.Path) -> None:

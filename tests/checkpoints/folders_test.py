@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 import pytest
@@ -41,6 +42,24 @@ def test_another_folder_of_the_same_name_is_told_apart(tmp_path: pathlib.Path) -
     folder.rename(tmp_path / 'moved')
     folder.mkdir()
     assert folders.mark(folder) != before
+
+
+def test_what_somebody_still_writes_to_is_out_of_the_way(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By one that was taken for killed: its folder cannot be emptied, and ends no other command."""
+    left = tmp_path / '6.orbax-checkpoint-tmp'
+    left.mkdir()
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError('directory not empty')
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, 'rmdir', fail)
+        folders.sweep(folders.in_full(tmp_path))
+    assert not left.exists()
+    folders.sweep(folders.in_full(tmp_path))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_moves_over_one_that_is_there(tmp_path: pathlib.Path) -> None:
