@@ -54,11 +54,14 @@ def read(
     theta: float = THETA,
     longest: int = 2048,
     settings: Fields | None = None,
+    head_dim: int | None = None,
 ) -> Rotary:
     """The encoding that a config.json describes, for the class of models whose `rope_theta` and
     `max_position_embeddings` are these where the file leaves them out.
 
     settings: those of the kind of scaling; None for `rope_scaling` or `rope_parameters`.
+    head_dim: of a class in which `partial_rotary_factor` is the share of a head's first dimensions
+    that turn, and which has no p-RoPE; None for classes that turn whole heads.
     ValueError for a kind of scaling, a setting or a value that is not among ours.
     """
     fields = settings
@@ -67,10 +70,18 @@ def read(
     kind = fields.text(fields.agreed('rope_type', 'type'), _READERS, 'default')
     keys, reader = _READERS[kind]
     fields.known((*_COMMON, *keys), f'what rope_type {kind!r} has')
-    share = _share(config, fields, kind)
+    dims, share = None, 1.0
+    if head_dim is not None:
+        dims = _turning(config, fields, head_dim)
+    else:
+        share = _share(config, fields, whole=kind != 'proportional')
     longest = config.integer('max_position_embeddings', MAX_LENGTH, longest)
     found = _Settings(fields, longest, _original(config, fields, longest))
-    return Rotary(_theta(config, fields, theta), reader(found), share=share)
+    scaling = reader(found)
+    if dims is not None and isinstance(scaling, LongRoPE):
+        _check_factors(fields, dims, head_dim)
+    dims = None if dims == head_dim else dims
+    return Rotary(_theta(config, fields, theta), scaling, dims=dims, share=share)
 
 
 def train_length(rotary: Rotary, longest: int | None) -> int | None:
@@ -78,14 +89,16 @@ def train_length(rotary: Rotary, longest: int | None) -> int | None:
     return getattr(rotary.scaling, 'train_length', longest)
 
 
-def unwritable(rotary: Rotary, head_dim: int) -> str | None:
-    """Reason why a config.json cannot describe the encoding; None if it can."""
+def unwritable(rotary: Rotary, head_dim: int, *, partial: bool = False) -> str | None:
+    """Reason why a config.json cannot describe the encoding; None if it can. partial: for a class
+    that may turn a share of a head's dimensions."""
     scaling = rotary.scaling
     if rotary.rate:
         return f'its queries grow by position, at a rate of {rotary.rate:g}'
     if rotary.interleaved:
         return 'its rotary pairs are neighbours, where stock models turn halves'
-    if rotary.dims not in (None, head_dim):
+    dims = rotary.dims or head_dim
+    if dims != head_dim and not partial:
         return f'only {rotary.dims} of {head_dim} dimensions of a head turn'
     if type(scaling) not in _WRITERS:
         return f'stock models have no scaling like {type(scaling).__name__}'
@@ -93,8 +106,10 @@ def unwritable(rotary: Rotary, head_dim: int) -> str | None:
         return f'stock models have no {type(scaling).__name__} of {rotary.share:g} of the pairs'
     if isinstance(scaling, ByParts) and scaling.ramp != 'dimensions':
         return f'stock models have no ramp by {scaling.ramp}'
-    if not 1 < _base(rotary, head_dim) <= MAX_NUMBER:
-        return f'its base is {_base(rotary, head_dim):g}, not above 1 and at most {MAX_NUMBER:g}'
+    if rotary.share < 1 and dims != head_dim:
+        return f'stock models have no p-RoPE of {dims} of {head_dim} dimensions'
+    if not 1 < _base(rotary, dims) <= MAX_NUMBER:
+        return f'its base is {_base(rotary, dims):g}, not above 1 and at most {MAX_NUMBER:g}'
     return None
 
 
@@ -104,25 +119,55 @@ def write(rotary: Rotary, head_dim: int, longest: int | None) -> dict[str, Any]:
     longest: the longest sequence the model is for, if known. Rules that follow from
     `max_position_embeddings` decide on it themselves.
     """
-    scaling = rotary.scaling
+    scaling, dims = rotary.scaling, rotary.dims or head_dim
     settings = _WRITERS[type(scaling)](scaling)
     if rotary.share < 1:
         settings = {**settings, 'rope_type': 'proportional', _SHARE: float(rotary.share)}
-    keys = {'rope_theta': _base(rotary, head_dim), 'rope_scaling': settings or None}
+    keys = {'rope_theta': _base(rotary, dims), 'rope_scaling': settings or None}
+    if dims != head_dim:
+        keys[_SHARE] = _share_of(dims, head_dim)
     longest = _longest(scaling, longest)
     return keys if longest is None else {**keys, 'max_position_embeddings': longest}
 
 
-def _share(config: Fields, fields: Fields, kind: str) -> float:
-    """p of p-RoPE, which is rope_type 'proportional'; other kinds must turn whole heads."""
+def _share(config: Fields, fields: Fields, whole: bool) -> float:
+    """`partial_rotary_factor`: p of p-RoPE, which is rope_type 'proportional', or the share of a
+    head's dimensions. whole: whether it has to be 1."""
     holders = [holder for holder in (fields, config) if holder.has(_SHARE)]
-    if kind != 'proportional':
+    if whole:
         for holder in holders:
             holder.only(_SHARE, 1, why='these models turn all dimensions of a head')
     shares = [holder.number(_SHARE, most=1.0) for holder in holders] or [1.0]
     if shares[0] != shares[-1]:
         raise fields.wrong(_SHARE, f'{shares[-1]:g}, what it is outside')
     return shares[0]
+
+
+def _turning(config: Fields, fields: Fields, head_dim: int) -> int:
+    """The number of a head's dimensions that turn, of a class that may turn a share of them."""
+    dims = int(head_dim * _share(config, fields, whole=False))
+    if dims % 2 or dims < 4:
+        holder = fields if fields.has(_SHARE) else config
+        rule = f'a share of head_dim, {head_dim}, that is an even number from 4, not {dims}'
+        raise holder.wrong(_SHARE, rule)
+    return dims
+
+
+def _check_factors(fields: Fields, dims: int, head_dim: int | None) -> None:
+    """ValueError unless LongRoPE has a factor for every pair of dimensions that turns."""
+    for key in ('short_factor', 'long_factor'):
+        if len(fields.values[key]) != dims // 2:
+            rule = (
+                f'a list of {dims // 2} numbers: {dims} dimensions turn by head_dim, {head_dim}, '
+                f'and {_SHARE}'
+            )
+            raise fields.wrong(key, rule)
+
+
+def _share_of(dims: int, head_dim: int) -> float:
+    """The share whose product with the head dim, rounded down, is `dims`."""
+    share = dims / head_dim
+    return share if int(head_dim * share) == dims else math.nextafter(share, 1.0)
 
 
 def _theta(config: Fields, fields: Fields, default: float) -> float:
@@ -231,12 +276,12 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[_Settings], Scaling]]] = {
 KINDS = {kind: keys for kind, (keys, _) in _READERS.items()}
 
 
-def _base(rotary: Rotary, head_dim: int) -> float:
-    """NTK-aware scaling is a larger base and nothing else."""
+def _base(rotary: Rotary, dims: int) -> float:
+    """NTK-aware scaling is a larger base and nothing else. dims: the number that turn."""
     if not isinstance(rotary.scaling, NTK):
         return float(rotary.base)
     try:
-        return rotary.base * rotary.scaling.factor ** (head_dim / (head_dim - 2))
+        return rotary.base * rotary.scaling.factor ** (dims / (dims - 2))
     except OverflowError:
         return math.inf
 

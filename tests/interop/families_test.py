@@ -21,6 +21,7 @@ from tests.interop.family_cases import (
     BY_NAME,
     NONE,
     ROTARY,
+    SOME_LONGROPE,
     behind,
     beside,
     bloom,
@@ -68,7 +69,9 @@ def test_other_families_are_named(config: dict) -> None:
         (decoder(position=TemperedNoPE()), 'tempered'),
         (decoder(position=Rotary(scaling=DynamicYarn())), 'DynamicYarn'),
         (decoder(position=Rotary(interleaved=True)), 'neighbours'),
-        (decoder(position=Rotary(dims=4)), '4 of 6'),
+        (decoder(position=Rotary(dims=4), qkv_bias=True), '4 of 6'),
+        (decoder(position=Rotary(scaling=Linear(2.0), dims=4)), 'plain rotary positions or'),
+        (decoder(position=SOME_LONGROPE, head_dim=8), 'head_dim is 8'),
         (decoder(pattern=(LayerKind(ROTARY), LayerKind(Rotary()))), 'one rotary encoding'),
         (decoder(pattern=(LayerKind(ROTARY, 3), LayerKind(ROTARY, 4))), '[3, 4]'),
         (

@@ -16,6 +16,7 @@ from nope.positions import (
     Alibi,
     ByParts,
     Linear,
+    LongRoPE,
     NoPE,
     Rotary,
     Yarn,
@@ -27,6 +28,7 @@ NONE: frozenset[str] = frozenset()
 BY_NAME = {family.name: family for family in FAMILIES}
 ROTARY = Rotary(500.0)
 HALF_WINDOWS = (LayerKind(ROTARY, 5), LayerKind(ROTARY))
+SOME_LONGROPE = Rotary(1e4, LongRoPE((1.0, 1.5), (2.0, 4.0), 16, 1.25), dims=4)
 HYBRID = (LayerKind(ROTARY, 5), LayerKind())
 BIASES = {'qkv_bias': True, 'output_bias': True, 'mlp_bias': True}
 
@@ -180,6 +182,8 @@ WRITTEN: dict[str, tuple[str, ModelConfig]] = {
         ),
     ),
     'norms at both ends, all windows': ('gemma3_text', both_ends(position=Rotary(2e4), window=5)),
+    'some dimensions': ('phi3', decoder(position=Rotary(1e4, dims=4))),
+    'some dimensions, LongRoPE, window': ('phi3', decoder(position=SOME_LONGROPE, window=5)),
     'BLOOM': ('bloom', bloom()),
     'BLOOM with a head': ('bloom', bloom(tied_head=False, norm_epsilon=1e-6)),
     'MPT': ('mpt', mpt()),
@@ -194,6 +198,7 @@ OF_FAMILY = {
     'olmo3': behind(pattern=HALF_WINDOWS),
     'ministral3': decoder(position=Rotary(1e6, ByParts(16.0, 32), rate=0.1, span=32)),
     'gemma3_text': both_ends(pattern=HALF_WINDOWS),
+    'phi3': decoder(position=SOME_LONGROPE),
     'exaone4': behind(qk_norm_over='head', pattern=HYBRID),
 }
 CASES = [*WRITTEN.values(), ('lit-gpt', decoder(position=ROTARY))]

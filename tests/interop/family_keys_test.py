@@ -9,9 +9,11 @@ from nope.model import LayerKind
 from nope.positions import (
     ByParts,
     Linear,
+    LongRoPE,
     NoPE,
     Position,
     Rotary,
+    longrope_multiplier,
 )
 from tests.interop.family_cases import (
     HALF_WINDOWS,
@@ -178,6 +180,35 @@ def test_patterns_are_read_at_their_shortest() -> None:
             'gemma3_text',
             {'layer_types': None, 'sliding_window_pattern': 2},
             {'pattern': HALF_WINDOWS},
+        ),
+        (
+            'phi3',
+            {'rope_scaling': None, 'partial_rotary_factor': None, 'sliding_window': 7},
+            {'position': Rotary(), 'window': 7},
+        ),
+        (
+            'phi3',
+            {
+                'rope_scaling': {'type': 'su', 'short_factor': [1, 2, 3], 'long_factor': [3, 4, 5]},
+                'partial_rotary_factor': 1.0,
+                'original_max_position_embeddings': None,
+                'max_position_embeddings': 16_384,
+            },
+            {
+                'position': Rotary(
+                    scaling=LongRoPE(
+                        (1.0, 2.0, 3.0), (3.0, 4.0, 5.0), 4096, longrope_multiplier(4.0, 4096)
+                    )
+                )
+            },
+        ),
+        (
+            'phi3',
+            {
+                'rope_scaling': {'rope_type': 'default', 'partial_rotary_factor': 0.7},
+                'partial_rotary_factor': None,
+            },
+            {'position': Rotary(dims=4)},
         ),
         ('bloom', {'slow_but_exact': True, 'pretraining_tp': 2, 'n_inner': 96}, {}),
         ('bloom', {'hidden_size': None, 'n_embed': 24}, {}),

@@ -157,6 +157,16 @@ def test_fused_rows_of_mpt_are_queries_then_keys_then_values() -> None:
         np.testing.assert_array_equal(found.reshape(-1), 24 * part + np.arange(24))
 
 
+def test_fused_rows_of_phi_are_queries_then_keys_then_values_and_gate_then_up() -> None:
+    tensors = {t.name: t for t in BY_NAME['phi3'].tensors(decoder(position=ROTARY), NONE)}
+    pieces = rows_of(tensors['model.layers.0.self_attn.qkv_proj.weight'])
+    for start, found in zip((0, 24, 36), pieces, strict=True):
+        np.testing.assert_array_equal(found.reshape(-1), start + np.arange(found.size))
+    pieces = rows_of(tensors['model.layers.0.mlp.gate_up_proj.weight'])
+    for part, found in enumerate(pieces):
+        np.testing.assert_array_equal(found, 20 * part + np.arange(20))
+
+
 def test_rotary_pairs_of_neighbours_become_halves() -> None:
     """In the rows of queries and keys, and in no others."""
     config = beside(qkv_bias=True, output_bias=True)

@@ -177,6 +177,23 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
             'tie_word_embeddings': False,
         },
     ),
+    'phi3': ('phi3', {'hidden_act': 'gelu'}),
+    'phi3, longrope': ('phi3', {**LONGROPE(), 'original_max_position_embeddings': TRAINED}),
+    'phi3, longrope, some dimensions, window, tied': (
+        'phi3',
+        {
+            **LONGROPE(
+                short_factor=[1.0, 1.1, 1.2, 1.3, 1.5, 1.7],
+                long_factor=[1.0, 1.2, 1.5, 2.0, 3.0, 5.0],
+                attention_factor=1.2,
+                partial_rotary_factor=0.75,
+            ),
+            'original_max_position_embeddings': TRAINED,
+            'sliding_window': WINDOW,
+            'tie_word_embeddings': True,
+        },
+    ),
+    'phi3, some dimensions': ('phi3', rope('default', partial_rotary_factor=0.5)),
     'bloom': ('bloom', {}),
     'bloom, 6 heads': ('bloom', {'n_head': 6, 'hidden_size': 96}),
     'mpt': ('mpt', {}),
@@ -274,6 +291,19 @@ def test_logits_and_continuations_are_those_of_stock(
     expected = stock.generate(theirs, PROMPT, NEW_TOKENS, use_cache=not follows(name))
     actual = stock.greedy(found.model, found.variables, PROMPT, NEW_TOKENS)
     np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize('name', [
+    'gemma3', 'olmo3, two bases', 'phi3, longrope, some dimensions, window, tied',
+])  # fmt: skip
+def test_entropies_are_those_of_the_weights_of_stock(
+    imported: Callable[[str], Imported], name: str
+) -> None:
+    found = imported(name)
+    expected = stock.entropy(stock.restore(found.folder), TOKENS)
+    actual = stock.our_entropy(found.model, found.variables, TOKENS)
+    assert expected.max() > 2
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=TOLERANCE)
 
 
 def turning_layers(model: PreTrainedModel) -> list[bool]:

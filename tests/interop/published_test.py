@@ -7,7 +7,7 @@ from typing import Any
 
 from nope.interop.families import Described, family_of
 from nope.model import LayerKind, counts
-from nope.positions import Llama3, Rotary, Yarn
+from nope.positions import Llama3, LongRoPE, Rotary, Yarn, longrope_multiplier
 
 NONE: frozenset[str] = frozenset()
 
@@ -173,3 +173,47 @@ def test_gemma3_sees_every_key_in_every_sixth_layer() -> None:
     assert model.pattern == (*(LayerKind(Rotary(), 512),) * 5, LayerKind(Rotary(1e6)))
     assert model.tied_head and model.activation == 'gelu_tanh' and model.softmax_scale is None
     assert counts.parameters(model) == 999_885_952
+
+
+PHI4_MINI: dict[str, Any] = {
+    'architectures': ['Phi3ForCausalLM'],
+    'attention_bias': False,
+    'bos_token_id': 199999,
+    'eos_token_id': 199999,
+    'full_attn_mod': 1,
+    'hidden_act': 'silu',
+    'hidden_size': 3072,
+    'intermediate_size': 8192,
+    'interpolate_factor': 1,
+    'lm_head_bias': False,
+    'max_position_embeddings': 131072,
+    'mlp_bias': False,
+    'model_type': 'phi3',
+    'num_attention_heads': 24,
+    'num_hidden_layers': 32,
+    'num_key_value_heads': 8,
+    'original_max_position_embeddings': 4096,
+    'partial_rotary_factor': 0.75,
+    'rms_norm_eps': 1e-05,
+    # The published file has other long factors, as many.
+    'rope_scaling': {
+        'type': 'longrope',
+        'short_factor': [1.0] * 48,
+        'long_factor': [1 + pair for pair in range(48)],
+    },
+    'rope_theta': 10000.0,
+    'sliding_window': 262144,
+    'tie_word_embeddings': True,
+    'torch_dtype': 'bfloat16',
+    'vocab_size': 200064,
+}
+
+
+def test_phi4_mini_turns_three_quarters_of_a_head_by_longrope() -> None:
+    about = described(PHI4_MINI)
+    position = about.model.position
+    assert isinstance(position, Rotary) and isinstance(position.scaling, LongRoPE)
+    assert position.dims == 96
+    assert position.scaling.multiplier == longrope_multiplier(32.0, 4096)
+    assert about.train_length == 4096
+    assert counts.parameters(about.model) == 3_836_021_760

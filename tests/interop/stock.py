@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import pathlib
+import re
 from typing import Any
 
 import jax
@@ -64,6 +65,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
         'sliding_window': 24,
         'tie_word_embeddings': True,
     },
+    'phi3': _GROUPED,
     'bloom': {'vocab_size': VOCAB, 'hidden_size': 64, 'n_layer': 3, 'n_head': 4},
     # Stock cannot run MPT beyond `max_seq_len`.
     'mpt': {
@@ -110,6 +112,14 @@ def logits(model: PreTrainedModel, tokens_BT: np.ndarray) -> np.ndarray:
     """[B, T, V] float32."""
     with torch.no_grad():
         return model(torch.from_numpy(tokens_BT.astype(np.int64))).logits.float().numpy()
+
+
+def entropy(model: PreTrainedModel, tokens_BT: np.ndarray) -> np.ndarray:
+    """Of every row of attention weights, [L, B, N, T] float32, in nats."""
+    with torch.no_grad():
+        tokens = torch.from_numpy(tokens_BT.astype(np.int64))
+        weights = model(tokens, output_attentions=True).attentions
+    return torch.stack([torch.special.entr(layer).sum(-1) for layer in weights]).float().numpy()
 
 
 def generate(
@@ -161,6 +171,12 @@ def our_logits(
     return np.asarray(_forward(model, variables, padded, n, places[None]))[:, :T]
 
 
+def our_entropy(model: ModelConfig, variables: Variables, tokens_BT: np.ndarray) -> np.ndarray:
+    """As `entropy`."""
+    with jax.default_matmul_precision('highest'):
+        return np.asarray(apply(model, variables, tokens_BT, entropy=True).entropy)
+
+
 def greedy(
     model: ModelConfig,
     variables: Variables,
@@ -190,9 +206,9 @@ def _drawn(name: str, noise: torch.Tensor) -> torch.Tensor:
     """
     if noise.ndim == 1:
         return 0.3 * noise + (0 if name.endswith('bias') else 1)
-    if noise.shape[0] == VOCAB:
-        return 0.4 * noise
-    return (0.08 if 'q_proj' in name or 'k_proj' in name else 0.25) * noise
+    if re.search('(q|k|qkv)_proj', name):
+        return 0.08 * noise
+    return (0.4 if noise.shape[0] == VOCAB else 0.25) * noise
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -21,6 +21,7 @@ from nope.interop.families.mistral import MISTRAL
 from nope.interop.families.mpt import MPT
 from nope.interop.families.olmo2 import OLMO2
 from nope.interop.families.olmo3 import OLMO3
+from nope.interop.families.phi3 import PHI3
 from nope.interop.families.qwen2 import QWEN2
 from nope.interop.families.qwen3 import QWEN3
 from nope.interop.families.smollm3 import SMOLLM3
@@ -29,7 +30,7 @@ from nope.model import ModelConfig
 
 FAMILIES: tuple[Family, ...] = (
     *(LITGPT, LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, COHERE2),
-    *(OLMO2, OLMO3, EXAONE4, MINISTRAL3, GEMMA3, BLOOM, MPT),
+    *(OLMO2, OLMO3, EXAONE4, MINISTRAL3, GEMMA3, PHI3, BLOOM, MPT),
 )
 
 __all__ = ['FAMILIES', 'Described', 'Family', 'Ignored', 'family_of', 'writer_of']

@@ -12,7 +12,7 @@ base of the others under a key of the family. Written are the second where they 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nope.interop import rope
@@ -33,11 +33,13 @@ class ByType(Decoder):
     sliding_theta: float = rope.THETA
     sliding_key: str | None = None
 
-    def _read_layers(self, fields: Fields, count: int) -> tuple[Rotary, Sequence[LayerKind]]:
+    def _read_layers(
+        self, fields: Fields, shape: Mapping[str, int]
+    ) -> tuple[Rotary, Sequence[LayerKind]]:
         full, sliding = self._read_rotaries(fields)
         found = [
             dataclasses.replace(kind, position=full if kind.window is None else sliding)
-            for kind in self.layers.read(fields, count, full)
+            for kind in self.layers.read(fields, shape['layers'], full)
         ]
         if self._unnamed(fields, full) and any(kind.window is not None for kind in found):
             # Stock takes its default for these layers.

@@ -118,6 +118,7 @@ class Decoder:
     epsilon, activation: the keys of the norms' epsilon and of the MLP's activation.
     neighbours: whether rotary pairs are neighbouring dimensions there. Here they are halves of a
         head: the rows of queries and keys are read and written in another order.
+    joined: whether queries, keys and values come from one matrix, and the MLP's gate and up too.
     notes: keys that the class does not look at, and the values that say what it computes.
     """
 
@@ -134,6 +135,7 @@ class Decoder:
     epsilon: str = 'rms_norm_eps'
     activation: str = 'hidden_act'
     neighbours: bool = False
+    joined: bool = False
     notes: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
 
     def owns(self, config: Mapping[str, Any], names: frozenset[str]) -> bool:
@@ -143,7 +145,7 @@ class Decoder:
         fields = Fields(config)
         self._check_foreign(fields)
         shape = self._read_shape(fields)
-        rotary, layers = self._read_layers(fields, shape['layers'])
+        rotary, layers = self._read_layers(fields, shape)
         values = {
             **self._fixed(),
             **shape,
@@ -162,7 +164,9 @@ class Decoder:
         return common.described(fields, model, rope.train_length(rotary, longest))
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
-        return decoder_tensors.tensors(config, names, neighbours=self.neighbours)
+        return decoder_tensors.tensors(
+            config, names, neighbours=self.neighbours, joined=self.joined
+        )
 
     def ignored(self, config: ModelConfig) -> tuple[Ignored, ...]:
         frequencies = Ignored(
@@ -199,10 +203,13 @@ class Decoder:
             **common.facts(described),
         }
 
-    def _read_layers(self, fields: Fields, count: int) -> tuple[Rotary, Sequence[LayerKind]]:
-        """The rotary encoding that the config describes, and the kind of every layer."""
+    def _read_layers(
+        self, fields: Fields, shape: Mapping[str, int]
+    ) -> tuple[Rotary, Sequence[LayerKind]]:
+        """The rotary encoding that the config describes, and the kind of every layer. shape: sizes
+        of the model."""
         rotary = rope.read(fields, theta=self.defaults.theta, longest=self.defaults.longest)
-        return rotary, self.layers.read(fields, count, rotary)
+        return rotary, self.layers.read(fields, shape['layers'], rotary)
 
     def _unwritable_positions(self, config: ModelConfig) -> str | None:
         """Reason why the config cannot describe positions and windows; None if it can."""

@@ -8,7 +8,7 @@ rotary settings says.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nope.interop import rope
@@ -39,7 +39,9 @@ _DEFAULT = {
 
 
 class _Ministral3(Decoder):
-    def _read_layers(self, fields: Fields, count: int) -> tuple[Rotary, Sequence[LayerKind]]:
+    def _read_layers(
+        self, fields: Fields, shape: Mapping[str, int]
+    ) -> tuple[Rotary, Sequence[LayerKind]]:
         key = fields.agreed('rope_parameters', 'rope_scaling')
         given = fields.section(key) if fields.has(key) else Fields(_DEFAULT, fields.where)
         rate = given.number(_RATE, zero=True)
@@ -53,7 +55,7 @@ class _Ministral3(Decoder):
         rotary = rope.read(fields, longest=self.defaults.longest, settings=settings)
         if rate:
             rotary = dataclasses.replace(rotary, rate=rate, span=span)
-        return rotary, self.layers.read(fields, count, rotary)
+        return rotary, self.layers.read(fields, shape['layers'], rotary)
 
     def _unwritable_positions(self, config: ModelConfig) -> str | None:
         rotary, found = kinds.rotary_of(config), self.layers.unwritable(config)

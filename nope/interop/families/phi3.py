@@ -1,0 +1,71 @@
+"""Phi3ForCausalLM (Phi-3, Phi-3.5, Phi-4 and its mini): LongRoPE, heads of which a share turns, one
+matrix for queries, keys and values.
+
+    "original_max_position_embeddings": 4096,
+    "rope_scaling": {"type": "longrope" or "su", "short_factor": [...], "long_factor": [...]}
+
+The length of pre-training stands outside the settings, and is 4096 where it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nope.interop import rope
+from nope.interop.families import kinds
+from nope.interop.families.decoder import Decoder, Defaults
+from nope.interop.families.mistral import OneWindow
+from nope.interop.fields import MAX_LENGTH, Fields
+from nope.model import LayerKind, ModelConfig
+from nope.positions import NTK, LongRoPE, Rotary, Unscaled
+
+_ORIGINAL = 'original_max_position_embeddings'
+
+
+class _Phi3(Decoder):
+    def _read_layers(
+        self, fields: Fields, shape: Mapping[str, int]
+    ) -> tuple[Rotary, Sequence[LayerKind]]:
+        given = fields.section(fields.agreed('rope_scaling', 'rope_parameters'))
+        key = given.agreed('rope_type', 'type')
+        kind = given.text(key, ('default', 'longrope', 'su'), 'default')
+        original = fields.integer(_ORIGINAL, MAX_LENGTH, 4096)
+        given.only(_ORIGINAL, original, why=f'{self.architecture} takes what it is outside')
+        plain = {k: v for k, v in given.values.items() if k not in (_ORIGINAL, 'type')}
+        plain['rope_type'] = 'longrope' if kind == 'su' else kind
+        if kind != 'default':
+            plain[_ORIGINAL] = original
+        rotary = rope.read(
+            fields,
+            longest=self.defaults.longest,
+            settings=Fields(plain, given.where),
+            head_dim=shape['head_dim'],
+        )
+        return rotary, self.layers.read(fields, shape['layers'], rotary)
+
+    def _unwritable_positions(self, config: ModelConfig) -> str | None:
+        rotary, found = kinds.rotary_of(config), self.layers.unwritable(config)
+        if found is not None or rotary is None:
+            return found
+        if rotary.share < 1 or not isinstance(rotary.scaling, Unscaled | NTK | LongRoPE):
+            return f'its layers have {rotary.describe()}, not plain rotary positions or LongRoPE'
+        if isinstance(rotary.scaling, LongRoPE) and config.head_dim != config.width // config.heads:
+            return f'head_dim is {config.head_dim}, by which stock does not count the factors'
+        return rope.unwritable(rotary, config.head_dim, partial=True)
+
+    def _write_positions(self, config: ModelConfig, longest: int | None) -> dict[str, Any]:
+        keys = super()._write_positions(config, longest)
+        settings = keys['rope_scaling']
+        return keys if settings is None else {**keys, _ORIGINAL: settings[_ORIGINAL]}
+
+
+PHI3 = _Phi3(
+    name='phi3',
+    architecture='Phi3ForCausalLM',
+    defaults=Defaults(longest=4096, epsilon=1e-5),
+    layers=OneWindow(default=None),
+    joined=True,
+    # What published files say besides, which stock does not look at.
+    notes={'lm_head_bias': (False,), 'full_attn_mod': (1,), 'interpolate_factor': (1,)},
+)
