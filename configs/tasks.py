@@ -9,12 +9,15 @@ measures so many examples of each length (None: all), of at most `limit` tokens 
 
 quick: the block of the other quick models, 4 layers of width 64, constant learning rate with a
     linear tail.
-small, medium: T5's decoder, 6 layers of width 128 and 8 of width 256.
+small, medium: T5's decoder, 6 layers of width 128 and 8 of width 256, with the released dropout:
+    0.1 of the embeddings, of attention's weights, of the MLP's activations, of what attention and
+    MLP add, and of the final states. Attention trains with T x S numbers for each head, since no
+    kernel drops weights (`--config.model.attention_dropout=0.0` trains with kernels). quick has no
+    dropout.
 paper: T5-base's decoder of 109.6 million parameters, its symbols and vocabulary, whose model has to
     be given (`--config.task.tokenizer=FILE`), and for PCFG its files (`--config.task.path=FOLDER`).
 
-There is no dropout, of which the released code has 0.1, and the last checkpoint is measured, not
-the one with the best validation accuracy.
+The last checkpoint is measured, not the one with the best validation accuracy.
 """
 
 from ml_collections import ConfigDict
@@ -112,6 +115,8 @@ def _shape(size: str) -> dict:
         'head_dim': shape['width'] // shape['heads'],
         'dtype': 'float32',
         'remat': 'none',
+        'dropout': 0.0 if size == 'quick' else 0.1,
+        'attention_dropout': 0.0 if size == 'quick' else 0.1,
         **({'vocab_size': _VOCABULARY[size]} if size in _VOCABULARY else {}),
         **({'unroll': 1} if size == 'paper' else {}),
     }

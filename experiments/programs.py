@@ -18,7 +18,7 @@ from nope.model.cache import empty
 from nope.model.decoding import unstack
 from nope.training import optim
 from nope.training.state import TrainState
-from nope.training.step import Placed
+from nope.training.step import Placed, drops
 from nope.training.train import jitted_step
 from nope.variables import Variables, abstract_variables
 
@@ -63,7 +63,11 @@ class Step:
 
     def trace(self, mesh: Mesh) -> jax.stages.Traced:
         state, frozen = _abstract_state(self.model, self.optimizer, mesh)
-        return jitted_step(self.model, self.optimizer, state).trace(state, frozen, self._data(mesh))
+        seeds: tuple[Any, ...] = ()
+        if drops(self.model, self.optimizer):
+            seeds = (_array((), jnp.uint32, sharding.replicated(mesh)),)
+        step = jitted_step(self.model, self.optimizer, state)
+        return step.trace(state, frozen, self._data(mesh), *seeds)
 
     def _data(self, mesh: Mesh) -> Placed:
         place, rows = sharding.micro_batches(mesh), self.batch // self.accumulate

@@ -120,6 +120,8 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {'norm_offset': True},
     {'embedding_multiplier': 8.0},
     {'qk_norm': True, 'qk_norm_over': 'projection'},
+    {'dropout': 0.1},
+    {'attention_dropout': 0.1},
 )
 
 

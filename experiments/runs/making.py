@@ -108,6 +108,7 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
             should_stop=should_stop,
             checkpoints_in=checkpoints,
             earlier=spec.earlier,
+            seed=spec.seed,
         )
         seconds = round(time.monotonic() - began, 1)
         done = {'steps': spec.train.steps, 'seconds': seconds}

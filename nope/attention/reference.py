@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.attention.bias import Bias, as_array, factors_as_array
+from nope.attention.dropout import Dropout, dropped
 from nope.attention.structure import AttentionOutput, Mask
 
 # (weights [..., S], log-sum-exp [...], entropy [...]) of logits and of what is seen, both [..., S].
@@ -27,14 +28,16 @@ def reference_attention(
     key_bias_BNS: jax.Array | None = None,
     entropy: bool,
     max_logit: bool = False,
+    dropout: Dropout | None = None,
 ) -> AttentionOutput:
     """softmax(q k^T) v with its log-sum-exp and entropy; see `nope.attention.api.attention`.
 
-    Query head n reads key/value head n // G, G = N / K.
+    Query head n reads key/value head n // G, G = N / K. dropout: as `attend_by_rule` takes it.
     """
     return attend_by_rule(
         softmax, q_BTNH, k_BSKH, v_BSKH,
         mask=mask, bias=bias, key_bias_BNS=key_bias_BNS, entropy=entropy, max_logit=max_logit,
+        dropout=dropout,
     )  # fmt: skip
 
 
@@ -50,10 +53,12 @@ def attend_by_rule(
     entropy: bool,
     max_logit: bool = False,
     own_key: bool = True,
+    dropout: Dropout | None = None,
 ) -> AttentionOutput:
     """Attention whose weights are a rule of the dense logits.
 
-    own_key: whether a query may see the key at its own position, where the mask shows it.
+    own_key: whether a query may see the key at its own position, where the mask shows it. dropout:
+    of the weights that values are summed by, with keys [B, N]; lse and entropy are those without.
     """
     B, T, N, H = q_BTNH.shape
     S, K = k_BSKH.shape[1:3]
@@ -77,6 +82,9 @@ def attend_by_rule(
         seen_BTS &= own_T[:, None] != jnp.arange(S)
     weights_BKGTS, lse_BKGT, entropy_BKGT = rule(logits_BKGTS, seen_BTS[:, None, None])
 
+    if dropout is not None:
+        keys_BKG = dropout.keys.reshape(B, K, N // K)
+        weights_BKGTS = dropped(dropout.rate, weights_BKGTS, keys_BKG)
     max_BKGT = largest(logits_BKGTS, seen_BTS[:, None, None]) if max_logit else None
     out_BTKGH = jnp.einsum('BKGTS,BSKH->BTKGH', weights_BKGTS, v_BSKH, precision=exact)
     return AttentionOutput(

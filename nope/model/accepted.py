@@ -51,6 +51,9 @@ def check(values: Mapping[str, Any]) -> None:
         raise FieldError('attention', values['attention'], rule)
     for name in ('embedding_multiplier', 'logit_multiplier'):
         _check_scale(name, values[name])
+    for name in ('dropout', 'attention_dropout'):
+        if not 0 <= values[name] < 1:
+            raise FieldError(name, values[name], 'accepted: 0 or more, and below 1')
     if values['softmax_scale'] is not None:
         _check_scale('softmax_scale', values['softmax_scale'], ', or None for 1 / sqrt(H)')
 

@@ -11,10 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from nope.attention import Mask
+from nope.attention.dropout import Dropout
 from nope.model import chunks, context, lam
 from nope.model.cache import LayerCache
 from nope.model.chunks import Places
 from nope.model.config import ModelConfig
+from nope.model.dropout import head_keys
 from nope.model.gates import ForgetGates, forgotten
 from nope.model.heads import Attended, attend_by_kind
 from nope.model.init import initializer
@@ -73,14 +75,15 @@ class SelfAttention(nn.Module):
         multipliers_N: jax.Array,
         kind: int | jax.Array,
         sequence: Sequence,
+        keys_B: jax.Array | None = None,
         cached: LayerCache | None = None,
     ) -> tuple[jax.Array, LayerStats, LayerCache | None]:
         """Returns the layer's output [B, T, D], what its attention says of itself, and the cache
         with these tokens in it, or None.
 
         multipliers_N: p_h, [N], [B, N] or [B, T, N], as `lam.scale_queries` takes them. kind:
-        which of the model's kinds of layers this one is; an int where it is known. cached: what
-        earlier tokens left.
+        which of the model's kinds of layers this one is; an int where it is known. keys_B: typed
+        keys of the layer's dropout, None for none. cached: what earlier tokens left.
         """
         c = self.config
         q_BTNH = self._project(x_BTD, 'query', c.heads, 'heads')
@@ -102,7 +105,13 @@ class SelfAttention(nn.Module):
         sinks_N = None
         if c.sinks:
             sinks_N = parameter(self, 'sinks', nn.initializers.zeros, (c.heads,), ('heads',))
-        operands = (q_BTNH, k_BTKH, v_BTKH, multipliers_N, sums_BTN, sinks_N, sequence, cached)
+        keys_BN = None
+        if keys_B is not None and c.attention_dropout > 0:
+            keys_BN = head_keys(keys_B, c.heads)
+        operands = (
+            *(q_BTNH, k_BTKH, v_BTKH, multipliers_N),
+            *(sums_BTN, sinks_N, keys_BN, sequence, cached),
+        )
         if len(ways) == 1 or isinstance(kind, int):
             way = ways[kind if isinstance(kind, int) else 0]
             seen_BTNH, stats, cached = way(*operands)
@@ -176,6 +185,7 @@ def _attend(
     multipliers_N: jax.Array,
     forgotten_BTN: jax.Array | None,
     sinks_N: jax.Array | None,
+    keys_BN: jax.Array | None,
     sequence: Sequence,
     cached: LayerCache | None,
 ) -> tuple[jax.Array, LayerStats, LayerCache | None]:
@@ -193,6 +203,7 @@ def _attend(
         span: int | None = None,
         max_logit: bool = False,
         rows: ChosenRows | None = None,
+        dropout: Dropout | None = None,
     ) -> Attended:
         seen = attend_by_kind(
             _weighted(config, entropy, span, max_logit),
@@ -206,6 +217,7 @@ def _attend(
             span,
             rows,
             config.weights,
+            dropout,
         )
         return seen if sinks_N is None else _with_sinks(seen, rows, sinks_N)
 
@@ -216,7 +228,8 @@ def _attend(
         factors_BTN = jnp.where(acts_N, entropy_multipliers(entropy_BNT), 1.0)
         multipliers_N = multiplied(multipliers_N, factors_BTN)
     rows = sequence.rows
-    output, shape, weights_BNRS = attended(multipliers_N, entropy, span, max_logit, rows)
+    dropout = None if keys_BN is None else Dropout(config.attention_dropout, keys_BN)
+    output, shape, weights_BNRS = attended(multipliers_N, entropy, span, max_logit, rows, dropout)
     if rows is not None and rows.heads_M is not None and weights_BNRS is not None:
         weights_BNRS = jnp.take(weights_BNRS, rows.heads_M, axis=1)
     return output.out, LayerStats(output.entropy, shape, output.max_logit, weights_BNRS), cached

@@ -62,6 +62,11 @@ class ModelConfig:
     tied_head: the embedding matrix is the vocabulary projection too.
     embedding_multiplier: of the embeddings, before positions are added (Gemma: sqrt(D)).
     logit_multiplier: of the final hidden states (T5 with a tied head: 1 / sqrt(D)).
+    dropout: in training the probability with which an entry of the embeddings, of the MLP's
+        activations, of what attention and MLP add and of the final hidden states becomes 0
+        (`nope.model.dropout`).
+    attention_dropout: that of the attention weights; 'reference' alone has it, with T x S numbers
+        for each head, and then trains whatever evaluations attend with.
     init: the rule fresh parameters are drawn by (`nope.model.init`).
     dtype: of the computation; parameters are float32 always.
     remat: what the backward pass recomputes: nothing, norms and the MLP's gate ('elementwise'),
@@ -114,6 +119,8 @@ class ModelConfig:
     qk_norm_over: str = added_later('head')
     norm_offset: bool = added_later(False)
     embedding_multiplier: float = added_later(1.0)
+    dropout: float = added_later(0.0)
+    attention_dropout: float = added_later(0.0)
 
     def __post_init__(self) -> None:
         accepted.check(vars(self))
@@ -130,6 +137,13 @@ class ModelConfig:
         if self.unroll is not None and not 1 <= self.unroll <= self.layers:
             raise FieldError(
                 'unroll', self.unroll, f'accepted: 1 to layers, {self.layers}, or None for all'
+            )
+        if self.attention_dropout > 0 and self.attention not in (None, 'reference'):
+            raise FieldError(
+                'attention',
+                self.attention,
+                f"attention_dropout is {self.attention_dropout}, which 'reference' alone has; "
+                "accepted: None, 'reference', or attention_dropout 0.0",
             )
         self._check_kinds()
         self._check_weights()
@@ -299,6 +313,11 @@ class ModelConfig:
         """The longest sequence that its encodings are defined for; None for any."""
         limits = [kind.position.longest for kind in self.kinds]
         return min((limit for limit in limits if limit is not None), default=None)
+
+    @property
+    def drops(self) -> bool:
+        """Whether it has dropout in training."""
+        return self.dropout > 0 or self.attention_dropout > 0
 
     @property
     def follows_length(self) -> bool:

@@ -20,6 +20,8 @@ from jax.sharding import PartitionSpec
 
 from nope.attention import AttentionOutput, Bias, Mask, attention
 from nope.attention.dense import dense_attention
+from nope.attention.dropout import Dropout
+from nope.attention.reference import reference_attention
 from nope.attention.ring import ring_attention
 
 log = logging.getLogger(__name__)
@@ -42,12 +44,22 @@ def attend(
     max_logit: bool = False,
     lse: bool = True,
     implementation: str | None,
+    dropout: Dropout | None = None,
 ) -> AttentionOutput:
     """`nope.attention.attention` under the current mesh and its logical rules.
 
     Rows are filled up to a multiple of their devices. Heads and the sequence are whole on each
     device where they do not divide, the sequence also where queries continue cached keys.
+    dropout: of the attention weights, with keys [B, N]. The definition alone has it, whatever
+    implementation was asked for; ValueError where the mesh splits the sequence.
     """
+    if dropout is not None:
+        _check_whole('dropout of attention weights needs')
+        return reference_attention(
+            q_BTNH, k_BSKH, v_BSKH,
+            mask=mask, bias=bias, key_bias_BNS=key_bias_BNS,
+            entropy=entropy, max_logit=max_logit, dropout=dropout,
+        )  # fmt: skip
     options: dict[str, Any] = {
         'entropy': entropy,
         'max_logit': max_logit,
@@ -101,12 +113,17 @@ def attend_dense(
 ) -> AttentionOutput:
     """`nope.attention.dense.dense_attention` under the current mesh: array operations, which the
     compiler divides by rows and heads. ValueError where the mesh splits the sequence."""
+    _check_whole(f'weights={weights!r} need')
+    return dense_attention(q_BTNH, k_BSKH, v_BSKH, weights=weights, **rules)
+
+
+def _check_whole(what: str) -> None:
+    """ValueError where the mesh splits sequences, which `what` whole."""
     if sequence_sharded():
         raise ValueError(
-            f'weights={weights!r} need whole sequences on each device; this mesh splits them into '
+            f'{what} whole sequences on each device; this mesh splits them into '
             f'{_parts(_axis("sequence"))} parts (the axis context)'
         )
-    return dense_attention(q_BTNH, k_BSKH, v_BSKH, weights=weights, **rules)
 
 
 def _fill(array: jax.Array, rows: int) -> jax.Array:

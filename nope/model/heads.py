@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.attention import AttentionOutput, Mask
+from nope.attention.dropout import Dropout
 from nope.attention.rows import attention_rows
 from nope.model.kinds import LayerKind
 from nope.model.shape import Attend, AttentionShape, ChosenRows, shape_of
@@ -37,6 +38,7 @@ def attend_by_kind(
     span: int | None = None,
     rows: ChosenRows | None = None,
     weights: str = 'softmax',
+    dropout: Dropout | None = None,
 ) -> Attended:
     """Attention as layers of that kind do it.
 
@@ -44,7 +46,8 @@ def attend_by_kind(
     position encoding's learned array, if it has one. forgotten_BSN: the sums of the logarithms of
     the model's forget gates up to every key, float32 (`nope.model.gates`). span: as `shape_of`
     takes it, None for no shape. rows: those whose weights are returned, None for none. weights:
-    rule of the weights that `attend` makes, by its name.
+    rule of the weights that `attend` makes, by its name. dropout: of the attention weights, with
+    keys [B, N]; where there is one, `attend` takes it.
     """
     position = kind.position
     gate = position.gate(q_BTNH.shape[2])
@@ -59,21 +62,36 @@ def attend_by_kind(
         if key_bias_BNS is not None:
             ungated = q_BTNH.shape[2] - key_bias_BNS.shape[1]
             key_bias_BNS = jnp.pad(key_bias_BNS, [(0, 0), (0, ungated), (0, 0)])
-        return one(q_BTNH, k_BSKH, v_BSKH, mask=mask, bias=bias, key_bias_BNS=key_bias_BNS)
+        return one(
+            *(q_BTNH, k_BSKH, v_BSKH),
+            mask=mask,
+            bias=bias,
+            key_bias_BNS=key_bias_BNS,
+            **_of_heads(dropout, slice(None)),
+        )
     N, K = (position.local_heads(heads) for heads in (q_BTNH.shape[2], k_BSKH.shape[2]))
     local = one(
         *(q_BTNH[:, :, :N], k_BSKH[:, :, :K], v_BSKH[:, :, :K]),
         mask=dataclasses.replace(mask, window=_nearer(position, kind)),
         bias=jax.tree.map(lambda parameters: parameters[..., :N], bias),
         key_bias_BNS=key_bias_BNS,
+        **_of_heads(dropout, slice(None, N)),
     )
     others = one(
         *(q_BTNH[:, :, N:], k_BSKH[:, :, K:], v_BSKH[:, :, K:]),
         mask=mask,
         bias=None,
         key_bias_BNS=None,
+        **_of_heads(dropout, slice(N, None)),
     )
     return _joined(local, others)
+
+
+def _of_heads(dropout: Dropout | None, heads: slice) -> dict[str, Dropout]:
+    """The argument `dropout` for some of the heads; none where there is no dropout."""
+    if dropout is None:
+        return {}
+    return {'dropout': dropout._replace(keys=dropout.keys[:, heads])}
 
 
 def _attend(

@@ -1,5 +1,5 @@
-"""Parts of a block: parameters, projections, norms, the MLP. Parameters float32, computation in
-`dtype`."""
+"""Parts of a block: parameters, projections, norms, dropout, the MLP. Parameters float32,
+computation in `dtype`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from nope.attention.dropout import dropped
 from nope.model import context
 from nope.model.config import ModelConfig
+from nope.model.dropout import Place, place_keys
 from nope.model.init import initializer
 
 
@@ -54,6 +56,16 @@ def elementwise(config: ModelConfig, function: Callable, *settings: Any) -> Call
     are kept for its backward pass, which computes it again."""
     applied = functools.partial(function, *settings)
     return jax.checkpoint(applied) if config.remat == 'elementwise' else applied
+
+
+def drop(
+    config: ModelConfig, x_BTD: jax.Array, keys_B: jax.Array | None, place: Place
+) -> jax.Array:
+    """x with the model's dropout at a place other than the attention weights; x where there are no
+    keys. keys_B: typed keys of the rows, in a layer those of the layer (`nope.model.dropout`)."""
+    if keys_B is None or config.dropout == 0:
+        return x_BTD
+    return elementwise(config, dropped, config.dropout)(x_BTD, place_keys(keys_B, place))
 
 
 class Norm(nn.Module):
@@ -105,13 +117,15 @@ class MLP(nn.Module):
     config: ModelConfig
 
     @nn.compact
-    def __call__(self, x_BTD: jax.Array) -> jax.Array:
+    def __call__(self, x_BTD: jax.Array, keys_B: jax.Array | None = None) -> jax.Array:
+        """keys_B: typed keys of the layer's dropout, None for none."""
         c = self.config
         if c.mlp == 'gated':
             gate_BTF = self._inner(x_BTD, 'gate')
             inner_BTF = elementwise(c, _gate, c.activation)(gate_BTF, self._inner(x_BTD, 'up'))
         else:
             inner_BTF = _activate(c.activation, self._inner(x_BTD, 'up'))
+        inner_BTF = drop(c, inner_BTF, keys_B, Place.INNER)
         shape, axes = (c.mlp_width, c.width), ('mlp', 'embed')
         down_FD = parameter(self, 'down', initializer(c, 'mlp_out'), shape, axes, c.dtype)
         out_BTD = project(inner_BTF, down_FD)

@@ -21,8 +21,9 @@ from nope.model.attention import SelfAttention, Sequence
 from nope.model.cache import Cache, LayerCache
 from nope.model.chunks import Places
 from nope.model.config import ModelConfig
+from nope.model.dropout import Place, layer_keys
 from nope.model.init import initializer
-from nope.model.layers import MLP, norm, parameter
+from nope.model.layers import MLP, drop, norm, parameter
 from nope.model.shape import AttentionShape, ChosenRows, LayerStats
 from nope.model.spread import spread
 
@@ -75,6 +76,8 @@ class Block(nn.Module):
     parallel: x + Attention(norm(x)) + MLP(norm(x)) of the same norm(x).
     post: x + norm(Attention(x)), then x + norm(MLP(x)).
     both: x + norm(Attention(norm(x))), then x + norm(MLP(norm(x))).
+
+    With keys of dropout (keys_B) what a part adds is dropped, behind its norm where it has one.
     """
 
     config: ModelConfig
@@ -89,6 +92,7 @@ class Block(nn.Module):
         multipliers_N: jax.Array,
         kind: int | jax.Array,
         sequence: Sequence,
+        keys_B: jax.Array | None = None,
         cached: LayerCache | None = None,
     ) -> tuple[jax.Array, tuple[LayerStats, LayerCache | None]]:
         c = self.config
@@ -96,12 +100,15 @@ class Block(nn.Module):
         attention = SelfAttention(c, self.entropy, self.span, self.max_logit, name='attention')
         mlp = MLP(c, name='mlp')
         read_BTD = self._before(x_BTD, 'attention')
-        attended_BTD, stats, cached = attention(read_BTD, multipliers_N, kind, sequence, cached)
-        if c.block == 'parallel':
-            x_BTD = x_BTD + attended_BTD + mlp(read_BTD)
-        else:
-            x_BTD = x_BTD + self._behind(attended_BTD, 'attention')
-            x_BTD = x_BTD + self._behind(mlp(self._before(x_BTD, 'mlp')), 'mlp')
+        attended_BTD, stats, cached = attention(
+            read_BTD, multipliers_N, kind, sequence, keys_B, cached
+        )
+        attended_BTD = drop(c, self._behind(attended_BTD, 'attention'), keys_B, Place.ATTENTION)
+        x_BTD = x_BTD + attended_BTD
+        if c.block != 'parallel':
+            read_BTD = self._before(x_BTD, 'mlp')
+        made_BTD = self._behind(mlp(read_BTD, keys_B), 'mlp')
+        x_BTD = x_BTD + drop(c, made_BTD, keys_B, Place.MLP)
         return nn.with_logical_constraint(x_BTD, ACTIVATIONS), (stats, cached)
 
     def _before(self, x_BTD: jax.Array, part: str) -> jax.Array:
@@ -133,6 +140,7 @@ class Transformer(nn.Module):
         span: int | None = None,
         max_logit: bool = False,
         rows: ChosenRows | None = None,
+        keys_B: jax.Array | None = None,
     ) -> ModelOutput:
         """Runs the decoder.
 
@@ -145,8 +153,10 @@ class Transformer(nn.Module):
         apart (`nope.model.decoding.unstack`). span: latest keys whose weight the shape of attention
         sums up (`nope.model.shape`), None for no shape; without a cache only. max_logit: whether to
         return the largest logit of every row, without a cache only. rows: queries and heads whose
-        attention weights are returned, without a cache only. ValueError for more tokens than the
-        position encoding is defined for, or than the cache has slots.
+        attention weights are returned, without a cache only. keys_B: typed keys of the rows'
+        dropout, without a cache only; None for no dropout, as everywhere but in training.
+        ValueError for more tokens than the position encoding is defined for, or than the cache has
+        slots.
         """
         c = self.config
         T = tokens_BT.shape[1]
@@ -170,18 +180,20 @@ class Transformer(nn.Module):
         if c.chunked:
             sequence = sequence._replace(places=_places(tokens_BT, sequence, cache))
         x_BTD = self._embed(embedding_VD, tokens_BT, sequence)
+        x_BTD = drop(c, x_BTD, keys_B, Place.EMBEDDING)
         multipliers_LN = _multipliers(c, coefficients_LN, sequence)
         if cache is None:
             kinds_L = jnp.asarray(c.kind_indices)
-            x_BTD, (stats, _) = _layers(c, entropy, span, max_logit)(
-                x_BTD, multipliers_LN, kinds_L, sequence
+            keys = () if keys_B is None or not c.drops else (layer_keys(keys_B, c.layers),)
+            x_BTD, (stats, _) = _layers(c, entropy, span, max_logit, bool(keys))(
+                x_BTD, multipliers_LN, kinds_L, sequence, *keys
             )
         else:
             layers: Mapping[str, Any] = self.get_variable('params', 'layers')
             x_BTD, stats, cache = _cached_layers(
                 c, entropy, layers, x_BTD, multipliers_LN, sequence, cache
             )
-        hidden_BTD = norm(c, 'final_norm')(x_BTD)
+        hidden_BTD = drop(c, norm(c, 'final_norm')(x_BTD), keys_B, Place.FINAL)
         if c.logit_multiplier != 1:
             hidden_BTD = (hidden_BTD * c.logit_multiplier).astype(hidden_BTD.dtype)
         if cache is None:
@@ -293,7 +305,8 @@ def _cached_layers(
     caches: list[LayerCache] = []
     for i, kind in enumerate(config.kind_indices.tolist()):
         out: Any = block.apply(
-            {'params': layers[str(i)]}, x_BTD, multipliers_LBN[i], kind, sequence, cache.layers[i]
+            {'params': layers[str(i)]},
+            *(x_BTD, multipliers_LBN[i], kind, sequence, None, cache.layers[i]),
         )
         x_BTD, (stats, cached) = out
         entropies.append(stats.entropy)
@@ -303,8 +316,11 @@ def _cached_layers(
     return x_BTD, LayerStats(entropy_LBNT), cache._replace(layers=tuple(caches), filled=filled)
 
 
-def _layers(config: ModelConfig, entropy: bool, span: int | None, max_logit: bool) -> nn.Module:
-    """`Block` scanned over layers and rematerialised as the config says."""
+def _layers(
+    config: ModelConfig, entropy: bool, span: int | None, max_logit: bool, drops: bool
+) -> nn.Module:
+    """`Block` scanned over layers and rematerialised as the config says. drops: whether it takes
+    keys of dropout."""
     block: type[nn.Module] = Block
     if config.remat not in ('none', 'elementwise'):  # that is the parts' own
         block = nn.remat(Block, prevent_cse=False, policy=_kept(config.remat))
@@ -312,7 +328,7 @@ def _layers(config: ModelConfig, entropy: bool, span: int | None, max_logit: boo
         block,
         variable_axes={'params': 0},
         split_rngs={'params': True},
-        in_axes=(0, 0, nn.broadcast),
+        in_axes=(0, 0, nn.broadcast, 0) if drops else (0, 0, nn.broadcast),
         length=config.layers,
         unroll=config.layers if config.unroll is None else config.unroll,
         metadata_params={nn.PARTITION_NAME: 'layers'},

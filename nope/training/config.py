@@ -171,6 +171,11 @@ def check_mesh(
 def check_whole_sequences(model: ModelConfig, mesh: Mesh, field: str) -> None:
     """ValueError, naming `field` (the mesh), where it splits sequences that have to be whole."""
     context = mesh.shape['context']
+    if context > 1 and model.attention_dropout > 0:
+        raise ValueError(
+            f'{field}.context is {context}; accepted: 1 where model.attention_dropout is '
+            f'{model.attention_dropout}, which the ring of devices has not'
+        )
     if context > 1 and model.weights != 'softmax':
         raise ValueError(
             f'{field}.context is {context}; accepted: 1 where model.weights is {model.weights!r}, '

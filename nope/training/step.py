@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from nope import losses
 from nope.data.batch import Batch
 from nope.model import ModelConfig, apply
+from nope.model.dropout import row_keys
 from nope.runtime.libraries import optax
 from nope.training import optim
 from nope.training.entropy import entropy_gap
@@ -24,42 +25,58 @@ Metrics = dict[str, jax.Array]
 # On devices: any batch, or the blocks [..., T + 1] of a plain one. As one array they are half the
 # bytes, and the loss is summed in the order in which it always was, to the last bit.
 Placed = Batch | jax.Array
-Step = Callable[[TrainState, Variables, Placed], tuple[TrainState, Metrics]]
+Step = Callable[..., tuple[TrainState, Metrics]]
 
 
 def batch_loss(
-    config: ModelConfig, variables: Variables, batch: Placed, total: jax.Array | None = None
+    config: ModelConfig,
+    variables: Variables,
+    batch: Placed,
+    total: jax.Array | None = None,
+    keys_B: jax.Array | None = None,
 ) -> jax.Array:
     """Weighted mean cross-entropy of the targets (nats), float32 scalar.
 
     batch: arrays [B, T], or the blocks [B, T + 1] of a plain one. Without segments attention
-    crosses the boundaries of documents. total: see `nope.losses.mean_loss`.
+    crosses the boundaries of documents. total: see `nope.losses.mean_loss`. keys_B: typed keys of
+    the rows' dropout; None for none.
     """
     if not isinstance(batch, Batch):
         batch = Batch.of_blocks(batch)
     output = apply(
-        config, variables, batch.tokens, segments_BT=batch.segments, positions_BT=batch.positions
+        config,
+        variables,
+        batch.tokens,
+        segments_BT=batch.segments,
+        positions_BT=batch.positions,
+        keys_B=keys_B,
     )
     nll_BT = losses.token_loss(output.hidden, output.head, batch.targets)
     return losses.mean_loss(nll_BT, batch.weights, total)
 
 
 def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
-    """The pure step: (state, frozen, batch of arrays [A, B / A, T]) -> (state, metrics).
+    """The pure step: (state, frozen, batch of arrays [A, B / A, T], and with dropout a seed) ->
+    (state, metrics).
 
     frozen: the collection that does not train, {'params': ...} or {'lam': ...}, or {} where all
     does. A > 1 accumulates gradients over A micro-batches. Gradients are taken for what trains and
     for nothing else. metrics: loss (nats per token, the weighted mean over the batch; nats^2 where
     the optimizer has an `entropy_length`), grad_norm (before clipping), learning_rate, float32
     scalars; bad, whether the step is one (`nope.training.guard`). Where all weights are 0, so are
-    the loss and the gradients.
+    the loss and the gradients. seed: uint32 scalar where the step drops (`drops`): its masks follow
+    that, the number of the step and the number of a row in the whole batch.
     """
     config = _sparing(config, optimizer)
     transform = optax.with_extra_args_support(optim.make_optimizer(optimizer))
     schedule = optim.learning_rate(optimizer)
 
     def loss_of(
-        trained: Variables, frozen: Variables, micro: Placed, total: jax.Array | None
+        trained: Variables,
+        frozen: Variables,
+        micro: Placed,
+        total: jax.Array | None,
+        keys_B: jax.Array | None,
     ) -> jax.Array:
         variables = {**frozen, **trained}
         if optimizer.straight_through:
@@ -69,12 +86,19 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
             variables = optim.with_frozen_weights(variables)
         if optimizer.entropy_length is not None:
             return entropy_gap(config, variables, micro, optimizer.entropy_length)
-        return batch_loss(config, variables, micro, total)
+        return batch_loss(config, variables, micro, total, keys_B)
 
-    def step(state: TrainState, frozen: Variables, batch: Placed) -> tuple[TrainState, Metrics]:
+    def step(
+        state: TrainState, frozen: Variables, batch: Placed, seed: jax.Array | None = None
+    ) -> tuple[TrainState, Metrics]:
         variables = {**frozen, **state.trained}
         of_trained = functools.partial(jax.value_and_grad(loss_of), state.trained, frozen)
-        loss, gradient = _accumulate(of_trained, batch)
+        keys_AB = None
+        if drops(config, optimizer):
+            if seed is None:
+                raise ValueError('the model has dropout: its training step takes a seed')
+            keys_AB = row_keys(seed, state.step, _rows(batch))
+        loss, gradient = _accumulate(of_trained, batch, keys_AB)
         gradients = {**jax.tree.map(jnp.zeros_like, variables), **gradient}
         measured = {'loss': loss, 'grad_norm': optax.tree.norm(gradient)}
         more = measured if optimizer.guarded else {}
@@ -90,6 +114,18 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
     return step
 
 
+def drops(config: ModelConfig, optimizer: optim.OptimizerConfig) -> bool:
+    """Whether a step of the model has dropout: where the weights train, not where lambda or the
+    positions alone do."""
+    return config.drops and optimizer.trains in ('params', 'all')
+
+
+def _rows(batch: Placed) -> jax.Array:
+    """int32 [A, B / A]: the number of every row in the whole batch."""
+    parts, rows = jax.tree.leaves(batch)[0].shape[:2]
+    return jnp.arange(parts * rows, dtype=jnp.int32).reshape(parts, rows)
+
+
 def _sparing(config: ModelConfig, optimizer: optim.OptimizerConfig) -> ModelConfig:
     """The model as a search runs it: a loop over layers, of which nothing else is recomputed,
     recomputes norms and the MLP's gate. No gradient of a weight needs these arrays, and a third of
@@ -100,9 +136,12 @@ def _sparing(config: ModelConfig, optimizer: optim.OptimizerConfig) -> ModelConf
 
 
 def _accumulate(
-    value_and_grad: Callable[[Placed, jax.Array | None], tuple[jax.Array, Variables]], batch: Placed
+    value_and_grad: Callable[..., tuple[jax.Array, Variables]],
+    batch: Placed,
+    keys_AB: jax.Array | None,
 ) -> tuple[jax.Array, Variables]:
-    """Loss and gradient of a batch, from its micro-batches along the first axis of the arrays.
+    """Loss and gradient of a batch, from its micro-batches along the first axis of the arrays, each
+    with the keys of its rows where there are some.
 
     With weights a micro-batch gives its share sum(w nll) / W, W being the weight of the whole
     batch, and shares add up: a mean of means would favour the targets of light micro-batches.
@@ -112,15 +151,17 @@ def _accumulate(
     weights = batch.weights if isinstance(batch, Batch) else None
     total = None if weights is None else jnp.sum(weights, dtype=jnp.float32)
     count = jax.tree.leaves(batch)[0].shape[0]
-    first: Placed = jax.tree.map(lambda array: array[0], batch)
+    first, keys_B = jax.tree.map(lambda array: array[0], (batch, keys_AB))
     if count == 1:
-        return value_and_grad(first, total)
+        return value_and_grad(first, total, keys_B)
     zeros = jax.tree.map(
-        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(value_and_grad, first, total)
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
+        jax.eval_shape(value_and_grad, first, total, keys_B),
     )
 
-    def add(sums: tuple, micro: Any) -> tuple[tuple, None]:
-        return jax.tree.map(jnp.add, sums, value_and_grad(micro, total)), None
+    def add(sums: tuple, part: Any) -> tuple[tuple, None]:
+        micro, keys_B = part
+        return jax.tree.map(jnp.add, sums, value_and_grad(micro, total, keys_B)), None
 
-    sums, _ = jax.lax.scan(add, zeros, batch)
+    sums, _ = jax.lax.scan(add, zeros, (batch, keys_AB))
     return sums if total is not None else jax.tree.map(lambda leaf: leaf / count, sums)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
+import numpy as np
 from clu import parameter_overview
 from jax.sharding import Mesh
 
@@ -18,6 +19,7 @@ from nope.checkpoints.manager import Checkpoints
 from nope.data.batch import Batch
 from nope.model import ModelConfig
 from nope.runtime import memory, processes
+from nope.runtime.seeds import check_seed
 from nope.training import guard, optim
 from nope.training.config import Compute, Earlier, TrainConfig, check_mesh
 from nope.training.goodput import Goodput
@@ -25,7 +27,7 @@ from nope.training.monitor import attention_metrics
 from nope.training.profile import Profile
 from nope.training.reporting import Reporter, Throughput
 from nope.training.state import TrainState, fresh_state
-from nope.training.step import Metrics, Placed, make_step
+from nope.training.step import Metrics, Placed, drops, make_step
 from nope.training.watch import Watch
 from nope.variables import TABLE, Variables
 
@@ -54,6 +56,7 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     checkpoints_in: pathlib.Path | str | None = None,
     earlier: Earlier | None = None,
+    seed: int = 0,
 ) -> Variables:
     """Trains from `initial()`, or from the newest checkpoint in `folder`, to the last step.
 
@@ -65,6 +68,8 @@ def train(
     earlier: model of the first steps. The checkpoint after the last of them is never removed, and
     the optimizer goes on as if nothing had changed; the bad-step guard learns the usual loss anew.
 
+    seed: of dropout, where the model has it (`nope.model.dropout`); of 32 bits.
+
     A search of lambda saves lambda and its optimizer; `initial()` gives the parameters again
     whenever it goes on, and they are shared, neither copied nor changed.
 
@@ -72,6 +77,7 @@ def train(
     CheckpointError (the folder holds another run, or cannot be written to).
     """
     check_mesh(model, config, compute, mesh)
+    check_seed(seed)
     goodput = Goodput(folder)
     kept = config.keep_steps if earlier is None else (*config.keep_steps, earlier.steps)
     with (
@@ -95,10 +101,10 @@ def train(
             make_reporter(model, config, compute, folder, start, title) as reporter,
             Profile(folder / 'profile', start, compute.profile) as profile,
         ):
-            take_step = step_on(model, config, compute, mesh, state)
+            take_step = step_on(model, config, compute, mesh, state, seed)
             take_earlier = take_step
             if earlier is not None:
-                take_earlier = step_on(earlier.model, config, compute, mesh, state)
+                take_earlier = step_on(earlier.model, config, compute, mesh, state, seed)
             saved_at = {config.steps, *kept}
             compiled: set[tuple[int, bool, bool]] = set()
             for step in range(start, config.steps):
@@ -170,16 +176,22 @@ def started(stream: Iterator[Batch]) -> Iterator[Batch]:
 
 
 def step_on(
-    model: ModelConfig, config: TrainConfig, compute: Compute, mesh: Mesh, state: TrainState
+    model: ModelConfig,
+    config: TrainConfig,
+    compute: Compute,
+    mesh: Mesh,
+    state: TrainState,
+    seed: int,
 ) -> Callable[[TrainState, Variables, Batch], tuple[TrainState, Metrics]]:
     """One step, from this process's rows of its batch; the state that it is given is used up, the
-    frozen variables are not."""
+    frozen variables are not. seed: of dropout."""
     compiled = jitted_step(model, config.optimizer, state)
+    seeds = (np.uint32(seed),) if drops(model, config.optimizer) else ()
 
     def take_step(state: TrainState, frozen: Variables, batch: Batch) -> tuple[TrainState, Metrics]:
         placed = _placed(config, compute, mesh, batch)
         with sharding.use(mesh):
-            return compiled(state, frozen, placed)
+            return compiled(state, frozen, placed, *seeds)
 
     return take_step
 

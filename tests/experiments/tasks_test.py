@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import pathlib
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from ml_collections import ConfigDict
@@ -12,11 +15,13 @@ from ml_collections import ConfigDict
 from configs import b_mrr, b_scratchpad
 from experiments.build import Experiment, build
 from experiments.evaluations.exact_match import ExactMatchSpec
-from experiments.programs import Continuing, Program, Scoring
+from experiments.programs import Continuing, Program, Scoring, Step
 from experiments.runs import text_of
 from experiments.specs import identifier, identity
+from nope import sharding
 from nope.data import TaskData
 from nope.data.tasks import scratchpad, tokenised
+from nope.identity import plain
 
 
 def config(**entry: Any) -> ConfigDict:
@@ -222,6 +227,34 @@ def test_the_identity_has_no_list_of_symbols_and_no_path(tmp_path: pathlib.Path)
     assert isinstance(symbols, str)
 
 
+def test_dropout_at_quick_is_none_and_leaves_runs_what_they_were() -> None:
+    model = spec_of(build(config())).run.model
+    assert not model.drops and 'dropout' not in str(plain(model))
+    dropping = spec_of(build(config(model={'dropout': 0.1}))).run.model
+    assert dropping.drops and dropping.attention_dropout == 0
+
+
+def test_an_attention_without_dropout_is_refused_by_its_name() -> None:
+    found = b_mrr.get_config('small')
+    found.model.attention = 'chunked'
+    message = r"^model\.attention is 'chunked'; attention_dropout is 0\.1, which 'reference' alone"
+    with pytest.raises(ValueError, match=message):
+        build(found)
+    found.model.attention_dropout = 0.0
+    assert next(iter(build(found).evals.values())).run.model.attention == 'chunked'
+
+
+@pytest.mark.parametrize('mesh', [(1, 1, 1, 1), (2, 2, 2, 1)])
+def test_a_step_with_dropout_is_traced_ahead(mesh: tuple[int, ...]) -> None:
+    run = next(iter(build(b_mrr.get_config('small')).evals.values())).run
+    model = dataclasses.replace(run.model, layers=2, unroll=1)
+    step = Step(model, run.train.optimizer, 32, 8, 2, arrays=('weights',))
+    devices = jax.devices()[: math.prod(mesh)]
+    placed = sharding.make_mesh(sharding.MeshConfig(*mesh), devices)
+    with sharding.use(placed):
+        assert 'random_bits' in str(step.trace(placed).jaxpr)
+
+
 def test_at_paper_size_runs_are_the_paper_s() -> None:
     found = b_mrr.get_config('paper')
     found.task.tokenizer = 'words'  # t5-base's model is not part of the project
@@ -229,6 +262,8 @@ def test_at_paper_size_runs_are_the_paper_s() -> None:
     runs = [spec.run for spec in experiment.evals.values()]
     assert len(set(runs)) == 17 * 5 * 3
     assert {run.seed for run in runs} == {256788, 234054, 146317}
+    model = runs[0].model
+    assert (model.dropout, model.attention_dropout, model.attention) == (0.1, 0.1, None)
     optimizer = runs[0].train.optimizer
     assert (optimizer.learning_rate, optimizer.warmup_steps, optimizer.b2) == (3e-5, 2400, 0.999)
 

@@ -160,6 +160,13 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
         ({'window': -1}, r'^window is -1; accepted: 1 to 2\*\*30, or None for all keys'),
         ({'window': 0}, r'^window is 0; accepted: 1 to 2\*\*30, or None for all keys'),
         ({'softmax_scale': 0.0}, r'^softmax_scale is 0.0; .* or None for 1 / sqrt\(H\)'),
+        ({'dropout': 1.0}, r'^dropout is 1\.0; accepted: 0 or more, and below 1'),
+        ({'dropout': -0.1}, r'^dropout is -0\.1'),
+        ({'attention_dropout': float('nan')}, r'^attention_dropout is nan; accepted: 0 or more'),
+        (
+            {'attention_dropout': 0.1, 'attention': 'chunked'},
+            r"^attention is 'chunked'; attention_dropout is 0\.1, .*accepted: None, 'reference'",
+        ),
         ({'attention': ''}, r"^attention is ''; accepted: reference, .*, or None"),
         ({'attention': 'dense'}, r"^attention is 'dense'; accepted: reference, .*, or None"),
     ],

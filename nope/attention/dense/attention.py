@@ -11,6 +11,7 @@ from nope.attention.api import check
 from nope.attention.bias import Bias
 from nope.attention.dense.entmax import entmax
 from nope.attention.dense.stick_breaking import stick_breaking
+from nope.attention.dropout import Dropout
 from nope.attention.reference import Rule, attend_by_rule
 from nope.attention.structure import AttentionOutput, Mask
 
@@ -41,6 +42,7 @@ def dense_attention(
     key_bias_BNS: jax.Array | None = None,
     entropy: bool = False,
     max_logit: bool = False,
+    dropout: Dropout | None = None,
 ) -> AttentionOutput:
     """Attention by entmax-1.5 or stick-breaking weights, which hold [B, N, T, S] float32 numbers.
 
@@ -49,7 +51,8 @@ def dense_attention(
     earlier keys alone, so that the first one's output is 0). Of a row's weights `lse` is the
     logarithm of their sum, float32 [B, N, T]: 0 for entmax, minus infinity for a row that sees no
     key. The entropy is that of the weights in nats, what they leave of 1 counted as one outcome.
-    Differentiable in q, k, v, the bias's parameters and the key bias.
+    Differentiable in q, k, v, the bias's parameters and the key bias. `dropout` is of the weights,
+    with keys [B, N] (`nope.attention.dropout`).
 
     ValueError for arguments that do not fit together, an unknown rule, and stick-breaking weights
     without a causal mask.
@@ -72,4 +75,5 @@ def dense_attention(
         entropy=entropy,
         max_logit=max_logit,
         own_key=kind.own_key,
+        dropout=dropout,
     )
