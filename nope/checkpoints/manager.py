@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.checkpoints import folders
+from nope.checkpoints.best import Best, BestStays, best_of
 from nope.identity import digest, first_difference
 from nope.runtime import processes
 from nope.runtime.errors import brief
@@ -62,7 +63,8 @@ class OtherRunError(CheckpointError):
 class Checkpoints:
     """The checkpoints of one run, in one folder: here, or a bucket's as gs://BUCKET/FOLDER.
 
-    keep: how many of the newest stay. permanent: steps that stay whatever comes later.
+    keep: how many of the newest stay. permanent: steps that stay whatever comes later; the best one
+    stays too (`nope.checkpoints.best`), until there is a better.
     config: JSON-able description of the run; a checkpoint with another one is refused.
     clean: removes what killed saves have left, for the one that writes here (not in a bucket).
     """
@@ -82,7 +84,10 @@ class Checkpoints:
         if clean:
             processes.from_first(lambda: folders.sweep(self.folder))
         kept = ocp.checkpoint_managers
-        policy = kept.AnyPreservationPolicy([kept.LatestN(keep), kept.CustomSteps(list(permanent))])
+        self._best = BestStays()
+        policy = kept.AnyPreservationPolicy(
+            [kept.LatestN(keep), kept.CustomSteps(list(permanent)), self._best]
+        )
         options = ocp.CheckpointManagerOptions(
             preservation_policy=policy, enable_async_checkpointing=True, create=True
         )
@@ -119,7 +124,8 @@ class Checkpoints:
         """Removes what the newest save would have removed, had its process not been killed before.
         For the one that writes here, when nothing is being saved."""
         steps = self.steps()
-        old = [step for step in steps[: -self._keep] if step not in self._permanent]
+        stay = {*self._permanent, self._best.step}
+        old = [step for step in steps[: -self._keep] if step not in stay]
         for step in old:
             processes.from_first((self.folder / str(step)).rmtree)
         if old:
@@ -140,8 +146,11 @@ class Checkpoints:
     def save(self, step: int, arrays: Arrays, data: Mapping[str, Any]) -> None:
         """Starts saving `arrays` and the data position as `step`; returns before it is on disk.
 
+        Where `data` name the best step so far, its checkpoint stays, and no longer the one before.
         UnwritableError where it, or the save before it, cannot be written.
         """
+        best = best_of(data)
+        self._best.step = None if best is None else best.step
         if step in self.steps():
             return
         documents = {'data': {**data, STEP: step}, 'config': self._config}
@@ -163,7 +172,8 @@ class Checkpoints:
         None where there is none yet. A damaged one is set aside in `damaged/` with a warning
         and the one before it is taken. CheckpointError where one belongs to another run, there is
         not enough memory, or none of them can be read, be it for damage or for storage that fails:
-        nothing is moved then.
+        nothing is moved then. Its data name the best step only where that still has a checkpoint:
+        one before a damaged newest may have gone when that was saved.
         """
         steps = self.steps()
         self._check_kind(steps)
@@ -182,6 +192,10 @@ class Checkpoints:
                 damaged[step] = error
                 continue
             self._set_aside(damaged)
+            best = best_of(data)
+            if best is not None and best.step not in self.steps():
+                data, best = {k: v for k, v in data.items() if k not in best.entry}, None
+            self._best.step = None if best is None else best.step
             return Restored(step, arrays, data)
         if damaged:
             newest = max(damaged)
@@ -196,16 +210,27 @@ class Checkpoints:
         """Compiles what the first `save` of such arrays would have to wait for."""
         checksums(arrays)
 
-    def read(self, target: Arrays, step: int | None = None) -> dict[str, Any]:
-        """The arrays of `target` at `step` (default: the newest), onto its shardings."""
+    def best(self) -> Best | None:
+        """The best step that the newest checkpoint names; None where the run compares none."""
         steps = self.steps()
-        if not steps or (step is not None and step not in steps):
-            raise CheckpointError(
-                f'no checkpoint of step {"any" if step is None else step} in {self.folder}; '
-                f'there are {steps}'
-            )
-        chosen = steps[-1] if step is None else step
+        if not steps:
+            return None
+        found = processes.from_first(lambda: best_of(self._documents(steps[-1])['data']))
+        return None if found is None else Best(*found)
+
+    def read(self, target: Arrays, step: int | None = None) -> dict[str, Any]:
+        """The arrays of `target` at `step` (default: the best of a run that compares them, else the
+        newest), onto its shardings."""
+        steps = self.steps()
+        chosen = steps[-1] if steps and step is None else step
         try:
+            best = self.best() if step is None else None
+            chosen = chosen if best is None else best.step
+            if chosen not in steps:
+                raise CheckpointError(
+                    f'no checkpoint of step {"any" if chosen is None else chosen} in '
+                    f'{self.folder}; there are {steps}'
+                )
             return self._read(chosen, target)[0]
         except CheckpointError:
             raise

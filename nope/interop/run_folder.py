@@ -50,7 +50,8 @@ class SavedModel(NamedTuple):
 
 
 def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> SavedModel:
-    """The model of a finished run at its last checkpoint, or of any run at `step`.
+    """The model of a finished run at its last checkpoint, or the best where training was validated,
+    or of any run at `step`.
 
     ValueError where the folder holds no run, one that is not finished (without a step), or one
     that this version cannot read, and where its base model is missing or another one;

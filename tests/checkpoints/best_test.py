@@ -1,0 +1,76 @@
+"""The best checkpoint stays beside the newest, and is the one that is read."""
+
+from __future__ import annotations
+
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from nope.checkpoints import folders
+from nope.checkpoints.best import Best, best_of
+from nope.checkpoints.manager import CheckpointError, Checkpoints
+from tests import tiny
+
+IDENTITY = {'seed': 0}
+TARGET = {'params': {'scale': jnp.zeros(3)}}
+
+
+def open_in(folder: pathlib.Path, keep: int = 1) -> Checkpoints:
+    return Checkpoints(folder / 'checkpoints', IDENTITY, keep=keep, clean=True)
+
+
+def at(step: int) -> dict:
+    return jax.tree.map(lambda leaf: leaf + step, TARGET)
+
+
+def write(folder: pathlib.Path, scores: dict[int, Best | None], keep: int = 1) -> list[int]:
+    """Saves steps, each with what was the best at the time; the steps that are left."""
+    with open_in(folder, keep) as checkpoints:
+        for step, best in scores.items():
+            entry = {} if best is None else best.entry
+            checkpoints.save(step, at(step), {'examples': step, **entry})
+        checkpoints.wait()
+        checkpoints.remove_old()
+        return checkpoints.steps()
+
+
+FIRST, SECOND = Best(2, 0.25), Best(6, 1 / 3)
+
+
+def test_the_best_stays_until_there_is_a_better(tmp_path: pathlib.Path) -> None:
+    assert write(tmp_path, {1: None, 2: FIRST, 3: FIRST, 4: FIRST}) == [2, 4]
+    with open_in(tmp_path) as checkpoints:
+        assert checkpoints.best() == FIRST
+        tiny.assert_same(checkpoints.read(TARGET), at(2))
+        tiny.assert_same(checkpoints.read(TARGET, 4), at(4))
+        restored = checkpoints.restore(TARGET)
+        assert restored is not None and restored.step == 4
+        assert best_of(restored.data) == FIRST
+        checkpoints.save(5, at(5), {'examples': 5, **FIRST.entry})
+    assert write(tmp_path, {6: SECOND, 7: SECOND}) == [6, 7]
+    with open_in(tmp_path) as checkpoints:
+        assert checkpoints.best() == SECOND
+        tiny.assert_same(checkpoints.read(TARGET), at(6))
+
+
+def test_a_run_that_compares_none_is_read_at_its_newest(tmp_path: pathlib.Path) -> None:
+    assert write(tmp_path, {1: None, 2: None}) == [2]
+    with open_in(tmp_path) as checkpoints:
+        assert checkpoints.best() is None
+        tiny.assert_same(checkpoints.read(TARGET), at(2))
+    with open_in(tmp_path / 'empty') as checkpoints:
+        assert checkpoints.best() is None
+
+
+def test_a_best_step_that_is_gone_is_no_longer_named(tmp_path: pathlib.Path) -> None:
+    """After the newest was damaged, whose save had removed the best one before: training compares
+    anew. What is finished says what is missing."""
+    write(tmp_path, {1: None, 2: FIRST, 3: FIRST}, keep=2)
+    (folders.in_full(tmp_path / 'checkpoints') / '2').rmtree()
+    with open_in(tmp_path, keep=2) as checkpoints:
+        with pytest.raises(CheckpointError, match=r'no checkpoint of step 2 .*there are \[3\]'):
+            checkpoints.read(TARGET)
+        restored = checkpoints.restore(TARGET)
+        assert restored is not None and restored.data == {'examples': 3}
