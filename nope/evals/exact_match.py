@@ -112,6 +112,28 @@ def ask(data: TaskData, tests: int | None, limit: int) -> Asked:
     return Asked(data.task, data.load_tokenizer(), tuple(chosen), limit)
 
 
+def validation(data: TaskData, share: float) -> list[Tokenised]:
+    """The first examples of validation, that share of them in the order of the data set, at least
+    one. ValueError where there is none."""
+    found = data.dataset().validation
+    if not found:
+        raise ValueError(f'{data.task.name} has no example of validation')
+    tokenizer = data.load_tokenizer()
+    chosen = found[: max(round(share * len(found)), 1)]
+    return [tokenised(data.task, tokenizer, example) for example in chosen]
+
+
+def sequence_accuracy(generator: Generator, examples: Sequence[Tokenised]) -> float:
+    """Share of examples whose whole target, scratchpad and EOS included, greedy decoding writes: by
+    one pass each, in which every token of the target has to be the most likely one."""
+    right = 0
+    for start in range(0, len(examples), CHUNK):
+        chunk = examples[start : start + CHUNK]
+        scores = generator.score([x.prompt for x in chunk], [x.target for x in chunk])
+        right += sum(bool(score.greedy.all()) for score in scores)
+    return right / len(examples)
+
+
 def run(generator: Generator, asked: Asked, log: SampleLog, progress: Progress = iter) -> Records:
     """Accuracy and number of examples by length, [length]; with a scratchpad also the shares of
     examples whose scratchpad parses (`parsed`) and has every step right (`reasoned`).

@@ -14,11 +14,29 @@ from nope import sharding
 from nope.attention import Mask
 from nope.attention.api import BACKENDS
 from nope.attention.backend import describe
+from nope.identity import added_later
 from nope.model import ModelConfig
 from nope.runtime.errors import FieldError
 from nope.training import optim
 
 MOST = 2**31 - 1  # steps are counted in int32
+
+
+@dataclasses.dataclass(frozen=True)
+class Validation:
+    """Validation in training, whose best step's checkpoint is kept and used.
+
+    every: in steps. share: of the validation examples, in (0, 1].
+    """
+
+    every: int
+    share: float
+
+    def __post_init__(self) -> None:
+        if self.every < 1:
+            raise FieldError('every', self.every, 'it must be at least 1, or None for never')
+        if not 0 < self.share <= 1:
+            raise FieldError('share', self.share, 'accepted: above 0, up to 1')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +46,7 @@ class TrainConfig:
     lengths: training lengths in tokens, taken in turn: step k trains on sequences of
         lengths[k % len(lengths)] tokens, the first ones of blocks of the longest.
     keep_steps: steps whose checkpoint is never removed.
+    validation: after which steps the model is scored; None for never.
     """
 
     lengths: tuple[int, ...]
@@ -35,6 +54,7 @@ class TrainConfig:
     steps: int
     optimizer: optim.OptimizerConfig
     keep_steps: tuple[int, ...] = ()
+    validation: Validation | None = added_later(None)
 
     def __post_init__(self) -> None:
         for name, value in (('batch_size', self.batch_size), ('steps', self.steps)):
@@ -44,6 +64,9 @@ class TrainConfig:
                 raise FieldError(name, value, f'accepted: up to {MOST:,}')
         if not self.lengths or min(self.lengths) < 1:
             raise FieldError('lengths', self.lengths, 'each must be at least 1 token')
+        if self.validation is not None and self.validation.every > self.steps:
+            rule = f'accepted: up to the {self.steps} steps of the training, or None for never'
+            raise FieldError('validation', self.validation.every, rule)
 
     @property
     def block(self) -> int:

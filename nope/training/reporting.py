@@ -31,8 +31,8 @@ class Reporter:
     """Checks, shows and writes each step's metrics, one step late.
 
     While step n is fetched the devices compute step n + 1. Rows of `metrics.jsonl` are those
-    of every `log_every`-th step, of the monitored ones and the last, wherever a run was stopped in
-    between; of several processes, all check and the first one writes.
+    of every `log_every`-th step, of the monitored and the scored ones and the last, wherever a run
+    was stopped in between; of several processes, all check and the first one writes.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Reporter:
             total=steps, initial=start, desc=title, unit='step', disable=not first
         )
         self._pending: tuple[int, Metrics, Metrics] | None = None
+        self._scores: Mapping[str, float] = {}
         self._last: Mapping[str, float] = {}  # of the step that was flushed last
         self._kept = f'the checkpoint of step {start} is kept' if start else ''
 
@@ -75,6 +76,11 @@ class Reporter:
         """
         self.flush()
         self._pending = (step, metrics, by_layer or {})
+        self._scores = {}
+
+    def scored(self, scores: Mapping[str, float]) -> None:
+        """Takes scores of the state after the step that was added last, which then has a row."""
+        self._scores = scores
 
     def flush(self) -> None:
         """Reports the pending step; TrainingDiverged for a bad one where none are skipped, or
@@ -88,9 +94,9 @@ class Reporter:
         self._last = values
         self._bar.set_postfix(loss=f'{values["loss"]:.4f}', refresh=False)
         self._bar.update(step - self._bar.n)
-        if step % self._log_every == 0 or step == self._steps or by_layer:
+        if step % self._log_every == 0 or step == self._steps or by_layer or self._scores:
             rates = self._throughput.since_last(step)
-            more = _scalars(by_layer)
+            more = {**_scalars(by_layer), **self._scores}
             if self._writer is not None:
                 self._writer.write(step, values | rates | more)
         self._skipped = self._skipped + 1 if bad else 0

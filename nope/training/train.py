@@ -15,6 +15,7 @@ from clu import parameter_overview
 from jax.sharding import Mesh
 
 from nope import sharding
+from nope.checkpoints.best import Best, best_of
 from nope.checkpoints.manager import Checkpoints
 from nope.data.batch import Batch
 from nope.model import ModelConfig
@@ -28,6 +29,7 @@ from nope.training.profile import Profile
 from nope.training.reporting import Reporter, Throughput
 from nope.training.state import TrainState, fresh_state
 from nope.training.step import Metrics, Placed, drops, make_step
+from nope.training.validation import Score, Selection
 from nope.training.watch import Watch
 from nope.variables import TABLE, Variables
 
@@ -57,6 +59,7 @@ def train(
     checkpoints_in: pathlib.Path | str | None = None,
     earlier: Earlier | None = None,
     seed: int = 0,
+    score: Score | None = None,
 ) -> Variables:
     """Trains from `initial()`, or from the newest checkpoint in `folder`, to the last step.
 
@@ -67,6 +70,10 @@ def train(
 
     earlier: model of the first steps. The checkpoint after the last of them is never removed, and
     the optimizer goes on as if nothing had changed; the bad-step guard learns the usual loss anew.
+
+    score: of a run with validation (`nope.training.validation`), the accuracy of its variables. The
+    checkpoint of the best step stays beside the newest, and each says which step was the best when
+    it was saved. The variables of the last step are returned all the same.
 
     seed: of dropout, where the model has it (`nope.model.dropout`); of 32 bits.
 
@@ -91,7 +98,8 @@ def train(
         ) as checkpoints,
     ):
         with goodput.time('start'):
-            state, frozen = begin(initial, config, mesh, checkpoints)
+            state, frozen, best = begin(initial, config, mesh, checkpoints)
+            selection = Selection(config.validation, score, best)
             start = int(state.step)
             if start:
                 log.info('%s: going on from step %d', title, start)
@@ -127,17 +135,27 @@ def train(
                         by_layer = look_at(looked_at, config, compute, mesh, variables, batch)
                     reporter.add(step + 1, metrics, by_layer)
 
-                done, stop = step + 1, should_stop()
+                done = step + 1
+                scored = selection.due(done)
+                if scored:
+                    with goodput.time('evaluation'):
+                        reporter.scored(selection.look(done, {**frozen, **state.trained}))
+                stop = should_stop()
                 save = stop or done in saved_at or done % compute.checkpoint_every == 0
+                save = save or selection.is_best(done)
                 if save:
                     with goodput.time('step'):
                         reporter.flush()  # nothing is saved that is not finite
                     with goodput.time('checkpoint'):
-                        position = {'batches': done, 'examples': done * config.batch_size}
+                        position: dict[str, Any] = {
+                            'batches': done,
+                            'examples': done * config.batch_size,
+                            **({} if selection.best is None else selection.best.entry),
+                        }
                         checkpoints.save(done, state.arrays(frozen), position)
                     reporter.saved(done)
                     goodput.write()
-                usual = kind == 'step' and not save and not monitored
+                usual = kind == 'step' and not save and not monitored and not scored
                 watch.step(done, usual=usual, data_seconds=waited())
                 goodput.step_done()
                 profile.step(done)
@@ -156,8 +174,9 @@ def train(
 
 def begin(
     initial: Callable[[], Variables], config: TrainConfig, mesh: Mesh, checkpoints: Checkpoints
-) -> tuple[TrainState, Variables]:
-    """The state of the newest checkpoint, else that before the first step; the frozen variables."""
+) -> tuple[TrainState, Variables, Best | None]:
+    """The state of the newest checkpoint, else that before the first step; the frozen variables;
+    the best step so far."""
     state, frozen = fresh_state(initial(), config.optimizer, mesh)
     if state.searches:
         checkpoints.stand_on(frozen)
@@ -165,9 +184,10 @@ def begin(
     restored = checkpoints.restore(arrays)
     if restored is not None:
         frozen = {name: restored.arrays.get(name, tree) for name, tree in frozen.items()}
-        return state.with_arrays(restored.step, restored.arrays), frozen
+        begun = state.with_arrays(restored.step, restored.arrays)
+        return begun, frozen, best_of(restored.data)
     checkpoints.prepare(arrays)
-    return state, frozen
+    return state, frozen, None
 
 
 def started(stream: Iterator[Batch]) -> Iterator[Batch]:

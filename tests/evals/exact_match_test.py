@@ -99,6 +99,24 @@ def test_one_pass_decides_as_greedy_decoding_does(
     )
 
 
+@pytest.mark.parametrize('data', [COPYING, PARITY], ids=['whole targets', 'final answers'])
+def test_sequence_accuracy_is_the_share_of_targets_that_decoding_writes(data: TaskData) -> None:
+    generator, asked = half_trained(data), ask(data, None, LIMIT)
+    examples = exact_match.validation(data, 1.0)
+    options = Options(new_tokens=LIMIT - 40, stop_ids=(asked.tokenizer.eos_id,))
+    made = generator.generate([example.prompt for example in examples], options)
+    right = [list(ids) == list(x.target[:-1]) for ids, x in zip(made, examples, strict=True)]
+    assert 0 < sum(right) < len(right), 'it takes both to tell'
+    assert exact_match.sequence_accuracy(generator, examples) == np.mean(right)
+
+
+def test_validation_has_the_first_examples() -> None:
+    whole, half, least = (exact_match.validation(COPYING, share) for share in (1.0, 0.5, 0.001))
+    assert (len(whole), len(half), len(least)) == (24, 12, 1)
+    for a, b in zip(half, whole, strict=False):
+        assert np.array_equal(a.prompt, b.prompt) and np.array_equal(a.target, b.target)
+
+
 class Written:
     """Model that writes what a function of the prompt says, and EOS."""
 
