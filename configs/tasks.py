@@ -17,7 +17,10 @@ small, medium: T5's decoder, 6 layers of width 128 and 8 of width 256, with the 
 paper: T5-base's decoder of 109.6 million parameters, its symbols and vocabulary, whose model has to
     be given (`--config.task.tokenizer=FILE`), and for PCFG its files (`--config.task.path=FOLDER`).
 
-The last checkpoint is measured, not the one with the best validation accuracy.
+Every `train.validate_every` steps (None: never, as at quick) the model is scored on the first
+`train.validation_share` of the validation examples, half of them as in the released code, by the
+share whose whole target it would write. The checkpoint with the best score, of equal ones the
+earliest, is kept beside the last, and everything that stands on the run has its weights.
 """
 
 from ml_collections import ConfigDict
@@ -58,6 +61,8 @@ _TRAIN = {
     'medium': (20_000, 1e-4, 0.06),
     'paper': (40_000, 3e-5, 0.06),
 }
+# Steps between two validations; at paper size as released, and as often elsewhere.
+_VALIDATE = {'small': 250, 'medium': 1000, 'paper': 2000}
 
 
 def experiment(name: str, size: str) -> ConfigDict:
@@ -82,6 +87,8 @@ def experiment(name: str, size: str) -> ConfigDict:
             'b2': 0.999,
             'weight_decay': 0.05,
             'keep': (),
+            'validate_every': _VALIDATE.get(size, placeholder(int)),
+            'validation_share': 0.5,
             'data_seed': 0,
         }
     )

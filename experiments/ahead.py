@@ -10,7 +10,7 @@ from jax.sharding import Mesh
 from experiments.build import Experiment
 from experiments.evaluations import EvalSpec
 from experiments.evaluations.base import most_rows
-from experiments.programs import Program, Step
+from experiments.programs import Program, Scoring, Step
 from experiments.runs import RunSpec
 from experiments.specs import Spec
 
@@ -30,6 +30,10 @@ def programs(experiment: Experiment, devices: list[jax.Device]) -> Iterator[tupl
             yield Step(spec.model, train.optimizer, *shape, arrays=arrays), mesh
             if spec.earlier is not None:
                 yield Step(spec.earlier.model, train.optimizer, *shape, arrays=arrays), mesh
+            if train.validation is not None:
+                length = train.block + 1
+                size = most_rows(experiment.batch_tokens, mesh)(length, Scoring.rules)
+                yield Scoring(spec.model, length, size, length), mesh
         elif isinstance(spec, EvalSpec):
             for program in spec.programs(rows):
                 yield program, later

@@ -23,10 +23,12 @@ from experiments.specs import identity
 from experiments.workspace import Workspace
 from nope import data, interop, records
 from nope.checkpoints import folders
+from nope.checkpoints.best import Best, best_of
 from nope.checkpoints.manager import CheckpointError, Checkpoints, OtherRunError
 from nope.data import DataConfig
 from nope.interop import CheckpointFileError
 from nope.runtime import processes, progress
+from nope.runtime.files import read_json
 from nope.training.config import Compute
 from nope.training.train import Interrupted
 from nope.variables import Variables, abstract_variables, with_uniform_lam
@@ -71,7 +73,8 @@ class Bench:
     # Models
 
     def variables(self, spec: Source, step: int | None = None) -> Variables:
-        """Parameters and lambda of a finished run or an imported model."""
+        """Parameters and lambda of a finished run or an imported model. step: None for the best of
+        a run with validation, else the last."""
         return self._variables(spec, step)
 
     @functools.lru_cache(maxsize=2)  # noqa: B019 (a bench lives as long as the process)
@@ -103,6 +106,17 @@ class Bench:
                     'again from the checkpoint before'
                 ) from error
         return {**base, **found}
+
+    def best(self, run: Source) -> Best | None:
+        """The step of the pre-training that a model goes back to that it has its weights from; None
+        where that had no validation."""
+        while run.init is not None:
+            run = run.init
+        if isinstance(run, ImportSpec) or run.train.validation is None:
+            return None
+        path = self.workspace.folder(run) / run.finished
+        found = processes.from_first(lambda: best_of(read_json(path) or {}))
+        return None if found is None else Best(*found)
 
     def _base_model(self, spec: RunSpec) -> Variables:
         """Parameters that a search shares with the model it starts from. Empty for other runs, and

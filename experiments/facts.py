@@ -16,6 +16,7 @@ from experiments.runs import (
 )
 from experiments.specs import identifier
 from nope import data
+from nope.checkpoints.best import Best
 from nope.model import ModelConfig, counts
 from nope.model.lam import Coefficient
 from nope.variables import TABLE
@@ -48,6 +49,20 @@ def of_evaluation(
         'seed': run.seed,
         **({'order': run.data_seed} if isinstance(run, RunSpec) and run.searches else {}),
     }
+
+
+def of_best(run: Source, best: Best | None) -> dict[str, Any]:
+    """Attributes of a model whose pre-training was validated: they say how long it had been trained
+    at the best step. None: nothing more."""
+    if best is None:
+        return {}
+    base: Source = run
+    while base.init is not None:
+        base = base.init
+    assert isinstance(base, RunSpec)
+    facts = {'best_step': best.step, 'validation_accuracy': best.score}
+    facts['train_tokens'] = base.train.batch_size * base.train.block * best.step
+    return facts | ({'step': best.step} if run.unchanged is base else {})
 
 
 def describe_lam(run: Source, multiplier: float | None, neutral: bool) -> dict[str, Any]:

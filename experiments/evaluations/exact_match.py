@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from experiments import facts
 from experiments.bench import Bench
 from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
 from experiments.programs import Continuing, Program, Scoring
@@ -65,7 +66,7 @@ class ExactMatchSpec(TextSpec):
             open_log(folder),
             progress=bench.bar('exact match'),
         )
-        return found, more
+        return found, more | facts.of_best(self.run, bench.best(self.run))
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         yield Scoring(self.model, self.limit, rows(self.limit, Scoring.rules), self.limit)

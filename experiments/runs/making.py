@@ -23,7 +23,10 @@ from experiments.specs import identity
 from nope import data, sharding
 from nope.checkpoints import folders
 from nope.checkpoints.lease import only_writer
-from nope.data import tasks
+from nope.checkpoints.manager import Checkpoints
+from nope.data import TaskData, tasks
+from nope.evals import exact_match
+from nope.evals.generation import Generator
 from nope.heads import order_of, reordered
 from nope.interop.run_folder import name_base_model
 from nope.model.lam import Coefficient, Product
@@ -33,6 +36,7 @@ from nope.runtime.files import write_json
 from nope.training.config import check_mesh, check_segments, check_whole_sequences
 from nope.training.least_memory import check_memory
 from nope.training.train import train
+from nope.training.validation import Score
 from nope.variables import (
     Variables,
     completed,
@@ -52,6 +56,7 @@ def check(bench: Bench, spec: RunSpec) -> None:
     section = 'search' if spec.searches else 'finetune' if spec.fine_tunes else 'train'
     check_mesh(spec.model, spec.train, compute, bench.mesh_of(spec), field, section)
     check_memory(spec.model, spec.train, compute, bench.mesh_of(spec), section)
+    score_of(bench, spec)  # reads the examples of validation
     # Its evaluations have the mesh of later runs.
     check_whole_sequences(spec.model, bench.mesh, compute.mesh_field(later=True))
     try:
@@ -109,11 +114,33 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
             checkpoints_in=checkpoints,
             earlier=spec.earlier,
             seed=spec.seed,
+            score=score_of(bench, spec),
         )
         seconds = round(time.monotonic() - began, 1)
-        done = {'steps': spec.train.steps, 'seconds': seconds}
+        done: dict[str, Any] = {'steps': spec.train.steps, 'seconds': seconds}
+        if spec.train.validation is not None:
+            with Checkpoints(checkpoints, identity(spec)) as kept:
+                best = kept.best()
+            done |= {} if best is None else best.entry
         check()
         processes.from_first(lambda: write_json(folder / spec.finished, done))
+
+
+def score_of(bench: Bench, spec: RunSpec) -> Score | None:
+    """Accuracy of a run's variables on a share of its task's validation examples; None for a run
+    without validation."""
+    validation = spec.train.validation
+    if validation is None:
+        return None
+    assert isinstance(spec.data, TaskData)  # where the spec is made
+    examples = exact_match.validation(spec.data, validation.share)
+    mesh = bench.mesh_of(spec)
+
+    def score(variables: Variables) -> float:
+        generator = Generator(spec.model, variables, mesh, batch_tokens=bench.batch_tokens)
+        return exact_match.sequence_accuracy(generator, examples)
+
+    return score
 
 
 def place_of(bench: Bench, source: Source) -> pathlib.Path:

@@ -13,7 +13,7 @@ from nope.data import RunData, TaskData
 from nope.model import ModelConfig
 from nope.positions import NoPE
 from nope.runtime.errors import FieldError
-from nope.training.config import Earlier, TrainConfig
+from nope.training.config import Earlier, TrainConfig, Validation
 from nope.training.optim import OptimizerConfig
 
 FIELDS = ('init', 'nope', 'model', 'data', 'task', 'train', 'lam', 'drop_at')
@@ -38,8 +38,15 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
     model, earlier = _dropped(entry, model, steps)
     optimizer = section.make(OptimizerConfig, trains=trains, decay_steps=decay)
     kept = tuple(kept_step(share, steps, section.path('keep')) for share in section['keep'])
-    with section.naming(lengths='length'):
-        train = TrainConfig((length,), section['batch_size'], steps, optimizer, kept)
+    with section.naming(lengths='length', validation='validate_every'):
+        train = TrainConfig(
+            (length,),
+            section['batch_size'],
+            steps,
+            optimizer,
+            kept,
+            _validation(section, config, dropped=earlier is not None),
+        )
     return RunSpec(
         model=model,
         data=config,
@@ -53,6 +60,23 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
             section.path('length'), *(fields.path(name) for name in ('attention', 'pattern'))
         ),
     )
+
+
+def _validation(section: Section, config: RunData, *, dropped: bool) -> Validation | None:
+    """Validation every `validate_every` steps of a run on a task, on `validation_share` of its
+    validation examples."""
+    field = 'validate_every'
+    if field not in section or section.optional(field) is None:
+        return None
+    every = section.at_least(field, 1)
+    if not isinstance(config, TaskData):
+        raise section.error(field, 'accepted: None for text; what is scored are answers of a task')
+    if dropped:
+        raise section.error(
+            field, 'accepted: None with drop_at; the best step might be one before the drop'
+        )
+    with section.naming(every=field, share='validation_share'):
+        return Validation(every, section.finite('validation_share'))
 
 
 def _dropped(entry: Section, model: ModelConfig, steps: int) -> tuple[ModelConfig, Earlier | None]:

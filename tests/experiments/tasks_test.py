@@ -13,15 +13,24 @@ import pytest
 from ml_collections import ConfigDict
 
 from configs import b_mrr, b_scratchpad
+from experiments import execute
+from experiments.bench import Bench
 from experiments.build import Experiment, build
 from experiments.evaluations.exact_match import ExactMatchSpec
+from experiments.plan import make_plan
 from experiments.programs import Continuing, Program, Scoring, Step
-from experiments.runs import text_of
+from experiments.runs import RunSpec, text_of
 from experiments.specs import identifier, identity
-from nope import sharding
+from experiments.workspace import Workspace
+from nope import records, sharding
 from nope.data import TaskData
 from nope.data.tasks import scratchpad, tokenised
 from nope.identity import plain
+from nope.interop.run_folder import read_run
+from nope.training import metrics
+from nope.training.config import Validation
+from nope.training.validation import ACCURACY
+from tests import tiny
 
 
 def config(**entry: Any) -> ConfigDict:
@@ -38,6 +47,72 @@ def spec_of(experiment: Experiment) -> ExactMatchSpec:
     (spec,) = experiment.evals.values()
     assert isinstance(spec, ExactMatchSpec)
     return spec
+
+
+def validated(**train: Any) -> ConfigDict:
+    return config(train={'length': 20, 'validate_every': 2, 'steps': 4, 'warmup_steps': 1} | train)
+
+
+def test_a_run_that_is_validated_is_another_one() -> None:
+    run, plain_run = (spec_of(build(made)).run for made in (validated(), validated(**NEVER)))
+    assert run.train.validation == Validation(2, 0.5)
+    assert plain_run.train.validation is None and 'validation' not in str(plain(plain_run.train))
+    assert identifier(run) != identifier(plain_run)
+    assert spec_of(build(config())).run.train.validation is None
+
+
+NEVER = {'validate_every': None}
+
+
+@pytest.mark.parametrize(
+    ('train', 'message'),
+    [
+        ({'validate_every': 0}, r'runs\.one\.train\.validate_every is 0; it must be at least 1'),
+        ({'validate_every': 5}, r'runs\.one\.train\.validate_every is 5; accepted: up to the 4 s'),
+        ({'validation_share': 0.0}, r'runs\.one\.train\.validation_share is 0\.0; accepted: above'),
+    ],
+)
+def test_validation_that_cannot_be_is_refused(train: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build(validated(**train))
+
+
+def test_validation_of_text_and_beside_a_drop_is_refused() -> None:
+    found = config(drop_at=0.5, model={'position': {'kind': 'rotary'}})
+    found.train.validate_every = 2
+    with pytest.raises(
+        ValueError, match=r'^train\.validate_every is 2; accepted: None with drop_at'
+    ):
+        build(found)
+    found = with_run(text={})
+    found.evals = {'text/': {'kind': 'positions', 'run': 'text'}}
+    found.train.validate_every = 2
+    with pytest.raises(ValueError, match=r'^train\.validate_every is 2; accepted: None for text'):
+        build(found)
+
+
+def test_the_best_step_is_what_is_measured(tmp_path: pathlib.Path) -> None:
+    """By exact match, by who reads the run's folder, and named in the records."""
+    sizes = {'train': 60, 'validation': 24, 'test': 12}
+    found = validated(steps=60, validate_every=12, batch_size=16, learning_rate=0.03)
+    found.runs.one.task = {'name': 'cmc', 'longest': 3, 'symbols': 3, **sizes}
+    found.model.update({'layers': 1, 'width': 16, 'heads': 2, 'kv_heads': 2, 'mlp_width': 16})
+    experiment = build(found)
+    spec = spec_of(experiment)
+    assert isinstance(spec.run, RunSpec)
+    bench = Bench(Workspace(tmp_path), experiment.compute, experiment.batch_tokens)
+    execute.execute(bench, make_plan(bench.workspace, [spec]).missing)
+    folder = bench.workspace.folder(spec.run)
+    scores = {r['step']: r[ACCURACY] for r in metrics.read(folder) if ACCURACY in r}
+    assert list(scores) == [12, 24, 36, 48, 60]
+    assert len(set(scores.values())) > 1
+    best = max(scores, key=lambda step: scores[step])  # the first of equal ones
+    assert bench.best(spec.run) == (best, scores[best])
+    tiny.assert_same(bench.variables(spec.run), bench.variables(spec.run, best))
+    tiny.assert_same(read_run(folder, bench.mesh).variables, bench.variables(spec.run, best))
+    facts = records.load(bench.workspace.folder(spec)).attributes
+    assert (facts['best_step'], facts['step'], facts['train_tokens']) == (best, best, 320 * best)
+    assert facts['validation_accuracy'] == scores[best]
 
 
 def test_a_run_reads_the_task_that_it_names() -> None:
@@ -262,6 +337,7 @@ def test_at_paper_size_runs_are_the_paper_s() -> None:
     runs = [spec.run for spec in experiment.evals.values()]
     assert len(set(runs)) == 17 * 5 * 3
     assert {run.seed for run in runs} == {256788, 234054, 146317}
+    assert runs[0].train.validation == Validation(2000, 0.5)
     model = runs[0].model
     assert (model.dropout, model.attention_dropout, model.attention) == (0.1, 0.1, None)
     optimizer = runs[0].train.optimizer
