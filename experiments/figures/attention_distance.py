@@ -25,9 +25,14 @@ from experiments.figures.pattern_distances import TEXT, Distances
 OPTIONS = {'curves'}
 CURVE_KEYS = {'group', 'label', 'paper'}
 MEASURES = {
-    'attention_distance': {'distance': ('length', 'layer'), 'examples': ('length',)},
+    'attention_distance': {
+        'distance': ('length', 'layer'),
+        'pairs': ('length', 'layer', 'head', 'other'),
+        'examples': ('length',),
+    },
 }
 COLUMNS = 5  # panels side by side
+LOWEST = 1e-5  # nats, of the axis
 # Of the paper's Figure 4, read off it: from short to long examples, averaged over layers.
 PAPER = {
     'NoPE': (0.1, 0.3),
@@ -76,9 +81,9 @@ def _picture(found: Mapping[str, Sequence[Distances]]) -> mpl.Figure:
     rows = math.ceil(len(panels) / COLUMNS)
     figure = style.new_figure(11.0, 0.6 + 2.5 * rows)
     grid = figure.subplots(rows, COLUMNS, squeeze=False)
-    top = 1.08 * max(float(d.distance.mean(axis=0).max()) for some in found.values() for d in some)
+    ends = _ends([d for some in found.values() for d in some])
     for (what, layer), axes in zip(panels, grid.flat, strict=False):
-        _panel(axes, found[what], layer, min(top, 1.02 * math.log(2)))
+        _panel(axes, found[what], layer, ends)
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     for axes in grid[:, 0]:
@@ -89,11 +94,23 @@ def _picture(found: Mapping[str, Sequence[Distances]]) -> mpl.Figure:
     return figure
 
 
-def _panel(axes: mpl.Axes, some: Sequence[Distances], layer: int | None, top: float) -> None:
+def _ends(every: Sequence[Distances]) -> tuple[float, float]:
+    """Of the axis of distances, which is logarithmic: those of 0 are drawn at its lower end."""
+    values = np.concatenate([d.distance.ravel() for d in every])
+    values = values[values > 0]
+    if not values.size:
+        return LOWEST, math.log(2)
+    return max(0.8 * float(values.min()), LOWEST), 1.25 * float(values.max())
+
+
+def _panel(
+    axes: mpl.Axes, some: Sequence[Distances], layer: int | None, ends: tuple[float, float]
+) -> None:
     first = some[0]
     axes.axvspan(first.lengths[0], first.longest, color='#EDEDED', zorder=0)
     for e, d in enumerate(some):
         lines = d.distance.mean(axis=-1) if layer is None else d.distance[..., layer]
+        lines = np.maximum(lines, ends[0])
         axes.plot(d.lengths, lines.mean(axis=0), color=_color(e), marker='o', markersize=2.5)
         if len(lines) > 1:
             low, high = lines.min(axis=0), lines.max(axis=0)
@@ -104,7 +121,8 @@ def _panel(axes: mpl.Axes, some: Sequence[Distances], layer: int | None, top: fl
         axes.xaxis.set_major_formatter(mpl.StrMethodFormatter('{x:,.0f}'))
         axes.xaxis.set_minor_locator(mpl.NullLocator())
     axes.set_xlim(first.lengths[0], first.lengths[-1])
-    axes.set_ylim(0, top)
+    axes.set_yscale('log')
+    axes.set_ylim(*ends)
     axes.set_title(f'{first.read}, {"all layers" if layer is None else f"layer {layer + 1}"}')
     axes.set_xlabel('window' if first.read == TEXT else 'length')
 
@@ -124,6 +142,7 @@ def _rows(d: Distances) -> list[dict[str, Any]]:
             'longest': d.longest,
             'layer': layer + 1,
             'distance': float(d.distance[s, n, layer]),
+            'nearest': float(d.nearest[s, n, layer]),
             'released': None if d.released is None else float(d.released[s, n, layer]),
             'record': d.names[s],
         }
@@ -149,6 +168,10 @@ def _markdown(found: Mapping[str, Sequence[Distances]]) -> str:
                     _line([f'{where}, layer {i + 1}', *(_number(x[:, i].mean()) for x in sides)])
                     for i in range(sides[0].shape[-1])
                 ]
+        for beyond in (False, True):
+            where = f'{"beyond" if beyond else "up to"} {some[0].longest}'
+            cells = [_number(d.side(d.nearest, beyond=beyond).mean()) for d in some]
+            lines.append(_line([f"{where}, every head's nearest", *cells]))
         if all(d.released is not None for d in some):
             cells = [_number(d.side(d.released, beyond=True).mean()) for d in some
                      if d.released is not None]  # fmt: skip

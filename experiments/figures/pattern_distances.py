@@ -19,8 +19,9 @@ class Distances:
 
     read: the task, or 'text'. paper: the second paper's name of the encoding, '' where it has none;
     'NoPE' is another seed of NoPE. names: the records, one a seed. longest: the greatest length of
-    training. lengths: [n]. distance: [S, n, L] nats. released: as the paper's code computes it,
-    [S, n, L] or None.
+    training. lengths: [n]. distance: [S, n, L] nats. nearest: as distance, but the mean over all
+    heads of both models of each one's distance from its nearest in the other. released: as the
+    paper's code computes it, [S, n, L] or None.
     """
 
     read: str
@@ -31,6 +32,7 @@ class Distances:
     longest: int
     lengths: np.ndarray
     distance: np.ndarray
+    nearest: np.ndarray
     released: np.ndarray | None
 
     @property
@@ -78,8 +80,15 @@ def read(given: FigureInput, curve: Mapping[str, Any]) -> Distances:
         longest=longest,
         lengths=np.array(lengths),
         distance=np.stack([r['distance'] for r in records]).astype(np.float64),
+        nearest=np.stack([_nearest(r['pairs'].astype(np.float64)) for r in records]),
         released=np.stack([r['released'] for r in records]) if has_released else None,
     )
+
+
+def _nearest(pairs_nLNM: np.ndarray) -> np.ndarray:
+    """[n, L] of the distances of all pairs of heads, averaged over examples."""
+    each = [pairs_nLNM.min(axis=axis) for axis in (2, 3)]
+    return np.concatenate(each, axis=-1).mean(axis=-1)
 
 
 def by_input(given: FigureInput, every: Sequence[Distances]) -> dict[str, list[Distances]]:

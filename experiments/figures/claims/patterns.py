@@ -34,49 +34,51 @@ class Shown:
             raise Undecided(f'no curve is of the encoding {paper!r}')
         return np.mean(found, axis=0)
 
+    def ratio(self, paper: str, over: str) -> Interval:
+        """Distance of one encoding over that of another, of every seed. Undecided where there is no
+        such encoding, or no distance to divide by."""
+        above, below = self.by_seed(paper), self.by_seed(over)
+        if not np.all(below > 0):
+            raise Undecided(f'{over} is at a distance of 0')
+        return Interval.of(above / below)
+
     def has(self, paper: str) -> bool:
         return any(d.paper == paper for some in self.distances.values() for d in some)
 
 
 def _nearest(shown: Shown) -> Measured:
-    nearest = shown.by_seed('T5')
     others = [name for name in ('ALiBi', *FAR) if shown.has(name)]
+    shown.by_seed('T5')
     if len(others) < 2:
         raise Undecided('fewer than two of ALiBi, Rotary and APE were measured')
-    margins = {f'{x} - T5': Interval.of(shown.by_seed(x) - nearest) for x in others}
-    return _all_above(margins, ATTENDS_LIKE_T5.thresholds['distance'])
+    return _all_above(shown, [(name, 'T5') for name in others], ATTENDS_LIKE_T5.thresholds['ratio'])
 
 
 def _farthest(shown: Shown) -> Measured:
-    margins = {
-        f'{far} - {near}': Interval.of(shown.by_seed(far) - shown.by_seed(near))
-        for far in FAR
-        for near in NEAR
-    }
-    return _all_above(margins, ATTENDS_UNLIKE_ROTARY.thresholds['distance'])
+    pairs = [(far, near) for far in FAR for near in NEAR]
+    return _all_above(shown, pairs, ATTENDS_UNLIKE_ROTARY.thresholds['ratio'])
 
 
 def _as_another_seed(shown: Shown) -> Measured:
-    more = Interval.of(shown.by_seed('T5') - shown.by_seed('NoPE'))
-    decided = more.below(T5_AS_ANOTHER_SEED.thresholds['distance'])
-    name = "T5 - another seed's NoPE"
-    return stated({name: more}), decided, (headline.number(name, more, 'nats'),)
+    ratio = shown.ratio('T5', 'NoPE')
+    decided = ratio.below(T5_AS_ANOTHER_SEED.thresholds['ratio'])
+    name = "T5 / another seed's NoPE"
+    return stated({name: ratio}), decided, (headline.number(f'distance, {name}', ratio),)
 
 
-def _all_above(margins: Mapping[str, Interval], margin: float) -> Measured:
-    decided = every(interval.above(0, margin) for interval in margins.values())
-    numbers = headline.decisive('least margin of distance', margins, 'nats', highest=False)
-    return stated(margins), decided, numbers
+def _all_above(shown: Shown, pairs: Sequence[tuple[str, str]], margin: float) -> Measured:
+    """Whether the first distance of each pair is above the second."""
+    ratios = {f'{far} / {near}': shown.ratio(far, near) for far, near in pairs}
+    decided = every(ratio.above(1, margin) for ratio in ratios.values())
+    numbers = headline.decisive('least ratio of distances', ratios, '', highest=False)
+    return stated(ratios), decided, numbers
 
 
 _DISTANCES = (
     'Distances from NoPE, of each layer the least over pairs of heads, averaged over layers, '
     'lengths and what the figure reads: '
 )
-_LIMIT = (
-    f'; a difference of at most {ATTENDS_LIKE_T5.thresholds["distance"]} nats decides nothing, and '
-    f'{RULE}.'
-)
+_LIMIT = f'; a ratio within {ATTENDS_LIKE_T5.thresholds["ratio"]} of 1 decides nothing, and {RULE}.'
 
 RULES: tuple[Rule[Shown], ...] = (
     Rule(
@@ -92,8 +94,8 @@ RULES: tuple[Rule[Shown], ...] = (
     ),
     Rule(
         T5_AS_ANOTHER_SEED,
-        f"{_DISTANCES}T5's is less than {T5_AS_ANOTHER_SEED.thresholds['distance']} nats above "
-        f'that of NoPE trained with another seed; {RULE}.',
+        f"{_DISTANCES}T5's is less than {T5_AS_ANOTHER_SEED.thresholds['ratio']} times that of "
+        f'NoPE trained with another seed; {RULE}.',
         _as_another_seed,
     ),
 )

@@ -9,8 +9,8 @@ from experiments.figures.claims.listed import Listed
 # ranks 4 and 5 lie 0.05.
 RANK_MARGIN = {'rank': 0.02}
 SHARE_MARGIN = {'accuracy': 0.02}
-# Attention distances are at most ln 2 = 0.69 nats.
-DISTANCE_MARGIN = {'distance': 0.01}
+# Ratios of attention distances, which shrink with a model: from 1 up to this nothing is decided.
+RATIO_MARGIN = {'ratio': 0.1}
 
 NOPE_FIRST = Listed(
     'nope_ranks_first',
@@ -52,21 +52,21 @@ ATTENDS_LIKE_T5 = Listed(
     "NoPE's attention patterns resemble those of T5's relative bias most: distance from NoPE, from "
     'short to long examples of SCAN, 0.1 to 0.3 of T5, 0.15 to 0.73 of ALiBi, 0.2 to 0.93 of APE, '
     '0.32 to 1.3 of Rotary (Figure 4).',
-    thresholds=DISTANCE_MARGIN,
+    thresholds=RATIO_MARGIN,
 )
 ATTENDS_UNLIKE_ROTARY = Listed(
     'nope_attends_unlike_rotary',
     None,
     "NoPE's attention patterns resemble those of Rotary and APE least: distance up to 1.3 and "
     '0.93, next to 0.3 of T5 and 0.73 of ALiBi (Figure 4).',
-    thresholds=DISTANCE_MARGIN,
+    thresholds=RATIO_MARGIN,
 )
 T5_AS_ANOTHER_SEED = Listed(
     't5_is_as_near_as_another_seed',
     None,
     "T5's relative bias attends as NoPE of another seed does: both at distances from 0.1 to 0.3 "
     '(Figure 4).',
-    thresholds={'distance': 0.02},
+    thresholds={'ratio': 1.25},
 )
 UNPADDED_BEST = Listed(
     'unpadded_best',

@@ -34,7 +34,7 @@ def test_the_order_of_the_paper_holds_and_another_does_not() -> None:
 
 
 def test_a_difference_inside_the_margin_or_the_interval_decides_nothing() -> None:
-    near = {**DISTANCES, 'ALiBi': DISTANCES['T5'] + 0.012}  # half of the lengths are beyond L
+    near = {**DISTANCES, 'ALiBi': 1.1 * DISTANCES['T5']}
     assert claims(near, seeds=1)[LIKE_T5].verdict == 'undecided'
     given = distance_input()
     name = 'ALiBi/2'
@@ -54,6 +54,7 @@ def test_what_a_claim_needs_and_is_missing_is_said() -> None:
     assert found[LIKE_T5].holds
     assert found[UNLIKE_ROTARY].measured == {'missing': "no curve is of the encoding 'APE'"}
     assert found[ANOTHER_SEED].measured == {'missing': "no curve is of the encoding 'NoPE'"}
+    assert "'T5'" in claims({'ALiBi': 0.4})[LIKE_T5].measured['missing']
     two = claims({name: DISTANCES[name] for name in ('ALiBi', 'T5')})
     assert 'fewer than two' in two[LIKE_T5].measured['missing']
 
@@ -69,6 +70,8 @@ def test_rows_and_text_have_layers_sides_and_the_paper_s_numbers() -> None:
     assert lines[2].startswith('| up to 4, all layers | 0.100 | 0.100 ')
     assert lines[3].startswith('| beyond 4, all layers | 0.610 | 0.410 | 0.210 ')
     assert lines[4].startswith('| beyond 4, layer 1 | 0.549 ')
+    # Heads are 1, 5, 9, 13 and 1, 2, 3, 4 times the least from their nearest: 4.75 on average.
+    assert lines[8] == "| up to 4, every head's nearest" + ' | 0.475' * 5 + ' |'
     assert lines[-2].startswith('| beyond 4, as the released code | 1.220 ')
     assert '| 0.32 to 1.3 | 0.15 to 0.73 | 0.1 to 0.3 |' in lines[-1]
 
@@ -79,7 +82,22 @@ def test_text_has_an_axis_of_window_lengths() -> None:
     assert len(panels) == 5
     assert panels[0].get_title() == 'text, all layers'
     assert panels[4].get_title() == 'text, layer 4'
-    assert panels[0].get_xscale() == 'log'
+    assert panels[0].get_xscale() == panels[0].get_yscale() == 'log'
+
+
+def test_models_that_attend_alike_are_drawn_and_decide_nothing() -> None:
+    given = distance_input()
+    records = {
+        name: dataclasses.replace(
+            r,
+            measures={
+                **r.measures, 'distance': Measure(0 * r['distance'], ('length', 'layer'), '')
+            },
+        )
+        for name, r in given.records.items()
+    }  # fmt: skip
+    found = draw(dataclasses.replace(given, records=records)).claims
+    assert found[0].measured == {'missing': 'T5 is at a distance of 0'}
 
 
 def test_records_that_do_not_belong_together_are_refused() -> None:

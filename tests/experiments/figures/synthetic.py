@@ -909,6 +909,11 @@ def distance_records(beyond, inside=0.1, *, task='rsc', longest=4, **changed) ->
         {
             'distance': Measure(means[:, None] * layers, ('length', 'layer'), 'nats'),
             'released': Measure(2 * means[:, None] * layers, ('length', 'layer'), 'nats'),
+            'pairs': Measure(
+                (means[:, None] * layers)[..., None, None] * (1 + np.arange(16).reshape(4, 4)),
+                ('length', 'layer', 'head', 'other'),
+                'nats',
+            ),
             'examples': Measure(np.full(len(lengths), 10), ('length',), ''),
         },
         {'length': lengths},
