@@ -215,6 +215,7 @@ def _compute(size: str) -> dict:
         'hang_seconds': 600.0,
         'profile': 0,
         'monitor': 0,
+        'wandb': placeholder(str),
     }
 
 

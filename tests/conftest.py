@@ -38,6 +38,7 @@ NEEDED = {
     'evals/longppl/longppl_parity_test.py': PEERS,
     'evals/sliding_parity_test.py': PEERS,
     'evals/harness': ('lm_eval',),
+    'training/wandb_test.py': ('wandb',),
 }
 # Long, and the same on every Python: `tools/test --brief` leaves them out.
 ONCE = (

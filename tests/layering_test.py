@@ -76,7 +76,7 @@ LATE = ('experiments/figures/mpl.py', 'nope/runtime/libraries.py')
 
 # Whatever sits at or below the first name may import the second ones, which come with an extra, but
 # only inside functions: the default installation loads it.
-OPTIONAL = {'nope.evals.harness': ('lm_eval',)}
+OPTIONAL = {'nope.evals.harness': ('lm_eval',), 'nope.training.tracker': ('wandb',)}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,7 +17,7 @@ from nope.attention.backend import describe
 from nope.identity import added_later
 from nope.model import ModelConfig
 from nope.runtime.errors import FieldError
-from nope.training import optim
+from nope.training import optim, tracker
 
 MOST = 2**31 - 1  # steps are counted in int32
 
@@ -104,7 +104,8 @@ class Compute:
     slow_step: a step that takes so many times the median is logged. hang_seconds: after so long
     without a step the stacks of all threads are written down. profile: so many steps of each
     attempt are traced. monitor: every so many steps entropy and largest logit of every layer's
-    attention go into the metrics (`nope.training.monitor`); 0 for never.
+    attention go into the metrics (`nope.training.monitor`); 0 for never. wandb: project of Weights
+    & Biases that metrics of training go to as well, with the extra `wandb`; None for none.
     """
 
     mesh: sharding.MeshConfig = sharding.MeshConfig()
@@ -120,6 +121,7 @@ class Compute:
     hang_seconds: float = 600.0
     profile: int = 0
     monitor: int = 0
+    wandb: str | None = None
 
     def __post_init__(self) -> None:
         if self.accumulate is not None and self.accumulate < 1:
@@ -141,6 +143,8 @@ class Compute:
         for name in ('profile', 'monitor'):
             if getattr(self, name) < 0:
                 raise FieldError(name, getattr(self, name), 'it must be 0 or more')
+        if self.wandb is not None and (why := tracker.refusal(self.wandb)):
+            raise FieldError('wandb', self.wandb, why)
 
     def micro_batches(self, batch_size: int, mesh: Mesh) -> int:
         """Number of micro-batches per step."""

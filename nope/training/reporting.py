@@ -6,7 +6,7 @@ import json
 import math
 import pathlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -18,6 +18,7 @@ from nope.runtime import hardware, processes, progress
 from nope.training import metrics
 from nope.training.metrics import MetricsWriter
 from nope.training.step import Metrics
+from nope.training.tracker import Tracker
 
 BAD_STEPS = 'bad_steps.jsonl'
 MOST_SKIPPED = 10  # in a row: more, and it is not the data
@@ -32,7 +33,8 @@ class Reporter:
 
     While step n is fetched the devices compute step n + 1. Rows of `metrics.jsonl` are those
     of every `log_every`-th step, of the monitored and the scored ones and the last, wherever a run
-    was stopped in between; of several processes, all check and the first one writes.
+    was stopped in between; of several processes, all check and the first one writes. tracked: makes
+    a `Tracker` that is given the same rows, in the first process; None for none.
     """
 
     def __init__(
@@ -46,12 +48,14 @@ class Reporter:
         log_every: int,
         skips: bool,
         throughput: Throughput,
+        tracked: Callable[[], Tracker] | None = None,
     ) -> None:
         self._folder = folder
         self._steps, self._batch_size, self._log_every = steps, batch_size, log_every
         self._skips, self._skipped = skips, 0
         self._throughput = throughput
         first = processes.is_first()
+        self._tracker = tracked() if first and tracked is not None else None
         self._writer = MetricsWriter(folder, resume_step=start) if first else None
         self._bar = progress.bar(
             total=steps, initial=start, desc=title, unit='step', disable=not first
@@ -64,10 +68,12 @@ class Reporter:
     def __enter__(self) -> Reporter:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         self._bar.close()
         if self._writer is not None:
             self._writer.close()
+        if self._tracker is not None:
+            self._tracker.close(failed=error is not None)
 
     def add(self, step: int, metrics: Metrics, by_layer: Metrics | None = None) -> None:
         """Takes the metrics of the step just dispatched and reports those of the one before.
@@ -96,9 +102,11 @@ class Reporter:
         self._bar.update(step - self._bar.n)
         if step % self._log_every == 0 or step == self._steps or by_layer or self._scores:
             rates = self._throughput.since_last(step)
-            more = {**_scalars(by_layer), **self._scores}
+            row = {**values, **rates, **_scalars(by_layer), **self._scores}
             if self._writer is not None:
-                self._writer.write(step, values | rates | more)
+                self._writer.write(step, row)
+            if self._tracker is not None:
+                self._tracker.write(step, row)
         self._skipped = self._skipped + 1 if bad else 0
         if bad:
             self._note(step, values)

@@ -29,6 +29,7 @@ from nope.training.profile import Profile
 from nope.training.reporting import Reporter, Throughput
 from nope.training.state import TrainState, fresh_state
 from nope.training.step import Metrics, Placed, drops, make_step
+from nope.training.tracker import Tracker
 from nope.training.validation import Score, Selection
 from nope.training.watch import Watch
 from nope.variables import TABLE, Variables
@@ -65,8 +66,8 @@ def train(
 
     Leaves in `folder`: checkpoints/ (unless they go to `checkpoints_in`), metrics.jsonl,
     tensorboard/, parameters.txt, goodput.json; bad_steps.jsonl and stacks-PROCESS.txt where there
-    was cause; profile/ where asked for. A run that was stopped and started again is bitwise the
-    uninterrupted one on the same devices.
+    was cause; profile/ and wandb/ where asked for. A run that was stopped and started again is
+    bitwise the uninterrupted one on the same devices.
 
     earlier: model of the first steps. The checkpoint after the last of them is never removed, and
     the optimizer goes on as if nothing had changed; the bad-step guard learns the usual loss anew.
@@ -106,7 +107,7 @@ def train(
             describe_parameters({**frozen, **state.trained}, folder)
             stream = started(batches(start)) if start < config.steps else iter(())
         with (
-            make_reporter(model, config, compute, folder, start, title) as reporter,
+            make_reporter(model, config, compute, folder, start, title, identity) as reporter,
             Profile(folder / 'profile', start, compute.profile) as profile,
         ):
             take_step = step_on(model, config, compute, mesh, state, seed)
@@ -264,7 +265,13 @@ def make_reporter(
     folder: pathlib.Path,
     start: int,
     title: str,
+    identity: Mapping[str, Any],
 ) -> Reporter:
+    tracked = None
+    if compute.wandb is not None:
+        tracked = functools.partial(
+            Tracker, compute.wandb, folder.name, title=title, folder=folder, config=identity
+        )
     throughput = Throughput(
         model,
         round(sum(config.lengths) / len(config.lengths)),
@@ -280,6 +287,7 @@ def make_reporter(
         log_every=compute.log_every,
         skips=config.optimizer.on_bad == optim.SKIP,
         throughput=throughput,
+        tracked=tracked,
     )
 
 

@@ -19,6 +19,7 @@ from nope import sharding
 from nope.evals.longbench import DATASETS
 from nope.model import ModelConfig, counts
 from nope.positions import NoPE, Rotary
+from nope.training import tracker
 from nope.training.config import Earlier
 from nope.variables import abstract_variables
 from tests.evals.longbench import files
@@ -155,10 +156,12 @@ def test_one_seed_alone_is_exported():
         build(config)
 
 
-def test_compute_does_not_change_identity():
+def test_compute_does_not_change_identity(monkeypatch):
+    monkeypatch.setattr(tracker, 'refusal', lambda project: '')  # its package may be missing
     one, other = config_of('fig4'), config_of('fig4')
     other.compute.checkpoint_every = 7
     other.compute.threads = 3
+    other.compute.monitor, other.compute.wandb = 5, 'mine'
     other.model.remat = 'full'
     for name, spec in build(one).evals.items():
         assert identifier(spec) == identifier(build(other).evals[name])
