@@ -11,7 +11,9 @@ from collections.abc import Collection, Mapping
 from types import FrameType
 from typing import Any
 
-from experiments import draw, history, pieces
+import jax
+
+from experiments import costs, draw, history, pieces
 from experiments.bench import Bench
 from experiments.build import Experiment, build
 from experiments.config import BAD_INPUT
@@ -22,7 +24,7 @@ from experiments.plan import listed, make_plan
 from experiments.workspace import Workspace
 from nope.checkpoints.manager import CheckpointError
 from nope.interop import CheckpointFileError
-from nope.runtime import ending, library_log, processes, progress
+from nope.runtime import ending, hardware, library_log, processes, progress
 from nope.runtime.ending import Failure
 from nope.runtime.errors import brief
 from nope.training.reporting import TrainingDiverged
@@ -41,6 +43,24 @@ def main(
     distributed: 'auto', 'on' or 'off'."""
     command = functools.partial(run, config, changed, folder, distributed)
     return ending.run(command, fine=(0, STOPPED))
+
+
+def show_plan(
+    config: Mapping[str, Any], changed: Collection[str], folder: pathlib.Path, devices: str | None
+) -> int:
+    """Prints the missing pieces with their least work; nothing is written. The exit status, 0 or
+    BAD_INPUT. devices: as `hardware.target` takes them; None for those of this machine."""
+    quiet_logging()
+    try:
+        target = hardware.present() if devices is None else hardware.target(devices, '--plan-for')
+        experiment = build(config, changed)
+        wanted = [*experiment.evals.values(), *experiment.exports]
+        missing = make_plan(Workspace(folder, make=False), wanted).missing
+    except (ValueError, OSError, ImportError, CheckpointError) as error:
+        print(f'error: {error}', file=sys.stderr)
+        return BAD_INPUT
+    print(f'to make: {len(missing)} pieces\n{costs.table(missing, target)}')
+    return 0
 
 
 def run(
@@ -64,6 +84,8 @@ def run(
         exports = experiment.exports if processes.count() == 1 else ()
         plan = make_plan(workspace, [*experiment.evals.values(), *exports])
         log.info('%s', plan.describe())
+        if plan.missing and hardware.known(jax.local_devices()[0].device_kind):
+            log.info('%s', costs.sums(plan.missing, hardware.present()))
         made = [workspace.folder(spec) for spec in plan.missing]
         plans = folder / pieces.ROOM
         workspace.check_writable([*made, figure, folder / history.FILE, plans])

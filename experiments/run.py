@@ -5,6 +5,8 @@
 
 Started again after any stop, it goes on from the last checkpoint. Exit status: 0 done, 1 a
 run failed, 2 bad input (nothing was compiled), 143 stopped by SIGTERM or Ctrl-C and saved.
+
+With --plan, or --plan-for=h100:8, it prints what is missing with its least device hours and ends.
 """
 
 from __future__ import annotations
@@ -47,6 +49,12 @@ PROFILE = flags.DEFINE_integer(
     None,
     'Steps of each run to trace, for TensorBoard and Perfetto; short for --config.compute.profile.',
 )
+PLAN = flags.DEFINE_boolean(
+    'plan', False, 'Prints the missing pieces with their least work on this device, and ends.'
+)
+PLAN_FOR = flags.DEFINE_string(
+    'plan-for', None, 'As --plan, for devices that need not be there: h100, h100:8, v5e:4x4.'
+)
 flags.mark_flag_as_required('config')
 flags.register_validator('workdir', bool, message='it must name a folder')
 
@@ -67,6 +75,8 @@ def main(argv: Sequence[str]) -> int:
 
     if PROFILE.value is not None:
         CONFIG.value.compute.profile = PROFILE.value
+    if PLAN.value or PLAN_FOR.value is not None:
+        return command.show_plan(CONFIG.value, changed, pathlib.Path(WORKDIR.value), PLAN_FOR.value)
     return command.main(CONFIG.value, changed, pathlib.Path(WORKDIR.value), DISTRIBUTED.value)
 
 
@@ -90,8 +100,8 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         changed.extend(field.place.path for field in added)
         if rest[1:]:
             raise ValueError(
-                f'stray arguments {rest[1:]}; options are --config, --workdir, --profile, '
-                '--distributed and --config.FIELD=VALUE'
+                f'stray arguments {rest[1:]}; options are --config, --workdir, --plan, '
+                '--plan-for, --profile, --distributed and --config.FIELD=VALUE'
             )
         return rest
     except (flags.Error, AttributeError, KeyError, OSError, TypeError, ValueError) as error:

@@ -24,10 +24,15 @@ from nope.runtime.files import read_json
 
 
 class Workspace:
-    """A work folder, which several commands may share (`experiments.execute` holds its parts)."""
+    """A work folder, which several commands may share (`experiments.execute` holds its parts).
 
-    def __init__(self, root: pathlib.Path) -> None:
+    make: makes the folder, and refuses one that cannot be written to.
+    """
+
+    def __init__(self, root: pathlib.Path, make: bool = True) -> None:
         self.root = root.absolute()
+        if not make:
+            return
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from experiments import facts
@@ -77,6 +77,12 @@ class EvalSpec(Spec):
     def measured_on(self, found: Records) -> tuple[str, str]:
         """Object and manner of the measurement, as captions say them: 'windows of 256 bytes',
         'test split'. found: the records with all their attributes."""
+
+    @property
+    def reads(self) -> Mapping[int, int] | None:
+        """Tokens of a sequence -> how many of these it reads, at most; None where only the files
+        of a data set tell."""
+        return None
 
     @property
     def known(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from experiments.bench import Bench
@@ -50,6 +50,10 @@ class LengthsSpec(WindowSpec):
     @property
     def model(self) -> ModelConfig:
         return measured_model(self.run, self.grids or None, self.position)
+
+    @property
+    def reads(self) -> Mapping[int, int]:
+        return dict.fromkeys(self.lengths, self.windows.count)
 
     @property
     def reach(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from experiments.bench import Bench
@@ -43,6 +43,10 @@ class GridSpec(WindowSpec, MultiplierChoice):
     @property
     def model(self) -> ModelConfig:
         return uniform_form(self.run.model)
+
+    @property
+    def reads(self) -> Mapping[int, int]:
+        return {self.windows.length: self.windows.count * len(self.grid.multipliers())}
 
     @property
     def highest(self) -> float:

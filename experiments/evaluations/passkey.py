@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -81,6 +81,12 @@ class PasskeySpec(TextSpec):
     @property
     def read_split(self) -> str | None:
         return TEXT_SPLIT if self.haystack == TEXT else None
+
+    @property
+    def reads(self) -> Mapping[int, int]:
+        steps = range(1, keys.LENGTHS + 1)
+        lengths = self.lengths or [self.max_length // keys.LENGTHS * step for step in steps]
+        return dict.fromkeys(lengths, keys.DEPTHS * self.tests)
 
     @property
     def is_protocol(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from experiments.bench import Bench
@@ -63,6 +63,10 @@ class PerplexitySpec(TextSpec):
     @property
     def read_split(self) -> str:
         return self.split
+
+    @property
+    def reads(self) -> Mapping[int, int]:
+        return dict.fromkeys(self.lengths, self.budget // self.stride)
 
     def check(self, bench: Bench) -> None:
         documents = self._documents(bench)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,10 @@ class WindowSpec(EvalSpec):
     @property
     def extent(self) -> int:
         return self.windows.length
+
+    @property
+    def reads(self) -> Mapping[int, int]:
+        return {self.windows.length: self.windows.count}
 
     @property
     def known(self) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
+import re
 import time
 
 import jax
@@ -33,6 +35,8 @@ class Device:
 # XLA_PYTHON_CLIENT_MEM_FRACTION leaves, which the launchers set to this).
 USABLE = 0.9
 
+SHEET = 'of dense bfloat16 products'  # a sheet's `flops`
+
 # By a part of `device_kind`; of two that fit, the first.
 DEVICES = {
     'H200': Device(989e12, 141e9, 4.8e12, 450e9, 67e12),
@@ -45,6 +49,50 @@ DEVICES = {
     'TPU v6': Device(918e12, 32 * 2**30, 1.64e12, 360e9),
     'TPU7x': Device(2307e12, 192 * 2**30, 7.37e12, 600e9),
 }
+
+
+# Names of devices on command lines -> those of their data sheets.
+NAMES = {
+    'h200': 'H200',
+    'h100': 'H100',
+    'a100': 'A100',
+    'v4': 'TPU v4',
+    'v5e': 'TPU v5e',
+    'v5p': 'TPU v5',
+    'v6e': 'TPU v6',
+    'tpu7x': 'TPU7x',
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """Devices that work is counted for. flops: FLOP/s of one at its peak. rate: what that peak
+    is."""
+
+    name: str
+    flops: float
+    count: int
+    rate: str
+
+
+def target(text: str, field: str) -> Target:
+    """The devices of 'NAME', 'NAME:COUNT' or 'NAME:4x4', a product, which need not be there.
+    ValueError, naming the field, for others."""
+    name, _, size = text.partition(':')
+    if name.lower() not in NAMES or not re.fullmatch(r'[1-9]\d*(x[1-9]\d*)*', size or '1'):
+        raise ValueError(
+            f'{field} is {text!r}; accepted: {", ".join(NAMES)}, each with a number of devices '
+            '(h100:8) or a grid of them (v5e:4x4)'
+        )
+    sides = [int(side) for side in (size or '1').split('x')]
+    return Target(text, DEVICES[NAMES[name.lower()]].flops, math.prod(sides), SHEET)
+
+
+def present() -> Target:
+    """The devices of this command, at the peak of `peak_flops`."""
+    kind = jax.local_devices()[0].device_kind
+    rate = SHEET if known(kind) else 'of a float32 product as measured'
+    return Target(kind, peak_flops(), jax.device_count(), rate)
 
 
 def known(kind: str) -> Device | None:

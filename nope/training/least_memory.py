@@ -14,16 +14,22 @@ FLOAT32 = 4
 TRAINED = 3  # arrays of a trained parameter: itself and AdamW's two moments
 
 
+def state_bytes(model: ModelConfig, config: TrainConfig) -> float:
+    """Bytes of the float32 parameters and the optimizer's moments of those that are trained, on all
+    devices together."""
+    copies = TRAINED if config.optimizer.trains in ('params', 'all') else 1
+    return float(copies * FLOAT32 * counts.parameters(model))
+
+
 def least_bytes(model: ModelConfig, config: TrainConfig, compute: Compute, mesh: Mesh) -> float:
     """Bytes that a device holds at least, however its arrays are sharded: float32 parameters and
     moments, tokens of the whole batch, and one hidden state of each layer's input, of one layer
     where layers are recomputed."""
-    copies = TRAINED if config.optimizer.trains in ('params', 'all') else 1
     tokens = config.batch_size * config.block
     at_once = tokens / compute.micro_batches(config.batch_size, mesh)
     kept = 1 if model.remat != 'none' else model.layers
     hidden = at_once * model.width * jnp.dtype(model.dtype).itemsize * kept
-    return (copies * FLOAT32 * counts.parameters(model) + FLOAT32 * tokens + hidden) / mesh.size
+    return (state_bytes(model, config) + FLOAT32 * tokens + hidden) / mesh.size
 
 
 def check_memory(

@@ -49,3 +49,25 @@ def test_memory_is_what_the_runtime_says_or_the_data_sheet_or_a_part_of_the_host
     assert hardware.memory_of(device('TPU v4', None)) == 0.9 * 32 * 2**30
     host = hardware.memory_of(device('cpu', None))
     assert host * jax.local_device_count() == memory.of_host()
+
+
+@pytest.mark.parametrize(
+    ('text', 'kind', 'count'),
+    [
+        ('h100', 'H100', 1),
+        ('H200:8', 'H200', 8),
+        ('v5e:16x16', 'TPU v5e', 256),
+        ('v5p:2x2x1', 'TPU v5', 4),
+    ],
+)
+def test_devices_that_are_not_there_have_their_data_sheets_peak(
+    text: str, kind: str, count: int
+) -> None:
+    found = hardware.target(text, '--plan-for')
+    assert (found.flops, found.count) == (hardware.DEVICES[kind].flops, count)
+
+
+@pytest.mark.parametrize('text', ['b200', 'h100:0', 'h100:eight', '', 'v5e:4x'])
+def test_devices_that_are_not_known_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=rf"^--plan-for is '{text}'; accepted: h200, h100, a100"):
+        hardware.target(text, '--plan-for')

@@ -1,0 +1,100 @@
+"""Least work of pieces by arithmetic: FLOPs, time on a device at its peak, memory of the state.
+
+FLOPs are those of MFU (`nope.model.counts`): matrix products and the causal half of attention,
+nothing recomputed. An evaluation's are those of the sequences that it reads, where its spec says
+how many; tokens that are generated, and samples that only the files of a data set tell, are not
+counted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from experiments.evaluations import EvalSpec
+from experiments.runs import RunSpec
+from experiments.specs import Spec
+from nope.model import counts
+from nope.runtime.hardware import Target
+from nope.training.config import TrainConfig
+from nope.training.least_memory import GIB, state_bytes
+from nope.variables import TABLE
+
+HOUR = 3600.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """Of one piece. flops: None where they are not known. state: bytes of the parameters and of
+    the optimizer in all, 0 for what is not trained."""
+
+    flops: float | None
+    state: float = 0.0
+
+
+def cost(spec: Spec) -> Cost:
+    """Least work of a piece."""
+    if isinstance(spec, RunSpec):
+        return Cost(training_flops(spec), state_bytes(spec.model, spec.train))
+    if isinstance(spec, EvalSpec) and spec.reads is not None:
+        read = spec.reads.items()
+        return Cost(
+            sum(n * length * counts.training_flops(spec.model, length) / 3 for length, n in read)
+        )
+    return Cost(0.0 if not isinstance(spec, EvalSpec) else None)
+
+
+def training_flops(spec: RunSpec) -> float:
+    """FLOPs of all steps of a run; frozen weights need no gradients of their own."""
+    earlier = 0 if spec.earlier is None else spec.earlier.steps
+    found = _flops(spec.train, earlier, spec.train.steps, spec)
+    if spec.earlier is not None:
+        early = dataclasses.replace(spec, model=spec.earlier.model, earlier=None)
+        found += _flops(spec.train, 0, earlier, early)
+    return found
+
+
+def _flops(train: TrainConfig, start: int, stop: int, spec: RunSpec) -> float:
+    """Of the steps start .. stop - 1, whose lengths are taken in turn."""
+    lengths = train.lengths
+    total = 0.0
+    for place, length in enumerate(lengths):
+        steps = len(range(place, stop, len(lengths))) - len(range(place, start, len(lengths)))
+        total += steps * length * counts.training_flops(spec.model, length)
+    share = 2 / 3 if train.optimizer.trains in ('lam', TABLE) else 1.0
+    return share * train.batch_size * total
+
+
+def table(pieces: Sequence[Spec], target: Target) -> str:
+    """One line a piece with its least work on one device of `target`, and the sums over all."""
+    rows = []
+    for spec in pieces:
+        found = cost(spec)
+        rows.append(
+            f'  {_hours(found.flops, target)}  {_size(found.state)}  {spec.describe()}'.rstrip()
+        )
+    return '\n'.join(['  device hours  state (GiB)', *rows, sums(pieces, target)])
+
+
+def sums(pieces: Sequence[Spec], target: Target) -> str:
+    """Least work of all pieces together on the devices of `target`."""
+    found = [(spec, cost(spec).flops) for spec in pieces]
+    trained = sum(flops or 0.0 for spec, flops in found if isinstance(spec, RunSpec))
+    measured = sum(flops or 0.0 for spec, flops in found if isinstance(spec, EvalSpec))
+    unknown = sum(flops is None for _, flops in found)
+    left = f', {unknown} of them, which only their files tell, not counted' if unknown else ''
+    total = (trained + measured) / target.flops / HOUR
+    wall = f', {total / target.count:,.4g} hours of {target.count}' if target.count > 1 else ''
+    return (
+        f'training {trained:.4g} FLOPs, evaluations {measured:.4g}{left}\n'
+        f'at least {total:,.4g} device hours{wall} on {target.name}, '
+        f'at {target.flops / 1e12:.4g} TFLOP/s {target.rate}'
+    )
+
+
+def _hours(flops: float | None, target: Target) -> str:
+    return f'{"?":>12}' if flops is None else f'{flops / target.flops / HOUR:12,.4f}'
+
+
+def _size(state: float) -> str:
+    return f'{state / GIB:11.3f}' if state else ' ' * 11

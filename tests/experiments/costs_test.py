@@ -1,0 +1,113 @@
+"""Least work of pieces: the arithmetic of MFU, counted over whole runs and evaluations."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+
+import pytest
+
+from configs import b_mrr, drope, fig1, fig4, fig6, fig_dynamic, table2
+from experiments import command, costs
+from experiments.build import build
+from experiments.evaluations import EvalSpec
+from experiments.plan import make_plan
+from experiments.programs import Step
+from experiments.runs import RunSpec
+from experiments.workspace import Workspace
+from nope.evals.passkey import keys
+from nope.model import counts
+from nope.runtime.hardware import Target
+from nope.training.config import TrainConfig
+
+DEVICE = Target('device', 1e12, 4, 'of products')
+
+
+def evaluations(config, kind: str) -> list[EvalSpec]:
+    return [spec for spec in build(config).evals.values() if spec.kind == kind]
+
+
+def run_of(config, name: str) -> RunSpec:
+    run = build(config).evals[name].run
+    assert isinstance(run, RunSpec)
+    return run
+
+
+def test_a_training_costs_its_steps() -> None:
+    run = run_of(fig1.get_config('quick'), 'nope')
+    train = run.train
+    step = Step(run.model, train.optimizer, train.block, train.batch_size, 1)
+    found = costs.cost(run)
+    assert found.flops == pytest.approx(train.steps * step.model_flops)
+    assert found.state == 3 * 4 * counts.parameters(run.model)
+
+
+def test_a_search_costs_two_thirds_and_keeps_no_moments_of_the_weights() -> None:
+    run = run_of(fig4.get_config('quick'), 'headscale')
+    step = Step(run.model, run.train.optimizer, run.train.block, run.train.batch_size, 1)
+    found = costs.cost(run)
+    assert found.flops == pytest.approx(run.train.steps * step.model_flops)
+    assert found.state == 4 * counts.parameters(run.model)
+
+
+def test_lengths_in_turn_are_counted_as_they_come() -> None:
+    run = run_of(fig1.get_config('quick'), 'nope')
+    train = TrainConfig((16, 64), 8, 5, run.train.optimizer)
+    per_token = {n: counts.training_flops(run.model, n) for n in (16, 64)}
+    found = costs.training_flops(dataclasses.replace(run, train=train))
+    assert found == pytest.approx(8 * (3 * 16 * per_token[16] + 2 * 64 * per_token[64]))
+
+
+def test_a_dropped_encoding_costs_what_it_did_while_it_was_there() -> None:
+    experiment = build(drope.get_config('quick'))
+    dropped = next(
+        run
+        for spec in experiment.evals.values()
+        if isinstance(run := spec.run, RunSpec) and run.earlier is not None
+    )
+    whole = dataclasses.replace(dropped, earlier=None)
+    assert costs.training_flops(dropped) == pytest.approx(costs.training_flops(whole))
+
+
+def test_an_evaluation_costs_what_it_reads_forward() -> None:
+    (spec, *_) = evaluations(fig1.get_config('quick'), 'positions')
+    per_token = counts.training_flops(spec.model, 256) / 3
+    assert costs.cost(spec).flops == pytest.approx(1024 * 256 * per_token)
+    (grid,) = evaluations(fig1.get_config('quick'), 'multiplier_grid')
+    assert grid.reads == {256: 256 * len(grid.grid.multipliers())}
+    (lengths, *_) = evaluations(fig_dynamic.get_config('quick'), 'lengths')
+    assert lengths.reads == dict.fromkeys(lengths.lengths, 1024)
+    (windows, *_) = evaluations(table2.get_config('quick'), 'perplexity')
+    assert windows.reads == dict.fromkeys(windows.lengths, 8192 // windows.stride)
+
+
+def test_a_passkey_evaluation_reads_every_cell_of_its_plan() -> None:
+    (spec, *_) = evaluations(fig6.get_config('quick'), 'passkey')
+    cells = keys.plan(spec.max_length, spec.plan_seed)
+    assert sum(spec.reads.values()) == len(cells) * spec.tests
+    assert set(spec.reads) == {cell.length for cell in cells}
+
+
+def test_what_only_files_tell_is_said_and_not_counted(tmp_path: pathlib.Path) -> None:
+    config = b_mrr.get_config('paper')
+    config.task.tokenizer = 'words'
+    wanted = list(build(config).evals.values())
+    missing = make_plan(Workspace(tmp_path), wanted).missing
+    lines = costs.table(missing, DEVICE).splitlines()
+    assert len(lines) == 1 + 510 + 2
+    assert '255 of them, which only their files tell, not counted' in lines[-2]
+    flops = sum(costs.training_flops(spec) for spec in missing if isinstance(spec, RunSpec))
+    hours = flops / 1e12 / 3600
+    assert f'at least {hours:,.4g} device hours, {hours / 4:,.4g} hours of 4 on device' in lines[-1]
+
+
+def test_a_plan_is_shown_and_nothing_is_written(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture
+) -> None:
+    config = fig1.get_config('quick')
+    assert command.show_plan(config, (), tmp_path / 'work', 'h100:8') == 0
+    told = capsys.readouterr().out
+    assert told.startswith('to make: 7 pieces\n') and ' hours of 8 on h100:8, at 989 ' in told
+    assert not (tmp_path / 'work').exists()
+    assert command.show_plan(config, (), tmp_path / 'work', 'b200') == 2
+    assert "--plan-for is 'b200'; accepted: h200" in capsys.readouterr().err
