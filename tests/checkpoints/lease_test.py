@@ -271,6 +271,25 @@ def test_one_that_was_stopped_is_taken_over_and_writes_no_more(tmp_path: pathlib
             held.check()
 
 
+def test_a_late_heartbeat_loses_nothing(tmp_path: pathlib.Path) -> None:
+    """A stop of some beats, and shorter than the silence that ends a lease."""
+    path = tmp_path / 'owner.json'
+    with Worker(path) as worker:
+        assert worker.says('held')
+        worker.send(signal.SIGSTOP)
+        end = time.monotonic() + 1.0
+        while time.monotonic() < end:
+            with pytest.raises(files.BusyError):
+                Lease(path, beat=0.1, silence=2.0, wait=False).__enter__()
+            time.sleep(0.05)
+        written = len(worker.said)
+        worker.send(signal.SIGCONT)
+        time.sleep(1.0)
+        with pytest.raises(files.BusyError):
+            Lease(path, beat=0.1, silence=2.0, wait=False).__enter__()
+        assert len(worker.said) > written and not worker.says('taken over', 0.0)
+
+
 def test_what_stops_both_for_a_while_changes_no_holder(tmp_path: pathlib.Path) -> None:
     """As a virtual machine that stands still, or a disk: the one that waits is the first to go on,
     and sees a holder who has been silent for long."""
