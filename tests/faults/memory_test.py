@@ -1,13 +1,15 @@
 """Allocations that fail in the middle of a command: one message, and the same results afterwards.
 
-The failure is put into functions of NumPy and of this project: under a real limit (RLIMIT_DATA) the
-threads of XLA cannot be made, and it waits for them for ever.
+The failure is put into functions of NumPy and of this project: under a real limit of what a process
+maps, libraries end it, or wait for ever for threads that cannot be made. Such a limit that is too
+small is refused.
 """
 
 from __future__ import annotations
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -39,14 +41,20 @@ runpy.run_module('experiments.run', run_name='__main__', alter_sys=True)
 """
 
 
-def run(place: pathlib.Path, folder: pathlib.Path, short: str = '') -> tuple[int, str]:
-    """Exit status of the command, and what it says. short: of `PROGRAM`."""
+def run(
+    place: pathlib.Path, folder: pathlib.Path, short: str = '', mib: int = 0, *fields: str
+) -> tuple[int, str]:
+    """Exit status of the command, and what it says. short: of `PROGRAM`. mib: of address space
+    (`ulimit -v`), 0 for no limit. fields: --config.FIELD=VALUE."""
     program = ['-c', PROGRAM, short] if short else ['-m', 'experiments.run']
     command = [
         *(sys.executable, *program),
         f'--config=tests/faults/experiment.py:{place / "texts"}',
         f'--workdir={folder}',
+        *fields,
     ]
+    if mib:
+        command = ['sh', '-c', f'ulimit -v {mib << 10}; exec "$@"', 'sh', *command]
     environment = {
         **os.environ,
         'JAX_PLATFORMS': 'cpu',
@@ -94,6 +102,31 @@ def test_memory_that_is_short(
     assert status == 0, said[-3000:]
     found, expected = results.of(tmp_path / 'work'), results.of(place / 'whole')
     assert results.differences(found, expected) == []
+
+
+# Less than libraries take, and a model that what is left beside them is too little for.
+SMALL, LARGE_MODEL = 1400, ('--config.model.width=4096', '--config.model.mlp_width=16384')
+
+
+@pytest.mark.parametrize(
+    ('mib', 'fields', 'why'),
+    [(SMALL, (), 'ulimit -v'), (2048, LARGE_MODEL, 'need at least .* GiB on each device')],
+)
+def test_a_limit_of_the_address_space_that_is_too_small(
+    place: pathlib.Path, tmp_path: pathlib.Path, mib: int, fields: tuple[str, ...], why: str
+) -> None:
+    """It is refused before anything is built, and what was saved before is gone on from."""
+    status, _ = run(place, tmp_path / 'work', 'orbax.checkpoint:CheckpointManager.save:4')
+    assert status == 1
+    before = sorted(path for path in (tmp_path / 'work' / 'runs').rglob('*') if path.is_file())
+    status, said = run(place, tmp_path / 'work', '', mib, *fields)
+    (line,) = [line for line in said.splitlines() if line.startswith('error: ')]
+    assert status == 2 and re.search(why, line) and 'Traceback' not in said
+    found = sorted(path for path in (tmp_path / 'work' / 'runs').rglob('*') if path.is_file())
+    assert found == before
+    status, said = run(place, tmp_path / 'work')
+    assert status == 0 and 'going on from step' in said, said[-3000:]
+    assert results.differences(results.of(tmp_path / 'work'), results.of(place / 'whole')) == []
 
 
 def test_a_checkpoint_that_memory_is_too_short_to_read_stays(
