@@ -112,15 +112,16 @@ def ask(data: TaskData, tests: int | None, limit: int) -> Asked:
     return Asked(data.task, data.load_tokenizer(), tuple(chosen), limit)
 
 
-def validation(data: TaskData, share: float) -> list[Tokenised]:
+@functools.lru_cache(maxsize=2)
+def validation(data: TaskData, share: float) -> tuple[Tokenised, ...]:
     """The first examples of validation, that share of them in the order of the data set, at least
-    one. ValueError where there is none."""
+    one; kept for the runs that are scored on the same. ValueError where there is none."""
     found = data.dataset().validation
     if not found:
         raise ValueError(f'{data.task.name} has no example of validation')
     tokenizer = data.load_tokenizer()
     chosen = found[: max(round(share * len(found)), 1)]
-    return [tokenised(data.task, tokenizer, example) for example in chosen]
+    return tuple(tokenised(data.task, tokenizer, example) for example in chosen)
 
 
 def sequence_accuracy(generator: Generator, examples: Sequence[Tokenised]) -> float:

@@ -55,6 +55,7 @@ def attend(
     """
     if dropout is not None:
         _check_whole('dropout of attention weights needs')
+        _say_definition()
         return reference_attention(
             q_BTNH, k_BSKH, v_BSKH,
             mask=mask, bias=bias, key_bias_BNS=key_bias_BNS,
@@ -115,6 +116,14 @@ def attend_dense(
     compiler divides by rows and heads. ValueError where the mesh splits the sequence."""
     _check_whole(f'weights={weights!r} need')
     return dense_attention(q_BTNH, k_BSKH, v_BSKH, weights=weights, **rules)
+
+
+@functools.cache
+def _say_definition() -> None:
+    log.info(
+        "attention: implementation 'reference' in training, with T x S numbers for each head: no "
+        'other drops attention weights'
+    )
 
 
 def _check_whole(what: str) -> None:

@@ -33,7 +33,7 @@ def row_keys(seed: jax.Array, step: jax.Array, rows: jax.Array) -> jax.Array:
     seed: uint32 scalar. step: int32 scalar, updates made before. rows: int32, numbers of the rows
     in the whole batch. ValueError where JAX is told to draw in a way that is not by entry.
     """
-    if not jax.config.jax_threefry_partitionable:  # type: ignore[attr-defined]
+    if not getattr(jax.config, 'jax_threefry_partitionable', True):
         raise ValueError(
             'jax_threefry_partitionable is False; accepted: True, as is the default, where the '
             'model has dropout, whose masks would be others'
