@@ -5,7 +5,8 @@
     python tools/bench_interop.py --layers=2        # something small
 
 The checkpoint is random, in shards, in a temporary folder (`--folder` chooses the disk). One JSON
-line a stage: seconds, and the peak of resident memory (GiB) while it ran. Memory that the tensors
+line a stage: seconds, CPU seconds of all threads, which the load of a shared machine does not
+change much, and the peak of resident memory (GiB) while it ran. Memory that the tensors
 themselves take on the device counts, since on a CPU it is the same memory; `device_gib` is that.
 """
 
@@ -17,6 +18,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Any
 
 import _bench
@@ -97,10 +99,10 @@ def _stage(name: str, side: str, function: Any, **facts: Any) -> Any:
     """Runs one stage and prints its line; returns what it made."""
     made: list[Any] = []
     taken: list[float] = []
+    start = time.process_time()
     _bench.peak_above_base(lambda: taken.append(_bench.seconds(lambda: made.append(function()))))
-    _bench.emit(
-        {'stage': name, 'side': side, 'seconds': taken[0], 'peak_gib': _bench.peak() / 1024} | facts
-    )
+    spent = {'seconds': taken[0], 'cpu_seconds': time.process_time() - start}
+    _bench.emit({'stage': name, 'side': side, **spent, 'peak_gib': _bench.peak() / 1024} | facts)
     return made[0]
 
 

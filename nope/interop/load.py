@@ -15,6 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from nope.interop.describe import tensors_of
 from nope.interop.directory import Directory
 from nope.interop.mapping import LAM, Part, Tensor
+from nope.interop.row_major import copied
 from nope.interop.safetensors import CheckpointFileError, digest
 from nope.model import ModelConfig
 from nope.model.lam import initial
@@ -79,8 +80,7 @@ def _placed(
     """The parameter with this piece in it: the whole of it, or its layer."""
     sharding = target.sharding
     assert isinstance(sharding, NamedSharding)
-    # In the order of its bytes a piece is copied by rows; the devices turn it around faster.
-    stored = tuple(int(i) for i in np.argsort([-stride for stride in piece.strides], kind='stable'))
+    stored = _copied_as(piece, sharding.mesh.devices.flat[0].platform)
     back = tuple(stored.index(axis) for axis in range(piece.ndim))
     axes = (*sharding.spec, *(None,) * (len(target.shape) - len(sharding.spec)))
     own = axes if part.layer is None else axes[1:]
@@ -93,6 +93,14 @@ def _placed(
     return _inserted(so_far, moved, part.layer, back, sharding)
 
 
+def _copied_as(piece: np.ndarray, platform: str) -> tuple[int, ...]:
+    """The order of axes in which a piece goes to the devices: that of its bytes, copied by rows and
+    turned around by accelerators; of the parameter for a CPU, whose own transposition is slow."""
+    if platform == 'cpu':
+        return tuple(range(piece.ndim))
+    return tuple(int(i) for i in np.argsort([-stride for stride in piece.strides], kind='stable'))
+
+
 def _on_devices(piece: np.ndarray, sharding: NamedSharding) -> jax.Array:
     """Every device's share of the piece, in the piece's dtype. The copy keeps no view of it."""
     shares: dict[tuple, np.ndarray] = {}  # devices that have the same one share the copy
@@ -100,7 +108,7 @@ def _on_devices(piece: np.ndarray, sharding: NamedSharding) -> jax.Array:
     def share(index: Any) -> np.ndarray:
         key = tuple((part.start, part.stop) for part in index)
         if key not in shares:
-            shares[key] = np.array(piece[index], order='C')
+            shares[key] = copied(piece[index])
         return shares[key]
 
     return jax.make_array_from_callback(piece.shape, sharding, share)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from nope.interop.row_major import copy_into, row_major
 from nope.model import ModelConfig
 
 
@@ -94,20 +95,30 @@ def halves(layout: Layout) -> Layout:
 def fused(layouts: Sequence[Layout], rows: Sequence[np.ndarray]) -> Layout:
     """One tensor whose rows belong to several parts: rows[i] (indices) to the part that
     layouts[i] reads."""
+    spans = [_span(index) for index in rows]
 
     def split(array: np.ndarray) -> tuple[np.ndarray, ...]:
-        pairs = zip(layouts, rows, strict=True)
-        return tuple(layout.split(array[index])[0] for layout, index in pairs)
+        pairs = zip(layouts, spans, strict=True)
+        return tuple(layout.split(array[span])[0] for layout, span in pairs)
 
     def join(parts: Sequence[np.ndarray]) -> np.ndarray:
         pieces = [layout.join([part]) for layout, part in zip(layouts, parts, strict=True)]
         total = sum(len(index) for index in rows)
         out = np.empty((total, *pieces[0].shape[1:]), pieces[0].dtype)
-        for index, piece in zip(rows, pieces, strict=True):
-            out[index] = piece
+        for span, piece in zip(spans, pieces, strict=True):
+            if isinstance(span, slice):
+                copy_into(out[span], piece)
+            else:
+                out[span] = row_major(piece)
         return out
 
     return Layout(split, join)
+
+
+def _span(index: np.ndarray) -> np.ndarray | slice:
+    """The rows, as a slice where they follow one another."""
+    start, stop = int(index[0]), int(index[-1]) + 1
+    return slice(start, stop) if np.array_equal(index, np.arange(start, stop)) else index
 
 
 def matrix(name: str, path: tuple[str, ...], layer: int | None, out: int, inputs: int) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import pathlib
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from nope.interop.families import writer_of
 from nope.interop.families.base import Described
 from nope.interop.fold import fold
 from nope.interop.mapping import LAM, Tensor
+from nope.interop.row_major import row_major
 from nope.interop.tokenizer_files import write_tokenizer
 from nope.model import ModelConfig
 from nope.runtime import files
@@ -177,10 +179,16 @@ def _array(
         leaf: Any = variables['params']
         for key in part.path:
             leaf = leaf[key]
-        parts.append(np.asarray(leaf if part.layer is None else leaf[part.layer]))
-    array = np.ascontiguousarray(tensor.layout.join(parts)).astype(dtype)
+        parts.append(np.asarray(_rounded(leaf, part.layer, dtype)))
+    array = row_major(tensor.layout.join(parts)).astype(dtype, copy=False)
     safetensors.check_finite(tensor.name, array, folder)  # float16 ends at 65,504
     return array
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _rounded(leaf: jax.Array, layer: int | None, dtype: np.dtype) -> jax.Array:
+    """A parameter, or its layer, in the dtype of the file: rounded before it is moved."""
+    return (leaf if layer is None else leaf[layer]).astype(dtype)
 
 
 def _write_shards(

@@ -392,6 +392,17 @@ def test_values_that_are_not_finite_are_named(tmp_path, dtype: np.dtype, value: 
         safetensors.check_finite('x', array.T, tmp_path)
 
 
+@pytest.mark.parametrize('dtype', [ml_dtypes.bfloat16, np.float16])
+def test_every_number_of_half_precision_is_known_as_finite_or_not(tmp_path, dtype: Any) -> None:
+    every = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    with np.errstate(invalid='ignore'):
+        finite = np.isfinite(every.astype(np.float32))
+    safetensors.check_finite('x', every[finite], tmp_path)
+    for value in every[~finite][::7]:
+        with pytest.raises(CheckpointFileError, match='not finite: 1 of 1'):
+            safetensors.check_finite('x', np.array([value]), tmp_path)
+
+
 def test_one_value_and_none_may_be_finite(tmp_path) -> None:
     safetensors.check_finite('x', np.zeros((0, 3), np.float32), tmp_path)
     safetensors.check_finite('x', np.full((), np.finfo(np.float32).max), tmp_path)
