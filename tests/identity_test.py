@@ -119,6 +119,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {'block': 'parallel'},
     {'norm_offset': True},
     {'embedding_multiplier': 8.0},
+    {'residual_multiplier': 0.5},
     {'qk_norm': True, 'qk_norm_over': 'projection'},
     {'dropout': 0.1},
     {'attention_dropout': 0.1},

@@ -49,7 +49,7 @@ def check(values: Mapping[str, Any]) -> None:
     if values['attention'] not in (None, *BACKENDS):
         rule = f'{one_of(BACKENDS)}, or None for the fastest that can'
         raise FieldError('attention', values['attention'], rule)
-    for name in ('embedding_multiplier', 'logit_multiplier'):
+    for name in ('embedding_multiplier', 'residual_multiplier', 'logit_multiplier'):
         _check_scale(name, values[name])
     for name in ('dropout', 'attention_dropout'):
         if not 0 <= values[name] < 1:

@@ -61,6 +61,7 @@ class ModelConfig:
         head, 'entmax' (alpha = 1.5) or 'stick_breaking' (`nope.attention.dense`).
     tied_head: the embedding matrix is the vocabulary projection too.
     embedding_multiplier: of the embeddings, before positions are added (Gemma: sqrt(D)).
+    residual_multiplier: of what a layer's parts add to the sum so far (Granite).
     logit_multiplier: of the final hidden states (T5 with a tied head: 1 / sqrt(D)).
     dropout: in training the probability with which an entry of the embeddings, of the MLP's
         activations, of what attention and MLP add and of the final hidden states becomes 0
@@ -121,6 +122,7 @@ class ModelConfig:
     embedding_multiplier: float = added_later(1.0)
     dropout: float = added_later(0.0)
     attention_dropout: float = added_later(0.0)
+    residual_multiplier: float = added_later(1.0)
 
     def __post_init__(self) -> None:
         accepted.check(vars(self))

@@ -77,7 +77,8 @@ class Block(nn.Module):
     post: x + norm(Attention(x)), then x + norm(MLP(x)).
     both: x + norm(Attention(norm(x))), then x + norm(MLP(norm(x))).
 
-    With keys of dropout (keys_B) what a part adds is dropped, behind its norm where it has one.
+    What is added is multiplied by the model's `residual_multiplier` before; with keys of dropout
+    (keys_B) it is dropped, behind its norm where it has one.
     """
 
     config: ModelConfig
@@ -119,7 +120,10 @@ class Block(nn.Module):
         """What a part of the layer adds."""
         names = {'post': f'{part}_norm', 'both': f'{part}_output_norm'}
         name = names.get(self.config.block)
-        return x_BTD if name is None else norm(self.config, name)(x_BTD)
+        if name is not None:
+            x_BTD = norm(self.config, name)(x_BTD)
+        factor = self.config.residual_multiplier
+        return x_BTD if factor == 1 else (x_BTD * factor).astype(x_BTD.dtype)
 
 
 class Transformer(nn.Module):

@@ -156,6 +156,7 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
         ({'logit_multiplier': 0.0}, r'^logit_multiplier is 0.0; .* finite and above 0'),
         ({'logit_multiplier': float('inf')}, r'^logit_multiplier is inf'),
         ({'embedding_multiplier': -1.0}, r'^embedding_multiplier is -1.0; .* finite and above 0'),
+        ({'residual_multiplier': -1.0}, r'^residual_multiplier is -1.0; .* finite and above 0'),
         ({'unroll': 3}, r'^unroll is 3; accepted: 1 to layers, 2, or None'),
         ({'window': -1}, r'^window is -1; accepted: 1 to 2\*\*30, or None for all keys'),
         ({'window': 0}, r'^window is 0; accepted: 1 to 2\*\*30, or None for all keys'),

@@ -46,6 +46,7 @@ _FIXED: Mapping[str, Any] = {
     'embedding_norm': True,
     'norm_offset': False,
     'embedding_multiplier': 1.0,
+    'residual_multiplier': 1.0,
     'qk_norm': False,
     'qk_norm_over': 'head',
     'softmax_scale': None,

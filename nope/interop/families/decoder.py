@@ -37,6 +37,7 @@ _SHARED: Mapping[str, Any] = {
     'norm_offset': False,
     'embedding_norm': False,
     'embedding_multiplier': 1.0,
+    'residual_multiplier': 1.0,
     'qk_norm_over': 'head',
     'mlp': 'gated',
     'softmax_scale': None,

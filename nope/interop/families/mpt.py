@@ -45,6 +45,7 @@ _FIXED: Mapping[str, Any] = {
     'embedding_norm': False,
     'norm_offset': False,
     'embedding_multiplier': 1.0,
+    'residual_multiplier': 1.0,
     'qk_norm': False,
     'qk_norm_over': 'head',
     'qkv_bias': False,
