@@ -68,7 +68,7 @@ class Fields:
         if not self.has(key) and default is not _REQUIRED:
             return default
         value = self.values.get(key)
-        if _is_number(value, above, most) or (zero and type(value) in (int, float) and value == 0):
+        if _is_number(value, above, most) or (zero and _is_zero(value)):
             return float(value)  # type: ignore[arg-type]
         raise self.wrong(key, f'a number above {above:g}{" or 0" * zero}, at most {most:g}')
 
@@ -77,13 +77,17 @@ class Fields:
     ) -> float | None:
         return self.number(key, above=above, most=most) if self.has(key) else None
 
-    def numbers(self, key: str) -> tuple[float, ...]:
-        """A list of numbers above 0."""
+    def numbers(self, key: str, zero: bool = False) -> tuple[float, ...]:
+        """A list of numbers above 0. zero: whether 0 is accepted too."""
         value = self.values.get(key)
         if not isinstance(value, list) or not 0 < len(value) <= MAX_NUMBERS:
             raise self.wrong(key, f'a list of 1 to {MAX_NUMBERS} numbers')
-        if not all(_is_number(item, 0.0, MAX_NUMBER) for item in value):
-            raise self.wrong(key, f'a list of numbers above 0, at most {MAX_NUMBER:g}')
+        if not all(
+            _is_number(item, 0.0, MAX_NUMBER) or (zero and _is_zero(item)) for item in value
+        ):
+            raise self.wrong(
+                key, f'a list of numbers above 0{" or 0" * zero}, at most {MAX_NUMBER:g}'
+            )
         return tuple(float(item) for item in value)
 
     def choices(self, key: str, accepted: Iterable[Any]) -> tuple[Any, ...]:
@@ -176,6 +180,10 @@ def dtype(fields: Fields) -> str:
 def _is_number(value: Any, above: float, most: float) -> bool:
     # Compared before it becomes a float: an integer may be too large for one. NaN fails too.
     return type(value) in (int, float) and above < value <= most
+
+
+def _is_zero(value: Any) -> bool:
+    return type(value) in (int, float) and value == 0
 
 
 def _is_one_of(value: Any, accepted: Iterable[Any], strict: bool = True) -> bool:

@@ -29,6 +29,7 @@ BY_NAME = {family.name: family for family in FAMILIES}
 ROTARY = Rotary(500.0)
 HALF_WINDOWS = (LayerKind(ROTARY, 5), LayerKind(ROTARY))
 SOME_LONGROPE = Rotary(1e4, LongRoPE((1.0, 1.5), (2.0, 4.0), 16, 1.25), dims=4)
+TWO_BASES = (LayerKind(Rotary(1e4, Linear(2.0)), 5), LayerKind(Rotary(5e4, Linear(2.0))))
 HYBRID = (LayerKind(ROTARY, 5), LayerKind())
 BIASES = {'qkv_bias': True, 'output_bias': True, 'mlp_bias': True}
 
@@ -84,6 +85,13 @@ def both_ends(**changes: Any) -> ModelConfig:
     """Norms at both ends of attention and MLP."""
     own = {'block': 'both', 'qk_norm': True, 'norm_offset': True, 'embedding_multiplier': 24**0.5}
     return behind(qk_norm_over='head', **{**own, **changes})
+
+
+def multiplied(**changes: Any) -> ModelConfig:
+    """Multipliers of embeddings, of what layers add, of attention and of logits."""
+    own = {'embedding_multiplier': 12.0, 'residual_multiplier': 0.22, 'softmax_scale': 0.125}
+    kinds = {} if 'pattern' in changes else {'position': ROTARY}
+    return decoder(**{**own, 'logit_multiplier': 1 / 49, **kinds, **changes})
 
 
 # The family that writes each model; every one comes back as it was.
@@ -184,6 +192,18 @@ WRITTEN: dict[str, tuple[str, ModelConfig]] = {
     'norms at both ends, all windows': ('gemma3_text', both_ends(position=Rotary(2e4), window=5)),
     'some dimensions': ('phi3', decoder(position=Rotary(1e4, dims=4))),
     'some dimensions, LongRoPE, window': ('phi3', decoder(position=SOME_LONGROPE, window=5)),
+    'multipliers': ('granite', multiplied(**BIASES)),
+    'multipliers, scaled rotary': (
+        'granite',
+        multiplied(position=Rotary(1e4, Yarn(4.0, 16)), softmax_scale=None, tied_head=True),
+    ),
+    'sinks': ('granite_swa', decoder(position=ROTARY, sinks=True)),
+    'sinks, multipliers, windows, some rotary': (
+        'granite_swa',
+        multiplied(sinks=True, tied_head=True, pattern=(LayerKind(), LayerKind(ROTARY, 5))),
+    ),
+    'sinks, two bases, biases': ('granite_swa', decoder(sinks=True, pattern=TWO_BASES, **BIASES)),
+    'sinks, no positions': ('granite_swa', decoder(sinks=True)),
     'BLOOM': ('bloom', bloom()),
     'BLOOM with a head': ('bloom', bloom(tied_head=False, norm_epsilon=1e-6)),
     'MPT': ('mpt', mpt()),
@@ -199,6 +219,8 @@ OF_FAMILY = {
     'ministral3': decoder(position=Rotary(1e6, ByParts(16.0, 32), rate=0.1, span=32)),
     'gemma3_text': both_ends(pattern=HALF_WINDOWS),
     'phi3': decoder(position=SOME_LONGROPE),
+    'granite': multiplied(),
+    'granite_swa': multiplied(sinks=True, pattern=(LayerKind(), LayerKind(ROTARY, 5))),
     'exaone4': behind(qk_norm_over='head', pattern=HYBRID),
 }
 CASES = [*WRITTEN.values(), ('lit-gpt', decoder(position=ROTARY))]

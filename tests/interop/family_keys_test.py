@@ -46,7 +46,7 @@ def test_a_written_config_says_what_it_is(case: str) -> None:
     found = written(name, described(config))
     assert found['model_type'] == name
     (architecture,) = found['architectures']
-    assert architecture.lower() == f'{name.removesuffix("_text")}forcausallm'
+    assert architecture.lower() == f'{name.removesuffix("_text").replace("_", "")}forcausallm'
     # Stock classes would take a token of their own vocabulary.
     assert found['pad_token_id'] is None
 
@@ -209,6 +209,22 @@ def test_patterns_are_read_at_their_shortest() -> None:
                 'partial_rotary_factor': None,
             },
             {'position': Rotary(dims=4)},
+        ),
+        (
+            'granite',
+            {'attention_multiplier': 6**-0.5, 'logits_scaling': 10, 'residual_multiplier': None},
+            {'softmax_scale': None, 'logit_multiplier': 0.1, 'residual_multiplier': 1.0},
+        ),
+        ('granite', {'attention_multiplier': None}, {'softmax_scale': 1.0}),
+        (
+            'granite_swa',
+            {'layer_types': None, 'layer_rope_theta': None, 'sliding_window': 7},
+            {'pattern': (LayerKind(ROTARY), LayerKind(ROTARY, 7), LayerKind(ROTARY, 7))},
+        ),
+        (
+            'granite_swa',
+            {'layer_rope_theta': [7, 0, 9.0], 'layer_types': ['full_attention'] * 3},
+            {'pattern': (LayerKind(Rotary(7.0)), LayerKind(), LayerKind(Rotary(9.0)))},
         ),
         ('bloom', {'slow_but_exact': True, 'pretraining_tp': 2, 'n_inner': 96}, {}),
         ('bloom', {'hidden_size': None, 'n_embed': 24}, {}),

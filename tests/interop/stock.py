@@ -66,6 +66,14 @@ _SHAPES: dict[str, dict[str, Any]] = {
         'tie_word_embeddings': True,
     },
     'phi3': _GROUPED,
+    'granite': {**_GROUPED, 'attention_multiplier': 0.3, 'residual_multiplier': 0.4},
+    'granite_swa': {
+        **_GROUPED,
+        'sliding_window': 24,
+        'attention_multiplier': 0.25,
+        'residual_multiplier': 0.5,
+        'layer_rope_theta': [0, 500.0, 500.0, 500.0],
+    },
     'bloom': {'vocab_size': VOCAB, 'hidden_size': 64, 'n_layer': 3, 'n_head': 4},
     # Stock cannot run MPT beyond `max_seq_len`.
     'mpt': {

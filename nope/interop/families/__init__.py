@@ -14,6 +14,8 @@ from nope.interop.families.bloom import BLOOM
 from nope.interop.families.cohere2 import COHERE2
 from nope.interop.families.exaone4 import EXAONE4
 from nope.interop.families.gemma3 import GEMMA3
+from nope.interop.families.granite import GRANITE
+from nope.interop.families.granite_swa import GRANITE_SWA
 from nope.interop.families.litgpt import LITGPT
 from nope.interop.families.llama import LLAMA
 from nope.interop.families.ministral3 import MINISTRAL3
@@ -30,7 +32,7 @@ from nope.model import ModelConfig
 
 FAMILIES: tuple[Family, ...] = (
     *(LITGPT, LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, COHERE2),
-    *(OLMO2, OLMO3, EXAONE4, MINISTRAL3, GEMMA3, PHI3, BLOOM, MPT),
+    *(OLMO2, OLMO3, EXAONE4, MINISTRAL3, GEMMA3, PHI3, GRANITE, GRANITE_SWA, BLOOM, MPT),
 )
 
 __all__ = ['FAMILIES', 'Described', 'Family', 'Ignored', 'family_of', 'writer_of']

@@ -5,6 +5,7 @@
     model.layers.N.self_attn.{q,k,v,o}_proj.{weight,bias}
     model.layers.N.self_attn.qkv_proj.weight            of Phi-3, in place of q, k and v
     model.layers.N.self_attn.{q,k}_norm.weight          with QK-norm
+    model.layers.N.self_attn.sinks                      of models with attention sinks
     model.layers.N.self_attn.scale_param                of HeadScale: lambda of every head
     model.layers.N.post_attention_layernorm.weight      not of a parallel block
     model.layers.N.pre_feedforward_layernorm.weight     where norms stand at both ends
@@ -109,6 +110,8 @@ def _heads(config: ModelConfig) -> dict[str, int]:
 def _attention(config: ModelConfig) -> list[Template]:
     """All but the projections to queries, keys and values."""
     found = [output_weight('self_attn.o_proj.weight', config)]
+    if config.sinks:
+        found.append(vector('self_attn.sinks', ('attention', 'sinks'), config.heads))
     if config.output_bias:
         found.append(vector('self_attn.o_proj.bias', ('attention', 'output_bias'), config.width))
     if config.qk_norm:

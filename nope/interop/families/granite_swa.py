@@ -1,0 +1,101 @@
+"""GraniteSWAForCausalLM: Granite with attention sinks, windows in three of four layers, and for
+every layer a rotary base, which is 0 in layers without position encoding.
+
+    "layer_types": ["full_attention", "sliding_attention", ...], "sliding_window": 128,
+    "layer_rope_theta": [0, 10000.0, ...]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nope.interop import rope
+from nope.interop.families import kinds
+from nope.interop.families.decoder import Defaults
+from nope.interop.families.granite import BIASES, FREE, Granite
+from nope.interop.fields import MAX_LENGTH, Fields
+from nope.model import LayerKind, ModelConfig
+from nope.positions import NoPE, Rotary
+
+_THETAS = 'layer_rope_theta'
+_WINDOW = 128  # of stock's class
+
+
+class _Windows:
+    """`layer_types` says which layers have the window; where it is left out, all but the first and
+    every fourth after it."""
+
+    keys = ('sliding_window', 'layer_types')
+
+    def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
+        window = _WINDOW
+        if 'sliding_window' in fields.values:  # of null stock makes no mask
+            window = fields.integer('sliding_window', MAX_LENGTH)
+        sliding = [layer % 4 != 0 for layer in range(layers)]
+        windows = kinds.read_windows(fields, layers, sliding, window)
+        return [LayerKind(rotary, found) for found in windows]
+
+    def unwritable(self, config: ModelConfig) -> str | None:
+        return kinds.several_windows(config)
+
+    def write(self, config: ModelConfig) -> dict[str, Any]:
+        window = next(iter(kinds.windows_of(config)), _WINDOW)
+        return {'sliding_window': window, 'layer_types': kinds.types_of(config)}
+
+
+class _GraniteSWA(Granite):
+    def _read_layers(
+        self, fields: Fields, shape: Mapping[str, int]
+    ) -> tuple[Rotary, Sequence[LayerKind]]:
+        rotary, found = super()._read_layers(fields, shape)
+        if not fields.has(_THETAS):
+            return rotary, found
+        bases = fields.numbers(_THETAS, zero=True)
+        if len(bases) != len(found):
+            raise fields.wrong(_THETAS, f'a number for each of {len(found)} layers')
+        if any(0 < base <= 1 for base in bases):
+            raise fields.wrong(_THETAS, 'bases above 1, or 0 for no position encoding')
+        return rotary, [
+            dataclasses.replace(
+                kind, position=dataclasses.replace(rotary, base=base) if base else NoPE()
+            )
+            for kind, base in zip(found, bases, strict=True)
+        ]
+
+    def _unwritable_positions(self, config: ModelConfig) -> str | None:
+        rotaries = _rotaries(config)
+        same = {dataclasses.replace(r, base=2.0) for r in rotaries if isinstance(r, Rotary)}
+        if not all(isinstance(r, Rotary) for r in rotaries) or len(same) > 1:
+            return f'its layers have {config.describe_position()}, not one rotary rule or none'
+        reasons = (rope.unwritable(r, config.head_dim) for r in rotaries if isinstance(r, Rotary))
+        return self.layers.unwritable(config) or next(filter(None, reasons), None)
+
+    def _write_positions(self, config: ModelConfig, longest: int | None) -> dict[str, Any]:
+        shared = next(iter(_rotaries(config)), Rotary(self.defaults.theta))
+        assert isinstance(shared, Rotary)
+        bases = [
+            rope.write(kind.position, config.head_dim, longest)['rope_theta']
+            if isinstance(kind.position, Rotary)
+            else 0
+            for kind in kinds.of_layers(config)
+        ]
+        keys = rope.write(shared, config.head_dim, longest)
+        return {**keys, **self.layers.write(config), _THETAS: bases}
+
+
+def _rotaries(config: ModelConfig) -> list[Any]:
+    """The different encodings of layers that have one."""
+    return [p for p in dict.fromkeys(kind.position for kind in config.kinds) if p != NoPE()]
+
+
+GRANITE_SWA = _GraniteSWA(
+    name='granite_swa',
+    architecture='GraniteSWAForCausalLM',
+    defaults=Defaults(longest=8192, kv_heads=4, tied=True, epsilon=1e-5),
+    layers=_Windows(),
+    biases=BIASES,
+    fixed={'sinks': True},
+    free=FREE,
+)
