@@ -8,13 +8,18 @@ final answer alone counts; how many scratchpads parse and are right in every ste
 Formats are none, full, full without one of its five parts, and minimal (computation and output).
 Sorting and LEGO have no intermediate variables: there `no_variables` is `full` and left out.
 
-quick: sorting of up to 4 of 10 symbols, three formats, NoPE and ALiBi, one seed.
+quick: sorting of up to 4 of 10 symbols, three formats, NoPE and ALiBi, one seed
+    (`--config.seeds="(0,1,2)"` for three). Six models, 7 minutes of one core together.
 small, medium: addition, sorting and summation at the paper's lengths, five encodings, three seeds;
     three formats at small, all at medium. Not run.
 paper: all seven tasks and all formats, 795 runs, those without scratchpad shared with b_mrr.
     Answers end at 256 tokens with the prompt, at 1,500 with a scratchpad, as in the paper; of
     polynomials at 2,048, since the right scratchpads of the longest ones have more than 1,500
     words. Not run.
+
+Result at quick: the minimal format carries models furthest. Exact match beyond L of NoPE is 0.58
+with it, 0.25 without scratchpad and 0.01 with the full one; of ALiBi 0.20, 0.14 and 0.05. The paper
+finds no scratchpad best for sorting.
 """
 
 from ml_collections import ConfigDict
