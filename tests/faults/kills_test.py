@@ -25,6 +25,7 @@ import pytest
 from tests.experiments.run_test import write_texts
 from tests.faults import plan, results
 from tests.faults.commands import OWN, Attempt, Commands, Task
+from tests.faults.experiment import EVERY
 from tests.faults.harness import ROOT
 from tests.faults.plan import Kill
 from tests.faults.server import COMMAND
@@ -95,8 +96,8 @@ class Tally:
         if status == 0:  # an earlier kill, at random inside its state, came later than planned
             self.missed += 1
             return
-        said = attempt.errors.read_text()[-1500:] if attempt.errors.exists() else ''
-        self.wrong.append(f'{root}: no kill at {kill.at}: exit status {status}\n{said}')
+        errors = said(attempt)[-1500:]
+        self.wrong.append(f'{root}: no kill at {kill.at}: exit status {status}\n{errors}')
 
     def compare(self, root: pathlib.Path, expected: dict, kills: Sequence[Kill]) -> None:
         """Keeps the folder where it differs."""
@@ -185,6 +186,43 @@ def test_kills_of_the_one_that_holds_what_another_waits_for(
     tally.close()
 
 
+@pytest.mark.parametrize('goes_on', ['beside the other', 'after the other'])
+def test_one_that_stands_still_ends_when_it_goes_on(
+    goes_on, started, whole, texts, tmp_path
+) -> None:
+    """SIGSTOP in a training, for longer than a lease is held, and SIGCONT. What it had, another
+    machine's command has taken over. A checkpoint that it was writing may come beside those of the
+    other."""
+    folder, _ = whole
+    task = experiment(texts, tmp_path / 'shared')
+    begin(folder, task.root, ('data',))
+    still = started.start(task, leases='one')
+    begun = f'runs/nope-*/checkpoints/{EVERY}'
+    assert until(lambda: any(task.root.glob(begun)) or started.ended(still))
+    os.kill(still.pid, signal.SIGSTOP)
+    other = started.start(task, leases='other')
+    # In its plan, and again when it holds the lease: until then the first one may keep it.
+    assert until(lambda: said(other).count('train    nope-') == 2), said(other)
+    status = started.wait(other) if goes_on == 'after the other' else None
+    os.kill(still.pid, signal.SIGCONT)
+    assert started.wait(still) == 1, said(still)
+    assert (started.wait(other) if status is None else status) == 0, said(other)
+    (line,) = [line for line in said(still).splitlines() if line.startswith('error: ')]
+    assert 'was taken over by' in line
+    different = results.differences(results.of(task.root), results.of(folder))
+    assert [what for what in different if not what.endswith(': checkpoints differs')] == []
+    assert saves(folder) <= saves(task.root)
+
+
+def saves(folder: pathlib.Path) -> set[str]:
+    """Checkpoints of all runs."""
+    return {str(path.relative_to(folder)) for path in folder.glob('runs/*/checkpoints/*')}
+
+
+def said(attempt: Attempt) -> str:
+    return attempt.errors.read_text() if attempt.errors.exists() else ''
+
+
 def follow(
     started: Commands,
     task: Task,
@@ -211,12 +249,12 @@ def follow(
         holding = aimed, attempt
     status = started.wait(attempt)
     if status:
-        tally.wrong.append(f'{task.root}: {status}\n{attempt.errors.read_text()[-3000:]}')
+        tally.wrong.append(f'{task.root}: {status}\n{said(attempt)[-3000:]}')
     return status == 0
 
 
 def says_it_waits(attempt: Attempt) -> bool:
-    return attempt.errors.exists() and 'waiting for' in attempt.errors.read_text()
+    return 'waiting for' in said(attempt)
 
 
 def until(condition) -> bool:
