@@ -165,13 +165,16 @@ def _finetune(size: str) -> dict:
 
 def _evaluation(size: str) -> dict:
     """Windows that figures report: `cut` from within 'documents', or 'packed' one after the other,
-    as the paper's 1,000 blocks of the validation split are."""
+    as the paper's 1,000 blocks of the validation split are, or the 'ends' of documents of
+    `shortest` tokens or more and fewer than `longest` (None: of any number)."""
     windows = 1000 if size == 'paper' else 1024
     batch_tokens = {'quick': 2048, 'small': 4096, 'medium': 8192, 'paper': 16384}[size]
     return {
         'windows': windows,
         'split': 'test',
         'cut': 'documents',
+        'shortest': placeholder(int),
+        'longest': placeholder(int),
         'seed': 0,
         'batch_tokens': batch_tokens,
     }
@@ -187,6 +190,8 @@ def _grid(size: str) -> dict:
         'windows': windows,
         'split': 'validation',
         'cut': 'documents',
+        'shortest': placeholder(int),
+        'longest': placeholder(int),
         'seed': 0,
     }
 

@@ -164,12 +164,12 @@ class Bench:
         length: int,
         count: int,
         seed: int,
-        cut: str = 'documents',
+        **cut: Any,
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """The last `length` + 1 tokens of held-out blocks, [count, length + 1] int32, and what to
-        say of them."""
+        say of them. cut: how these are cut (`data.eval_blocks`)."""
         found = data.eval_blocks(
-            config, split=split, length=block, count=count, seed=seed, cache=self.cache, cut=cut
+            config, split=split, length=block, count=count, seed=seed, cache=self.cache, **cut
         )
         if len(found.tokens) < count:
             _say_fewer(len(found.tokens), count, block, found.description)

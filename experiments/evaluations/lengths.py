@@ -31,8 +31,9 @@ class LengthsSpec(WindowSpec):
     lengths: tuple[int, ...]
     grids: tuple[GridSpec, ...] = ()
     position: Position | None = added_later(None)
+    tail: int | None = added_later(None)
     kind = 'lengths'
-    fields = ('times', 'evaluation', 'grid', 'position')
+    fields = ('times', 'evaluation', 'grid', 'position', 'tail')
 
     @classmethod
     def from_entry(cls, asked: Asked) -> Self:
@@ -45,6 +46,7 @@ class LengthsSpec(WindowSpec):
             lengths=measured,
             grids=_grids(asked, measured),
             position=position,
+            tail=asked.times('tail', 0.5) if 'tail' in asked.entry else None,
         )
 
     @property
@@ -69,11 +71,11 @@ class LengthsSpec(WindowSpec):
             [bench.scaled(self.run, None, multiplier) for multiplier in multipliers],
             tokens,
             self.lengths,
-            train_length=self.run.train_length,
+            tail=self.tail or max(self.run.train_length // 2, 1),
             progress=bench.bar('loss by length'),
             **execution(bench, self.windows),
         )
-        return found, more
+        return found, more | ({} if self.tail is None else {'tail': self.tail})
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         for length in self.lengths:

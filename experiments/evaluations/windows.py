@@ -13,7 +13,7 @@ from experiments.config import Section
 from experiments.evaluations.base import EvalSpec
 from experiments.runs import Source, text_of
 from nope import sharding
-from nope.data.evaluation import CUTS
+from nope.data.evaluation import CUTS, ENDS
 from nope.evals import batching
 from nope.identity import added_later
 from nope.records import Records
@@ -23,7 +23,8 @@ from nope.runtime.errors import FieldError
 @dataclasses.dataclass(frozen=True)
 class Windows:
     """Evaluation windows: the last `length` tokens of blocks of `block` tokens, `cut` from within
-    documents or packed."""
+    documents, packed, or at the ends of documents of `shortest` tokens or more and fewer than
+    `longest`."""
 
     length: int
     block: int
@@ -31,16 +32,26 @@ class Windows:
     split: str
     seed: int
     cut: str = added_later('documents')
+    shortest: int | None = added_later(None)
+    longest: int | None = added_later(None)
 
     def __post_init__(self) -> None:
         if not 1 <= self.length <= self.block:
             raise FieldError('length', self.length, f'accepted: 1 to the block, {self.block}')
         if self.count < 1:
             raise FieldError('count', self.count, 'it must be at least 1')
+        if self.shortest is not None and self.shortest < 1:
+            raise FieldError('shortest', self.shortest, 'it must be at least 1, or None')
+        if self.longest is not None and self.longest <= max(self.shortest or 0, self.block + 1):
+            rule = f'it must be above shortest and above the window with one more, {self.block + 1}'
+            raise FieldError('longest', self.longest, f'{rule}, or None')
 
 
 def windows(length: int, section: Section, block: int | None = None) -> Windows:
-    """As a section says, with `windows`, `split`, `seed` and `cut`."""
+    """As a section says, with `windows`, `split`, `seed` and `cut`, and for 'ends' `shortest` and
+    `longest`."""
+    cut = section.choice('cut', CUTS)
+    ends = ('shortest', 'longest') if cut == ENDS else ()
     with section.naming(count='windows'):
         return Windows(
             length=length,
@@ -48,7 +59,8 @@ def windows(length: int, section: Section, block: int | None = None) -> Windows:
             count=section['windows'],
             split=section['split'],
             seed=section['seed'],
-            cut=section.choice('cut', CUTS),
+            cut=cut,
+            **{name: section.optional(name) for name in ends},
         )
 
 
@@ -62,6 +74,8 @@ def blocks(bench: Bench, run: Source, asked: Windows) -> tuple[np.ndarray, dict[
         count=asked.count,
         seed=asked.seed,
         cut=asked.cut,
+        shortest=asked.shortest,
+        longest=asked.longest,
     )
 
 
@@ -89,7 +103,9 @@ class WindowSpec(EvalSpec):
     @property
     def known(self) -> dict[str, Any]:
         shape = {'n_layers': self.model.layers, 'n_heads': self.model.heads}
-        cut = {} if self.windows.cut == 'documents' else {'cut': self.windows.cut}
+        asked = self.windows
+        cut = {} if asked.cut == 'documents' else {'cut': asked.cut}
+        cut |= {k: v for k in ('shortest', 'longest') if (v := getattr(asked, k)) is not None}
         length = {'length': self.extent, 'windows': self.windows.count}
         return super().known | length | shape | cut
 
@@ -104,10 +120,24 @@ class WindowSpec(EvalSpec):
         facts = found.attributes
         length = f'{self.reach}{facts["length"]:,} {facts["token"]}s'
         what = f'{facts["windows"]:,} windows of {length} of {facts["data"]}'
-        packed = ', packed across documents' if facts.get('cut') == 'packed' else ''
-        return what, f'{facts["split"]} split{packed}'
+        return what, f'{facts["split"]} split{_manner(facts)}'
 
     @property
     def reach(self) -> str:
         """'up to ' where there are shorter windows too."""
         return ''
+
+
+def _manner(facts: Mapping[str, Any]) -> str:
+    """How windows were cut, in words behind the name of a split."""
+    if facts.get('cut') == 'packed':
+        return ', packed across documents'
+    if facts.get('cut') != ENDS:
+        return ''
+    between = [
+        f'{words} {facts[name]:,} {facts["token"]}s'
+        for name, words in (('shortest', 'at least'), ('longest', 'fewer than'))
+        if facts.get(name)
+    ]
+    of = f' of {" and ".join(between)}' if between else ''
+    return f', each the end of a document{of}'

@@ -13,8 +13,10 @@ from nope.data.shards import TokenStore
 from nope.data.sources import Source
 from nope.data.splits import SPLITS
 
-# How windows are cut: from within documents, or one after the other from all documents joined.
-CUTS = ('documents', 'packed')
+# How windows are cut: from within documents, one after the other from all documents joined, or as
+# the last tokens of each document.
+ENDS = 'ends'
+CUTS = ('documents', 'packed', ENDS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +42,8 @@ def eval_blocks(
     seed: int,
     cache: pathlib.Path,
     cut: str = 'documents',
+    shortest: int | None = None,
+    longest: int | None = None,
 ) -> EvalBlocks:
     """Up to `count` windows of length + 1 tokens from the split `validation` or `test` of
     `config.sources[config.eval_source]`.
@@ -52,7 +56,8 @@ def eval_blocks(
 
     cut: one of `CUTS`. Packed windows are the first `count` of length + 1 tokens of the split's
     documents joined, whatever the seed, as training sequences are: a position's context may begin
-    in the document before.
+    in the document before. Those of the ends are the last length + 1 tokens of documents of
+    `shortest` tokens or more and of fewer than `longest` (None: of any number), one of each.
 
     Raises ValueError where no document is long enough, naming the longest, and as
     `stores.open_store`.
@@ -66,9 +71,20 @@ def eval_blocks(
     starts, lengths = store.document_spans()
     if cut == 'packed':
         return _packed(store, (starts, lengths), length + 1, count, split, source)
-    if cut != 'documents':
+    if cut not in CUTS:
         raise ValueError(f'cut {cut!r}: accepted: {", ".join(CUTS)}')
-    chosen = _choose_windows(lengths, length + 1, count, seed)
+    if cut == ENDS:
+        eligible = _between(lengths, max(shortest or 0, length + 1), longest)
+        if not len(eligible):
+            raise ValueError(
+                f'length {length}: no document of the {split} split of {source.name()} has '
+                f'{max(shortest or 0, length + 1)} tokens or more'
+                + ('' if longest is None else f' and fewer than {longest}')
+            )
+        order = np.random.default_rng(seed).permutation(eligible)[:count]
+        chosen = [(int(document), int(lengths[document]) - length - 1) for document in order]
+    else:
+        chosen = _choose_windows(lengths, length + 1, count, seed)
     if not chosen:
         raise ValueError(
             f'length {length}: no document of the {split} split of '
@@ -136,6 +152,11 @@ def _choose_windows(lengths: np.ndarray, size: int, count: int, seed: int) -> li
             )
         round_ += 1
     return chosen
+
+
+def _between(lengths: np.ndarray, shortest: int, longest: int | None) -> np.ndarray:
+    """Numbers of the documents of shortest to longest - 1 tokens."""
+    return np.flatnonzero((lengths >= shortest) & (longest is None or lengths < longest))
 
 
 def _offset(length: int, size: int, round_: int, seed: int, document: int) -> int:

@@ -19,22 +19,22 @@ def run(
     blocks: np.ndarray,
     lengths: Sequence[int],
     *,
-    train_length: int,
+    tail: int,
     mesh: Mesh,
     batch_size: int,
     progress: Progress = iter,
 ) -> Records:
     """Measures variables[i] on the last lengths[i] tokens of blocks [windows, T + 1].
 
-    All windows end at the same tokens, so that `loss_tail` [length], the mean over the last
-    train_length / 2 of them, compares like with like. `loss_window` [length] is the mean over
-    the whole window; `multiplier_mean` [length] the mean multiplier of the last token. The
+    All windows end at the same tokens, so that `loss_tail` [length], the mean over the last `tail`
+    of them (all of a shorter window), compares like with like. `loss_window` [length] is the mean
+    over the whole window; `multiplier_mean` [length] the mean multiplier of the last token. The
     batch grows as windows get shorter: about batch_size * T tokens at a time.
     """
     longest = blocks.shape[1] - 1
     if max(lengths) > longest:
         raise ValueError(f'length {max(lengths)} is longer than the blocks, {longest}')
-    window, tail, multipliers = [], [], []
+    window, ends, multipliers = [], [], []
     for length, model in progress(list(zip(lengths, variables, strict=True))):
         found = means(
             config,
@@ -45,7 +45,7 @@ def run(
             entropy=False,
         )
         window.append(found.loss.mean())
-        tail.append(found.loss[-max(train_length // 2, 1) :].mean())
+        ends.append(found.loss[-tail:].mean())
         multipliers.append(float(last_multipliers(config, model, length).mean()))
     axes = ('length',)
     return Records(
@@ -58,7 +58,7 @@ def run(
         },
         measures={
             'loss_window': Measure(np.array(window), axes, 'nats'),
-            'loss_tail': Measure(np.array(tail), axes, 'nats'),
+            'loss_tail': Measure(np.array(ends), axes, 'nats'),
             'multiplier_mean': Measure(np.array(multipliers), axes, '1/sqrt(head_dim)'),
         },
         coordinates={'length': np.array(lengths)},

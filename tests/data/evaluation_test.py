@@ -124,6 +124,32 @@ def test_impossible_requests_are_refused(config, cache, options, message):
         evaluate(config, cache, **options)
 
 
+def test_ends_are_the_last_tokens_of_documents_of_a_range(config, cache):
+    store = stores.open_store(config, 0, 'validation', cache)
+    starts, lengths = store.document_spans()
+    middle = int(np.median(lengths[lengths > LENGTH]))
+    blocks = evaluate(config, cache, cut='ends', longest=middle)
+    eligible = np.flatnonzero((lengths > LENGTH) & (lengths < middle))
+    ends = {
+        store.windows(starts[[d]] + lengths[d] - LENGTH - 1, LENGTH + 1).tobytes() for d in eligible
+    }
+    assert {window.tobytes() for window in blocks.tokens} == ends
+    assert blocks.documents == len(eligible) > 0
+    above = evaluate(config, cache, cut='ends', shortest=middle)
+    assert blocks.documents + above.documents == (lengths > LENGTH).sum()
+    assert np.array_equal(
+        evaluate(config, cache, cut='ends', count=2, shortest=middle).tokens, above.tokens[:2]
+    )
+
+
+def test_a_range_without_documents_is_named(config, cache):
+    message = (
+        r'no document of the validation split of .* has 1000 tokens or more and fewer than 1001'
+    )
+    with pytest.raises(ValueError, match=message):
+        evaluate(config, cache, cut='ends', shortest=1000, longest=1001)
+
+
 def test_packed_windows_are_the_first_of_the_joined_documents(config, cache):
     joined = stores.open_store(config, 0, 'validation', cache)
     starts, lengths = joined.document_spans()

@@ -19,7 +19,7 @@ def run(lengths_: tuple[int, ...], blocks: np.ndarray = BLOCKS):
         [tiny.varied_lam(CONFIG)] * len(lengths_),
         blocks,
         lengths_,
-        train_length=4,
+        tail=2,
         mesh=tiny.mesh(),
         batch_size=5,
     )
@@ -44,6 +44,20 @@ def test_every_length_ends_at_the_same_tokens() -> None:
     assert found.attributes['length'] == 12
 
 
+def test_the_tail_of_a_shorter_window_is_all_of_it() -> None:
+    found = lengths.run(
+        CONFIG,
+        [tiny.varied_lam(CONFIG)] * 2,
+        BLOCKS,
+        LENGTHS,
+        tail=8,
+        mesh=tiny.mesh(),
+        batch_size=5,
+    )
+    assert found['loss_tail'][0] == found['loss_window'][0]
+    assert found['loss_tail'][1] != found['loss_window'][1]
+
+
 def test_what_lies_before_a_window_plays_no_part() -> None:
     changed = BLOCKS.copy()
     changed[:, :8] = 0
@@ -63,7 +77,7 @@ def test_every_length_has_its_variables() -> None:
             [tiny.variables(CONFIG)],
             BLOCKS,
             LENGTHS,
-            train_length=4,
+            tail=2,
             mesh=tiny.mesh(),
             batch_size=5,
         )

@@ -205,7 +205,7 @@ def test_records_have_the_multipliers_of_the_last_token() -> None:
         [variables],
         blocks,
         (T,),
-        train_length=4,
+        tail=2,
         mesh=tiny.mesh(),
         batch_size=3,
     )
