@@ -17,6 +17,13 @@ PANELS: Mapping[str, str] = {
 }
 
 
+def titles(tail: int | None) -> Mapping[str, str]:
+    """As `PANELS`, where the tail is so many tokens and not L/2."""
+    return (
+        PANELS if tail is None else {**PANELS, 'loss_tail': f'mean over the last {tail:,} tokens'}
+    )
+
+
 def set_axis(axes: mpl.Axes, multiples: np.ndarray) -> None:
     """x at the lengths measured, in multiples of L, evenly spaced by doubling."""
     axes.set_xscale('log', base=2)
@@ -50,11 +57,12 @@ def band_handle(seeds: int, band: str = 'min-max') -> list[mpl.Patch]:
     return [mpl.Patch(color=style.GREY, alpha=0.2, label=f'{spread(band)}, {seeds} seeds')]
 
 
-def panels_caption(train_length: int) -> str:
+def panels_caption(train_length: int, tail: int | None = None) -> str:
+    last = 'L/2 positions' if tail is None else f'{tail:,} tokens'
     return (
         'Loss against the length n of the sequence, in multiples of the training length '
-        f'L = {train_length:,}. Left: mean over the window. Right: mean over its last L/2 '
-        'positions. Windows of all lengths end at the same tokens.'
+        f'L = {train_length:,}. Left: mean over the window. Right: mean over its last '
+        f'{last}. Windows of all lengths end at the same tokens.'
     )
 
 

@@ -18,10 +18,9 @@ from experiments.figures.base import (
     runs_of,
     shared_attribute,
 )
-from experiments.figures.claims import laws
+from experiments.figures.claims import code_models, laws
 from experiments.figures.claims import lengths as claims
 from experiments.figures.claims.decide import decide
-from experiments.figures.length_axes import PANELS
 from experiments.figures.length_group import Group
 from experiments.figures.length_rows import Mark, Row
 from experiments.figures.roles import Roles
@@ -40,7 +39,7 @@ def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
     for curve in chosen:
         check_options(name, curve, ('group', 'label', 'row'), ('group',), 'curves')
     length_rows.check(name, chosen)
-    accepted = {**claims.ROLES, **laws.ROLES}
+    accepted = {**claims.ROLES, **laws.ROLES, **code_models.ROLES}
     roles.check(name, options, roles.parts(accepted, [c['group'] for c in chosen]))
     return {f'{c["group"]}/': 'lengths' for c in chosen}
 
@@ -48,26 +47,28 @@ def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
 @style.styled
 def draw(given: FigureInput) -> FigureOutput:
     """Options: curves, [{group, label, row}] of records '<group>/<seed>', row being the title of a
-    row of panels, without which a curve is in all of them; roles of groups (claims/lengths.py and
-    claims/laws.py); band, 'min-max' (default) or 'std', drawn for two seeds or more."""
+    row of panels, without which a curve is in all of them; roles of groups (claims/lengths.py,
+    claims/laws.py and claims/code_models.py); band, 'min-max' (default) or 'std', drawn for two
+    seeds or more."""
     check_records(given, required(given.name, given.options))
     groups = _groups(given)
     band = given.options.get('band', 'min-max')
     names = [name for g in groups for name in g.names]
     token = captions.token_name(given.records[names[0]])
     (train_length,) = (shared_attribute(given, names, x) for x in SHARED)
+    tail = _tail(given, names)
     rows = length_rows.of(given.options['curves'])
     size = (10.0, 4.6) if len(rows) == 1 else (12.0, 3.0 * len(rows))
     figure = style.new_figure(*size)
-    axes = figure.subplots(len(rows), len(PANELS), squeeze=False)
+    axes = figure.subplots(len(rows), len(length_axes.PANELS), squeeze=False)
     for row, beside in zip(rows, axes, strict=True):
-        _draw_row(row, beside, groups, band, f'loss (nats per {token})')
+        _draw_row(row, beside, groups, band, f'loss (nats per {token})', tail)
     seeds = len(groups[0].seeds)
     _draw_legends(figure, axes, rows, groups, length_axes.band_handle(seeds, band))
     labelled = {g.label: [given.records[name] for name in g.names] for g in groups}
     caption = (
-        f'{length_axes.panels_caption(train_length)} {length_axes.seeds_caption(seeds, band)} '
-        f'{captions.sources(labelled)}'
+        f'{length_axes.panels_caption(train_length, tail)} '
+        f'{length_axes.seeds_caption(seeds, band)} {captions.sources(labelled)}'
     )
     return FigureOutput(
         given.name,
@@ -80,12 +81,24 @@ def draw(given: FigureInput) -> FigureOutput:
 
 
 def _decided(given: FigureInput, groups: Sequence[Group]) -> list[Claim]:
-    """Claims about laws only where some curve has the role of one."""
+    """Claims about laws only where some curve has the role of one; those about models of code
+    alone where curves have their roles."""
     found = _roles(given, groups)
+    played = given.options.get('roles') or {}
+    if code_models.speaks_of(played):
+        return decide(code_models.RULES, found)
     decided = decide(claims.RULES, found)
-    if laws.speaks_of(given.options.get('roles') or {}):
+    if laws.speaks_of(played):
         decided += decide(laws.RULES, found)
     return decided
+
+
+def _tail(given: FigureInput, names: Sequence[str]) -> int | None:
+    """Tokens of the tail, which all records share; None for L/2."""
+    found = {given.records[name].attributes.get('tail') for name in names}
+    if len(found) > 1:
+        raise ValueError(f'figure {given.name!r}: the records differ in their tail: {found}')
+    return found.pop()
 
 
 def _groups(given: FigureInput) -> list[Group]:
@@ -103,8 +116,10 @@ def _roles(given: FigureInput, groups: Sequence[Group]) -> Roles[Group]:
     return found
 
 
-def _draw_row(row: Row, axes: Any, groups: Sequence[Group], band: str, ylabel: str) -> None:
-    for (measure, title), ax in zip(PANELS.items(), axes, strict=True):
+def _draw_row(
+    row: Row, axes: Any, groups: Sequence[Group], band: str, ylabel: str, tail: int | None
+) -> None:
+    for (measure, title), ax in zip(length_axes.titles(tail).items(), axes, strict=True):
         for index, mark in row.curves.items():
             _draw_curve(measure, ax, groups[index], mark, band)
         length_axes.set_axis(ax, groups[0].multiples)

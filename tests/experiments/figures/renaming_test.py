@@ -104,6 +104,8 @@ def facts_of(config, record: str) -> dict[str, Any]:
         while 'task' not in run:
             run = config.runs[run.init]
         return facts | {'task': run.task.name, 'scratchpad': run.task.get('scratchpad', 'none')}
+    if 'tail' in entry:  # its claims read these lengths
+        return facts | {'multiples': entry.times}
     if config.figure.kind != 'head_effects':
         return facts
     gone = config.runs[entry.run].get('without', ())
@@ -122,8 +124,9 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
     if evaluation == 'multiplier_grid':
         return synthetic.grid_records(a=rng.uniform(0.1, 0.6), **facts)
     if evaluation == 'lengths':
-        rising = np.cumsum(rng.uniform(-0.02, 0.2, len(synthetic.MULTIPLES)))
-        return synthetic.length_records(1.5 + rising, **facts)
+        multiples = facts.pop('multiples', synthetic.MULTIPLES)
+        rising = np.cumsum(rng.uniform(-0.02, 0.2, len(multiples)))
+        return synthetic.length_records(1.5 + rising, multiples=multiples, **facts)
     if evaluation == 'perplexity':
         return synthetic.perplexity_records(15 + np.cumsum(rng.uniform(-1, 20, 4)), **facts)
     if evaluation == 'passkey' and 'silenced' in facts:

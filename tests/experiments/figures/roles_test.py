@@ -10,6 +10,7 @@ import pytest
 from experiments.figures import KINDS, roles
 from experiments.figures.claims import (
     ablations,
+    code_models,
     factors,
     frontier,
     keys,
@@ -85,7 +86,7 @@ def test_a_player_without_records_is_left_out_or_undecided():
 
 ROLES = {
     'entropy_loss': positions.ROLES,
-    'length_curves': {**lengths.ROLES, **laws.ROLES},
+    'length_curves': {**lengths.ROLES, **laws.ROLES, **code_models.ROLES},
     'factor_grid': {**factors.METHODS, **factors.GROUPS},
     'tuned_lengths': {**tuned.METHODS, **tuned.BUDGETS},
     'perplexity_table': perplexity.ROLES,

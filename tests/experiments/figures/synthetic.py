@@ -143,13 +143,14 @@ PILOT = {
 
 
 @saying
-def length_records(window, seed: int = 0, **changed) -> Records:
-    """window: loss at each of MULTIPLES, shifted by seed; the tail rises by 0.4 a doubling more."""
-    shift = np.random.default_rng(seed).normal(scale=0.02, size=len(MULTIPLES))
+def length_records(window, seed: int = 0, multiples=MULTIPLES, **changed) -> Records:
+    """window: loss at each of `multiples` of L, shifted by seed; the tail rises by 0.4 a doubling
+    more."""
+    shift = np.random.default_rng(seed).normal(scale=0.02, size=len(multiples))
     window = np.array(window) + shift
-    tail = window + 0.4 * np.log2(MULTIPLES)
+    tail = window + 0.4 * np.log2(multiples)
     facts = attributes(seed=seed, **changed)
-    lengths = np.array(MULTIPLES) * facts['train_length']
+    lengths = np.array(multiples) * facts['train_length']
     axes = ('length',)
     return Records(
         facts | {'evaluation': 'lengths', 'length': int(lengths[-1])},
