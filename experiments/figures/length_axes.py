@@ -28,7 +28,7 @@ def set_axis(axes: mpl.Axes, multiples: np.ndarray) -> None:
     """x at the lengths measured, in multiples of L, evenly spaced by doubling."""
     axes.set_xscale('log', base=2)
     axes.xaxis.set_major_locator(mpl.FixedLocator(multiples.tolist()))
-    axes.xaxis.set_major_formatter(mpl.FuncFormatter(lambda x, _: f'{x:g}'))
+    axes.xaxis.set_major_formatter(mpl.FuncFormatter(lambda x, _: f'{x:.3g}'))
     axes.xaxis.set_minor_locator(mpl.NullLocator())
     axes.set_xlabel('length of the sequence n / L')
 

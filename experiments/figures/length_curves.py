@@ -24,6 +24,7 @@ from experiments.figures.claims.decide import decide
 from experiments.figures.length_group import Group
 from experiments.figures.length_rows import Mark, Row
 from experiments.figures.roles import Roles
+from nope.records import Records
 
 # Attributes that all of its records share.
 SHARED = ('train_length',)
@@ -65,7 +66,9 @@ def draw(given: FigureInput) -> FigureOutput:
         _draw_row(row, beside, groups, band, f'loss (nats per {token})', tail)
     seeds = len(groups[0].seeds)
     _draw_legends(figure, axes, rows, groups, length_axes.band_handle(seeds, band))
-    labelled = {g.label: [given.records[name] for name in g.names] for g in groups}
+    labelled: dict[str, list[Records]] = {}  # one model may be in several rows
+    for g in groups:
+        labelled.setdefault(g.label, []).extend(given.records[name] for name in g.names)
     caption = (
         f'{length_axes.panels_caption(train_length, tail)} '
         f'{length_axes.seeds_caption(seeds, band)} {captions.sources(labelled)}'

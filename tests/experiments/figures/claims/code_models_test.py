@@ -34,11 +34,17 @@ def drawn(perplexities, seeds: int = 3, ranges: tuple[int, ...] = (2750, 3000)) 
                 names = ('loss_window', 'loss_tail', 'multiplier_mean')
                 measures = {name: Measure(loss, ('length',), 'nats') for name in names}
                 lengths = np.array([round(m * 1024) for m in MULTIPLES])
+                said = {**made.attributes['measured_on'], 'how': f'documents from {shortest}'}
                 records[f'{group}/seed{seed}'] = dataclasses.replace(
                     made,
                     measures=measures,
                     coordinates={'length': lengths},
-                    attributes={**made.attributes, 'train_length': 1024, 'tail': 200},
+                    attributes={
+                        **made.attributes,
+                        'train_length': 1024,
+                        'tail': 200,
+                        'measured_on': said,
+                    },
                 )
             row = f'documents of {shortest:,} tokens'
             curves.append({'group': group, 'label': role, 'row': row})
@@ -46,6 +52,7 @@ def drawn(perplexities, seeds: int = 3, ranges: tuple[int, ...] = (2750, 3000)) 
     options = {'curves': curves, 'roles': roles}
     output = KINDS['length_curves'].draw(FigureInput('f', records, options))
     assert 'mean over its last 200 tokens' in output.caption
+    assert all(f'documents from {shortest}' in output.caption for shortest in ranges)
     return output.claims
 
 
