@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import errno
 import logging
+import os
 import pathlib
 import socket
 from collections.abc import Iterable, Sequence
@@ -35,7 +36,7 @@ _ENDING = (
 )
 _EXPECTED = (CheckpointError, CheckpointFileError, MemoryError, OSError, TrainingDiverged)
 # Of a disk to which nothing else could be written either.
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE)
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ESTALE, errno.EFBIG)
 
 log = logging.getLogger(__name__)
 
@@ -108,8 +109,13 @@ class Failures:
         failed = [spec for spec in given_up if spec in self._why]
         if not failed:
             return ''
-        lines = [f'{len(failed)} of {len(pieces)} pieces failed; the same command tries them again']
-        lines += [f'  {spec.slug()}: {self._why[spec]}' for spec in failed]
+        told = [f'{spec.slug()}: {self._why[spec]}' for spec in failed]
+        number = f'{len(failed)} of {len(pieces)} pieces failed'
+        if len(told) == 1:
+            lines = [f'{number}, and the same command tries it again: {told[0]}']
+        else:
+            lines = [f'{number}, and the same command tries them again:']
+            lines += [f'  {line}' for line in told]
         left_out = [spec for spec in given_up if spec not in self._why]
         if left_out:
             lines.append('left out, because they need what failed:')
@@ -127,9 +133,11 @@ class Failures:
 
 
 def _of_disk(error: BaseException | None) -> bool:
-    """True where the error, or one that led to it, is a disk's."""
+    """True where the error, or one that led to it, is a disk's, or says so in its text."""
     while error is not None:
         if getattr(error, 'errno', None) in _DISK:
+            return True
+        if any(os.strerror(code) in str(error) for code in _DISK):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import pathlib
 from collections.abc import Callable
 
@@ -65,9 +66,9 @@ def test_what_needs_a_failed_piece_is_left_out_and_all_else_is_made(
     ERRORS['base'] = error
     told = attempt(bench)
     assert made == ['base', 'other']
-    first, failed, left_out, *others = told.split('\n')
-    assert first.startswith('1 of 4 pieces failed')
-    assert failed.startswith('  base: ') and str(error.args[0]) in failed
+    failed, left_out, *others = told.split('\n')
+    assert failed.startswith('1 of 4 pieces failed, and the same command tries it again: base: ')
+    assert str(error.args[0]) in failed
     assert left_out.startswith('left out') and others == ['  search', '  figure']
 
 
@@ -127,6 +128,16 @@ def test_a_full_disk_is_seen_behind_the_error_of_a_library(bench: Bench, made: l
     ERRORS['base'].__cause__ = OSError(errno.ENOSPC, 'No space left on device')
     with pytest.raises(ValueError, match='not saved'):
         attempt(bench)
+    ERRORS['base'] = RuntimeError(f'cannot write: {os.strerror(errno.EFBIG)}')
+    with pytest.raises(RuntimeError, match='cannot write'):
+        attempt(bench)
+
+
+def test_several_failures_have_a_line_each(bench: Bench, made: list[str]) -> None:
+    ERRORS['base'], ERRORS['other'] = TrainingDiverged('loss nan'), KeyError('a')
+    first, *others = attempt(bench).split('\n')
+    assert first == '2 of 4 pieces failed, and the same command tries them again:'
+    assert others[:2] == ['  base: loss nan', "  other: KeyError: 'a'"]
 
 
 def test_several_processes_go_on_only_after_what_all_of_them_met(
