@@ -13,6 +13,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from experiments import history
+
 FEWEST, MOST = 3, 8  # kills in one folder
 POINT_SECONDS = 0.1
 AGAIN = ('compile', 'step', 'save', 'opened', 'half', 'unrenamed', 'restore', 'draw')
@@ -154,7 +156,8 @@ def finished_before(events: Sequence[Event], kill: Kill) -> list[str]:
     """The pieces that a command has finished before it begins that of `kill`, none for the first;
     those that are made with every command do not count."""
     begun = list(dict.fromkeys(piece(event.name) for event in events))
-    return [name for name in begun[: begun.index(piece(kill.event.name))] if 'figures' not in name]
+    before = begun[: begun.index(piece(kill.event.name))]
+    return [name for name in before if 'figures' not in name and name != history.FILE]
 
 
 def _place(kill: Kill) -> float:
