@@ -12,18 +12,14 @@ from experiments.figures import captions, mpl, pattern_distances, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
-    check_choice,
-    check_options,
     check_records,
     runs_of,
 )
 from experiments.figures.claims import patterns as claims
 from experiments.figures.claims.decide import decide
-from experiments.figures.encoding_tasks import released
+from experiments.figures.encoding_tasks import curves
 from experiments.figures.pattern_distances import TEXT, Distances
 
-OPTIONS = {'curves'}
-CURVE_KEYS = {'group', 'label', 'paper'}
 MEASURES = {
     'attention_distance': {
         'distance': ('length', 'layer'),
@@ -44,13 +40,8 @@ PAPER = {
 
 
 def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Prefix of record names, one record a seed below it -> evaluation. ValueError for options
-    that figure `name` of this kind does not have."""
-    check_options(name, options, OPTIONS, ('curves',))
-    for curve in options['curves']:
-        check_options(name, curve, CURVE_KEYS, ('group', 'label'), 'curves')
-        check_choice(name, 'paper', curve.get('paper', ''), ('', *released.ENCODINGS))
-    return {f'{curve["group"]}/': 'attention_distance' for curve in options['curves']}
+    """Prefix of record names -> evaluation (`curves.required`)."""
+    return curves.required(name, options, 'attention_distance')
 
 
 @style.styled

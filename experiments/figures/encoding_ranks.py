@@ -10,8 +10,6 @@ from experiments.figures import mpl, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
-    check_choice,
-    check_options,
     check_records,
     runs_of,
 )
@@ -20,6 +18,7 @@ from experiments.figures.claims.decide import decide
 from experiments.figures.encoding_tasks import (
     accuracy_axes,
     captions,
+    curves,
     ranks,
     released,
     scores,
@@ -28,20 +27,13 @@ from experiments.figures.encoding_tasks import (
 from experiments.figures.encoding_tasks.ranks import Ranks
 from experiments.figures.encoding_tasks.scores import Score
 
-OPTIONS = {'curves'}
-CURVE_KEYS = {'group', 'label', 'paper'}
 MEASURES = {'exact_match': {'accuracy': ('length',), 'samples': ('length',)}}
 COLUMNS = 3  # of panels of tasks
 
 
 def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Prefix of record names, one record a seed below it -> evaluation. ValueError for options
-    that figure `name` of this kind does not have."""
-    check_options(name, options, OPTIONS, ('curves',))
-    for curve in options['curves']:
-        check_options(name, curve, CURVE_KEYS, ('group', 'label'), 'curves')
-        check_choice(name, 'paper', curve.get('paper', ''), ('', *released.ENCODINGS))
-    return {f'{curve["group"]}/': 'exact_match' for curve in options['curves']}
+    """Prefix of record names -> evaluation (`curves.required`)."""
+    return curves.required(name, options, 'exact_match')
 
 
 @style.styled

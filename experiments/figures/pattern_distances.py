@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.base import FigureInput, names_below
+from experiments.figures.encoding_tasks import curves
 
 TEXT = 'text'
 
@@ -92,29 +93,14 @@ def _nearest(pairs_nLNM: np.ndarray) -> np.ndarray:
 
 
 def by_input(given: FigureInput, every: Sequence[Distances]) -> dict[str, list[Distances]]:
-    """What is read -> its distances, of each the same encodings in the same order with the same
-    seeds, and of one input the same lengths and layers. ValueError where they are not."""
-    found: dict[str, list[Distances]] = {}
-    for one in every:
-        found.setdefault(one.read, []).append(one)
-    first = every[0]
-    wanted = [(d.label, d.paper) for d in found[first.read]]
-    for what, some in found.items():
-        if [(d.label, d.paper) for d in some] != wanted:
-            raise ValueError(
-                f'figure {given.name!r}: {what!r} has the curves {[d.label for d in some]}, '
-                f'{first.read!r} has {[label for label, _ in wanted]}'
-            )
-        for d in some:
-            if d.seeds != first.seeds:
+    """What is read -> its distances, of the same layers. ValueError where they are not, and as
+    `curves.grouped`."""
+    found = curves.grouped(given, every, lambda one: one.read)
+    for what, (first, *others) in found.items():
+        for one in others:
+            if one.distance.shape != first.distance.shape:
                 raise ValueError(
-                    f'figure {given.name!r}: {d.label!r} on {what!r} has the seeds '
-                    f'{list(d.seeds)}, others have {list(first.seeds)}'
-                )
-            same = np.array_equal(d.lengths, some[0].lengths) and d.longest == some[0].longest
-            if not same or d.distance.shape != some[0].distance.shape:
-                raise ValueError(
-                    f'figure {given.name!r}: {d.label!r} on {what!r} was measured at other lengths '
-                    f'or layers than {some[0].label!r}'
+                    f'figure {given.name!r}: {one.label!r} on {what!r} was measured in other '
+                    f'layers than {first.label!r}'
                 )
     return found

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.base import FigureInput, names_below
+from experiments.figures.encoding_tasks import curves
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,28 +69,5 @@ def read(given: FigureInput, curve: Mapping[str, Any]) -> Score:
 
 
 def by_task(given: FigureInput, scores: Sequence[Score]) -> dict[str, list[Score]]:
-    """Task -> its scores, of every task the same encodings in the same order, with the same seeds
-    and lengths. ValueError where they are not."""
-    found: dict[str, list[Score]] = {}
-    for score in scores:
-        found.setdefault(score.task, []).append(score)
-    first = scores[0]
-    wanted = [(s.label, s.paper) for s in found[first.task]]
-    for task, some in found.items():
-        if [(s.label, s.paper) for s in some] != wanted:
-            raise ValueError(
-                f'figure {given.name!r}: {task!r} has the curves {[s.label for s in some]}, '
-                f'{first.task!r} has {[label for label, _ in wanted]}'
-            )
-        for s in some:
-            if s.seeds != first.seeds:
-                raise ValueError(
-                    f'figure {given.name!r}: {s.label!r} on {task!r} has the seeds '
-                    f'{list(s.seeds)}, others have {list(first.seeds)}'
-                )
-            if not np.array_equal(s.lengths, some[0].lengths) or s.longest != some[0].longest:
-                raise ValueError(
-                    f'figure {given.name!r}: {s.label!r} on {task!r} was measured at other '
-                    f'lengths than {some[0].label!r}'
-                )
-    return found
+    """Task -> its scores. ValueError as `curves.grouped`."""
+    return curves.grouped(given, scores, lambda score: score.task)
