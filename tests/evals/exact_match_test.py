@@ -101,7 +101,7 @@ def test_one_pass_decides_as_greedy_decoding_does(
 
 @pytest.mark.parametrize('data', [COPYING, PARITY], ids=['whole targets', 'final answers'])
 def test_sequence_accuracy_is_the_share_of_targets_that_decoding_writes(data: TaskData) -> None:
-    generator, asked = half_trained(data), ask(data, None, LIMIT)
+    generator, asked = half_trained(data, WIDTH, 40), ask(data, None, LIMIT)
     examples = exact_match.validation(data, 1.0)
     options = Options(new_tokens=LIMIT - 40, stop_ids=(asked.tokenizer.eos_id,))
     made = generator.generate([example.prompt for example in examples], options)

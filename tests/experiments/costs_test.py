@@ -102,8 +102,10 @@ def test_what_only_files_tell_is_said_and_not_counted(tmp_path: pathlib.Path) ->
 
 
 def test_a_plan_is_shown_and_nothing_is_written(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Its handler is the process's, and would outlive the stream of this test.
+    monkeypatch.setattr(command, 'quiet_logging', lambda: None)
     config = fig1.get_config('quick')
     assert command.show_plan(config, (), tmp_path / 'work', 'h100:8') == 0
     told = capsys.readouterr().out

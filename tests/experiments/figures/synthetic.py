@@ -143,9 +143,10 @@ PILOT = {
 
 
 @saying
-def length_records(window, seed: int = 0, multiples=MULTIPLES, **changed) -> Records:
+def length_records(window, seed: int = 0, multiples=None, **changed) -> Records:
     """window: loss at each of `multiples` of L, shifted by seed; the tail rises by 0.4 a doubling
-    more."""
+    more. multiples: None for MULTIPLES, as they are then."""
+    multiples = MULTIPLES if multiples is None else multiples
     shift = np.random.default_rng(seed).normal(scale=0.02, size=len(multiples))
     window = np.array(window) + shift
     tail = window + 0.4 * np.log2(multiples)
