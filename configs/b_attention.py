@@ -1,4 +1,4 @@
-"""Which position encoding's attention NoPE's resembles: distances between patterns, by layer.
+"""Jensen-Shannon distance of attention patterns under four position encodings from those of NoPE.
 
     python -m experiments.run --config=configs/b_attention.py:quick --workdir=work/quick
     python -m experiments.run --config=configs/b_attention.py:quick,text --workdir=work/quick

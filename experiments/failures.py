@@ -99,8 +99,8 @@ class Failures:
         return found
 
     def describe(self, pieces: Sequence[Spec]) -> str:
-        """What of the pieces failed and why, and what was left out; '' where nothing failed. The
-        same in all processes."""
+        """Message naming failed pieces with their reasons and those left out; '' where nothing
+        failed. The same in all processes."""
         return processes.from_first(lambda: self._described(pieces))
 
     def _described(self, pieces: Sequence[Spec]) -> str:

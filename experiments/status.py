@@ -80,7 +80,7 @@ def _row(root: pathlib.Path, piece: Piece, done: set[str]) -> Row:
 
 
 def _progress(folder: pathlib.Path, piece: Piece, at_rest: bool = False) -> str:
-    """How far a piece has come, as the files of its folder tell."""
+    """Progress of a piece, from the files of its folder: step, rate and time left, or samples."""
     if piece.what != 'train':
         log = folder / SAMPLES
         number = log.read_bytes().count(b'\n') if log.exists() else 0

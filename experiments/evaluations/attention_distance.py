@@ -137,7 +137,7 @@ class AttentionDistanceSpec(EvalSpec):
         return what, f'{found.attributes["split"]} split, {rows}'
 
     def _groups(self, bench: Bench) -> list[Group]:
-        """What is read, by the length of the problem or of the window."""
+        """Sequences that both models read, by the length of the problem or of the window."""
         if not isinstance(self.run.data, TaskData):
             read = [(w.length, blocks(bench, self.run, w)[0]) for w in self.windows]
             return [Group(length, list(found[:, :-1])) for length, found in read]

@@ -93,7 +93,7 @@ def _nearest(pairs_nLNM: np.ndarray) -> np.ndarray:
 
 
 def by_input(given: FigureInput, every: Sequence[Distances]) -> dict[str, list[Distances]]:
-    """What is read -> its distances, of the same layers. ValueError where they are not, and as
+    """Distances by what is read, of the same layers. ValueError where they are not, and as
     `curves.grouped`."""
     found = curves.grouped(given, every, lambda one: one.read)
     for what, (first, *others) in found.items():

@@ -16,7 +16,7 @@ class Best(NamedTuple):
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What the `data` of a checkpoint say of it."""
+        """Entry of the best step in the `data` of a checkpoint."""
         return {KEY: self._asdict()}
 
 

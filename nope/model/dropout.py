@@ -17,7 +17,7 @@ _STREAM = 0xD409  # apart from the keys of fresh parameters, which have the same
 
 
 class Place(enum.IntEnum):
-    """Where a decoder drops, as T5 does (Raffel et al., 2020, arXiv:1910.10683, section 2.1)."""
+    """Places of dropout in a decoder: T5's (Raffel et al., 2020, arXiv:1910.10683, section 2.1)."""
 
     EMBEDDING = 0
     WEIGHTS = 1  # of attention

@@ -13,16 +13,15 @@ EXTRA = "pip install -e '.[wandb]' in the folder of this project"
 
 
 def refusal(project: str) -> str:
-    """What is wrong with a project, as a clause; '' where it can be written to."""
+    """Reason why a project of Weights & Biases cannot be written to, as a clause; '' for none."""
     if not project or len(project) > LONGEST or set(project) & set(FORBIDDEN):
         return (
             f'it must be None, or name a project of Weights & Biases: up to {LONGEST} characters, '
             f'none of {FORBIDDEN}'
         )
     found = importlib.util.find_spec('wandb')
-    if (
-        found is None or found.origin is None
-    ):  # a folder of that name, as the package makes, is none
+    # A folder of that name, as the package itself makes, is found without an origin.
+    if found is None or found.origin is None:
         return f'it needs the package wandb, which is not installed: {EXTRA}'
     return ''
 

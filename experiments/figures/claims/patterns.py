@@ -23,7 +23,7 @@ NEAR, FAR = ('T5', 'ALiBi'), ('Rotary', 'APE')
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """What a figure shows: what is read -> distances of every encoding from NoPE."""
+    """Attention distances of every encoding from NoPE that a figure shows, by what is read."""
 
     distances: Mapping[str, Sequence[Distances]]
 

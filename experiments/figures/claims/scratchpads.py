@@ -27,7 +27,7 @@ LEADING, TRAILING = ('NoPE', 'T5'), ('ALiBi', 'APE', 'Rotary')
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """What a figure shows: the bars of every task."""
+    """Bars of scratchpad formats that a figure shows, by task."""
 
     bars: Mapping[str, Bars]
 

@@ -14,7 +14,7 @@ KEYS = {'group', 'label', 'paper'}  # of a curve
 
 
 class Curve(Protocol):
-    """What was measured of one encoding on one input, by seed and length."""
+    """Measurements of one position encoding on one input, by seed and length."""
 
     @property
     def label(self) -> str: ...
