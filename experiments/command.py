@@ -31,6 +31,8 @@ from nope.training.reporting import TrainingDiverged
 from nope.training.train import Interrupted
 
 FAR_ERRORS = (processes.MissingProcessError, processes.OtherProcessError)
+# Of reading a config and what it names, before any work.
+INPUT_ERRORS = (ValueError, OSError, ImportError, CheckpointError, *FAR_ERRORS)
 STOPPED = 128 + signal.SIGTERM
 
 log = logging.getLogger('experiments')
@@ -56,7 +58,7 @@ def show_plan(
         experiment = build(config, changed)
         wanted = [*experiment.evals.values(), *experiment.exports]
         missing = make_plan(Workspace(folder, make=False), wanted).missing
-    except (ValueError, OSError, ImportError, CheckpointError) as error:
+    except INPUT_ERRORS as error:
         print(f'error: {error}', file=sys.stderr)
         return BAD_INPUT
     print(f'to make: {len(missing)} pieces\n{costs.table(missing, target)}')
@@ -90,7 +92,7 @@ def run(
         plans = folder / pieces.ROOM
         workspace.check_writable([*made, figure, folder / history.FILE, plans])
         check(bench, plan.missing)
-    except (ValueError, OSError, ImportError, CheckpointError, *FAR_ERRORS) as error:
+    except INPUT_ERRORS as error:
         raise Failure(BAD_INPUT, error) from error
     except MemoryError as error:
         raise Failure(1, f'not enough memory to read the input: {brief(error)}') from error
