@@ -12,6 +12,7 @@ A real compilation of every training step, search step and evaluation pass, with
 a real mesh. No file of the user is read: shapes alone matter. One JSON line a program:
 
     topology, compiler              what for, and by which version of what
+    digest                          names the program and its mesh; the key of --out=FILE.jsonl
     parameters_gib, optimizer_gib   per device, as are all sizes
     temporary_gib, total_gib        what the program needs besides its arguments, and in all
     fits                            whether `total_gib` is below nine tenths of what the device has
@@ -33,6 +34,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import hashlib
 import importlib
 import json
 import os
@@ -55,13 +57,24 @@ from ml_collections import ConfigDict
 
 from experiments.ahead import programs
 from experiments.build import Experiment, build
-from experiments.programs import Program, Step
+from experiments.programs import Continuing, Program, Step
 from nope import sharding
+from nope.evals.generation import Options
 from nope.model import ModelConfig
 from nope.positions import Rotary, Unscaled
 from nope.runtime import hardware, progress, targets
 
 GIB = 2.0**30
+# Numbers of an optimizer that change no shape and no operation.
+SCHEDULE: dict[str, Any] = {
+    'learning_rate': 1.0,
+    'schedule': 'cosine',
+    'warmup_steps': 0,
+    'decay_steps': 1,
+    'tail_share': 0.0,
+    'end_share': 0.0,
+    'b2': 0.0,
+}
 
 
 def analyse(program: Program, mesh: Mesh) -> dict[str, Any]:
@@ -174,18 +187,34 @@ def with_paper() -> list[str]:
 
 
 def longest(programs: Mapping[tuple[Program, Mesh], str]) -> dict[tuple[Program, Mesh], str]:
-    """Of programs that differ in length, batch and the numbers of a rotary scaling alone, those
-    with the longest rows."""
+    """Of programs that differ in lengths, batch and numbers that no array's shape follows alone,
+    those with the longest rows: a rotary scaling's numbers, a schedule's, a decoder's limits."""
     found: dict[Any, tuple[Program, Mesh]] = {}
     for program, mesh in programs:
-        shape: Any = {'length': 0, 'batch': 0} | (
-            {'accumulate': None} if isinstance(program, Step) else {}
-        )
-        model, scaling = _without_scaling(program.model)
-        kind = dataclasses.replace(program, model=model, **shape), scaling, mesh
-        if kind not in found or program.length > found[kind][0].length:
+        kind = _kind(program), mesh
+        if kind not in found or _reach(program) > _reach(found[kind][0]):
             found[kind] = program, mesh
     return {key: programs[key] for key in found.values()}
+
+
+def _kind(program: Program) -> Any:
+    """What programs share that differ in shape and numbers alone."""
+    model, scaling = _without_scaling(program.model)
+    changes: dict[str, Any] = {'model': model, 'length': 0, 'batch': 0}
+    if isinstance(program, Step):
+        changes['accumulate'] = None
+        changes['optimizer'] = dataclasses.replace(program.optimizer, **SCHEDULE)
+    if isinstance(program, Continuing):
+        options = program.options
+        changes['options'] = Options(
+            1, beams=options.beams, temperature=options.temperature, top_k=options.top_k
+        )
+    return dataclasses.replace(program, **changes), scaling
+
+
+def _reach(program: Program) -> int:
+    """Tokens of a row, with those that continue it."""
+    return program.length + (program.options.new_tokens if isinstance(program, Continuing) else 0)
 
 
 def _without_scaling(model: ModelConfig) -> tuple[ModelConfig, type | None]:
@@ -240,11 +269,40 @@ def main() -> int:
         chosen_from = longest(chosen_from)
     failed = False
     place = {'topology': options.topology, 'compiler': targets.compiler(options.topology)}
+    known = compiled_before(options.out, place) if options.out else {}
     for (program, mesh), config in progress.bar(chosen_from.items(), desc='programs', leave=False):
-        found = line(program, mesh)
+        digest = _digest(program, mesh)
+        found = known.get(digest)
+        if found is None:
+            found = {'config': config, **place, 'digest': digest, **line(program, mesh)}
+            if options.out:
+                with options.out.open('a') as file:
+                    file.write(json.dumps(found) + '\n')
         failed |= not found.get('fits', True)
-        print(json.dumps({'config': config, **place, **found}), flush=True)
+        print(json.dumps(found), flush=True)
     return int(failed)
+
+
+def compiled_before(path: pathlib.Path, place: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Lines of an earlier call by digest: those for the same devices by the same compiler."""
+    try:
+        path.open('a').close()  # a place that cannot be written to is refused before hours of work
+        lines = [json.loads(text) for text in path.read_text().splitlines()]
+        return {
+            found['digest']: found
+            for found in lines
+            if all(found[name] == value for name, value in place.items())
+        }
+    except OSError as error:
+        raise SystemExit(f'--out={path}: {error.strerror}') from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise SystemExit(f'--out={path}: not lines of this tool: {error!r}') from None
+
+
+def _digest(program: Program, mesh: Mesh) -> str:
+    """Names a program on a mesh; programs are values, which their text states in full."""
+    text = f'{program!r} {dict(mesh.shape)}'
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def line(program: Program, mesh: Mesh) -> dict[str, Any]:
@@ -319,6 +377,11 @@ def _parser() -> argparse.ArgumentParser:
         '--longest',
         action='store_true',
         help='of programs that differ in shape, or numbers of a rotary scaling, alone the longest',
+    )
+    parser.add_argument(
+        '--out',
+        type=pathlib.Path,
+        help='FILE.jsonl that gets the lines too; programs it has are not compiled again',
     )
     parser.add_argument('--mesh', default='', help="AXIS=SIZE,... in place of the config's")
     parser.add_argument('--length', type=int, help='tokens, in place of every length')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 import math
 import pathlib
@@ -19,6 +20,7 @@ from experiments import ahead, programs
 from nope import sharding
 from nope.data import DataConfig, TaskData
 from nope.evals import longbench
+from nope.evals.generation import Options
 from nope.evals.longbench import DATASETS
 from nope.model import counts
 from nope.positions import DynamicNTK, Linear, Rotary, Scaling
@@ -142,6 +144,78 @@ def test_of_scalings_that_differ_in_numbers_the_longest_stays() -> None:
     short, long, dynamic = step(Linear(2.0), 16), step(Linear(4.0), 32), step(DynamicNTK(2.0, 8), 8)
     asked = {(program, mesh): str(i) for i, program in enumerate((short, long, dynamic))}
     assert aot.longest(asked) == {(long, mesh): '1', (dynamic, mesh): '2'}
+
+
+def test_of_steps_that_differ_in_numbers_of_the_optimizer_one_stays() -> None:
+    mesh = make_mesh(MeshConfig())
+    slow, fast, bounded = (
+        programs.Step(tiny.model(), optimizer, 8, 8, 1)
+        for optimizer in (
+            optim.OptimizerConfig(1e-3, trains='lam', decay_steps=20, warmup_steps=2),
+            optim.OptimizerConfig(1e-2, trains='lam', schedule='linear_tail'),
+            optim.OptimizerConfig(1e-3, trains='lam', bound=0.0),
+        )
+    )
+    asked = {(program, mesh): str(i) for i, program in enumerate((slow, fast, bounded))}
+    assert aot.longest(asked) == {(slow, mesh): '0', (bounded, mesh): '2'}
+
+
+def test_of_continuations_the_one_that_ends_last_stays() -> None:
+    mesh = make_mesh(MeshConfig())
+    brief, long, beams = (
+        programs.Continuing(tiny.model(), options, length, 2)
+        for length, options in ((8, Options(4)), (6, Options(8)), (4, Options(4, beams=2)))
+    )
+    asked = {(program, mesh): str(i) for i, program in enumerate((brief, long, beams))}
+    assert aot.longest(asked) == {(long, mesh): '1', (beams, mesh): '2'}
+
+
+def test_programs_of_an_earlier_call_are_not_compiled_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
+    compiled = []
+
+    def line(program: programs.Program, mesh: object) -> dict:
+        if len(compiled) == 2:
+            raise KeyboardInterrupt
+        compiled.append(program)
+        return {'program': program.describe(), 'fits': program.kind != 'search'}
+
+    def call(compiler: str = 'first') -> tuple[int, list[dict]]:
+        monkeypatch.setattr(aot.targets, 'compiler', lambda topology: compiler)
+        status = aot.main()
+        return status, [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+
+    out = tmp_path / 'lines.jsonl'
+    asked = ['--config=configs/fig1.py:paper', '--longest', f'--out={out}']
+    monkeypatch.setattr('sys.argv', ['aot.py', *asked])
+    monkeypatch.setattr(aot.targets, 'devices', lambda topology: jax.devices())
+    monkeypatch.setattr(aot, 'line', line)
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    before = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert len(before) == 2
+    kept, compiled[:] = compiled[:], []
+    monkeypatch.setattr(aot, 'line', lambda *asked: compiled.append(asked[0]) or {'fits': False})
+    status, lines = call()
+    assert status == 1 and lines[:2] == before  # read again, not compiled
+    assert compiled and not set(compiled) & set(kept)
+    assert [json.loads(text) for text in out.read_text().splitlines()] == lines
+    count = len(compiled)
+    call('second')  # another compiler's lines are none of its own
+    assert len(compiled) == count + len(lines)
+
+
+def test_an_output_that_is_no_list_of_lines_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    out = tmp_path / 'notes.txt'
+    out.write_text('compiled on Monday\n')
+    with pytest.raises(SystemExit, match=r'--out=.*notes\.txt: not lines of this tool'):
+        aot.compiled_before(out, {'topology': 'v5e:4x4'})
+    assert out.read_text() == 'compiled on Monday\n'
+    with pytest.raises(SystemExit, match=r'--out=.*nowhere.*: No such file or directory'):
+        aot.compiled_before(tmp_path / 'nowhere' / 'lines.jsonl', {})
 
 
 def test_all_configs_are_those_with_a_paper_size() -> None:
