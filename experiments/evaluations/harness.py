@@ -63,7 +63,7 @@ class HarnessSpec(TextSpec):
                 [
                     version('lm_eval'),
                     _content(include, ('*.yaml', '*.yml', '*.py')),
-                    _content(local, tuple(map(harness.pattern, names))),
+                    _content(local, tuple(p for name in names for p in harness.patterns(name))),
                 ]
             ),
             window=window,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,7 @@ def find(
     built_in: bool = True,
     metadata: Mapping[str, Any] | None = None,
 ) -> Found:
-    """Looks tasks, groups and tags up by name.
+    """Tasks, groups and tags by name.
 
     include: folder of task YAML files, which come before lm_eval's own. data: folder of files for
     the tasks of Table 1, BABILong and LongBench v2 (`nope.evals.harness.published` has the
@@ -57,15 +58,70 @@ def find(
         raise ValueError(_unknown(unknown, include, built_in))
     if data is None:
         return Found(tuple(names), manager, tuple(names))
-    redirected = [name for name in names if name in PUBLISHED and _is_ours(name, manager)]
+    members = {name: _members(name, manager) for name in names}
+    redirected = {
+        name: tasks for name, tasks in members.items() if all(_reads(t, manager) for t in tasks)
+    }
     if not redirected:
         raise ValueError(
             f'data is {data}, but none of {", ".join(names)} reads it; the tasks that do are '
-            f'{", ".join(TABLE_1)}, babilong_qa1 to babilong_qa20 and longbench2_*'
+            f'{", ".join(TABLE_1)}, babilong_qa1 to babilong_qa20 and longbench2_*, and groups of '
+            'these'
         )
-    group = {'group': GROUP, 'task': local_tasks(data, redirected, metadata)}
     others = [name for name in names if name not in redirected]
-    return Found(tuple(names), manager, (group, *others))
+    return Found(
+        tuple(names), manager, (*_redirected(redirected, manager, data, metadata), *others)
+    )
+
+
+def _members(name: str, manager: Any) -> tuple[str, ...]:
+    """Tasks of a task, a group or a tag of lm_eval; those that a group defines itself are left
+    out, and it with them: ('',)."""
+    entry = manager.task_index.get(name)
+    if entry is None:
+        return ('',)
+    if entry.kind.name == 'TAG':
+        return tuple(sorted(entry.tags))
+    if entry.kind.name != 'GROUP':
+        return (name,)
+    inside = [t if isinstance(t, str) else '' for t in (entry.cfg or {}).get('task', ())]
+    found = [task for child in inside for task in (_members(child, manager) if child else ('',))]
+    return tuple(dict.fromkeys(found)) or ('',)
+
+
+def _reads(task: str, manager: Any) -> bool:
+    """True for a task of lm_eval that local files are known for."""
+    return task in PUBLISHED and _is_ours(task, manager)
+
+
+def _redirected(
+    asked: Mapping[str, tuple[str, ...]],
+    manager: Any,
+    data: pathlib.Path,
+    metadata: Mapping[str, Any] | None,
+) -> list[str | dict[str, Any]]:
+    """What lm_eval's `load` takes for names and the tasks that they stand for, which read `data`: a
+    group keeps its mean."""
+    every = [task for tasks in asked.values() for task in tasks]
+    for name, tasks in asked.items():
+        for task in tasks:
+            if every.count(task) > 1:
+                known = next(other for other in asked if task in asked[other] and other != name)
+                raise ValueError(f'tasks names {task!r} twice: in {name!r} and in {known!r}')
+    specs = dict(zip(every, local_tasks(data, every, metadata), strict=True))
+    groups: list[str | dict[str, Any]] = []
+    alone: list[dict[str, Any]] = []
+    for name, tasks in asked.items():
+        entry, own = manager.task_index[name], [specs[task] for task in tasks]
+        if entry.kind.name == 'GROUP':
+            # The index's own entry, since a group that is given as a value passes all that it says
+            # on to its tasks.
+            config = {**entry.cfg, 'task': own}
+            manager.task_index[name] = dataclasses.replace(entry, cfg=config, yaml_path=None)
+            groups.append(name)
+        else:
+            alone += own
+    return [*([{'group': GROUP, 'task': alone}] if alone else []), *groups]
 
 
 def load(found: Found) -> dict[str, Any]:
@@ -124,7 +180,14 @@ def _manager(
     """An index of `include`, and of all of lm_eval or of the tasks that read local files."""
     from lm_eval.tasks import TaskManager
 
-    folders = [] if everything else [_root() / PUBLISHED[n].folder for n in names if n in PUBLISHED]
+    known = {task.folder for task in PUBLISHED.values()}
+    wanted = [
+        PUBLISHED[n].folder
+        if n in PUBLISHED
+        else n.partition('_')[0]  # a group's: babilong_longctx
+        for n in names
+    ]
+    folders = [] if everything else [_root() / folder for folder in wanted if folder in known]
     paths = [*dict.fromkeys(folders), *([] if include is None else [include])]
     told = None if metadata is None else dict(metadata)
     return TaskManager(include_path=paths, include_defaults=everything, metadata=told)

@@ -116,6 +116,50 @@ def test_longbench_2_scores_letters_of_its_rows(tmp_path: pathlib.Path, suffix: 
         assert found['n-samples'][name]['effective'] == len(rows)
 
 
+@pytest.mark.parametrize('group', ['longbench2_single', 'longbench2_single_tasks'])
+def test_a_group_or_a_tag_stands_for_its_tasks(tmp_path: pathlib.Path, group: str) -> None:
+    parts = {
+        'Academic': 'academic_single',
+        'Detective': 'detective',
+        'Event ordering': 'event_order',
+        'Financial': 'fin_single',
+        'Governmental': 'govt_single',
+        'Legal': 'legal_single',
+        'Literary': 'lit_single',
+    }
+    rows = [choice(part, SINGLE, 'ABCD'[k % 4]) for k, part in enumerate(parts)]
+    write_jsonl(tmp_path / 'data.jsonl', [*rows, choice('Legal', SINGLE, 'A')])
+    loaded = load(find([group], data=tmp_path, built_in=False))
+    assert set(loaded['tasks']) == {f'longbench2_{name}' for name in parts.values()}
+    found = evaluate(loaded, FakeGenerator(), TOKENIZER, window=WINDOW)
+    scores = [score['acc,none'] for name, score in found['results'].items() if name != group]
+    counts = [2 if name == 'longbench2_legal_single' else 1 for name in found['n-samples']]
+    assert sum(counts) == 8
+    if group == 'longbench2_single':  # a group has a mean over all rows, a tag is shorthand
+        hits = [
+            found['results'][name]['acc,none'] * samples['effective']
+            for name, samples in found['n-samples'].items()
+        ]
+        assert found['groups'][group]['acc,none'] == pytest.approx(sum(hits) / 8)
+    else:
+        assert len(scores) == 7 and not loaded['groups']
+
+
+def test_a_task_in_two_groups_is_refused(tmp_path: pathlib.Path) -> None:
+    write_jsonl(tmp_path / 'data.jsonl', QUESTIONS)
+    with pytest.raises(ValueError, match=r"tasks names 'longbench2_legal_single' twice: in"):
+        find(['longbench2_single', 'longbench2_legal_single'], data=tmp_path, built_in=False)
+
+
+def test_a_group_lacks_its_files_by_name(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'qa2').mkdir()
+    write_jsonl(tmp_path / 'qa2/8k.jsonl', FACTS)
+    asked = {'data': tmp_path, 'built_in': False, 'metadata': {'max_seq_lengths': '8k'}}
+    with pytest.raises(FileNotFoundError, match='lacks the data of 4 tasks') as error:
+        find(['babilong_longctx'], **asked)
+    assert 'qa3/8k.jsonl or' in str(error.value) and 'qa2/' not in str(error.value)
+
+
 def test_the_best_letter_is_the_right_answer(tmp_path: pathlib.Path) -> None:
     """Whatever the fake model prefers: one row for each letter as its answer."""
     rows = [choice('Detective', SINGLE, letter, context='Same.') for letter in 'ABCD']
