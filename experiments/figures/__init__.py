@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from experiments.figures import (
     attention_distance,
     attention_shape,
+    emergence,
     encoding_ranks,
     entropy_loss,
     extension,
@@ -59,6 +60,7 @@ KINDS: Mapping[str, Kind] = {
     'head_entropy': head_entropy,
     'attention_shape': attention_shape,
     'attention_distance': attention_distance,
+    'emergence': emergence,
     'length_curves': length_curves,
     'key_curves': key_curves,
     'frontier': frontier,
@@ -84,6 +86,7 @@ SHARED: Mapping[str, tuple[str, ...]] = {
     'entropy_loss': entropy_loss.SHARED,
     'heads': heads.SHARED,
     'attention_shape': attention_shape.SHARED,
+    'emergence': emergence.SHARED,
     'length_curves': length_curves.SHARED,
     'key_curves': key_curves.SHARED,
     'frontier': frontier.SHARED,

@@ -132,7 +132,7 @@ def test_an_unknown_option_is_refused_before_any_record_is_needed(kind):
     'kind',
     [
         *('entropy_loss', 'heads', 'uniform_fit', 'length_curves', 'factor_grid'),
-        *('key_curves', 'frontier', 'tuned_lengths', 'extension'),
+        *('key_curves', 'frontier', 'tuned_lengths', 'extension', 'emergence'),
     ],
 )
 def test_a_figure_without_content_is_refused(kind):
@@ -155,6 +155,13 @@ def test_a_figure_without_content_is_refused(kind):
         ('heads', {'rows': [{'run': 'a'}]}, "unknown key 'run' in rows"),
         ('length_curves', {'curves': LENGTHS, 'band': 'iqr'}, 'band must be one of'),
         ('length_curves', {'curves': LENGTHS * 8}, 'curves must be 1 to'),
+        ('emergence', {'steps': [{'record': 'a'}]}, "steps must give 'label'"),
+        ('emergence', {'steps': [{'record': 'a', 'label': 'b'}] * 2}, 'must be two or more'),
+        (
+            'emergence',
+            {'steps': [{'record': f'{m}{k}', 'label': m} for m in 'abcd' for k in (1, 2)]},
+            'labels of steps must be 1 to 3',
+        ),
         ('key_curves', {'curves': LENGTHS * 8}, 'curves must be 1 to'),
         ('key_curves', {'curves': [{'label': 'a'}]}, "curves must give 'group'"),
         ('frontier', {'points': [{'label': 'a'}]}, "points must give 'loss'"),

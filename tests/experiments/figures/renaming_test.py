@@ -22,11 +22,11 @@ ROOT = pathlib.Path(__file__).parents[3]
 CONFIGS = sorted(
     path.stem for path in (ROOT / 'configs').glob('*.py') if 'def get_config' in path.read_text()
 )
-# Nothing is claimed of encodings but for NoPE and rotary, of layers of several kinds,
-# of rules of attention weights, of positions that are random or come later, nor of where queries
-# look; RULER's effective lengths are read.
+# Nothing is claimed of encodings but for NoPE and rotary, of layers of several kinds, of steps of a
+# training, of rules of attention weights, of positions that are random or come later, nor of where
+# queries look; RULER's effective lengths are read.
 UNDECIDED = {
-    *('attention_shape', 'biases', 'encodings', 'hybrids', 'learned_later'),
+    *('attention_shape', 'biases', 'emergence', 'encodings', 'hybrids', 'learned_later'),
     *('random_positions', 'ruler', 'weights', 'weights_passkey'),
 }
 
@@ -104,6 +104,8 @@ def facts_of(config, record: str) -> dict[str, Any]:
         while 'task' not in run:
             run = config.runs[run.init]
         return facts | {'task': run.task.name, 'scratchpad': run.task.get('scratchpad', 'none')}
+    if 'step_share' in entry:
+        facts['step'] = round(2400 * entry.step_share)
     if 'tail' in entry:  # its claims read these lengths
         return facts | {'multiples': entry.times}
     if config.figure.kind != 'head_effects':

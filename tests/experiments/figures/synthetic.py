@@ -989,6 +989,24 @@ def lambda_input(seeds=3, gain=0.2) -> FigureInput:
     return FigureInput('b_lambda', encoding_runs(seeds, tasks), {'curves': curves, 'until': 1.5})
 
 
+def emergence_input(steps=(24, 240, 2400), labels=('NoPE', 'RoPE'), length=256) -> FigureInput:
+    """Models whose loss falls inside L, and rises earlier beyond it, as they are trained."""
+    records = {
+        f'{label}_{step}': positions_records(
+            length,
+            loss_bend=300 - 80 * k,
+            floor=4 - k,
+            step=step,
+            train_tokens=2048 * step,
+            run_id=f'{label}-run',
+        )
+        for label in labels
+        for k, step in enumerate(steps)
+    }
+    shown = [{'record': f'{m}_{step}', 'label': m} for m in labels for step in steps]
+    return FigureInput('emergence', records, {'steps': shown})
+
+
 INPUTS = {
     'entropy_loss': FigureInput(
         'fig1', position_runs(), {'panels': [{'curves': CURVES}], 'roles': CURVE_ROLES}
@@ -1006,6 +1024,7 @@ INPUTS = {
         {'base': shape_records(), 'split': shape_records(local_heads=2)},
         {'curves': SHAPE_CURVES},
     ),
+    'emergence': emergence_input(),
     'length_curves': FigureInput(
         'fig_dynamic', length_runs(3), {'curves': LENGTH_CURVES, 'roles': LENGTH_ROLES}
     ),
