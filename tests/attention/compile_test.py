@@ -27,12 +27,17 @@ pytestmark = pytest.mark.compile
 EVERY_KIND = [('v5e:1x1', 'pallas_tpu'), ('h200', 'mosaic_gpu'), ('a100', 'pallas_gpu')]
 TARGETS = [
     *EVERY_KIND,
-    ('v5p:1x1x1', 'pallas_tpu'),
-    ('v6e:1x1', 'pallas_tpu'),
-    ('h100', 'pallas_gpu'),
-    # Of an architecture that another name stands for.
-    pytest.param('h100', 'mosaic_gpu', marks=pytest.mark.slow),
-    pytest.param('h200', 'pallas_gpu', marks=pytest.mark.slow),
+    # Other generations of these, or of an architecture that another name stands for.
+    *(
+        pytest.param(*target, marks=pytest.mark.slow)
+        for target in (
+            ('v5p:1x1x1', 'pallas_tpu'),
+            ('v6e:1x1', 'pallas_tpu'),
+            ('h100', 'pallas_gpu'),
+            ('h100', 'mosaic_gpu'),
+            ('h200', 'pallas_gpu'),
+        )
+    ),
 ]
 VECTOR_MEMORY = 128 * 2**20
 # One of every kind; a model's sizes and others.
