@@ -19,7 +19,7 @@ from nope.model.decoding import unstack
 from nope.training import optim
 from nope.training.state import TrainState
 from nope.training.step import Placed, drops
-from nope.training.train import jitted_step
+from nope.training.stepping import jitted_step
 from nope.variables import Variables, abstract_variables
 
 ANSWER = 8  # tokens of a passkey's answer, filled up

@@ -31,7 +31,8 @@ from nope.model import ModelConfig
 from nope.training.config import Compute, TrainConfig
 from nope.training.optim import OptimizerConfig
 from nope.training.state import fresh_state
-from nope.training.train import jitted_step, train
+from nope.training.stepping import jitted_step
+from nope.training.train import train
 from nope.variables import Variables, fresh_variables
 
 

@@ -9,12 +9,9 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import jax
-import numpy as np
 from clu import parameter_overview
 from jax.sharding import Mesh
 
-from nope import sharding
 from nope.checkpoints.best import Best, best_of
 from nope.checkpoints.manager import Checkpoints
 from nope.data.batch import Batch
@@ -24,11 +21,10 @@ from nope.runtime.seeds import check_seed
 from nope.training import guard, optim
 from nope.training.config import Compute, Earlier, TrainConfig, check_mesh
 from nope.training.goodput import Goodput
-from nope.training.monitor import attention_metrics
 from nope.training.profile import Profile
 from nope.training.reporting import Reporter, Throughput
 from nope.training.state import TrainState, fresh_state
-from nope.training.step import Metrics, Placed, drops, make_step
+from nope.training.stepping import Stepping
 from nope.training.tracker import Tracker
 from nope.training.validation import Score, Selection
 from nope.training.watch import Watch
@@ -110,30 +106,20 @@ def train(
             make_reporter(model, config, compute, folder, start, title, identity) as reporter,
             Profile(folder / 'profile', start, compute.profile) as profile,
         ):
-            take_step = step_on(model, config, compute, mesh, state, seed)
-            take_earlier = take_step
-            if earlier is not None:
-                take_earlier = step_on(earlier.model, config, compute, mesh, state, seed)
+            stepping = Stepping(model, config, compute, mesh, state, earlier=earlier, seed=seed)
             saved_at = {config.steps, *kept}
-            compiled: set[tuple[int, bool, bool]] = set()
             for step in range(start, config.steps):
                 length = config.lengths[step % len(config.lengths)]
                 with goodput.time('data') as waited:
                     batch = next(stream).first(length)
-                early = earlier is not None and step < earlier.steps
                 if earlier is not None and step == earlier.steps:
                     state = state.replace(opt_state=guard.restarted(state.opt_state))
-                monitored = compute.monitor > 0 and (step + 1) % compute.monitor == 0
-                program = length, early, monitored
-                kind = 'step' if program in compiled else 'compile'
-                with goodput.time(kind), profile.marked(step + 1):
-                    take = take_earlier if early else take_step
-                    state, metrics = take(state, frozen, batch)
-                    by_layer: Metrics = {}
-                    if monitored:
-                        looked_at = earlier.model if earlier is not None and early else model
-                        variables = {**frozen, **state.trained}
-                        by_layer = look_at(looked_at, config, compute, mesh, variables, batch)
+                program = stepping.program(step, length)
+                with (
+                    goodput.time('step' if program.compiled else 'compile'),
+                    profile.marked(step + 1),
+                ):
+                    state, metrics, by_layer = stepping.take(program, state, frozen, batch)
                     reporter.add(step + 1, metrics, by_layer)
 
                 done = step + 1
@@ -156,11 +142,10 @@ def train(
                         checkpoints.save(done, state.arrays(frozen), position)
                     reporter.saved(done)
                     goodput.write()
-                usual = kind == 'step' and not save and not monitored and not scored
+                usual = program.usual and not save and not scored
                 watch.step(done, usual=usual, data_seconds=waited())
                 goodput.step_done()
                 profile.step(done)
-                compiled.add(program)
                 if stop and done < config.steps:
                     raise Interrupted(
                         f'{title}: stopped at step {done}, saved in {checkpoints.folder}'
@@ -194,68 +179,6 @@ def begin(
 def started(stream: Iterator[Batch]) -> Iterator[Batch]:
     """`stream`, whose first batch is there: its threads run."""
     return itertools.chain([next(stream)], stream)
-
-
-def step_on(
-    model: ModelConfig,
-    config: TrainConfig,
-    compute: Compute,
-    mesh: Mesh,
-    state: TrainState,
-    seed: int,
-) -> Callable[[TrainState, Variables, Batch], tuple[TrainState, Metrics]]:
-    """One step, from this process's rows of its batch; the state that it is given is used up, the
-    frozen variables are not. seed: of dropout."""
-    compiled = jitted_step(model, config.optimizer, state)
-    seeds = (np.uint32(seed),) if drops(model, config.optimizer) else ()
-
-    def take_step(state: TrainState, frozen: Variables, batch: Batch) -> tuple[TrainState, Metrics]:
-        placed = _placed(config, compute, mesh, batch)
-        with sharding.use(mesh):
-            return compiled(state, frozen, placed, *seeds)
-
-    return take_step
-
-
-def look_at(
-    model: ModelConfig,
-    config: TrainConfig,
-    compute: Compute,
-    mesh: Mesh,
-    variables: Variables,
-    batch: Batch,
-) -> Metrics:
-    """`attention_metrics` of this process's rows of a batch and those of all others."""
-    placed = _placed(config, compute, mesh, batch)
-    with sharding.use(mesh):
-        return attention_metrics(model, variables, placed)
-
-
-def _placed(config: TrainConfig, compute: Compute, mesh: Mesh, batch: Batch) -> Placed:
-    """A batch on all devices, from this process's rows of it."""
-    micro_batches = compute.micro_batches(config.batch_size, mesh)
-    moved = batch.blocks() if batch.plain else batch
-    placed: Placed = sharding.place_micro_batches(mesh, micro_batches, config.batch_size, moved)
-    return placed
-
-
-def jitted_step(model: ModelConfig, optimizer: optim.OptimizerConfig, state: TrainState) -> Any:
-    """The jitted step, whose results lie as the state does (arrays or their descriptions). Runs of
-    one process that differ in seed or text alone share it, in time and memory: XLA keeps some of
-    every compilation."""
-    shardings, tree = jax.tree.flatten(jax.tree.map(lambda leaf: leaf.sharding, state))
-    return _jitted_step(model, optimizer, tuple(shardings), tree)
-
-
-@functools.lru_cache(maxsize=8)
-def _jitted_step(
-    model: ModelConfig,
-    optimizer: optim.OptimizerConfig,
-    shardings: tuple[jax.sharding.Sharding, ...],
-    tree: jax.tree_util.PyTreeDef,
-) -> Any:
-    placed = jax.tree.unflatten(tree, shardings)
-    return jax.jit(make_step(model, optimizer), donate_argnums=0, out_shardings=(placed, None))
 
 
 def make_reporter(

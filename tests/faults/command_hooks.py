@@ -21,7 +21,7 @@ from experiments.runs import making as training
 from nope.checkpoints import lease, manager
 from nope.data import prepare
 from nope.runtime import files
-from nope.training import train
+from nope.training import stepping
 from tests.faults.aim import Range
 
 
@@ -66,7 +66,7 @@ def _spanned(at: Range, function: Any, kind: str) -> Any:
 
 def _watch_training(at: Range) -> None:
     work = _Work()
-    train_run, step_on, restore = training.train, train.step_on, manager.Checkpoints.restore
+    train_run, step_on, restore = training.train, stepping.step_on, manager.Checkpoints.restore
 
     def trained(*args: Any, **kwargs: Any) -> Any:
         work.name, batches = str(at.name(kwargs['folder'])), kwargs['batches']
@@ -94,7 +94,7 @@ def _watch_training(at: Range) -> None:
         with at.span(f'restore {work.name}'):
             return restore(*args)
 
-    training.train, train.step_on = trained, stepped_on
+    training.train, stepping.step_on = trained, stepped_on
     manager.Checkpoints.restore = restored  # type: ignore[method-assign]
 
 
