@@ -18,13 +18,15 @@ _BLOCK = re.compile(r'(<!-- claims: (\w+)[^>]*-->\n).*?(<!-- /claims -->)', re.D
 
 
 def write(folder: pathlib.Path, summaries: Sequence[Summary]) -> list[pathlib.Path]:
-    """Files SIZE/FIGURE.json below `folder`; those that would differ in their date alone stay as
-    they are. The paths of those that were written."""
+    """Files SIZE/FIGURE.json below `folder`, of figures that decide claims; those that would differ
+    in their date alone stay as they are. The paths of those that were written."""
     written = []
     for summary in summaries:
         path = folder / summary.size / f'{summary.figure}.json'
         stated = plain(summary.stated())
         there = read_json(path)
+        if there is None and not summary.claims:
+            continue
         if isinstance(there, dict) and {**there, 'date': stated['date']} == stated:
             continue
         write_text(path, json.dumps(stated, indent=1, sort_keys=True, allow_nan=False) + '\n')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -61,6 +62,14 @@ def test_a_result_that_differs_in_its_date_alone_stays_as_it_is(tmp_path):
     changed = summary(verdict='undecided', date='2026-02-03')
     assert len(results.write(tmp_path, [changed])) == 1
     assert board.of_results(tmp_path) == [changed]
+
+
+def test_a_figure_that_decides_nothing_has_a_file_only_where_it_had_one(tmp_path):
+    silent = dataclasses.replace(summary(), claims=())
+    assert results.write(tmp_path, [silent]) == [] and not list(tmp_path.iterdir())
+    results.write(tmp_path, [summary()])
+    assert len(results.write(tmp_path, [silent])) == 1
+    assert board.of_results(tmp_path) == [silent]
 
 
 def test_made_text_changes_with_the_results(tmp_path):
