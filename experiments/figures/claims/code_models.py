@@ -56,7 +56,7 @@ def _alike_inside(roles: Groups) -> Measured:
         apart[f'{multiple:g} L'] = Interval.of(losses.max(axis=0) - losses.min(axis=0))
     limit = CODE_ALIKE_INSIDE.thresholds['nats']
     holds = intervals.every(found.below(limit) for found in apart.values())
-    numbers = headline.decisive('furthest apart at', apart, 'nats', highest=True)
+    numbers = headline.decisive('highest - lowest loss', apart, 'nats', highest=True)
     return {'highest_minus_lowest_nats': intervals.stated(apart)}, holds, numbers
 
 
@@ -73,11 +73,8 @@ def _nope_fails_later(roles: Groups) -> Measured:
     flat, failed = (_rise(roles, NOPE, multiple) for multiple in (1.37, 2.0))
     rises = {'NoPE at 1.37 L': flat, 'NoPE at 2 L': failed}
     holds = intervals.every([flat.below(claim['flat_nats']), failed.above(claim['nats'])])
-    return (
-        {'rise_over_L_nats': intervals.stated(rises)},
-        holds,
-        headline.decisive('rise over L', rises, 'nats', highest=False),
-    )
+    numbers = tuple(headline.number(f'rise over L, {at}', x, 'nats') for at, x in rises.items())
+    return {'rise_over_L_nats': intervals.stated(rises)}, holds, numbers
 
 
 def _alibi_slower(roles: Groups) -> Measured:
@@ -86,7 +83,7 @@ def _alibi_slower(roles: Groups) -> Measured:
     rise = _rise(roles, ALIBI, 2.5)
     found = {'NoPE - ALiBi at 2.5 L': apart, 'rise of ALiBi to 2.5 L': rise}
     holds = intervals.every([apart.above(0, claim['margin_nats']), rise.above(claim['nats'])])
-    numbers = headline.decisive('smaller of', found, 'nats', highest=False)
+    numbers = tuple(headline.number(what, values, 'nats') for what, values in found.items())
     return {'nats': intervals.stated(found)}, holds, numbers
 
 
