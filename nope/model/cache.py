@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from nope.model.config import ModelConfig
+from nope.runtime.platform import target_device
 
 _AXES = ('batch', None, 'kv_heads', 'head_dim')
 
@@ -61,13 +62,15 @@ def _written(old_BSKH: jax.Array, new_BTKH: jax.Array, slot: int | jax.Array) ->
 
     XLA's CPU compiler merges a slice's update with what reads the result, and then copies the array
     for it, several times. It does not do so with a scatter, nor in a loop that carries the array
-    `merged` (one token is a slice for it in any case).
+    `merged` (one token is a slice for it in any case). For accelerators a slice is a slice.
     """
     new_BTKH = new_BTKH.astype(old_BSKH.dtype)
     T = new_BTKH.shape[1]
     if T == 1 or isinstance(slot, int):
         old, new = merged(old_BSKH), merged(new_BTKH)
         return jax.lax.dynamic_update_slice_in_dim(old, new, slot, axis=-2).reshape(old_BSKH.shape)
+    if target_device()[0] != 'cpu':
+        return jax.lax.dynamic_update_slice_in_dim(old_BSKH, new_BTKH, slot, axis=1)
     slots_T = slot + jnp.arange(T)
     return old_BSKH.at[:, slots_T].set(new_BTKH, indices_are_sorted=True, unique_indices=True)
 
