@@ -14,7 +14,7 @@ from nope.data import Batch
 from nope.evals import attention_distance, forward, generation, scoring, sliding
 from nope.evals.generation import Options
 from nope.model import ModelConfig, counts
-from nope.model.cache import empty
+from nope.model.cache import Cache, empty
 from nope.model.decoding import unstack
 from nope.training import optim
 from nope.training.state import TrainState
@@ -208,21 +208,28 @@ class Scoring(_Measuring):
     def trace(self, mesh: Mesh) -> jax.stages.Traced:
         size, piece = scoring.sizes(self.length)
 
-        def read(variables: Any, filled: Any, length_B: Any, tokens: Any, at: Any, targets: Any):
-            cache = empty(self.model, length_B, size + piece)._replace(filled=filled)
+        def read(variables: Any, cache: Cache, tokens: Any, at: Any, targets: Any):
             weights = unstack(self.model, variables)
             return scoring.read_piece(self.model, weights, cache, tokens, at, targets)
 
         rows = sharding.rows(mesh, self.rules)
         look = _array((self.batch, self._looked_at), jnp.int32, rows)
-        return jax.jit(read).trace(
+        return jax.jit(read, donate_argnums=1).trace(
             abstract_variables(self.model, mesh),
-            _array((), jnp.int32, sharding.replicated(mesh)),
-            _array((self.batch,), jnp.float32, rows),
+            self._cache(size + piece, mesh),
             _array((self.batch, piece), jnp.int32, rows),
             look,
             look,
         )
+
+    def _cache(self, slots: int, mesh: Mesh) -> Cache:
+        """Descriptions of the cache that a piece is read into, which is given away."""
+        rows = sharding.rows(mesh, self.rules)
+        lengths = _array((self.batch,), jnp.float32, rows)
+        shapes = jax.eval_shape(lambda n: empty(self.model, n, slots), lengths)
+        layers = jax.tree.map(lambda x: _array(x.shape, x.dtype, rows), shapes.layers)
+        filled = _array((), jnp.int32, sharding.replicated(mesh))
+        return Cache(layers, filled, None, lengths)
 
 
 @dataclasses.dataclass(frozen=True)
