@@ -381,7 +381,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--out',
         type=pathlib.Path,
-        help='FILE.jsonl that gets the lines too; programs it has are not compiled again',
+        help='FILE.jsonl that gets the lines too; programs that it has from an earlier call, '
+        'with the same code, are not compiled again',
     )
     parser.add_argument('--mesh', default='', help="AXIS=SIZE,... in place of the config's")
     parser.add_argument('--length', type=int, help='tokens, in place of every length')
