@@ -63,8 +63,6 @@ def get_config(size: str = 'quick') -> ConfigDict:
         config.train.update(
             {'steps': 500, 'batch_size': 24, 'learning_rate': 2e-3, 'warmup_steps': 30}
         )
-    if size == 'paper':  # with the caches of so long prompts 2^16 tokens a device take 20 GiB
-        config.evaluation.batch_tokens = 2**14
     chosen = {'quick': QUICK, 'paper': PAPER}.get(size, SMALL)
     formats = FEW if size in ('quick', 'small') else FORMATS
     encodings = tasks.encodings(config)
