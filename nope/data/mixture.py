@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import random
 import sys
 import threading
@@ -10,6 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from nope.runtime.caching import cached_method
 
 CHUNK = 1 << 16
 _CHUNKS_KEPT = 8
@@ -37,7 +38,7 @@ class SourceDraws:
         # The sums that `choices` forms: left to right, in double precision.
         self._cumulative = np.add.accumulate(np.asarray(weights, np.float64))
         self._lock = threading.RLock()
-        self._chunk = functools.lru_cache(maxsize=_CHUNKS_KEPT)(self._draw_chunk)
+        self._chunk = cached_method(self._draw_chunk, _CHUNKS_KEPT)
 
     def __len__(self) -> int:
         return sys.maxsize

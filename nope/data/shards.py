@@ -29,6 +29,7 @@ import numpy as np
 from nope.data import digest
 from nope.data.splits import SPLITS
 from nope.runtime import files
+from nope.runtime.caching import cached_method
 
 FORMAT = 'nope-token-shards'
 VERSION = 1
@@ -196,7 +197,7 @@ class TokenStore:
         self._readers: collections.OrderedDict[int, Any] = collections.OrderedDict()
         self._lock = threading.Lock()
         # Of all documents of a large corpus they would be gigabytes.
-        self._firsts = functools.lru_cache(maxsize=_OPEN_READERS)(self._document_starts)
+        self._firsts = cached_method(self._document_starts, _OPEN_READERS)
         self.tokens = int(self._starts[-1])
         self.documents = sum(e['documents'] for e in entries)
         self.longest = max((e['longest'] for e in entries), default=0)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import gc
 import json
 import shutil
+import weakref
 
 import numpy as np
 import pytest
@@ -44,6 +46,19 @@ def test_stream_is_the_documents_each_with_eos(prepared, store):
     whole = store.windows(np.asarray([0]), store.tokens)
     assert whole.dtype == np.int32
     assert np.array_equal(whole[0], stream)
+
+
+def test_what_a_store_holds_goes_with_its_last_reference(prepared):
+    """A process that trains and measures in turn opens the text anew each time."""
+    store = shards.TokenStore(prepared[0], 'train', prepared[1])
+    store.begins(np.asarray([0]), 8)
+    gone = weakref.ref(store)
+    gc.disable()
+    try:
+        del store
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize('length', [1, 7, 4096, shards.PAGE, 50_000])
