@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from experiments import history
+from experiments import history, pieces
 
 FEWEST, MOST = 3, 8  # kills in one folder
 POINT_SECONDS = 0.1
@@ -157,7 +157,8 @@ def finished_before(events: Sequence[Event], kill: Kill) -> list[str]:
     those that are made with every command do not count."""
     begun = list(dict.fromkeys(piece(event.name) for event in events))
     before = begun[: begun.index(piece(kill.event.name))]
-    return [name for name in before if 'figures' not in name and name != history.FILE]
+    remade = (history.FILE, f'{pieces.ROOM}/', 'figures')
+    return [name for name in before if not any(part in name for part in remade)]
 
 
 def _place(kill: Kill) -> float:
