@@ -198,7 +198,7 @@ def longest(programs: Mapping[tuple[Program, Mesh], str]) -> dict[tuple[Program,
 
 
 def _kind(program: Program) -> Any:
-    """What programs share that differ in shape and numbers alone."""
+    """Key of programs that differ in shape and numbers alone."""
     model, scaling = _without_scaling(program.model)
     changes: dict[str, Any] = {'model': model, 'length': 0, 'batch': 0}
     if isinstance(program, Step):

@@ -24,8 +24,8 @@ from nope.variables import Variables
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """What a step runs. early: the earlier model of the run. compiled: an earlier step of this
-    process ran the same."""
+    """Compiled program of a step. early: that of the earlier model of the run. compiled: an earlier
+    step of this process ran the same."""
 
     length: int
     early: bool

@@ -100,7 +100,7 @@ def _redirected(
     data: pathlib.Path,
     metadata: Mapping[str, Any] | None,
 ) -> list[str | dict[str, Any]]:
-    """What lm_eval's `load` takes for names and the tasks that they stand for, which read `data`: a
+    """Specs for lm_eval's `load` of tasks that read `data`, by the names that stand for them: a
     group keeps its mean."""
     every = [task for tasks in asked.values() for task in tasks]
     for name, tasks in asked.items():

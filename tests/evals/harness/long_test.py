@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nope.evals.harness import evaluate, find, load
+from nope.evals.harness.published import LONGBENCH_2
 from tests.evals.harness.documents import write_jsonl
 from tests.evals.harness.fakes import TOKENIZER, FakeGenerator, direct
 
@@ -118,21 +119,16 @@ def test_longbench_2_scores_letters_of_its_rows(tmp_path: pathlib.Path, suffix: 
 
 @pytest.mark.parametrize('group', ['longbench2_single', 'longbench2_single_tasks'])
 def test_a_group_or_a_tag_stands_for_its_tasks(tmp_path: pathlib.Path, group: str) -> None:
-    parts = {
-        'Academic': 'academic_single',
-        'Detective': 'detective',
-        'Event ordering': 'event_order',
-        'Financial': 'fin_single',
-        'Governmental': 'govt_single',
-        'Legal': 'legal_single',
-        'Literary': 'lit_single',
+    tasks = {
+        name: task.rows['sub_domain']
+        for name, task in LONGBENCH_2.items()
+        if task.rows['domain'] == SINGLE
     }
-    rows = [choice(part, SINGLE, 'ABCD'[k % 4]) for k, part in enumerate(parts)]
+    rows = [choice(part, SINGLE, 'ABCD'[k % 4]) for k, part in enumerate(tasks.values())]
     write_jsonl(tmp_path / 'data.jsonl', [*rows, choice('Legal', SINGLE, 'A')])
     loaded = load(find([group], data=tmp_path, built_in=False))
-    assert set(loaded['tasks']) == {f'longbench2_{name}' for name in parts.values()}
+    assert len(tasks) == 7 and set(loaded['tasks']) == set(tasks)
     found = evaluate(loaded, FakeGenerator(), TOKENIZER, window=WINDOW)
-    scores = [score['acc,none'] for name, score in found['results'].items() if name != group]
     counts = [2 if name == 'longbench2_legal_single' else 1 for name in found['n-samples']]
     assert sum(counts) == 8
     if group == 'longbench2_single':  # a group has a mean over all rows, a tag is shorthand
@@ -142,7 +138,7 @@ def test_a_group_or_a_tag_stands_for_its_tasks(tmp_path: pathlib.Path, group: st
         ]
         assert found['groups'][group]['acc,none'] == pytest.approx(sum(hits) / 8)
     else:
-        assert len(scores) == 7 and not loaded['groups']
+        assert set(found['results']) == set(tasks) and not loaded['groups']
 
 
 def test_a_task_in_two_groups_is_refused(tmp_path: pathlib.Path) -> None:
