@@ -31,7 +31,7 @@ BRIEF = {
     'resuming.metrics': 40,
     'resuming.goodput': 60,
     'resuming.bad_steps': 40,
-    'resuming.owner': 8,
+    'resuming.owner': 60,
     'questions.longbench': 40,
     'questions.samples': 40,
     'questions.prompts': 40,

@@ -118,7 +118,7 @@ def _owner(folder: pathlib.Path) -> Case:
 
         def take() -> bool:
             try:
-                with Lease(path, beat=60, silence=60, settling=0, wait=False) as held:
+                with Lease(path, beat=0.5, silence=60, settling=0.05, wait=False) as held:
                     held.check()
             except BusyError as error:
                 expect(str(folder) in str(error), f'{error}')
