@@ -32,6 +32,7 @@ STRICT_DTYPES = ('attention', 'evals', 'positions')
 PEERS = ('torch', 'transformers')
 NEEDED = {
     'interop/in_use_test.py': PEERS,
+    'interop/inside_parity_test.py': PEERS,
     'interop/parity_test.py': PEERS,
     'experiments/extend_test.py': PEERS,
     'evals/generation_parity_test.py': PEERS,

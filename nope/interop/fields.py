@@ -22,6 +22,8 @@ MAX_NUMBER = 1e30
 MAX_LIST = 1 << 16
 MAX_NUMBERS = 1 << 12
 
+WHERE = 'config.json: '  # what errors about keys of the file itself begin with
+
 _REQUIRED: Any = object()
 
 
@@ -31,7 +33,7 @@ class Fields:
     where: what errors begin with, the file's name and the path to the object.
     """
 
-    def __init__(self, values: Mapping[str, Any], where: str = 'config.json: ') -> None:
+    def __init__(self, values: Mapping[str, Any], where: str = WHERE) -> None:
         self.values = values
         self.where = where
 

@@ -241,6 +241,13 @@ def written(family: str, about: Described) -> dict[str, Any]:
     return json.loads(json.dumps(BY_NAME[family].write_config(about.model, about)))
 
 
+def inside(outer: str, family: str, **text: Any) -> dict[str, Any]:
+    """config.json of a model of images and text, with keys of its text model changed."""
+    model = OF_FAMILY.get(family, decoder(position=ROTARY))
+    config = written(family, described(model)) | text
+    return {'model_type': outer, 'vision_config': {'hidden_size': 8}, 'text_config': config}
+
+
 def read(config: dict[str, Any], names: frozenset[str] = NONE) -> Described:
     return family_of(config, names).read_config(config, names)
 

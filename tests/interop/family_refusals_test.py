@@ -19,6 +19,7 @@ from tests.interop.family_cases import (
     bloom,
     decoder,
     described,
+    inside,
     read,
     written,
 )
@@ -245,6 +246,8 @@ UNDER_ATTACK = {
     'exaone4': (written('exaone4', described(OF_FAMILY['exaone4'])), NONE),
     'ministral3': (written('ministral3', described(OF_FAMILY['ministral3'])), NONE),
     'gemma3_text': (written('gemma3_text', described(OF_FAMILY['gemma3_text'])), NONE),
+    'gemma3 with gemma3_text': (inside('gemma3', 'gemma3_text'), NONE),
+    'mistral3 with ministral3': (inside('mistral3', 'ministral3'), NONE),
     'phi3': (written('phi3', described(OF_FAMILY['phi3'])), NONE),
     'granite': (written('granite', described(OF_FAMILY['granite'])), NONE),
     'granite_swa': (written('granite_swa', described(OF_FAMILY['granite_swa'])), NONE),
@@ -258,8 +261,9 @@ def attacks(config: dict) -> list[tuple[str, dict]]:
     """The key, and the config with something else there or nothing, at all depths."""
     found = []
     for key, value in config.items():
-        found += [(key, {**config, key: hostile}) for hostile in HOSTILE]
-        found.append((key, {k: v for k, v in config.items() if k != key}))
+        if key != 'text_config':  # what says which family it is
+            found += [(key, {**config, key: hostile}) for hostile in HOSTILE]
+            found.append((key, {k: v for k, v in config.items() if k != key}))
         if isinstance(value, dict):
             found += [(inner, {**config, key: changed}) for inner, changed in attacks(value)]
     return found

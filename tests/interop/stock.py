@@ -88,8 +88,17 @@ _SHAPES: dict[str, dict[str, Any]] = {
 
 def make(family: str, **changes: Any) -> PreTrainedModel:
     """A model of the family with other fields of its config, float32, every parameter drawn."""
-    config = AutoConfig.for_model(family, **{**_SHAPES[family], **changes})
-    model = AutoModelForCausalLM.from_config(config, attn_implementation='eager')
+    config = AutoConfig.for_model(family, **config_of(family, **changes))
+    return drawn(AutoModelForCausalLM.from_config(config, attn_implementation='eager'))
+
+
+def config_of(family: str, **changes: Any) -> dict[str, Any]:
+    """Keys of a small model's config.json, with other values."""
+    return {**_SHAPES[family], **changes}
+
+
+def drawn(model: PreTrainedModel) -> PreTrainedModel:
+    """The model with every parameter drawn, for evaluation."""
     draw = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

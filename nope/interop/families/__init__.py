@@ -16,6 +16,7 @@ from nope.interop.families.exaone4 import EXAONE4
 from nope.interop.families.gemma3 import GEMMA3
 from nope.interop.families.granite import GRANITE
 from nope.interop.families.granite_swa import GRANITE_SWA
+from nope.interop.families.inside import Inside
 from nope.interop.families.litgpt import LITGPT
 from nope.interop.families.llama import LLAMA
 from nope.interop.families.ministral3 import MINISTRAL3
@@ -33,6 +34,9 @@ from nope.model import ModelConfig
 FAMILIES: tuple[Family, ...] = (
     *(LITGPT, LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, COHERE2),
     *(OLMO2, OLMO3, EXAONE4, MINISTRAL3, GEMMA3, PHI3, GRANITE, GRANITE_SWA, BLOOM, MPT),
+    Inside('gemma3', 'Gemma3ForConditionalGeneration', GEMMA3),
+    Inside('mistral3', 'Mistral3ForConditionalGeneration', MISTRAL),
+    Inside('mistral3', 'Mistral3ForConditionalGeneration', MINISTRAL3),
 )
 
 __all__ = ['FAMILIES', 'Described', 'Family', 'Ignored', 'family_of', 'writer_of']
@@ -44,9 +48,13 @@ def family_of(config: Mapping[str, Any], names: frozenset[str]) -> Family:
         if family.owns(config, names):
             return family
     found = {key: config.get(key) for key in ('model_type', 'architectures')}
+    inner = config.get('text_config')
+    text = ''
+    if isinstance(inner, dict):
+        text = f', text_config.model_type {shown(inner.get("model_type"))}'
     raise ValueError(
         f'config.json: model_type is {shown(found["model_type"])} and architectures '
-        f'{shown(found["architectures"])}; accepted: {", ".join(f.name for f in FAMILIES)}'
+        f'{shown(found["architectures"])}{text}; accepted: {", ".join(f.name for f in FAMILIES)}'
     )
 
 

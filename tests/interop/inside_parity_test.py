@@ -1,0 +1,126 @@
+"""The text model of stock's models of images and text against the whole of them, without images."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from transformers import AutoConfig, AutoModelForImageTextToText, PreTrainedModel
+
+from nope.interop import open_directory, save
+from nope.interop.describe import ignored_tensors
+from tests import tiny
+from tests.interop import stock
+
+SIZES = {
+    'hidden_size': 32,
+    'intermediate_size': 32,
+    'num_hidden_layers': 1,
+    'num_attention_heads': 2,
+    'image_size': 28,
+    'patch_size': 14,
+}
+SLIDING, FULL = 'sliding_attention', 'full_attention'
+GROWING = {
+    'rope_type': 'yarn',
+    'rope_theta': 1e4,
+    'factor': 4.0,
+    'original_max_position_embeddings': stock.TRAINED,
+    'llama_4_scaling_beta': 0.1,
+}
+WINDOW = {'sliding_window': 24}
+MISTRAL3 = {'vision_config': {'model_type': 'pixtral', 'head_dim': 16, **SIZES}}
+# Name -> the whole model's type, its text model's, changes of that one's config, of the whole.
+CASES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
+    'gemma3': (
+        'gemma3',
+        'gemma3_text',
+        {'layer_types': [SLIDING, FULL, SLIDING, SLIDING]},
+        {'vision_config': SIZES, 'mm_tokens_per_image': 4, 'image_token_index': 100},
+    ),
+    'mistral3': (
+        'mistral3',
+        'mistral',
+        {'sliding_window': 24},
+        {**MISTRAL3, 'tie_word_embeddings': False},
+    ),
+    'mistral3, tied': (
+        'mistral3',
+        'mistral',
+        {'sliding_window': 24},
+        {**MISTRAL3, 'tie_word_embeddings': True},
+    ),
+    'ministral3': (
+        'mistral3',
+        'ministral3',
+        {'rope_parameters': GROWING, 'max_position_embeddings': 4 * stock.TRAINED},
+        {**MISTRAL3, 'tie_word_embeddings': False},
+    ),
+}
+TOKENS = np.random.default_rng(0).integers(3, 90, (2, stock.LONGEST))
+
+
+@pytest.fixture(scope='module', params=CASES)
+def whole(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[PreTrainedModel, pathlib.Path]:
+    """A random model of images and text, and the folder that stock wrote of it."""
+    outer, text, changes, others = CASES[request.param]
+    text_config = stock.config_of(text, model_type=text, **changes)
+    config = AutoConfig.for_model(outer, text_config=text_config, **others)
+    model = AutoModelForImageTextToText.from_config(config, attn_implementation='eager')
+    folder = tmp_path_factory.mktemp('whole')
+    return model, stock.save(stock.drawn(model), folder)
+
+
+def test_logits_and_entropies_are_those_of_the_whole_without_images(
+    whole: tuple[PreTrainedModel, pathlib.Path],
+) -> None:
+    model, folder = whole
+    described, variables = stock.ours(folder)
+    ours = stock.our_logits(described.model, variables, TOKENS)
+    np.testing.assert_allclose(ours, stock.logits(model, TOKENS), rtol=0, atol=2e-4)
+    found = stock.our_entropy(described.model, variables, TOKENS)
+    np.testing.assert_allclose(found, stock.entropy(model, TOKENS), rtol=0, atol=2e-4)
+
+
+def test_it_is_written_as_a_text_model(
+    whole: tuple[PreTrainedModel, pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    model, folder = whole
+    described, variables = stock.ours(folder)
+    save(tmp_path / 'out', variables, described)
+    alone = stock.restore(tmp_path / 'out')
+    assert alone.config.model_type == model.config.text_config.model_type
+    expected = stock.logits(model, TOKENS)
+    np.testing.assert_allclose(stock.logits(alone, TOKENS), expected, rtol=0, atol=2e-4)
+
+
+def test_what_is_for_images_is_left_out_and_said(
+    whole: tuple[PreTrainedModel, pathlib.Path],
+) -> None:
+    model, folder = whole
+    directory = open_directory(folder)
+    left_out = ignored_tensors(directory, stock.ours(folder)[0].model)
+    assert {reason for reason in left_out.values()} == {'for images; the text model alone is read'}
+    assert len(left_out) + len(list(model.model.language_model.parameters())) + (
+        not model.config.tie_word_embeddings
+    ) == len(directory.tensors)
+
+
+def test_names_of_newer_files_are_read_too(
+    whole: tuple[PreTrainedModel, pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    model, folder = whole
+    state = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    if model.config.tie_word_embeddings:
+        del state['lm_head.weight']
+    assert set(state) != set(load_file(folder / 'model.safetensors'))
+    save_file(state, tmp_path / 'model.safetensors')
+    (tmp_path / 'config.json').write_text((folder / 'config.json').read_text())
+    newer, older = (stock.ours(path) for path in (tmp_path, folder))
+    assert newer[0] == older[0]
+    tiny.assert_same(newer[1], older[1])

@@ -1,0 +1,116 @@
+"""Text models inside models of images and text."""
+
+from __future__ import annotations
+
+import pytest
+
+from nope.interop.families import family_of
+from tests.interop.family_cases import (
+    BY_NAME,
+    NONE,
+    OF_FAMILY,
+    ROTARY,
+    by_name,
+    decoder,
+    described,
+    inside,
+    read,
+    written,
+)
+
+PAIRS = [('gemma3', 'gemma3_text'), ('mistral3', 'mistral'), ('mistral3', 'ministral3')]
+MODELS = {text: OF_FAMILY.get(text, decoder(position=ROTARY)) for _, text in PAIRS}
+OF_IMAGES = {'vision_tower.patch_conv.weight', 'multi_modal_projector.linear_1.weight'}
+# Of a tensor in a file of the text model alone, its name here: of published files, of newer ones.
+LAYOUTS = {
+    'older': lambda name: f'language_model.{name}',
+    'newer': lambda name: name.replace('model.', 'model.language_model.', 1),
+}
+
+
+@pytest.mark.parametrize(('outer', 'text'), PAIRS)
+def test_the_text_model_is_what_it_is_by_itself(outer: str, text: str) -> None:
+    config = inside(outer, text)
+    assert family_of(config, NONE).name == f'{outer} with {text}'
+    assert read(config) == read(config['text_config'])
+    assert read(config).model == MODELS[text]
+
+
+@pytest.mark.parametrize('layout', LAYOUTS)
+@pytest.mark.parametrize(('outer', 'text'), PAIRS)
+def test_its_tensors_have_other_names(outer: str, text: str, layout: str) -> None:
+    model, renamed = MODELS[text], LAYOUTS[layout]
+    alone = by_name(BY_NAME[text].tensors(model, NONE))
+    names = frozenset(map(renamed, alone))
+    family = BY_NAME[f'{outer} with {text}']
+    found = family.tensors(model, names | OF_IMAGES)
+    assert by_name(found) == {renamed(name): shape for name, shape in alone.items()}
+    assert [tensor.parts for tensor in found] == [
+        tensor.parts for tensor in BY_NAME[text].tensors(model, NONE)
+    ]
+    newer = {f'model.{name}' for name in OF_IMAGES}
+    left_out = {
+        name
+        for name in OF_IMAGES | newer | names
+        if any(rule.pattern.fullmatch(name) for rule in family.ignored(model))
+    }
+    assert left_out == OF_IMAGES | newer
+
+
+@pytest.mark.parametrize('head', ['lm_head.weight', 'language_model.lm_head.weight'])
+def test_a_second_copy_of_a_tied_head_is_left_out(head: str) -> None:
+    config = inside('mistral3', 'mistral', tie_word_embeddings=True)
+    model = read(config).model
+    rules = BY_NAME['mistral3 with mistral'].ignored(model)
+    assert any(rule.pattern.fullmatch(head) for rule in rules)
+
+
+def test_tensors_that_are_missing_have_the_published_names() -> None:
+    names = by_name(BY_NAME['mistral3 with mistral'].tensors(MODELS['mistral'], NONE))
+    assert {'language_model.model.norm.weight', 'language_model.lm_head.weight'} <= set(names)
+
+
+def test_the_whole_model_says_how_its_head_is_tied() -> None:
+    tied = {**inside('mistral3', 'mistral', tie_word_embeddings=False), 'tie_word_embeddings': True}
+    assert read(tied).model.tied_head
+    assert not read(tied | {'tie_word_embeddings': None}).model.tied_head
+
+
+def test_the_whole_model_says_what_its_text_model_leaves_out() -> None:
+    text = written('mistral', described(MODELS['mistral'], bos=3))
+    for key in ('torch_dtype', 'eos_token_id'):
+        del text[key]
+    whole = {'dtype': 'bfloat16', 'bos_token_id': 5, 'eos_token_id': [6, 7]}
+    found = read({'model_type': 'mistral3', 'text_config': text, **whole})
+    assert (found.dtype, found.bos, found.eos) == ('bfloat16', 3, 6)
+    text['torch_dtype'] = 'float16'
+    assert read({'model_type': 'mistral3', 'text_config': text, **whole}).dtype == 'float16'
+
+
+def test_keys_of_the_text_model_are_named_with_their_place() -> None:
+    with pytest.raises(ValueError, match=r'^config\.json: text_config\.hidden_size is 0; accepted'):
+        read(inside('mistral3', 'mistral', hidden_size=0))
+
+
+def test_quantized_weights_are_refused() -> None:
+    config = inside('mistral3', 'ministral3') | {'quantization_config': {'quant_method': 'fp8'}}
+    with pytest.raises(ValueError, match='quantized weights are not read'):
+        read(config)
+
+
+@pytest.mark.parametrize('text', [{'model_type': 'gemma4_text'}, {}])
+def test_other_text_models_are_named(text: dict) -> None:
+    with pytest.raises(ValueError) as refusal:
+        read({'model_type': 'gemma3', 'text_config': text})
+    kind = text.get('model_type')
+    assert f'text_config.model_type {kind!r}' in str(refusal.value)
+    assert 'gemma3 with gemma3_text' in str(refusal.value)
+
+
+def test_they_are_not_written() -> None:
+    model = MODELS['mistral']
+    for outer, text in PAIRS:
+        family = BY_NAME[f'{outer} with {text}']
+        assert family.unwritable(model)
+        with pytest.raises(ValueError, match='only read'):
+            family.write_config(model, described(model))
