@@ -10,6 +10,7 @@ import gc
 import importlib.util
 import os
 import pathlib
+import tempfile
 from collections.abc import Iterator
 
 import jax
@@ -22,6 +23,8 @@ if not os.environ.get('JAX_PLATFORMS'):
 # Programs here run once or twice: most of the time is compiling, up to a third less to plain code.
 # XLA ends the process for a flag that it does not know: only those that all versions have.
 QUICK = '--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
+
+MOST_MAPS = 30_000  # vm.max_map_count is 65,530 unless it was set
 
 # Where no dtype is promoted in silence. Not where optimizers run: the schedules of optax divide
 # an integer step by a Python float.
@@ -113,6 +116,17 @@ def pytest_configure(config: pytest.Config) -> None:
         with pytest.MonkeyPatch.context() as patched:
             patched.setenv('XLA_FLAGS', f'{QUICK} {os.environ.get("XLA_FLAGS", "")}')
             jax.devices()  # XLA reads its flags with the first
+        _keep_compiled(config)
+
+
+def _keep_compiled(config: pytest.Config) -> None:
+    """Keeps what XLA compiled until the process ends: tests make many programs again, which took a
+    third of the time. In a folder, which costs no memory."""
+    folder = tempfile.TemporaryDirectory(prefix='nope-compiled-')
+    config.add_cleanup(folder.cleanup)
+    jax.config.update('jax_compilation_cache_dir', folder.name)
+    jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)
+    jax.config.update('jax_persistent_cache_min_entry_size_bytes', -1)
 
 
 def _asked(config: pytest.Config) -> str:
@@ -145,11 +159,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope='module')
 def what_is_kept_is_searched_once() -> Iterator[None]:
-    """Compiled programs stay for the session, millions of objects that each full garbage collection
-    would go through again."""
+    """Compiled programs stay, millions of objects that each full garbage collection would go
+    through again, until a process comes near the number of memory maps that Linux grants it: a
+    program of XLA takes ten, and where there are no more the next compilation crashes."""
     yield
+    if _memory_maps() > MOST_MAPS:
+        gc.unfreeze()
+        jax.clear_caches()
     gc.collect()
     gc.freeze()
+
+
+def _memory_maps() -> int:
+    maps = pathlib.Path('/proc/self/maps')
+    return maps.read_bytes().count(b'\n') if maps.exists() else 0
 
 
 @pytest.fixture(scope='module')

@@ -297,7 +297,8 @@ def test_a_run_is_leased_where_there_are_no_locks(
         return False
 
     monkeypatch.setattr(files, '_lock', lambda *_: False)
-    monkeypatch.setitem(Lease.__init__.__kwdefaults__, 'settling', 0.0)
+    for name, seconds in (('beat', 0.2), ('settling', 0.1)):
+        monkeypatch.setitem(Lease.__init__.__kwdefaults__, name, seconds)
     train(bench_of(experiment, tmp_path, look), base_of(experiment))
     assert seen
     assert not list(tmp_path.glob('runs/*/owner.json'))
@@ -313,7 +314,7 @@ def test_what_a_silent_holder_leased_is_taken_over(
     folder.mkdir(parents=True)
     (folder / 'owner.json').write_text('{"token": "x", "pid": 1, "host": "elsewhere"}')
     monkeypatch.setattr(files, '_lock', lambda *_: False)
-    for name, seconds in (('settling', 0.0), ('silence', 0.2)):
+    for name, seconds in (('beat', 0.2), ('settling', 0.1), ('silence', 0.2)):
         monkeypatch.setitem(Lease.__init__.__kwdefaults__, name, seconds)
     monkeypatch.setattr(execute, 'LOOK_SECONDS', 0.05)
     train(bench, run)

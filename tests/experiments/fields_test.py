@@ -140,13 +140,16 @@ def check(name: str, fields: dict[str, Any]) -> None:
     assert len(fields) > 60
     for path, value in fields.items():
         others = [] if value == {} else changed(value)  # a group without entries has no fields
-        found = [outcome(name, path, other) for other in others]
-        if not {'result', 'execution'}.isdisjoint(found):
-            continue
-        if 'nothing' in found:
-            silent.append(path)
-        elif found and not any(map(names_it, found, [path] * len(found), others)):
-            unnamed.append((path, found))
+        found: list[str] = []
+        for other in others:
+            found.append(outcome(name, path, other))
+            if found[-1] in ('result', 'execution'):
+                break
+        else:
+            if 'nothing' in found:
+                silent.append(path)
+            elif found and not any(map(names_it, found, [path] * len(found), others)):
+                unnamed.append((path, found))
     assert not silent and not unnamed
 
 
