@@ -5,6 +5,7 @@
     pip install --no-deps jax-cuda13-plugin jax-cuda13-pjrt  # of JAX's version; Python 3.12
     python tools/aot.py --config=configs/fig4.py:paper --topology=h200:16  # h200:2x8: two machines
     python tools/aot.py --config=all --longest  # each config that has a size `paper`
+    python tools/aot.py --config=all --longest --out=tools/compiled/v5e-4x4.jsonl  # goes on there
     python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:4x4 --kind=search \\
         --length=131072 --mesh=fsdp=1,context=16 --batch=1    # another shape
 
@@ -12,7 +13,9 @@ A real compilation of every training step, search step and evaluation pass, with
 a real mesh. No file of the user is read: shapes alone matter. One JSON line a program:
 
     topology, compiler              what for, and by which version of what
-    digest                          names the program and its mesh; the key of --out=FILE.jsonl
+    digest, code, lowered           names the program and its mesh; the code; what it lowers to.
+                                    --out=FILE.jsonl finds a line again by the first two, or where
+                                    the code has changed by the last
     parameters_gib, optimizer_gib   per device, as are all sizes
     temporary_gib, total_gib        what the program needs besides its arguments, and in all
     fits                            whether `total_gib` is below nine tenths of what the device has
@@ -34,7 +37,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import hashlib
+import functools
 import importlib
 import json
 import os
@@ -48,6 +51,7 @@ from typing import Any
 
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
 
+import _compiled
 import _flops
 import _hlo
 import _stand_ins
@@ -75,6 +79,16 @@ SCHEDULE: dict[str, Any] = {
     'end_share': 0.0,
     'b2': 0.0,
 }
+
+
+def lowered(program: Program, mesh: Mesh) -> str:
+    """Digest of what a program lowers to, or of the reason why it does not."""
+    try:
+        with sharding.use(mesh, program.rules):
+            traced = program.trace(mesh)
+            return _compiled.program_digest(traced.lower().as_text(), str(traced.jaxpr))
+    except Exception as error:  # compiling fails in the same way, and says so
+        return _compiled.digest(str(error))
 
 
 def analyse(program: Program, mesh: Mesh) -> dict[str, Any]:
@@ -249,6 +263,8 @@ def chosen(
 
 def main() -> int:
     options = _parser().parse_args()
+    if options.known and not options.out:
+        raise SystemExit('--known lists what a file has: name it by --out=FILE.jsonl')
     every = options.config == ['all']
     experiments: dict[str, Experiment] = {}
     for config in with_paper() if every else options.config:
@@ -267,47 +283,29 @@ def main() -> int:
         raise SystemExit(f'--kind={options.kind} --only={options.only}: there is no such program')
     if options.longest:
         chosen_from = longest(chosen_from)
-    failed = False
+    failed, unknown = False, 0
     place = {'topology': options.topology, 'compiler': targets.compiler(options.topology)}
-    known = compiled_before(options.out, place) if options.out else {}
+    record = _compiled.Record(options.out, place)
     for (program, mesh), config in progress.bar(chosen_from.items(), desc='programs', leave=False):
-        digest = _digest(program, mesh)
-        found = known.get(digest)
+        found = record.get(
+            _compiled.digest(f'{program!r} {dict(mesh.shape)}'),  # programs are values
+            functools.partial(lowered, program, mesh),
+            (lambda: None) if options.known else functools.partial(line, program, mesh, config),
+        )
         if found is None:
-            found = {'config': config, **place, 'digest': digest, **line(program, mesh)}
-            if options.out:
-                with options.out.open('a') as file:
-                    file.write(json.dumps(found) + '\n')
+            unknown += 1
+            continue
         failed |= not found.get('fits', True)
         print(json.dumps(found), flush=True)
+    if options.known:
+        print(f'{unknown} of {len(chosen_from)} programs are not in {options.out}', file=sys.stderr)
     return int(failed)
 
 
-def compiled_before(path: pathlib.Path, place: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Lines of an earlier call by digest: those for the same devices by the same compiler."""
-    try:
-        path.open('a').close()  # a place that cannot be written to is refused before hours of work
-        lines = [json.loads(text) for text in path.read_text().splitlines()]
-        return {
-            found['digest']: found
-            for found in lines
-            if all(found[name] == value for name, value in place.items())
-        }
-    except OSError as error:
-        raise SystemExit(f'--out={path}: {error.strerror}') from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise SystemExit(f'--out={path}: not lines of this tool: {error!r}') from None
-
-
-def _digest(program: Program, mesh: Mesh) -> str:
-    """Names a program on a mesh; programs are values, which their text states in full."""
-    text = f'{program!r} {dict(mesh.shape)}'
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def line(program: Program, mesh: Mesh) -> dict[str, Any]:
-    """JSON line of a program."""
+def line(program: Program, mesh: Mesh, config: str) -> dict[str, Any]:
+    """JSON line of a program of `config`."""
     found: dict[str, Any] = {
+        'config': config,
         'program': program.describe(),
         'position': program.model.describe_position(),
         'batch': program.batch,
@@ -382,7 +380,12 @@ def _parser() -> argparse.ArgumentParser:
         '--out',
         type=pathlib.Path,
         help='FILE.jsonl that gets the lines too; programs that it has from an earlier call, '
-        'with the same code, are not compiled again',
+        'with the same code or the same program, are not compiled again',
+    )
+    parser.add_argument(
+        '--known',
+        action='store_true',
+        help='compile nothing: print the lines that FILE.jsonl has of these programs',
     )
     parser.add_argument('--mesh', default='', help="AXIS=SIZE,... in place of the config's")
     parser.add_argument('--length', type=int, help='tokens, in place of every length')

@@ -29,7 +29,9 @@ from nope.training import optim
 from tests import tiny
 from tests.tools.loading import load
 
-_flops, _hlo, _stand_ins, aot = map(load, ('_flops', '_hlo', '_stand_ins', 'aot'))
+_compiled, _flops, _hlo, _stand_ins, aot = map(
+    load, ('_compiled', '_flops', '_hlo', '_stand_ins', 'aot')
+)
 
 
 def traced(function, *arguments):
@@ -175,14 +177,15 @@ def test_programs_of_an_earlier_call_are_not_compiled_again(
 ) -> None:
     compiled = []
 
-    def line(program: programs.Program, mesh: object) -> dict:
+    def line(program: programs.Program, mesh: object, config: str) -> dict:
         if len(compiled) == 2:
             raise KeyboardInterrupt
         compiled.append(program)
-        return {'program': program.describe(), 'fits': program.kind != 'search'}
+        return {'config': config, 'fits': program.kind != 'search'}
 
-    def call(compiler: str = 'first') -> tuple[int, list[dict]]:
+    def call(compiler: str = 'first', code: str = 'first') -> tuple[int, list[dict]]:
         monkeypatch.setattr(aot.targets, 'compiler', lambda topology: compiler)
+        monkeypatch.setattr(_compiled, 'code', lambda: code)
         status = aot.main()
         return status, [json.loads(text) for text in capsys.readouterr().out.splitlines()]
 
@@ -190,6 +193,7 @@ def test_programs_of_an_earlier_call_are_not_compiled_again(
     asked = ['--config=configs/fig1.py:paper', '--longest', f'--out={out}']
     monkeypatch.setattr('sys.argv', ['aot.py', *asked])
     monkeypatch.setattr(aot.targets, 'devices', lambda topology: jax.devices())
+    monkeypatch.setattr(aot, 'lowered', lambda program, mesh: repr(program))
     monkeypatch.setattr(aot, 'line', line)
     with pytest.raises(KeyboardInterrupt):
         call()
@@ -202,8 +206,57 @@ def test_programs_of_an_earlier_call_are_not_compiled_again(
     assert compiled and not set(compiled) & set(kept)
     assert [json.loads(text) for text in out.read_text().splitlines()] == lines
     count = len(compiled)
+    monkeypatch.setattr('sys.argv', ['aot.py', '--config=configs/fig2.py:paper', *asked, '--known'])
+    assert call()[1] == lines and len(compiled) == count
+    monkeypatch.setattr('sys.argv', ['aot.py', *asked])
     call('second')  # another compiler's lines are none of its own
     assert len(compiled) == count + len(lines)
+
+
+def test_a_program_that_other_code_lowers_to_the_same_is_not_compiled_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    place, compiled = {'topology': 'v5e:4x4', 'compiler': 'libtpu'}, []
+
+    def get(code: str, digest: str, lowered: str) -> dict:
+        monkeypatch.setattr(_compiled, 'code', lambda: code)
+        record = _compiled.Record(tmp_path / 'lines.jsonl', place)
+        return record.get(digest, lambda: lowered, lambda: compiled.append(lowered) or {'fits': 1})
+
+    first = get('old code', 'a program', 'its text')
+    assert first == {**place, 'fits': 1} | {
+        'digest': 'a program',
+        'code': 'old code',
+        'lowered': 'its text',
+    }
+    assert get('new code', 'the program, renamed', 'its text')['code'] == 'new code'
+    assert compiled == ['its text']
+    get('new code', 'a program', 'another text')
+    assert compiled == ['its text', 'another text']
+    get('new code', 'a program', 'is not lowered again')
+    assert compiled == ['its text', 'another text']
+
+
+def test_a_program_is_the_same_wherever_its_kernels_stand() -> None:
+    def digest(kernel: str, line: int, size: int = 8) -> str:
+        module = f'stablehlo.custom_call @kernel {{config = "{kernel * 1000}"}} tensor<{size}xf32>'
+        return _compiled.program_digest(module, f'kernel at /here/kernel.py:{line} 0x{line:x}; sin')
+
+    assert digest('a', 3) == digest('b', 40)
+    assert digest('a', 3) != digest('a', 3, size=16)
+
+
+def test_what_a_program_lowers_to_is_named_the_same_again() -> None:
+    """By what is computed alone: neither by the call nor by the numbers of a schedule's text."""
+    mesh = make_mesh(MeshConfig(data=2), jax.devices()[:2])
+    optimizer = optim.OptimizerConfig(1e-3)
+    step, longer, wrong = (
+        programs.Step(tiny.model(), optimizer, length, 8, parts)
+        for length, parts in ((16, 1), (32, 1), (16, 3))
+    )
+    digests = [aot.lowered(program, mesh) for program in (step, step, longer, wrong, wrong)]
+    assert digests[0] == digests[1] and digests[3] == digests[4]
+    assert len(set(digests)) == 3
 
 
 def test_an_output_that_is_no_list_of_lines_is_refused(
@@ -212,10 +265,10 @@ def test_an_output_that_is_no_list_of_lines_is_refused(
     out = tmp_path / 'notes.txt'
     out.write_text('compiled on Monday\n')
     with pytest.raises(SystemExit, match=r'--out=.*notes\.txt: not lines of this tool'):
-        aot.compiled_before(out, {'topology': 'v5e:4x4'})
+        _compiled.Record(out, {'topology': 'v5e:4x4'})
     assert out.read_text() == 'compiled on Monday\n'
     with pytest.raises(SystemExit, match=r'--out=.*nowhere.*: No such file or directory'):
-        aot.compiled_before(tmp_path / 'nowhere' / 'lines.jsonl', {})
+        _compiled.Record(tmp_path / 'nowhere' / 'lines.jsonl', {})
 
 
 def test_all_configs_are_those_with_a_paper_size() -> None:
