@@ -46,7 +46,10 @@ def claims(losses: dict[str, list[np.ndarray]], **roles: object) -> dict[str, Cl
     runs = {}
     for name, by_seed in losses.items():
         for seed, loss in enumerate(by_seed):
-            made = synthetic.length_records(BASE, seed, train_length=64)
+            multiples = synthetic.MULTIPLES[: len(loss)]
+            made = synthetic.length_records(
+                BASE[: len(loss)], seed, multiples=multiples, train_length=64
+            )
             exact = Measure(np.asarray(loss), ('length',), 'nats')
             measures = {**made.measures, 'loss_window': exact, 'loss_tail': exact}
             runs[f'{name}/{seed}'] = dataclasses.replace(made, measures=measures)
@@ -117,8 +120,7 @@ def test_figures_without_laws_have_no_claims_about_them():
     assert one['swan_extends'].measured == {'missing': "no curve has the role 'fixed_log_offset'"}
 
 
-def test_no_length_beyond_l_decides_nothing(monkeypatch):
-    monkeypatch.setattr(synthetic, 'MULTIPLES', (1,))
+def test_no_length_beyond_l_decides_nothing():
     one = BASE[:1]
     found = claims({'base': [one], 'uniform': [one], 'fixed_log_length': [one]})
     assert found['fit_extends'].holds is found['fit_near_best'].holds is None

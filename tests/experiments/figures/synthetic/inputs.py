@@ -1,0 +1,124 @@
+"""One figure of each kind."""
+
+from __future__ import annotations
+
+from experiments.figures import FigureInput
+from tests.experiments.figures.synthetic.keys import (
+    FRONTIER_POINTS,
+    FRONTIER_ROLES,
+    KEY_CURVES,
+    KEY_ROLES,
+    PASSKEY_PANELS,
+    PASSKEY_ROLES,
+    effect_options,
+    effect_runs,
+    frontier_runs,
+    key_runs,
+    passkey_runs,
+)
+from tests.experiments.figures.synthetic.lengths import (
+    FACTOR_CURVES,
+    FACTOR_ROLES,
+    LENGTH_CURVES,
+    LENGTH_ROLES,
+    TUNED_PANELS,
+    TUNED_ROLES,
+    factor_runs,
+    length_runs,
+    tuned_runs,
+)
+from tests.experiments.figures.synthetic.positions import (
+    CURVE_ROLES,
+    CURVES,
+    GRIDS,
+    SHAPE_CURVES,
+    emergence_input,
+    extension_runs,
+    position_runs,
+    shape_records,
+)
+from tests.experiments.figures.synthetic.ruler import ruler_input
+from tests.experiments.figures.synthetic.tables import (
+    ABLATION_OPTIONS,
+    HARNESS_ROWS,
+    LONGBENCH_ROWS,
+    PERPLEXITY_OPTIONS,
+    ablation_runs,
+    harness_runs,
+    longbench_runs,
+    perplexity_runs,
+)
+from tests.experiments.figures.synthetic.tasks import (
+    distance_input,
+    encoding_curves,
+    encoding_runs,
+    lambda_input,
+    scratchpad_input,
+)
+
+INPUTS = {
+    'entropy_loss': FigureInput(
+        'fig1', position_runs(), {'panels': [{'curves': CURVES}], 'roles': CURVE_ROLES}
+    ),
+    'heads': FigureInput('fig3', position_runs(), {'rows': CURVES, 'layers': [0, 3]}),
+    'multiplier_entropy': FigureInput(
+        'fig5', position_runs(), {'record': 'headscale', 'control': 'nope'}
+    ),
+    'uniform_fit': FigureInput(
+        'fig7', GRIDS, {'panels': [{'record': 'early', 'title': '2M'}, {'record': 'late'}]}
+    ),
+    'head_entropy': FigureInput('fig10', position_runs(), {}),
+    'attention_shape': FigureInput(
+        'shape',
+        {'base': shape_records(), 'split': shape_records(local_heads=2)},
+        {'curves': SHAPE_CURVES},
+    ),
+    'emergence': emergence_input(),
+    'length_curves': FigureInput(
+        'fig_dynamic', length_runs(3), {'curves': LENGTH_CURVES, 'roles': LENGTH_ROLES}
+    ),
+    'key_curves': FigureInput(
+        'split_passkey', key_runs(3), {'curves': KEY_CURVES, 'roles': KEY_ROLES}
+    ),
+    'frontier': FigureInput(
+        'frontier', frontier_runs(3), {'points': FRONTIER_POINTS, 'roles': FRONTIER_ROLES}
+    ),
+    'encoding_ranks': FigureInput('b_mrr', encoding_runs(3), {'curves': encoding_curves()}),
+    'task_lambda': lambda_input(),
+    'attention_distance': distance_input(),
+    'scratchpad_bars': scratchpad_input(),
+    'ruler_scores': ruler_input(),
+    'head_effects': FigureInput('split_heads', effect_runs(2), effect_options()),
+    'factor_grid': FigureInput(
+        'zero_shot', factor_runs(3), {'curves': FACTOR_CURVES, 'roles': FACTOR_ROLES}
+    ),
+    'tuned_lengths': FigureInput(
+        'tuned',
+        tuned_runs(3),
+        {
+            'base': {'group': 'rope', 'label': 'RoPE'},
+            'panels': TUNED_PANELS,
+            'roles': TUNED_ROLES,
+        },
+    ),
+    'extension': FigureInput(
+        'extended',
+        extension_runs(),
+        {'before': 'original', 'uniform': 'one_multiplier', 'after': 'extended'},
+    ),
+    'perplexity_table': FigureInput('table2', perplexity_runs(), PERPLEXITY_OPTIONS),
+    'longbench_table': FigureInput(
+        'table3',
+        longbench_runs(),
+        {'rows': LONGBENCH_ROWS, 'roles': {'base': 'NoPE', 'rotary': 'RoPE'}},
+    ),
+    'commonsense_table': FigureInput(
+        'table1',
+        harness_runs(),
+        {'rows': HARNESS_ROWS, 'roles': {'base': 'NoPE', 'rotary': 'RoPE'}},
+    ),
+    'ablation_table': FigureInput('table4', ablation_runs(), ABLATION_OPTIONS),
+    'passkey_maps': FigureInput(
+        'fig6', passkey_runs(), {'panels': PASSKEY_PANELS, 'roles': PASSKEY_ROLES}
+    ),
+}

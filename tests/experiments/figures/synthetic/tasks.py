@@ -1,0 +1,153 @@
+"""Exact match on synthetic tasks, scratchpads, distances of attention."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from experiments.figures import FigureInput
+from nope.records import Measure, Records
+from tests.experiments.figures.synthetic.making import attributes, saying
+
+# Accuracies beyond L of the paper's encodings on three tasks; each length of 2 L has one less.
+ENCODINGS = {'rotary': 'Rotary', 'ALiBi': 'ALiBi', 'T5 bias': 'T5', 'sine': 'APE', 'NoPE': 'NoPE'}
+DISTANCES = {'Rotary': 0.6, 'ALiBi': 0.4, 'T5': 0.2, 'APE': 0.5, 'NoPE': 0.2}
+ENCODING_TASKS = {
+    'rsc': (0.3, 0.5, 0.7, 0.1, 0.9),
+    'rdc': (0.4, 0.6, 0.7, 0.2, 0.8),
+    'scan': (0.3, 0.4, 0.6, 0.2, 0.5),
+}
+
+
+@saying
+def exact_match_records(
+    beyond, inside=1.0, *, task='rsc', longest=4, scratchpad='none', **changed
+) -> Records:
+    """Of lengths 2 to 2 L: `inside` up to L, then `beyond`, each a number or one a length. Of
+    scratchpads, where there are any, half as many are right in every step, and all parse."""
+    facts = attributes(**changed) | {'evaluation': 'exact_match', 'task': task, 'limit': 64}
+    lengths = np.arange(2, 2 * longest + 1)
+    accuracy = np.where(lengths <= longest, inside, beyond).astype(float)
+    ends = {'inside': float(np.mean(inside)), 'beyond': float(np.mean(beyond))}
+    measures = {
+        'accuracy': Measure(accuracy, ('length',), ''),
+        'samples': Measure(np.full(len(lengths), 50), ('length',), ''),
+    }
+    if scratchpad != 'none':
+        measures['parsed'] = Measure(np.ones(len(lengths)), ('length',), '')
+        measures['reasoned'] = Measure(accuracy / 2, ('length',), '')
+        facts['right_unparsed'] = 0
+    facts |= {'longest': longest, 'n_layers': 4, 'scratchpad': scratchpad}
+    return Records(facts | ends, measures, {'length': lengths})
+
+
+# Task -> format -> accuracy beyond L with each of ENCODINGS.
+SCRATCHPADS = {
+    'addition': {
+        'none': (0.0, 0.1, 0.1, 0.0, 0.1),
+        'full': (0.1, 0.15, 0.3, 0.05, 0.35),
+        'minimal': (0.05, 0.1, 0.2, 0.05, 0.2),
+    },
+    'parity': {
+        'none': (0.6, 0.6, 0.7, 0.5, 0.8),
+        'full': (0.1, 0.2, 0.3, 0.0, 0.4),
+        'minimal': (0.3, 0.4, 0.5, 0.1, 0.5),
+    },
+}
+
+
+def scratchpad_input(seeds=3, tasks=None, spread=0.01) -> FigureInput:
+    """Records '<task>_<format>_<place of the encoding>/<seed>' of SCRATCHPADS, or of `tasks`."""
+    runs, curves = {}, []
+    for task, some in (tasks or SCRATCHPADS).items():
+        for name, values in some.items():
+            for e, (label, paper) in enumerate(ENCODINGS.items()):
+                group = f'{task}_{name}_{e}'
+                curves.append({'group': group, 'label': label, 'paper': paper})
+                for seed in range(seeds):
+                    runs[f'{group}/{seed}'] = exact_match_records(
+                        values[e] + spread * seed,
+                        task=task,
+                        seed=seed,
+                        run_id=f'{group}-{seed}',
+                        scratchpad=name,
+                    )
+    return FigureInput('b_scratchpad', runs, {'curves': curves})
+
+
+def encoding_runs(seeds, tasks=None, spread=0.01) -> dict[str, Records]:
+    """Records '<task>_<place of the encoding>/<seed>'."""
+    return {
+        f'{task}_{e}/{seed}': exact_match_records(
+            beyond - spread * seed, task=task, seed=seed, run_id=f'{task}-{e}-{seed}'
+        )
+        for task, values in (tasks or ENCODING_TASKS).items()
+        for e, beyond in enumerate(values)
+        for seed in range(seeds)
+    }
+
+
+def encoding_curves(tasks=None) -> list[dict[str, str]]:
+    return [
+        {'group': f'{task}_{e}', 'label': label, 'paper': paper}
+        for task in (tasks or ENCODING_TASKS)
+        for e, (label, paper) in enumerate(ENCODINGS.items())
+    ]
+
+
+@saying
+def distance_records(beyond, inside=0.1, *, task='rsc', longest=4, **changed) -> Records:
+    """Of lengths 2 to 2 L, or windows of L to 8 L for a task of None: `inside` up to L, then
+    `beyond`, a tenth less in layer 0 and a tenth more in the last."""
+    facts = attributes(**changed) | {'evaluation': 'attention_distance', 'queries': None}
+    facts |= {'other': 'NoPE, 4 layers', 'other_run_id': 'nope', 'other_seed': 0, 'other_heads': 4}
+    lengths = np.arange(2, 2 * longest + 1)
+    if task is None:
+        longest = facts['train_length']
+        lengths = longest * np.array([1, 2, 4, 8])
+    else:
+        facts |= {'task': task, 'longest': longest}
+    means = np.where(lengths <= longest, inside, beyond).astype(float)
+    layers = np.linspace(0.9, 1.1, facts['n_layers'])
+    return Records(
+        facts,
+        {
+            'distance': Measure(means[:, None] * layers, ('length', 'layer'), 'nats'),
+            'released': Measure(2 * means[:, None] * layers, ('length', 'layer'), 'nats'),
+            'pairs': Measure(
+                (means[:, None] * layers)[..., None, None] * (1 + np.arange(16).reshape(4, 4)),
+                ('length', 'layer', 'head', 'other'),
+                'nats',
+            ),
+            'examples': Measure(np.full(len(lengths), 10), ('length',), ''),
+        },
+        {'length': lengths},
+    )
+
+
+def distance_input(distances=None, seeds=3, spread=0.01, task='rsc') -> FigureInput:
+    """Distances beyond L of each of `DISTANCES`, apart by `spread` from seed to seed."""
+    found = DISTANCES if distances is None else distances
+    records = {
+        f'{paper}/{seed}': distance_records(
+            beyond + spread * seed, task=task, seed=seed, run_id=f'{paper}-{seed}'
+        )
+        for paper, beyond in found.items()
+        for seed in range(seeds)
+    }
+    curves = [{'group': paper, 'label': f'the {paper}', 'paper': paper} for paper in found]
+    return FigureInput('b_attention', records, {'curves': curves})
+
+
+# Accuracies beyond L as the base, a searched model and another one have them.
+LAMBDA_ROLES = {'NoPE': 'base', 'HeadScale': 'searched', 'rotary': 'other'}
+
+
+def lambda_input(seeds=3, gain=0.2) -> FigureInput:
+    """Two tasks on which the searched model gains as much beyond 1.5 L as `gain` says."""
+    tasks = {task: (values[0], values[0] + gain, 0.1) for task, values in ENCODING_TASKS.items()}
+    curves = [
+        {'group': f'{task}_{e}', 'label': label, 'role': role}
+        for task in tasks
+        for e, (label, role) in enumerate(LAMBDA_ROLES.items())
+    ]
+    return FigureInput('b_lambda', encoding_runs(seeds, tasks), {'curves': curves, 'until': 1.5})
