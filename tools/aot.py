@@ -5,7 +5,7 @@
     pip install --no-deps jax-cuda13-plugin jax-cuda13-pjrt  # of JAX's version; Python 3.12
     python tools/aot.py --config=configs/fig4.py:paper --topology=h200:16  # h200:2x8: two machines
     python tools/aot.py --config=all --longest  # each config that has a size `paper`
-    python tools/aot.py --config=all --longest --out=tools/compiled/v5e-4x4.jsonl  # goes on there
+    python tools/aot.py --config=all --longest --out=FILE.jsonl  # goes on where it ended
     python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:4x4 --kind=search \\
         --length=131072 --mesh=fsdp=1,context=16 --batch=1    # another shape
 
