@@ -35,18 +35,15 @@ Exits with 1 where one does not compile or fit, with 2 for a config that cannot 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import functools
-import importlib
 import json
 import os
 import pathlib
 import re
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 os.environ.setdefault('JAX_PLATFORMS', 'cpu')
@@ -54,31 +51,18 @@ os.environ.setdefault('JAX_PLATFORMS', 'cpu')
 import _compiled
 import _flops
 import _hlo
-import _stand_ins
+import _longest
+import _paper
 import jax
 from jax.sharding import Mesh
-from ml_collections import ConfigDict
 
 from experiments.ahead import programs
-from experiments.build import Experiment, build
-from experiments.programs import Continuing, Program, Step
+from experiments.build import Experiment
+from experiments.programs import Program, Step
 from nope import sharding
-from nope.evals.generation import Options
-from nope.model import ModelConfig
-from nope.positions import Rotary, Unscaled
 from nope.runtime import hardware, progress, targets
 
 GIB = 2.0**30
-# Numbers of an optimizer that change no shape and no operation.
-SCHEDULE: dict[str, Any] = {
-    'learning_rate': 1.0,
-    'schedule': 'cosine',
-    'warmup_steps': 0,
-    'decay_steps': 1,
-    'tail_share': 0.0,
-    'end_share': 0.0,
-    'b2': 0.0,
-}
 
 
 def lowered(program: Program, mesh: Mesh) -> str:
@@ -154,92 +138,6 @@ def computed(program: Program) -> float:
     return found.weights + found.attention * program.visible
 
 
-def load(config: str, changes: Sequence[str] = (), some: bool = False) -> Experiment:
-    """The experiment of configs/NAME.py:SIZE, or NAME:SIZE, with SECTION.FIELD=VALUE changes; with
-    `some` only those whose section it has.
-
-    Shapes alone matter: no shards, no tokenizer and no data sets are read, but where a change names
-    them.
-    """
-    path, _, size = config.partition(':')
-    name = path.removeprefix('configs/').removesuffix('.py')
-    found = importlib.import_module(f'configs.{name}').get_config(size or 'paper')
-    with tempfile.TemporaryDirectory() as folder:
-        _without_files(found, pathlib.Path(folder))
-        for change in changes:
-            field, _, value = change.partition('=')
-            if not some or field.partition('.')[0] in found:
-                found.update_from_flattened_dict({field: value})
-        return build(found)
-
-
-def _without_files(config: ConfigDict, folder: pathlib.Path) -> None:
-    """Puts what every machine has in the place of a user's files; `folder` is for stand-ins."""
-    config.data.mixture = ()
-    config.data.tokenizer = 'bytes'
-    if 'task' in config:
-        config.task.tokenizer = 'words'
-    for corpus in config.get('corpora', {}):
-        config.corpora[corpus] = {'source': 'stdlib'}
-    if 'harness' in config:
-        config.harness.files = 'hub'
-    if 'longbench' in config:
-        _stand_ins.write_longbench(folder)
-        config.longbench.folder = str(folder)
-
-
-def with_paper() -> list[str]:
-    """Every config that has the size `paper`, and each again with what it adds on demand."""
-    found = []
-    for path in sorted((pathlib.Path(__file__).parent.parent / 'configs').glob('[!_]*.py')):
-        module = importlib.import_module(f'configs.{path.stem}')
-        with contextlib.suppress(AttributeError, ValueError):  # a part of configs; other sizes
-            module.get_config('paper')
-            added = (f',{word}' for word in getattr(module, 'ADDITIONS', ()))
-            found += [f'configs/{path.name}:paper{words}' for words in ('', *added)]
-    return found
-
-
-def longest(programs: Mapping[tuple[Program, Mesh], str]) -> dict[tuple[Program, Mesh], str]:
-    """Of programs that differ in lengths, batch and numbers that no array's shape follows alone,
-    those with the longest rows: a rotary scaling's numbers, a schedule's, a decoder's limits."""
-    found: dict[Any, tuple[Program, Mesh]] = {}
-    for program, mesh in programs:
-        kind = _kind(program), mesh
-        if kind not in found or _reach(program) > _reach(found[kind][0]):
-            found[kind] = program, mesh
-    return {key: programs[key] for key in found.values()}
-
-
-def _kind(program: Program) -> Any:
-    """Key of programs that differ in shape and numbers alone."""
-    model, scaling = _without_scaling(program.model)
-    changes: dict[str, Any] = {'model': model, 'length': 0, 'batch': 0}
-    if isinstance(program, Step):
-        changes['accumulate'] = None
-        changes['optimizer'] = dataclasses.replace(program.optimizer, **SCHEDULE)
-    if isinstance(program, Continuing):
-        options = program.options
-        changes['options'] = Options(
-            1, beams=options.beams, temperature=options.temperature, top_k=options.top_k
-        )
-    return dataclasses.replace(program, **changes), scaling
-
-
-def _reach(program: Program) -> int:
-    """Tokens of a row, with those that continue it."""
-    return program.length + (program.options.new_tokens if isinstance(program, Continuing) else 0)
-
-
-def _without_scaling(model: ModelConfig) -> tuple[ModelConfig, type | None]:
-    """The model with rotary frequencies as trained, and its scaling's kind."""
-    position = model.position
-    if not isinstance(position, Rotary):
-        return model, None
-    unscaled = dataclasses.replace(position, scaling=Unscaled())
-    return dataclasses.replace(model, position=unscaled), type(position.scaling)
-
-
 def chosen(
     experiment: Experiment, devices: list[jax.Device], options: argparse.Namespace
 ) -> Iterator[tuple[Program, Mesh]]:
@@ -267,9 +165,9 @@ def main() -> int:
         raise SystemExit('--known lists what a file has: name it by --out=FILE.jsonl')
     every = options.config == ['all']
     experiments: dict[str, Experiment] = {}
-    for config in with_paper() if every else options.config:
+    for config in _paper.configs() if every else options.config:
         try:
-            experiments[config] = load(config, options.set, every)
+            experiments[config] = _paper.load(config, options.set, every)
         except (ImportError, KeyError, OSError, ValueError) as error:
             how = '' if isinstance(error, ImportError) else ' (here by --set=SECTION.FIELD=TEXT)'
             print(f'error: {config}: {error}{how}', file=sys.stderr)
@@ -282,7 +180,7 @@ def main() -> int:
     if not chosen_from:
         raise SystemExit(f'--kind={options.kind} --only={options.only}: there is no such program')
     if options.longest:
-        chosen_from = longest(chosen_from)
+        chosen_from = _longest.longest(chosen_from)
     failed, unknown = False, 0
     place = {'topology': options.topology, 'compiler': targets.compiler(options.topology)}
     record = _compiled.Record(options.out, place)

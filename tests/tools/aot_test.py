@@ -29,9 +29,8 @@ from nope.training import optim
 from tests import tiny
 from tests.tools.loading import load
 
-_compiled, _flops, _hlo, _stand_ins, aot = map(
-    load, ('_compiled', '_flops', '_hlo', '_stand_ins', 'aot')
-)
+NAMES = '_compiled', '_flops', '_hlo', '_longest', '_paper', '_stand_ins', 'aot'
+_compiled, _flops, _hlo, _longest, _paper, _stand_ins, aot = map(load, NAMES)
 
 
 def traced(function, *arguments):
@@ -134,7 +133,7 @@ def test_of_programs_that_differ_in_shape_the_longest_stay() -> None:
     short, long = (programs.Step(tiny.model(), optimizer, n, 64 // n, 1) for n in (8, 16))
     other = programs.Evaluation(tiny.model(), True, 4, 8)
     asked = {(program, mesh): str(i) for i, program in enumerate((short, long, other))}
-    assert aot.longest(asked) == {(long, mesh): '1', (other, mesh): '2'}
+    assert _longest.longest(asked) == {(long, mesh): '1', (other, mesh): '2'}
 
 
 def test_of_scalings_that_differ_in_numbers_the_longest_stays() -> None:
@@ -145,7 +144,7 @@ def test_of_scalings_that_differ_in_numbers_the_longest_stays() -> None:
 
     short, long, dynamic = step(Linear(2.0), 16), step(Linear(4.0), 32), step(DynamicNTK(2.0, 8), 8)
     asked = {(program, mesh): str(i) for i, program in enumerate((short, long, dynamic))}
-    assert aot.longest(asked) == {(long, mesh): '1', (dynamic, mesh): '2'}
+    assert _longest.longest(asked) == {(long, mesh): '1', (dynamic, mesh): '2'}
 
 
 def test_of_steps_that_differ_in_numbers_of_the_optimizer_one_stays() -> None:
@@ -159,7 +158,7 @@ def test_of_steps_that_differ_in_numbers_of_the_optimizer_one_stays() -> None:
         )
     )
     asked = {(program, mesh): str(i) for i, program in enumerate((slow, fast, bounded))}
-    assert aot.longest(asked) == {(slow, mesh): '0', (bounded, mesh): '2'}
+    assert _longest.longest(asked) == {(slow, mesh): '0', (bounded, mesh): '2'}
 
 
 def test_of_continuations_the_one_that_ends_last_stays() -> None:
@@ -169,7 +168,7 @@ def test_of_continuations_the_one_that_ends_last_stays() -> None:
         for length, options in ((8, Options(4)), (6, Options(8)), (4, Options(4, beams=2)))
     )
     asked = {(program, mesh): str(i) for i, program in enumerate((brief, long, beams))}
-    assert aot.longest(asked) == {(long, mesh): '1', (beams, mesh): '2'}
+    assert _longest.longest(asked) == {(long, mesh): '1', (beams, mesh): '2'}
 
 
 def test_programs_of_an_earlier_call_are_not_compiled_again(
@@ -272,13 +271,13 @@ def test_an_output_that_is_no_list_of_lines_is_refused(
 
 
 def test_all_configs_are_those_with_a_paper_size() -> None:
-    found = aot.with_paper()
+    found = _paper.configs()
     assert {'configs/fig4.py:paper', 'configs/table3.py:paper'} < set(found)
     assert {'configs/table2.py:paper,longppl', 'configs/table4.py:paper,longbench'} < set(found)
     assert not {'configs/extend.py:paper', 'configs/base.py:paper'} & set(found)
 
 
-@pytest.mark.parametrize('config', aot.with_paper())
+@pytest.mark.parametrize('config', _paper.configs())
 def test_every_paper_config_is_built_without_files(
     config: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path
 ) -> None:
@@ -288,7 +287,7 @@ def test_every_paper_config_is_built_without_files(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
     with caplog.at_level(logging.WARNING):
-        experiment = aot.load(config)
+        experiment = _paper.load(config)
     assert not caplog.records
     assert not list(tmp_path.iterdir())
     assert any(True for _ in ahead.programs(experiment, jax.devices()))
@@ -303,18 +302,18 @@ def test_stand_ins_are_samples_that_can_be_scored(dataset: str, tmp_path: pathli
 def test_files_that_are_named_are_read(tmp_path: pathlib.Path) -> None:
     _stand_ins.write_longbench(tmp_path)
     asked = f'longbench.folder={tmp_path}'
-    (spec, *_) = aot.load('table3:paper', [asked]).evals.values()
+    (spec, *_) = _paper.load('table3:paper', [asked]).evals.values()
     assert spec.folder == str(tmp_path)
     (tmp_path / 'trec.jsonl').unlink()
     with pytest.raises(FileNotFoundError, match=r'trec\.jsonl missing'):
-        aot.load('table3:paper', [asked])
+        _paper.load('table3:paper', [asked])
 
 
 def test_a_change_of_a_section_that_is_not_there_is_refused() -> None:
     changes = ['longbnch.folder=/nowhere']
-    aot.load('fig4:paper', changes, some=True)
+    _paper.load('fig4:paper', changes, some=True)
     with pytest.raises((KeyError, AttributeError)):
-        aot.load('fig4:paper', changes)
+        _paper.load('fig4:paper', changes)
 
 
 def test_a_config_that_cannot_be_built_is_named(
