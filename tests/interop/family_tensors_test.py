@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from nope.interop.families import FAMILIES, Family
+from nope.interop.families.inside import Inside
 from nope.interop.mapping import Tensor
 from nope.model import ModelConfig, counts
 from tests import tiny
@@ -116,8 +117,9 @@ def test_what_is_left_out_has_a_reason(family: str, config: ModelConfig, name: s
 @pytest.mark.parametrize('family', FAMILIES, ids=lambda family: family.name)
 def test_a_head_of_its_own_is_never_left_out(family: Family) -> None:
     config = bloom(tied_head=False) if family.name == 'bloom' else decoder(position=ROTARY)
-    assert by_name(family.tensors(config, NONE))['lm_head.weight'] == (40, 24)
-    assert not any(rule.pattern.fullmatch('lm_head.weight') for rule in family.ignored(config))
+    name = 'language_model.' * isinstance(family, Inside) + 'lm_head.weight'
+    assert by_name(family.tensors(config, NONE))[name] == (40, 24)
+    assert not any(rule.pattern.fullmatch(name) for rule in family.ignored(config))
 
 
 # Fused rows
