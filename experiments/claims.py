@@ -3,26 +3,30 @@
     python -m experiments.claims --workdir=WORK [--size=quick] [--run] [--results=configs/results]
 
 Reads the summaries of the figures in WORK and writes the board, WORK/claims/claims.md, .csv, .json,
-.png and .pdf. With --run every figure that decides a claim is drawn first, trained where it is not,
-as experiments.run does, one after another; further arguments (--config.FIELD=VALUE) go to each.
-With --results the claims are written as small files to be committed, and the pages that are made
-from these; without --workdir these pages alone. Exit status: 0 done, 1 a figure failed, 2 bad
-input, 143 stopped and saved. Without an accelerator and without JAX, but for --run.
+.png and .pdf, and of figures of several sizes trend.png, .pdf and .csv beside it, the numbers of
+each claim by size. With --run every figure that decides a claim is drawn first, trained where it is
+not, as experiments.run does, one after another; further arguments (--config.FIELD=VALUE) go to
+each. With --results the claims are written as small files to be committed, and the pages that are
+made from these, with the trend of all sizes there; without --workdir these pages alone. Exit
+status: 0 done, 1 a figure failed, 2 bad input, 143 stopped and saved. Without an accelerator and
+without JAX, but for --run.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import pathlib
 import signal
 import sys
 from collections.abc import Sequence
 
 from experiments import board, drawing
-from experiments.board import Missing, Summary, page, picture, results
+from experiments.board import Missing, Row, Summary, page, picture, results, trend
 from experiments.board.decisions import SIZES
 from experiments.config import BAD_INPUT
-from experiments.figures.base import METADATA, rendered
+from experiments.figures import mpl
+from experiments.figures.base import METADATA, csv_text, rendered
 from nope.runtime.files import write_bytes, write_json, write_text
 
 STOPPED = 128 + signal.SIGTERM
@@ -36,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
             return STOPPED
         if given.workdir:
             found = _read(given.workdir, given.size, empty=bool(missing))
-            _write(given.workdir / 'claims', found, given.size, missing)
+            _write(given.workdir, found, given.size, missing)
         if given.results:
             _commit(given.results, found if given.workdir else [], given.workdir)
     except (OSError, ValueError) as error:
@@ -92,25 +96,46 @@ def _read(work: pathlib.Path, size: str | None, *, empty: bool) -> list[Summary]
 
 
 def _write(
-    folder: pathlib.Path, found: Sequence[Summary], size: str | None, missing: Sequence[Missing]
+    work: pathlib.Path, found: Sequence[Summary], size: str | None, missing: Sequence[Missing]
 ) -> None:
-    """The board in all forms; prints the path of the page."""
+    """The board in all forms, and where there are figures of several sizes how numbers change with
+    them; prints the path of the page."""
+    folder = work / 'claims'
     rows, sizes = board.rows(found), board.sizes_of(found) or (size or SIZES[0],)
     folder.mkdir(parents=True, exist_ok=True)
-    figure = picture.draw(rows, sizes)
-    for kind in METADATA:
-        write_bytes(folder / f'claims.{kind}', rendered(figure, kind))
+    _picture(folder, 'claims', picture.draw(rows, sizes))
     write_text(folder / 'claims.csv', page.csv(rows, sizes))
     write_json(folder / 'claims.json', page.as_json(rows, sizes, missing))
     write_text(folder / 'claims.md', page.markdown(rows, sizes, missing))
+    tokens = functools.partial(drawing.trained_tokens, figures=work / 'figures')
+    if _trend(folder, rows, tokens) is not None:
+        print(folder / 'trend.png')
     print(folder / 'claims.md')
+
+
+def _trend(folder: pathlib.Path, rows: Sequence[Row], tokens: trend.Tokens) -> bool | None:
+    """Writes how numbers change with size; whether that differs from what was there. None where no
+    figure has one at several sizes."""
+    courses = trend.courses(rows, tokens)
+    if not courses:
+        return None
+    text, path = csv_text(trend.csv_rows(courses)), folder / 'trend.csv'
+    changed = not path.exists() or path.read_text() != text
+    _picture(folder, 'trend', trend.draw(courses))
+    write_text(path, text)
+    return changed
+
+
+def _picture(folder: pathlib.Path, name: str, figure: mpl.Figure) -> None:
+    for kind in METADATA:
+        write_bytes(folder / f'{name}.{kind}', rendered(figure, kind))
 
 
 def _commit(folder: pathlib.Path, found: Sequence[Summary], work: pathlib.Path) -> None:
     """Results of the figures in `work` and the pages made from them; prints the paths of those that
     changed. ValueError for a figure of a changed config."""
     for s in found:
-        name = s.figure if s.size == SIZES[0] else f'{s.figure}_{s.size}'
+        name = drawing.figure_name(s.figure, s.size)
         drawing.check_unchanged(work / 'figures' / name, s.figure, s.size)
     if not found and not folder.is_dir():
         raise ValueError(f'--results={folder}: there is no such folder')
@@ -119,6 +144,8 @@ def _commit(folder: pathlib.Path, found: Sequence[Summary], work: pathlib.Path) 
         if not path.exists() or path.read_text() != text:
             write_text(path, text)
             changed.append(path)
+    if _trend(folder, board.rows(board.of_results(folder)), drawing.trained_tokens):
+        changed.append(folder / 'trend.png')
     for path in changed:
         print(path)
 

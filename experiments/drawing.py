@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pathlib
 import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
+from typing import Any
+
+from ml_collections import ConfigDict
 
 from experiments.board.decisions import RELEASED, SIZES, Missing
 from experiments.board.entries import ENTRIES
@@ -40,13 +44,30 @@ def config_of(figure: str) -> tuple[str, str] | None:
     return None
 
 
+def trained_tokens(name: str, size: str, figures: pathlib.Path | None = None) -> int | None:
+    """Tokens of the pre-training of a figure's models, None where the user gives them: as the
+    figure in the folder `figures` was drawn, by default as its config says."""
+    if size == RELEASED or name in OF_CHECKPOINTS:
+        return None
+    drawn = {} if figures is None else _settings(figures / figure_name(name, size))
+    train = _config(name, size).train
+    tokens = 1
+    for field in ('steps', 'batch_size', 'length'):
+        tokens *= drawn.get(f'train.{field}', train[field])
+    return tokens
+
+
+def figure_name(config: str, size: str) -> str:
+    """Name of a config's figure at a size: the inverse of `config_of`."""
+    return config if size == SIZES[0] else f'{config}_{size}'
+
+
 def check_unchanged(folder: pathlib.Path, name: str, size: str) -> None:
     """ValueError, naming the field, where the figure in `folder` was drawn from a config whose
     model or training (`SETTINGS`) was changed on the command line."""
     if size == RELEASED:
         return  # its models are the user's
-    settings = (read_object(folder / 'spec.json') or {}).get('settings') or {}
-    config = runpy.run_path(str(ROOT / f'configs/{name}.py'))['get_config'](size)
+    settings, config = _settings(folder), _config(name, size)
     for path in SETTINGS:
         section, field = path.split('.')
         if path in settings and settings[path] != config[section][field]:
@@ -54,6 +75,16 @@ def check_unchanged(folder: pathlib.Path, name: str, size: str) -> None:
                 f'{folder} was drawn with {path}={settings[path]}, configs/{name}.py:{size} has '
                 f'{config[section][field]}: --results takes figures of the configs as they are'
             )
+
+
+def _settings(folder: pathlib.Path) -> Mapping[str, Any]:
+    """Fields of the config that the figure in `folder` was drawn from."""
+    return (read_object(folder / 'spec.json') or {}).get('settings') or {}
+
+
+@functools.cache
+def _config(name: str, size: str) -> ConfigDict:
+    return runpy.run_path(str(ROOT / f'configs/{name}.py'))['get_config'](size)
 
 
 def draw_all(size: str, work: pathlib.Path, options: Sequence[str]) -> tuple[list[Missing], bool]:

@@ -54,9 +54,13 @@ def work(drawn: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
 def test_the_board_is_written_in_all_forms_and_again_with_the_same_bytes(work, capsys):
     assert claims.main([f'--workdir={work}']) == 0
     folder = work / 'claims'
-    assert capsys.readouterr().out.strip() == str(folder / 'claims.md')
+    said = capsys.readouterr().out.splitlines()
+    assert said == [str(folder / 'trend.png'), str(folder / 'claims.md')]
     files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert set(files) == {f'claims.{kind}' for kind in ('md', 'csv', 'json', 'png', 'pdf')}
+    assert set(files) == {
+        *(f'claims.{kind}' for kind in ('md', 'csv', 'json', 'png', 'pdf')),
+        *(f'trend.{kind}' for kind in ('csv', 'png', 'pdf')),
+    }
     assert claims.main([f'--workdir={work}']) == 0
     assert files == {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -79,8 +83,17 @@ def test_page_table_and_json_say_what_the_summaries_say(work):
     assert summary['headline'] in (work / 'claims/claims.md').read_text()
 
 
+def test_numbers_of_a_figure_at_two_sizes_are_in_the_trend(work):
+    assert claims.main([f'--workdir={work}']) == 0
+    with (work / 'claims/trend.csv').open(newline='') as file:
+        lines = list(csv.DictReader(file))
+    assert {row['figure'] for row in lines} == {'fig5'}
+    assert [row['size'] for row in lines] == ['quick', 'small'] * (len(lines) // 2)
+
+
 def test_a_size_leaves_the_others_out(work):
     assert claims.main([f'--workdir={work}', '--size=small']) == 0
+    assert not (work / 'claims/trend.csv').exists()
     assert json.loads((work / 'claims/claims.json').read_text())['sizes'] == ['small']
 
 
@@ -265,3 +278,7 @@ def test_a_figure_of_a_changed_config_becomes_no_result(work, tmp_path, capsys):
         'fig5.json',
         'fig5.json',
     ]
+    capsys.readouterr()
+    assert {path.name for path in results.glob('*.*')} == {'trend.csv', 'trend.pdf', 'trend.png'}
+    assert claims.main([f'--workdir={work}', f'--results={results}']) == 0
+    assert str(results) not in capsys.readouterr().out  # nothing changed

@@ -1,0 +1,167 @@
+"""Numbers of claims by size: what changes with larger models and more tokens."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from experiments.board.decisions import Decision, Row
+from experiments.figures import captions, mpl, style
+from experiments.figures.claims.headline import Number
+
+# Trained tokens of a figure's models at a size; None where nothing was trained.
+Tokens = Callable[[str, str], int | None]
+
+COLUMNS, WIDTH, HEIGHT = 4, 2.9, 2.15  # of panels: number in a row, inches
+MARKS: Mapping[str, dict[str, Any]] = {
+    'holds': {'marker': 'o', 'fillstyle': 'full'},
+    'does not hold': {'marker': 'o', 'fillstyle': 'none'},
+    'undecided': {'marker': 'o', 'fillstyle': 'left'},
+    'reading': {'marker': '.'},
+}
+COLORS = (style.BLUE, style.RED, *style.COLORS[2:])
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A number at one size. tokens: that the models were trained on, None where they were not
+    trained here. low, high: 95 % interval of the mean over seeds, both the mean where there is one
+    seed."""
+
+    size: str
+    tokens: int | None
+    verdict: str
+    seeds: int
+    mean: float
+    low: float
+    high: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Course:
+    """A number that a figure measures for a claim, at two or more sizes, the smallest first. what:
+    in plain words, as at the largest size."""
+
+    claim: Row
+    figure: str
+    what: str
+    unit: str
+    points: tuple[Point, ...]
+
+
+def courses(rows: Sequence[Row], tokens: Tokens) -> tuple[Course, ...]:
+    """Of every claim the numbers that one figure has at two sizes or more. Numbers of two sizes are
+    the same where they stand in the same place and have the same unit; those without a mean are
+    left out."""
+    found = []
+    for row in rows:
+        for figure in dict.fromkeys(decision.figure for decision in row.decisions):
+            decisions = [d for d in row.decisions if d.figure == figure]
+            for place in range(min(len(d.numbers) for d in decisions)):
+                found += _course(row, figure, decisions, place, tokens)
+    return tuple(found)
+
+
+def csv_rows(found: Sequence[Course]) -> list[dict[str, Any]]:
+    """A row for every point."""
+    return [
+        {
+            'claim': course.claim.id,
+            'printed': course.claim.printed,
+            'figure': course.figure,
+            'number': course.what,
+            'unit': course.unit,
+            **dataclasses.asdict(point),
+        }
+        for course in found
+        for point in course.points
+    ]
+
+
+@style.styled
+def draw(found: Sequence[Course]) -> mpl.Figure:
+    """A panel for each claim and unit, with the first number of each figure; at least one."""
+    panels: dict[tuple[str, str], dict[str, Course]] = {}
+    for course in found:
+        panels.setdefault((course.claim.id, course.unit), {}).setdefault(course.figure, course)
+    columns = min(COLUMNS, len(panels))
+    lines = -(-len(panels) // columns)
+    figure = style.new_figure(WIDTH * columns, HEIGHT * lines + 0.5)
+    grid = figure.add_gridspec(lines, columns)
+    for number, some in enumerate(panels.values()):
+        axes = figure.add_subplot(grid[divmod(number, columns)])
+        _panel(axes, list(some.values()))
+    handles = [
+        mpl.Line2D([], [], color=style.BLACK, linestyle='none', label=verdict, **look)
+        for verdict, look in MARKS.items()
+    ]
+    figure.legend(handles=handles, loc='outside upper center', ncols=len(handles))
+    return figure
+
+
+def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
+    """Lines by figure against sizes, with the tokens of each."""
+    sizes = _sizes(found)
+    for course, color in zip(found, COLORS, strict=False):
+        x = [sizes.index(p.size) for p in course.points]
+        axes.plot(x, [p.mean for p in course.points], color=color, label=course.figure)
+        for place, p in zip(x, course.points, strict=True):
+            axes.errorbar(
+                [place],
+                [p.mean],
+                [[p.mean - p.low], [p.high - p.mean]],
+                color=color,
+                capsize=2 if p.seeds > 1 else 0,
+                **MARKS[p.verdict],
+            )
+    row = found[0].claim
+    axes.set_title('\n'.join(textwrap.wrap(row.short, 34)), fontsize=8)
+    printed = f'printed: {row.printed}' if row.printed not in ('', 'ours') else ''
+    below = [*textwrap.wrap(found[0].what, 46), *textwrap.wrap(printed, 46)]
+    axes.set_xlabel('\n'.join(below), fontsize=6.5)
+    axes.set_ylabel(found[0].unit or 'ratio')
+    axes.set_xlim(-0.4, len(sizes) - 0.6)
+    axes.xaxis.set_major_locator(mpl.FixedLocator(range(len(sizes))))
+    axes.set_xticklabels([_named(size, found) for size in sizes], fontsize=6.5)
+    axes.tick_params(axis='y', labelsize=7)
+    if len(found) > 1:
+        axes.legend(fontsize=6, handlelength=1.0, labelspacing=0.2)
+
+
+def _sizes(found: Sequence[Course]) -> list[str]:
+    """Those of a panel, in the order in which the board has them."""
+    several = {point.size for course in found for point in course.points}
+    first = max(found, key=lambda course: len(course.points))
+    ordered = [point.size for point in first.points]
+    return ordered + sorted(several - set(ordered))
+
+
+def _named(size: str, found: Sequence[Course]) -> str:
+    """The size, and the tokens of its models below it: of figures with different ones the range."""
+    points = [p for course in found for p in course.points if p.size == size]
+    tokens = [p.tokens for p in points if p.tokens is not None]
+    said = [captions.amount(n) for n in sorted({min(tokens), max(tokens)})] if tokens else []
+    return f'{size}\n{" to ".join(said)}'.strip()
+
+
+def _course(
+    row: Row, figure: str, decisions: Sequence[Decision], place: int, tokens: Tokens
+) -> list[Course]:
+    """The number in one place of each decision's numbers, where it has a course."""
+    last = decisions[-1].numbers[place]
+    alike = [d for d in decisions if d.numbers[place].unit == last.unit]
+    points = [_point(d, d.numbers[place], tokens(figure, d.size)) for d in alike]
+    measured = tuple(point for point in points if point is not None)
+    if len(measured) < 2:
+        return []
+    return [Course(row, figure, last.what, last.unit, measured)]
+
+
+def _point(decision: Decision, number: Number, tokens: int | None) -> Point | None:
+    found, seeds = number.interval, len(number.by_seed)
+    if found is None:
+        return None
+    low, high = (found.low, found.high) if seeds > 1 else (found.mean, found.mean)
+    return Point(decision.size, tokens, decision.verdict, seeds, found.mean, low, high)
