@@ -1,7 +1,7 @@
 """Record of programs that were compiled ahead of time, a JSON line each.
 
-A program is found again by its digest where this code compiled it, and where other code did by what
-it lowers to: a program that this code lowers to the same text is the same program.
+A program that this code compiled is found by its digest; one that other code compiled is found by
+the digest of what it lowers to, where this code lowers it to the same.
 """
 
 from __future__ import annotations

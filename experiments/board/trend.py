@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -104,7 +105,7 @@ def draw(found: Sequence[Course]) -> mpl.Figure:
 def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
     """Lines by figure against sizes, with the tokens of each."""
     sizes = _sizes(found)
-    for course, color in zip(found, COLORS, strict=False):
+    for course, color in zip(found, itertools.cycle(COLORS), strict=False):
         x = [sizes.index(p.size) for p in course.points]
         axes.plot(x, [p.mean for p in course.points], color=color, label=course.figure)
         for place, p in zip(x, course.points, strict=True):

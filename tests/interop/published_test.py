@@ -7,7 +7,7 @@ from typing import Any
 
 from nope.interop.families import Described, family_of
 from nope.model import LayerKind, counts
-from nope.positions import Llama3, LongRoPE, Rotary, Yarn, longrope_multiplier
+from nope.positions import ByParts, Linear, Llama3, LongRoPE, Rotary, Yarn, longrope_multiplier
 
 NONE: frozenset[str] = frozenset()
 
@@ -173,6 +173,84 @@ def test_gemma3_sees_every_key_in_every_sixth_layer() -> None:
     assert model.pattern == (*(LayerKind(Rotary(), 512),) * 5, LayerKind(Rotary(1e6)))
     assert model.tied_head and model.activation == 'gelu_tanh' and model.softmax_scale is None
     assert counts.parameters(model) == 999_885_952
+
+
+# The text model of 4B says in its config only where it differs from the class.
+GEMMA3_4B: dict[str, Any] = {
+    'architectures': ['Gemma3ForConditionalGeneration'],
+    'boi_token_index': 255999,
+    'eoi_token_index': 256000,
+    'eos_token_id': [1, 106],
+    'image_token_index': 262144,
+    'mm_tokens_per_image': 256,
+    'model_type': 'gemma3',
+    'text_config': {
+        'hidden_size': 2560,
+        'intermediate_size': 10240,
+        'model_type': 'gemma3_text',
+        'num_hidden_layers': 34,
+        'rope_scaling': {'factor': 8.0, 'rope_type': 'linear'},
+        'sliding_window': 1024,
+    },
+    'torch_dtype': 'bfloat16',
+    'vision_config': {'hidden_size': 1152, 'model_type': 'siglip_vision_model'},
+}
+
+
+def test_gemma3_with_images_has_the_text_model_of_its_class() -> None:
+    about = described(GEMMA3_4B)
+    model = about.model
+    full = LayerKind(Rotary(1e6, Linear(8.0)))
+    assert model.pattern[:6] == (*(LayerKind(Rotary(), 1024),) * 5, full)
+    assert (model.heads, model.kv_heads, model.head_dim, model.vocab_size) == (8, 4, 256, 262_208)
+    assert (about.dtype, about.bos, about.eos) == ('bfloat16', 2, 1)
+    assert counts.parameters(model) == 3_880_263_168
+
+
+MINISTRAL3_3B: dict[str, Any] = {
+    'architectures': ['Mistral3ForConditionalGeneration'],
+    'dtype': 'bfloat16',
+    'image_token_index': 10,
+    'model_type': 'mistral3',
+    'multimodal_projector_bias': False,
+    'text_config': {
+        'attention_dropout': 0.0,
+        'head_dim': 128,
+        'hidden_act': 'silu',
+        'hidden_size': 3072,
+        'intermediate_size': 9216,
+        'max_position_embeddings': 262144,
+        'model_type': 'ministral3',
+        'num_attention_heads': 32,
+        'num_hidden_layers': 26,
+        'num_key_value_heads': 8,
+        'rms_norm_eps': 1e-05,
+        'rope_parameters': {
+            'beta_fast': 32.0,
+            'beta_slow': 1.0,
+            'factor': 16.0,
+            'llama_4_scaling_beta': 0.1,
+            'mscale': 1.0,
+            'mscale_all_dim': 1.0,
+            'original_max_position_embeddings': 16384,
+            'rope_theta': 1000000.0,
+            'rope_type': 'yarn',
+            'type': 'yarn',
+        },
+        'sliding_window': None,
+        'tie_word_embeddings': True,
+        'vocab_size': 131072,
+    },
+    'vision_config': {'hidden_size': 1024, 'model_type': 'pixtral'},
+}
+
+
+def test_ministral3_with_images_has_a_text_model_whose_queries_grow() -> None:
+    about = described(MINISTRAL3_3B)
+    rotary = Rotary(1e6, ByParts(16.0, 16384), rate=0.1, span=16384)
+    assert about.model.position == rotary and about.model.tied_head
+    assert (about.dtype, about.train_length) == ('bfloat16', 16384)
+    assert counts.parameters(about.model) == 3_429_006_336
 
 
 PHI4_MINI: dict[str, Any] = {

@@ -35,9 +35,19 @@ def made(fields: Fields, values: Mapping[str, Any]) -> ModelConfig:
         raise ValueError(f'{fields.where}it makes a model that is not accepted: {error}') from error
 
 
-def described(fields: Fields, model: ModelConfig, train_length: int | None) -> Described:
-    """The model and what its config.json says besides."""
-    bos, eos = (token(fields, f'{name}_token_id', model.vocab_size) for name in ('bos', 'eos'))
+def described(
+    fields: Fields,
+    model: ModelConfig,
+    train_length: int | None,
+    defaults: tuple[int | None, int | None] = (None, None),
+) -> Described:
+    """The model and what its config.json says besides. defaults: BOS and EOS of the stock class,
+    for files that leave them out; null is none."""
+    keys = 'bos_token_id', 'eos_token_id'
+    bos, eos = (
+        token(fields, key, model.vocab_size) if key in fields.values else default
+        for key, default in zip(keys, defaults, strict=True)
+    )
     return Described(model, train_length, dtype(fields), bos, eos)
 
 

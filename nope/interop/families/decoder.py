@@ -53,11 +53,14 @@ _BIASES = ('qkv_bias', 'output_bias', 'mlp_bias')
 class Defaults(NamedTuple):
     """Defaults of stock `transformers` for keys that a config.json leaves out.
 
-    kv_heads, head_dim: None for as many as heads, and for width / heads. epsilon: of the norms.
-    logit_scale: None for a class that multiplies no logits.
+    heads, vocabulary: None where a file has to have them. kv_heads, head_dim: None for as many as
+    heads, and for width / heads. epsilon: of the norms. logit_scale: None for a class that
+    multiplies no logits. bos, eos: token ids, None where a class has none.
     """
 
     longest: int
+    heads: int | None = None
+    vocabulary: int | None = None
     kv_heads: int | None = None
     head_dim: int | None = None
     tied: bool = False
@@ -65,6 +68,8 @@ class Defaults(NamedTuple):
     epsilon: float = 1e-6
     logit_scale: float | None = None
     activation: str = 'silu'
+    bos: int | None = None
+    eos: int | None = None
 
 
 class Layers(Protocol):
@@ -162,7 +167,8 @@ class Decoder:
         }
         model = common.made(fields, values)
         longest = fields.optional_integer('max_position_embeddings', MAX_LENGTH)
-        return common.described(fields, model, rope.train_length(rotary, longest))
+        length = rope.train_length(rotary, longest)
+        return common.described(fields, model, length, (self.defaults.bos, self.defaults.eos))
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
         return decoder_tensors.tensors(
@@ -242,7 +248,7 @@ class Decoder:
         return {} if self.defaults.logit_scale is None else {'logit_scale': config.logit_multiplier}
 
     def _read_shape(self, fields: Fields) -> dict[str, int]:
-        heads = fields.integer('num_attention_heads', MAX_WIDTH)
+        heads = fields.integer('num_attention_heads', MAX_WIDTH, *_given(self.defaults.heads))
         width = fields.integer('hidden_size', MAX_WIDTH)
         if self.whole_heads and width % heads:
             raise fields.wrong('hidden_size', f'a multiple of num_attention_heads, {heads}')
@@ -260,7 +266,9 @@ class Decoder:
             'heads': heads,
             'kv_heads': kv_heads,
             'mlp_width': fields.integer('intermediate_size', MAX_WIDTH),
-            'vocab_size': fields.integer('vocab_size', MAX_VOCABULARY),
+            'vocab_size': fields.integer(
+                'vocab_size', MAX_VOCABULARY, *_given(self.defaults.vocabulary)
+            ),
             'head_dim': fields.integer('head_dim', MAX_WIDTH // heads, head_dim),
         }
 
@@ -316,3 +324,8 @@ class Decoder:
             'attn_logit_softcapping': ((), 'caps no logits'),
             'final_logit_softcapping': ((), 'caps no logits'),
         }
+
+
+def _given(default: int | None) -> tuple[int, ...]:
+    """A default as an argument, where there is one."""
+    return () if default is None else (default,)
