@@ -102,6 +102,18 @@ ONCE = (
     'training',
     *NEEDED,
 )
+# Few tests that take long: begun last, they would leave the other process idle at the end.
+FIRST = (
+    'tools/check_device_test.py',
+    'experiments/run_test.py',
+    'experiments/text_run_test.py',
+    'experiments/extend_test.py',
+    'interop/tools_test.py',
+    'distributed',
+    'experiments/fields_test.py',
+    'experiments/laws_test.py',
+    'experiments/attention_distance_test.py',
+)
 LACKING = {
     path: ', '.join(name for name in names if importlib.util.find_spec(name) is None)
     for path, names in NEEDED.items()
@@ -153,13 +165,18 @@ def pytest_report_header() -> list[str]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = pathlib.Path(__file__).parent
-    gone = [path for path in ONCE if not (here / path).exists()]
+    gone = [path for path in (*ONCE, *FIRST) if not (here / path).exists()]
     if gone:
-        raise pytest.UsageError(f'ONCE names tests that are not there: {", ".join(gone)}')
+        raise pytest.UsageError(f'ONCE or FIRST names tests that are not there: {", ".join(gone)}')
     for item in items:
-        path = item.path.relative_to(here)
-        if any(path.is_relative_to(once) for once in ONCE):
+        if _is_of(item, ONCE):
             item.add_marker(pytest.mark.once)
+    items.sort(key=lambda item: not _is_of(item, FIRST))
+
+
+def _is_of(item: pytest.Item, paths: tuple[str, ...]) -> bool:
+    path = item.path.relative_to(pathlib.Path(__file__).parent)
+    return any(path.is_relative_to(one) for one in paths)
 
 
 @pytest.fixture(autouse=True, scope='module')
