@@ -6,6 +6,7 @@ import argparse
 import resource
 import sys
 import time
+from collections.abc import Mapping
 
 import jax
 
@@ -37,8 +38,9 @@ def _run(options: argparse.Namespace) -> None:
         f'{model.vocab_size:,}, {counts.parameters(model):,} parameters in {described.dtype}, '
         f'trained at {described.train_length or "an unknown length"}'
     )
-    for name, reason in interop.ignored_tensors(directory, model).items():
-        print(f'  left out: {name} ({reason})')
+    ignored = interop.ignored_tensors(directory, model)
+    for line in left_out(ignored):
+        print(f'  left out: {line}')
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
     began = time.monotonic()
     variables = interop.load(
@@ -46,7 +48,8 @@ def _run(options: argparse.Namespace) -> None:
     )
     seconds = time.monotonic() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f'{len(directory.tensors)} tensors read in {seconds:.1f} s, peak memory {peak:.1f} GiB')
+    read = len(directory.tensors) - len(ignored)
+    print(f'{read} tensors read in {seconds:.1f} s, peak memory {peak:.1f} GiB')
     if options.out:
         origin = {
             'path': str(options.directory.resolve()),
@@ -54,3 +57,13 @@ def _run(options: argparse.Namespace) -> None:
         }
         write_run(options.out, described, variables, mesh, origin)
         print(options.out)
+
+
+def left_out(ignored: Mapping[str, str]) -> list[str]:
+    """Tensors that are not read, a line for each reason. ignored: name -> reason."""
+    lines = []
+    for reason in dict.fromkeys(ignored.values()):
+        names = [name for name in ignored if ignored[name] == reason]
+        several = f' and {len(names) - 1:,} more' if len(names) > 1 else ''
+        lines.append(f'{names[0]}{several} ({reason})')
+    return lines
