@@ -10,6 +10,7 @@ be those of the orders. Here each variant is searched in the same several orders
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 from configs import pieces
 
@@ -20,7 +21,7 @@ ORDERS = {'quick': (314, 1001), 'small': _THREE, 'medium': _THREE, 'paper': _THR
 VARIANTS: dict[str, dict] = {
     'full': {},
     'no_bound': {'bound': 0.0},
-    'no_init': {'start': 1.0, 'start_from': None},
+    'no_init': {'start': 1.0, 'start_from': placeholder(str)},
 }
 # Of ours, in the table alone.
 MORE: dict[str, dict] = {

@@ -13,6 +13,7 @@ a quarter more training without rotation leaves 1.759 nats at L, where rotary ha
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 from configs import base, models, pieces, splits
 
@@ -24,7 +25,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     config = base.experiment('drope', size)
     config.runs = {'nope': pieces.base(), 'rope': pieces.base(models.ROTARY)}
     config.runs['dropped'] = {
-        'init': None,
+        'init': placeholder(str),
         'model': {'position': models.ROTARY},
         'drop_at': 1 - max(SHARES),
     }

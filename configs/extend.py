@@ -45,8 +45,8 @@ def get_config(form: str = 'constant') -> ConfigDict:
     config.init = placeholder(str)
     config.length = placeholder(int)
     config.nope = False
-    config.train.length = None
-    config.data.tokenizer = None
+    config.train.length = placeholder(int)
+    config.data.tokenizer = placeholder(str)
     # The model is what its directory says; this is how it is computed, and what is scaled.
     config.model = {**models.execution(), 'remat': 'full', 'unroll': 1, 'lam_layers': 'auto'}
     config.evaluation.windows = 64

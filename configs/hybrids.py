@@ -13,6 +13,7 @@ Quick, seed 0: 57 minutes on two busy cores. Rotary layers that see everything f
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 from configs import base, models, splits
 
@@ -54,7 +55,8 @@ def add_runs(config: ConfigDict) -> dict[str, str]:
     }
     labels = {}
     for name, (label, pattern) in patterns.items():
-        config.runs[name] = {'init': None, 'model': {'pattern': pattern, 'lam_layers': 'nope'}}
+        model = {'pattern': pattern, 'lam_layers': 'nope'}
+        config.runs[name] = {'init': placeholder(str), 'model': model}
         labels[name] = label
     half = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
     return {**labels, half: 'half forget gates, half NoPE in every layer'}

@@ -14,6 +14,7 @@ nats at L, 2 L, 4 L and 8 L: rotary 1.270, 1.618, 2.642 and 3.153, on random pos
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 from configs import base, models, pieces
 
@@ -36,7 +37,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
             config.runs[name] = pieces.base(position)
             curves.append({'group': name, 'label': label, 'row': AS_COUNTED})
         config.runs[f'{name}_random'] = {
-            'init': None,
+            'init': placeholder(str),
             'model': {'position': position},
             'train': {'random_positions': reach},
         }

@@ -70,6 +70,9 @@ def _take(config: ConfigDict, figure: str, given: dict[str, str]) -> None:
         )
     for run, name in places.items():
         config.runs[run] = {'init': f'hf:{given[name]}', 'nope': name != 'rope'}
-    config.train.length = None
+    config.train.length = placeholder(int)
     config.data = {**data.at('quick'), 'tokenizer': placeholder(str)}
-    config.compute.later_mesh = dict(config.compute.mesh)
+    config.compute.later_mesh = {
+        axis: placeholder(int) if size is None else size
+        for axis, size in config.compute.mesh.items()
+    }

@@ -12,6 +12,7 @@ as many by layer.
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 from configs import models, splits
 
@@ -39,7 +40,8 @@ def add_runs(config: ConfigDict) -> dict[str, str]:
     for period, words in BY_LAYER.items():
         name = f'forget_layers_{period}'
         kinds = ({'position': splits.FORGET},) + ({'position': models.NOPE},) * (period - 1)
-        config.runs[name] = {'init': None, 'model': {'pattern': kinds, 'lam_layers': 'nope'}}
+        model = {'pattern': kinds, 'lam_layers': 'nope'}
+        config.runs[name] = {'init': placeholder(str), 'model': model}
         labels[name] = words
     for run, label in tuple(labels.items()):
         if run != 'forget':

@@ -15,6 +15,7 @@ four alike, with and without lambda.
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 from configs import pieces, splits
 
@@ -31,7 +32,8 @@ def get_config(size: str = 'quick') -> ConfigDict:
     if not pieces.is_paper(config):  # whose models see no records
         curves = [_add(config, half, 'text', ONE, 'trained in filler: one key in text')]
         model, how = f'{half}_text', 'trained in both'
-        config.runs[model] = {**config.runs[half].to_dict(), 'data': {'haystacks': BOTH}}
+        untrained = {'init': placeholder(str), 'data': {'haystacks': BOTH}}
+        config.runs[model] = {**config.runs[half].to_dict(), **untrained}
     law = splits.add_log_length(config, model)
     if model != half:
         config.runs[law]['data'] = {'haystacks': BOTH}

@@ -5,6 +5,7 @@ others have none (nope/positions/split.py). Lambda acts on the heads without pos
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 from configs import models, pieces, retrieval
 
@@ -76,7 +77,10 @@ def split(local: dict, share: float = 0.5, window: int | None = None) -> dict:
 
 def add_split(config: ConfigDict, name: str, position: dict) -> str:
     """A model pre-trained with that split; returns its name."""
-    config.runs[name] = {'init': None, 'model': {'position': position, 'lam_layers': 'nope'}}
+    config.runs[name] = {
+        'init': placeholder(str),
+        'model': {'position': position, 'lam_layers': 'nope'},
+    }
     return name
 
 

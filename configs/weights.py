@@ -15,6 +15,7 @@ position encoding has 1.242 nats at L and 1.197 at 8 L, entmax 1.277 and 1.243, 
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 from configs import base, models, splits
 from configs.fig_dynamic import TIMES
@@ -51,9 +52,9 @@ def add_runs(config: ConfigDict) -> dict[str, str]:
     labels = {splits.add_split(config, 'half_alibi', half): 'softmax'}
     for name, (label, fields) in kinds.items():
         model = {'position': half, 'lam_layers': 'nope', **fields}
-        config.runs[name] = {'init': None, 'model': model}
+        config.runs[name] = {'init': placeholder(str), 'model': model}
         labels[name] = label
     alone = {'position': models.NOPE, 'weights': 'stick_breaking'}
-    config.runs['stick_breaking_nope'] = {'init': None, 'model': alone}
+    config.runs['stick_breaking_nope'] = {'init': placeholder(str), 'model': alone}
     labels['stick_breaking_nope'] = 'stick-breaking, NoPE alone'
     return labels

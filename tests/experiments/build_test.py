@@ -10,6 +10,7 @@ import tempfile
 
 import jax
 import pytest
+from ml_collections import ConfigDict
 
 from experiments.build import build
 from experiments.evaluations.lengths import LengthsSpec
@@ -81,6 +82,34 @@ def test_config_builds_and_its_models_have_shapes(name, size):
         assert lam[:2] == (model.layers, model.heads)
         if size == 'paper' and name in CONFIGS:
             assert count == 1_100_048_384
+
+
+def without_type(config: ConfigDict, path: str = '') -> list[str]:
+    """Fields that a command line cannot set: None, and not a `placeholder`."""
+    found = []
+    for name in config:
+        if isinstance(config[name], ConfigDict):
+            found += without_type(config[name], f'{path}{name}.')
+        elif config.get_type(name) is type(None):
+            found.append(path + name)
+    return found
+
+
+@pytest.mark.parametrize('size', ['quick', 'paper'])
+@pytest.mark.parametrize('name', EVERY)
+def test_every_field_can_be_set_on_the_command_line(name: str, size: str) -> None:
+    module = importlib.import_module(f'configs.{name}')
+    assert not without_type(module.get_config(size))
+
+
+@pytest.mark.parametrize('name', ['extend', 'ruler'])
+def test_every_field_for_a_checkpoint_can_be_set_on_the_command_line(name: str) -> None:
+    assert not without_type(importlib.import_module(f'configs.{name}').get_config())
+
+
+def test_every_field_for_published_models_can_be_set_on_the_command_line(tmp_path) -> None:
+    given = f'released,nope={tmp_path},rope={tmp_path}'
+    assert not without_type(importlib.import_module('configs.fig1').get_config(given))
 
 
 @functools.cache
