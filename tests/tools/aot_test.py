@@ -27,7 +27,7 @@ from nope.positions import DynamicNTK, Linear, Rotary, Scaling
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import optim
 from tests import tiny
-from tests.tools.loading import load
+from tests.tools.loading import TOOLS, load
 
 NAMES = '_compiled', '_flops', '_hlo', '_longest', '_paper', '_stand_ins', 'aot'
 _compiled, _flops, _hlo, _longest, _paper, _stand_ins, aot = map(load, NAMES)
@@ -243,6 +243,17 @@ def test_a_program_is_the_same_wherever_its_kernels_stand() -> None:
 
     assert digest('a', 3) == digest('b', 40)
     assert digest('a', 3) != digest('a', 3, size=16)
+
+
+def test_the_page_says_what_the_record_has() -> None:
+    record = TOOLS / 'compiled/v5e-4x4.jsonl'
+    lines = [json.loads(text) for text in record.read_text().splitlines()]
+    assert len({line['lowered'] for line in lines}) == len(lines)
+    assert all(line['fits'] and line['topology'] == 'v5e:4x4' for line in lines)
+    page = ' '.join((TOOLS / 'README.md').read_text().split())
+    assert f'(libtpu 0.0.50.1): {len(lines)} of the 259 so far' in page
+    assert f'the largest takes {max(line["total_gib"] for line in lines):.1f} GiB' in page
+    assert {line['compiler'] for line in lines} == {'libtpu 0.0.50.1'}
 
 
 def test_what_a_program_lowers_to_is_named_the_same_again() -> None:
