@@ -207,8 +207,8 @@ def _compute(size: str) -> dict:
         mesh, later = (1, None, 1, 1), (1, 8, 1, None)
     axes = ('data', 'fsdp', 'tensor', 'context')
     return {
-        'mesh': _sizes(axes, mesh),
-        'later_mesh': _sizes(axes, later),
+        'mesh': mesh_sizes(axes, mesh),
+        'later_mesh': mesh_sizes(axes, later),
         'checkpoints': placeholder(str),
         'accumulate': placeholder(int) if paper else 1,
         'shard_sequences': 4,
@@ -224,7 +224,8 @@ def _compute(size: str) -> dict:
     }
 
 
-def _sizes(axes: tuple[str, ...], sizes: tuple[int | None, ...]) -> dict:
+def mesh_sizes(axes: tuple[str, ...], sizes: tuple[int | None, ...]) -> dict:
+    """A mesh's section; a size of None, which takes the devices that are left, can be set."""
     return {
         axis: placeholder(int) if size is None else size
         for axis, size in zip(axes, sizes, strict=True)

@@ -19,7 +19,7 @@ text: the paper's is SlimPajama.
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-from configs import data
+from configs import base, data
 
 SIZE = 'released'
 NAMES = {
@@ -72,7 +72,5 @@ def _take(config: ConfigDict, figure: str, given: dict[str, str]) -> None:
         config.runs[run] = {'init': f'hf:{given[name]}', 'nope': name != 'rope'}
     config.train.length = placeholder(int)
     config.data = {**data.at('quick'), 'tokenizer': placeholder(str)}
-    config.compute.later_mesh = {
-        axis: placeholder(int) if size is None else size
-        for axis, size in config.compute.mesh.items()
-    }
+    mesh = config.compute.mesh
+    config.compute.later_mesh = base.mesh_sizes(tuple(mesh.keys()), tuple(mesh.values()))
