@@ -10,19 +10,25 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 from nope.model import ModelConfig
+from nope.model.stacks import Layers, map_layers
 from nope.variables import logical_axes
 
 Params = dict[str, Any]
 
 
-def silenced(params: Params, silent_LN: np.ndarray) -> Params:
+def silenced(config: ModelConfig, params: Params, silent_LN: np.ndarray) -> Params:
     """`params` in which the heads with silent_LN, bool [L, N], add nothing to the residual stream:
     their rows of the output projection are 0. All other arrays are shared."""
-    attention = params['layers']['attention']
-    output_LNHD = attention['output']
-    kept_LNHD = jnp.where(jnp.asarray(silent_LN)[:, :, None, None], 0, output_LNHD)
-    attention = {**attention, 'output': jax.device_put(kept_LNHD, output_LNHD.sharding)}
-    return {**params, 'layers': {**params['layers'], 'attention': attention}}
+
+    def of_layer(layer: Layers, silent_N: jax.Array) -> Layers:
+        output_NHD = layer['attention']['output']
+        kept_NHD = jnp.where(silent_N[:, None, None], 0, output_NHD)
+        return {**layer, 'attention': {**layer['attention'], 'output': kept_NHD}}
+
+    old = params['layers']
+    layers = map_layers(config, of_layer, old, jnp.asarray(silent_LN))
+    placed = jax.tree.map(lambda new, old: jax.device_put(new, old.sharding), layers, old)
+    return {**params, 'layers': placed}
 
 
 def reordered(config: ModelConfig, params: Params, order_LK: np.ndarray) -> Params:
@@ -30,8 +36,13 @@ def reordered(config: ModelConfig, params: Params, order_LK: np.ndarray) -> Para
     another order. The model computes the same where no encoding, gate or lambda tells heads apart.
 
     order_LK: int [L, K], of each layer's new heads which old one it is. ValueError where the model
-    has forget gates, whose heads have their places.
+    has forget gates, whose heads have their places, and where its layers differ in their arrays.
     """
+    if config.apart:
+        raise ValueError(
+            f'the heads of layers that differ in their arrays ({config.describe_position()}) '
+            'cannot be put in another order'
+        )
     if config.gate is not None:
         raise ValueError('the heads of a model with forget gates cannot be put in another order')
     group = np.arange(config.heads // config.kv_heads)

@@ -7,6 +7,7 @@ anyway the whole array is used directly and kept.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -32,16 +33,22 @@ _ACCELERATOR = _Limits(direct=2**26, chunk=2**26)
 
 
 def token_loss(
-    hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array, *, chunk: int | None = None
+    hidden_BTD: jax.Array,
+    head_DV: jax.Array,
+    targets_BT: jax.Array,
+    *,
+    cap: float | None = None,
+    chunk: int | None = None,
 ) -> jax.Array:
     """Negative log-likelihood of every target, nats.
 
-        nll_t = ln sum_v exp(h_t . W_v) - h_t . W_target(t)
+        nll_t = ln sum_v exp(l_tv) - l_t,target(t),   l_tv = h_t . W_v
 
     Args:
       hidden_BTD: final hidden states, float32 or half precision.
       head_DV: the vocabulary projection, the dtype of `hidden_BTD`.
       targets_BT: int, in [0, V).
+      cap: c of the logits c tanh(l / c); None for l.
       chunk: positions of every sequence whose logits exist at once; None decides from the
         shapes, T or more means all of them.
 
@@ -57,12 +64,12 @@ def token_loss(
     if chunk is None:
         chunk = default_chunk(B, T, head_DV.shape[1], target_device()[0])
     if chunk >= T:
-        return _direct_loss(hidden_BTD, head_DV, targets_BT)
-    return _chunked_loss(chunk, hidden_BTD, head_DV, targets_BT)
+        return _direct_loss(cap, hidden_BTD, head_DV, targets_BT)
+    return _chunked_loss(cap, chunk, hidden_BTD, head_DV, targets_BT)
 
 
 def token_choices(
-    hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array
+    hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array, *, cap: float | None = None
 ) -> tuple[jax.Array, jax.Array]:
     """Negative log-likelihood of every target in nats, float32, and the most likely token, int32.
 
@@ -73,7 +80,7 @@ def token_choices(
     chunk = default_chunk(B, T, head_DV.shape[1], target_device()[0])
 
     def one(operands: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        logits_BTV = logits(operands[0], head_DV)
+        logits_BTV = logits(operands[0], head_DV, cap)
         return _nll(logits_BTV, operands[1])[0], jnp.argmax(logits_BTV, -1).astype(jnp.int32)
 
     if chunk >= T:
@@ -82,9 +89,10 @@ def token_choices(
     return _join(nll_CBT, T), _join(best_CBT, T)
 
 
-def logits(hidden: jax.Array, head_DV: jax.Array) -> jax.Array:
-    """[..., V] float32 of hidden states [..., D]."""
-    return jnp.einsum('...D,DV->...V', hidden, head_DV, preferred_element_type=jnp.float32)
+def logits(hidden: jax.Array, head_DV: jax.Array, cap: float | None = None) -> jax.Array:
+    """[..., V] float32 of hidden states [..., D]; within -cap and cap where there is one."""
+    found = jnp.einsum('...D,DV->...V', hidden, head_DV, preferred_element_type=jnp.float32)
+    return found if cap is None else cap * jnp.tanh(found / cap)
 
 
 def mean_loss(
@@ -145,11 +153,17 @@ def _nll(logits_BTV: jax.Array, targets_BT: jax.Array) -> tuple[jax.Array, jax.A
 
 
 def _d_logits(
-    logits_BTV: jax.Array, lse_BT: jax.Array, targets_BT: jax.Array, d_nll_BT: jax.Array
+    cap: float | None,
+    logits_BTV: jax.Array,
+    lse_BT: jax.Array,
+    targets_BT: jax.Array,
+    d_nll_BT: jax.Array,
 ) -> jax.Array:
-    """(softmax - one-hot) d_nll, by comparison with the index: no scatter, one pass."""
+    """(softmax - one-hot) d_nll, by comparison with the index: no scatter, one pass; times the
+    slope 1 - tanh^2 of a cap."""
     hit_BTV = targets_BT[..., None] == jnp.arange(logits_BTV.shape[-1])
-    return (jnp.exp(logits_BTV - lse_BT[..., None]) - hit_BTV) * d_nll_BT[..., None]
+    slope_BTV = (jnp.exp(logits_BTV - lse_BT[..., None]) - hit_BTV) * d_nll_BT[..., None]
+    return slope_BTV if cap is None else slope_BTV * (1.0 - jnp.square(logits_BTV / cap))
 
 
 def _d_hidden(d_logits_BTV: jax.Array, head_DV: jax.Array) -> jax.Array:
@@ -162,20 +176,25 @@ def _d_head(hidden_BTD: jax.Array, d_logits_BTV: jax.Array) -> jax.Array:
     return jnp.einsum('BTD,BTV->DV', hidden_BTD, d_logits_BTV, preferred_element_type=jnp.float32)
 
 
-@jax.custom_vjp
-def _direct_loss(hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array) -> jax.Array:
-    return _nll(logits(hidden_BTD, head_DV), targets_BT)[0]
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _direct_loss(
+    cap: float | None, hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array
+) -> jax.Array:
+    return _nll(logits(hidden_BTD, head_DV, cap), targets_BT)[0]
 
 
-def _direct_forward(hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array):
-    logits_BTV = logits(hidden_BTD, head_DV)
+def _direct_forward(
+    cap: float | None, hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array
+):
+    logits_BTV = logits(hidden_BTD, head_DV, cap)
     nll_BT, lse_BT = _nll(logits_BTV, targets_BT)
     return nll_BT, (hidden_BTD, head_DV, targets_BT, logits_BTV, lse_BT)
 
 
-def _direct_backward(saved, d_nll_BT: jax.Array):
+def _direct_backward(cap: float | None, saved, d_nll_BT: jax.Array):
     hidden_BTD, head_DV, targets_BT, logits_BTV, lse_BT = saved
-    d_logits_BTV = _d_logits(logits_BTV, lse_BT, targets_BT, d_nll_BT).astype(hidden_BTD.dtype)
+    d_logits_BTV = _d_logits(cap, logits_BTV, lse_BT, targets_BT, d_nll_BT)
+    d_logits_BTV = d_logits_BTV.astype(hidden_BTD.dtype)
     d_head_DV = _d_head(hidden_BTD, d_logits_BTV).astype(head_DV.dtype)
     return _d_hidden(d_logits_BTV, head_DV), d_head_DV, None
 
@@ -199,26 +218,31 @@ def _join(array_CBT: jax.Array, length: int) -> jax.Array:
     return jnp.moveaxis(array_CBT, 0, 1).reshape(B, C * chunk, *array_CBT.shape[3:])[:, :length]
 
 
-@jax.custom_vjp
-def _chunked_core(hidden_CBTD: jax.Array, head_DV: jax.Array, targets_CBT: jax.Array) -> jax.Array:
-    return _chunked_forward(hidden_CBTD, head_DV, targets_CBT)[0]
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _chunked_core(
+    cap: float | None, hidden_CBTD: jax.Array, head_DV: jax.Array, targets_CBT: jax.Array
+) -> jax.Array:
+    return _chunked_forward(cap, hidden_CBTD, head_DV, targets_CBT)[0]
 
 
-def _chunked_forward(hidden_CBTD: jax.Array, head_DV: jax.Array, targets_CBT: jax.Array):
+def _chunked_forward(
+    cap: float | None, hidden_CBTD: jax.Array, head_DV: jax.Array, targets_CBT: jax.Array
+):
     def one(chunk):
         hidden_BTD, targets_BT = chunk
-        return _nll(logits(hidden_BTD, head_DV), targets_BT)
+        return _nll(logits(hidden_BTD, head_DV, cap), targets_BT)
 
     nll_CBT, lse_CBT = jax.lax.map(one, (hidden_CBTD, targets_CBT))
     return nll_CBT, (hidden_CBTD, head_DV, targets_CBT, lse_CBT)
 
 
-def _chunked_backward(saved, d_nll_CBT: jax.Array):
+def _chunked_backward(cap: float | None, saved, d_nll_CBT: jax.Array):
     hidden_CBTD, head_DV, targets_CBT, lse_CBT = saved
 
     def one(d_head_DV, chunk):
         hidden_BTD, targets_BT, lse_BT, d_nll_BT = chunk
-        d_logits_BTV = _d_logits(logits(hidden_BTD, head_DV), lse_BT, targets_BT, d_nll_BT)
+        logits_BTV = logits(hidden_BTD, head_DV, cap)
+        d_logits_BTV = _d_logits(cap, logits_BTV, lse_BT, targets_BT, d_nll_BT)
         d_logits_BTV = d_logits_BTV.astype(hidden_BTD.dtype)
         # The carry feeds nothing but itself: unused, it and its product disappear under jit.
         return d_head_DV + _d_head(hidden_BTD, d_logits_BTV), _d_hidden(d_logits_BTV, head_DV)
@@ -235,7 +259,11 @@ _chunked_core.defvjp(_chunked_forward, _chunked_backward)
 
 
 def _chunked_loss(
-    chunk: int, hidden_BTD: jax.Array, head_DV: jax.Array, targets_BT: jax.Array
+    cap: float | None,
+    chunk: int,
+    hidden_BTD: jax.Array,
+    head_DV: jax.Array,
+    targets_BT: jax.Array,
 ) -> jax.Array:
-    nll_CBT = _chunked_core(_split(hidden_BTD, chunk), head_DV, _split(targets_BT, chunk))
+    nll_CBT = _chunked_core(cap, _split(hidden_BTD, chunk), head_DV, _split(targets_BT, chunk))
     return _join(nll_CBT, hidden_BTD.shape[1])

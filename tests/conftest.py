@@ -76,6 +76,7 @@ ONCE = (
     'interop/load_test.py',
     'interop/tools_test.py',
     'losses_test.py',
+    'model/apart_test.py',
     'model/attention_test.py',
     'model/chunks_test.py',
     'model/context_test.py',

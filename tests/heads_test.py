@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from nope.heads import order_of, reordered, silenced
-from nope.model import ModelConfig, apply
+from nope.model import LayerKind, ModelConfig, apply
 from nope.positions import ForgetGate, NoPE, Rotary
 from tests import tiny
 
@@ -64,7 +64,7 @@ def test_a_silent_head_adds_nothing() -> None:
     params = tiny.variables(config)['params']
     silent_LN = np.zeros((2, 4), bool)
     silent_LN[1, 2] = True
-    one = silenced(params, silent_LN)
+    one = silenced(tiny.MODEL, params, silent_LN)
     before, after = (np.array(p['layers']['attention']['output']) for p in (params, one))
     assert not after[1, 2].any() and before[1, 2].all()
     after[1, 2] = before[1, 2]
@@ -74,8 +74,23 @@ def test_a_silent_head_adds_nothing() -> None:
     values = {**params['layers']['attention'], 'value': 0 * params['layers']['attention']['value']}
     values['value_bias'] = 0 * values['value_bias']
     empty = {**params, 'layers': {**params['layers'], 'attention': values}}
-    none = silenced(params, np.ones((2, 4), bool))
+    none = silenced(tiny.MODEL, params, np.ones((2, 4), bool))
     np.testing.assert_allclose(logits(config, none), logits(config, empty), atol=1e-5)
+
+
+def test_heads_of_layers_of_several_shapes_are_silenced_and_not_reordered() -> None:
+    config = tiny.model(pattern=(LayerKind(Rotary()), LayerKind(head_dim=12)))
+    params = tiny.variables(config)['params']
+    silent_LN = np.zeros((2, 4), bool)
+    silent_LN[1, 2] = True
+    found = silenced(config, params, silent_LN)
+    before, after = (np.array(p['layers']['1']['attention']['output']) for p in (params, found))
+    assert before[2].all() and not after[2].any()
+    after[2] = before[2]
+    np.testing.assert_array_equal(after, before)
+    tiny.assert_same(found['layers']['0'], params['layers']['0'])
+    with pytest.raises(ValueError, match='layers that differ in their arrays'):
+        reordered(config, params, np.array([[1, 0]] * 2))
 
 
 def test_heads_are_ordered_by_the_mean_score_of_their_group() -> None:
@@ -86,6 +101,8 @@ def test_heads_are_ordered_by_the_mean_score_of_their_group() -> None:
 
 def test_weights_stay_where_they_are_placed() -> None:
     params = tiny.variables()['params']
-    found = silenced(reordered(tiny.MODEL, params, np.array([[1, 0]] * 2)), np.zeros((2, 4), bool))
+    found = silenced(
+        tiny.MODEL, reordered(tiny.MODEL, params, np.array([[1, 0]] * 2)), np.zeros((2, 4), bool)
+    )
     for old, new in zip(jax.tree.leaves(params), jax.tree.leaves(found), strict=True):
         assert new.sharding == old.sharding and new.dtype == old.dtype

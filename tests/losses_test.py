@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import jax
@@ -23,8 +24,10 @@ def arrays(dtype: str = 'float32') -> tuple[jax.Array, jax.Array, jax.Array, jax
     return hidden_BTD, head_DV, targets_BT, d_nll_BT
 
 
-def plain_loss(hidden_BTD, head_DV, targets_BT):
+def plain_loss(hidden_BTD, head_DV, targets_BT, cap=None):
     logits_BTV = hidden_BTD.astype(jnp.float32) @ head_DV.astype(jnp.float32)
+    if cap is not None:
+        logits_BTV = cap * jnp.tanh(logits_BTV / cap)
     logs_BTV = jax.nn.log_softmax(logits_BTV)
     return -jnp.take_along_axis(logs_BTV, targets_BT[..., None], axis=-1)[..., 0]
 
@@ -42,15 +45,23 @@ def pulled(loss, hidden, head, targets, d_nll):
 
 
 # 16 and 10 leave a ragged last chunk; 37 and more are the direct path.
-@pytest.mark.parametrize('chunk', [None, 1, 10, 16, 37, 1000])
+@pytest.mark.parametrize(
+    ('chunk', 'cap'),
+    [
+        *((chunk, None) for chunk in (None, 1, 10, 16, 37, 1000)),
+        *((chunk, 4.0) for chunk in (10, 37)),
+    ],
+)
 @pytest.mark.parametrize(('dtype', 'tolerance'), [('float32', 1e-5), ('bfloat16', 3e-2)])
-def test_values_and_gradients(chunk: int | None, dtype: str, tolerance: float) -> None:
+def test_values_and_gradients(
+    chunk: int | None, cap: float | None, dtype: str, tolerance: float
+) -> None:
     inputs = arrays(dtype)
 
     def loss(*arguments):
-        return losses.token_loss(*arguments, chunk=chunk)
+        return losses.token_loss(*arguments, cap=cap, chunk=chunk)
 
-    expected = pulled(plain_loss, *inputs)
+    expected = pulled(functools.partial(plain_loss, cap=cap), *inputs)
     actual = pulled(loss, *inputs)
     assert actual[0].dtype == jnp.float32
     np.testing.assert_allclose(actual[0], expected[0], atol=1e-5, rtol=1e-5)
@@ -58,6 +69,17 @@ def test_values_and_gradients(chunk: int | None, dtype: str, tolerance: float) -
         assert array.dtype == dtype
         error = np.abs(np.asarray(array, np.float64) - np.asarray(wanted, np.float64)).max()
         assert error <= tolerance * np.abs(np.asarray(wanted, np.float64)).max()
+
+
+def test_a_cap_bounds_logits_and_keeps_their_order() -> None:
+    hidden_BTD, head_DV, targets_BT, _ = arrays()
+    plain, capped = (losses.logits(hidden_BTD, head_DV, cap) for cap in (None, 2.0))
+    assert float(jnp.abs(plain).max()) > 8 and float(jnp.abs(capped).max()) <= 2
+    np.testing.assert_allclose(capped, 2 * np.tanh(np.asarray(plain) / 2), atol=1e-5)
+    nll_BT, best_BT = losses.token_choices(hidden_BTD, head_DV, targets_BT, cap=2.0)
+    expected = plain_loss(hidden_BTD, head_DV, targets_BT, cap=2.0)
+    np.testing.assert_allclose(nll_BT, expected, atol=1e-5)
+    np.testing.assert_array_equal(best_BT, capped.argmax(-1))
 
 
 @pytest.mark.parametrize('chunk', [10, T])

@@ -93,14 +93,14 @@ def mesh() -> Mesh:
 def variables(config: ModelConfig = MODEL) -> Variables:
     """Random parameters and neutral lambda on one device, drawn on the host: compiles nothing.
 
-    Matrices deviate by 0.12 from 0, the norms' weights from 1. Shared: never give them to a
-    step that donates.
+    Matrices deviate by 0.12 from 0, the norms' weights and layers' factors from 1. Shared: never
+    give them to a step that donates.
     """
     draw = np.random.default_rng(0)
 
     def leaf(path: tuple, target: jax.ShapeDtypeStruct) -> jax.Array:
         noise = 0.12 * draw.normal(size=target.shape)
-        drawn = noise + 1 if path[-1].key == 'scale' else noise
+        drawn = noise + 1 if path[-1].key in ('scale', 'layer_scale') else noise
         return jax.device_put(drawn.astype(target.dtype), target.sharding)
 
     abstract = abstract_variables(config, mesh())

@@ -309,7 +309,7 @@ class SilencedSpec(ChangedSpec):
     def changed(self, variables: Variables) -> Variables:
         silent_LN = np.zeros((self.model.layers, self.model.heads), bool)
         silent_LN[tuple(np.array(self.heads).T)] = True
-        return {**variables, 'params': silenced(variables['params'], silent_LN)}
+        return {**variables, 'params': silenced(self.model, variables['params'], silent_LN)}
 
     def slug(self) -> str:
         return f'silenced-{len(self.heads)}-heads-seed{self.seed}-{identifier(self)}'

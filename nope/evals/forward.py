@@ -89,7 +89,7 @@ def batch_sums(
 ) -> Sums:
     """Sums over the windows of one batch [B, T + 1], each counted `weights_B` times."""
     output = apply(config, variables, blocks[:, :-1], entropy=entropy, span=span)
-    nll_BT = losses.token_loss(output.hidden, output.head, blocks[:, 1:])
+    nll_BT = losses.token_loss(output.hidden, output.head, blocks[:, 1:], cap=config.logit_cap)
 
     def by_layer(x_LBNT: jax.Array) -> jax.Array:
         return jnp.einsum('LBNT,B->LNT', x_LBNT, weights_B)

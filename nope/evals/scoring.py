@@ -245,4 +245,5 @@ def read_piece(
     tokens at `at_BW`, and the most likely tokens there, [B, W]."""
     output, cache = read(config, weights, tokens_BC, cache)
     hidden_BWD = jnp.take_along_axis(output.hidden, at_BW[..., None], axis=1)
-    return losses.token_choices(hidden_BWD, output.head, targets_BW), cache
+    cap = config.logit_cap
+    return losses.token_choices(hidden_BWD, output.head, targets_BW, cap=cap), cache

@@ -145,7 +145,10 @@ def loss_sums(
     """
     output = apply(config, variables, tokens_BW)
     hidden_BSD = output.hidden[:, -stride - 1 : -1]
-    return losses.token_loss(hidden_BSD, output.head, tokens_BW[:, -stride:]).sum(axis=1)
+    nll_BS = losses.token_loss(
+        hidden_BSD, output.head, tokens_BW[:, -stride:], cap=config.logit_cap
+    )
+    return nll_BS.sum(axis=1)
 
 
 def _of_every_length(

@@ -51,6 +51,11 @@ def check(values: Mapping[str, Any]) -> None:
         raise FieldError('attention', values['attention'], rule)
     for name in ('embedding_multiplier', 'residual_multiplier', 'logit_multiplier'):
         _check_scale(name, values[name])
+    if values['logit_cap'] is not None:
+        _check_scale('logit_cap', values['logit_cap'], ', or None for logits as they are')
+    if values['token_width'] is not None and not 1 <= values['token_width'] <= MOST['width']:
+        rule = f'accepted: 1 to {MOST["width"]:,}, or None for no input of tokens'
+        raise FieldError('token_width', values['token_width'], rule)
     for name in ('dropout', 'attention_dropout'):
         if not 0 <= values[name] < 1:
             raise FieldError(name, values[name], 'accepted: 0 or more, and below 1')

@@ -21,7 +21,7 @@ from nope.model.gates import ForgetGates, forgotten
 from nope.model.heads import Attended, attend_by_kind
 from nope.model.init import initializer
 from nope.model.kinds import LayerKind
-from nope.model.layers import Norm, bias, parameter, project
+from nope.model.layers import Norm, bias, parameter, project, unit_norm
 from nope.model.shape import Attend, ChosenRows, LayerStats
 from nope.model.sinks import add_sinks
 from nope.model.temperature import AdaptiveTemperature, entropy_multipliers, multiplied
@@ -61,12 +61,16 @@ class Sequence(NamedTuple):
 
 
 class SelfAttention(nn.Module):
-    """Grouped-query self-attention; lambda multiplies the queries after the position encoding."""
+    """Grouped-query self-attention; lambda multiplies the queries after the position encoding.
+
+    keeps: whether the keys and values are returned where there is no cache, for later layers.
+    """
 
     config: ModelConfig
     entropy: bool
     span: int | None = None
     max_logit: bool = False
+    keeps: bool = False
 
     @nn.compact
     def __call__(
@@ -77,21 +81,20 @@ class SelfAttention(nn.Module):
         sequence: Sequence,
         keys_B: jax.Array | None = None,
         cached: LayerCache | None = None,
+        source: LayerCache | None = None,
     ) -> tuple[jax.Array, LayerStats, LayerCache | None]:
         """Returns the layer's output [B, T, D], what its attention says of itself, and the cache
         with these tokens in it, or None.
 
         multipliers_N: p_h, [N], [B, N] or [B, T, N], as `lam.scale_queries` takes them. kind:
         which of the model's kinds of layers this one is; an int where it is known. keys_B: typed
-        keys of the layer's dropout, None for none. cached: what earlier tokens left.
+        keys of the layer's dropout, None for none. cached: what earlier tokens left. source: keys
+        and values of an earlier layer, these tokens' included, in place of own ones.
         """
         c = self.config
-        q_BTNH = self._project(x_BTD, 'query', c.heads, 'heads')
-        k_BTKH = self._project(x_BTD, 'key', c.kv_heads, 'kv_heads')
-        v_BTKH = self._project(x_BTD, 'value', c.kv_heads, 'kv_heads')
-        if c.qk_norm:
-            normed = self._norm(q_BTNH, 'query', 'heads'), self._norm(k_BTKH, 'key', 'kv_heads')
-            q_BTNH, k_BTKH = _of_kind(c, kind, normed, (q_BTNH, k_BTKH))
+        q_BTNH = self._projected(x_BTD, 'query', c.heads, 'heads')
+        q_BTNH = self._normed(q_BTNH, 'query', 'heads', kind)
+        k_BTKH, v_BTKH = (None, None) if source is not None else self._keys_values(x_BTD, kind)
         sums_BTN = None
         if c.gate is not None:
             log_gates_BTN = ForgetGates(c, c.gate, name='forget')(x_BTD)
@@ -100,7 +103,7 @@ class SelfAttention(nn.Module):
             adaptive = AdaptiveTemperature(c, name='temperature')
             factors_BTN = adaptive(x_BTD, sequence.positions_BT, kind)
             multipliers_N = multiplied(multipliers_N, factors_BTN)
-        asked = self.entropy, self.span, self.max_logit
+        asked = self.entropy, self.span, self.max_logit, self.keeps
         ways = [functools.partial(_attend, c, kind, *asked) for kind in c.kinds]
         sinks_N = None
         if c.sinks:
@@ -110,7 +113,7 @@ class SelfAttention(nn.Module):
             keys_BN = head_keys(keys_B, c.heads)
         operands = (
             *(q_BTNH, k_BTKH, v_BTKH, multipliers_N),
-            *(sums_BTN, sinks_N, keys_BN, sequence, cached),
+            *(sums_BTN, sinks_N, keys_BN, sequence, cached, source),
         )
         if len(ways) == 1 or isinstance(kind, int):
             way = ways[kind if isinstance(kind, int) else 0]
@@ -121,7 +124,18 @@ class SelfAttention(nn.Module):
             seen_BTNH *= self._output_gate(x_BTD)
         return self._output(seen_BTNH), stats, cached
 
-    def _project(self, x_BTD: jax.Array, name: str, heads: int, axis: str) -> jax.Array:
+    def _keys_values(self, x_BTD: jax.Array, kind: int | jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Keys and values before positions."""
+        c = self.config
+        k_BTKH = self._projected(x_BTD, 'key', c.kv_heads, 'kv_heads')
+        v_BTKH = k_BTKH
+        if not (isinstance(kind, int) and c.kinds[kind].values_from == 'keys'):
+            v_BTKH = self._projected(x_BTD, 'value', c.kv_heads, 'kv_heads')
+        if c.value_norm:
+            v_BTKH = unit_norm(c, v_BTKH)
+        return self._normed(k_BTKH, 'key', 'kv_heads', kind), v_BTKH
+
+    def _projected(self, x_BTD: jax.Array, name: str, heads: int, axis: str) -> jax.Array:
         c = self.config
         shape, axes = (c.width, heads, c.head_dim), ('embed', axis, 'head_dim')
         weight_DNH = parameter(self, name, initializer(c, name), shape, axes, c.dtype)
@@ -131,11 +145,15 @@ class SelfAttention(nn.Module):
             projected_BTNH += bias(self, f'{name}_bias', shape[1:], axes[1:], c.dtype)
         return projected_BTNH
 
-    def _norm(self, x_BTNH: jax.Array, name: str, heads: str) -> jax.Array:
-        """Queries or keys after QK-norm, of each head by itself or of all together."""
-        axes = ('norm',) if self.config.qk_norm_over == 'head' else (heads, 'head_dim')
-        normed = Norm(self.config, centred=False, biased=False, axes=axes, name=f'{name}_norm')
-        return normed(x_BTNH)
+    def _normed(self, x_BTNH: jax.Array, name: str, heads: str, kind: int | jax.Array) -> jax.Array:
+        """Queries or keys as layers of that kind use them: after QK-norm, of each head by itself or
+        of all together, or as they were projected."""
+        c = self.config
+        if not c.qk_norm:
+            return x_BTNH
+        axes = ('norm',) if c.qk_norm_over == 'head' else (heads, 'head_dim')
+        norm = Norm(c, centred=False, biased=False, axes=axes, name=f'{name}_norm')
+        return _of_kind(c, kind, norm(x_BTNH), x_BTNH)
 
     def _output_gate(self, x_BTD: jax.Array) -> jax.Array:
         """sigmoid(x W), [B, T, N, H] or [B, T, N, 1]."""
@@ -158,19 +176,15 @@ class SelfAttention(nn.Module):
 
 
 def _of_kind(
-    config: ModelConfig,
-    kind: int | jax.Array,
-    normed: tuple[jax.Array, ...],
-    projected: tuple[jax.Array, ...],
-) -> tuple[jax.Array, ...]:
-    """Queries and keys as layers of that kind use them: normed, or as they were projected."""
+    config: ModelConfig, kind: int | jax.Array, normed: jax.Array, projected: jax.Array
+) -> jax.Array:
+    """What layers of that kind use of the two."""
     has = np.array([kind.qk_norm is not False for kind in config.kinds])
     if has.all():
         return normed
     if isinstance(kind, int):
         return normed if has[kind] else projected
-    chosen = jnp.asarray(has)[kind]
-    return tuple(jnp.where(chosen, x, y) for x, y in zip(normed, projected, strict=True))
+    return jnp.where(jnp.asarray(has)[kind], normed, projected)
 
 
 def _attend(
@@ -179,23 +193,32 @@ def _attend(
     entropy: bool,
     span: int | None,
     max_logit: bool,
+    keeps: bool,
     q_BTNH: jax.Array,
-    k_BTKH: jax.Array,
-    v_BTKH: jax.Array,
+    k_BTKH: jax.Array | None,
+    v_BTKH: jax.Array | None,
     multipliers_N: jax.Array,
     forgotten_BTN: jax.Array | None,
     sinks_N: jax.Array | None,
     keys_BN: jax.Array | None,
     sequence: Sequence,
     cached: LayerCache | None,
+    source: LayerCache | None,
 ) -> tuple[jax.Array, LayerStats, LayerCache | None]:
     """Attention as layers of that kind do it: output [B, T, N, H], what it says, and cache."""
-    q_BTNH, k_BTKH = _encode(kind.position, q_BTNH, k_BTKH, sequence)
+    if source is not None:
+        q_BTNH, _ = _encode(kind.position, q_BTNH, q_BTNH, sequence)
+        k_BTKH, v_BTKH = source.keys_BSKH, source.values_BSKH
+    else:
+        assert k_BTKH is not None and v_BTKH is not None
+        q_BTNH, k_BTKH = _encode(kind.position, q_BTNH, k_BTKH, sequence)
     if cached is not None:
         assert sequence.mask.offset is not None
         cached = cached.write(k_BTKH, v_BTKH, sequence.mask.offset, forgotten_BTN)
         k_BTKH, v_BTKH, sums_BSN1 = cached
         forgotten_BTN = None if sums_BSN1 is None else sums_BSN1[..., 0]
+    elif keeps:
+        cached = LayerCache(k_BTKH, v_BTKH)
 
     def attended(
         multipliers_N: jax.Array,

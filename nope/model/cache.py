@@ -78,7 +78,8 @@ def _written(old_BSKH: jax.Array, new_BTKH: jax.Array, slot: int | jax.Array) ->
 class Cache(NamedTuple):
     """Of a batch of sequences.
 
-    layers: one array a layer and kind, which are written in place and never gathered.
+    layers: one array a layer and kind, which are written in place and never gathered; None of a
+        layer that attends to the keys of an earlier one.
     filled: slots in use, the same for every row: an int where it is known, else an int32 scalar.
     padding_B: int32, slots at the start of each row that hold no token; None for none.
     length_B: float32, the n of every row that lambda forms and dynamic position encodings follow:
@@ -86,14 +87,16 @@ class Cache(NamedTuple):
         beyond it.
     """
 
-    layers: tuple[LayerCache, ...]
+    layers: tuple[LayerCache | None, ...]
     filled: int | jax.Array
     padding_B: jax.Array | None
     length_B: jax.Array
 
     @property
     def slots(self) -> int:
-        return self.layers[0].keys_BSKH.shape[1]
+        first = self.layers[0]
+        assert first is not None  # there is no earlier one
+        return first.keys_BSKH.shape[1]
 
     def positions(self, tokens: int) -> jax.Array:
         """int32 [B, T]: of the next tokens; 0 in padding before a row, length - 1 in what fills up
@@ -170,10 +173,12 @@ def empty(
     def zeros(heads: int, size: int, dtype: str = config.dtype) -> jax.Array:
         return nn.with_logical_constraint(jnp.zeros((*rows, heads, size), dtype), _AXES)
 
-    def layer() -> LayerCache:
-        keys, values = (zeros(config.kv_heads, config.head_dim) for _ in range(2))
-        gate = config.gate
+    def layer(i: int) -> LayerCache | None:
+        if config.source_of(i) != i:
+            return None
+        own, gate = config.of_layer(i), config.gate
+        keys, values = (zeros(own.kv_heads, own.head_dim) for _ in range(2))
         return LayerCache(keys, values, None if gate is None else zeros(gate.heads, 1, 'float32'))
 
-    layers = tuple(layer() for _ in range(config.layers))
+    layers = tuple(layer(i) for i in range(config.layers))
     return Cache(layers, 0, padding_B, length_B)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 
 from nope.identity import added_later, none_was
 from nope.model import accepted, lam
-from nope.model.kinds import LayerKind
+from nope.model.kinds import SIZES, LayerKind
 from nope.positions import Gate, NoPE, Position, Table
 from nope.runtime.errors import FieldError, inside
 
@@ -46,6 +47,7 @@ class ModelConfig:
     qk_norm_over: what its mean square is taken over: a head by itself ('head'), or all query heads
         and all key heads together ('projection', OLMo 2), each of which then has its own weights.
     softmax_scale: what logits are multiplied with next to lambda; None for 1 / sqrt(H).
+    value_norm: every value head divided by the root of its mean square (Gemma 4).
     qkv_bias, output_bias, mlp_bias: of the projections.
     mlp, activation: 'gated', down(act(gate(x)) * up(x)), or 'plain', down(act(up(x))).
     sinks: a learned logit for each head and layer in every softmax (`nope.model.sinks`); not beside
@@ -62,7 +64,11 @@ class ModelConfig:
     tied_head: the embedding matrix is the vocabulary projection too.
     embedding_multiplier: of the embeddings, before positions are added (Gemma: sqrt(D)).
     residual_multiplier: of what a layer's parts add to the sum so far (Granite).
+    layer_scale: what leaves a layer is multiplied by a learned number (Gemma 4).
+    token_width: width P of what every layer reads of the tokens besides the sum so far
+        (`nope.model.token_inputs`, Gemma 3n); None for nothing.
     logit_multiplier: of the final hidden states (T5 with a tied head: 1 / sqrt(D)).
+    logit_cap: c of the logits c tanh(logit / c); None for logits as they are (Gemma).
     dropout: in training the probability with which an entry of the embeddings, of the MLP's
         activations, of what attention and MLP add and of the final hidden states becomes 0
         (`nope.model.dropout`).
@@ -123,6 +129,10 @@ class ModelConfig:
     dropout: float = added_later(0.0)
     attention_dropout: float = added_later(0.0)
     residual_multiplier: float = added_later(1.0)
+    value_norm: bool = added_later(False)
+    layer_scale: bool = added_later(False)
+    token_width: int | None = added_later(None)
+    logit_cap: float | None = added_later(None)
 
     def __post_init__(self) -> None:
         accepted.check(vars(self))
@@ -153,9 +163,10 @@ class ModelConfig:
     def _check_kinds(self) -> None:
         LayerKind(self.position, self.window)  # checks the window
         if not self.pattern:
-            self._check_position(self.position, 'position')
+            self._check_position(LayerKind(self.position), 'position')
         else:
             self._check_pattern()
+            self._check_sizes()
         if self.position_range is not None:
             self._check_range(self.position_range)
         if self.lam_layers == 'nope' and not self.heads_without_position.any():
@@ -228,7 +239,7 @@ class ModelConfig:
                 f'it has {len(self.pattern)} kinds of layers; there are {self.layers} layers',
             )
         for i, kind in enumerate(self.pattern):
-            self._check_position(kind.position, f'pattern[{i}].position')
+            self._check_position(kind, f'pattern[{i}].position')
         self._check_norms()
         tables = {k.position for k in self.kinds if k.position.table(self.width, self.heads)}
         if len(tables) > 1:
@@ -258,11 +269,36 @@ class ModelConfig:
         if self.qk_norm and not any(self.layers_with_qk_norm):
             raise FieldError('qk_norm', True, 'every kind of layer in pattern is without it')
 
-    def _check_position(self, position: Position, place: str) -> None:
-        """FieldError for an encoding, of the field `place`, that does not fit the model."""
+    def _check_sizes(self) -> None:
+        """FieldError for sizes of a kind that do not fit the model, and for keys of a layer that
+        there is not."""
+        for i, kind in enumerate(self.pattern):
+            if kind.kv_heads is not None and self.heads % kind.kv_heads:
+                rule = f'heads, {self.heads}, must be a multiple of it'
+                raise FieldError(f'pattern[{i}].kv_heads', kind.kv_heads, rule)
+            if kind.head_dim is not None:
+                with inside('lam'):
+                    self.lam.check_head_dim(kind.head_dim)
+            if kind.keys_from == 'earlier' and self.gate is not None:
+                raise FieldError(
+                    f'pattern[{i}].keys_from',
+                    kind.keys_from,
+                    f'forget gates ({self.describe_position()}) are of the layer that keys are of',
+                )
+        for layer, kind in enumerate(self.layer_kinds):
+            if kind.keys_from == 'earlier' and self._source(layer) is None:
+                place = f'pattern[{layer % len(self.pattern)}].keys_from'
+                wanted = kind.source.describe()
+                rule = f'no layer before layer {layer} has keys of its own and is {wanted}'
+                raise FieldError(place, kind.keys_from, rule)
+
+    def _check_position(self, kind: LayerKind, place: str) -> None:
+        """FieldError for an encoding, of the field `place`, that does not fit such layers of the
+        model."""
+        position = kind.position
         with inside(place, 'head_dim'):
-            position.check(self.head_dim)
-            position.check_heads(self.heads, self.kv_heads)
+            position.check(kind.head_dim or self.head_dim)
+            position.check_heads(self.heads, kind.kv_heads or self.kv_heads)
         if self.pattern and position.embeds:
             rule = 'it is added to the embeddings: layers cannot differ in it'
             raise FieldError(place, position.describe(), rule)
@@ -282,6 +318,32 @@ class ModelConfig:
         """int32 [L]: of every layer, which of `kinds` it is."""
         kinds = self.kinds
         return np.array([kinds.index(kind) for kind in self.layer_kinds], np.int32)
+
+    @property
+    def apart(self) -> bool:
+        """Whether every layer has arrays of its own, {'0': ..., '1': ...}, in place of a row of
+        stacks: where layers differ in the shapes of their arrays, or read the tokens."""
+        return self.token_width is not None or any(kind.has_own_arrays for kind in self.kinds)
+
+    def of_layer(self, layer: int) -> ModelConfig:
+        """The model with the sizes of that layer as its own; its `kinds` are in the same order."""
+        kind = self.layer_kinds[layer]
+        return _of_kind(self, kind) if kind.has_own_arrays else self
+
+    def source_of(self, layer: int) -> int:
+        """The layer whose keys and values a layer attends to: itself, or the last one before it
+        that has its own and is like it."""
+        source = self._source(layer)
+        assert source is not None  # checked when the model was made
+        return source
+
+    def _source(self, layer: int) -> int | None:
+        kinds = self.layer_kinds
+        if kinds[layer].keys_from == 'input':
+            return layer
+        wanted = kinds[layer].source
+        before = (i for i in reversed(range(layer)) if kinds[i].keys_from == 'input')
+        return next((i for i in before if kinds[i].source == wanted), None)
 
     @property
     def without_position(self) -> tuple[bool, ...]:
@@ -355,7 +417,7 @@ class ModelConfig:
             return dataclasses.replace(self, position_range=None).with_position(position)
         if not self.pattern:
             return dataclasses.replace(self, position=position)
-        self._check_position(position, 'position')
+        self._check_position(LayerKind(position), 'position')
         everywhere = all(isinstance(kind.position, NoPE) for kind in self.pattern)
         kinds = (
             dataclasses.replace(kind, position=position)
@@ -395,4 +457,19 @@ class ModelConfig:
         if not self.pattern:
             return LayerKind(self.position, self.window)
         kind = self.pattern[layer % len(self.pattern)]
-        return dataclasses.replace(kind, qk_norm=None) if kind.qk_norm == self.qk_norm else kind
+        said = {name: getattr(self, name) for name in ('qk_norm', *SIZES)}
+        changes: dict[str, Any] = {
+            name: None for name, value in said.items() if getattr(kind, name) == value
+        }
+        return dataclasses.replace(kind, **changes) if changes else kind
+
+
+@functools.lru_cache(maxsize=64)
+def _of_kind(config: ModelConfig, kind: LayerKind) -> ModelConfig:
+    """`config` with the sizes of that kind as its own."""
+
+    def said(kind: LayerKind) -> dict[str, Any]:
+        return {name: getattr(kind, name) or getattr(config, name) for name in SIZES}
+
+    pattern = tuple(dataclasses.replace(other, **said(other)) for other in config.pattern)
+    return dataclasses.replace(config, **said(kind), pattern=pattern)

@@ -9,35 +9,64 @@ from nope.model.config import ModelConfig
 
 def parameters(model: ModelConfig) -> int:
     """Number of trained parameters (lambda not among them)."""
-    vectors = model.head_dim * (model.heads + 2 * model.kv_heads) * model.qkv_bias
-    normed = 2 if model.qk_norm_over == 'head' else model.heads + model.kv_heads
-    vectors += model.width * model.output_bias + normed * model.head_dim * model.qk_norm
-    inner = model.mlp_width * (2 if model.mlp == 'gated' else 1)
-    vectors += (inner + model.width) * model.mlp_bias
-    vectors += model.heads * model.sinks
-    vectors += 2 * model.heads * (model.temperature == 'adaptive')
-    vectors += 0 if model.gate is None else model.gate.heads * (model.width + 1)
     norm = model.width * (1 + model.norm_bias) * (model.norm != 'none')
     table = 0 if model.table is None else math.prod(model.table.shape)
     embeddings = model.vocab_size * model.width * (1 if model.tied_head else 2)
-    norms = {'pre': 2, 'parallel': 1, 'post': 2, 'both': 4}[model.block] * norm
-    layers = model.layers * (_layer_weights(model) + vectors + norms)
-    return layers + embeddings + norm * (1 + model.embedding_norm) + table
+    layers = sum(
+        _layer_weights(model, layer) + _layer_vectors(model, layer, norm)
+        for layer in range(model.layers)
+    )
+    inputs = 0
+    if model.token_width is not None:
+        inputs = model.vocab_size * model.layers * model.token_width + model.token_width
+        inputs += model.width * model.layers * model.token_width
+    return layers + embeddings + norm * (1 + model.embedding_norm) + table + inputs
 
 
 def training_flops(model: ModelConfig, length: int) -> float:
     """FLOPs of a training step per token of a sequence of `length`: 6 per weight in a matrix
     product, and the causal half of attention's two products, forward and backward (windows not
     counted)."""
-    weights = model.layers * _layer_weights(model) + model.vocab_size * model.width
-    attended = model.layers * (2 if model.temperature == 'entropy' else 1)
-    return 6.0 * weights + 6.0 * attended * length * model.heads * model.head_dim
+    weights = model.vocab_size * model.width
+    weights += model.width * model.layers * (model.token_width or 0)
+    dims = 0
+    for layer in range(model.layers):
+        weights += _layer_weights(model, layer)
+        dims += model.heads * model.of_layer(layer).head_dim
+    attended = dims * (2 if model.temperature == 'entropy' else 1)
+    return 6.0 * weights + 6.0 * attended * length
 
 
-def _layer_weights(model: ModelConfig) -> int:
+def _projections(model: ModelConfig, layer: int) -> tuple[int, int]:
+    """Heads of keys and heads of values that a layer projects to."""
+    kind, kv_heads = model.layer_kinds[layer], model.of_layer(layer).kv_heads
+    if kind.keys_from == 'earlier':
+        return 0, 0
+    return kv_heads, kv_heads if kind.values_from == 'input' else 0
+
+
+def _layer_vectors(model: ModelConfig, layer: int, norm: int) -> int:
+    """Numbers of a layer that are in no matrix. norm: those of a norm of the model."""
+    own = model.of_layer(layer)
+    keys, values = _projections(model, layer)
+    vectors = own.head_dim * (model.heads + keys + values) * model.qkv_bias
+    normed = 1 + (keys > 0) if model.qk_norm_over == 'head' else model.heads + keys
+    vectors += model.width * model.output_bias + normed * own.head_dim * model.qk_norm
+    inner = own.mlp_width * (2 if model.mlp == 'gated' else 1)
+    vectors += (inner + model.width) * model.mlp_bias
+    vectors += model.heads * model.sinks
+    vectors += 2 * model.heads * (model.temperature == 'adaptive')
+    vectors += 0 if model.gate is None else model.gate.heads * (model.width + 1)
+    vectors += model.layer_scale + model.width * (model.token_width is not None)
+    return vectors + {'pre': 2, 'parallel': 1, 'post': 2, 'both': 4}[model.block] * norm
+
+
+def _layer_weights(model: ModelConfig, layer: int) -> int:
     """Weights in the matrix products of a layer."""
-    attention = model.width * model.head_dim * 2 * (model.heads + model.kv_heads)
-    gates = {'none': 0, 'head': model.heads, 'element': model.heads * model.head_dim}
+    own = model.of_layer(layer)
+    attention = model.width * own.head_dim * (2 * model.heads + sum(_projections(model, layer)))
+    gates = {'none': 0, 'head': model.heads, 'element': model.heads * own.head_dim}
     attention += model.width * gates[model.output_gate]
     attention += model.width * 2 * model.heads * (model.temperature == 'adaptive')
-    return attention + (3 if model.mlp == 'gated' else 2) * model.width * model.mlp_width
+    attention += 2 * model.width * (model.token_width or 0)
+    return attention + (3 if model.mlp == 'gated' else 2) * model.width * own.mlp_width

@@ -6,23 +6,37 @@ import dataclasses
 
 from nope.identity import added_later, none_was
 from nope.positions import NoPE, Position
-from nope.runtime.errors import FieldError
+from nope.runtime.errors import FieldError, one_of
+
+SIZES = ('head_dim', 'kv_heads', 'mlp_width')
+KEYS_FROM = ('input', 'earlier')
+VALUES_FROM = ('input', 'keys')
 
 
 @dataclasses.dataclass(frozen=True)
 class LayerKind:
-    """Kind of a layer: its position encoding, how far it sees, and whether it has QK-norm.
+    """Kind of a layer: its position encoding, how far it sees, whether it has QK-norm, its sizes,
+    and where its keys and values are from.
 
     window: keys a query sees, itself included; None for all before it.
     chunk: a query at position i sees the keys before it that have floor(i / chunk) in common with
         it, as in the local layers of Llama 4; None for all. A layer has a window or chunks.
     qk_norm: False for a layer without the QK-norm that the model has; None for what the model says.
+    head_dim, kv_heads, mlp_width: sizes of its layers; None for the model's.
+    keys_from: 'input', projections of what the layer reads, or 'earlier', keys and values of the
+        last layer before it that is like it and has its own (shared key-value caches, Gemma 3n).
+    values_from: 'input', or 'keys', the projection to keys, before their norm and positions.
     """
 
     position: Position = NoPE()
     window: int | None = none_was(0)
     qk_norm: bool | None = added_later(None)
     chunk: int | None = added_later(None)
+    head_dim: int | None = added_later(None)
+    kv_heads: int | None = added_later(None)
+    mlp_width: int | None = added_later(None)
+    keys_from: str = added_later('input')
+    values_from: str = added_later('input')
 
     def __post_init__(self) -> None:
         if self.window is not None and not 1 <= self.window <= 2**30:
@@ -34,9 +48,36 @@ class LayerKind:
         if self.chunk is not None and self.window is not None:
             rule = f'window is {self.window}; accepted is one of them, the other None'
             raise FieldError('chunk', self.chunk, rule)
+        for name in SIZES:
+            size = getattr(self, name)
+            if size is not None and size < 1:
+                raise FieldError(name, size, "it must be at least 1, or None for the model's")
+        for name, accepted in (('keys_from', KEYS_FROM), ('values_from', VALUES_FROM)):
+            if getattr(self, name) not in accepted:
+                raise FieldError(name, getattr(self, name), one_of(accepted))
+
+    @property
+    def has_own_arrays(self) -> bool:
+        """Whether its layers have other arrays than the fields of a model say."""
+        sized = any(getattr(self, name) is not None for name in SIZES)
+        return sized or (self.keys_from, self.values_from) != ('input', 'input')
+
+    @property
+    def source(self) -> LayerKind:
+        """The kind of the layer whose keys and values such a layer attends to, whatever the width
+        of that one's MLP, which is None here."""
+        return dataclasses.replace(self, keys_from='input', mlp_width=None)
 
     def describe(self) -> str:
-        window = '' if self.window is None else f', window {self.window}'
-        chunk = '' if self.chunk is None else f', chunks of {self.chunk}'
-        norm = ', no QK-norm' if self.qk_norm is False else ''
-        return self.position.describe() + window + chunk + norm
+        parts = (
+            ('window {}', self.window),
+            ('chunks of {}', self.chunk),
+            ('no QK-norm', None if self.qk_norm is not False else ''),
+            ('head dim {}', self.head_dim),
+            ('{} key-value heads', self.kv_heads),
+            ('MLP of {}', self.mlp_width),
+            ('keys of an earlier layer', None if self.keys_from == 'input' else ''),
+            ('values from keys', None if self.values_from == 'input' else ''),
+        )
+        said = (text.format(value) for text, value in parts if value is not None)
+        return ', '.join((self.position.describe(), *said))

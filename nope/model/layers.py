@@ -104,6 +104,13 @@ def _normalise(centred: bool, epsilon: float, x: jax.Array, weight: jax.Array) -
     return x32 * jax.lax.rsqrt(mean_square + epsilon) * weight
 
 
+def unit_norm(config: ModelConfig, x: jax.Array) -> jax.Array:
+    """x * rsqrt(mean(x^2) + eps) over the last axis: RMSNorm without weights."""
+    ones = jnp.ones(x.shape[-1:], jnp.float32)
+    normed = elementwise(config, _normalise, False, config.norm_epsilon)(x, ones)
+    return normed.astype(config.dtype)
+
+
 def norm(config: ModelConfig, name: str) -> Callable[[jax.Array], jax.Array]:
     """The norm that the model uses everywhere: a module of that name, or the identity."""
     if config.norm == 'none':
@@ -124,7 +131,7 @@ class MLP(nn.Module):
             gate_BTF = self._inner(x_BTD, 'gate')
             inner_BTF = elementwise(c, _gate, c.activation)(gate_BTF, self._inner(x_BTD, 'up'))
         else:
-            inner_BTF = _activate(c.activation, self._inner(x_BTD, 'up'))
+            inner_BTF = activate(c.activation, self._inner(x_BTD, 'up'))
         inner_BTF = drop(c, inner_BTF, keys_B, Place.INNER)
         shape, axes = (c.mlp_width, c.width), ('mlp', 'embed')
         down_FD = parameter(self, 'down', initializer(c, 'mlp_out'), shape, axes, c.dtype)
@@ -144,10 +151,10 @@ class MLP(nn.Module):
 
 
 def _gate(activation: str, gate: jax.Array, up: jax.Array) -> jax.Array:
-    return _activate(activation, gate) * up
+    return activate(activation, gate) * up
 
 
-def _activate(name: str, x: jax.Array) -> jax.Array:
+def activate(name: str, x: jax.Array) -> jax.Array:
     if name == 'gelu':
         return nn.gelu(x, approximate=False)
     if name == 'gelu_tanh':

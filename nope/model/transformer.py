@@ -1,4 +1,4 @@
-"""The decoder: embedding, scanned layers, final norm. The head is applied by the loss.
+"""The decoder: embedding, layers, final norm. The head is applied by the loss.
 
 Everything the model needs is in its arguments: `{'params': ..., 'lam': {'head': [L, N]}}`,
 tokens, and how many tokens the sequence has. Losses take the final hidden states and the
@@ -13,22 +13,20 @@ from typing import Any, NamedTuple, cast
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jax.ad_checkpoint import checkpoint_name
 
 from nope.attention import Mask
 from nope.model import lam
-from nope.model.attention import SelfAttention, Sequence
-from nope.model.cache import Cache, LayerCache
+from nope.model.attention import Sequence
+from nope.model.blocks import ACTIVATIONS, LayersApart, cached_layers, scanned_layers
+from nope.model.cache import Cache
 from nope.model.chunks import Places
 from nope.model.config import ModelConfig
 from nope.model.dropout import Place, layer_keys
 from nope.model.init import initializer
-from nope.model.layers import MLP, drop, norm, parameter
-from nope.model.shape import AttentionShape, ChosenRows, LayerStats
+from nope.model.layers import drop, norm, parameter
+from nope.model.shape import AttentionShape, ChosenRows
 from nope.model.spread import spread
-
-ACTIVATIONS = ('batch', 'sequence', 'activation')
-BLOCK_INPUT = 'block_input'  # the name under which rematerialisation knows what goes into a layer
+from nope.model.token_inputs import TokenInputs
 
 
 class ModelOutput(NamedTuple):
@@ -52,78 +50,6 @@ def apply(
     """The decoder as a pure function of {'params', 'lam'}; arguments as `Transformer` takes."""
     output = Transformer(config).apply(variables, tokens_BT, **arguments)
     return cast(ModelOutput, output)
-
-
-def _kept(remat: str) -> Any:
-    """Policy of a rematerialised layer: what it keeps for its backward pass besides arguments."""
-    policies = jax.checkpoint_policies
-    if remat == 'dots':
-        return policies.dots_with_no_batch_dims_saveable
-    if remat == 'offload':
-        return policies.save_and_offload_only_these_names(
-            names_which_can_be_saved=[],
-            names_which_can_be_offloaded=[BLOCK_INPUT],
-            offload_src='device',
-            offload_dst='pinned_host',
-        )
-    return None
-
-
-class Block(nn.Module):
-    """A layer, shaped for `nn.scan` over layers. By the model's `block`:
-
-    pre: x + Attention(norm(x)), then x + MLP(norm(x)).
-    parallel: x + Attention(norm(x)) + MLP(norm(x)) of the same norm(x).
-    post: x + norm(Attention(x)), then x + norm(MLP(x)).
-    both: x + norm(Attention(norm(x))), then x + norm(MLP(norm(x))).
-
-    What is added is multiplied by the model's `residual_multiplier` before; with keys of dropout
-    (keys_B) it is dropped, behind its norm where it has one.
-    """
-
-    config: ModelConfig
-    entropy: bool
-    span: int | None = None
-    max_logit: bool = False
-
-    @nn.compact
-    def __call__(
-        self,
-        x_BTD: jax.Array,
-        multipliers_N: jax.Array,
-        kind: int | jax.Array,
-        sequence: Sequence,
-        keys_B: jax.Array | None = None,
-        cached: LayerCache | None = None,
-    ) -> tuple[jax.Array, tuple[LayerStats, LayerCache | None]]:
-        c = self.config
-        x_BTD = checkpoint_name(x_BTD, BLOCK_INPUT)
-        attention = SelfAttention(c, self.entropy, self.span, self.max_logit, name='attention')
-        mlp = MLP(c, name='mlp')
-        read_BTD = self._before(x_BTD, 'attention')
-        attended_BTD, stats, cached = attention(
-            read_BTD, multipliers_N, kind, sequence, keys_B, cached
-        )
-        attended_BTD = drop(c, self._behind(attended_BTD, 'attention'), keys_B, Place.ATTENTION)
-        x_BTD = x_BTD + attended_BTD
-        if c.block != 'parallel':
-            read_BTD = self._before(x_BTD, 'mlp')
-        made_BTD = self._behind(mlp(read_BTD, keys_B), 'mlp')
-        x_BTD = x_BTD + drop(c, made_BTD, keys_B, Place.MLP)
-        return nn.with_logical_constraint(x_BTD, ACTIVATIONS), (stats, cached)
-
-    def _before(self, x_BTD: jax.Array, part: str) -> jax.Array:
-        """What a part of the layer reads."""
-        return x_BTD if self.config.block == 'post' else norm(self.config, f'{part}_norm')(x_BTD)
-
-    def _behind(self, x_BTD: jax.Array, part: str) -> jax.Array:
-        """What a part of the layer adds."""
-        names = {'post': f'{part}_norm', 'both': f'{part}_output_norm'}
-        name = names.get(self.config.block)
-        if name is not None:
-            x_BTD = norm(self.config, name)(x_BTD)
-        factor = self.config.residual_multiplier
-        return x_BTD if factor == 1 else (x_BTD * factor).astype(x_BTD.dtype)
 
 
 class Transformer(nn.Module):
@@ -186,16 +112,24 @@ class Transformer(nn.Module):
         x_BTD = self._embed(embedding_VD, tokens_BT, sequence)
         x_BTD = drop(c, x_BTD, keys_B, Place.EMBEDDING)
         multipliers_LN = _multipliers(c, coefficients_LN, sequence)
-        if cache is None:
+        inputs_LBTP = None
+        if c.token_width is not None:
+            inputs_LBTP = TokenInputs(c, name='token_inputs')(tokens_BT, x_BTD)
+        asked = entropy, span, max_logit
+        keys_LB = None if keys_B is None or not c.drops else layer_keys(keys_B, c.layers)
+        if cache is None and c.apart:
+            layers_apart = LayersApart(c, *asked, name='layers')
+            x_BTD, stats = layers_apart(x_BTD, multipliers_LN, sequence, keys_LB, inputs_LBTP)
+        elif cache is None:
             kinds_L = jnp.asarray(c.kind_indices)
-            keys = () if keys_B is None or not c.drops else (layer_keys(keys_B, c.layers),)
-            x_BTD, (stats, _) = _layers(c, entropy, span, max_logit, bool(keys))(
+            keys = () if keys_LB is None else (keys_LB,)
+            x_BTD, (stats, _) = scanned_layers(c, *asked, bool(keys))(
                 x_BTD, multipliers_LN, kinds_L, sequence, *keys
             )
         else:
             layers: Mapping[str, Any] = self.get_variable('params', 'layers')
-            x_BTD, stats, cache = _cached_layers(
-                c, entropy, layers, x_BTD, multipliers_LN, sequence, cache
+            x_BTD, stats, cache = cached_layers(
+                c, entropy, layers, x_BTD, multipliers_LN, sequence, cache, inputs_LBTP
             )
         hidden_BTD = drop(c, norm(c, 'final_norm')(x_BTD), keys_B, Place.FINAL)
         if c.logit_multiplier != 1:
@@ -292,49 +226,3 @@ def _multipliers(config: ModelConfig, coefficients_LN: jax.Array, sequence: Sequ
     if n.ndim == 0:
         return config.multipliers(coefficients_LN, n)
     return jax.vmap(config.multipliers, in_axes=(None, 0), out_axes=1)(coefficients_LN, n)
-
-
-def _cached_layers(
-    config: ModelConfig,
-    entropy: bool,
-    layers: Mapping[str, Any],
-    x_BTD: jax.Array,
-    multipliers_LBN: jax.Array,
-    sequence: Sequence,
-    cache: Cache,
-) -> tuple[jax.Array, LayerStats, Cache]:
-    """`Block` for one layer after the other: a loop over layers would copy weights and caches."""
-    block = Block(config, entropy, parent=None)  # type: ignore[call-arg]
-    entropies: list[jax.Array] = []
-    caches: list[LayerCache] = []
-    for i, kind in enumerate(config.kind_indices.tolist()):
-        out: Any = block.apply(
-            {'params': layers[str(i)]},
-            *(x_BTD, multipliers_LBN[i], kind, sequence, None, cache.layers[i]),
-        )
-        x_BTD, (stats, cached) = out
-        entropies.append(stats.entropy)
-        caches.append(cached)
-    filled = cache.filled + x_BTD.shape[1]
-    entropy_LBNT = jnp.stack(entropies) if entropy else None
-    return x_BTD, LayerStats(entropy_LBNT), cache._replace(layers=tuple(caches), filled=filled)
-
-
-def _layers(
-    config: ModelConfig, entropy: bool, span: int | None, max_logit: bool, drops: bool
-) -> nn.Module:
-    """`Block` scanned over layers and rematerialised as the config says. drops: whether it takes
-    keys of dropout."""
-    block: type[nn.Module] = Block
-    if config.remat not in ('none', 'elementwise'):  # that is the parts' own
-        block = nn.remat(Block, prevent_cse=False, policy=_kept(config.remat))
-    scanned = nn.scan(
-        block,
-        variable_axes={'params': 0},
-        split_rngs={'params': True},
-        in_axes=(0, 0, nn.broadcast, 0) if drops else (0, 0, nn.broadcast),
-        length=config.layers,
-        unroll=config.layers if config.unroll is None else config.unroll,
-        metadata_params={nn.PARTITION_NAME: 'layers'},
-    )
-    return scanned(config, entropy, span, max_logit, name='layers')

@@ -51,7 +51,7 @@ def batch_loss(
         positions_BT=batch.positions,
         keys_B=keys_B,
     )
-    nll_BT = losses.token_loss(output.hidden, output.head, batch.targets)
+    nll_BT = losses.token_loss(output.hidden, output.head, batch.targets, cap=config.logit_cap)
     return losses.mean_loss(nll_BT, batch.weights, total)
 
 

@@ -15,8 +15,8 @@ from nope import losses
 from nope.attention import Mask
 from nope.model import LayerKind, ModelConfig, ModelOutput, apply
 from nope.model.attention import Sequence
+from nope.model.blocks import Block
 from nope.model.layers import Norm
-from nope.model.transformer import Block
 from nope.positions import Alibi, NoPE, Position, Rotary, T5Bias
 from nope.variables import Variables, lam_of, with_lam
 from tests import tiny

@@ -27,4 +27,4 @@ def next_logits(
 ) -> tuple[jax.Array, Cache]:
     """Logits [B, V] float32 of the token after the T given ones, and the cache with these."""
     output, cache = read(config, weights, tokens_BT, cache)
-    return losses.logits(output.hidden[:, -1], output.head), cache
+    return losses.logits(output.hidden[:, -1], output.head, config.logit_cap), cache

@@ -9,11 +9,13 @@ from typing import Any
 import jax
 
 from nope.model.config import ModelConfig
+from nope.model.stacks import each_layer
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def unstack(config: ModelConfig, variables: Mapping[str, Any]) -> dict[str, Any]:
-    """The variables with {'0': ..., '1': ...} in place of layers stacked on their first axis.
+    """The variables with {'0': ..., '1': ...} in place of layers stacked on their first axis; where
+    layers are apart already, they stay so.
 
     Decoding reads every weight for every token: once apart, none is copied again. Matrices come
     in the dtype that the model reads them in anyway, norms' weights in float32.
@@ -22,13 +24,12 @@ def unstack(config: ModelConfig, variables: Mapping[str, Any]) -> dict[str, Any]
     def read(weight: jax.Array) -> jax.Array:
         return weight.astype(config.dtype) if weight.ndim > 1 else weight
 
-    def of_layer(i: int, path: tuple, leaf: jax.Array) -> jax.Array:
-        return leaf[i] if path[-1].key == 'scale' else read(leaf[i])
+    def of_layer(path: tuple, leaf: jax.Array) -> jax.Array:
+        return leaf if path[-1].key == 'scale' else read(leaf)
 
-    stacked = variables['params']['layers']
     layers = {
-        str(i): jax.tree_util.tree_map_with_path(functools.partial(of_layer, i), stacked)
-        for i in range(config.layers)
+        str(i): jax.tree_util.tree_map_with_path(of_layer, layer)
+        for i, layer in enumerate(each_layer(config, variables['params']['layers']))
     }
     params = {**variables['params'], 'layers': layers}
     for name in ('embedding', 'head'):

@@ -71,6 +71,9 @@ class Form(abc.ABC):
         """Its part in the name of a search's run folder."""
         return type(self).__name__.lower()
 
+    def check_head_dim(self, head_dim: int) -> None:  # noqa: B027  # most are of any size
+        """FieldError where the law is of heads of another size."""
+
     def check_start(self, start: Coefficient) -> None:
         """FieldError for a coefficient from which no search can start. A single number stands for
         all C of them."""

@@ -32,6 +32,10 @@ class InfoScale(Relative):
         if self.head_dim < 1:
             raise FieldError('head_dim', self.head_dim, 'it must be at least 1')
 
+    def check_head_dim(self, head_dim: int) -> None:
+        if head_dim != self.head_dim:
+            raise FieldError('head_dim', self.head_dim, f'there are heads of {head_dim} dimensions')
+
     def multipliers(
         self,
         coefficients_LN: jax.Array,

@@ -61,6 +61,10 @@ class Product(Form):
     def slug(self) -> str:
         return f'{self.trained.slug}-{self.searched.slug}'
 
+    def check_head_dim(self, head_dim: int) -> None:
+        self.trained.check_head_dim(head_dim)
+        self.searched.check_head_dim(head_dim)
+
     def check_start(self, start: Coefficient) -> None:
         self.searched.check_start(start)
 

@@ -1,0 +1,203 @@
+"""Layers of a decoder, one after the other: stacked and scanned, each with arrays of its own, or
+with a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
+
+from nope.model.attention import SelfAttention, Sequence
+from nope.model.cache import Cache, LayerCache
+from nope.model.config import ModelConfig
+from nope.model.dropout import Place
+from nope.model.layers import MLP, drop, norm, parameter
+from nope.model.shape import LayerStats
+from nope.model.token_inputs import TokenInput
+
+ACTIVATIONS = ('batch', 'sequence', 'activation')
+BLOCK_INPUT = 'block_input'  # the name under which rematerialisation knows what goes into a layer
+
+
+def _kept(remat: str) -> Any:
+    """Policy of a rematerialised layer: what it keeps for its backward pass besides arguments."""
+    policies = jax.checkpoint_policies
+    if remat == 'dots':
+        return policies.dots_with_no_batch_dims_saveable
+    if remat == 'offload':
+        return policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=[],
+            names_which_can_be_offloaded=[BLOCK_INPUT],
+            offload_src='device',
+            offload_dst='pinned_host',
+        )
+    return None
+
+
+class Block(nn.Module):
+    """A layer, shaped for `nn.scan` over layers. By the model's `block`:
+
+    pre: x + Attention(norm(x)), then x + MLP(norm(x)).
+    parallel: x + Attention(norm(x)) + MLP(norm(x)) of the same norm(x).
+    post: x + norm(Attention(x)), then x + norm(MLP(x)).
+    both: x + norm(Attention(norm(x))), then x + norm(MLP(norm(x))).
+
+    What is added is multiplied by the model's `residual_multiplier` before; with keys of dropout
+    (keys_B) it is dropped, behind its norm where it has one. keeps: as `SelfAttention` has it.
+    """
+
+    config: ModelConfig
+    entropy: bool
+    span: int | None = None
+    max_logit: bool = False
+    keeps: bool = False
+
+    @nn.compact
+    def __call__(
+        self,
+        x_BTD: jax.Array,
+        multipliers_N: jax.Array,
+        kind: int | jax.Array,
+        sequence: Sequence,
+        keys_B: jax.Array | None = None,
+        cached: LayerCache | None = None,
+        source: LayerCache | None = None,
+        input_BTP: jax.Array | None = None,
+    ) -> tuple[jax.Array, tuple[LayerStats, LayerCache | None]]:
+        """source: as `SelfAttention` takes it. input_BTP: the layer's u of
+        `nope.model.token_inputs`."""
+        c = self.config
+        x_BTD = checkpoint_name(x_BTD, BLOCK_INPUT)
+        asked = self.entropy, self.span, self.max_logit, self.keeps
+        attention = SelfAttention(c, *asked, name='attention')
+        mlp = MLP(c, name='mlp')
+        read_BTD = self._before(x_BTD, 'attention')
+        attended_BTD, stats, cached = attention(
+            read_BTD, multipliers_N, kind, sequence, keys_B, cached, source
+        )
+        attended_BTD = drop(c, self._behind(attended_BTD, 'attention'), keys_B, Place.ATTENTION)
+        x_BTD = x_BTD + attended_BTD
+        if c.block != 'parallel':
+            read_BTD = self._before(x_BTD, 'mlp')
+        made_BTD = self._behind(mlp(read_BTD, keys_B), 'mlp')
+        x_BTD = x_BTD + drop(c, made_BTD, keys_B, Place.MLP)
+        if input_BTP is not None:
+            x_BTD = x_BTD + TokenInput(c, name='token_input')(x_BTD, input_BTP)
+        if c.layer_scale:
+            scale_1 = parameter(self, 'layer_scale', nn.initializers.ones, (1,), ('norm',), c.dtype)
+            x_BTD = x_BTD * scale_1
+        return nn.with_logical_constraint(x_BTD, ACTIVATIONS), (stats, cached)
+
+    def _before(self, x_BTD: jax.Array, part: str) -> jax.Array:
+        """What a part of the layer reads."""
+        return x_BTD if self.config.block == 'post' else norm(self.config, f'{part}_norm')(x_BTD)
+
+    def _behind(self, x_BTD: jax.Array, part: str) -> jax.Array:
+        """What a part of the layer adds."""
+        names = {'post': f'{part}_norm', 'both': f'{part}_output_norm'}
+        name = names.get(self.config.block)
+        if name is not None:
+            x_BTD = norm(self.config, name)(x_BTD)
+        factor = self.config.residual_multiplier
+        return x_BTD if factor == 1 else (x_BTD * factor).astype(x_BTD.dtype)
+
+
+def cached_layers(
+    config: ModelConfig,
+    entropy: bool,
+    layers: Mapping[str, Any],
+    x_BTD: jax.Array,
+    multipliers_LBN: jax.Array,
+    sequence: Sequence,
+    cache: Cache,
+    inputs_LBTP: jax.Array | None,
+) -> tuple[jax.Array, LayerStats, Cache]:
+    """`Block` for one layer after the other: a loop over layers would copy weights and caches."""
+    entropies: list[jax.Array] = []
+    caches: list[LayerCache | None] = []
+    for i, kind in enumerate(config.kind_indices.tolist()):
+        block = Block(config.of_layer(i), entropy, parent=None)  # type: ignore[call-arg]
+        source = config.source_of(i)
+        out: Any = block.apply(
+            {'params': layers[str(i)]},
+            *(x_BTD, multipliers_LBN[i], kind, sequence, None, cache.layers[i]),
+            source=None if source == i else caches[source],
+            input_BTP=None if inputs_LBTP is None else inputs_LBTP[i],
+        )
+        x_BTD, (stats, cached) = out
+        entropies.append(stats.entropy)
+        caches.append(cached)
+    filled = cache.filled + x_BTD.shape[1]
+    entropy_LBNT = jnp.stack(entropies) if entropy else None
+    return x_BTD, LayerStats(entropy_LBNT), cache._replace(layers=tuple(caches), filled=filled)
+
+
+class LayersApart(nn.Module):
+    """`Block` for one layer after the other, each with arrays of its own: layers of several shapes,
+    or that attend to keys of earlier ones."""
+
+    config: ModelConfig
+    entropy: bool
+    span: int | None
+    max_logit: bool
+
+    @nn.compact
+    def __call__(
+        self,
+        x_BTD: jax.Array,
+        multipliers_LN: jax.Array,
+        sequence: Sequence,
+        keys_LB: jax.Array | None,
+        inputs_LBTP: jax.Array | None,
+    ) -> tuple[jax.Array, LayerStats]:
+        c = self.config
+        asked = self.entropy, self.span, self.max_logit
+        sources = [c.source_of(i) for i in range(c.layers)]
+        kept: dict[int, LayerCache] = {}
+        every: list[LayerStats] = []
+        block = _rematerialised(c, prevent_cse=True)
+        for i, kind in enumerate(c.kind_indices.tolist()):
+            keeps = i in sources[i + 1 :]
+            x_BTD, (stats, cached) = block(c.of_layer(i), *asked, keeps, name=str(i))(
+                *(x_BTD, multipliers_LN[i], kind, sequence),
+                None if keys_LB is None else keys_LB[i],
+                None,
+                None if sources[i] == i else kept[sources[i]],
+                None if inputs_LBTP is None else inputs_LBTP[i],
+            )
+            every.append(stats)
+            if keeps:
+                kept[i] = cached
+        return x_BTD, jax.tree.map(lambda *of_layers: jnp.stack(of_layers), *every)
+
+
+def _rematerialised(config: ModelConfig, *, prevent_cse: bool) -> type[nn.Module]:
+    """`Block`, rematerialised as the config says."""
+    if config.remat in ('none', 'elementwise'):  # that is the parts' own
+        return Block
+    kind = 3  # of `__call__`, the module itself counted: an int where layers are apart
+    static = (kind,) if config.apart else ()
+    return nn.remat(
+        Block, prevent_cse=prevent_cse, policy=_kept(config.remat), static_argnums=static
+    )
+
+
+def scanned_layers(
+    config: ModelConfig, entropy: bool, span: int | None, max_logit: bool, drops: bool
+) -> nn.Module:
+    """`Block` scanned over layers and rematerialised as the config says. drops: whether it takes
+    keys of dropout."""
+    scanned = nn.scan(
+        _rematerialised(config, prevent_cse=False),
+        variable_axes={'params': 0},
+        split_rngs={'params': True},
+        in_axes=(0, 0, nn.broadcast, 0) if drops else (0, 0, nn.broadcast),
+        length=config.layers,
+        unroll=config.layers if config.unroll is None else config.unroll,
+        metadata_params={nn.PARTITION_NAME: 'layers'},
+    )
+    return scanned(config, entropy, span, max_logit, name='layers')
