@@ -98,7 +98,7 @@ def _check_filled(directory: Directory, model: ModelConfig, tensors: list[Tensor
     wanted = {
         (path, layer)
         for path in parameters_of(model)
-        for layer in (range(model.layers) if path[0] == 'layers' else (None,))
+        for layer in (range(model.layers) if path[0] == 'layers' and not model.apart else (None,))
     }
     wrong = wanted.symmetric_difference(found)
     if wrong or len(found) != len(wanted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import numpy as np
 
 from nope.model import ModelConfig
 from nope.model.lam import Constant
+from nope.model.stacks import Layers, map_layers
 from nope.variables import Variables, lam_of, with_uniform_lam
 
 
@@ -37,22 +39,35 @@ def fold(
     """
     check_foldable(model, length)
     multipliers_LN = model.multipliers(lam_of(variables), 1 if length is None else length)
-    attention = dict(variables['params']['layers']['attention'])
+    behind_LN = jnp.ones_like(multipliers_LN)
     if model.qk_norm_over == 'projection':
         normed_L1 = model.layers_with_qk_norm[:, None]
         behind_LN = jnp.where(normed_L1, multipliers_LN, 1.0)
         multipliers_LN = jnp.where(normed_L1, 1.0, multipliers_LN)
-        offset = float(model.norm_offset)
-        weights_LNH = attention['query_norm']['scale'] + offset
-        scale_LNH = _times(weights_LNH, behind_LN[:, :, None]) - offset
-        attention['query_norm'] = {'scale': scale_LNH}
-    attention['query'] = _times(attention['query'], multipliers_LN[:, None, :, None])
-    if model.qkv_bias:
-        attention['query_bias'] = _times(attention['query_bias'], multipliers_LN[:, :, None])
-    layers = {**variables['params']['layers'], 'attention': attention}
+    layers = map_layers(
+        model,
+        functools.partial(_folded, model),
+        variables['params']['layers'],
+        *(multipliers_LN, behind_LN),
+    )
     plain = dataclasses.replace(model, lam=Constant(), lam_layers='all')
     params = {**variables['params'], 'layers': layers}
     return plain, with_uniform_lam({**variables, 'params': params}, Constant.neutral)
+
+
+def _folded(
+    model: ModelConfig, layer: Layers, multipliers_N: jax.Array, behind_N: jax.Array
+) -> Layers:
+    """A layer with factors in its queries' weights, and others in those of the norm behind."""
+    attention = dict(layer['attention'])
+    if model.qk_norm_over == 'projection':
+        offset = float(model.norm_offset)
+        weights_NH = attention['query_norm']['scale'] + offset
+        attention['query_norm'] = {'scale': _times(weights_NH, behind_N[:, None]) - offset}
+    attention['query'] = _times(attention['query'], multipliers_N[:, None])
+    if model.qkv_bias:
+        attention['query_bias'] = _times(attention['query_bias'], multipliers_N[:, None])
+    return {**layer, 'attention': attention}
 
 
 @jax.jit

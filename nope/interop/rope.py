@@ -74,7 +74,9 @@ def read(
     if head_dim is not None:
         dims = _turning(config, fields, head_dim)
     else:
-        share = _share(config, fields, whole=kind != 'proportional')
+        if kind != 'proportional':
+            _check_whole(config, fields, kind)
+        share = _share(config, fields)
     longest = config.integer('max_position_embeddings', MAX_LENGTH, longest)
     found = _Settings(fields, longest, _original(config, fields, longest))
     scaling = reader(found)
@@ -130,13 +132,17 @@ def write(rotary: Rotary, head_dim: int, longest: int | None) -> dict[str, Any]:
     return keys if longest is None else {**keys, 'max_position_embeddings': longest}
 
 
-def _share(config: Fields, fields: Fields, whole: bool) -> float:
+def _check_whole(config: Fields, fields: Fields, kind: str) -> None:
+    """ValueError where `partial_rotary_factor` is not 1. kind: the rope_type."""
+    why = f'rope_type {kind!r} turns all dimensions of a head in these models'
+    for holder in (fields, config):
+        holder.only(_SHARE, 1, why=why)
+
+
+def _share(config: Fields, fields: Fields) -> float:
     """`partial_rotary_factor`: p of p-RoPE, which is rope_type 'proportional', or the share of a
-    head's dimensions. whole: whether it has to be 1."""
+    head's dimensions."""
     holders = [holder for holder in (fields, config) if holder.has(_SHARE)]
-    if whole:
-        for holder in holders:
-            holder.only(_SHARE, 1, why='these models turn all dimensions of a head')
     shares = [holder.number(_SHARE, most=1.0) for holder in holders] or [1.0]
     if shares[0] != shares[-1]:
         raise fields.wrong(_SHARE, f'{shares[-1]:g}, what it is outside')
@@ -145,7 +151,7 @@ def _share(config: Fields, fields: Fields, whole: bool) -> float:
 
 def _turning(config: Fields, fields: Fields, head_dim: int) -> int:
     """The number of a head's dimensions that turn, of a class that may turn a share of them."""
-    dims = int(head_dim * _share(config, fields, whole=False))
+    dims = int(head_dim * _share(config, fields))
     if dims % 2 or dims < 4:
         holder = fields if fields.has(_SHARE) else config
         rule = f'a share of head_dim, {head_dim}, that is an even number from 4, not {dims}'

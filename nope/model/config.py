@@ -285,12 +285,12 @@ class ModelConfig:
                     kind.keys_from,
                     f'forget gates ({self.describe_position()}) are of the layer that keys are of',
                 )
-        for layer, kind in enumerate(self.layer_kinds):
-            if kind.keys_from == 'earlier' and self._source(layer) is None:
-                place = f'pattern[{layer % len(self.pattern)}].keys_from'
-                wanted = kind.source.describe()
-                rule = f'no layer before layer {layer} has keys of its own and is {wanted}'
-                raise FieldError(place, kind.keys_from, rule)
+        if None in self._sources:
+            layer = self._sources.index(None)
+            place, kind = f'pattern[{layer % len(self.pattern)}]', self.layer_kinds[layer]
+            wanted = kind.source.describe()
+            rule = f'no layer before layer {layer} has keys of its own and is {wanted}'
+            raise FieldError(f'{place}.keys_from', kind.keys_from, rule)
 
     def _check_position(self, kind: LayerKind, place: str) -> None:
         """FieldError for an encoding, of the field `place`, that does not fit such layers of the
@@ -308,7 +308,7 @@ class ModelConfig:
         """The different kinds of layers."""
         return tuple(dict.fromkeys(self.layer_kinds))
 
-    @property
+    @functools.cached_property
     def layer_kinds(self) -> tuple[LayerKind, ...]:
         """[L]: the kind of every layer."""
         return tuple(self._kind_of(layer) for layer in range(self.layers))
@@ -333,17 +333,20 @@ class ModelConfig:
     def source_of(self, layer: int) -> int:
         """The layer whose keys and values a layer attends to: itself, or the last one before it
         that has its own and is like it."""
-        source = self._source(layer)
+        source = self._sources[layer]
         assert source is not None  # checked when the model was made
         return source
 
-    def _source(self, layer: int) -> int | None:
-        kinds = self.layer_kinds
-        if kinds[layer].keys_from == 'input':
-            return layer
-        wanted = kinds[layer].source
-        before = (i for i in reversed(range(layer)) if kinds[i].keys_from == 'input')
-        return next((i for i in before if kinds[i].source == wanted), None)
+    @functools.cached_property
+    def _sources(self) -> tuple[int | None, ...]:
+        """[L]: as `source_of`; None where there is no such layer."""
+        last: dict[LayerKind, int] = {}
+        found: list[int | None] = []
+        for layer, kind in enumerate(self.layer_kinds):
+            if kind.keys_from == 'input':
+                last[kind.source] = layer
+            found.append(layer if kind.keys_from == 'input' else last.get(kind.source))
+        return tuple(found)
 
     @property
     def without_position(self) -> tuple[bool, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 from typing import Any
@@ -85,6 +86,24 @@ def both_ends(**changes: Any) -> ModelConfig:
     """Norms at both ends of attention and MLP."""
     own = {'block': 'both', 'qk_norm': True, 'norm_offset': True, 'embedding_multiplier': 24**0.5}
     return behind(qk_norm_over='head', **{**own, **changes})
+
+
+GLOBAL = LayerKind(Rotary(1e6, share=0.5), head_dim=8)
+AS_KEYS = dataclasses.replace(GLOBAL, kv_heads=1, values_from='keys')
+LOCAL = LayerKind(Rotary(1e4), 5)
+
+
+def gemma4(**changes: Any) -> ModelConfig:
+    """Values of unit norm, and layers that differ in their heads, the last one without a window."""
+    own = {'norm_offset': False, 'softmax_scale': 1.0, 'value_norm': True, 'layer_scale': True}
+    own |= {'pattern': (LOCAL, LOCAL, GLOBAL), 'tied_head': True, 'token_width': 4}
+    return both_ends(**{**own, 'logit_cap': 30.0, **changes})
+
+
+def without_keys(*kinds: LayerKind, mlp_width: int | None = None) -> tuple[LayerKind, ...]:
+    """Kinds that attend to the keys of earlier layers."""
+    changes: dict[str, Any] = {'keys_from': 'earlier', 'mlp_width': mlp_width}
+    return tuple(dataclasses.replace(kind, **changes) for kind in kinds)
 
 
 def multiplied(**changes: Any) -> ModelConfig:
@@ -190,6 +209,32 @@ WRITTEN: dict[str, tuple[str, ModelConfig]] = {
         ),
     ),
     'norms at both ends, all windows': ('gemma3_text', both_ends(position=Rotary(2e4), window=5)),
+    'heads of two sizes': ('gemma4_text', gemma4()),
+    'heads of two sizes, values from keys': (
+        'gemma4_text',
+        gemma4(pattern=(LOCAL, LOCAL, AS_KEYS), qkv_bias=True, output_bias=True, tied_head=False),
+    ),
+    'keys of earlier layers': (
+        'gemma4_text',
+        gemma4(layers=5, pattern=(LOCAL, GLOBAL, *without_keys(LOCAL, LOCAL, GLOBAL))),
+    ),
+    'keys of earlier layers, other MLPs, no inputs, no cap': (
+        'gemma4_text',
+        gemma4(
+            layers=4,
+            pattern=(LOCAL, AS_KEYS, *without_keys(LOCAL, AS_KEYS, mlp_width=40)),
+            token_width=None,
+            logit_cap=None,
+        ),
+    ),
+    'fewer key-value heads': (
+        'gemma4_text',
+        gemma4(pattern=(LOCAL, dataclasses.replace(GLOBAL, kv_heads=4)), layers=4),
+    ),
+    'norms at both ends, unit values, layers alike': (
+        'gemma4_text',
+        gemma4(pattern=(LOCAL, LayerKind(Rotary(1e6))), layers=2, token_width=None),
+    ),
     'some dimensions': ('phi3', decoder(position=Rotary(1e4, dims=4))),
     'some dimensions, LongRoPE, window': ('phi3', decoder(position=SOME_LONGROPE, window=5)),
     'multipliers': ('granite', multiplied(**BIASES)),
@@ -218,12 +263,18 @@ OF_FAMILY = {
     'olmo3': behind(pattern=HALF_WINDOWS),
     'ministral3': decoder(position=Rotary(1e6, ByParts(16.0, 32), rate=0.1, span=32)),
     'gemma3_text': both_ends(pattern=HALF_WINDOWS),
+    'gemma4_text': gemma4(layers=4, pattern=(LOCAL, AS_KEYS, *without_keys(LOCAL, AS_KEYS))),
+    'gemma4_unified_text': gemma4(token_width=None),
     'phi3': decoder(position=SOME_LONGROPE),
     'granite': multiplied(),
     'granite_swa': multiplied(sinks=True, pattern=(LayerKind(), LayerKind(ROTARY, 5))),
     'exaone4': behind(qk_norm_over='head', pattern=HYBRID),
 }
-CASES = [*WRITTEN.values(), ('lit-gpt', decoder(position=ROTARY))]
+CASES = [
+    *WRITTEN.values(),
+    ('gemma4_unified_text', OF_FAMILY['gemma4_unified_text']),
+    ('lit-gpt', decoder(position=ROTARY)),
+]
 
 
 @functools.cache

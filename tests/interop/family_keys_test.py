@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from nope.interop.families import writer_of
@@ -16,17 +18,23 @@ from nope.positions import (
     longrope_multiplier,
 )
 from tests.interop.family_cases import (
+    AS_KEYS,
+    GLOBAL,
     HALF_WINDOWS,
     HYBRID,
+    LOCAL,
     OF_FAMILY,
     ROTARY,
     WRITTEN,
     decoder,
     described,
     read,
+    without_keys,
     written,
 )
 from tests.interop.family_sizes_test import LIT_NAMES, LIT_TINYLLAMA
+
+QUARTER = dataclasses.replace(GLOBAL, position=Rotary(1e6, share=0.25), head_dim=16)
 
 
 @pytest.mark.parametrize('case', WRITTEN)
@@ -180,6 +188,52 @@ def test_patterns_are_read_at_their_shortest() -> None:
             'gemma3_text',
             {'layer_types': None, 'sliding_window_pattern': 2},
             {'pattern': HALF_WINDOWS},
+        ),
+        (
+            'gemma4_text',
+            {'layer_types': None, 'global_head_dim': None, 'num_kv_shared_layers': None},
+            {
+                'pattern': (
+                    *(LOCAL,) * 3,
+                    dataclasses.replace(AS_KEYS, head_dim=512),
+                )
+            },
+        ),
+        (
+            'gemma4_text',
+            {'layer_types': [*['sliding_attention'] * 4], 'num_kv_shared_layers': 0},
+            {'pattern': (*(LOCAL,) * 3, AS_KEYS)},
+        ),
+        (
+            'gemma4_text',
+            {'rope_parameters': None, 'attention_k_eq_v': False, 'global_head_dim': 16},
+            {'pattern': (LOCAL, QUARTER, *without_keys(LOCAL, QUARTER))},
+        ),
+        (
+            'gemma4_text',
+            {'use_double_wide_mlp': True},
+            {'pattern': (LOCAL, AS_KEYS, *without_keys(LOCAL, AS_KEYS, mlp_width=40))},
+        ),
+        (
+            'gemma4_text',
+            {'per_layer_config': {'1': {'head_dim': 8}, '3': {'head_dim': 8}}},
+            {
+                'pattern': tuple(
+                    dataclasses.replace(kind, kv_heads=None)
+                    for kind in OF_FAMILY['gemma4_text'].pattern
+                )
+            },
+        ),
+        (
+            'gemma4_text',
+            {'hidden_size_per_layer_input': 0, 'final_logit_softcapping': None},
+            {'token_width': None, 'logit_cap': None},
+        ),
+        ('gemma4_text', {'hidden_size_per_layer_input': None}, {'token_width': 256}),
+        (
+            'gemma4_unified_text',
+            {'num_global_key_value_heads': 1},
+            {'pattern': (*(LOCAL,) * 2, GLOBAL)},
         ),
         (
             'phi3',

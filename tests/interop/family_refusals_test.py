@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 
@@ -9,7 +10,9 @@ import pytest
 
 from tests.interop.family_cases import (
     BY_NAME,
+    GLOBAL,
     HALF_WINDOWS,
+    LOCAL,
     NONE,
     OF_FAMILY,
     ROTARY,
@@ -19,6 +22,7 @@ from tests.interop.family_cases import (
     bloom,
     decoder,
     described,
+    gemma4,
     inside,
     read,
     written,
@@ -149,6 +153,44 @@ SLIDING = {'use_sliding_window': True, 'sliding_window': 7}
             {'rope_parameters': {'full_attention': None}},
             ['rope_theta is 500.0', 'both types of layers'],
         ),
+        ('gemma3_text', {'per_layer_config': {'1': {'head_dim': 8}}}, ['per_layer_config', 'null']),
+        ('gemma4_text', {'enable_moe_block': True}, ['enable_moe_block is True', 'experts']),
+        (
+            'gemma4_text',
+            {'use_bidirectional_attention': 'all'},
+            ['use_bidirectional_attention', 'all', 'vision'],
+        ),
+        ('gemma4_text', {'num_kv_shared_layers': 3}, ['num_kv_shared_layers is 3', 'layer_types']),
+        ('gemma4_text', {'num_kv_shared_layers': 9}, ['num_kv_shared_layers is 9', 'layer_types']),
+        ('gemma4_text', {'num_global_key_value_heads': 3}, ['num_global_key_value_heads is 3']),
+        ('gemma4_text', {'final_logit_softcapping': -1}, ['final_logit_softcapping is -1']),
+        ('gemma4_text', {'attn_logit_softcapping': 50.0}, ['attn_logit_softcapping is 50.0']),
+        (
+            'gemma4_text',
+            {'vocab_size_per_layer_input': 41},
+            ['vocab_size_per_layer_input is 41', '40'],
+        ),
+        (
+            'gemma4_text',
+            {'rope_parameters': None, 'rope_theta': 1e6},
+            ['rope_theta', 'reads rope_parameters alone'],
+        ),
+        (
+            'gemma4_text',
+            {'per_layer_config': {'0': {'head_dim': 8}}},
+            ['per_layer_config.', '0', 'accepted are the keys 1, 3'],
+        ),
+        (
+            'gemma4_text',
+            {'per_layer_config': {'1': {'head_dim': 8}}},
+            ['per_layer_config.3 is missing', 'the same as of layer 1'],
+        ),
+        (
+            'gemma4_text',
+            {'per_layer_config': {'1': {'sliding_window': 8}}},
+            ['per_layer_config.1.', 'sliding_window', 'head_dim'],
+        ),
+        ('gemma4_unified_text', {'global_head_dim': 0}, ['global_head_dim is 0']),
         (
             'phi3',
             {'rope_scaling': {'type': 'yarn', 'factor': 2.0}},
@@ -235,6 +277,7 @@ HOSTILE = [
     *(None, True, 0, -1, 10**12, 10**5000, 2.5, math.nan, math.inf, -1e308, '', '7', 'a' * 10**5),
     *([], [[]], [1] * 10**5, {}, {'type': []}, {'type': 'yarn', 'factor': 1e300}),
 ]
+BY_LAYER = (LOCAL, LOCAL, dataclasses.replace(GLOBAL, kv_heads=4))
 UNDER_ATTACK = {
     'llama': (written('llama', described(WRITTEN['scaled rotary'][1])), NONE),
     'mistral': (written('mistral', described(WRITTEN['window'][1])), NONE),
@@ -246,6 +289,11 @@ UNDER_ATTACK = {
     'exaone4': (written('exaone4', described(OF_FAMILY['exaone4'])), NONE),
     'ministral3': (written('ministral3', described(OF_FAMILY['ministral3'])), NONE),
     'gemma3_text': (written('gemma3_text', described(OF_FAMILY['gemma3_text'])), NONE),
+    'gemma4_text': (written('gemma4_text', described(OF_FAMILY['gemma4_text'])), NONE),
+    'gemma4_unified_text': (
+        written('gemma4_unified_text', described(gemma4(pattern=BY_LAYER, token_width=None))),
+        NONE,
+    ),
     'gemma3 with gemma3_text': (inside('gemma3', 'gemma3_text'), NONE),
     'mistral3 with ministral3': (inside('mistral3', 'ministral3'), NONE),
     'phi3': (written('phi3', described(OF_FAMILY['phi3'])), NONE),

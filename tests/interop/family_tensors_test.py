@@ -20,6 +20,7 @@ from tests.interop.family_cases import (
     BY_NAME,
     CASES,
     NONE,
+    OF_FAMILY,
     ROTARY,
     assert_same,
     beside,
@@ -41,7 +42,7 @@ def test_tensors_hold_every_parameter_once(family: str, config: ModelConfig) -> 
     expected = [
         (path, layer)
         for path in wanted
-        for layer in (range(config.layers) if path[0] == 'layers' else [None])
+        for layer in (range(config.layers) if path[0] == 'layers' and not config.apart else [None])
     ]
     assert sorted(found, key=str) == sorted(expected, key=str)
     assert sum(math.prod(tensor.shape) for tensor in tensors) == counts.parameters(config)
@@ -104,6 +105,8 @@ def test_lambda_of_all_layers_is_wanted_where_a_file_has_one(family: str) -> Non
         ('llama', decoder(), 'layers.0.self_attn.rotary_emb.inv_freq'),
         ('mistral', decoder(), 'model.rotary_emb.inv_freq'),
         ('smollm3', decoder(tied_head=True), 'lm_head.weight'),
+        ('gemma4_text', OF_FAMILY['gemma4_text'], 'model.layers.2.self_attn.k_proj.weight'),
+        ('gemma4_text', OF_FAMILY['gemma4_text'], 'layers.3.self_attn.k_norm.weight'),
         ('bloom', bloom(), 'lm_head.weight'),
         ('mpt', mpt(), 'lm_head.weight'),
     ],
@@ -112,6 +115,15 @@ def test_what_is_left_out_has_a_reason(family: str, config: ModelConfig, name: s
     (rule,) = (i for i in BY_NAME[family].ignored(config) if i.pattern.fullmatch(name))
     assert rule.reason
     assert name not in by_name(BY_NAME[family].tensors(config, NONE))
+
+
+def test_keys_of_layers_that_have_them_are_never_left_out() -> None:
+    config = OF_FAMILY['gemma4_text']
+    names = by_name(BY_NAME['gemma4_text'].tensors(config, NONE))
+    rules = [rule.pattern for rule in BY_NAME['gemma4_text'].ignored(config)]
+    assert not [name for name in names if any(rule.fullmatch(name) for rule in rules)]
+    assert 'model.layers.0.self_attn.k_proj.weight' in names
+    assert 'model.layers.1.self_attn.v_proj.weight' not in names  # its values are its keys
 
 
 @pytest.mark.parametrize('family', FAMILIES, ids=lambda family: family.name)

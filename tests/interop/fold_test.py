@@ -41,6 +41,9 @@ def output(config: ModelConfig, variables: Variables, length: int = 12) -> np.nd
             norm_offset=True,
             qkv_bias=True,
         ),
+        tiny.model(
+            pattern=(LayerKind(Rotary()), LayerKind(head_dim=12, kv_heads=1)), qkv_bias=True
+        ),
     ],
     ids=lambda c: f'{c.describe_position()}-{c.lam_layers}-{c.qk_norm_over}',
 )

@@ -33,6 +33,7 @@ CASES: dict[str, dict[str, Any]] = {
     'exaone4': {},
     'ministral3': {'rope_parameters': {'rope_type': 'default', 'rope_theta': 500.0, **GROWING}},
     'gemma3_text': {'layer_types': [SLIDING, FULL, SLIDING, SLIDING]},
+    'gemma4_text': {},
 }
 Case = tuple[PreTrainedModel, ModelConfig, Variables]
 each = pytest.mark.parametrize('family', CASES)

@@ -18,7 +18,13 @@ from tests.interop.family_cases import (
     written,
 )
 
-PAIRS = [('gemma3', 'gemma3_text'), ('mistral3', 'mistral'), ('mistral3', 'ministral3')]
+PAIRS = [
+    ('gemma3', 'gemma3_text'),
+    ('gemma4', 'gemma4_text'),
+    ('gemma4_unified', 'gemma4_unified_text'),
+    ('mistral3', 'mistral'),
+    ('mistral3', 'ministral3'),
+]
 MODELS = {text: OF_FAMILY.get(text, decoder(position=ROTARY)) for _, text in PAIRS}
 OF_IMAGES = {'vision_tower.patch_conv.weight', 'multi_modal_projector.linear_1.weight'}
 # Of a tensor in a file of the text model alone, its name here: of published files, of newer ones.
@@ -98,7 +104,7 @@ def test_quantized_weights_are_refused() -> None:
         read(config)
 
 
-@pytest.mark.parametrize('text', [{'model_type': 'gemma4_text'}, {}])
+@pytest.mark.parametrize('text', [{'model_type': 'gemma2'}, {}])
 def test_other_text_models_are_named(text: dict) -> None:
     with pytest.raises(ValueError) as refusal:
         read({'model_type': 'gemma3', 'text_config': text})

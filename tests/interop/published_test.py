@@ -207,6 +207,115 @@ def test_gemma3_with_images_has_the_text_model_of_its_class() -> None:
     assert counts.parameters(model) == 3_880_263_168
 
 
+SLIDING, FULL = 'sliding_attention', 'full_attention'
+GEMMA4_ROTARY = {
+    FULL: {'partial_rotary_factor': 0.25, 'rope_theta': 1000000.0, 'rope_type': 'proportional'},
+    SLIDING: {'rope_theta': 10000.0, 'rope_type': 'default'},
+}
+GEMMA4_E2B: dict[str, Any] = {
+    'architectures': ['Gemma4ForConditionalGeneration'],
+    'audio_config': {'model_type': 'gemma4_audio'},
+    'dtype': 'bfloat16',
+    'eos_token_id': [1, 106],
+    'model_type': 'gemma4',
+    'text_config': {
+        'attention_k_eq_v': False,
+        'bos_token_id': 2,
+        'enable_moe_block': False,
+        'eos_token_id': 1,
+        'final_logit_softcapping': 30.0,
+        'global_head_dim': 512,
+        'head_dim': 256,
+        'hidden_activation': 'gelu_pytorch_tanh',
+        'hidden_size': 1536,
+        'hidden_size_per_layer_input': 256,
+        'intermediate_size': 6144,
+        'layer_types': [*[SLIDING] * 4, FULL] * 7,
+        'max_position_embeddings': 131072,
+        'model_type': 'gemma4_text',
+        'num_attention_heads': 8,
+        'num_global_key_value_heads': None,
+        'num_hidden_layers': 35,
+        'num_key_value_heads': 1,
+        'num_kv_shared_layers': 20,
+        'rms_norm_eps': 1e-06,
+        'rope_parameters': GEMMA4_ROTARY,
+        'sliding_window': 512,
+        'tie_word_embeddings': True,
+        'use_double_wide_mlp': True,
+        'vocab_size': 262144,
+        'vocab_size_per_layer_input': 262144,
+    },
+    'tie_word_embeddings': True,
+    'vision_config': {'model_type': 'gemma4_vision'},
+}
+
+
+def test_layers_of_gemma4_e2b_attend_to_the_keys_of_two() -> None:
+    about = described(GEMMA4_E2B)
+    model = about.model
+    local = LayerKind(Rotary(), 512)
+    whole = LayerKind(Rotary(1e6, share=0.25), head_dim=512)
+    assert model.layer_kinds[:5] == (*(local,) * 4, whole)
+    assert {model.source_of(layer) for layer in range(15, 35)} == {13, 14}
+    assert all(kind.mlp_width == 2 * 6144 for kind in model.layer_kinds[15:])
+    assert (about.dtype, about.bos, about.eos) == ('bfloat16', 2, 1)
+    # That of stock, and a factor of each layer, which is none of its parameters.
+    assert counts.parameters(model) == 4_628_569_344 + 35
+
+
+GEMMA4_31B: dict[str, Any] = {
+    'architectures': ['Gemma4ForConditionalGeneration'],
+    'dtype': 'bfloat16',
+    'model_type': 'gemma4',
+    'text_config': {
+        'attention_k_eq_v': True,
+        'final_logit_softcapping': 30.0,
+        'global_head_dim': 512,
+        'head_dim': 256,
+        'hidden_size': 5376,
+        'hidden_size_per_layer_input': 0,
+        'intermediate_size': 21504,
+        'layer_types': [*[SLIDING] * 5, FULL] * 10,
+        'max_position_embeddings': 262144,
+        'model_type': 'gemma4_text',
+        'num_attention_heads': 32,
+        'num_global_key_value_heads': 4,
+        'num_hidden_layers': 60,
+        'num_key_value_heads': 16,
+        'num_kv_shared_layers': 0,
+        'rope_parameters': GEMMA4_ROTARY,
+        'sliding_window': 1024,
+        'use_bidirectional_attention': 'vision',
+        'vocab_size': 262144,
+    },
+}
+
+
+def test_layers_of_gemma4_31b_that_see_every_key_have_values_from_keys() -> None:
+    model = described(GEMMA4_31B).model
+    whole = LayerKind(Rotary(1e6, share=0.25), head_dim=512, kv_heads=4, values_from='keys')
+    assert model.pattern == (*(LayerKind(Rotary(), 1024),) * 5, whole)
+    assert counts.parameters(model) == 30_697_345_280 + 60
+
+
+def test_gemma4_12b_is_of_the_unified_class() -> None:
+    text = {
+        **GEMMA4_31B['text_config'],
+        'hidden_size': 3840,
+        'intermediate_size': 15360,
+        'layer_types': [*[SLIDING] * 5, FULL] * 8,
+        'model_type': 'gemma4_unified_text',
+        'num_attention_heads': 16,
+        'num_global_key_value_heads': 1,
+        'num_hidden_layers': 48,
+        'num_key_value_heads': 8,
+    }
+    del text['hidden_size_per_layer_input']
+    model = described({'model_type': 'gemma4_unified', 'text_config': text}).model
+    assert counts.parameters(model) == 11_907_350_272 + 48
+
+
 MINISTRAL3_3B: dict[str, Any] = {
     'architectures': ['Mistral3ForConditionalGeneration'],
     'dtype': 'bfloat16',

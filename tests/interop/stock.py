@@ -14,12 +14,12 @@ import re
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
 from jax.sharding import Mesh
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
+from nope import losses
 from nope.interop import describe, load, open_directory
 from nope.interop.families.base import Described
 from nope.model import ModelConfig, apply
@@ -65,6 +65,33 @@ _SHAPES: dict[str, dict[str, Any]] = {
         'sliding_window': 24,
         'tie_word_embeddings': True,
     },
+    # One layer in three sees every key; the last two have no keys of their own.
+    'gemma4_text': {
+        **_GROUPED,
+        'num_hidden_layers': 6,
+        'head_dim': 16,
+        'global_head_dim': 24,
+        'sliding_window': 24,
+        'layer_types': ['sliding_attention', 'sliding_attention', 'full_attention'] * 2,
+        'num_kv_shared_layers': 2,
+        'hidden_size_per_layer_input': 12,
+        'vocab_size_per_layer_input': VOCAB,
+        'use_double_wide_mlp': True,
+        'final_logit_softcapping': 4.0,
+        'tie_word_embeddings': True,
+    },
+    'gemma4_unified_text': {
+        **_GROUPED,
+        'num_hidden_layers': 6,
+        'head_dim': 16,
+        'global_head_dim': 24,
+        'num_global_key_value_heads': 1,
+        'attention_k_eq_v': True,
+        'sliding_window': 24,
+        'layer_types': ['sliding_attention', 'sliding_attention', 'full_attention'] * 2,
+        'final_logit_softcapping': 4.0,
+        'tie_word_embeddings': True,
+    },
     'phi3': _GROUPED,
     'granite': {**_GROUPED, 'attention_multiplier': 0.3, 'residual_multiplier': 0.4},
     'granite_swa': {
@@ -98,12 +125,15 @@ def config_of(family: str, **changes: Any) -> dict[str, Any]:
 
 
 def drawn(model: PreTrainedModel) -> PreTrainedModel:
-    """The model with every parameter drawn, for evaluation."""
+    """The model with every parameter drawn, for evaluation, and every buffer that is learned."""
     draw = torch.Generator().manual_seed(0)
+    learned = (item for item in model.named_buffers() if item[0].endswith('layer_scalar'))
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
+        for name, parameter in (*model.named_parameters(), *learned):
             noise = torch.randn(parameter.shape, generator=draw)
             parameter.copy_(_drawn(name, noise))
+            if name.endswith('q_norm.weight') and 'Gemma4' in type(model).__name__:
+                parameter.mul_(0.25)  # no 1 / sqrt(H) follows there
     return model.eval()
 
 
@@ -238,4 +268,4 @@ def _forward(
 ) -> jax.Array:
     with jax.default_matmul_precision('highest'):
         out = apply(model, variables, tokens_BT, length=length, positions_BT=positions_BT)
-        return jnp.asarray(out.hidden @ out.head, jnp.float32)
+        return losses.logits(out.hidden, out.head, model.logit_cap)

@@ -14,6 +14,7 @@ from nope.interop.families.bloom import BLOOM
 from nope.interop.families.cohere2 import COHERE2
 from nope.interop.families.exaone4 import EXAONE4
 from nope.interop.families.gemma3 import GEMMA3
+from nope.interop.families.gemma4 import GEMMA4, GEMMA4_UNIFIED
 from nope.interop.families.granite import GRANITE
 from nope.interop.families.granite_swa import GRANITE_SWA
 from nope.interop.families.inside import Inside
@@ -33,8 +34,11 @@ from nope.model import ModelConfig
 
 FAMILIES: tuple[Family, ...] = (
     *(LITGPT, LLAMA, MISTRAL, QWEN2, QWEN3, SMOLLM3, COHERE2),
-    *(OLMO2, OLMO3, EXAONE4, MINISTRAL3, GEMMA3, PHI3, GRANITE, GRANITE_SWA, BLOOM, MPT),
+    *(OLMO2, OLMO3, EXAONE4, MINISTRAL3, GEMMA3, GEMMA4, GEMMA4_UNIFIED, PHI3),
+    *(GRANITE, GRANITE_SWA, BLOOM, MPT),
     Inside('gemma3', 'Gemma3ForConditionalGeneration', GEMMA3),
+    Inside('gemma4', 'Gemma4ForConditionalGeneration', GEMMA4),
+    Inside('gemma4_unified', 'Gemma4UnifiedForConditionalGeneration', GEMMA4_UNIFIED),
     Inside('mistral3', 'Mistral3ForConditionalGeneration', MISTRAL),
     Inside('mistral3', 'Mistral3ForConditionalGeneration', MINISTRAL3),
 )

@@ -40,26 +40,17 @@ from nope.model import ModelConfig
 from nope.positions import Alibi
 
 _FIXED: Mapping[str, Any] = {
-    'block': 'pre',
+    **common.PLAIN,
+    'softmax_scale': None,
     'norm': 'layer',
     'norm_bias': True,
     'embedding_norm': True,
-    'norm_offset': False,
-    'embedding_multiplier': 1.0,
-    'residual_multiplier': 1.0,
     'qk_norm': False,
-    'qk_norm_over': 'head',
-    'softmax_scale': None,
     'qkv_bias': True,
     'output_bias': True,
     'mlp_bias': True,
     'mlp': 'plain',
     'activation': 'gelu_tanh',
-    'logit_multiplier': 1.0,
-    'sinks': False,
-    'output_gate': 'none',
-    'temperature': 'none',
-    'weights': 'softmax',
 }
 _EMBEDDING = 'word_embeddings.weight'
 

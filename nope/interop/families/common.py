@@ -10,6 +10,24 @@ from nope.interop.families.base import Described, Ignored
 from nope.interop.fields import Fields, dtype, token
 from nope.model import ModelConfig
 
+# Fields of the model that are so in all checkpoints, but in those of families that say otherwise.
+PLAIN: Mapping[str, Any] = {
+    'block': 'pre',
+    'norm_offset': False,
+    'embedding_multiplier': 1.0,
+    'residual_multiplier': 1.0,
+    'logit_multiplier': 1.0,
+    'logit_cap': None,
+    'qk_norm_over': 'head',
+    'value_norm': False,
+    'sinks': False,
+    'output_gate': 'none',
+    'temperature': 'none',
+    'weights': 'softmax',
+    'layer_scale': False,
+    'token_width': None,
+}
+
 
 def is_type(config: Mapping[str, Any], model_type: str, architecture: str) -> bool:
     """True for a config.json of this `model_type`, or of this class where it has no type."""
@@ -19,10 +37,12 @@ def is_type(config: Mapping[str, Any], model_type: str, architecture: str) -> bo
     return config['model_type'] == model_type
 
 
-def check_plain(fields: Fields) -> None:
-    """ValueError where the tensors are not the weights, or the model is no plain decoder."""
+def check_plain(fields: Fields, *, by_layer: bool = False) -> None:
+    """ValueError where the tensors are not the weights, or the model is no plain decoder. by_layer:
+    whether its layers may differ in their sizes."""
     fields.only('quantization_config', why='quantized weights are not read')
-    fields.only('per_layer_config', why='layers of different shapes are not among ours')
+    if not by_layer:
+        fields.only('per_layer_config', why='layers of this class are of one shape')
     fields.only('is_encoder_decoder', False, why='only decoders are read')
     fields.only('add_cross_attention', False, why='only decoders are read')
 

@@ -32,20 +32,11 @@ _WRITTEN = {'silu': 'silu', 'gelu': 'gelu', 'gelu_tanh': 'gelu_pytorch_tanh', 'r
 
 # What nothing in a config.json says, unless a family has another value `fixed`.
 _SHARED: Mapping[str, Any] = {
-    'block': 'pre',
-    'norm': 'rms',
-    'norm_offset': False,
-    'embedding_norm': False,
-    'embedding_multiplier': 1.0,
-    'residual_multiplier': 1.0,
-    'qk_norm_over': 'head',
-    'mlp': 'gated',
+    **common.PLAIN,
     'softmax_scale': None,
-    'logit_multiplier': 1.0,
-    'sinks': False,
-    'output_gate': 'none',
-    'temperature': 'none',
-    'weights': 'softmax',
+    'norm': 'rms',
+    'embedding_norm': False,
+    'mlp': 'gated',
 }
 _BIASES = ('qkv_bias', 'output_bias', 'mlp_bias')
 
@@ -126,6 +117,7 @@ class Decoder:
         head: the rows of queries and keys are read and written in another order.
     joined: whether queries, keys and values come from one matrix, and the MLP's gate and up too.
     notes: keys that the class does not look at, and the values that say what it computes.
+    by_layer: whether its layers may differ in the sizes of their arrays.
     """
 
     name: str
@@ -143,6 +135,7 @@ class Decoder:
     neighbours: bool = False
     joined: bool = False
     notes: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+    by_layer: bool = False
 
     def owns(self, config: Mapping[str, Any], names: frozenset[str]) -> bool:
         return common.is_type(config, self.name, self.architecture)
@@ -186,6 +179,7 @@ class Decoder:
         return (
             common.differs(config, {**self._fixed(), 'qk_norm': self.qk_norm})
             or kinds.nowhere_written(config)
+            or (None if self.by_layer else kinds.of_several_shapes(config))
             or self._unwritable_biases(config)
             or self._unwritable_heads(config)
             or self._unwritable_positions(config)
@@ -295,7 +289,7 @@ class Decoder:
 
     def _check_foreign(self, fields: Fields) -> None:
         """ValueError for what other classes compute and this one does not."""
-        common.check_plain(fields)
+        common.check_plain(fields, by_layer=self.by_layer)
         for key, (accepted, why) in self._foreign().items():
             if key not in self.biases and key not in self.layers.keys:
                 fields.only(key, *accepted, why=f'{self.architecture} {why}')

@@ -12,6 +12,13 @@
     model.layers.N.post_feedforward_layernorm.weight    where norms stand behind
     model.layers.N.mlp.{gate,up,down}_proj.{weight,bias}
     model.layers.N.mlp.gate_up_proj.weight              of Phi-3, in place of gate and up
+    model.layers.N.layer_scalar                         of Gemma 4, with the next six
+    model.layers.N.per_layer_input_gate.weight          where layers read the tokens
+    model.layers.N.per_layer_projection.weight
+    model.layers.N.post_per_layer_input_norm.weight
+    model.embed_tokens_per_layer.weight
+    model.per_layer_model_projection.weight
+    model.per_layer_projection_norm.weight
     model.norm.weight
     lm_head.weight                                      unless the head is the embedding
 
@@ -24,6 +31,7 @@ import numpy as np
 
 from nope.interop.families.templates import (
     Template,
+    apart,
     embedding,
     fused_qkv,
     head,
@@ -38,8 +46,10 @@ from nope.interop.families.templates import (
     stacked,
     vector,
 )
-from nope.interop.mapping import LAM, SAME, TRANSPOSED, Tensor, fused
-from nope.model import ModelConfig
+from nope.interop.mapping import LAM, SAME, TRANSPOSED, Part, Tensor, fused
+from nope.interop.mapping import matrix as outer_matrix
+from nope.interop.mapping import vector as outer_vector
+from nope.model import LayerKind, ModelConfig
 
 _EMBEDDING = 'embed_tokens.weight'
 # Of a layer of each block, by their names there.
@@ -69,26 +79,35 @@ def tensors(
     """Tensors of the model; see `nope.interop.families.base.Family.tensors`. neighbours, joined:
     see `nope.interop.families.decoder.Decoder`."""
     prefix = '' if _EMBEDDING in names else 'model.'
-    layers = [
-        part for name, ours in _NORMS[config.block].items() for part in norm(name, ours, config)
-    ]
-    layers += _projections_in_one(config) if joined else _projections(config, neighbours)
-    layers += _attention(config)
-    if any(name.endswith('.self_attn.scale_param') for name in names):
-        layers.append(Template('self_attn.scale_param', (config.heads,), (LAM,), SAME))
-    layers += _mlp_in_two(config) if joined else _mlp(config)
+    scaled = any(name.endswith('.self_attn.scale_param') for name in names)
+
+    def of_layer(layer: int) -> list[Template]:
+        own, kind = config.of_layer(layer), config.layer_kinds[layer]
+        found = [part for name, ours in _NORMS[own.block].items() for part in norm(name, ours, own)]
+        found += _projections_in_one(own) if joined else _projections(own, kind, neighbours)
+        found += _attention(own, kind)
+        if scaled:
+            found.append(Template('self_attn.scale_param', (own.heads,), (LAM,), SAME))
+        return found + (_mlp_in_two(own) if joined else _mlp(own)) + _of_gemma4(own)
+
+    layers = f'{prefix}layers.'
     return [
         embedding(prefix + _EMBEDDING, config),
-        *stacked(f'{prefix}layers.', layers, config.layers),
+        *_token_inputs(prefix, config),
+        *(
+            apart(layers, of_layer, config.layers)
+            if config.apart
+            else stacked(layers, of_layer(0), config.layers)
+        ),
         *outer_norm(f'{prefix}norm', 'final_norm', config),
         *head(config),
     ]
 
 
-def _projections(config: ModelConfig, neighbours: bool) -> list[Template]:
+def _projections(config: ModelConfig, kind: LayerKind, neighbours: bool) -> list[Template]:
     """To queries, keys and values."""
     found = []
-    for ours, heads in _heads(config).items():
+    for ours, heads in _heads(config, kind).items():
         name = f'self_attn.{ours[0]}_proj'
         projection = [heads_weight(f'{name}.weight', ours, config, heads)]
         if config.qkv_bias:
@@ -99,15 +118,21 @@ def _projections(config: ModelConfig, neighbours: bool) -> list[Template]:
 
 
 def _projections_in_one(config: ModelConfig) -> list[Template]:
-    ends = np.cumsum([heads * config.head_dim for heads in _heads(config).values()])
+    ends = np.cumsum([heads * config.head_dim for heads in _heads(config, LayerKind()).values()])
     return fused_qkv('self_attn.qkv_proj', config, np.split(np.arange(ends[-1]), ends[:-1]))
 
 
-def _heads(config: ModelConfig) -> dict[str, int]:
-    return {'query': config.heads, 'key': config.kv_heads, 'value': config.kv_heads}
+def _heads(config: ModelConfig, kind: LayerKind) -> dict[str, int]:
+    """Heads of each projection that layers of that kind have."""
+    found = {'query': config.heads}
+    if kind.keys_from == 'input':
+        found['key'] = config.kv_heads
+        if kind.values_from == 'input':
+            found['value'] = config.kv_heads
+    return found
 
 
-def _attention(config: ModelConfig) -> list[Template]:
+def _attention(config: ModelConfig, kind: LayerKind) -> list[Template]:
     """All but the projections to queries, keys and values."""
     found = [output_weight('self_attn.o_proj.weight', config)]
     if config.sinks:
@@ -115,7 +140,8 @@ def _attention(config: ModelConfig) -> list[Template]:
     if config.output_bias:
         found.append(vector('self_attn.o_proj.bias', ('attention', 'output_bias'), config.width))
     if config.qk_norm:
-        found += [qk_norm(ours, config, _heads(config)[ours]) for ours in ('query', 'key')]
+        heads = _heads(config, kind)
+        found += [qk_norm(ours, config, heads[ours]) for ours in ('query', 'key') if ours in heads]
     return found
 
 
@@ -136,4 +162,36 @@ def _mlp_in_two(config: ModelConfig) -> list[Template]:
     return [
         Template('mlp.gate_up_proj.weight', (2 * F, D), paths, layout),
         matrix('mlp.down_proj.weight', ('mlp', 'down'), D, F),
+    ]
+
+
+def _of_gemma4(config: ModelConfig) -> list[Template]:
+    """A layer's factor, and what it reads of the tokens."""
+    found = []
+    if config.layer_scale:
+        found.append(vector('layer_scalar', ('layer_scale',), 1))
+    if config.token_width is not None:
+        D, P, ours = config.width, config.token_width, 'token_input'
+        found += [
+            matrix('per_layer_input_gate.weight', (ours, 'gate'), P, D),
+            matrix('per_layer_projection.weight', (ours, 'output'), D, P),
+            vector('post_per_layer_input_norm.weight', (ours, 'norm', 'scale'), D),
+        ]
+    return found
+
+
+def _token_inputs(prefix: str, config: ModelConfig) -> list[Tensor]:
+    """What all layers read of the tokens, before it is theirs."""
+    if config.token_width is None:
+        return []
+    P, ours = config.token_width, 'token_inputs'
+    shape = config.vocab_size, config.layers * P
+    table = Part((ours, 'embedding'))
+    return [
+        Tensor(f'{prefix}embed_tokens_per_layer.weight', shape, (table,), SAME),
+        outer_matrix(
+            f'{prefix}per_layer_model_projection.weight',
+            *((ours, 'projection'), None, config.layers * P, config.width),
+        ),
+        outer_vector(f'{prefix}per_layer_projection_norm.weight', (ours, 'norm', 'scale'), None, P),
     ]

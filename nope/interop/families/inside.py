@@ -4,8 +4,8 @@
     tensors         language_model.model.layers.0.self_attn.q_proj.weight, language_model.lm_head...
                     or, of newer files, model.language_model.layers.0..., lm_head.weight
 
-Without an image such a model computes what its text model does. Its encoder of images and the
-projection from it are left out.
+Without an image such a model computes what its text model does. Its encoders of images and sound
+and the projections from them are left out.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ _ABOVE = (('dtype', 'torch_dtype'), ('bos_token_id',), ('eos_token_id',))
 _LAYERS = re.compile(r'(model\.)?language_model\.(model\.)?(?!lm_head\.)')
 _HEAD = re.compile(r'language_model\.(?=lm_head\.)')
 _IMAGES = Ignored(
-    re.compile(r'(model\.)?(vision_tower|multi_modal_projector)\..+'),
-    'for images; the text model alone is read',
+    re.compile(
+        r'(model\.)?(vision_tower|multi_modal_projector|embed_vision|audio_tower|embed_audio)\..+'
+    ),
+    'for images and sound; the text model alone is read',
 )
 
 

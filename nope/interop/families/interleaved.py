@@ -16,11 +16,12 @@ _INTERVAL = 'sliding_window_pattern'
 
 @dataclasses.dataclass(frozen=True)
 class Interleaved:
-    """`layer_types` says which layers have the window of `sliding_window` (4096 where it is left
-    out); where it is left out, all but every `sliding_window_pattern`-th have it, which is every
-    `interval`-th without that key. All layers turn."""
+    """`layer_types` says which layers have the window of `sliding_window` (`window` where it is
+    left out); where it is left out, all but every `sliding_window_pattern`-th have it, which is
+    every `interval`-th without that key. All layers turn."""
 
     interval: int = 4
+    window: int = 4096
     keys: ClassVar[tuple[str, ...]] = ('sliding_window', 'layer_types', _INTERVAL)
 
     def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
@@ -37,13 +38,13 @@ class Interleaved:
 
     def write(self, config: ModelConfig) -> dict[str, Any]:
         # Stock makes the mask of a window even where no layer has one.
-        window = next(iter(kinds.windows_of(config)), 4096)
+        window = next(iter(kinds.windows_of(config)), self.window)
         return {'sliding_window': window, 'layer_types': kinds.types_of(config)}
 
     def _window(self, fields: Fields) -> int | None:
         """The window; ValueError for null, of which stock makes no mask."""
         if 'sliding_window' not in fields.values:
-            return 4096
+            return self.window
         return fields.integer('sliding_window', MAX_LENGTH)
 
     def _kind(self, window: int | None, rotary: Rotary) -> LayerKind:

@@ -20,12 +20,12 @@ def of_layers(config: ModelConfig) -> list[LayerKind]:
 
 
 def arranged(layers: Sequence[LayerKind]) -> dict[str, Any]:
-    """The fields of `ModelConfig` for layers of these kinds: `position` and `window` where all are
-    equal, else the shortest `pattern`."""
+    """The fields of `ModelConfig` for layers of these kinds: `position` and `window` where these
+    say all of each, else the shortest `pattern`."""
     names = {kind: name for name, kind in enumerate(dict.fromkeys(layers))}
     named = [names[kind] for kind in layers]
     period = next(p for p in range(1, len(named) + 1) if named[p:] == named[: len(named) - p])
-    if period == 1:
+    if period == 1 and layers[0] == LayerKind(layers[0].position, layers[0].window):
         return {'position': layers[0].position, 'window': layers[0].window}
     return {'pattern': tuple(layers[:period])}
 
@@ -57,6 +57,14 @@ def nowhere_written(config: ModelConfig) -> str | None:
     if config.chunked:
         return f'its layers attend inside chunks ({config.describe_position()})'
     return None
+
+
+def of_several_shapes(config: ModelConfig) -> str | None:
+    """Reason why the config of a family whose layers are of one shape cannot hold the model's; None
+    where they are."""
+    if not config.apart:
+        return None
+    return f'its layers differ in their arrays ({config.describe_position()})'
 
 
 def not_rotary(config: ModelConfig) -> str | None:

@@ -39,25 +39,16 @@ from nope.model import ModelConfig
 from nope.positions import Alibi
 
 _FIXED: Mapping[str, Any] = {
-    'block': 'pre',
+    **common.PLAIN,
     'norm': 'layer',
     'norm_bias': False,
     'embedding_norm': False,
-    'norm_offset': False,
-    'embedding_multiplier': 1.0,
-    'residual_multiplier': 1.0,
     'qk_norm': False,
-    'qk_norm_over': 'head',
     'qkv_bias': False,
     'output_bias': False,
     'mlp_bias': False,
     'mlp': 'plain',
     'activation': 'gelu',
-    'logit_multiplier': 1.0,
-    'sinks': False,
-    'output_gate': 'none',
-    'temperature': 'none',
-    'weights': 'softmax',
 }
 _UNSEEN = 'MptForCausalLM never looks at it'
 

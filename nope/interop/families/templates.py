@@ -1,11 +1,12 @@
 """Templates for the families' lists of tensors.
 
-A `Template` is a tensor that every layer has one of; `stacked` makes the tensors of all layers.
+A `Template` is a tensor that every layer has one of; `stacked` makes the tensors of all layers,
+`apart` those of layers that have arrays of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -47,6 +48,27 @@ def stacked(prefix: str, templates: Sequence[Template], layers: int) -> list[Ten
         )
         for layer in range(layers)
         for template in templates
+    ]
+
+
+def apart(
+    prefix: str, templates_of: Callable[[int], Sequence[Template]], layers: int
+) -> list[Tensor]:
+    """As `stacked`, of a model whose layers are apart; each has templates of its own."""
+
+    def part(path: tuple[str, ...], layer: int) -> Part:
+        first, *rest = path
+        return Part((first, str(layer), *rest)) if first == 'layers' else Part(path, layer)
+
+    return [
+        Tensor(
+            f'{prefix}{layer}.{template.name}',
+            template.shape,
+            tuple(part(path, layer) for path in template.paths),
+            template.layout,
+        )
+        for layer in range(layers)
+        for template in templates_of(layer)
     ]
 
 
