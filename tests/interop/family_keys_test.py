@@ -216,7 +216,7 @@ def test_patterns_are_read_at_their_shortest() -> None:
         ),
         (
             'gemma4_text',
-            {'per_layer_config': {'1': {'head_dim': 8}, '3': {'head_dim': 8}}},
+            {'per_layer_config': {'01': {'head_dim': 8}, '3': {'head_dim': 8}}},
             {
                 'pattern': tuple(
                     dataclasses.replace(kind, kv_heads=None)

@@ -184,17 +184,22 @@ def _kv_heads(fields: Fields, key: str, shape: Mapping[str, int]) -> int:
 def _sizes_by_layer(
     fields: Fields, shape: Mapping[str, int], whole: Sequence[int]
 ) -> dict[str, int]:
-    """Sizes of heads in the layers `whole` by their numbers, which have to be the same."""
+    """Sizes of heads in the layers `whole` by their numbers ('4' or '04'), which have to be the
+    same."""
     section, found = fields.section(_BY_LAYER), []
-    section.known(map(str, whole), 'the layers that see every key')
-    for layer in whole:
-        entry = section.section(str(layer))
+    numbers = {layer: str(layer) for layer in whole}
+    for key in section.values:
+        if isinstance(key, str) and re.fullmatch('[0-9]{1,5}', key) and int(key) in numbers:
+            numbers[int(key)] = key
+    section.known(numbers.values(), 'the layers that see every key')
+    for layer, key in numbers.items():
+        entry = section.section(key)
         entry.known(('head_dim', 'num_key_value_heads'), 'sizes in which layers differ here')
         head_dim = entry.integer('head_dim', MAX_WIDTH // shape['heads'], shape['head_dim'])
         kv_heads = _kv_heads(entry, 'num_key_value_heads', shape)
         found.append({'head_dim': head_dim, 'kv_heads': kv_heads})
         if found[-1] != found[0]:
-            raise section.wrong(str(layer), f'the same as of layer {whole[0]}')
+            raise section.wrong(key, f'the same as of layer {whole[0]}')
     return found[0]
 
 
