@@ -123,6 +123,10 @@ OTHERS: tuple[dict[str, Any], ...] = (
     {'qk_norm': True, 'qk_norm_over': 'projection'},
     {'dropout': 0.1},
     {'attention_dropout': 0.1},
+    {'value_norm': True},
+    {'layer_scale': True},
+    {'token_width': 4},
+    {'logit_cap': 30.0},
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import pathlib
 import re
 import shutil
@@ -33,14 +35,21 @@ MIXED = (LayerKind(Rotary(scaling=LongRoPE((1.0, 2.0), (3.0, 4.0), 16)), 7), Lay
     [
         tiny.model(lam=LogLength(8), norm='layer', norm_bias=True),
         tiny.model(head_dim=4, pattern=MIXED),
+        tiny.model(
+            layers=3,
+            token_width=4,
+            pattern=(
+                LayerKind(mlp_width=9),
+                LayerKind(head_dim=4, kv_heads=1, values_from='keys'),
+                LayerKind(head_dim=4, kv_heads=1, keys_from='earlier', values_from='keys'),
+            ),
+        ),
         *(tiny.model(position=position) for position in cases.ENCODINGS.values()),
     ],
     ids=lambda c: c.describe_position(),
 )
 def test_a_model_is_rebuilt_from_its_identity(config: ModelConfig) -> None:
-    stored = tiny.model(**{**vars(config), 'attention': None})
-    import json
-
+    stored = dataclasses.replace(config, attention=None)
     assert rebuild(json.loads(json.dumps(plain(stored))), model_types()) == stored
 
 
