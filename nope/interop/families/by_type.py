@@ -22,7 +22,19 @@ from nope.interop.fields import Fields
 from nope.model import LayerKind, ModelConfig
 from nope.positions import Rotary, Unscaled
 
-_SETTINGS = 'rope_parameters'
+SETTINGS = 'rope_parameters'
+
+
+def both_types(full: Mapping[str, Any], sliding: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys of transformers 5 for the encodings of both types of layers, each as `rope.write` has
+    them."""
+    settings = {
+        name: {'rope_type': 'default', **(keys['rope_scaling'] or {})}
+        | {'rope_theta': keys['rope_theta']}
+        for name, keys in ((kinds.FULL, full), (kinds.SLIDING, sliding))
+    }
+    rest = {key: full[key] for key in full if key not in ('rope_theta', 'rope_scaling')}
+    return {**rest, SETTINGS: settings}
 
 
 @dataclasses.dataclass(eq=False)
@@ -43,27 +55,27 @@ class ByType(Decoder):
         ]
         if self._unnamed(fields, full) and any(kind.window is not None for kind in found):
             # Stock takes its default for these layers.
-            accepted = f'{sliding.base:g}, or {_SETTINGS} with settings of both types of layers'
+            accepted = f'{sliding.base:g}, or {SETTINGS} with settings of both types of layers'
             raise fields.wrong('rope_theta', accepted)
         return full, found
 
     def _unnamed(self, fields: Fields, full: Rotary) -> bool:
         """Whether a file has another base than layers with a window have by default, and no place
         for theirs."""
-        named = fields.has(_SETTINGS) or self.sliding_key is not None
+        named = fields.has(SETTINGS) or self.sliding_key is not None
         return not named and full.base != self.sliding_theta
 
     def _read_rotaries(self, fields: Fields) -> tuple[Rotary, Rotary]:
         """Of the layers that see every key, and of those with a window."""
         theta, longest = self.defaults.theta, self.defaults.longest
-        if not fields.has(_SETTINGS):
+        if not fields.has(SETTINGS):
             base = self.sliding_theta
             if self.sliding_key is not None:
                 base = fields.number(self.sliding_key, base, above=1.0)
             return rope.read(fields, theta=theta, longest=longest), Rotary(base)
         for key in filter(None, ('rope_theta', 'rope_scaling', self.sliding_key)):
-            fields.only(key, why=f'{_SETTINGS} has the settings of both types of layers')
-        both = fields.section(_SETTINGS)
+            fields.only(key, why=f'{SETTINGS} has the settings of both types of layers')
+        both = fields.section(SETTINGS)
         both.known((kinds.FULL, kinds.SLIDING), 'the types of layers')
         windowed = both.section(kinds.SLIDING)
         full = rope.read(fields, theta=theta, longest=longest, settings=both.section(kinds.FULL))
@@ -94,13 +106,7 @@ class ByType(Decoder):
             return {**full, self.sliding_key: sliding['rope_theta'], **layers}
         if full['rope_theta'] == sliding['rope_theta'] == self.sliding_theta:
             return {**full, **layers}
-        settings = {
-            name: {'rope_type': 'default', **(keys['rope_scaling'] or {})}
-            | {'rope_theta': keys['rope_theta']}
-            for name, keys in ((kinds.FULL, full), (kinds.SLIDING, sliding))
-        }
-        rest = {key: full[key] for key in full if key not in ('rope_theta', 'rope_scaling')}
-        return {**rest, _SETTINGS: settings, **layers}
+        return {**both_types(full, sliding), **layers}
 
     def _rotaries(self, config: ModelConfig) -> tuple[Rotary, Rotary] | None:
         """Of the layers that see every key, and of those with a window; the default of those that

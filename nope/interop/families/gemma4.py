@@ -23,7 +23,7 @@ from typing import Any
 from nope.interop import rope
 from nope.interop.families import kinds
 from nope.interop.families.base import Described, Ignored
-from nope.interop.families.by_type import ByType
+from nope.interop.families.by_type import SETTINGS, ByType, both_types
 from nope.interop.families.decoder import Defaults
 from nope.interop.families.interleaved import Interleaved
 from nope.interop.fields import MAX_LAYERS, MAX_WIDTH, Fields
@@ -37,7 +37,6 @@ _AS_KEYS = 'attention_k_eq_v'
 _BY_LAYER = 'per_layer_config'
 _HEAD_DIM, _KV_HEADS = 'global_head_dim', 'num_global_key_value_heads'
 _CAP = 'final_logit_softcapping'
-_ROTARY = 'rope_parameters'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,10 +72,10 @@ class _Gemma4(ByType):
         return rotary, self._read_shared(fields, shape, found)
 
     def _read_rotaries(self, fields: Fields) -> tuple[Rotary, Rotary]:
-        if fields.has(_ROTARY):
+        if fields.has(SETTINGS):
             return super()._read_rotaries(fields)
         for key in ('rope_theta', 'rope_scaling'):
-            fields.only(key, why=f'{self.architecture} reads {_ROTARY} alone')
+            fields.only(key, why=f'{self.architecture} reads {SETTINGS} alone')
         return Rotary(self.defaults.theta, share=0.25), Rotary(self.sliding_theta)
 
     def _unnamed(self, fields: Fields, full: Rotary) -> bool:
@@ -124,7 +123,7 @@ class _Gemma4(ByType):
         if width is not None:
             fields.only(
                 'vocab_size_per_layer_input',
-                *(shape['vocab_size'],),
+                shape['vocab_size'],
                 why='both embeddings are of the same tokens here',
             )
         return {**values, 'token_width': width}
@@ -161,13 +160,7 @@ class _Gemma4(ByType):
         both = self._rotaries(config)
         assert both is not None
         full, sliding = (rope.write(rotary, config.head_dim, longest) for rotary in both)
-        settings = {
-            name: {'rope_type': 'default', **(keys['rope_scaling'] or {})}
-            | {'rope_theta': keys['rope_theta']}
-            for name, keys in ((kinds.FULL, full), (kinds.SLIDING, sliding))
-        }
-        rest = {key: full[key] for key in full if key not in ('rope_theta', 'rope_scaling')}
-        return {**rest, _ROTARY: settings, **self.layers.write(config)}
+        return {**both_types(full, sliding), **self.layers.write(config)}
 
     def _foreign(self) -> dict[str, tuple[tuple[Any, ...], str]]:
         foreign = super()._foreign()
@@ -192,7 +185,7 @@ def _sizes_by_layer(
         if isinstance(key, str) and re.fullmatch('[0-9]{1,5}', key) and int(key) in numbers:
             numbers[int(key)] = key
     section.known(numbers.values(), 'the layers that see every key')
-    for layer, key in numbers.items():
+    for key in numbers.values():
         entry = section.section(key)
         entry.known(('head_dim', 'num_key_value_heads'), 'sizes in which layers differ here')
         head_dim = entry.integer('head_dim', MAX_WIDTH // shape['heads'], shape['head_dim'])
