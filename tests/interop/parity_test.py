@@ -261,7 +261,8 @@ ALIKE = (
     'llama, ungrouped', 'yarn, by default', 'yarn, attention_factor', 'yarn, mscale',
     'yarn, not truncated', 'longrope, factor', 'longrope, attention_factor',
     'proportional, factor', 'mistral', 'qwen3', 'smollm3', 'smollm3, yarn', 'cohere2, no positions',
-    'olmo2, yarn', 'olmo3', 'exaone4, no positions', 'mpt',
+    'olmo2, yarn', 'olmo3', 'exaone4, no positions', 'mpt', 'yarn, factor of the lengths',
+    'llama, wide heads', 'bloom', 'gemma3', 'granite', 'phi3', 'gemma4, one shape, no inputs',
 )  # fmt: skip
 # Of these the frequencies follow the length of the sequence.
 FOLLOWING = ('dynamic', 'longrope')

@@ -114,7 +114,16 @@ def test_layers_apart_compute_what_stacked_ones_do() -> None:
         np.testing.assert_allclose(a, b, atol=2e-6)
 
 
-@pytest.mark.parametrize('model', MODELS)
+some = pytest.mark.parametrize(
+    'model',
+    [
+        pytest.param(name, marks=pytest.mark.slow if 'every' in name or 'all' in name else ())
+        for name in MODELS
+    ],
+)
+
+
+@some
 def test_no_token_sees_later_ones(model: str) -> None:
     later = np.arange(T)[:, None] > np.arange(T)
     changed_ST, _ = influence(MODELS[model])
@@ -122,7 +131,7 @@ def test_no_token_sees_later_ones(model: str) -> None:
     assert changed_ST[~later].all()
 
 
-@pytest.mark.parametrize('model', MODELS)
+@some
 def test_a_cache_continues_as_the_whole_does(model: str) -> None:
     """Two rows, one behind padding, in pieces."""
     config = MODELS[model]
@@ -155,7 +164,10 @@ def test_keys_are_of_the_last_layer_like_it_that_has_its_own() -> None:
     assert [GEMMA4.source_of(layer) for layer in range(6)] == [0, 1, 2, 2, 1, 2]
 
 
-@pytest.mark.parametrize('remat', ['elementwise', 'dots', 'full'])
+@pytest.mark.parametrize(
+    'remat',
+    [*(pytest.param(name, marks=pytest.mark.slow) for name in ('elementwise', 'dots')), 'full'],
+)
 def test_what_is_recomputed_changes_no_gradient(remat: str) -> None:
     blocks = tiny.tokens(2, T + 1)
     variables = tiny.variables(GEMMA4)

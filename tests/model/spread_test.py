@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -84,7 +85,7 @@ def test_without_positions_encodings_take_the_spread_ones(position: Any) -> None
 
 def test_given_positions_are_for_the_encodings_alone() -> None:
     """Chunks and a lambda that follows the position count the tokens."""
-    config = ModelConfig(**{**vars(MIXED), 'position_range': RANGE})
+    config = dataclasses.replace(MIXED, position_range=RANGE)
     variables = tiny.varied_lam(MIXED)
     in_order = np.arange(T, dtype=np.int32)[None]
     found = run(config, variables, TOKENS, positions=in_order)
