@@ -26,10 +26,13 @@ INTERPRET = PALLAS_GPU.name
 pytestmark = pytest.mark.usefixtures('interpreted_kernels')
 
 
+# The kernel does not change any more: what else could change it is in `TestPallasGpu`.
+@pytest.mark.slow
 class TestKeyBias(KeyBiasContract):
     implementation = INTERPRET
 
 
+@pytest.mark.slow
 class TestFactors(FactorContract):
     implementation = INTERPRET
 
