@@ -30,10 +30,7 @@ class TokenInputs(nn.Module):
         c = self.config
         P = c.token_width
         assert P is not None
-        shape, axes = (c.vocab_size, c.layers * P), ('vocab', 'embed')
-        table_VC = parameter(self, 'embedding', initializer(c, 'embedding'), shape, axes)
-        table_VC = nn.with_logical_constraint(table_VC, ('vocab', 'activation'))
-        of_token_BTC = jnp.take(table_VC, tokens_BT, axis=0).astype(c.dtype) * P**0.5
+        of_token_BTC = self._rows(tokens_BT).astype(c.dtype) * P**0.5
         shape, axes = (c.width, c.layers * P), ('embed', 'mlp')
         weight_DC = parameter(self, 'projection', initializer(c, 'mlp_in'), shape, axes, c.dtype)
         made_BTC = project(embedded_BTD, weight_DC) * c.width**-0.5
@@ -43,6 +40,18 @@ class TokenInputs(nn.Module):
         )
         made_BTLP = (norm(made_BTLP) + of_token_BTLP) * 2**-0.5
         return jnp.moveaxis(made_BTLP.astype(c.dtype), 2, 0)
+
+    def _rows(self, tokens_BT: jax.Array) -> jax.Array:
+        """Rows of the second table. It is as large as all layers together: a device looks all
+        tokens up in its columns, and no device ever has the whole."""
+        c = self.config
+        assert c.token_width is not None
+        shape, axes = (c.vocab_size, c.layers * c.token_width), ('vocab', 'embed')
+        table_VC = parameter(self, 'embedding', initializer(c, 'embedding'), shape, axes)
+        table_VC = nn.with_logical_constraint(table_VC, axes)
+        rows_BTC = jnp.take(table_VC, tokens_BT, axis=0)
+        rows_BTC = nn.with_logical_constraint(rows_BTC, (None, None, 'embed'))
+        return nn.with_logical_constraint(rows_BTC, ('batch', 'sequence', 'activation'))
 
 
 class TokenInput(nn.Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from typing import Any
 
 import jax
@@ -181,16 +182,22 @@ def test_what_is_recomputed_changes_no_gradient(remat: str) -> None:
 
 
 def test_a_mesh_changes_no_output() -> None:
+    config = dataclasses.replace(GEMMA4, vocab_size=80)
     mesh = sharding.make_mesh(sharding.MeshConfig(fsdp=2, tensor=2), jax.devices()[:4])
     tokens = tiny.tokens(4, T)
     placed = jax.tree.map(
         lambda leaf, target: jax.device_put(leaf, target.sharding),
-        tiny.variables(GEMMA4),
-        {name: abstract_variables(GEMMA4, mesh)[name] for name in ('params', 'lam')},
+        tiny.variables(config),
+        {name: abstract_variables(config, mesh)[name] for name in ('params', 'lam')},
     )
     with sharding.use(mesh):
-        found = jax.jit(functools.partial(apply, GEMMA4, entropy=True))(placed, tokens)
-    expected = run(GEMMA4, tiny.variables(GEMMA4), tokens)
+        program = jax.jit(functools.partial(apply, config, entropy=True)).lower(placed, tokens)
+        compiled = program.compile()
+        found = compiled(placed, tokens)
+    # Of the second embedding, [80, 6 * 4], a device has a quarter, and never more.
+    assert 'f32[40,12]' in compiled.as_text()
+    assert not re.search(r'f32\[(80|40),24\]', compiled.as_text())
+    expected = run(config, tiny.variables(config), tokens)
     np.testing.assert_allclose(found.hidden, expected.hidden, atol=2e-4)
     np.testing.assert_allclose(found.entropy, expected.entropy, atol=2e-4)
 
