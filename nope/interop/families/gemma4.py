@@ -24,7 +24,7 @@ from nope.interop import rope
 from nope.interop.families import kinds
 from nope.interop.families.base import Described, Ignored
 from nope.interop.families.by_type import SETTINGS, ByType, both_types
-from nope.interop.families.decoder import Defaults
+from nope.interop.families.gemma3 import GEMMA3
 from nope.interop.families.interleaved import Interleaved
 from nope.interop.fields import MAX_LAYERS, MAX_WIDTH, Fields
 from nope.model import LayerKind, ModelConfig
@@ -221,7 +221,7 @@ def _unwritable_kinds(config: ModelConfig) -> str | None:
         if kind.window is not None and own != plain:
             return f'its layers with a window have other heads ({kind.describe()})'
     if len({kind.source for kind in found if kind.window is None}) > 1:
-        return f'its layers without a window differ ({config.describe_position()})'
+        return f'its layers without a window differ ({config.describe_kinds()})'
     with_keys = [kind.keys_from == 'input' for kind in found]
     if with_keys != sorted(with_keys, reverse=True):
         return 'layers with keys of their own follow on others without'
@@ -241,18 +241,7 @@ _TEXT: dict[str, Any] = {
     'notes': {'use_bidirectional_attention': (False, 'vision')},
     'by_layer': True,
 }
-_DEFAULTS = Defaults(
-    longest=131_072,
-    heads=8,
-    vocabulary=262_144,
-    kv_heads=4,
-    head_dim=256,
-    tied=True,
-    theta=1e6,
-    activation='gelu_pytorch_tanh',
-    bos=2,
-    eos=1,
-)
+_DEFAULTS = GEMMA3.defaults._replace(vocabulary=262_144)
 
 GEMMA4 = _Gemma4(
     name='gemma4_text',

@@ -39,16 +39,7 @@ class Template(NamedTuple):
 
 def stacked(prefix: str, templates: Sequence[Template], layers: int) -> list[Tensor]:
     """The tensors of all layers; layer N's names begin with `prefix` and 'N.'."""
-    return [
-        Tensor(
-            f'{prefix}{layer}.{template.name}',
-            template.shape,
-            tuple(Part(path, layer) for path in template.paths),
-            template.layout,
-        )
-        for layer in range(layers)
-        for template in templates
-    ]
+    return _of_layers(prefix, lambda layer: templates, layers, Part)
 
 
 def apart(
@@ -60,6 +51,15 @@ def apart(
         first, *rest = path
         return Part((first, str(layer), *rest)) if first == 'layers' else Part(path, layer)
 
+    return _of_layers(prefix, templates_of, layers, part)
+
+
+def _of_layers(
+    prefix: str,
+    templates_of: Callable[[int], Sequence[Template]],
+    layers: int,
+    part: Callable[[tuple[str, ...], int], Part],
+) -> list[Tensor]:
     return [
         Tensor(
             f'{prefix}{layer}.{template.name}',
