@@ -40,7 +40,7 @@ def reordered(config: ModelConfig, params: Params, order_LK: np.ndarray) -> Para
     """
     if config.apart:
         raise ValueError(
-            f'the heads of layers that differ in their arrays ({config.describe_position()}) '
+            f'the heads of layers that differ in their arrays ({config.describe_kinds()}) '
             'cannot be put in another order'
         )
     if config.gate is not None:

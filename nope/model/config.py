@@ -408,10 +408,14 @@ class ModelConfig:
         return next((gate for gate in gates if gate is not None), None)
 
     def describe_position(self) -> str:
-        """'none', 'rotary, YaRN x4', 'rotary + none': the kinds of layers."""
-        kinds = ' + '.join(kind.describe() for kind in self.kinds)
+        """'none', 'rotary, YaRN x4', 'rotary + none': the kinds of layers by how far they see."""
+        kinds = ' + '.join(k.describe() for k in dict.fromkeys(kind.reach for kind in self.kinds))
         drawn = self.position_range
         return kinds if drawn is None else f'{kinds}, random positions below {drawn}'
+
+    def describe_kinds(self) -> str:
+        """The kinds of layers with all in which they differ."""
+        return ' + '.join(kind.describe() for kind in self.kinds)
 
     def with_position(self, position: Position) -> ModelConfig:
         """The same model with another encoding in every layer that has one (and everywhere, where

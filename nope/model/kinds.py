@@ -68,6 +68,11 @@ class LayerKind:
         of that one's MLP, which is None here."""
         return dataclasses.replace(self, keys_from='input', mlp_width=None)
 
+    @property
+    def reach(self) -> LayerKind:
+        """The kind but for sizes and sources: positions, window, chunks and QK-norm."""
+        return LayerKind(self.position, self.window, self.qk_norm, self.chunk)
+
     def describe(self) -> str:
         parts = (
             ('window {}', self.window),

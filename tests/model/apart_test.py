@@ -76,6 +76,11 @@ def test_sizes_that_are_the_models_make_no_other_kind() -> None:
     assert all(model.apart for model in MODELS.values())
 
 
+def test_positions_are_described_without_sizes() -> None:
+    assert GEMMA4.describe_position() == 'rotary, window 4 + rotary, 0.25 of pairs'
+    assert 'MLP of 96, keys of an earlier layer' in GEMMA4.describe_kinds()
+
+
 @pytest.mark.parametrize('model', MODELS)
 def test_parameters_are_counted(model: str) -> None:
     config = MODELS[model]

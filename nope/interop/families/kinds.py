@@ -64,7 +64,7 @@ def of_several_shapes(config: ModelConfig) -> str | None:
     where they are."""
     if not config.apart:
         return None
-    return f'its layers differ in their arrays ({config.describe_position()})'
+    return f'its layers differ in their arrays ({config.describe_kinds()})'
 
 
 def not_rotary(config: ModelConfig) -> str | None:
