@@ -178,7 +178,7 @@ class SelfAttention(nn.Module):
 def _of_kind(
     config: ModelConfig, kind: int | jax.Array, normed: jax.Array, projected: jax.Array
 ) -> jax.Array:
-    """What layers of that kind use of the two."""
+    """Queries or keys of that kind of layer: with its QK-norm or as they were projected."""
     has = np.array([kind.qk_norm is not False for kind in config.kinds])
     if has.all():
         return normed

@@ -93,11 +93,11 @@ class Block(nn.Module):
         return nn.with_logical_constraint(x_BTD, ACTIVATIONS), (stats, cached)
 
     def _before(self, x_BTD: jax.Array, part: str) -> jax.Array:
-        """What a part of the layer reads."""
+        """Input of attention or MLP: the residual stream, normed unless `block` is 'post'."""
         return x_BTD if self.config.block == 'post' else norm(self.config, f'{part}_norm')(x_BTD)
 
     def _behind(self, x_BTD: jax.Array, part: str) -> jax.Array:
-        """What a part of the layer adds."""
+        """Residual update of attention or MLP: normed where `block` says so, and multiplied."""
         names = {'post': f'{part}_norm', 'both': f'{part}_output_norm'}
         name = names.get(self.config.block)
         if name is not None:

@@ -1,4 +1,4 @@
-"""What every layer reads of the tokens besides the sum so far (per-layer embeddings, Gemma 3n).
+"""Per-layer token embeddings, which every layer reads besides the residual stream (Gemma 3n).
 
 Layer l adds norm(W_out (act(W_in x) * u_l)) to its x, where
 
@@ -20,7 +20,7 @@ from nope.model.layers import Norm, activate, parameter, project
 
 
 class TokenInputs(nn.Module):
-    """u of every layer."""
+    """Per-layer embeddings of the tokens: u of every layer."""
 
     config: ModelConfig
 
@@ -42,8 +42,8 @@ class TokenInputs(nn.Module):
         return jnp.moveaxis(made_BTLP.astype(c.dtype), 2, 0)
 
     def _rows(self, tokens_BT: jax.Array) -> jax.Array:
-        """Rows of the second table. It is as large as all layers together: a device looks all
-        tokens up in its columns, and no device ever has the whole."""
+        """Rows of the per-layer embedding table. It is larger than all layers together: a device
+        looks all tokens up in its columns, and no device ever has the whole."""
         c = self.config
         assert c.token_width is not None
         shape, axes = (c.vocab_size, c.layers * c.token_width), ('vocab', 'embed')
@@ -55,7 +55,7 @@ class TokenInputs(nn.Module):
 
 
 class TokenInput(nn.Module):
-    """What a layer adds of its own u."""
+    """Gated residual update of a layer by its own per-layer embedding u."""
 
     config: ModelConfig
 

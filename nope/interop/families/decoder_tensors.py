@@ -166,7 +166,7 @@ def _mlp_in_two(config: ModelConfig) -> list[Template]:
 
 
 def _of_gemma4(config: ModelConfig) -> list[Template]:
-    """A layer's factor, and what it reads of the tokens."""
+    """Output scale of a Gemma 4 layer, and its projections of per-layer embeddings."""
     found = []
     if config.layer_scale:
         found.append(vector('layer_scalar', ('layer_scale',), 1))
@@ -181,7 +181,7 @@ def _of_gemma4(config: ModelConfig) -> list[Template]:
 
 
 def _token_inputs(prefix: str, config: ModelConfig) -> list[Tensor]:
-    """What all layers read of the tokens, before it is theirs."""
+    """Per-layer embedding table of Gemma 4, its context projection and norm."""
     if config.token_width is None:
         return []
     P, ours = config.token_width, 'token_inputs'
