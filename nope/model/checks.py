@@ -1,0 +1,189 @@
+"""Checks of a model configuration: values of its fields, and values that do not go together.
+
+Each raises FieldError with the field, its value and what is accepted.
+"""
+
+from __future__ import annotations
+
+from nope.model import accepted
+from nope.model.fields import ModelFields
+from nope.model.kinds import LayerKind
+from nope.positions import NoPE, Position
+from nope.runtime.errors import FieldError, inside
+
+
+def check(model: ModelFields) -> None:
+    accepted.check(vars(model))
+    if model.heads % model.kv_heads:
+        raise FieldError(
+            'kv_heads', model.kv_heads, f'heads, {model.heads}, must be a multiple of it'
+        )
+    if model.norm_bias and model.norm != 'layer':
+        raise FieldError('norm_bias', True, "only the norm 'layer' has a bias")
+    if model.embedding_norm and model.norm == 'none':
+        raise FieldError('embedding_norm', True, "the norm is 'none'")
+    if model.qk_norm_over != 'head' and not model.qk_norm:
+        raise FieldError('qk_norm_over', model.qk_norm_over, 'qk_norm is False')
+    if model.unroll is not None and not 1 <= model.unroll <= model.layers:
+        raise FieldError(
+            'unroll', model.unroll, f'accepted: 1 to layers, {model.layers}, or None for all'
+        )
+    if model.attention_dropout > 0 and model.attention not in (None, 'reference'):
+        raise FieldError(
+            'attention',
+            model.attention,
+            f"attention_dropout is {model.attention_dropout}, which 'reference' alone has; "
+            "accepted: None, 'reference', or attention_dropout 0.0",
+        )
+    _check_kinds(model)
+    _check_weights(model)
+
+
+def _check_kinds(model: ModelFields) -> None:
+    LayerKind(model.position, model.window)  # checks the window
+    if not model.pattern:
+        check_position(model, LayerKind(model.position), 'position')
+    else:
+        _check_pattern(model)
+        _check_sizes(model)
+    if model.position_range is not None:
+        _check_range(model, model.position_range)
+    if model.lam_layers == 'nope' and not model.heads_without_position.any():
+        raise FieldError(
+            'lam_layers',
+            model.lam_layers,
+            f'every head has a position encoding ({model.describe_position()})',
+        )
+
+
+def _check_weights(model: ModelFields) -> None:
+    """FieldError for what softmax alone has, where the weights are others, and for sinks beside
+    gates that softmax alone does not cancel."""
+    if model.sinks and model.gate is not None:
+        raise FieldError(
+            'sinks',
+            True,
+            f'forget gates ({model.describe_position()}) move the logits of all keys of a query '
+            'alike, and a sink has a logit that stays; accepted: False',
+        )
+    if model.weights == 'softmax':
+        return
+    if model.attention is not None:
+        rule = f"weights {model.weights!r} have one implementation; accepted: None, or 'softmax'"
+        raise FieldError('attention', model.attention, rule)
+    if model.temperature == 'entropy':
+        rule = f'it follows the entropy of softmax, and weights are {model.weights!r}'
+        raise FieldError('temperature', model.temperature, rule)
+    if model.sinks:
+        raise FieldError('sinks', True, f"weights {model.weights!r} have none; only 'softmax'")
+    if model.weights == 'stick_breaking' and model.gate is not None:
+        raise FieldError(
+            'weights',
+            model.weights,
+            f'forget gates ({model.describe_position()}) move every logit of a query alike, '
+            "which 'softmax' and 'entmax' remove and it does not",
+        )
+
+
+def _check_range(model: ModelFields, position_range: int) -> None:
+    """FieldError unless random positions below that are for every encoding of the model."""
+    encodings = [kind.position for kind in model.kinds if kind.position != NoPE()]
+    if not encodings:
+        raise FieldError(
+            'position_range', position_range, 'the model has no position encoding, and no use'
+        )
+    for position in encodings:
+        if not position.takes_positions or position.follows_length:
+            raise FieldError(
+                'position_range',
+                position_range,
+                f'{position.describe()} does not follow given positions alone; accepted: '
+                'rotary without a rule that follows the length, sinusoidal, learned, and split '
+                'heads of them',
+            )
+        if position.longest is not None and position.longest < position_range:
+            rule = f'{position.describe()} positions end at {position.longest}'
+            raise FieldError('position_range', position_range, rule)
+    if not 1 <= position_range <= 2**30:
+        raise FieldError('position_range', position_range, 'accepted: 1 to 2**30')
+
+
+def _check_pattern(model: ModelFields) -> None:
+    for name, neutral in (('position', NoPE()), ('window', None)):
+        value = getattr(model, name)
+        if value != neutral:
+            shown = value.describe() if isinstance(value, Position) else value
+            raise FieldError(name, shown, 'it must be left out: pattern says what layers are')
+    if len(model.pattern) > model.layers:
+        raise FieldError(
+            'pattern',
+            tuple(kind.describe() for kind in model.pattern),
+            f'it has {len(model.pattern)} kinds of layers; there are {model.layers} layers',
+        )
+    for i, kind in enumerate(model.pattern):
+        check_position(model, kind, f'pattern[{i}].position')
+    _check_norms(model)
+    tables = {k.position for k in model.kinds if k.position.table(model.width, model.heads)}
+    if len(tables) > 1:
+        raise FieldError(
+            'pattern',
+            tuple(kind.describe() for kind in model.pattern),
+            'it has several learned encodings; accepted is one',
+        )
+    gates = {kind.position.gate(model.heads) for kind in model.pattern} - {None}
+    if len(gates) > 1:
+        raise FieldError(
+            'pattern',
+            tuple(kind.describe() for kind in model.pattern),
+            'it has forget gates of several forms; accepted is one number of gated heads and '
+            'one start',
+        )
+
+
+def _check_norms(model: ModelFields) -> None:
+    for i, kind in enumerate(model.pattern):
+        if kind.qk_norm and not model.qk_norm:
+            raise FieldError(
+                f'pattern[{i}].qk_norm',
+                True,
+                'the model has no QK-norm; accepted: qk_norm of the model True, and False for '
+                'the kinds of layers without it',
+            )
+    if model.qk_norm and not any(model.layers_with_qk_norm):
+        raise FieldError('qk_norm', True, 'every kind of layer in pattern is without it')
+
+
+def _check_sizes(model: ModelFields) -> None:
+    """FieldError for sizes of a kind that do not fit the model, and for keys of a layer that
+    there is not."""
+    for i, kind in enumerate(model.pattern):
+        if kind.kv_heads is not None and model.heads % kind.kv_heads:
+            rule = f'heads, {model.heads}, must be a multiple of it'
+            raise FieldError(f'pattern[{i}].kv_heads', kind.kv_heads, rule)
+        if kind.head_dim is not None:
+            with inside('lam'):
+                model.lam.check_head_dim(kind.head_dim)
+        if kind.keys_from == 'earlier' and model.gate is not None:
+            raise FieldError(
+                f'pattern[{i}].keys_from',
+                kind.keys_from,
+                f'forget gates ({model.describe_position()}) are of the layer that keys are of',
+            )
+    if None in model.sources:
+        layer = model.sources.index(None)
+        place, kind = f'pattern[{layer % len(model.pattern)}]', model.layer_kinds[layer]
+        wanted = kind.source.describe()
+        rule = f'no layer before layer {layer} has keys of its own and is {wanted}'
+        raise FieldError(f'{place}.keys_from', kind.keys_from, rule)
+
+
+def check_position(model: ModelFields, kind: LayerKind, place: str) -> None:
+    """FieldError for an encoding, of the field `place`, that does not fit such layers of the
+    model."""
+    position = kind.position
+    with inside(place, 'head_dim'):
+        position.check(kind.head_dim or model.head_dim)
+        position.check_heads(model.heads, kind.kv_heads or model.kv_heads)
+    if model.pattern and position.embeds:
+        rule = 'it is added to the embeddings: layers cannot differ in it'
+        raise FieldError(place, position.describe(), rule)
