@@ -16,13 +16,11 @@ from collections.abc import Iterator
 import jax
 import pytest
 
+from tests.quick import QUICK
+
 jax.config.update('jax_num_cpu_devices', 8)
 if not os.environ.get('JAX_PLATFORMS'):
     jax.config.update('jax_platforms', 'cpu')
-
-# Programs here run once or twice: most of the time is compiling, up to a third less to plain code.
-# XLA ends the process for a flag that it does not know: only those that all versions have.
-QUICK = '--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
 
 MOST_MAPS = 30_000  # vm.max_map_count is 65,530 unless it was set
 
@@ -134,8 +132,11 @@ def _asked(config: pytest.Config) -> str:
 
 
 def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
-    """With `-m MARKER` or `-m 'MARKER and not ...'`, a file that does not name the marker."""
+    """With `-m MARKER` or `-m 'MARKER and not ...'`, a file that does not name the marker; with
+    `-m '... not once ...'`, those of ONCE."""
     asked = _asked(config)
+    if 'not once' in config.getoption('markexpr') and _is_of(collection_path, ONCE):
+        return True
     if asked in NAMED and collection_path.name.endswith('_test.py'):
         return True if f'mark.{asked}' not in collection_path.read_text() else None
     return None
@@ -151,14 +152,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if gone:
         raise pytest.UsageError(f'ONCE or FIRST names tests that are not there: {", ".join(gone)}')
     for item in items:
-        if _is_of(item, ONCE):
+        if _is_of(item.path, ONCE):
             item.add_marker(pytest.mark.once)
-    items.sort(key=lambda item: not _is_of(item, FIRST))
+    items.sort(key=lambda item: not _is_of(item.path, FIRST))
 
 
-def _is_of(item: pytest.Item, paths: tuple[str, ...]) -> bool:
-    path = item.path.relative_to(pathlib.Path(__file__).parent)
-    return any(path.is_relative_to(one) for one in paths)
+def _is_of(path: pathlib.Path, names: tuple[str, ...]) -> bool:
+    here = pathlib.Path(__file__).parent
+    return any(path.is_relative_to(here / name) for name in names)
 
 
 @pytest.fixture(autouse=True, scope='module')

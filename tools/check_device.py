@@ -135,10 +135,11 @@ def _models(backends: Sequence[str], dry: bool) -> Iterator[Command]:
     there = {*backends, 'chunked'}
     if all(importlib.util.find_spec(name) for name in ('torch', 'transformers')):
         there.add(PEER)
-    for work, length, batch, wanted in MODEL_WORK:
-        if dry:
+    if dry:
+        for work in dict.fromkeys(work for work, *_ in MODEL_WORK):
             yield Command(f'{work}_chunked', _model(work, 64, 2, 'chunked', dry), 110)
-            continue
+        return
+    for work, length, batch, wanted in MODEL_WORK:
         for backend in wanted:
             if backend in there:
                 words = _model(work, length, batch, backend, dry)

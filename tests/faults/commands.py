@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 from tests.faults import aim
 from tests.faults.harness import ROOT
 from tests.faults.server import COMMAND
+from tests.quick import QUICK
 
-# As the test session does: programs that run once are compiled to plain code.
-QUICK = '--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
 OWN = 'own'  # in place of a server's way with the cache: the command as a user starts it
 
 

@@ -17,8 +17,8 @@ import pytest
 
 from tests.experiments.run_test import write_texts
 from tests.faults import results
-from tests.faults.commands import QUICK
 from tests.faults.harness import ROOT
+from tests.quick import QUICK
 
 pytestmark = pytest.mark.faults
 

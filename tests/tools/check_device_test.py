@@ -14,6 +14,7 @@ import pytest
 
 from nope.attention.api import PREFERRED
 from nope.attention.cases import ACCELERATOR_CASES
+from tests.quick import QUICK
 from tests.tools.loading import TOOLS, load
 
 tool = load('check_device')
@@ -80,10 +81,11 @@ def test_what_it_names_is_there(platform: str) -> None:
 
 def test_it_runs_dry(tmp_path: pathlib.Path) -> None:
     stages = list(tool.stages('cpu', dry=True))
-    words = [sys.executable, str(TOOLS / 'check_device.py'), *stages, '--dry']
+    words = [sys.executable, str(TOOLS / 'check_device.py'), *stages, '--dry', f'--out={tmp_path}']
     done = subprocess.run(
-        [*words, f'--out={tmp_path}'], capture_output=True, text=True, timeout=300, check=False
-    )
+        words, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, 'XLA_FLAGS': QUICK},
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     for stage in stages:
         rows = (tmp_path / f'{stage}.md').read_text().splitlines()[2:]
