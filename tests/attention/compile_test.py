@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -73,11 +75,25 @@ KINDS = [
         'factors_every_rule', 2, 900, 2600, 16, 8, 64, True, 'packed', 'bfloat16', 700, 1500,
         'scale_invariant', True,
     ),
-    *(pytest.param(case, marks=pytest.mark.slow) for case in (
-        Case('factors_128', 1, 2048, 2048, 16, 2, 128, dtype='bfloat16', bias='scale_invariant'),
-        Case('factors_wide', 1, 1000, 1000, 8, 2, 256, bias='scale_invariant'),
-    )),
+    Case('factors_128', 1, 2048, 2048, 16, 2, 128, dtype='bfloat16', bias='scale_invariant'),
+    Case('factors_wide', 1, 1000, 1000, 8, 2, 256, bias='scale_invariant'),
 ]  # fmt: skip
+# Those that between them have every operand and rule, one query and many, the shortest and the
+# longest rows, both dtypes and the widest heads.
+COVERING = (
+    'float32', 'window', 'decode', 'full', 'wide', 'alibi', 'long', 'every_rule', 'key_bias_alibi',
+    'key_bias_every_rule', 'factors_every_rule',
+)  # fmt: skip
+
+
+def kinds(*names: str, fast: Sequence[str]) -> list[Any]:
+    """Those of KINDS with these names, or all; the ones that are not `fast` are marked."""
+    assert {case.name for case in KINDS} >= {*names, *fast}
+    return [
+        pytest.param(case, marks=() if case.name in fast else pytest.mark.slow, id=case.name)
+        for case in KINDS
+        if not names or case.name in names
+    ]
 
 
 def mesh_of(topology: str) -> Mesh:
@@ -143,7 +159,7 @@ def test_memory_is_linear_in_length(
     assert temporary[long] <= long // short * (temporary[short] + VECTOR_MEMORY)
 
 
-@pytest.mark.parametrize('case', KINDS, ids=lambda case: case.name)
+@pytest.mark.parametrize('case', kinds(fast=COVERING))
 @pytest.mark.parametrize(('topology', 'implementation'), EVERY_KIND)
 def test_every_kind_compiles(topology: str, implementation: str, case: Case) -> None:
     memory = compiled(topology, implementation, case).memory_analysis()
@@ -159,7 +175,7 @@ def test_every_kind_compiles(topology: str, implementation: str, case: Case) -> 
 ], ids=lambda case: case.name)  # fmt: skip
 @pytest.mark.parametrize(('topology', 'chosen'), [
     ('v5e:1x1', 'library'), pytest.param('v6e:1x1', 'library', marks=pytest.mark.slow),
-    ('h200', 'pallas_gpu'), ('a100', 'pallas_gpu'),
+    ('h200', 'pallas_gpu'), pytest.param('a100', 'pallas_gpu', marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_plain_attention_compiles_as_it_is_chosen(topology: str, chosen: str, case: Case) -> None:
     """On a GPU with what takes cuDNN's place in a process without one."""
@@ -182,7 +198,7 @@ def test_plain_attention_compiles_as_it_is_chosen(topology: str, chosen: str, ca
 
 
 @pytest.mark.parametrize(('topology', 'implementation'), EVERY_KIND)
-@pytest.mark.parametrize('case', [KINDS[2], KINDS[5], KINDS[10]], ids=lambda case: case.name)
+@pytest.mark.parametrize('case', kinds('packed', 'decode', 'alibi', fast=('decode', 'alibi')))
 def test_kernels_with_largest_logits_compile(
     topology: str, implementation: str, case: Case
 ) -> None:

@@ -201,7 +201,7 @@ class AttentionContract:
         gradient = jax.jit(jax.grad(largest))
         np.testing.assert_array_equal(gradient(inputs.q_BTNH, 0.0), gradient(inputs.q_BTNH, 1000.0))
 
-    @pytest.mark.parametrize('queries', [33, 150])
+    @pytest.mark.parametrize('queries', [pytest.param(33, marks=pytest.mark.slow), 150])
     def test_rows_that_see_nothing_give_zero(self, queries: int) -> None:
         case = Case('', 2, queries, queries, 16, 8, 8, segments='empty')
         inputs = make_inputs(case)
@@ -229,7 +229,7 @@ class AttentionContract:
         for array, wanted in zip(jax.tree.leaves(grouped), jax.tree.leaves(repeated), strict=True):
             assert_close(array, wanted, TOLERANCE['float32'])
 
-    @pytest.mark.parametrize('length', [50, 150])
+    @pytest.mark.parametrize('length', [pytest.param(50, marks=pytest.mark.slow), 150])
     def test_causal(self, length: int) -> None:
         """The gradient of row i reaches no key after i, and every key up to i."""
         inputs = make_inputs(Case('', 1, length, length, 32, 32, 8))
@@ -278,7 +278,7 @@ class AttentionContract:
             assert_close(part.entropy, whole.entropy[..., rows], TOLERANCE['float32'])
         assert at._cache_size() == 1
 
-    @pytest.mark.parametrize('length', [40, 150])
+    @pytest.mark.parametrize('length', [pytest.param(40, marks=pytest.mark.slow), 150])
     def test_alibi_is_a_slope_along_the_keys(self, length: int) -> None:
         """-m (i - j) = m j - m i: one more coordinate of q and k, and a shift of the row."""
         inputs = make_inputs(Case('', 1, length, length, 4, 4, 8, bias='alibi'))
@@ -295,7 +295,7 @@ class AttentionContract:
         assert_close(biased.lse, sloped.lse - slopes_N[:, None] * at_T, 2e-5)
         assert_close(biased.entropy, sloped.entropy, 2e-5)
 
-    @pytest.mark.parametrize('length', [70, 150])
+    @pytest.mark.parametrize('length', [pytest.param(70, marks=pytest.mark.slow), 150])
     def test_a_bias_that_grows_with_distance(self, length: int) -> None:
         """What lies beyond the end of a ragged block has a bias too, here of hundreds."""
         inputs = make_inputs(Case('', 2, length, length, 16, 8, 8, bias='alibi'))
@@ -372,7 +372,7 @@ class AttentionContract:
             assert np.all(np.asarray(result.entropy) >= -slack)
             assert np.all(np.asarray(result.entropy) <= np.log(np.arange(1, 151)) + slack)
 
-    @pytest.mark.parametrize('length', [40, 150])
+    @pytest.mark.parametrize('length', [pytest.param(40, marks=pytest.mark.slow), 150])
     def test_entropy_falls_with_the_scale_at_the_rate_of_the_variance(self, length: int) -> None:
         """dH/dp = -p Var_a(logit), the logits being p times those at p = 1."""
         inputs = make_inputs(Case('', 1, length, length, 32, 32, 8))

@@ -97,13 +97,13 @@ def assert_agrees(
     'case',
     [
         pytest.param(named('tiny', head_dim=8), marks=pytest.mark.slow),
-        named('grouped', head_dim=128, batch=1),
+        pytest.param(named('grouped', head_dim=128, batch=1), marks=pytest.mark.slow),
         named('full_empty_rows'),
         pytest.param(named('cached', batch=1), marks=pytest.mark.slow),
         pytest.param(named('window', batch=1), marks=pytest.mark.slow),
         named('window_full', batch=1, dtype='float16'),
         Case('every_rule', 1, 90, 260, 2, 1, 64, True, 'packed', 'bfloat16', 100, 150),
-        named('key_bias_grouped', batch=1),
+        pytest.param(named('key_bias_grouped', batch=1), marks=pytest.mark.slow),
         named('key_bias_empty_rows', head_dim=128),
         pytest.param(named('key_bias_full', dtype='float16'), marks=pytest.mark.slow),
         pytest.param(named('key_bias_cached', batch=1, head_dim=128), marks=pytest.mark.slow),
@@ -120,7 +120,9 @@ def test_agrees_with_the_definition(case: Case) -> None:
 
 
 @interpreted
-@pytest.mark.parametrize('wanted', [1, 2, 4])
+@pytest.mark.parametrize(
+    'wanted', [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)]
+)
 def test_programs_share_a_group_or_run_through_all_of_it(
     wanted: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

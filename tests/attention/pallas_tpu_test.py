@@ -63,7 +63,7 @@ def test_on_a_simulated_tpu(bias: str) -> None:
         assert_close(array, right, TOLERANCE['float32'])
 
 
-@pytest.mark.parametrize('bias', ['none', 'scale_invariant'])
+@pytest.mark.parametrize('bias', ['none', pytest.param('scale_invariant', marks=pytest.mark.slow)])
 def test_parts_of_a_block_are_computed_as_the_whole(bias: str) -> None:
     case = Case('', 1, 80, 80, 4, 2, 8, segments='packed', window=50, bias=bias)
     inputs = make_inputs(dataclasses.replace(case, key_bias=bias == 'none'))

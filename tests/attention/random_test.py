@@ -16,7 +16,12 @@ from nope.attention import AttentionOutput, Mask, attention
 from nope.attention.cases import Case
 from tests.attention.contract import assert_agrees
 
-IMPLEMENTATIONS = ['reference', 'chunked', 'pallas_tpu_interpret', 'pallas_gpu_interpret']
+IMPLEMENTATIONS = [
+    'reference',
+    'chunked',
+    'pallas_tpu_interpret',
+    pytest.param('pallas_gpu_interpret', marks=pytest.mark.slow),  # it does not change any more
+]
 pytestmark = pytest.mark.usefixtures('interpreted_kernels')
 # The same examples everywhere. A shape takes seconds to compile, so none is sought that is simpler.
 SHAPES = settings(deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate))

@@ -94,7 +94,10 @@ def test_a_process_that_does_not_come_is_named() -> None:
     assert message.endswith(') had not come')
 
 
-@pytest.mark.parametrize(('failing', 'how'), [(0, 'Failure(2, "x is 3")'), (1, 'OSError("disk")')])
+@pytest.mark.parametrize(('failing', 'how'), [
+    pytest.param(0, 'Failure(2, "x is 3")', marks=pytest.mark.slow),
+    (1, 'OSError("disk")'),
+])  # fmt: skip
 def test_one_that_fails_ends_those_that_wait_for_it(failing: int, how: str) -> None:
     began = time.monotonic()
     ended = run(

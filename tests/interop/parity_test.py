@@ -667,7 +667,9 @@ FOLDABLE = [name for name in CASES if CASES[name][0] not in UNFOLDABLE]
 LLAMA_SHAPED = [name for name in CASES if CASES[name][0] not in ('bloom', 'mpt')]
 
 
-@pytest.mark.parametrize('name', FOLDABLE)
+@pytest.mark.parametrize('name', [
+    pytest.param(name, marks=pytest.mark.slow if name in ALIKE else ()) for name in FOLDABLE
+])  # fmt: skip
 def test_stock_computes_the_same_with_lambda_folded(
     imported: Callable[[str], Imported], tmp_path, name: str
 ) -> None:
