@@ -32,8 +32,10 @@ STRICT_DTYPES = ('attention', 'evals', 'positions')
 # with NOPE_PARITY, as tools/test sets it, fails when it is collected.
 PEERS = ('torch', 'transformers')
 NEEDED = {
+    'interop/export_parity_test.py': PEERS,
     'interop/in_use_test.py': PEERS,
     'interop/inside_parity_test.py': PEERS,
+    'interop/llama_files_test.py': PEERS,
     'interop/parity_test.py': PEERS,
     'experiments/extend_test.py': PEERS,
     'evals/generation_parity_test.py': PEERS,
