@@ -98,7 +98,7 @@ def draw(found: Sequence[Course]) -> mpl.Figure:
         mpl.Line2D([], [], color=style.BLACK, linestyle='none', label=verdict, **look)
         for verdict, look in MARKS.items()
     ]
-    figure.legend(handles=handles, loc='outside upper center', ncols=len(handles))
+    figure.legend(handles=handles, loc='outside upper center', ncols=min(len(handles), 2 * columns))
     return figure
 
 
@@ -128,7 +128,17 @@ def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
     axes.set_xticklabels([_named(size, found) for size in sizes], fontsize=6.5)
     axes.tick_params(axis='y', labelsize=7)
     if len(found) > 1:
-        axes.legend(fontsize=6, handlelength=1.0, labelspacing=0.2)
+        _legend_above(axes, len(found))
+
+
+def _legend_above(axes: mpl.Axes, lines: int) -> None:
+    """The figures in rows of two, in room of their own above the lines."""
+    rows = -(-lines // 2)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + (high - low) * (0.06 + 0.14 * rows))
+    axes.legend(
+        fontsize=6, loc='upper center', ncols=2, handlelength=1.0, labelspacing=0.2, frameon=False
+    )
 
 
 def _sizes(found: Sequence[Course]) -> list[str]:
