@@ -9,8 +9,8 @@ one key, one of four, or one of four that share four of their five digits; the l
 p_h(n) = 1 + a_h x, x = ln(n / L), searched up to 8 L on the heads without position. At
 `paper` models see no records: one model, as it was trained on text.
 
-Quick: two CPU cores, 9 minutes. Result (one seed): trained in filler, 68 percent of single keys in
-text at L, 10 at 2 L, none at 64 L; trained in both, every key at 64 L, alone, one of four or one of
+Quick: two CPU cores, 9 minutes. Result (one seed): trained in filler, 98 percent of single keys in
+text at L, 45 at 2 L, none at 64 L; trained in both, every key at 64 L, alone, one of four or one of
 four alike, with and without lambda.
 """
 
