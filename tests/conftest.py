@@ -140,7 +140,10 @@ def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) 
     if 'not once' in config.getoption('markexpr') and _is_of(collection_path, ONCE):
         return True
     if asked in NAMED and collection_path.name.endswith('_test.py'):
-        return True if f'mark.{asked}' not in collection_path.read_text() else None
+        text = collection_path.read_text()
+        # A contract's tests have its marks.
+        inherits = asked == 'slow' and 'contract import' in text
+        return True if f'mark.{asked}' not in text and not inherits else None
     return None
 
 

@@ -17,7 +17,6 @@ from tests.attention.contract import (
     AttentionContract,
     assert_agrees,
     assert_close,
-    covering,
 )
 from tests.attention.factor_contract import FactorContract
 from tests.attention.key_bias_contract import KeyBiasContract
@@ -27,10 +26,6 @@ MiB = 2**20
 
 class TestChunked(AttentionContract):
     implementation = 'chunked'
-
-    @pytest.mark.parametrize('case', covering(others=pytest.mark.slow))
-    def test_agrees_with_the_definition(self, case: Case) -> None:
-        super().test_agrees_with_the_definition(case)
 
 
 class TestFactors(FactorContract):

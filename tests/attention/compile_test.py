@@ -9,8 +9,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +21,7 @@ from nope.attention.api import BACKENDS, choose
 from nope.attention.backend import describe
 from nope.attention.cases import LENGTH_CASES, Case, Inputs, abstract_inputs
 from nope.runtime import targets
+from tests.attention.contract import slow_but
 
 pytestmark = pytest.mark.compile
 
@@ -79,21 +78,13 @@ KINDS = [
     Case('factors_wide', 1, 1000, 1000, 8, 2, 256, bias='scale_invariant'),
 ]  # fmt: skip
 # Those that between them have every operand and rule, one query and many, the shortest and the
-# longest rows, both dtypes and the widest heads.
+# longest rows, float32, bfloat16 and the widest heads.
 COVERING = (
     'float32', 'window', 'decode', 'full', 'wide', 'alibi', 'long', 'every_rule', 'key_bias_alibi',
     'key_bias_every_rule', 'factors_every_rule',
 )  # fmt: skip
-
-
-def kinds(*names: str, fast: Sequence[str]) -> list[Any]:
-    """Those of KINDS with these names, or all; the ones that are not `fast` are marked."""
-    assert {case.name for case in KINDS} >= {*names, *fast}
-    return [
-        pytest.param(case, marks=() if case.name in fast else pytest.mark.slow, id=case.name)
-        for case in KINDS
-        if not names or case.name in names
-    ]
+# Compiled with the largest logits too.
+LARGEST = ('packed', 'decode', 'alibi')
 
 
 def mesh_of(topology: str) -> Mesh:
@@ -159,7 +150,7 @@ def test_memory_is_linear_in_length(
     assert temporary[long] <= long // short * (temporary[short] + VECTOR_MEMORY)
 
 
-@pytest.mark.parametrize('case', kinds(fast=COVERING))
+@pytest.mark.parametrize('case', slow_but(COVERING, KINDS))
 @pytest.mark.parametrize(('topology', 'implementation'), EVERY_KIND)
 def test_every_kind_compiles(topology: str, implementation: str, case: Case) -> None:
     memory = compiled(topology, implementation, case).memory_analysis()
@@ -198,7 +189,9 @@ def test_plain_attention_compiles_as_it_is_chosen(topology: str, chosen: str, ca
 
 
 @pytest.mark.parametrize(('topology', 'implementation'), EVERY_KIND)
-@pytest.mark.parametrize('case', kinds('packed', 'decode', 'alibi', fast=('decode', 'alibi')))
+@pytest.mark.parametrize(
+    'case', slow_but(LARGEST[1:], [case for case in KINDS if case.name in LARGEST])
+)
 def test_kernels_with_largest_logits_compile(
     topology: str, implementation: str, case: Case
 ) -> None:

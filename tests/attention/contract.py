@@ -7,7 +7,7 @@ import functools
 import json
 import math
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import jax
@@ -134,12 +134,12 @@ def with_largest(
     return jax.jit(function)(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, **rules)
 
 
-def covering(others: pytest.MarkDecorator) -> list[Any]:
-    """TEST_CASES as parameters; those that COVERING leaves out are marked, their names as ids."""
-    assert set(COVERING) < {case.name for case in TEST_CASES}
+def slow_but(fast: Collection[str], cases: Collection[Case]) -> list[Any]:
+    """Cases as parameters, their names as ids; those without one of these names are slow."""
+    assert set(fast) <= {case.name for case in cases}
     return [
-        pytest.param(case, marks=[] if case.name in COVERING else others, id=case.name)
-        for case in TEST_CASES
+        pytest.param(case, marks=() if case.name in fast else pytest.mark.slow, id=case.name)
+        for case in cases
     ]
 
 
@@ -160,7 +160,7 @@ class AttentionContract:
         query = jnp.asarray(logits, jnp.float32)[None, None, None, :]
         return self.attend(query, identity, identity, mask=Mask(causal=False), entropy=True)
 
-    @pytest.mark.parametrize('case', TEST_CASES, ids=lambda case: case.name)
+    @pytest.mark.parametrize('case', slow_but(COVERING, TEST_CASES))
     def test_agrees_with_the_definition(self, case: Case) -> None:
         assert_agrees(self.implementation, case)
 

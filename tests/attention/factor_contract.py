@@ -21,6 +21,7 @@ from tests.attention.contract import (
     assert_agrees,
     assert_close,
     compiled,
+    slow_but,
     value_and_gradients,
 )
 
@@ -28,20 +29,12 @@ from tests.attention.contract import (
 COVERING = 'factors_grouped', 'factors_decode', 'factors_every_rule', 'factors_bfloat16'
 
 
-def cases(others: pytest.MarkDecorator) -> list[Any]:
-    """FACTOR_CASES as parameters; those that COVERING leaves out are marked."""
-    return [
-        pytest.param(case, marks=[] if case.name in COVERING else others, id=case.name)
-        for case in FACTOR_CASES
-    ]
-
-
 class FactorContract:
     """Inherit, name the implementation, and every property below is tested for it."""
 
     implementation: str
 
-    @pytest.mark.parametrize('case', cases(others=pytest.mark.slow))
+    @pytest.mark.parametrize('case', slow_but(COVERING, FACTOR_CASES))
     def test_agrees_with_the_definition(self, case: Case) -> None:
         assert_agrees(self.implementation, case)
 

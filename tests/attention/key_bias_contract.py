@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,20 +18,13 @@ from tests.attention.contract import (
     TOLERANCE,
     assert_agrees,
     assert_close,
+    slow_but,
     value_and_gradients,
 )
 
 # Those of KEY_BIAS_CASES that between them meet every rule, grouped heads and a half precision.
 COVERING = 'key_bias_grouped', 'key_bias_decode', 'key_bias_every_rule', 'key_bias_bfloat16'
 SMALL = Case('', 2, 150, 150, 16, 8, 8, key_bias=True)
-
-
-def cases(others: pytest.MarkDecorator) -> list[Any]:
-    """KEY_BIAS_CASES as parameters; those that COVERING leaves out are marked."""
-    return [
-        pytest.param(case, marks=[] if case.name in COVERING else others, id=case.name)
-        for case in KEY_BIAS_CASES
-    ]
 
 
 class KeyBiasContract:
@@ -50,7 +42,7 @@ class KeyBiasContract:
         arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
         return jax.jit(run)(*arrays, key_bias_BNS)
 
-    @pytest.mark.parametrize('case', cases(others=pytest.mark.slow))
+    @pytest.mark.parametrize('case', slow_but(COVERING, KEY_BIAS_CASES))
     def test_agrees_with_the_definition(self, case: Case) -> None:
         assert_agrees(self.implementation, case)
 

@@ -12,13 +12,14 @@ import pytest
 
 from nope.attention import attention, library
 from nope.attention.backend import Call
-from nope.attention.cases import Case, make_inputs
+from nope.attention.cases import TEST_CASES, Case, make_inputs
 from tests.attention.contract import (
+    COVERING,
     TOLERANCE,
     assert_agrees,
     assert_close,
-    covering,
     expected,
+    slow_but,
 )
 
 PLAIN = Call(
@@ -32,7 +33,7 @@ def supported(case: Case) -> bool:
 
 
 @pytest.mark.parametrize(
-    'case', [case for case in covering(others=pytest.mark.slow) if supported(case.values[0])]
+    'case', [case for case in slow_but(COVERING, TEST_CASES) if supported(case.values[0])]
 )
 def test_on_a_cpu_it_agrees_with_the_definition(case: Case) -> None:
     """The entropy by way of keys as values: within rounding where logits are of order one."""

@@ -28,9 +28,11 @@ pytestmark = pytest.mark.usefixtures('interpreted_kernels')
 
 # The kernel does not change any more: without a marker are tests of what it shares with others, the
 # inputs, the outputs and the choice.
-@pytest.mark.parametrize('name', COVERING)
-def test_agrees_with_the_definition(name: str) -> None:
-    assert_agrees(INTERPRET, next(case for case in TEST_CASES if case.name == name))
+@pytest.mark.parametrize(
+    'case', [case for case in TEST_CASES if case.name in COVERING], ids=lambda case: case.name
+)
+def test_agrees_with_the_definition(case: Case) -> None:
+    assert_agrees(INTERPRET, case)
 
 
 @pytest.mark.slow

@@ -20,7 +20,6 @@ from tests.attention.contract import (
     TOLERANCE,
     AttentionContract,
     assert_close,
-    covering,
     value_and_gradients,
 )
 from tests.attention.devices import on_device
@@ -41,10 +40,6 @@ class TestFactors(FactorContract):
 
 class TestPallasTpu(AttentionContract):
     implementation = 'pallas_tpu_interpret'
-
-    @pytest.mark.parametrize('case', covering(others=pytest.mark.slow))
-    def test_agrees_with_the_definition(self, case: Case) -> None:
-        super().test_agrees_with_the_definition(case)
 
 
 @pytest.mark.parametrize(
