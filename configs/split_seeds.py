@@ -7,7 +7,7 @@ trained, with p_h(n) = 1 + a_h x, and with p_h(n) = 1 + a_h x + b_h x^2, x = ln(
 searched up to 8 L on the heads without position. Single keys up to 64 L, one of four named keys,
 losses up to 32 L: what the claims about split heads say, for every seed.
 
-Quick: two CPU cores, 20 minutes after frontier with three seeds in one work folder. Result: without
+Quick: two CPU cores, 16 minutes after frontier with three seeds in one work folder. Result: without
 lambda 1.252 nats at L (rotary 1.281) and 1.253 at 32 L (rotary 3.338); single keys at 64 L 100, 10
 and 100 percent, with 1 + a x 100, 92 and 100, with two numbers all; of four keys seed 1 has 45
 percent at L. Small, seed 0: 52 minutes a model next to other work. With 1 + a x 0.873 nats at L
