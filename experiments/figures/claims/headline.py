@@ -13,6 +13,8 @@ from experiments.figures.claims.intervals import Interval
 # Digits behind the point, by unit; of other units as many as of ratios.
 _DIGITS = {'nats': 3, 'bits': 2, 'L': 2, 'windows': 2, 'points': 1, '%': 1}
 _RATIO = 2
+# Between which a unit's values lie, so that an interval of their mean ends there.
+_ENDS = {'%': (0.0, 100.0)}
 
 Values = float | None | np.ndarray | Interval
 
@@ -30,9 +32,12 @@ class Number:
 
     @property
     def interval(self) -> Interval | None:
-        """Mean and 95 % interval over seeds; None where a seed has no value."""
+        """Mean and 95 % interval over seeds, of shares within 0 to 100 %; None where a seed has no
+        value."""
         values = [value for value in self.by_seed if value is not None]
-        return Interval.of(np.array(values)) if len(values) == len(self.by_seed) else None
+        if len(values) != len(self.by_seed):
+            return None
+        return Interval.of(np.array(values)).within(*_ENDS.get(self.unit, (-np.inf, np.inf)))
 
     def said(self) -> str:
         """'NoPE - RoPE 0.180 nats', of several seeds with their interval behind it."""

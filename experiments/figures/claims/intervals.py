@@ -36,6 +36,10 @@ class Interval:
             half = t * float(values.std(ddof=1)) / math.sqrt(len(values))
         return cls(mean, mean - half, mean + half, tuple(values.tolist()))
 
+    def within(self, least: float, most: float) -> Interval:
+        """Of a quantity that lies between these: the interval as far as it does."""
+        return dataclasses.replace(self, low=max(self.low, least), high=min(self.high, most))
+
     def above(self, limit: float, margin: float = 0.0) -> bool | None:
         """Whether the mean lies above `limit`; None where the interval contains it, and where the
         mean is within `margin` of it."""

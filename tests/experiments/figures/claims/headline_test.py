@@ -37,6 +37,13 @@ def test_digits_follow_the_unit(value, unit, said):
     assert number('x', value, unit).said() == said
 
 
+def test_the_interval_of_a_share_ends_where_shares_do():
+    shares, points = (number('keys', np.array([100.0, 10.0, 100.0]), unit) for unit in ('%', 'points'))
+    assert shares.said() == 'keys 70.0 % [0.0, 100.0]'
+    assert shares.stated()['interval'] == [0, 100]
+    assert points.said() == 'keys 70.0 points [-59.1, 199.1]'
+
+
 def test_a_value_that_some_seeds_lack_has_no_mean():
     (found,) = merged([(number('rises from', 1.0, 'L'),), (number('rises from', None, 'L'),)])
     assert found.said() == 'rises from 1.00, none L'
