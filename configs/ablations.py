@@ -21,7 +21,7 @@ ORDERS = {'quick': (314, 1001), 'small': _THREE, 'medium': _THREE, 'paper': _THR
 VARIANTS: dict[str, dict] = {
     'full': {},
     'no_bound': {'bound': 0.0},
-    'no_init': {'start': 1.0, 'start_from': placeholder(str)},
+    'no_init': {'start': 1.0, 'start_from': None},
 }
 # Of ours, in the table alone.
 MORE: dict[str, dict] = {
@@ -42,6 +42,8 @@ def add(config: ConfigDict, size: str, variants: dict[str, dict] = VARIANTS) -> 
     for variant, changes in variants.items():
         for order in ORDERS[size]:
             search = {**template['search'], **changes, 'data_seed': order}
+            if search.get('start_from', '') is None:  # its own: a shared one would set all runs
+                search['start_from'] = placeholder(str)
             config.runs[f'{variant}_{order}'] = {**template, 'search': search}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
@@ -19,19 +20,21 @@ MOST_TOKENS = 2**31 - 1  # of a length: positions are int32
 
 
 class Scope:
-    """Sections and models that all entries of one seed share.
-
-    length: L, `train.length`, or that of the imported models.
-    """
+    """Sections and models that all entries of one seed share."""
 
     def __init__(self, config: Mapping[str, Any], seed: int, ledger: Ledger) -> None:
         self._config = config
         self.seed = seed
         self.ledger = ledger
         self.imported = Imported(config['runs'], shapeless='layers' not in config['model'])
+
+    @functools.cached_property
+    def length(self) -> int:
+        """L, `train.length`, or that of the imported models; read when a run first needs it, so
+        that it is refused where every run has its own."""
         train = self.section('train')
         given = train.optional('length')
-        self.length = self.imported.train_length() if given is None else train.at_least('length', 1)
+        return self.imported.train_length() if given is None else train.at_least('length', 1)
 
     # Sections and entries
 

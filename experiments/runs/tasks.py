@@ -46,8 +46,8 @@ def searched_on(scope: Scope, entry: Section, trained: TaskData) -> TaskData:
     found = data_of(scope, entry)
     if found.load_tokenizer().fingerprint != trained.load_tokenizer().fingerprint:
         raise ValueError(
-            f'{entry.path("task")} has other words than {trained.describe()}, which the model was '
-            'trained on; give it the same name and symbols'
+            f'{entry.path("task")} has other words than runs.{entry["init"]}.task '
+            f'({trained.describe()}); give it the same name and symbols'
         )
     return found
 

@@ -234,7 +234,7 @@ def test_lambda_is_searched_on_other_lengths_and_measured_on_the_model_s_own_tas
 @pytest.mark.parametrize(
     ('entry', 'message'),
     [
-        ({'task': {'name': 'mc'}}, r'runs\.two\.task has other words than cmc of lengths 2 to 4'),
+        ({'task': {'name': 'mc'}}, r'runs\.two\.task has other words than runs\.one\.task \(cmc '),
         ({'task': {'name': 'cmc', 'symbols': 9}}, r'runs\.two\.task has other words'),
         (
             {'search': {'form': 'constant', 'times': (1.5,), 'objective': 'entropy'}},

@@ -38,7 +38,8 @@ def test_digits_follow_the_unit(value, unit, said):
 
 
 def test_the_interval_of_a_share_ends_where_shares_do():
-    shares, points = (number('keys', np.array([100.0, 10.0, 100.0]), unit) for unit in ('%', 'points'))
+    found = np.array([100.0, 10.0, 100.0])
+    shares, points = number('keys', found, '%'), number('keys', found, 'points')
     assert shares.said() == 'keys 70.0 % [0.0, 100.0]'
     assert shares.stated()['interval'] == [0, 100]
     assert points.said() == 'keys 70.0 points [-59.1, 199.1]'
