@@ -9,9 +9,9 @@ one key, one of four, or one of four that share four of their five digits; the l
 p_h(n) = 1 + a_h x, x = ln(n / L), searched up to 8 L on the heads without position. At
 `paper` models see no records: one model, as it was trained on text.
 
-Quick: two CPU cores, 9 minutes. Result (one seed): trained in filler, 98 percent of single keys in
-text at L, 45 at 2 L, none at 64 L; trained in both, every key at 64 L, alone, one of four or one of
-four alike, with and without lambda.
+Quick: two CPU cores, 9 minutes a seed. Result (three seeds): trained in filler, 98, 20 and 88
+percent of single keys in text at L, none from 16 L on; trained in both, 100, 90 and 100 percent at
+64 L, of four 100, 75 and 100, of four alike 100, 70 and 100. With lambda seed 1 has 92 and 82.
 """
 
 from ml_collections import ConfigDict
