@@ -20,12 +20,20 @@ from nope.attention.bias import (
     as_array,
     distances,
     factors_as_array,
+    line,
     toeplitz,
 )
 
 SIZES = [(1, 1), (1, 6), (6, 1), (4, 7), (7, 4), (5, 5)]
 
 
+@pytest.fixture(params=['cpu', 'gpu'])
+def copied_for(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spreads lines as on that platform."""
+    monkeypatch.setattr(line, 'target_device', lambda: (request.param, ''))
+
+
+@pytest.mark.usefixtures('copied_for')
 @pytest.mark.parametrize(('queries', 'keys'), SIZES)
 def test_a_line_spreads_over_diagonals(queries: int, keys: int) -> None:
     line_ND = np.arange(2.0 * (queries + keys - 1)).reshape(2, -1)
@@ -35,6 +43,7 @@ def test_a_line_spreads_over_diagonals(queries: int, keys: int) -> None:
         np.testing.assert_array_equal(block[:, t, s], line_ND[:, t - s + keys - 1])
 
 
+@pytest.mark.usefixtures('copied_for')
 @pytest.mark.parametrize(('queries', 'keys'), SIZES)
 def test_its_transpose_sums_over_diagonals(queries: int, keys: int) -> None:
     size = queries + keys - 1
@@ -49,6 +58,7 @@ def test_its_transpose_sums_over_diagonals(queries: int, keys: int) -> None:
     np.testing.assert_allclose(line_D, wanted_D, atol=1e-6)
 
 
+@pytest.mark.usefixtures('copied_for')
 @pytest.mark.parametrize('offset', [None, 0, 5])
 @pytest.mark.parametrize(('queries', 'keys'), SIZES)
 @pytest.mark.parametrize('kind', ['alibi', 'buckets', 'two_sided', 'kerple', 'sandwich', 'scaled'])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from nope.attention.bias.base import Bias
+from nope.runtime.platform import target_device
 
 
 def distances(queries: int, keys: int, offset: int | jax.Array | None) -> jax.Array:
@@ -16,17 +18,32 @@ def distances(queries: int, keys: int, offset: int | jax.Array | None) -> jax.Ar
 def toeplitz(line: jax.Array, queries: int) -> jax.Array:
     """[..., T + S - 1] -> [..., T, S] with entry (t, s) = line[t - s + S - 1].
 
-    Copies and a reshape, no gather: each row is the one before it moved by one. Linear, and its
-    transpose sums over diagonals in the same way.
+    Each row is the one before it moved by one. Linear, and its transpose sums over diagonals. The
+    same numbers on every device, by what it copies fast.
     """
-    size = line.shape[-1]
-    keys = size - queries + 1
+    reverse = line[..., ::-1]
+    return (_by_row if target_device()[0] == 'cpu' else _by_reshape)(reverse, queries)
+
+
+def _by_row(reverse: jax.Array, queries: int) -> jax.Array:
+    """One slice a row."""
+    keys = reverse.shape[-1] - queries + 1
+
+    def row(t: jax.Array) -> jax.Array:
+        return lax.dynamic_slice_in_dim(reverse, queries - 1 - t, keys, axis=-1)
+
+    return jax.vmap(row, out_axes=-2)(jnp.arange(queries))
+
+
+def _by_reshape(reverse: jax.Array, queries: int) -> jax.Array:
+    """Copies and a reshape, no gather, and no scatter in the transpose."""
+    size = reverse.shape[-1]
     # One more entry, so that rows of `size` numbers start one later each time around.
-    turned = jnp.concatenate([line[..., ::-1], jnp.zeros_like(line[..., :1])], axis=-1)
+    turned = jnp.concatenate([reverse, jnp.zeros_like(reverse[..., :1])], axis=-1)
     turned = jnp.roll(turned, 1 - queries, axis=-1)
-    flat = jnp.tile(turned, (1,) * (line.ndim - 1) + (queries,))
-    rows = flat[..., : queries * size].reshape(*line.shape[:-1], queries, size)
-    return rows[..., :keys]
+    flat = jnp.tile(turned, (1,) * (reverse.ndim - 1) + (queries,))
+    rows = flat[..., : queries * size].reshape(*reverse.shape[:-1], queries, size)
+    return rows[..., : size - queries + 1]
 
 
 def as_array(bias: Bias, queries: int, keys: int, offset: int | jax.Array | None) -> jax.Array:
