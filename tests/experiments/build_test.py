@@ -31,7 +31,7 @@ CONFIGS = sorted(path.stem for kind in ('fig*.py', 'table*.py') for path in FOLD
 EVERY = sorted(p.stem for p in FOLDER.glob('*.py') if 'def get_config(size:' in p.read_text())
 # Whose models are trained to retrieve at the smaller sizes.
 RETRIEVAL = {'fig6', 'fig8', 'fig9', 'table4'}
-SIZES = ('quick', 'small', 'medium', 'paper')
+ENDS, BETWEEN = ('quick', 'paper'), ('small', 'medium')
 
 
 def config_of(name: str, size: str = 'quick'):
@@ -71,7 +71,9 @@ def test_there_is_a_config_for_every_figure():
     assert wanted <= set(CONFIGS)
 
 
-@pytest.mark.parametrize('size', SIZES)
+@pytest.mark.parametrize(
+    'size', [*ENDS, *(pytest.param(s, marks=pytest.mark.slow) for s in BETWEEN)]
+)
 @pytest.mark.parametrize('name', EVERY)
 def test_config_builds_and_its_models_have_shapes(name, size):
     experiment = build(config_of(name, size))

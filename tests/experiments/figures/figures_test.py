@@ -20,6 +20,8 @@ from tests.experiments.figures.synthetic import CURVES, GRIDS, INPUTS, position_
 NAMES = sorted(INPUTS)
 ROOT = pathlib.Path(__file__).parents[3]
 
+# Drawn twice: of each way to draw one.
+TWICE = ('entropy_loss', 'frontier', 'heads', 'longbench_table', 'passkey_maps', 'perplexity_table')
 
 FACTOR = {'factor': 2, 'group': 'a', 'choice': 'b'}
 TUNED = {'label': 'PI', 'group': 'a', 'method': 'PI', 'tuned': 2}
@@ -74,7 +76,10 @@ def written(tmp_path_factory):
     return draw
 
 
-@pytest.mark.parametrize('kind', NAMES)
+@pytest.mark.parametrize(
+    'kind',
+    [pytest.param(kind, marks=() if kind in TWICE else pytest.mark.slow) for kind in NAMES],
+)
 def test_writes_all_files_with_the_same_bytes_each_time(kind, written, tmp_path):
     given = INPUTS[kind]
     write(KINDS[kind].draw(given), tmp_path)

@@ -79,6 +79,9 @@ MODELS = {
     'every option': dataclasses.replace(tiny.EVERY_OPTION, layers=1),
 }
 
+# Around attention, to which the cache is the same.
+OTHER_BLOCKS = ('parallel block', 'norms behind', 'norms at both ends')
+
 
 def alone(config: ModelConfig, row: int) -> tuple[np.ndarray, np.ndarray]:
     """Hidden states [T, D] and entropies [L, N, T] of a row's tokens without padding, and zeros
@@ -99,7 +102,13 @@ def assert_alone(config: ModelConfig, hidden_BTD: jax.Array, entropy_LBNT: jax.A
         np.testing.assert_allclose(entropy_LBNT[:, row, :, padding:], expected, **close)
 
 
-@pytest.mark.parametrize('config', MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize(
+    'config',
+    [
+        pytest.param(config, marks=pytest.mark.slow if name in OTHER_BLOCKS else (), id=name)
+        for name, config in MODELS.items()
+    ],
+)
 def test_every_token_is_read_as_without_a_cache(config: ModelConfig) -> None:
     """In a batch where one row has fewer tokens and another length. Entropies too."""
     variables = tiny.varied_lam(config)
