@@ -61,7 +61,8 @@ def show_plan(
     except INPUT_ERRORS as error:
         print(f'error: {error}', file=sys.stderr)
         return BAD_INPUT
-    print(f'to make: {len(missing)} pieces\n{costs.table(missing, target)}')
+    told = costs.table(missing, target, experiment.evals)
+    print(f'to make: {len(missing)} pieces\n{told}')
     return 0
 
 
@@ -85,7 +86,7 @@ def run(
         # An export is written by one process, which has to have the whole of the model.
         exports = experiment.exports if processes.count() == 1 else ()
         plan = make_plan(workspace, [*experiment.evals.values(), *exports])
-        log.info('%s', plan.describe())
+        log.info('%s', plan.describe(experiment.evals))
         if plan.missing and hardware.known(jax.local_devices()[0].device_kind):
             log.info('%s', costs.sums(plan.missing, hardware.present()))
         made = [workspace.folder(spec) for spec in plan.missing]

@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from experiments.evaluations import EvalSpec
+from experiments.plan import Names, titled
 from experiments.runs import RunSpec
 from experiments.specs import Spec
 from nope.model import counts
@@ -65,14 +66,13 @@ def _flops(train: TrainConfig, start: int, stop: int, spec: RunSpec) -> float:
     return share * train.batch_size * total
 
 
-def table(pieces: Sequence[Spec], target: Target) -> str:
-    """One line a piece with its least work on one device of `target`, and the sums over all."""
+def table(pieces: Sequence[Spec], target: Target, names: Names) -> str:
+    """One line a piece with its least work on one device of `target` and the evaluations' names,
+    and the sums over all."""
     rows = []
-    for spec in pieces:
+    for spec, title in zip(pieces, titled(pieces, names), strict=True):
         found = cost(spec)
-        rows.append(
-            f'  {_hours(found.flops, target)}  {_size(found.state)}  {spec.describe()}'.rstrip()
-        )
+        rows.append(f'  {_hours(found.flops, target)}  {_size(found.state)}  {title}')
     return '\n'.join(['  device hours  state (GiB)', *rows, sums(pieces, target)])
 
 

@@ -12,6 +12,8 @@ from experiments.specs import Spec
 from experiments.workspace import Workspace
 from nope.runtime import processes
 
+# Of a config's evaluations.
+Names = Mapping[str, Spec]
 WHAT = {'runs': 'train', 'records': 'measure', 'exports': 'export'}  # by the room of a piece
 
 
@@ -22,12 +24,23 @@ class Plan:
     missing: tuple[Spec, ...]
     finished: int
 
-    def describe(self) -> str:
+    def describe(self, names: Names) -> str:
         if not self.missing:
             return f'nothing to train or measure: all {self.finished} pieces are there'
         lines = [f'to make: {len(self.missing)} pieces']
-        lines += [f'  {spec.describe()}' for spec in self.missing]
+        lines += [f'  {line}' for line in titled(self.missing, names)]
         return '\n'.join([*lines, f'  {self.finished} finished pieces are used as they are'])
+
+
+def titled(pieces: Sequence[Spec], names: Names) -> list[str]:
+    """One line a piece, behind it the names that a config has for it: 'measure  ...: nope'."""
+    found: dict[Spec, list[str]] = {}
+    for name, spec in names.items():
+        found.setdefault(spec, []).append(name)
+    return [
+        f'{spec.describe()}: {", ".join(found[spec])}' if spec in found else spec.describe()
+        for spec in pieces
+    ]
 
 
 def make_plan(workspace: Workspace, wanted: Sequence[Spec]) -> Plan:

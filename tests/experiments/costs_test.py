@@ -91,9 +91,9 @@ def test_a_passkey_evaluation_reads_every_cell_of_its_plan() -> None:
 def test_what_only_files_tell_is_said_and_not_counted(tmp_path: pathlib.Path) -> None:
     config = b_mrr.get_config('paper')
     config.task.tokenizer = 'words'
-    wanted = list(build(config).evals.values())
-    missing = make_plan(Workspace(tmp_path), wanted).missing
-    lines = costs.table(missing, DEVICE).splitlines()
+    names = build(config).evals
+    missing = make_plan(Workspace(tmp_path), list(names.values())).missing
+    lines = costs.table(missing, DEVICE, names).splitlines()
     assert len(lines) == 1 + 510 + 2
     assert '255 of them, which only their files tell, not counted' in lines[-2]
     flops = sum(costs.training_flops(spec) for spec in missing if isinstance(spec, RunSpec))
@@ -110,6 +110,9 @@ def test_a_plan_is_shown_and_nothing_is_written(
     assert command.show_plan(config, (), tmp_path / 'work', 'h100:8') == 0
     told = capsys.readouterr().out
     assert told.startswith('to make: 7 pieces\n') and ' hours of 8 on h100:8, at 989 ' in told
+    lines = [line for line in told.splitlines() if 'measure  positions' in line]
+    names = ('nope', 'rope', 'rope_ntk', 'nope_uniform')
+    assert {line.rpartition(': ')[2] for line in lines} == set(names)
     assert not (tmp_path / 'work').exists()
     assert command.show_plan(config, (), tmp_path / 'work', 'b200') == 2
     assert "--plan-for is 'b200'; accepted: h200" in capsys.readouterr().err
