@@ -119,7 +119,8 @@ class WindowSpec(EvalSpec):
     def measured_on(self, found: Records) -> tuple[str, str]:
         facts = found.attributes
         length = f'{self.reach}{facts["length"]:,} {facts["token"]}s'
-        what = f'{facts["windows"]:,} windows of {length} of {facts["data"]}'
+        counted = '1 window' if facts['windows'] == 1 else f'{facts["windows"]:,} windows'
+        what = f'{counted} of {length} of {facts["data"]}'
         return what, f'{facts["split"]} split{_manner(facts)}'
 
     @property
