@@ -1,0 +1,32 @@
+"""Loss and keys of heads split between a rotary window and no position, three seeds.
+
+    python -m experiments.run --config=configs/split_window.py:quick --workdir=work/quick
+
+The best kind of local heads of configs/split_local.py at 8 L, rotary heads that see the last L / 4
+keys, under the training and the questions of configs/split_seeds.py, beside its rotary models and
+those with forget gates: as trained, and with p_h(n) = 1 + a_h x, x = ln(n / L), searched up to 8 L
+on the heads without position.
+"""
+
+from ml_collections import ConfigDict
+
+from configs import models, pieces, splits
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = splits.experiment('split_window', size)
+    config.seeds = (0, 1, 2)
+    config.runs['rope'] = pieces.base(models.ROTARY)
+    position = splits.split(models.ROTARY, window=config.train.length // 4)
+    half = splits.add_split(config, 'half_rotary_window', position)
+    labels = {
+        splits.add_split(config, 'half_forget', splits.split(splits.FORGET)): 'half forget gates',
+        half: 'half rotary windows',
+        splits.add_log_length(config, half): 'half rotary windows, 1 + a x',
+    }
+    points = [splits.add_point(config, 'rope', 'rotary')]
+    for run, label in labels.items():
+        points.append(splits.add_point(config, run, label, reach=64.0, four=True))
+    roles = {'split': labels[half], 'rotary': 'rotary'}
+    config.figure = {'kind': 'frontier', 'points': tuple(points), 'roles': roles}
+    return config
