@@ -8,9 +8,9 @@ those with forget gates: as trained, and with p_h(n) = 1 + a_h x, x = ln(n / L),
 on the heads without position.
 
 Quick: 22 minutes of one core a seed beside other work, after split_seeds in one work folder. Result
-(seed 0): 1.242 nats at L (forget gates 1.248, rotary 1.287), 1.198 at 8 L and 1.217 at 32 L (forget
-gates 1.231 and 1.249), but of single keys 85 to 90 percent from 16 L on and of four 72 at 64 L,
-where forget gates have all. With lambda 65 and 70 percent at 64 L.
+(three seeds): 1.250 nats at L (forget gates 1.252, rotary 1.281), 1.213 at 8 L and 1.230 at 32 L
+(forget gates 1.235 and 1.253). Single keys at 64 L: 85, 0 and 60 percent, with lambda 65, 98 and
+100; of four 72, 0 and 100, with lambda 70, 98 and 100.
 """
 
 from ml_collections import ConfigDict
