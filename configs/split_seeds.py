@@ -21,22 +21,17 @@ minutes of one core a model): 0.906 nats at L (rotary 0.951), with 1 + a x 0.864
 
 from ml_collections import ConfigDict
 
-from configs import models, pieces, splits
+from configs import splits
 
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('split_seeds', size)
     config.seeds = (0, 1, 2)
-    config.runs['rope'] = pieces.base(models.ROTARY)
     half = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
     labels = {
         half: 'half forget gates, half NoPE',
         splits.add_log_length(config, half): 'the same, 1 + a x',
         splits.add_log_length(config, half, form='log_square'): 'the same, 1 + a x + b x^2',
     }
-    points = [splits.add_point(config, 'rope', 'rotary')]
-    for run, label in labels.items():
-        points.append(splits.add_point(config, run, label, reach=64.0, four=True))
-    roles = {'split': labels[half], 'rotary': 'rotary'}
-    config.figure = {'kind': 'frontier', 'points': tuple(points), 'roles': roles}
+    splits.draw_reach(config, labels, half)
     return config

@@ -15,13 +15,12 @@ Quick: 22 minutes of one core a seed beside other work, after split_seeds in one
 
 from ml_collections import ConfigDict
 
-from configs import models, pieces, splits
+from configs import models, splits
 
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('split_window', size)
     config.seeds = (0, 1, 2)
-    config.runs['rope'] = pieces.base(models.ROTARY)
     position = splits.split(models.ROTARY, window=config.train.length // 4)
     half = splits.add_split(config, 'half_rotary_window', position)
     labels = {
@@ -29,9 +28,5 @@ def get_config(size: str = 'quick') -> ConfigDict:
         half: 'half rotary windows',
         splits.add_log_length(config, half): 'the same, 1 + a x',
     }
-    points = [splits.add_point(config, 'rope', 'rotary')]
-    for run, label in labels.items():
-        points.append(splits.add_point(config, run, label, reach=64.0, four=True))
-    roles = {'split': labels[half], 'rotary': 'rotary'}
-    config.figure = {'kind': 'frontier', 'points': tuple(points), 'roles': roles}
+    splits.draw_reach(config, labels, half)
     return config

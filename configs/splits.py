@@ -69,6 +69,17 @@ def draw_frontier(config: ConfigDict, labels: dict[str, str], split: str) -> Non
     config.figure = {'kind': 'frontier', 'points': points, 'roles': roles}
 
 
+def draw_reach(config: ConfigDict, labels: dict[str, str], split: str) -> None:
+    """Draws a frontier of a rotary model and the runs in `labels`, these asked for keys up to 64 L,
+    one alone and one of four; claims speak of the run `split`, as trained."""
+    config.runs['rope'] = pieces.base(models.ROTARY)
+    points = [add_point(config, 'rope', 'rotary')]
+    for run, label in labels.items():
+        points.append(add_point(config, run, label, reach=64.0, four=True))
+    roles = {'split': labels[split], 'rotary': 'rotary'}
+    config.figure = {'kind': 'frontier', 'points': tuple(points), 'roles': roles}
+
+
 def split(local: dict, share: float = 0.5, window: int | None = None) -> dict:
     """The encoding of which `share` of the heads have `local`."""
     section = {'kind': 'split', 'share': share, 'local': local}
