@@ -130,7 +130,7 @@ class WindowSpec(EvalSpec):
 
 
 def _manner(facts: Mapping[str, Any]) -> str:
-    """How windows were cut, in words behind the name of a split."""
+    """Caption text of how evaluation windows were cut, behind the name of the split."""
     if facts.get('cut') == 'packed':
         return ', packed across documents'
     if facts.get('cut') != ENDS:

@@ -79,7 +79,7 @@ MODELS = {
     'every option': dataclasses.replace(tiny.EVERY_OPTION, layers=1),
 }
 
-# Around attention, to which the cache is the same.
+# Blocks that differ around attention alone; the cache is inside of it.
 OTHER_BLOCKS = ('parallel block', 'norms behind', 'norms at both ends')
 
 
