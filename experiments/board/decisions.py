@@ -12,6 +12,8 @@ from experiments.figures.claims.headline import Numbers, line
 
 NOT_MEASURED = 'not measured'
 DISAGREE = 'figures disagree'
+UNDECIDED = 'undecided'
+OPPOSITE = {'holds', 'does not hold'}
 # In the order in which sizes are shown.
 SIZES = ('quick', 'small', 'medium', 'paper')
 RELEASED = 'released'  # shown behind these: published models, which the user gives
@@ -58,12 +60,21 @@ class Row:
         return tuple(decision for decision in self.decisions if decision.size == size)
 
     def verdict(self, size: str) -> str:
-        """That of every figure of the size: DISAGREE where theirs differ, which picks none, and
-        NOT_MEASURED without one."""
-        found = {decision.verdict for decision in self.at(size)}
-        if len(found) > 1:
-            return DISAGREE
-        return found.pop() if found else NOT_MEASURED
+        """That of the figures of the size with the most seeds: one of them that is undecided leaves
+        the claim undecided, and two that are opposite are DISAGREE; NOT_MEASURED without one."""
+        decisions = self.at(size)
+        if not decisions:
+            return NOT_MEASURED
+        most = max(len(decision.seeds) for decision in decisions)
+        found = {decision.verdict for decision in decisions if len(decision.seeds) == most}
+        if len(found) == 1:
+            return found.pop()
+        return DISAGREE if OPPOSITE <= found else UNDECIDED
+
+
+    def mixed(self, size: str) -> bool:
+        """Whether its figures have several verdicts, each of which is then shown."""
+        return len({decision.verdict for decision in self.at(size)}) > 1
 
 
 @dataclasses.dataclass(frozen=True)

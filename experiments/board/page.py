@@ -132,8 +132,9 @@ def _legend(sizes: Sequence[str]) -> str:
         'row a claim: the '
         'numbers that the paper or another source prints, and ours in the words of the figure that '
         'decided it, with the 95 percent interval of the mean over seeds in brackets where there '
-        f'are several. {signs}. Figures that decide the same claim stand under each other. Of a '
-        'claim that no figure decided, the configs that would are named.'
+        f'are several. {signs}. Figures that decide the same claim stand under each other; those '
+        'with the most seeds decide, which have to agree. Of a claim that no figure decided, the '
+        'configs that would are named.'
     )
 
 
@@ -144,8 +145,8 @@ def _cell(row: Row, size: str) -> str:
     head = f'{MARKS[verdict]} {verdict}'
     if not decisions:
         return f'{head} ({", ".join(f"`{name}`" for name in row.configs)})'
-    differ = verdict == DISAGREE
-    lines = [f'{_verdict(d) if differ else ""}{_text(said(d))}' for d in decisions]
+    mixed = row.mixed(size)
+    lines = [f'{_verdict(d) if mixed else ""}{_text(said(d))}' for d in decisions]
     return '<br>'.join([f'**{head}**', *lines])
 
 

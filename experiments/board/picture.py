@@ -66,7 +66,7 @@ def _ours(row: Row, size: str) -> Lines:
     if not decisions:
         return [(f'{lines[0][0]}; decided by {", ".join(row.configs)}', style.GREY)]
     for decision in decisions:
-        mark = f'{page.MARKS[decision.verdict]} ' if verdict == DISAGREE else ''
+        mark = f'{page.MARKS[decision.verdict]} ' if row.mixed(size) else ''
         color = COLORS[decision.verdict] if mark else style.BLACK
         lines += _wrapped(f'{mark}{page.said(decision)}', OURS, color)
     return lines

@@ -60,6 +60,21 @@ def test_figures_that_disagree_are_both_shown_and_none_is_picked():
     assert agreed.verdict('quick') == 'holds' and len(agreed.at('quick')) == 2
 
 
+def test_figures_with_the_most_seeds_decide():
+    one = summary('table2', verdict='holds')
+    three = summary(verdict='does not hold', seeds=(0, 1, 2))
+    assert row(one, three).verdict('quick') == 'does not hold'
+    assert len(row(one, three).at('quick')) == 2
+
+
+def test_a_figure_that_cannot_decide_is_not_outvoted_by_one_of_as_many_seeds():
+    open_ = summary(verdict='undecided')
+    for verdict in ('holds', 'does not hold'):
+        assert row(open_, summary('table2', verdict=verdict)).verdict('quick') == 'undecided'
+    both = [summary('table2'), summary('fig2', verdict='does not hold')]
+    assert row(open_, *both).verdict('quick') == 'figures disagree'
+
+
 def test_numbers_of_several_seeds_have_their_mean_and_interval():
     values = np.array([0.01, 0.02, 0.03])
     (decision,) = row(summary(value=values, seeds=(0, 1, 2))).at('quick')

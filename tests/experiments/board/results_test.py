@@ -113,11 +113,12 @@ def test_a_result_that_does_not_fit_is_named(tmp_path, change, said):
 
 
 def test_a_cell_of_the_page_shows_every_figure_and_what_they_disagree_in():
-    other = Summary('table2', 'quick', (), {}, '', (Finding('parity', 'undecided', (), ''),))
+    finding = Finding('parity', 'does not hold', (), '')
+    other = Summary('table2', 'quick', (0, 1), {}, '', (finding,))
     rows = board.rows([summary(), other])
     line = next(x for x in page.table(rows, ['quick']).splitlines() if '`parity`' in x)
     assert '**≠ figures disagree**<br>✓ holds, fig1, 2 seeds: NoPE - RoPE 0.015 nats' in line
-    assert '<br>~ undecided, table2: ' in line
+    assert '<br>✗ does not hold, table2, 2 seeds: ' in line
     lacking = next(x for x in page.table(rows, ['quick']).splitlines() if '`fit_form`' in x)
     assert 'not measured (`fig7`)' in lacking
 
