@@ -81,7 +81,6 @@ def get_config(size: str = 'quick') -> ConfigDict:
             'base': 'base',
             'uniform': 'uniform',
             'headscale': {4: headscale},
-            'log_length': log_length,
             'log_square': 'searched_log_square',
             'scalable_softmax': 'searched_scalable_softmax',
             'scalable_softmax_bias': 'searched_scalable_softmax_bias',

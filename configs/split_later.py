@@ -53,7 +53,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
         first = add_later(config, run, position, min(SHARES), near=False)
         labels[first] = f'{label}, first half split later, {SHARES[min(SHARES)]}'
     points = tuple(splits.add_point(config, name, label) for name, label in labels.items())
-    roles = {'split': labels['nope_later_5_log_nope'], 'rotary': 'rotary'}
+    roles = {'retrofit': labels['nope_later_5_log_nope'], 'rotary': 'rotary'}
     config.figure = {'kind': 'frontier', 'points': points, 'roles': roles}
     return config
 

@@ -21,7 +21,7 @@ from configs import models, splits
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('split_local', size)
-    splits.draw_frontier(config, add_runs(config), 'half_forget_log')
+    splits.draw_frontier(config, add_runs(config))
     return config
 
 

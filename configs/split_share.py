@@ -27,7 +27,7 @@ BY_LAYER = {2: 'every second layer', 4: 'every fourth layer'}
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('split_share', size)
-    splits.draw_frontier(config, add_runs(config), 'half_forget_log')
+    splits.draw_frontier(config, add_runs(config))
     return config
 
 

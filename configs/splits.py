@@ -62,11 +62,10 @@ def add_point(
     return point
 
 
-def draw_frontier(config: ConfigDict, labels: dict[str, str], split: str) -> None:
-    """Draws a frontier of the runs in `labels`, each a point; claims speak of the run `split`."""
+def draw_frontier(config: ConfigDict, labels: dict[str, str]) -> None:
+    """Draws a frontier of the runs in `labels`, each a point; it decides no claim."""
     points = tuple(add_point(config, run, label, times=DRAWN) for run, label in labels.items())
-    roles = {'split': labels[split]}
-    config.figure = {'kind': 'frontier', 'points': points, 'roles': roles}
+    config.figure = {'kind': 'frontier', 'points': points}
 
 
 def draw_reach(config: ConfigDict, labels: dict[str, str], split: str) -> None:

@@ -69,8 +69,7 @@ class Row:
         found = {decision.verdict for decision in decisions if len(decision.seeds) == most}
         if len(found) == 1:
             return found.pop()
-        return DISAGREE if OPPOSITE <= found else UNDECIDED
-
+        return DISAGREE if found >= OPPOSITE else UNDECIDED
 
     def mixed(self, size: str) -> bool:
         """Whether its figures have several verdicts, each of which is then shown."""

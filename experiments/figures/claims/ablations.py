@@ -11,6 +11,7 @@ from experiments.figures.claims import intervals
 from experiments.figures.claims.catalogue import BOUND_FOR_RETRIEVAL, PARTS_MATTER
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import apart, number
+from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.passkey import ABLATED, FULL, NO_BOUND, NO_INIT, WITHOUT
 from experiments.figures.roles import Roles, Shape, Undecided
 from experiments.figures.tables.options import Options
@@ -35,17 +36,17 @@ class AblationRow:
     def label(self) -> str:
         return self.option['label']
 
-    def score(self, name: str) -> float:
-        """Mean over seeds; Undecided where it was not measured."""
+    def score(self, name: str) -> np.ndarray:
+        """Percent [S]; Undecided where it was not measured."""
         if name not in self.scores:
             raise Undecided(f'{self.label!r} has no {name}: {self.lacking[name]}')
-        return float(self.scores[name].mean())
+        return self.scores[name]
 
-    def loss(self, corpus: str) -> float:
-        """Mean over seeds, nats; Undecided where it was not measured."""
+    def loss(self, corpus: str) -> np.ndarray:
+        """Nats [S]; Undecided where it was not measured."""
         if corpus not in self.perplexity:
             raise Undecided(f'{self.label!r} has no perplexity on {corpus!r}')
-        return self.perplexity[corpus].mean_loss
+        return self.perplexity[corpus].loss
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,16 +60,15 @@ class Shown:
 def _parts_matter(shown: Shown) -> Measured:
     full, ablated = shown.roles[FULL], {role: shown.roles[role] for role in (NO_INIT, NO_BOUND)}
     others = ablated.values()
-    drops = {row.label: full.score(PASSKEY) - row.score(PASSKEY) for row in others}
-    by_seed = {row.label: row.scores[PASSKEY].tolist() for row in (full, *others)}
-    measured = {'passkey_drop_points': drops, 'passkey_by_seed': by_seed}
-    numbers = [
-        number(
-            f'full - {WITHOUT[role]}', apart(full.scores[PASSKEY], row.scores[PASSKEY]), 'points'
-        )
+    drops = {
+        role: Interval.of(apart(full.score(PASSKEY), row.score(PASSKEY)))
         for role, row in ablated.items()
-    ]
-    holds = all(drop > PARTS_MATTER.thresholds['points'] for drop in drops.values())
+    }
+    by_seed = {row.label: row.score(PASSKEY).tolist() for row in (full, *others)}
+    measured = {'passkey_drop_points': intervals.stated(drops), 'passkey_by_seed': by_seed}
+    limit = PARTS_MATTER.thresholds['points']
+    holds = intervals.every(drop.above(limit) for drop in drops.values())
+    numbers = [number(f'full - {WITHOUT[role]}', drop, 'points') for role, drop in drops.items()]
     return measured, holds, tuple(numbers)
 
 
@@ -78,21 +78,24 @@ def _bound_for_retrieval(shown: Shown) -> Measured:
     book = next((c['key'] for c in shown.corpora if c.get('paper') == 'pg19'), None)
     if book is None:
         raise Undecided("no corpus stands for the paper's 'pg19'")
-    losses = {c['key']: free.loss(c['key']) - full.loss(c['key']) for c in shown.corpora}
+    losses = {
+        c['key']: Interval.of(apart(free.loss(c['key']), full.loss(c['key'])))
+        for c in shown.corpora
+    }
     points = {
-        name: free.score(name) - full.score(name)
+        name: Interval.of(apart(free.score(name), full.score(name)))
         for name in (PASSKEY, LONGBENCH)
         if name == PASSKEY or (name in full.scores and name in free.scores)
     }
-    measured = {'without_minus_full_nats': losses, 'without_minus_full_points': points}
+    measured = {
+        'without_minus_full_nats': intervals.stated(losses),
+        'without_minus_full_points': intervals.stated(points),
+    }
     limits = BOUND_FOR_RETRIEVAL.thresholds
-    verdicts = [intervals.below(losses[book], 0, limits['nats'])]
-    verdicts += [intervals.below(difference, 0, limits['points']) for difference in points.values()]
-    change = apart(free.perplexity[book].loss, full.perplexity[book].loss)
-    numbers = [number(f'without bound - full, {book}', change, 'nats')]
-    numbers += [
-        number(name, apart(free.scores[name], full.scores[name]), 'points') for name in points
-    ]
+    verdicts = [losses[book].below(0, limits['nats'])]
+    verdicts += [difference.below(0, limits['points']) for difference in points.values()]
+    numbers = [number(f'without bound - full, {book}', losses[book], 'nats')]
+    numbers += [number(name, difference, 'points') for name, difference in points.items()]
     return measured, intervals.every(verdicts), tuple(numbers)
 
 
@@ -100,15 +103,15 @@ RULES: tuple[Rule[Shown], ...] = (
     Rule(
         PARTS_MATTER,
         'Without either, the passkey accuracy inside the window is lower by more than '
-        f'{PARTS_MATTER.thresholds["points"]:g} points (means over seeds).',
+        f'{PARTS_MATTER.thresholds["points"]:g} points; {intervals.RULE}.',
         _parts_matter,
     ),
     Rule(
         BOUND_FOR_RETRIEVAL,
         'Without the constraint the loss on the corpus in the place of PG19 is lower, and so are '
-        'the passkey accuracy and, where both have it, the LongBench mean (means over seeds); '
-        f'differences of at most {BOUND_FOR_RETRIEVAL.thresholds["nats"]} nats and '
-        f'{BOUND_FOR_RETRIEVAL.thresholds["points"]} points decide nothing.',
+        'the passkey accuracy and, where both have it, the LongBench mean; differences of at most '
+        f'{BOUND_FOR_RETRIEVAL.thresholds["nats"]} nats and '
+        f'{BOUND_FOR_RETRIEVAL.thresholds["points"]} points decide nothing, and {intervals.RULE}.',
         _bound_for_retrieval,
     ),
 )

@@ -56,8 +56,15 @@ def _budget(panels: Panels) -> Measured:
     ordered = sorted(known, key=lambda p: p.facts['train_tokens'])
     if len({p.facts['train_tokens'] for p in ordered}) < 2:
         raise Undecided('the panels are not of two known amounts of training')
-    measured = {p.title: {'train_tokens': p.facts['train_tokens'], 'a': p.a} for p in ordered}
-    return measured, ordered[-1].a > ordered[0].a, _slopes((ordered[0], ordered[-1]))
+    measured = {
+        p.title: {'train_tokens': p.facts['train_tokens'], 'a': p.a, 'r2': p.r2} for p in ordered
+    }
+    fewest, most = ordered[0], ordered[-1]
+    least, margin = FIT_BUDGET.thresholds['r2'], FIT_BUDGET.thresholds['a']
+    holds = None
+    if all(p.r2 is not None and p.r2 >= least for p in (fewest, most)):
+        holds = intervals.above(most.a - fewest.a, 0, margin)
+    return measured, holds, _slopes((fewest, most))
 
 
 def _uniform_hurts(panels: Panels) -> Measured:
@@ -74,7 +81,8 @@ def _uniform_hurts(panels: Panels) -> Measured:
         )
         near = [i for i in near if p.multipliers[i] > 1]
         measured[p.title] = {f'{p.multipliers[i]:g}': change[i] for i in near}
-        largest[_of('largest multiplier - none over (0, L]', p)] = change[near[-1]] if near else 0.0
+        what = f'multiplier {p.multipliers[near[-1]]:g} - none over (0, L]' if near else 'none'
+        largest[_of(what, p)] = change[near[-1]] if near else 0.0
     if not measured:
         raise Undecided('no grid holds 1 and a multiplier above it')
     limit = UNIFORM_HURTS.thresholds['nats']
@@ -125,12 +133,15 @@ RULES: tuple[Rule[Panels], ...] = (
     ),
     Rule(
         FIT_BUDGET,
-        'a is larger in the panel with the most training tokens than in the one with the fewest.',
+        'a is larger in the panel with the most training tokens than in the one with the fewest; a '
+        f'difference of at most {FIT_BUDGET.thresholds["a"]} decides nothing, nor do fits with an '
+        f'R^2 below {FIT_BUDGET.thresholds["r2"]}.',
         _budget,
     ),
     Rule(
         UNIFORM_HURTS,
-        'In every panel the largest multiplier raises the mean loss over (0, L] by more than '
+        "In every panel the multiplier of the grid nearest to the paper's largest "
+        f'({UNIFORM_HURTS.numbers["large"]}) raises the mean loss over (0, L] by more than '
         f'{UNIFORM_HURTS.thresholds["nats"]} nats.',
         _uniform_hurts,
     ),

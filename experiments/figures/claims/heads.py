@@ -48,16 +48,17 @@ def _low_layers(share: np.ndarray) -> Measured:
     if len(share) < 2:
         raise Undecided('the model has one layer')
     low = max(1, len(share) // 3)
+    lowest, others = share[:low].mean(), share[low:].mean()
     measured = {
         'share_of_bound_by_layer': share.tolist(),
-        'lowest_third': share[:low].mean(),
-        'others': share[low:].mean(),
+        'lowest_third': lowest,
+        'others': others,
     }
     numbers = (
-        number('of log2(i) the lowest third of layers has', 100 * share[:low].mean(), '%'),
-        number('the others', 100 * share[low:].mean(), '%'),
+        number('of log2(i) the lowest third of layers has', 100 * lowest, '%'),
+        number('the others', 100 * others, '%'),
     )
-    return measured, bool(share[:low].mean() > share[low:].mean()), numbers
+    return measured, bool(lowest >= LOW_LAYERS.thresholds['near'] and lowest > others), numbers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,8 +110,9 @@ APART: tuple[Rule[Mapping[str, Records]], ...] = (
 LAYERS: tuple[Rule[np.ndarray], ...] = (
     Rule(
         LOW_LAYERS,
-        'At the last position the mean entropy of the lowest third of the layers is a larger share '
-        'of log2(i) than that of the others.',
+        'At the last position the mean entropy of the lowest third of the layers is at least '
+        f'{LOW_LAYERS.thresholds["near"]} of log2(i), and a larger share of it than that of the '
+        'others.',
         _low_layers,
     ),
 )

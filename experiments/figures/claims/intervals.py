@@ -53,6 +53,10 @@ class Interval:
         """As `above`, on the other side."""
         return Interval(-self.mean, -self.high, -self.low, ()).above(-limit, margin)
 
+    def near(self, value: float, most: float) -> bool | None:
+        """Whether the mean is within `most` of `value`; None where the interval contains an end."""
+        return every((self.above(value - most), self.below(value + most)))
+
     def stated(self) -> dict[str, Any]:
         """As it stands in summary.json."""
         whole = {'mean': self.mean, 'by_seed': list(self.by_seed)}

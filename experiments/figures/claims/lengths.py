@@ -42,7 +42,8 @@ def _headscale_hurts(roles: Groups) -> Measured:
         g.label: Interval.of(g.loss_window[:, index] - base.loss_window[:, index])
         for g in searches.values()
     }
-    holds = intervals.every(cost.above(0) for cost in costs.values())
+    margin = HEADSCALE_HURTS.thresholds['nats']
+    holds = intervals.every(cost.above(0, margin) for cost in costs.values())
     numbers = decisive('smallest HeadScale - base at L', costs, 'nats', highest=False)
     return {'headscale_minus_base_at_L_nats': intervals.stated(costs)}, holds, numbers
 
@@ -136,8 +137,8 @@ def _lowest(roles: Groups) -> Measured:
 RULES: tuple[Rule[Groups], ...] = (
     Rule(
         HEADSCALE_HURTS,
-        'HeadScale raises the mean loss of windows of length L, for every search; '
-        f'{intervals.RULE}.',
+        'HeadScale raises the mean loss of windows of length L, for every search; a difference of '
+        f'at most {HEADSCALE_HURTS.thresholds["nats"]} nats decides nothing, and {intervals.RULE}.',
         _headscale_hurts,
     ),
     Rule(

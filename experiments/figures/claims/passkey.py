@@ -46,18 +46,20 @@ def _parts_matter(roles: Panels) -> Measured:
             f'{FULL!r} and one of {NO_BOUND!r} and {NO_INIT!r} need prompts inside the window, '
             f'there are of {list(means)}'
         )
-    drops = {role: means[FULL] - mean for role, mean in means.items() if role != FULL}
     inside = {
         role: _inside(panels[role]) | {'paper': PARTS_MATTER.numbers[role] / 100} for role in means
     }
-    measured = {'inside_window': inside, 'full_minus_other': drops}
-    limit = PARTS_MATTER.thresholds['points'] / 100
     shares = {role: np.array(found['by_seed']) for role, found in inside.items()}
-    numbers = [
-        number(f'full - {WITHOUT[role]}', 100 * apart(shares[FULL], shares[role]), 'points')
-        for role in drops
-    ]
-    return measured, all(drop > limit for drop in drops.values()), tuple(numbers)
+    drops = {
+        role: Interval.of(100 * apart(shares[FULL], share))
+        for role, share in shares.items()
+        if role != FULL
+    }
+    measured = {'inside_window': inside, 'full_minus_other_points': intervals.stated(drops)}
+    limit = PARTS_MATTER.thresholds['points']
+    holds = intervals.every(drop.above(limit) for drop in drops.values())
+    numbers = [number(f'full - {WITHOUT[role]}', drop, 'points') for role, drop in drops.items()]
+    return measured, holds, tuple(numbers)
 
 
 def _reach(roles: Panels) -> Measured:
@@ -88,15 +90,17 @@ def _mean_inside(roles: Panels) -> Measured:
         raise Undecided('no panel has prompts inside its window')
     measured = {p.label: _inside(p) | _paper(p) for p in panels}
     away = {
-        p.label: abs(100 * p.inside_mean - p.paper)
+        p.label: Interval.of(100 * p.inside_by_seed - p.paper)
         for p in panels
-        if p.inside_mean is not None and p.paper is not None
+        if p.inside_by_seed is not None and p.paper is not None
     }
     if not away:
-        inside = {p.label: 100 * p.inside_by_seed for p in panels if p.inside_by_seed is not None}
-        return measured, None, decisive('lowest mean inside', inside, '%', highest=False)
-    numbers = decisive("furthest from the paper's mean", away, 'points', highest=True)
-    return measured, max(away.values()) <= PASSKEY_INSIDE.thresholds['points'], numbers
+        raise Undecided('the paper prints no mean of the models that are drawn')
+    limit = PASSKEY_INSIDE.thresholds['points']
+    holds = intervals.every(found.near(0, limit) for found in away.values())
+    furthest = max(away, key=lambda label: abs(away[label].mean))
+    what = f"furthest from the paper's mean, {furthest}"
+    return measured, holds, (number(what, away[furthest], 'points'),)
 
 
 def _rotary_fails(roles: Panels) -> Measured:
@@ -178,7 +182,7 @@ RULES: tuple[Rule[Panels], ...] = (
         PARTS_MATTER,
         'Mean accuracy inside the window with the full method exceeds that without the bound and '
         'that without the initialisation, those of them that are drawn, by more than '
-        f'{PARTS_MATTER.thresholds["points"]:g} points (means over seeds).',
+        f'{PARTS_MATTER.thresholds["points"]:g} points; {intervals.RULE}.',
         _parts_matter,
     ),
     Rule(
@@ -194,7 +198,7 @@ RULES: tuple[Rule[Panels], ...] = (
         PASSKEY_INSIDE,
         'Mean accuracy over the cells inside the window (over seeds too) differs from the one that '
         f'the paper prints by at most {PASSKEY_INSIDE.thresholds["points"]:g} points, in every '
-        'panel whose model the paper has; the others are readings.',
+        f'panel whose model the paper has; {intervals.RULE}.',
         _mean_inside,
     ),
     Rule(

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from experiments.figures.claims import intervals
 from experiments.figures.claims.catalogue import (
     BETWEEN_NTK_AND_YARN,
     FAILS_PAST_SEARCHED,
     HEADSCALE_BEATS_UNIFORM,
+    HEADSCALE_HURTS_LESS,
     LEVEL,
     NTK_BY_WINDOW,
     PARITY,
     UNIFORM_HURTS,
 )
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.headline import Numbers, Values, apart, decisive, number
+from experiments.figures.claims.headline import Numbers, apart, decisive, number
+from experiments.figures.claims.intervals import Interval
+from experiments.figures.claims.listed import Listed
 from experiments.figures.roles import Roles, Shape, Undecided
 from experiments.figures.tables.perplexity_rows import PerplexityRow
 
@@ -44,16 +46,17 @@ class Shown:
     corpora: Sequence[str]
     windows: Sequence[float]
 
-    def less(self, row: PerplexityRow, other: PerplexityRow, window: float) -> dict[str, float]:
+    def less(self, row: PerplexityRow, other: PerplexityRow, window: float) -> dict[str, Interval]:
         """Loss of `row` less that of `other`, by corpus, nats."""
-        return {c: row.loss(c, window) - other.loss(c, window) for c in self.measured()}
+        return {
+            c: Interval.of(apart(row.losses(c, window), other.losses(c, window)))
+            for c in self.measured()
+        }
 
     def apart(self, what: str, row: PerplexityRow, other: PerplexityRow, window: float) -> Numbers:
-        """`less` in words, of every seed."""
-        return tuple(
-            number(f'{what}, {c}', apart(row.losses(c, window), other.losses(c, window)), 'nats')
-            for c in self.measured()
-        )
+        """`less` in words."""
+        found = self.less(row, other, window)
+        return tuple(number(f'{what}, {c}', less, 'nats') for c, less in found.items())
 
     def measured(self) -> Sequence[str]:
         if not self.corpora:
@@ -73,74 +76,77 @@ class Shown:
 
 def _parity(shown: Shown) -> Measured:
     differences = shown.less(shown.roles[BASE], shown.roles[ROTARY], 1)
-    holds = all(abs(d) <= PARITY.thresholds['nats'] for d in differences.values())
+    limit = PARITY.thresholds['nats']
+    holds = intervals.every(d.near(0, limit) for d in differences.values())
     numbers = shown.apart('NoPE - RoPE at L', shown.roles[BASE], shown.roles[ROTARY], 1)
-    return {'nope_minus_rope_nats': differences}, holds, numbers
+    return {'nope_minus_rope_nats': intervals.stated(differences)}, holds, numbers
 
 
 def _uniform_hurts(shown: Shown) -> Measured:
     base, uniform = shown.roles[BASE], shown.roles.by_multiple(UNIFORM)
     changes = {row.name: shown.less(row, base, 1) for row in uniform.values()}
     largest = changes[uniform[max(uniform)].name]
-    holds = all(change > UNIFORM_HURTS.thresholds['nats'] for change in largest.values())
+    limit = UNIFORM_HURTS.thresholds['nats']
+    holds = intervals.every(change.above(limit) for change in largest.values())
     numbers = shown.apart('largest multiplier - none at L', uniform[max(uniform)], base, 1)
-    return {'change_at_L_nats': changes}, holds, numbers
+    stated = {name: intervals.stated(found) for name, found in changes.items()}
+    return {'change_at_L_nats': stated}, holds, numbers
 
 
 def _beats_uniform(shown: Shown) -> Measured:
+    differences = {
+        f'searched at {multiple:g} L, at {window:g} L, {c}': less
+        for multiple, row, window, rival in _pairs(shown)
+        for c, less in shown.less(row, rival, window).items()
+    }
+    return _all_below(differences, 'highest HeadScale - uniform', HEADSCALE_BEATS_UNIFORM)
+
+
+def _hurts_less(shown: Shown) -> Measured:
+    differences = {
+        f'searched at {multiple:g} L, {c}': less
+        for multiple, row, _, rival in _pairs(shown)
+        for c, less in shown.less(row, rival, 1).items()
+    }
+    return _all_below(differences, 'highest HeadScale - uniform at L', HEADSCALE_HURTS_LESS)
+
+
+def _pairs(shown: Shown) -> list[tuple[float, PerplexityRow, float, PerplexityRow]]:
+    """Every search of HeadScale (multiple of L, row) with the uniform multiplier for the longest
+    windows within its length (multiple of L, row). Undecided without one."""
     uniform = shown.roles.by_multiple(UNIFORM)
-    measured: dict[str, Any] = {}
-    found: dict[str, Values] = {}
-    for multiple, row in shown.roles.by_multiple(HEADSCALE).items():
-        window = shown.target(multiple)
-        if window in uniform:
-            rival = uniform[window]
-            measured[row.name] = {
-                'uniform': rival.name,
-                'at_L': shown.less(row, rival, 1),
-                f'at_{window:g}_L': shown.less(row, rival, window),
-            }
-            found |= {
-                f'searched at {multiple:g} L, at {place:g} L, {c}': apart(
-                    row.losses(c, place), rival.losses(c, place)
-                )
-                for place in (1.0, window)
-                for c in shown.measured()
-            }
-    if not measured:
+    found = [
+        (multiple, row, window, uniform[window])
+        for multiple, row in shown.roles.by_multiple(HEADSCALE).items()
+        if (window := shown.target(multiple)) in uniform and window is not None
+    ]
+    if not found:
         raise Undecided('no uniform multiplier is for the window of a search of HeadScale')
-    places = [p for pair in measured.values() for p in pair.values() if not isinstance(p, str)]
-    margin = HEADSCALE_BEATS_UNIFORM.thresholds['nats']
-    holds = intervals.every(
-        intervals.below(difference, 0, margin) for place in places for difference in place.values()
-    )
-    numbers = decisive('highest HeadScale - uniform', found, 'nats', highest=True)
-    return {'headscale_minus_uniform_nats': measured}, holds, numbers
+    return found
+
+
+def _all_below(differences: Mapping[str, Interval], what: str, claim: Listed) -> Measured:
+    margin = claim.thresholds['nats']
+    holds = intervals.every(less.below(0, margin) for less in differences.values())
+    numbers = decisive(what, differences, 'nats', highest=True)
+    return {'headscale_minus_uniform_nats': intervals.stated(differences)}, holds, numbers
 
 
 def _fails_past_searched(shown: Shown) -> Measured:
     rises = {
-        row.name: {
-            corpus: row.loss(corpus, 2 * multiple) - row.loss(corpus, multiple)
-            for corpus in shown.measured()
-        }
+        f'searched at {multiple:g} L, {c}': Interval.of(
+            apart(row.losses(c, 2 * multiple), row.losses(c, multiple))
+        )
         for multiple, row in shown.roles.by_multiple(HEADSCALE).items()
         if {multiple, 2 * multiple} <= set(shown.windows)
+        for c in shown.measured()
     }
     if not rises:
         raise Undecided('no search of HeadScale has windows of its length and of twice that')
     limit = FAILS_PAST_SEARCHED.thresholds['nats']
-    holds = all(rise > limit for found in rises.values() for rise in found.values())
-    each = {
-        f'searched at {multiple:g} L, {c}': apart(
-            row.losses(c, 2 * multiple), row.losses(c, multiple)
-        )
-        for multiple, row in shown.roles.by_multiple(HEADSCALE).items()
-        if row.name in rises
-        for c in shown.measured()
-    }
-    numbers = decisive('smallest rise to twice the length', each, 'nats', highest=False)
-    return {'rise_from_tuned_to_twice_nats': rises}, holds, numbers
+    holds = intervals.every(rise.above(limit) for rise in rises.values())
+    numbers = decisive('smallest rise to twice the length', rises, 'nats', highest=False)
+    return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds, numbers
 
 
 def _between(shown: Shown) -> Measured:
@@ -151,18 +157,18 @@ def _between(shown: Shown) -> Measured:
     ntk, yarn = (shown.less(heads, roles[role], window) for role in (NTK, YARN))
     measured = {
         'window_over_L': window,
-        'headscale_minus_ntk_nats': ntk,
-        'headscale_minus_yarn_nats': yarn,
+        'headscale_minus_ntk_nats': intervals.stated(ntk),
+        'headscale_minus_yarn_nats': intervals.stated(yarn),
         'headscale': heads.name,
         'with_one_factor_nats': {
-            role: shown.less(heads, shown.one_factor[roles[role].name], window)
+            role: intervals.stated(shown.less(heads, shown.one_factor[roles[role].name], window))
             for role in (NTK, YARN)
             if roles[role].name in shown.one_factor
         },
     }
     margin = BETWEEN_NTK_AND_YARN.thresholds['nats']
-    below = [intervals.below(difference, 0, margin) for difference in ntk.values()]
-    above = [intervals.above(difference, 0, margin) for difference in yarn.values()]
+    below = [difference.below(0, margin) for difference in ntk.values()]
+    above = [difference.above(0, margin) for difference in yarn.values()]
     numbers = tuple(
         n
         for role, name in ((NTK, 'NTK'), (YARN, 'YaRN'))
@@ -180,42 +186,43 @@ def _ntk_by_window(shown: Shown) -> Measured:
     differences = {f'{w:g} L': shown.less(heads, ntk, w) for w in shown.windows}
     margin = NTK_BY_WINDOW.thresholds['nats']
     holds = intervals.every(
-        (intervals.below if w >= first else intervals.above)(value, 0, margin)
+        less.below(0, margin) if w >= first else less.above(0, margin)
         for w in tested
-        for value in differences[f'{w:g} L'].values()
+        for less in differences[f'{w:g} L'].values()
     )
-    measured = {'headscale_minus_ntk_nats': differences, 'headscale': heads.name}
+    stated = {window: intervals.stated(found) for window, found in differences.items()}
+    measured = {'headscale_minus_ntk_nats': stated, 'headscale': heads.name}
     ends = (tested[0], tested[-1])
     named = ((f'HeadScale - NTK at {w:g} L', heads, ntk, w) for w in ends)
     return measured, holds, tuple(n for given in named for n in shown.apart(*given))
 
 
-_WITHIN = f'a difference of at most {LEVEL["nats"]} nats decides nothing'
+_WITHIN = f'a difference of at most {LEVEL["nats"]} nats decides nothing, and {intervals.RULE}'
 RULES: tuple[Rule[Shown], ...] = (
     Rule(
         PARITY,
         'The losses of NoPE and RoPE in windows of L differ by at most '
-        f'{PARITY.thresholds["nats"]} nats on every corpus.',
+        f'{PARITY.thresholds["nats"]} nats on every corpus; {intervals.RULE}.',
         _parity,
     ),
     Rule(
         UNIFORM_HURTS,
         'The uniform multiplier for the longest length raises the loss in windows of L by more '
-        f'than {UNIFORM_HURTS.thresholds["nats"]} nats on every corpus.',
+        f'than {UNIFORM_HURTS.thresholds["nats"]} nats on every corpus; {intervals.RULE}.',
         _uniform_hurts,
     ),
     Rule(
         HEADSCALE_BEATS_UNIFORM,
-        'HeadScale has the lower loss in windows of L and in the longest windows within the length '
-        'of its search, than the uniform multiplier for windows of that length, for every such '
-        f'pair on every corpus; {_WITHIN}.',
+        'In the longest windows within the length of its search HeadScale has a lower loss than '
+        'the uniform multiplier for windows of that length, for every such pair on every corpus; '
+        f'{_WITHIN}.',
         _beats_uniform,
     ),
     Rule(
         FAILS_PAST_SEARCHED,
         'The loss in windows of twice the length of the search exceeds that at the length of the '
         f'search by more than {FAILS_PAST_SEARCHED.thresholds["nats"]} nats, wherever both were '
-        'measured.',
+        f'measured; {intervals.RULE}.',
         _fails_past_searched,
     ),
     Rule(
@@ -231,5 +238,11 @@ RULES: tuple[Rule[Shown], ...] = (
         f'factor for each window from {NTK_BY_WINDOW.thresholds["from"]:g} L on, and above it up '
         f'to {NTK_BY_WINDOW.thresholds["up_to"]:g} L, on every corpus; {_WITHIN}.',
         _ntk_by_window,
+    ),
+    Rule(
+        HEADSCALE_HURTS_LESS,
+        'In windows of L HeadScale has a lower loss than the uniform multiplier for the longest '
+        f'windows within the length of its search, for every such pair on every corpus; {_WITHIN}.',
+        _hurts_less,
     ),
 )

@@ -5,8 +5,9 @@ Positions are given in multiples of the training length L.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from experiments.figures.claims import intervals, others
@@ -15,6 +16,7 @@ from experiments.figures.claims.catalogue import (
     BENDS_MOVE,
     HEADSCALE_BEATS_UNIFORM,
     HEADSCALE_ENTROPY,
+    HEADSCALE_HURTS_LESS,
     ONSET,
     PARITY,
     UNIFORM_HURTS,
@@ -60,12 +62,12 @@ def _onset(roles: Curves) -> Measured:
         }
         for role, c in as_trained.items()
     }
-    verdicts = {_as_said(as_trained, threshold) for threshold in SENSITIVITY}
     numbers = [number(f'{NAMES[r]} rises from', c.loss_bend(), 'L') for r, c in as_trained.items()]
-    return measured, verdicts.pop() if len(verdicts) == 1 else None, tuple(numbers)
+    holds = _at_every_threshold(functools.partial(_near_printed, as_trained))
+    return measured, holds, tuple(numbers)
 
 
-def _as_said(as_trained: Mapping[str, PositionCurve], threshold: float) -> bool:
+def _near_printed(as_trained: Mapping[str, PositionCurve], threshold: float) -> bool:
     """Whether the onsets by that threshold are near the paper's, and in its order."""
     onsets = {role: _or_inf(c.loss_bend(threshold)) for role, c in as_trained.items()}
     factor = ONSET.thresholds['factor']
@@ -75,27 +77,46 @@ def _as_said(as_trained: Mapping[str, PositionCurve], threshold: float) -> bool:
 
 def _bends_meet(roles: Curves) -> Measured:
     as_trained = _as_trained(roles, or_else=NTK)
-    limit = BENDS_MEET.thresholds['factor']
     measured: dict[str, Any] = {}
-    holds = True
     numbers: list[Number] = []
     for role, c in as_trained.items():
-        loss, entropy = c.loss_bend(), c.entropy_bend()
-        ratio = entropy / loss if entropy is not None and loss is not None else None
+        ratio = _entropy_over_loss(c)
         measured[c.name] = {**_bends(c), 'entropy_bend_over_loss_bend': ratio}
-        holds &= ratio is not None and 1 / limit <= ratio <= limit
         numbers.append(number(f'{NAMES[role]} entropy bend / loss bend', ratio))
-    if extended := roles.get(NTK):
+    extended = roles.get(NTK)
+    if extended:
         measured[extended.name] = _bends(extended)
-        first = min(_or_inf(extended.loss_bend()), _or_inf(extended.entropy_bend()))
-        holds &= first > BENDS_MEET.thresholds['ntk_reach']
+        first = _first_bend(extended)
         numbers.append(number('RoPE-NTK first bend', None if math.isinf(first) else first, 'L'))
-    return measured, holds, tuple(numbers)
+
+    def meet(threshold: float) -> bool:
+        limit = BENDS_MEET.thresholds['factor']
+        ratios = [_entropy_over_loss(c, threshold) for c in as_trained.values()]
+        near = all(ratio is not None and 1 / limit <= ratio <= limit for ratio in ratios)
+        reach = BENDS_MEET.thresholds['ntk_reach']
+        return near and (extended is None or _first_bend(extended, threshold) > reach)
+
+    return measured, _at_every_threshold(meet), tuple(numbers)
+
+
+def _entropy_over_loss(curve: PositionCurve, threshold: float = THRESHOLD) -> float | None:
+    loss, entropy = curve.loss_bend(threshold), curve.entropy_bend(threshold)
+    return entropy / loss if entropy is not None and loss is not None else None
+
+
+def _first_bend(curve: PositionCurve, threshold: float = THRESHOLD) -> float:
+    return min(_or_inf(curve.loss_bend(threshold)), _or_inf(curve.entropy_bend(threshold)))
+
+
+def _at_every_threshold(holds: Callable[[float], bool]) -> bool | None:
+    """Verdict by bends at a threshold; None where the thresholds of `SENSITIVITY` disagree."""
+    verdicts = {holds(threshold) for threshold in SENSITIVITY}
+    return verdicts.pop() if len(verdicts) == 1 else None
 
 
 def _bends_move(roles: Curves) -> Measured:
     measured: dict[str, Any] = {}
-    holds = True
+    parts: list[tuple[PositionCurve, Sequence[PositionCurve], bool]] = []
     lacking = []
     numbers: Numbers = ()
     for as_trained, scaled, moves in ((BASE, UNIFORM, True), (ROTARY, ROTARY_UNIFORM, False)):
@@ -104,14 +125,19 @@ def _bends_move(roles: Curves) -> Measured:
         except Undecided as reason:
             lacking.append(str(reason))
             continue
-        moved = {c.name: _outward(base, c) for c in curves}
         measured[base.name] = _bends(base)
-        measured |= {c.name: {**_bends(c), 'both_moved_outward': moved[c.name]} for c in curves}
-        holds &= all(moved.values()) if moves else not any(moved.values())
+        measured |= {c.name: {**_bends(c), 'both_moved_outward': _outward(base, c)} for c in curves}
+        parts.append((base, curves, moves))
         numbers += _moves(NAMES[as_trained], base, curves)
-    if not measured:
+    if not parts:
         raise Undecided('; '.join(lacking))
-    return measured, holds, numbers
+
+    def as_said(threshold: float) -> bool:
+        return all(
+            _outward(base, c, threshold) == moves for base, curves, moves in parts for c in curves
+        )
+
+    return measured, _at_every_threshold(as_said), numbers
 
 
 def _uniform_hurts(roles: Curves) -> Measured:
@@ -133,18 +159,23 @@ def _headscale_beats_uniform(roles: Curves) -> Measured:
         f'{m / length:g} L': heads.mean_loss(m - width, m) - uniform.mean_loss(m - width, m)
         for m in marks
     }
-    inside = heads.mean_loss(0, length) - uniform.mean_loss(0, length)
     measured = {
-        'headscale_minus_uniform_nats': {**at, 'mean over (0, L]': inside},
+        'headscale_minus_uniform_nats': at,
         'mean_to_end_nats': heads.mean_loss(0, end) - uniform.mean_loss(0, end),
         'labels': [heads.name, uniform.name],
     }
-    margin = HEADSCALE_BEATS_UNIFORM.thresholds['nats']
-    places = (at[f'{end / length:g} L'], inside)
-    names = ('HeadScale - uniform at the end', 'over (0, L]')
-    numbers = [number(name, place, 'nats') for name, place in zip(names, places, strict=True)]
-    holds = intervals.every(intervals.below(place, 0, margin) for place in places)
-    return measured, holds, tuple(numbers)
+    last = at[f'{end / length:g} L']
+    holds = intervals.below(last, 0, HEADSCALE_BEATS_UNIFORM.thresholds['nats'])
+    return measured, holds, (number('HeadScale - uniform at the end', last, 'nats'),)
+
+
+def _headscale_hurts_less(roles: Curves) -> Measured:
+    heads, uniform = _pair(roles)
+    length = heads.train_length
+    inside = heads.mean_loss(0, length) - uniform.mean_loss(0, length)
+    measured = {'headscale_minus_uniform_nats': inside, 'labels': [heads.name, uniform.name]}
+    holds = intervals.below(inside, 0, HEADSCALE_HURTS_LESS.thresholds['nats'])
+    return measured, holds, (number('HeadScale - uniform over (0, L]', inside, 'nats'),)
 
 
 def _headscale_entropy(roles: Curves) -> Measured:
@@ -208,12 +239,12 @@ def _bends(curve: PositionCurve) -> dict[str, Any]:
     }
 
 
-def _outward(base: PositionCurve, scaled: PositionCurve) -> bool:
+def _outward(base: PositionCurve, scaled: PositionCurve, threshold: float = THRESHOLD) -> bool:
     """Both bends of `base` are there, and both of `scaled` lie further out."""
     limit = BENDS_MOVE.thresholds['factor']
     pairs = (
-        (base.loss_bend(), scaled.loss_bend()),
-        (base.entropy_bend(), scaled.entropy_bend()),
+        (base.loss_bend(threshold), scaled.loss_bend(threshold)),
+        (base.entropy_bend(threshold), scaled.entropy_bend(threshold)),
     )
     return all(b is not None and _or_inf(s) > limit * b for b, s in pairs)
 
@@ -235,6 +266,7 @@ def _or_inf(position: float | None) -> float:
     return math.inf if position is None else position
 
 
+_SENSITIVE = f'Not decided where thresholds of {", ".join(f"{t:g}" for t in SENSITIVITY)} disagree.'
 RULES: tuple[Rule[Curves], ...] = (
     Rule(
         PARITY,
@@ -247,9 +279,8 @@ RULES: tuple[Rule[Curves], ...] = (
         'The loss starts to rise where the paper says, within a factor of '
         f'{ONSET.thresholds["factor"]}, and where both are drawn that of NoPE later than that of '
         'RoPE; in multiples of L. The onset is the first position beyond L/2 from which the '
-        f'smoothed loss exceeds its mean over [L/2, L] by {THRESHOLD} nats for L/8 positions. Not '
-        f'decided where thresholds of {", ".join(f"{t:g}" for t in SENSITIVITY)} nats disagree. '
-        'first_crossing asks for a single position.',
+        f'smoothed loss exceeds its mean over [L/2, L] by {THRESHOLD} nats for L/8 positions. '
+        f'{_SENSITIVE} first_crossing asks for a single position.',
         _onset,
     ),
     Rule(
@@ -258,7 +289,8 @@ RULES: tuple[Rule[Curves], ...] = (
         f'lie within a factor of {BENDS_MEET.thresholds["factor"]}, and RoPE-NTK, where it is '
         f'drawn, shows neither bend up to {BENDS_MEET.thresholds["ntk_reach"]:g} L. Entropy bend: '
         'from where the mean entropy exceeds the line fitted to it against ln i on [L/4, L] (its '
-        f'R^2 is given) by {THRESHOLD} bits for L/8 positions. Loss bend: the onset of claim 2.',
+        f'R^2 is given) by {THRESHOLD} bits for L/8 positions. Loss bend: the onset of claim 2. '
+        f'{_SENSITIVE}',
         _bends_meet,
     ),
     Rule(
@@ -266,7 +298,7 @@ RULES: tuple[Rule[Curves], ...] = (
         f'Moves both bends outward by a factor above {BENDS_MOVE.thresholds["factor"]}: every '
         'multiplier above 1 does for NoPE, none for RoPE, where they are drawn. Bends as in claims '
         '2 and 3, each curve against its own values inside L; none within the positions measured '
-        'counts as further out.',
+        f'counts as further out. {_SENSITIVE}',
         _bends_move,
     ),
     Rule(
@@ -277,9 +309,9 @@ RULES: tuple[Rule[Curves], ...] = (
     ),
     Rule(
         HEADSCALE_BEATS_UNIFORM,
-        'HeadScale has the lower loss at the last position and over (0, L]. A value at x is the '
-        'mean over the L/4 positions up to x. A difference of at most '
-        f'{HEADSCALE_BEATS_UNIFORM.thresholds["nats"]} nats decides nothing.',
+        'HeadScale has the lower loss at the last position: the mean over the L/4 positions up to '
+        f'it. A difference of at most {HEADSCALE_BEATS_UNIFORM.thresholds["nats"]} nats decides '
+        'nothing.',
         _headscale_beats_uniform,
     ),
     Rule(
@@ -289,4 +321,10 @@ RULES: tuple[Rule[Curves], ...] = (
         _headscale_entropy,
     ),
     Rule(others.RANGES, 'Mean loss and entropy by range of positions.', _ranges),
+    Rule(
+        HEADSCALE_HURTS_LESS,
+        'HeadScale has the lower mean loss over (0, L]. A difference of at most '
+        f'{HEADSCALE_HURTS_LESS.thresholds["nats"]} nats decides nothing.',
+        _headscale_hurts_less,
+    ),
 )

@@ -84,7 +84,8 @@ def _yarn_below_pi(shown: Tuned) -> Measured:
         if c.method == yarn and rival is not None:
             name = f'{c.tuned:g} L ({c.panel})' if c.panel else f'{c.tuned:g} L'
             differences[name] = Interval.of(c.window_at_tuned - rival.window_at_tuned)
-    return _all_below('yarn_minus_pi_nats', 'highest YaRN - PI', differences)
+    level = YARN_BELOW_PI.thresholds['nats']
+    return _all_below('yarn_minus_pi_nats', 'highest YaRN - PI', differences, level, 0)
 
 
 def _more_tuning(shown: Tuned) -> Measured:
@@ -95,13 +96,16 @@ def _more_tuning(shown: Tuned) -> Measured:
         if c.panel == raw and rival is not None:
             difference = Interval.of(c.window_at_tuned - rival.window_at_tuned)
             differences[f'{c.method} at {c.tuned:g} L'] = difference
-    return _all_below('raw_minus_fair_nats', 'highest raw - fair', differences)
+    margin = MORE_TUNING.thresholds['nats']
+    return _all_below('raw_minus_fair_nats', 'highest raw - fair', differences, 0, margin)
 
 
-def _all_below(name: str, words: str, differences: Mapping[str, Interval]) -> Measured:
+def _all_below(
+    name: str, words: str, differences: Mapping[str, Interval], limit: float, margin: float
+) -> Measured:
     if not differences:
         raise Undecided('no two curves differ in this alone')
-    holds = intervals.every(found.below(0) for found in differences.values())
+    holds = intervals.every(found.below(limit, margin) for found in differences.values())
     numbers = decisive(words, differences, 'nats', highest=True)
     return {name: intervals.stated(differences)}, holds, numbers
 
@@ -123,14 +127,16 @@ RULES: tuple[Rule[Tuned], ...] = (
     ),
     Rule(
         YARN_BELOW_PI,
-        'YaRN has the lower mean loss over windows of the tuned length, for every length and '
-        f'budget; {intervals.RULE}.',
+        'The mean loss over windows of the tuned length with YaRN is below that with PI, or less '
+        f'than {YARN_BELOW_PI.thresholds["nats"]} nats above it, for every length and budget; '
+        f'{intervals.RULE}.',
         _yarn_below_pi,
     ),
     Rule(
         MORE_TUNING,
         'The larger budget has the lower mean loss over windows of the tuned length, for every '
-        f'method and length; {intervals.RULE}.',
+        f'method and length; a difference of at most {MORE_TUNING.thresholds["nats"]} nats decides '
+        f'nothing, and {intervals.RULE}.',
         _more_tuning,
     ),
 )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import importlib
+import pathlib
 
 import pytest
 
 from experiments import drawing
+from experiments.board import of_results
 from experiments.board.entries import ENTRIES
 from experiments.figures import KINDS, FigureInput
 from tests.experiments.figures import renaming_test as renaming
 
+RESULTS = pathlib.Path(__file__).parents[3] / 'configs/results'
 # With one training at quick, claims about two amounts of it are not decided there; nor are those
 # of one of four keys by made-up prompts that ask for one, nor any of addition.
 ELSEWHERE = {'fit_budget', 'keys_four', 'pad_helps_addition', 'padded_encodings'}
@@ -36,6 +39,14 @@ def decided(name: str) -> frozenset[str]:
 def test_a_config_decides_the_claims_that_name_it(name):
     named = {claim for claim, entry in ENTRIES.items() if name in entry.configs}
     assert named - ELSEWHERE <= decided(name)
+
+
+def test_every_committed_decision_is_of_a_config_that_its_claim_names():
+    """`experiments.claims --run` draws these alone."""
+    for summary in of_results(RESULTS):
+        for found in summary.claims:
+            if found.verdict not in ('not measured', 'reading'):
+                assert summary.figure in ENTRIES[found.id].configs, (summary.figure, found.id)
 
 
 def test_texts_are_short_and_differ():

@@ -12,7 +12,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from experiments import board
 from experiments.board import Finding, Summary, page, picture, results
+from experiments.figures import seeds
 from experiments.figures.claims.headline import Number
+from tests.experiments.figures.claims.catalogue_test import rules
 
 ROOT = pathlib.Path(__file__).parents[3]
 RESULTS = ROOT / 'configs/results'
@@ -45,6 +47,17 @@ def test_prose_around_the_made_text_states_no_verdict():
     assert len(prose) < len(section)
     for verdict in (*page.MARKS, 'agree with', 'hold,'):
         assert verdict not in prose.replace('as the committed', ''), verdict
+
+
+def test_committed_verdicts_follow_todays_rules():
+    """A rule that changes asks for its figures to be drawn again: `python -m experiments.draw`."""
+    statements: dict[str, set[str]] = {}
+    for rule in rules():
+        statements.setdefault(rule.claim.id, set()).add(rule.statement)
+    for summary in board.of_results(RESULTS):
+        for found in summary.claims:
+            alone = found.statement.removesuffix(f' {seeds.STATEMENT}')
+            assert alone in statements[found.id], f'{summary.size}/{summary.figure}: {found.id}'
 
 
 def test_a_result_is_read_as_it_was_written(tmp_path):
@@ -85,7 +98,7 @@ def test_made_text_changes_with_the_results(tmp_path):
     )
     results.write(folder, [summary(), summary('does not hold', size='small')])
     second = results.pages(folder)
-    assert 'At `small`, of 15 rows: does not hold 1, not measured 14.' in second[readme]
+    assert 'At `small`, of 16 rows: does not hold 1, not measured 15.' in second[readme]
     assert all(first[path] != second[path] for path in first)
     readme.write_text(second[readme])
     assert results.pages(folder)[readme] == second[readme]

@@ -28,13 +28,14 @@ def drawn(runs=None, **options):
 
 
 def figure_of(losses, keys=FAR, four=(1.0,) * 5, **options):
-    """Of split heads and rotary. losses: by name, at L and at 8 L of each seed."""
+    """Of split heads and rotary. losses: by name, at L and from 8 L to 32 L of each seed."""
     runs, points = {}, []
     for name, by_seed in losses.items():
         for seed, (first, last) in enumerate(by_seed):
             facts = {'train_length': 128, 'run_id': f'{name}-{seed}', 'seed': seed}
-            records = length_records(np.linspace(first, last, 7), **facts)
-            exact = Measure(np.linspace(first, last, 7), ('length',), 'nats')
+            loss = np.append(np.linspace(first, last, 7), (last, last))
+            records = length_records(loss, multiples=synthetic.FAR, **facts)
+            exact = Measure(loss, ('length',), 'nats')
             measures = {**records.measures, 'loss_window': exact}
             runs[f'{name}/{seed}'] = dataclasses.replace(records, measures=measures)
             runs[f'{name}_keys/{seed}'] = key_records(keys, **facts)
@@ -55,7 +56,7 @@ def test_a_row_is_a_seed_of_a_point_with_what_the_records_hold():
     assert len(rows) == 3 * len(FRONTIER)
     for row in rows:
         loss = given.records[row['loss_record']]['loss_window']
-        assert (row['loss_at_L_nats'], row['loss_at_times_nats']) == (loss[0], loss[-1])
+        assert (row['loss_at_L_nats'], row['loss_at_times_nats']) == (loss[0], loss[6])
         if row['keys_record'] is None:
             assert row['share_of_keys_at_times'] is None and row['asked'] is None
         else:
@@ -154,9 +155,19 @@ def test_every_seed_must_keep_its_loss_and_match_rotary(split, keeps, in_domain)
     split = [(a - 1e-12, b - 2e-12) for a, b in split]  # sums of decimals are not exact
     found = claims(split)
     assert (found['keeps_loss'].holds, found['in_domain'].holds) == (keeps, in_domain)
-    assert found['keeps_loss'].measured['at'] == '8 L'
     rises = [b - a for a, b in split]
     assert found['keeps_loss'].measured['rise_from_L_nats']['by_seed'] == pytest.approx(rises)
+
+
+def test_a_loss_that_was_not_measured_at_32_l_decides_nothing():
+    runs = synthetic.frontier_runs(1)
+    for name, records in runs.items():
+        if 'loss' in name:
+            facts = {k: records.attributes[k] for k in ('train_length', 'run_id', 'seed')}
+            runs[name] = length_records(records['loss_window'][:7], **facts)
+    found = {claim.id: claim for claim in drawn(runs).claims}
+    assert 'was not measured at L and at 32 L' in found['keeps_loss'].measured['missing']
+    assert found['in_domain'].holds is not None
 
 
 def test_keys_decide_as_in_curves_of_keys():
@@ -182,11 +193,11 @@ def test_what_makes_no_point_is_refused():
     changed = dataclasses.replace(runs['p1_keys/seed0'], attributes=other)
     with pytest.raises(ValueError, match="'p1_loss' and 'p1_keys' are of different runs"):
         drawn(runs | {'p1_keys/seed0': changed})
-    with pytest.raises(ValueError, match=r"'p0_loss' was measured at .* L, not at 16 L"):
-        drawn(runs, times=16)
+    with pytest.raises(ValueError, match=r"'p0_loss' was measured at .* L, not at 64 L"):
+        drawn(runs, times=64)
     facts = {'train_length': 128, 'run_id': 'p1_loss-0'}
     with pytest.raises(ValueError, match=r"'p1_keys' was measured at 1, 2, 4 L, not at 8 L"):
         drawn(runs | {'p1_keys/seed0': key_records((1.0,) * 3, **facts)})
     with pytest.raises(ValueError, match="'p1_loss' has the seeds"):
-        more = length_records((1.3,) * 7, 1, **facts)
+        more = length_records((1.3,) * 9, 1, synthetic.FAR, **facts)
         drawn(runs | {'p1_loss/seed1': more, 'p1_keys/seed1': key_records(FAR, 1, **facts)})

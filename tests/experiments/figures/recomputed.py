@@ -96,18 +96,18 @@ def by_position(path: pathlib.Path, L: int, roles: dict[str, str]) -> Verdicts:
         found['parity'] = word(abs(apart) <= 0.05)
     if trained:
         found['onset'] = word(onset(trained))
-        found['bends_meet'] = word(bends_meet(trained, c.get('ntk')))
+        meet = [bends_meet(trained, c.get('ntk'), t) for t in (0.05, 0.1, 0.2)]
+        found['bends_meet'] = word(agreed(meet))
     if {'base', 'uniform'} <= set(c):
         base, uniform = c['base'], c['uniform']
         found['uniform_hurts'] = word(uniform.mean(0, L) - base.mean(0, L) > 0.01)
-        pairs = [(base.loss_bend(), uniform.loss_bend())]
-        pairs.append((base.entropy_bend(), uniform.entropy_bend()))
-        found['bends_move'] = word(all(np.isfinite(b) and s > 1.05 * b for b, s in pairs))
+        found['bends_move'] = word(agreed([moves(base, uniform, t) for t in (0.05, 0.1, 0.2)]))
     if {'headscale', 'uniform'} <= set(c):
         heads, uniform, end = c['headscale'], c['uniform'], len(c['uniform'].loss)
-        places = [(end - L / 4, end), (0, L)]
-        lower = [beyond(uniform.mean(*p) - heads.mean(*p), 0.01) for p in places]
-        found['headscale_beats_uniform'] = word(together(lower))
+        places = {'beats_uniform': (end - L / 4, end), 'hurts_less': (0, L)}
+        for name, place in places.items():
+            lower = beyond(uniform.mean(*place) - heads.mean(*place), 0.01)
+            found[f'headscale_{name}'] = word(lower)
         bits = heads.mean(L, end, 'bits') - uniform.mean(L, end, 'bits')
         found['headscale_entropy'] = word(beyond(bits, 0.01))
     return found
@@ -115,18 +115,29 @@ def by_position(path: pathlib.Path, L: int, roles: dict[str, str]) -> Verdicts:
 
 def onset(trained: dict[str, Curve]) -> bool | None:
     paper = {'base': 1.2, 'rotary': 1.1}
-    verdicts = set()
+    verdicts = []
     for threshold in (0.05, 0.1, 0.2):
         bends = {role: curve.loss_bend(threshold) for role, curve in trained.items()}
         near = all(0.8 <= bend / paper[role] <= 1.25 for role, bend in bends.items())
-        verdicts.add(near and (len(bends) == 1 or bends['base'] > bends['rotary']))
-    return verdicts.pop() if len(verdicts) == 1 else None
+        verdicts.append(near and (len(bends) == 1 or bends['base'] > bends['rotary']))
+    return agreed(verdicts)
 
 
-def bends_meet(trained: dict[str, Curve], ntk: Curve | None) -> bool:
-    ratios = [curve.entropy_bend() / curve.loss_bend() for curve in trained.values()]
-    meet = all(np.isfinite(ratio) and 0.8 <= ratio <= 1.25 for ratio in ratios)
-    return meet and (ntk is None or min(ntk.loss_bend(), ntk.entropy_bend()) > 2)
+def agreed(verdicts: list[bool]) -> bool | None:
+    """Of several thresholds: nothing where they differ."""
+    return verdicts[0] if len(set(verdicts)) == 1 else None
+
+
+def bends_meet(trained: dict[str, Curve], ntk: Curve | None, t: float) -> bool:
+    pairs = [(curve.entropy_bend(t), curve.loss_bend(t)) for curve in trained.values()]
+    meet = all(np.isfinite(pair).all() and 0.8 <= pair[0] / pair[1] <= 1.25 for pair in pairs)
+    return meet and (ntk is None or min(ntk.loss_bend(t), ntk.entropy_bend(t)) > 2)
+
+
+def moves(base: Curve, scaled: Curve, t: float) -> bool:
+    pairs = [(base.loss_bend(t), scaled.loss_bend(t))]
+    pairs.append((base.entropy_bend(t), scaled.entropy_bend(t)))
+    return all(np.isfinite(b) and s > 1.05 * b for b, s in pairs)
 
 
 def by_head(path: pathlib.Path) -> Verdicts:
@@ -155,7 +166,7 @@ def pearson(x: np.ndarray, y: np.ndarray) -> float | None:
 
 def by_multiplier(path: pathlib.Path, L: int, ordered: list[str]) -> Verdicts:
     """Figure 7. ordered: records of its panels, the one with the least training first."""
-    rows, slopes, forms, rises = read(path), {}, [], []
+    rows, slopes, fits, forms, rises = read(path), {}, {}, [], []
     for record in ordered:
         mine = [r for r in rows if r['record'] == record]
         best = np.array([float(r['best_multiplier']) for r in mine])
@@ -164,13 +175,15 @@ def by_multiplier(path: pathlib.Path, L: int, ordered: list[str]) -> Verdicts:
         y = best[L - 1 :]
         a = (x * (y - 1)).sum() / (x * x).sum()
         r2 = 1 - ((y - 1 - a * x) ** 2).sum() / ((y - y.mean()) ** 2).sum()
-        slopes[record] = a
+        slopes[record], fits[record] = a, r2
         forms.append(a > 0 and r2 >= 0.9)
         rises.append(beyond(loss[-L // 2 :].mean() - loss[L // 2 : L].mean() - 0.1, 0.01))
+    fewest, most = ordered[0], ordered[-1]
+    grows = beyond(slopes[most] - slopes[fewest], 0.02)
     return {
         'fit_form': word(all(forms)),
         'fit_slope': word(all(0.25 <= a <= 0.45 for a in slopes.values())),
-        'fit_budget': word(slopes[ordered[-1]] > slopes[ordered[0]]),
+        'fit_budget': word(grows if min(fits[fewest], fits[most]) >= 0.5 else None),
         'uniform_not_flat': word(together(rises)),
     }
 
@@ -202,7 +215,7 @@ def by_length(path: pathlib.Path, roles: dict) -> Verdicts:
         above = loss(window, roles['log_length'], m) - loss(window, best, m)
         serves.append(beyond(0.01 - above))
     return {
-        'headscale_hurts': word(together([beyond(d) for d in hurts])),
+        'headscale_hurts': word(together([beyond(d, 0.01) for d in hurts])),
         'headscale_beats_uniform': word(together([beyond(d, 0.01) for d in ahead])),
         'fails_past_searched': word(together([beyond(d - 0.5) for d in rises])),
         'log_length_serves_every_length': word(together(serves)),

@@ -27,7 +27,7 @@ CONFIGS = sorted(
 # queries look; RULER's effective lengths are read.
 UNDECIDED = {
     *('attention_shape', 'biases', 'emergence', 'encodings', 'hybrids', 'learned_later'),
-    *('random_positions', 'ruler', 'weights', 'weights_passkey'),
+    *('random_positions', 'ruler', 'split_local', 'split_share', 'weights', 'weights_passkey'),
 }
 
 # Keys of options whose values are names of records or read by people.
@@ -106,7 +106,8 @@ def facts_of(config, record: str) -> dict[str, Any]:
         return facts | {'task': run.task.name, 'scratchpad': run.task.get('scratchpad', 'none')}
     if 'step_share' in entry:
         facts['step'] = round(2400 * entry.step_share)
-    if 'tail' in entry:  # its claims read these lengths
+    # Their claims read these lengths.
+    if 'tail' in entry or (config.figure.kind == 'frontier' and 'times' in entry):
         return facts | {'multiples': entry.times}
     if config.figure.kind != 'head_effects':
         return facts

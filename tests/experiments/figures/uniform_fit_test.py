@@ -55,6 +55,26 @@ def test_a_grid_without_a_fit_is_refused_and_without_r2_does_not_hold():
     assert KINDS['uniform_fit'].draw(changed(fit_r2=None)).claims[0].holds is False
 
 
+@pytest.mark.parametrize(
+    ('late', 'r2', 'holds'),
+    [
+        (0.4, 0.98, True),
+        (0.31, 0.98, None),
+        (0.2, 0.98, False),
+        (0.4, 0.4, None),
+        (0.4, None, None),
+    ],
+)
+def test_a_slope_grows_where_both_fits_explain_the_multipliers(late, r2, holds):
+    early = synthetic.grid_records(a=0.3, train_tokens=10**6)
+    more = synthetic.grid_records(a=late, train_tokens=10**7)
+    facts = {**early.attributes, 'fit_r2': r2}
+    grids = {'early': dataclasses.replace(early, attributes=facts), 'late': more}
+    given = FigureInput('f', grids, {'panels': [{'record': 'early'}, {'record': 'late'}]})
+    found = KINDS['uniform_fit'].draw(given).claims[2]
+    assert (found.id, found.holds) == ('fit_budget', holds)
+
+
 def test_imported_models_have_no_budget_to_compare():
     grids = {name: synthetic.grid_records(a=0.3, **synthetic.IMPORTED) for name in 'ab'}
     given = FigureInput('f', grids, {'panels': [{'record': 'a'}, {'record': 'b'}]})

@@ -66,6 +66,11 @@ def with_near_searches() -> list[Claim]:
     return drawn('length_curves', records, curves=curves, roles=roles)
 
 
+def with_retrofit() -> list[Claim]:
+    roles = {'retrofit': synthetic.FRONTIER_ROLES['split'], 'rotary': 'rotary'}
+    return drawn('frontier', roles=roles)
+
+
 def with_all_laws() -> list[Claim]:
     """A few laws in each figure, which has colours for seven curves."""
     found: list[Claim] = []
@@ -83,7 +88,7 @@ def measured() -> dict[str, list[Claim]]:
     """Claims that were measured, by id."""
     claims = [claim for kind in KINDS for claim in drawn(kind)]
     claims += with_rotary() + with_all_passkeys() + with_near_searches()
-    claims += with_all_laws()
+    claims += with_retrofit() + with_all_laws()
     claims += code_models_test.drawn(code_models_test.PAPER)
     claims += longbench_test.claims((16.5, 18.3, 18.5, 17.2, 17.0)).values()
     found: dict[str, list[Claim]] = {}

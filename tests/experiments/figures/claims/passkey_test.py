@@ -58,8 +58,8 @@ def test_initialisation_and_bound_matter_where_the_method_is_better(shares, hold
         assert inside['mean'] == pytest.approx(share)
         assert inside['paper'] == paper[role]
         if role != 'full':
-            difference = found.measured['full_minus_other'][role]
-            assert difference == pytest.approx(shares[0] - share)
+            drop = found.measured['full_minus_other_points'][role]['mean']
+            assert drop == pytest.approx(100 * (shares[0] - share))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_prompts_that_end_before_the_claim_decide_nothing_unless_they_fail(windo
 
 
 @pytest.mark.parametrize(
-    ('paper', 'holds'), [({'NoPE': 86, 'RoPE': 81}, True), ({'NoPE': 84}, False), ({}, None)]
+    ('paper', 'holds'), [({'NoPE': 86, 'RoPE': 81}, True), ({'NoPE': 84}, False)]
 )
 def test_the_mean_inside_the_window_is_the_papers_where_it_prints_one(paper, holds):
     runs = {'NoPE': by_length([0.95]), 'RoPE': by_length([0.9], **synthetic.ROTARY)}
@@ -158,6 +158,11 @@ def test_the_mean_inside_the_window_is_the_papers_where_it_prints_one(paper, hol
     assert {name for name, m in found.measured.items() if 'paper' in m} == set(paper)
 
 
+def test_without_a_printed_mean_inside_the_window_nothing_is_measured():
+    found = claims({'NoPE': by_length([0.95])}, paper={})['passkey_inside']
+    assert found.measured == {'missing': 'the paper prints no mean of the models that are drawn'}
+
+
 def test_a_panel_without_cells_inside_its_window_has_no_reading():
     found = claims({'NoPE': by_length([1.0], window=128)})['passkey_inside']
     assert found.measured == {'missing': 'no panel has prompts inside its window'}
@@ -166,7 +171,8 @@ def test_a_panel_without_cells_inside_its_window_has_no_reading():
 def test_seeds_are_given_one_by_one():
     ablation, beyond, inside, *_ = KINDS['passkey_maps'].draw(INPUTS['passkey_maps']).claims
     assert [ablation.number, beyond.number, inside.number] == [8, 10, None]
-    assert [ablation.holds, beyond.holds, inside.holds] == [True, False, False]
+    # Of two seeds the interval of a distance from the printed mean is wide.
+    assert [ablation.holds, beyond.holds, inside.holds] == [True, False, None]
     full = ablation.measured['inside_window']['full']
     assert full == {
         'mean': pytest.approx(0.95),

@@ -4,9 +4,11 @@ from tests.experiments.figures.synthetic.inputs import (
     INPUTS,
 )
 from tests.experiments.figures.synthetic.keys import (
+    FAR,
     FOUR,
     FRONTIER,
     FRONTIER_POINTS,
+    FRONTIER_ROLES,
     HEAD_GROUPS,
     HEADS,
     KEY_MULTIPLES,
@@ -85,9 +87,11 @@ __all__ = [
     'DISTANCES',
     'ENCODING_TASKS',
     'FACTOR_CURVES',
+    'FAR',
     'FOUR',
     'FRONTIER',
     'FRONTIER_POINTS',
+    'FRONTIER_ROLES',
     'GRIDS',
     'HARNESS',
     'HEADS',

@@ -121,6 +121,7 @@ def key_runs(seeds: int) -> dict[str, Records]:
     }
 
 
+FAR = (*MULTIPLES, 16, 32)  # of L
 # Loss at L and at 8 L and share of keys at 8 L, None where it was not asked; a first look's.
 FRONTIER = {
     'NoPE': (1.873, 2.407, 0.0),
@@ -154,13 +155,14 @@ FRONTIER_ROLES = {
 
 
 def frontier_runs(seeds: int) -> dict[str, Records]:
-    """Losses of a straight line in ln(n / L); keys that are lost on the way to 8 L stay lost."""
+    """Losses of a straight line in ln(n / L) up to 8 L and level from there to 32 L; keys that are
+    lost on the way to 8 L stay lost."""
     runs = {}
     for point, (first, last, share) in zip(FRONTIER_POINTS, FRONTIER.values(), strict=True):
         for seed in range(seeds):
-            window = first + (last - first) * np.log2(MULTIPLES) / 3
+            window = first + (last - first) * np.minimum(np.log2(FAR), 3) / 3
             facts = {'seed': seed, 'train_length': 128, 'run_id': f'{point["loss"]}-{seed}'}
-            runs[f'{point["loss"]}/seed{seed}'] = length_records(window, **facts)
+            runs[f'{point["loss"]}/seed{seed}'] = length_records(window, multiples=FAR, **facts)
             end = share if share == 1 else 0.0
             if share is not None:
                 shares = (1.0, 1.0, 1.0, share, end, end, end)
