@@ -10,7 +10,8 @@ entropy) each implementation that can run it on the device present, in turns: th
 a call, compilation apart (on an accelerator of calls that queue behind each other, since the start
 of one alone takes as long as a short kernel); the temporary memory of the compiled program; the
 useful rate (products that the mask hides are not counted, so a causal case has half of them) and
-its share of the device's peak, or, on a CPU, of a float32 matrix product timed between the calls;
+its share of the device's peak for the case's dtype, or, on a CPU, of a float32 matrix product
+timed between the calls;
 and the time relative to the library's implementation, or else to the dense one. A case with a key
 bias is timed without it too, and relative to that. On a CPU where torch is installed, its
 scaled_dot_product_attention on the same shapes follows in a process of its own.
@@ -202,7 +203,9 @@ def report(
         MOST_TURNS,
         budget * len(timed),
     )
-    peak = 2 * MATMUL_SIZE**3 / taken['matmul'] if 'matmul' in taken else hardware.peak_flops()
+    peak = hardware.peak_flops(case.dtype)
+    if 'matmul' in taken:
+        peak = 2 * MATMUL_SIZE**3 / taken['matmul']
     for name in calls:
         bases = name + PLAIN, 'library', 'reference'
         base = next((other for other in bases if other in calls), None)

@@ -162,8 +162,8 @@ def _say_chosen(
 def _say_unchecked(name: str, platform: str) -> None:
     """Warns of an implementation, once."""
     _LOG.warning(
-        "attention: implementation %r has never been compared with the definition's numbers on "
-        'a %s: compare a few of your own with those of another implementation first',
+        'attention: implementation %r has never run on a %s, and its interpreter leaves out a part '
+        'of it: compare a few of your own numbers with those of another implementation first',
         name,
         platform,
     )

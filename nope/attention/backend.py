@@ -59,8 +59,9 @@ class Backend:
     outdone: why it runs a call but is not to be chosen for it, being slow or imprecise there; or
         None.
     kernel: of the backends that are flash kernels, which a sequence split over devices needs.
-    unchecked: platforms on which its values and gradients have been compared with the definition
-        neither on the device nor in interpret mode. It is never chosen there, only named.
+    unchecked: platforms on which it is never chosen, only named, until device tests have compared
+        it with the definition there: those whose interpreter leaves out a part of the kernel. Other
+        kernels are chosen after their interpreter's tests, libraries after their authors'.
     """
 
     name: str

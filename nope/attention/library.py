@@ -26,6 +26,7 @@ from nope.attention.backend import Backend, Call, describe
 from nope.attention.bias import Bias
 from nope.attention.chunked import chunked_attention
 from nope.attention.structure import AttentionOutput, Mask
+from nope.runtime import hardware
 
 _SPLASH_BLOCK = 512
 _SPLASH_UNIT = 128
@@ -146,8 +147,12 @@ def _unsupported(call: Call) -> str | None:
 
 
 def _cudnn_lacks(call: Call) -> str | None:
+    if reason := hardware.no_ampere(call.device_kind):
+        return f'cuDNN has no fused attention here: {reason}'
     if call.dtype == 'float32':
         return 'cuDNN has no float32 attention'
+    if 1 in (call.queries, call.keys):
+        return 'some versions of cuDNN refuse, or fail on, a single query or key'
     most = 256 if _WIDE.search(call.device_kind) else 128
     if call.head_dim > most or call.head_dim % 8:
         return f'head dim {call.head_dim} is no multiple of 8 up to {most}'

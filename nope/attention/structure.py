@@ -1,7 +1,7 @@
 """Structured masks, and the output of attention.
 
 Nothing here holds a dense [T, S] array: a mask is a rule plus O(T) arrays, from which a
-chunked loop or a kernel computes the few entries it works on. Biases are in `bias.py`.
+chunked loop or a kernel computes the few entries it works on. Biases are in `bias/`.
 """
 
 from __future__ import annotations

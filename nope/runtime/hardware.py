@@ -64,6 +64,17 @@ NAMES = {
 }
 
 
+# NVIDIA's before compute capability 8.0, for which XLA has no Triton, and cuDNN no fused attention.
+_BEFORE_AMPERE = re.compile(r'\b([KMPVT]\d+|GTX|TITAN|GeForce RTX 20\d\d|MX\d+|Quadro)\b')
+
+
+def no_ampere(kind: str) -> str | None:
+    """Reason why a GPU of that `device_kind` is none of NVIDIA's from Ampere on, or None."""
+    if 'NVIDIA' not in kind and 'Tesla' not in kind:
+        return f'this is {kind} and no GPU of NVIDIA'
+    return f'this is {kind}, older than Ampere' if _BEFORE_AMPERE.search(kind) else None
+
+
 @dataclasses.dataclass(frozen=True)
 class Target:
     """Devices that work is counted for. flops: FLOP/s of one at its peak. rate: what that peak
@@ -114,11 +125,14 @@ def memory_of(device: jax.Device) -> float:
 
 
 @functools.cache
-def peak_flops() -> float:
-    """FLOP/s per device: the data sheet's where it is known, else measured in half a second
-    (float32, the largest of a few products)."""
+def peak_flops(dtype: str = 'bfloat16') -> float:
+    """FLOP/s per device: the data sheet's for products of that dtype where it is known (of float32
+    where it is stated, else those of bfloat16), else measured in half a second (float32, the
+    largest of a few products)."""
     device = known(jax.local_devices()[0].device_kind)
-    return measured_matmul_flops() / jax.local_device_count() if device is None else device.flops
+    if device is None:
+        return measured_matmul_flops() / jax.local_device_count()
+    return device.float32 if dtype == 'float32' and device.float32 else device.flops
 
 
 def measured_matmul_flops(size: int = 1536, repeats: int = 5) -> float:

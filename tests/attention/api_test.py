@@ -217,4 +217,4 @@ def test_what_was_never_checked_is_not_chosen_and_says_so(
         assert 'not mosaic_gpu: never checked on this platform' in message
         api._named('mosaic_gpu', describe(*half[:2], Mask(), None, entropy=False))
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert ['never been compared' in record.getMessage() for record in warnings] == [True]
+    assert ['has never run on a gpu' in record.getMessage() for record in warnings] == [True]

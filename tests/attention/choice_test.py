@@ -83,6 +83,25 @@ def test_the_choice_once_the_hopper_kernels_are_checked(
     assert choice(**asked) == name
 
 
+@pytest.mark.parametrize('kind', ['AMD Instinct MI300X', 'Tesla V100-SXM2-16GB', 'Tesla T4'])
+def test_a_gpu_without_the_vendors_attention_has_the_loop(kind: str) -> None:
+    assert choice(device_kind=kind) == 'chunked'
+
+
+@pytest.mark.parametrize('lengths', [
+    {'queries': 1, 'keys': 1}, {'queries': 1, 'keys': 211, 'causal': False},
+])  # fmt: skip
+def test_a_single_query_or_key_is_not_cudnns(lengths: dict) -> None:
+    assert choice(**lengths) == 'pallas_gpu'
+
+
+def test_float16_on_a_tpu_has_the_limits_of_float32() -> None:
+    long = {'platform': 'tpu', 'device_kind': 'TPU v5 lite', 'queries': 200_000, 'keys': 200_000}
+    for dtype in ('float32', 'float16'):
+        assert choice(**long, dtype=dtype) == 'chunked'
+    assert choice(**long) == 'pallas_tpu'
+
+
 @pytest.mark.parametrize(('kind', 'most'), [
     ('NVIDIA H200', 256), ('NVIDIA GH200 480GB', 256), ('NVIDIA B200', 256),
     ('NVIDIA A100-SXM4-80GB', 128), ('NVIDIA L4', 128),

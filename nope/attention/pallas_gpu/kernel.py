@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 from typing import Any, ClassVar
 
 import jax
@@ -39,6 +38,7 @@ from nope.attention.pallas_gpu.specs import (
     specs_by_query,
 )
 from nope.attention.structure import AttentionOutput
+from nope.runtime import hardware
 from nope.runtime.libraries import pl, triton
 
 _MAX_HEAD_DIM = 256
@@ -368,10 +368,6 @@ def _add_diagonals(problem: Problem, d_line_NDTS: jax.Array, first: int) -> jax.
     )
 
 
-# Before compute capability 8.0, for which XLA has no Triton.
-_OLD = re.compile(r'\b([KMPVT]\d+|GTX|TITAN|GeForce RTX 20\d\d|MX\d+|Quadro)\b')
-
-
 def unsupported_anywhere(call: Call) -> str | None:
     """Reason for calls that the kernels support on no device, or None."""
     if not has_triton():
@@ -384,11 +380,7 @@ def unsupported_anywhere(call: Call) -> str | None:
 def _unsupported(call: Call) -> str | None:
     if call.platform != 'gpu':
         return f'it runs on GPUs, this is a {call.platform}'
-    if 'NVIDIA' not in call.device_kind and 'Tesla' not in call.device_kind:
-        return f'it has been compiled for GPUs of NVIDIA only, this is {call.device_kind}'
-    if _OLD.search(call.device_kind):
-        return f'Triton needs Ampere or newer, this is {call.device_kind}'
-    return unsupported_anywhere(call)
+    return hardware.no_ampere(call.device_kind) or unsupported_anywhere(call)
 
 
 BACKEND = of_kernel('pallas_gpu', PallasGpu(), _unsupported)

@@ -176,7 +176,7 @@ def _unsupported(call: Call) -> str | None:
             f'T={T} and S={S} make more than {_MOST_STEPS:,} pairs of blocks of {side}, whose '
             'table does not fit into scalar memory'
         )
-    if side > _BLOCK and call.dtype == 'float32':
+    if side > _BLOCK and call.dtype != 'bfloat16':  # float16 is computed in float32
         return (
             f'blocks of {side} in float32 do not fit into vector memory, T={T} and S={S} need them'
         )
