@@ -18,7 +18,10 @@ from nope.attention.cases import Case, make_inputs
 from nope.runtime import hardware
 from nope.runtime.platform import target_device
 
-PACKAGES = ('jax', 'jaxlib', 'jax-cuda12-plugin', 'jax-cuda13-plugin', 'libtpu', 'flax', 'optax')
+PACKAGES = (
+    *('jax', 'jaxlib', 'jax-cuda12-plugin', 'jax-cuda13-plugin', 'libtpu', 'flax', 'optax'),
+    *('nvidia-cudnn-cu12', 'nvidia-cudnn-cu13'),
+)
 SECONDS = 0.2
 
 

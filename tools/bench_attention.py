@@ -147,8 +147,9 @@ def measure(
             try:
                 lowered = lower(kind, implementation, given)
                 program, found = describe_program(case, name, kind, lowered)
+                result = jax.block_until_ready(program(given))
                 if check:
-                    found |= errors(kind, given, program(given))
+                    found |= errors(kind, given, result)
             except Exception as error:  # one that fails leaves the others to be measured
                 failed = f'{type(error).__name__}: {error}'[:300]
                 _bench.emit(

@@ -6,6 +6,7 @@ Runs in an interpreter of its own and takes requests as in `_peer.py`; the case 
         multiplied into q), 'evaluate' (loss by position, and with `entropy` the entropy of
         every attention row, from the weights of eager attention).
     on, dtype: the device ('cpu', 'cuda'), and what autocast computes in ('float32': no autocast).
+    remat: whether layers are computed again in the backward pass.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ def build(case: dict, attention: str) -> LlamaForCausalLM:
     torch.manual_seed(0)
     model = LlamaForCausalLM(config).to(case['on'])
     model.in_bfloat16 = case['dtype'] == 'bfloat16'
+    if case['remat']:
+        model.gradient_checkpointing_enable({'use_reentrant': False})
     return model
 
 

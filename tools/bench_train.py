@@ -168,6 +168,7 @@ def start_peer(
         'batch': case.batch,
         'on': on,
         'dtype': dtype,
+        'remat': case.model.remat != 'none',
     }
     return Peer(python, 'bench_peer.py', asked)
 

@@ -3,11 +3,13 @@
     python tools/tune_attention.py [--kernel pallas_gpu] [--head-dim 64] [--length 8192]
     python tools/tune_attention.py --target h200    # only which candidates compile, anywhere
 
-For every kernel that runs here, pass, dtype and head dim: times each candidate on 16,384 tokens of
-32 heads on 4, prints one JSON line for it (one that the compiler refuses says why), and keeps the
-fastest. Writes them into the table of the device's kind, nope/attention/tuned/KIND.json, which the
-kernels read from then on; commit it. What was there for other kernels and head dims stays. With
---seconds every pass has its share of that time; --folder puts the table elsewhere.
+For every kernel that runs here, pass, dtype and head dim: times the kernel with the blocks that it
+has now and each candidate, the nearest to a guess first, on 16,384 tokens of 32 heads on 4, and
+prints one JSON line for it (one that the compiler refuses says why, one that is the same program as
+an earlier one is left out). A candidate that is faster than what the kernel has now goes into the
+table of the device's kind, nope/attention/tuned/KIND.json, which the kernels read from then on;
+commit it. What was there for other kernels and head dims stays. With --seconds every pass has its
+share of that time; --folder puts the table elsewhere.
 """
 
 from __future__ import annotations
@@ -55,29 +57,47 @@ QUEUED_SECONDS = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class Tunable:
-    """A kernel with its candidates by pass, and how it is made of one."""
+    """A kernel: with the blocks that it has now, made of a candidate, and its candidates by pass.
+    guess: of half precision, from whose neighbourhood candidates are tried outwards."""
 
+    now: Kernel
     make: Callable[[str, Sequence[int]], Kernel]
+    guess: tuple[int, ...]
     candidates: dict[str, list[tuple[int, ...]]]
+
+    def outwards(self, kind_of_pass: str) -> list[tuple[int, ...]]:
+        """Candidates of a pass, those nearest to the guess first."""
+
+        def distance(blocks: Sequence[int]) -> float:
+            pairs = zip(blocks, self.guess, strict=True)
+            return sum(abs(math.log2(number / guess)) for number, guess in pairs)
+
+        return sorted(self.candidates[kind_of_pass], key=distance)
 
 
 TUNABLE = {
     'pallas_tpu': Tunable(
+        PallasTpu(),
         lambda name, blocks: PallasTpu(blocks=((name, TpuBlocks(*blocks)),)),
+        (1024, 1024, 512),
         {
             name: list(itertools.product((512, 1024, 2048), (512, 1024, 2048), (256, 512, 1024)))
             for name in ('forward', 'backward')
         },
     ),
     'pallas_gpu': Tunable(
+        PallasGpu(),
         lambda name, blocks: PallasGpu(blocks=((name, Blocks(*blocks)),)),
+        (64, 64, 8, 2),
         {
             name: list(itertools.product((32, 64, 128), (32, 64, 128), (4, 8), (1, 2, 3, 4)))
             for name in ('forward', 'd_q', 'd_kv')
         },
     ),
     'mosaic_gpu': Tunable(
+        MosaicGpu(),
         lambda name, blocks: MosaicGpu(blocks=((name, GpuBlocks(*blocks)),)),
+        (128, 200),
         {
             name: list(itertools.product((128, 64), (200, 100)))
             for name in ('forward', 'd_q', 'd_kv')
@@ -109,28 +129,29 @@ def tune(
     name: str, kind_of_pass: str, case: Case, inputs: Inputs, timed: bool, ends: float = math.inf
 ) -> list[int] | None:
     """The fastest candidate of those begun before `time.perf_counter()` is at `ends`; None where
-    none was timed."""
-    best: tuple[float, list[int]] | None = None
-    candidates = TUNABLE[name].candidates[kind_of_pass]
-    for tried, blocks in enumerate(candidates):
+    the kernel is as fast with the blocks that it has now, or could not be timed with them."""
+    facts = {'kernel': name, 'pass': kind_of_pass, 'dtype': case.dtype, 'head_dim': case.head_dim}
+    tunable = TUNABLE[name]
+    best: tuple[float, list[int] | None] | None = None
+    seen: set[str] = set()
+    tried: list[tuple[int, ...] | None] = [None, *tunable.outwards(kind_of_pass)]
+    for place, blocks in enumerate(tried):
         if time.perf_counter() > ends:
-            left = {'kernel': name, 'pass': kind_of_pass, 'head_dim': case.head_dim}
-            _bench.emit(left | {'error': f'left out: {len(candidates) - tried}, the time is over'})
+            _bench.emit(facts | {'error': f'left out: {len(tried) - place}, the time is over'})
             break
-        found: dict[str, Any] = {
-            'kernel': name,
-            'pass': kind_of_pass,
-            'dtype': case.dtype,
-            'head_dim': case.head_dim,
-            'blocks': blocks,
-        }
+        found: dict[str, Any] = facts | {'blocks': blocks or 'as they are'}
         try:
-            kernel = TUNABLE[name].make(kind_of_pass, blocks)
-            compiled = lower(kernel, inputs, forward=kind_of_pass == 'forward').compile()
+            kernel = tunable.now if blocks is None else tunable.make(kind_of_pass, blocks)
+            lowered = lower(kernel, inputs, forward=kind_of_pass == 'forward')
+            text = lowered.as_text()
+            if text in seen:
+                continue
+            seen.add(text)
+            compiled = lowered.compile()
             if timed:
                 found['seconds'] = seconds(functools.partial(compiled, inputs))
-                if best is None or found['seconds'] < best[0]:
-                    best = found['seconds'], list(blocks)
+                if (blocks is None) if best is None else found['seconds'] < best[0]:
+                    best = found['seconds'], None if blocks is None else list(blocks)
         except Exception as error:  # too large for the device: the compiler's word is the result
             found['error'] = f'{type(error).__name__}: {error}'[:200]
         _bench.emit(found)

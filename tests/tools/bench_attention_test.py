@@ -29,6 +29,26 @@ def test_implementations_take_turns_and_are_compared(capsys: pytest.CaptureFixtu
     assert all(line['largest_error'] < 1e-5 for line in found.values())
 
 
+def test_a_program_that_fails_when_it_runs_leaves_the_others(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = tool.describe_program
+
+    def describe_program(case, implementation, kind, lowered):
+        program, found = described(case, implementation, kind, lowered)
+
+        def fails(inputs):
+            raise RuntimeError('an illegal address')
+
+        return (fails if implementation == 'reference' else program), found
+
+    monkeypatch.setattr(tool, 'describe_program', describe_program)
+    tool.measure(CASE, ['forward'], ['chunked', 'reference'], 0.01, check=False)
+    found = {line['implementation']: line for line in lines(capsys)}
+    assert found['reference']['error'] == 'RuntimeError: an illegal address'
+    assert found['chunked']['seconds'] > 0
+
+
 def test_what_the_budget_leaves_out_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     kinds = ['forward', 'gradient']
     tool.measure(CASE, kinds, ['chunked'], 0.01, check=False, ends=time.perf_counter())

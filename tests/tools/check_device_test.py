@@ -105,3 +105,35 @@ def test_a_platform_has_to_be_named(tmp_path: pathlib.Path) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert "JAX_PLATFORMS is 'cpu'; accepted: cuda,cpu and tpu,cpu, or --dry" in done.stderr
+
+
+@pytest.mark.parametrize(('platforms', 'stage', 'said'), [
+    ('cuda', 'right', "JAX_PLATFORMS is 'cuda'; accepted: cuda,cpu"),
+    ('tpu,cpu', 'why', 'stage why on a tpu; accepted: right, fast, model'),
+])  # fmt: skip
+def test_what_a_platform_lacks_is_said_before_anything_runs(
+    platforms: str, stage: str, said: str, tmp_path: pathlib.Path
+) -> None:
+    words = [sys.executable, str(TOOLS / 'check_device.py'), 'right', stage, f'--out={tmp_path}']
+    done = subprocess.run(
+        words, capture_output=True, text=True, check=False,
+        env={**os.environ, 'JAX_PLATFORMS': platforms},
+    )  # fmt: skip
+    assert done.returncode == 2 and said in done.stderr and not done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_kernel_that_may_fail_is_timed_apart_from_others() -> None:
+    """After an illegal address nothing else runs in its process."""
+    found = [x for x in tool.stages('gpu', dry=False)['fast'] if x.name.startswith('times_')]
+    asked = [[w for w in x.arguments if w in tool.BACKENDS['gpu']] for x in found]
+    assert asked == [['library', 'mosaic_gpu'], ['library', 'pallas_gpu']]
+    assert sum(x.seconds for x in tool.stages('gpu', dry=False)['fast']) <= tool.STAGE_SECONDS
+
+
+def test_flags_reach_a_command(tmp_path: pathlib.Path) -> None:
+    source = 'import os; print(os.environ["XLA_FLAGS"])'
+    (row,) = tool.run_stage(
+        'model', [tool.Command('it', ('-c', source), 60.0, flags='--one')], tmp_path, 60.0
+    )
+    assert row.how == 'ended' and row.last.split()[-1] == '--one'

@@ -50,7 +50,7 @@ def test_a_gpu_pod_is_told_who_takes_part() -> None:
     jobset, job, spec = pods(FOLDER / 'jobset_gpu.yaml')
     (container,) = spec['template']['spec']['containers']
     given = {entry['name']: entry.get('value', '0') for entry in container['env']}
-    assert given.keys() == {*processes.BY_HAND, MEMORY}
+    assert given.keys() == {*processes.BY_HAND, MEMORY, 'XLA_FLAGS'}
     assert float(given[MEMORY]) == hardware.USABLE
     found = processes.settings(processes.AUTO, given)
     assert found is not None and found['num_processes'] == spec['completions']

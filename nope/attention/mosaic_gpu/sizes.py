@@ -6,10 +6,13 @@ from typing import NamedTuple
 
 from nope.attention import block_sizes
 
+CORE_KIB = 227  # of shared memory that a program can have
+
 
 class Blocks(NamedTuple):
     """step: keys that a step of a kernel works on, for the gradients of k and v queries; 64 or 128.
-    memory: KiB of a core's shared memory for the buffers of q, k, v and dout, of 227."""
+    memory: KiB of a core's shared memory for the buffers of q, k, v and dout, which decide how
+    many pairs there are, two at least."""
 
     step: int
     memory: int
@@ -30,10 +33,14 @@ def blocks_of(
 ) -> Blocks:
     """Those chosen for the pass ('forward', 'd_q', 'd_kv'), or measured on the device, or guessed.
 
-    ValueError for a step that the kernels do not have."""
+    ValueError for a step that the kernels do not have, and for more memory than a core has."""
     found = block_sizes.given('mosaic_gpu', kind_of_pass, chosen, Blocks, itemsize, head_dim)
     if found is None:
         found = _GUESSED[kind_of_pass]
     if found.step not in (64, 128):
         raise ValueError(f'a step of {found.step} for {kind_of_pass}; accepted: 64, 128')
+    if not 1 <= found.memory <= CORE_KIB:
+        raise ValueError(
+            f'{found.memory} KiB of shared memory for {kind_of_pass}; accepted: 1 to {CORE_KIB}'
+        )
     return found
