@@ -15,6 +15,7 @@ from ml_collections.config_dict import placeholder
 
 from configs import data, models
 
+AXES = ('data', 'fsdp', 'tensor', 'context')  # of a mesh of devices
 SIZES = ('quick', 'small', 'medium', 'paper')
 
 
@@ -205,10 +206,9 @@ def _compute(size: str) -> dict:
     later: tuple = (None,) * 4
     if paper:
         mesh, later = (1, None, 1, 1), (1, 8, 1, None)
-    axes = ('data', 'fsdp', 'tensor', 'context')
     return {
-        'mesh': mesh_sizes(axes, mesh),
-        'later_mesh': mesh_sizes(axes, later),
+        'mesh': mesh_sizes(AXES, mesh),
+        'later_mesh': mesh_sizes(AXES, later),
         'checkpoints': placeholder(str),
         'accumulate': placeholder(int) if paper else 1,
         'shard_sequences': 4,

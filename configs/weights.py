@@ -17,7 +17,7 @@ position encoding has 1.242 nats at L and 1.197 at 8 L, entmax 1.277 and 1.243, 
 from ml_collections import ConfigDict
 from ml_collections.config_dict import placeholder
 
-from configs import base, models, splits
+from configs import base, models, pieces, splits
 from configs.fig_dynamic import TIMES
 
 TRAINED, SEARCHED = 'as trained', 'with a log-length lambda'
@@ -39,7 +39,10 @@ def get_config(size: str = 'quick') -> ConfigDict:
 
 
 def add_runs(config: ConfigDict) -> dict[str, str]:
-    """Adds the models; returns run -> label."""
+    """Adds the models; returns run -> label. Their weights need whole sequences on each device: at
+    paper size the devices that others give to the sequence take heads."""
+    if pieces.is_paper(config):
+        config.compute.later_mesh = base.mesh_sizes(base.AXES, (1, 8, None, 1))
     half = splits.split(splits.HALF_ALIBI)
     kinds: dict[str, tuple[str, dict]] = {
         'entmax': ('entmax-1.5', {'weights': 'entmax'}),

@@ -33,6 +33,7 @@ class Program:
         self._rounds = rounds
         self._computations: dict[str, list[tuple[str, str, str]]] = {}
         self._entry = ''
+        self._with_collectives: dict[str, bool] = {}
         self._read(text)
 
     def collective_bytes(self) -> dict[str, float]:
@@ -72,9 +73,21 @@ class Program:
             name, times = waiting.pop()
             for kind, shape, rest in self._computations.get(name, ()):
                 yield times, name, kind, shape, rest
-                often = times * (self._trips(rest) if kind == 'while' else 1)
-                for called in _CALLED.findall(rest):
-                    waiting += [(n.strip().lstrip('%'), often) for n in called.split(',')]
+                called = _called(rest)
+                # How often a loop runs that brings nothing to a device changes nothing here.
+                counts = kind == 'while' and any(self._communicates(name) for name in called)
+                often = times * (self._trips(rest) if counts else 1)
+                waiting += [(name, often) for name in called]
+
+    def _communicates(self, computation: str) -> bool:
+        """Whether a collective stands in it, or in what it calls."""
+        if computation not in self._with_collectives:
+            self._with_collectives[computation] = any(
+                kind.removesuffix('-start') in COLLECTIVES
+                or any(self._communicates(name) for name in _called(rest))
+                for kind, _, rest in self._computations.get(computation, ())
+            )
+        return self._with_collectives[computation]
 
     def _trips(self, rest: str) -> int:
         """Of a loop that counts from 0 by 1, as those of a scan do: as the compiler says, or the
@@ -106,6 +119,13 @@ class Program:
                 here.append((kind, shape, rest))
                 if kind not in ('parameter', 'get-tuple-element'):
                     self._shapes[name] = shape
+
+
+def _called(rest: str) -> list[str]:
+    """Computations that an instruction calls, without a loop's condition."""
+    return [
+        name.strip().lstrip('%') for names in _CALLED.findall(rest) for name in names.split(',')
+    ]
 
 
 def _received(name: str, shape: str, rest: str) -> float:

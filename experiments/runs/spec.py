@@ -172,9 +172,12 @@ class RunSpec(Spec):
         return None if self.init is None else self.train.block
 
     def compute(self, compute: Compute) -> Compute:
-        """Means of its execution: the few sequences of a search or of fine-tuning are not cut into
-        micro-batches."""
-        return compute if self.init is None else dataclasses.replace(compute, accumulate=1)
+        """Means of its execution: a number of micro-batches that the config gives is
+        pre-training's; of a search and of fine-tuning, which have few sequences but where they go
+        on in the batches of the pre-training, it is found."""
+        if self.init is None or compute.accumulate is None:
+            return compute
+        return dataclasses.replace(compute, accumulate=1)
 
     def slug(self) -> str:
         if self.searches:

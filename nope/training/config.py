@@ -180,7 +180,8 @@ def check_mesh(
         raise ValueError(
             f'{field}.tensor is {tensor}; it must divide model.heads, which is {model.heads}'
         )
-    check_whole_sequences(model, mesh, field)
+    trains_weights = config.optimizer.trains in ('params', 'all')
+    check_whole_sequences(model, mesh, field, dropout=trains_weights)
     for length in config.lengths:
         if length % context:
             raise ValueError(
@@ -195,10 +196,13 @@ def check_mesh(
         )
 
 
-def check_whole_sequences(model: ModelConfig, mesh: Mesh, field: str) -> None:
-    """ValueError, naming `field` (the mesh), where it splits sequences that have to be whole."""
+def check_whole_sequences(
+    model: ModelConfig, mesh: Mesh, field: str, *, dropout: bool = False
+) -> None:
+    """ValueError, naming `field` (the mesh), where it splits sequences that have to be whole.
+    dropout: whether the model runs with its dropout."""
     context = mesh.shape['context']
-    if context > 1 and model.attention_dropout > 0:
+    if context > 1 and dropout and model.attention_dropout > 0:
         raise ValueError(
             f'{field}.context is {context}; accepted: 1 where model.attention_dropout is '
             f'{model.attention_dropout}, which the ring of devices has not'

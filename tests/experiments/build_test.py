@@ -20,6 +20,7 @@ from nope import sharding
 from nope.evals.longbench import DATASETS
 from nope.model import ModelConfig, counts
 from nope.positions import NoPE, Rotary
+from nope.sharding import MeshConfig, make_mesh
 from nope.training import tracker
 from nope.training.config import Earlier
 from nope.variables import abstract_variables
@@ -185,6 +186,18 @@ def test_one_seed_alone_is_exported():
     config.seeds = (0, 1)
     with pytest.raises(ValueError, match=r'^seeds is \(0, 1\); one seed alone is exported'):
         build(config)
+
+
+def test_training_goes_on_in_micro_batches_that_fit_and_a_given_number_is_pre_trainings():
+    experiment = build(config_of('drope'))
+    later = experiment.evals['drope_25/seed0'].run
+    mesh = make_mesh(MeshConfig(), jax.devices()[:1])
+    found = dataclasses.replace(experiment.compute, accumulate=None, shard_sequences=4)
+    assert later.fine_tunes and later.train.batch_size == 32
+    assert later.compute(found).micro_batches(32, mesh) == 8
+    given = dataclasses.replace(experiment.compute, accumulate=2)
+    assert later.compute(given).micro_batches(32, mesh) == 1
+    assert later.init.compute(given).micro_batches(32, mesh) == 2
 
 
 def test_compute_does_not_change_identity(monkeypatch):

@@ -92,9 +92,10 @@ def test_split_heads_have_masks_of_their_own() -> None:
 def test_a_mesh_that_splits_sequences_has_no_dropout_of_weights() -> None:
     message = r'^compute\.mesh\.context is 2; accepted: 1 where model\.attention_dropout is 0\.2'
     with pytest.raises(ValueError, match=message):
-        check_whole_sequences(DROPPING, mesh_of(2, 2, 1, 2), 'compute.mesh')
+        check_whole_sequences(DROPPING, mesh_of(2, 2, 1, 2), 'compute.mesh', dropout=True)
+    check_whole_sequences(DROPPING, mesh_of(2, 2, 1, 2), 'compute.mesh')  # where nothing drops
     alone = dataclasses.replace(DROPPING, attention_dropout=0.0)
-    check_whole_sequences(alone, mesh_of(2, 2, 1, 2), 'compute.mesh')
+    check_whole_sequences(alone, mesh_of(2, 2, 1, 2), 'compute.mesh', dropout=True)
 
 
 def test_masks_that_would_not_be_by_entry_are_refused() -> None:

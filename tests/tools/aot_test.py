@@ -26,6 +26,7 @@ from nope.model import counts
 from nope.positions import DynamicNTK, Linear, Rotary, Scaling
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import optim
+from nope.training.config import check_whole_sequences
 from tests import tiny
 from tests.tools.loading import TOOLS, load
 
@@ -126,6 +127,23 @@ def test_collectives_in_a_loop_count_as_often_as_it_runs() -> None:
     moved = _hlo.Program(found.as_text()).collective_bytes()
     whole = 4 * 64 * 4 * 7 / 8
     assert moved == {'all-reduce': 6 * 2 * whole, 'all-gather': whole}
+
+
+def test_a_loop_without_an_end_that_is_known_counts_where_it_communicates() -> None:
+    mesh = make_mesh(MeshConfig(data=8))
+
+    def alone(x):
+        return jax.lax.while_loop(lambda x: x[0, 0] < 0.5, jnp.sqrt, x).sum()
+
+    def together(x):
+        return jax.lax.while_loop(lambda x: x[0, 0] < 0.5, lambda x: x / x.sum(), x).sum()
+
+    found = compiled(alone, mesh, ((4, 64), ()))
+    assert _hlo.Program(found.as_text()).collective_bytes() == {}
+    found = compiled(together, mesh, ((64, 4), ('data',)))
+    with pytest.raises(ValueError, match='how often a loop runs is not known'):
+        _hlo.Program(found.as_text()).collective_bytes()
+    assert _hlo.Program(found.as_text(), rounds=3).collective_bytes()
 
 
 def test_of_programs_that_differ_in_shape_the_longest_stay() -> None:
@@ -292,7 +310,7 @@ def test_all_configs_are_those_with_a_paper_size() -> None:
 def test_every_paper_config_is_built_without_files(
     config: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path
 ) -> None:
-    """Its programs are listed too."""
+    """Its programs are listed too, on meshes that do not split what they need whole."""
     if config.startswith('configs/table1.py'):
         pytest.importorskip('lm_eval')
     monkeypatch.chdir(tmp_path)
@@ -301,7 +319,13 @@ def test_every_paper_config_is_built_without_files(
         experiment = _paper.load(config)
     assert not caplog.records
     assert not list(tmp_path.iterdir())
-    assert any(True for _ in ahead.programs(experiment, jax.devices()))
+    smaller = dataclasses.replace(experiment.compute.later_mesh, fsdp=4)  # 2 devices are left
+    compute = dataclasses.replace(experiment.compute, later_mesh=smaller)
+    experiment = dataclasses.replace(experiment, compute=compute)
+    found = list(ahead.programs(experiment, jax.devices()))
+    assert found
+    for program, mesh in found:
+        check_whole_sequences(program.model, mesh, 'its mesh')
 
 
 @pytest.mark.parametrize('dataset', DATASETS)
