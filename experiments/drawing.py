@@ -16,6 +16,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
+from experiments import defaults
 from experiments.board.decisions import RELEASED, SIZES, Missing
 from experiments.board.entries import ENTRIES
 from experiments.config import BAD_INPUT, USERS
@@ -24,8 +25,10 @@ from nope.runtime.files import read_object
 ROOT = pathlib.Path(__file__).parents[1]
 TAIL = 20_000  # bytes of a command's messages that are kept for the reason of a failure
 STOPPED = 128 + signal.SIGTERM
-# What makes a figure one of another model or training than its config says.
-SETTINGS = ('model.layers', 'model.width', 'train.length', 'train.steps')
+# What may differ in a figure that is one of its config, and at paper size besides, where the user
+# gives the files.
+FREE = ('name', 'seeds')
+FILES = ('corpora.', 'data.', 'harness.files', 'longbench.folder', 'task.path', 'task.tokenizer')
 OF_CHECKPOINTS = ('extend', 'ruler')  # their model is the user's, and they have no sizes
 
 
@@ -63,17 +66,16 @@ def figure_name(config: str, size: str) -> str:
 
 
 def check_unchanged(folder: pathlib.Path, name: str, size: str) -> None:
-    """ValueError, naming the field, where the figure in `folder` was drawn from a config whose
-    model or training (`SETTINGS`) was changed on the command line."""
+    """ValueError, naming the field, where the figure in `folder` was drawn from a config that was
+    changed on the command line, but for `FREE` and, at paper size, `FILES`."""
     if size == RELEASED:
         return  # its models are the user's
-    settings, config = _settings(folder), _config(name, size)
-    for path in SETTINGS:
-        section, field = path.split('.')
-        if path in settings and settings[path] != config[section][field]:
+    free = (*FREE, *FILES) if size == SIZES[-1] else FREE
+    for path, (own, here) in defaults.changed(name, size, _settings(folder)).items():
+        if not path.startswith(free):
             raise ValueError(
-                f'{folder} was drawn with {path}={settings[path]}, configs/{name}.py:{size} has '
-                f'{config[section][field]}: --results takes figures of the configs as they are'
+                f'{folder} was drawn with {path}={here}, configs/{name}.py:{size} has {own}: '
+                '--results takes figures of the configs as they are'
             )
 
 

@@ -42,7 +42,7 @@ FLOOR: tuple[frozenset[str], ...] = (
     frozenset({'evaluations', 'exports', 'failures'}),
     frozenset({'entries'}),
     frozenset({'build', 'plan'}),
-    frozenset({'ahead', 'costs', 'draw', 'drawing', 'execute', 'history'}),
+    frozenset({'ahead', 'costs', 'defaults', 'draw', 'drawing', 'execute', 'history'}),
     frozenset({'claims', 'command', 'report', 'status'}),
     frozenset({'run'}),
 )

@@ -7,9 +7,10 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from experiments.report import defaults, workfolder
+from experiments import defaults
+from experiments.defaults import Differences
+from experiments.report import workfolder
 from experiments.report.claims import shown
-from experiments.report.defaults import Differences
 from experiments.report.problems import noted
 from experiments.report.workfolder import FigureFolder, WorkFolder, relative
 

@@ -9,8 +9,9 @@ import shutil
 import pytest
 
 from configs import fig4
+from experiments import defaults
 from experiments.build import build
-from experiments.report import defaults, provenance, stale, workfolder
+from experiments.report import provenance, stale, workfolder
 from nope.runtime import files
 from tests.experiments.figures import synthetic
 from tests.experiments.report import work
@@ -37,6 +38,18 @@ def test_what_was_set_is_a_difference_and_a_flag() -> None:
     assert set(found.changed) >= set(changes)
     assert found.flags is not None
     assert {"'--config.seeds=(0, 1)'", '--config.train.steps=600'} <= set(found.flags)
+
+
+def test_a_field_given_to_an_entry_is_a_flag_of_the_command_that_runs_it_again() -> None:
+    changes = {'evals.headscale.multiplier': 1.25, 'search.steps': 100}
+    config = fig4.get_config()
+    config.evals.headscale.multiplier = 1.25
+    config.search.steps = 100
+    settings = dict(build(config, [*changes]).settings)
+    found = defaults.of('fig4', settings)
+    assert {'--config.evals.headscale.multiplier=1.25', '--config.search.steps=100'} <= set(
+        found.flags
+    )
 
 
 def test_an_unknown_name_has_no_config() -> None:

@@ -15,7 +15,10 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from experiments.board.decisions import SIZES
+from experiments.board.decisions import RELEASED, SIZES
+
+# Sections of entries by name: a field of an entry that its config has not was given to it.
+ENTRIES = ('evals.', 'exports.', 'runs.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,13 +38,19 @@ def of(name: str, settings: Mapping[str, Any]) -> Differences:
     if found is None or not settings:
         return Differences('', {}, None)
     stem = found.stem
-    sizes = SIZES[:1] if name == stem else SIZES
+    sizes = SIZES[:1] if name == stem else (*SIZES, RELEASED)
     made = [(size, _changed(settings, flat)) for size in sizes if (flat := _defaults(found, size))]
     if not made:
         return Differences('', {}, None)
     size, changed = min(made, key=lambda pair: len(pair[1]))
     told = {path: (_text(default), _text(here)) for path, (default, here) in changed.items()}
     return Differences(f'configs/{stem}.py:{size}', told, _flags(changed))
+
+
+def changed(name: str, size: str, settings: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Path -> (default, here) of a config's settings that are not its own at that size."""
+    folder = _configs()
+    return _changed(settings, _defaults(folder / f'{name}.py', size)) if folder else {}
 
 
 @functools.cache
@@ -83,14 +92,19 @@ def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 def _changed(
     settings: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> dict[str, tuple[Any, Any]]:
-    """Fields that the config has, and those of entries that it has not; what else is in the
-    settings are defaults of the code, which no config names."""
+    """Fields that the config has, and those of entries and of sections that it has not; what else
+    is in the settings are defaults of the code, which no config names."""
     return {
         path: (defaults.get(path), value)
         for path, value in sorted(settings.items())
         if _plain(defaults.get(path)) != _plain(value)
-        and (path in defaults or path.rpartition('.')[0] not in defaults)
+        and (path in defaults or path.rpartition('.')[0] not in defaults or _given(path))
     }
+
+
+def _given(path: str) -> bool:
+    """Whether it is a field of an entry, but for its kind, which has a default."""
+    return path.startswith(ENTRIES) and not path.endswith('.kind')
 
 
 def _plain(value: Any) -> Any:
