@@ -43,7 +43,7 @@ class Point:
 @dataclasses.dataclass(frozen=True)
 class Course:
     """A number that a figure measures for a claim, at two or more sizes, the smallest first. what:
-    in plain words, as at the largest size."""
+    in plain words."""
 
     claim: Row
     figure: str
@@ -53,15 +53,15 @@ class Course:
 
 
 def courses(rows: Sequence[Row], tokens: Tokens) -> tuple[Course, ...]:
-    """Of every claim the numbers that one figure has at two sizes or more. Numbers of two sizes are
-    the same where they stand in the same place and have the same unit; those without a mean are
-    left out."""
+    """Of every claim the numbers that one figure has at two sizes or more, in the order of the last
+    one. Numbers of two sizes are the same where their words and units are: of a claim about several
+    cases the one that decides may be another. Those without a mean are left out."""
     found = []
     for row in rows:
         for figure in dict.fromkeys(decision.figure for decision in row.decisions):
             decisions = [d for d in row.decisions if d.figure == figure]
-            for place in range(min(len(d.numbers) for d in decisions)):
-                found += _course(row, figure, decisions, place, tokens)
+            for number in decisions[-1].numbers:
+                found += _course(row, figure, decisions, number, tokens)
     return tuple(found)
 
 
@@ -158,12 +158,15 @@ def _named(size: str, found: Sequence[Course]) -> str:
 
 
 def _course(
-    row: Row, figure: str, decisions: Sequence[Decision], place: int, tokens: Tokens
+    row: Row, figure: str, decisions: Sequence[Decision], last: Number, tokens: Tokens
 ) -> list[Course]:
-    """The number in one place of each decision's numbers, where it has a course."""
-    last = decisions[-1].numbers[place]
-    alike = [d for d in decisions if d.numbers[place].unit == last.unit]
-    points = [_point(d, d.numbers[place], tokens(figure, d.size)) for d in alike]
+    """The number of the largest size and those of the others in its words, where they are one."""
+    points = [
+        _point(decision, number, tokens(figure, decision.size))
+        for decision in decisions
+        for number in decision.numbers
+        if (number.what, number.unit) == (last.what, last.unit)
+    ]
     measured = tuple(point for point in points if point is not None)
     if len(measured) < 2:
         return []

@@ -13,7 +13,7 @@ TOKENS = {'quick': 5_000_000, 'small': 11_000_000, 'paper': 105_000_000_000}
 
 
 def summary(size, values, figure='fig1', claim='parity', verdict='holds', unit='nats', seeds=(0,)):
-    numbers = tuple(number(f'{i} at {size}', value, unit) for i, value in enumerate(values))
+    numbers = tuple(number(f'number {i}', value, unit) for i, value in enumerate(values))
     finding = Finding(claim, verdict, numbers, 'at most 0.05 nats')
     return Summary(figure, size, seeds, {}, '2026-01-02', (finding,))
 
@@ -25,8 +25,8 @@ def courses(*summaries):
 def test_a_number_at_two_sizes_has_a_course_in_the_order_of_sizes():
     found = courses(summary('paper', [0.1, 2.0]), summary('quick', [0.3, 4.0]))
     assert [(c.claim.id, c.figure, c.what, c.unit) for c in found] == [
-        ('parity', 'fig1', '0 at paper', 'nats'),
-        ('parity', 'fig1', '1 at paper', 'nats'),
+        ('parity', 'fig1', 'number 0', 'nats'),
+        ('parity', 'fig1', 'number 1', 'nats'),
     ]
     assert [(p.size, p.tokens, p.mean) for p in found[0].points] == [
         ('quick', 5_000_000, 0.3),
@@ -41,6 +41,17 @@ def test_what_has_no_second_size_has_no_course():
     assert not courses(summary('quick', [0.3]), summary('small', [0.2], unit='points'))
     assert not courses(summary('quick', [0.3]), summary('small', [None]))
     assert not courses(summary('quick', [0.3]), summary('small', []))
+
+
+def test_numbers_of_other_cases_are_not_joined():
+    def decided(size, *cases):
+        numbers = tuple(number(f'highest difference, {case}', 0.1, 'nats') for case in cases)
+        finding = Finding('parity', 'holds', numbers, 'at most 0.05 nats')
+        return Summary('fig1', size, (0,), {}, '2026-01-02', (finding,))
+
+    assert not courses(decided('quick', 'at 2 L'), decided('small', 'at 4 L'))
+    (course,) = courses(decided('quick', 'at 2 L', 'at 4 L'), decided('small', 'at 4 L'))
+    assert course.what == 'highest difference, at 4 L'
 
 
 def test_published_models_have_a_size_and_no_tokens():
