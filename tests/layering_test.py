@@ -52,6 +52,7 @@ FORBIDDEN = {
     'nope': ('absl.app', 'absl.flags', 'configs', 'experiments', 'ml_collections'),
     'nope.data': ('flax', 'jax', 'jaxlib', 'optax', 'orbax'),
     'experiments': ('configs',),
+    'experiments.evaluations': ('experiments.figures', 'matplotlib'),
 }
 FORBIDDEN_EVERYWHERE = ('tensorflow', 'tests', 'tools', 'torch')
 
@@ -62,10 +63,12 @@ ONLY = {
         *sys.stdlib_module_names,
         'experiments.figures',
         'matplotlib',
+        'nope.runtime.amounts',
         'nope.runtime.files',
         'nope.records',
         'numpy',
     ),
+    'nope.runtime.amounts': tuple(sys.stdlib_module_names),
     'nope.runtime.files': tuple(sys.stdlib_module_names),
     'nope.records': (*sys.stdlib_module_names, 'nope.runtime.files', 'numpy'),
 }

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from experiments.board.decisions import Decision, Row
-from experiments.figures import captions, mpl, style
+from experiments.figures import mpl, style
 from experiments.figures.claims.headline import Number
+from nope.runtime.amounts import amount
 
 # Trained tokens of a figure's models at a size; None where nothing was trained.
 Tokens = Callable[[str, str], int | None]
@@ -153,7 +154,7 @@ def _named(size: str, found: Sequence[Course]) -> str:
     """The size, and the tokens of its models below it: of figures with different ones the range."""
     points = [p for course in found for p in course.points if p.size == size]
     tokens = [p.tokens for p in points if p.tokens is not None]
-    said = [captions.amount(n) for n in sorted({min(tokens), max(tokens)})] if tokens else []
+    said = [amount(n) for n in sorted({min(tokens), max(tokens)})] if tokens else []
     return f'{size}\n{" to ".join(said)}'.strip()
 
 

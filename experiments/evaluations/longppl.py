@@ -12,7 +12,6 @@ from experiments.bench import Bench
 from experiments.config import Section
 from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
 from experiments.evaluations.perplexity import corpus_of
-from experiments.figures.captions import amount
 from experiments.programs import Program, Scoring
 from experiments.runs import Source
 from nope.data import DataConfig, TaskData, load_tokenizer
@@ -22,6 +21,7 @@ from nope.evals import longppl
 from nope.evals.generation import Generator
 from nope.evals.longppl import Evaluator, Rule
 from nope.records import Records
+from nope.runtime.amounts import amount
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -10,13 +10,13 @@ from typing import Any, Self
 from experiments.bench import Bench
 from experiments.config import Section
 from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
-from experiments.figures.captions import amount
 from experiments.programs import Program, SlidingWindows
 from nope import data
 from nope.data import SPLITS, DataConfig
 from nope.data.documents import Documents, open_documents
 from nope.evals import sliding
 from nope.records import Records
+from nope.runtime.amounts import amount
 
 CORPUS = {'source': '', 'field': 'text', 'record_length': None, 'split': 'test'}
 

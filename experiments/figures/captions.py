@@ -12,20 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nope.records import Records
+from nope.runtime.amounts import amount
 
 
 def token_name(records: Records) -> str:
     """Name of a position: the attribute 'token' ('byte', 'token')."""
     return str(records.attributes.get('token', 'token'))
-
-
-def amount(count: int) -> str:
-    """4915200 -> '4.9M', 104857600000 -> '105B'."""
-    for size, suffix in ((10**9, 'B'), (10**6, 'M'), (10**3, 'k')):
-        if count >= size:
-            value = count / size
-            return f'{value:.0f}{suffix}' if value >= 100 else f'{value:.2g}{suffix}'
-    return str(count)
 
 
 def sources(labelled: Mapping[str, Sequence[Records]]) -> str:

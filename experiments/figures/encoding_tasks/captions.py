@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from experiments.figures import captions
 from experiments.figures.base import FigureInput
 from experiments.figures.encoding_tasks import released
 from experiments.figures.encoding_tasks.scores import Score
+from nope.runtime.amounts import amount
 
 
 def caption(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
@@ -35,7 +35,7 @@ def models(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
         for score in some:
             facts = given.records[score.names[0]].attributes
             described.setdefault(score.label, {})[facts['model']] = None
-            tokens = f'{captions.amount(facts["train_tokens"])} {facts["token"]}s with padding'
+            tokens = f'{amount(facts["train_tokens"])} {facts["token"]}s with padding'
             if facts.get('searched_length') is None:  # of others the steps are the search's
                 trained[f'{facts["step"]:,} steps ({tokens}) on {facts["data"]}'] = None
             asked[f'{facts["measured_on"]["what"]} ({facts["measured_on"]["how"]})'] = None

@@ -6,16 +6,16 @@ import numbers
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from experiments.figures import captions
 from experiments.figures.base import check_options
 from experiments.figures.tables import paper
+from nope.runtime.amounts import amount
 
 Options = Mapping[str, Any]
 
 # Of a row that was tuned: option -> heading and text.
 SHOWN: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     'tuned': ('tuned at', lambda multiple: f'{multiple:g} L'),
-    'tokens': ('tokens', captions.amount),
+    'tokens': ('tokens', amount),
 }
 
 

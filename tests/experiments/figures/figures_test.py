@@ -12,8 +12,9 @@ import sys
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, Claim, FigureInput, captions, write
+from experiments.figures import KINDS, Claim, FigureInput, write
 from nope.records import Measure
+from nope.runtime.amounts import amount
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import CURVES, GRIDS, INPUTS, position_runs
 
@@ -254,7 +255,7 @@ def test_labels_that_stand_in_both_panels_are_told_apart():
 
 def test_amounts_are_read_easily():
     counts = (4_915_200, 104_857_600_000, 222_000, 999)
-    assert [captions.amount(n) for n in counts] == ['4.9M', '105B', '222k', '999']
+    assert [amount(n) for n in counts] == ['4.9M', '105B', '222k', '999']
 
 
 def test_figures_are_chosen_without_jax_and_without_matplotlib():
