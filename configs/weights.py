@@ -39,10 +39,11 @@ def get_config(size: str = 'quick') -> ConfigDict:
 
 
 def add_runs(config: ConfigDict) -> dict[str, str]:
-    """Adds the models; returns run -> label. Their weights need whole sequences on each device: at
-    paper size the devices that others give to the sequence take heads."""
+    """Adds the models; returns run -> label. Their weights are T x S numbers a head, of whole
+    sequences: at paper size devices share heads, and take one sequence at a time."""
     if pieces.is_paper(config):
-        config.compute.later_mesh = base.mesh_sizes(base.AXES, (1, 8, None, 1))
+        config.compute.later_mesh = base.mesh_sizes(base.AXES, (1, None, 8, 1))
+        config.compute.shard_sequences = 1
     half = splits.split(splits.HALF_ALIBI)
     kinds: dict[str, tuple[str, dict]] = {
         'entmax': ('entmax-1.5', {'weights': 'entmax'}),

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 
 from nope import sharding
+from nope.attention.dense import MOST_STEPS
 from nope.data import Batch
 from nope.evals import attention_distance, forward, generation, scoring, sliding
 from nope.evals.generation import Options
@@ -41,7 +42,11 @@ class Step:
     arrays: tuple[str, ...] = ()
     rules = sharding.RULES
     visible = 0.5  # of the keys a query has slots for, those it sees: the causal half
-    rounds = 0  # of loops that end when something holds, at most
+
+    @property
+    def rounds(self) -> int:
+        """Of loops that end when something holds, at most; 0 where there is none."""
+        return _newton(self.model)
 
     @property
     def kind(self) -> str:
@@ -93,7 +98,7 @@ class _Measuring:
 
     @property
     def rounds(self) -> int:
-        return 0
+        return _newton(self.model)
 
     @property
     def model_flops(self) -> float:
@@ -285,6 +290,11 @@ class Continuing(_Measuring):
 
 
 Program = Step | Evaluation | AttentionRows | SlidingWindows | Scoring | Continuing
+
+
+def _newton(model: ModelConfig) -> int:
+    """Steps of the method that finds entmax's threshold, at most."""
+    return MOST_STEPS if model.weights == 'entmax' else 0
 
 
 def _training_flops(program: Any) -> float:

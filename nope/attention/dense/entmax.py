@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 # Newton's method takes 4 to 6 steps; a row that rounding keeps from its end stops here.
-_MOST_STEPS = 50
+MOST_STEPS = 50
 
 
 def entmax(logits: jax.Array, seen: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -59,7 +59,7 @@ def _threshold(halves: jax.Array) -> jax.Array:
 
     start_1 = jnp.full_like(halves[..., :1], -1.0)
     found_1, _, _ = jax.lax.while_loop(
-        lambda at: at[1] & (at[2] < _MOST_STEPS), step, (start_1, jnp.bool(True), jnp.int32(0))
+        lambda at: at[1] & (at[2] < MOST_STEPS), step, (start_1, jnp.bool(True), jnp.int32(0))
     )
     return found_1
 
