@@ -6,7 +6,7 @@ The paper shows BLOOM 1.1B and MPT 7B: `configs/fig8.py:paper,bloom=DIR,mpt=DIR`
 smaller sizes, and where no directory is given, a model with ALiBi trained like the others here.
 
 Quick: two CPU cores, 2 min 48 s after table2, fig6 and fig9 in one work folder. Result: every key
-to 2.5 L, and at 4 L those in the last half of the prompt.
+to 1.5 L, to 2.5 L those behind the first fifth of the prompt, at 4 L those in its last half.
 """
 
 from ml_collections import ConfigDict
