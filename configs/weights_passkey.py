@@ -15,7 +15,7 @@ softmax and with entmax, none with stick-breaking, at L neither.
 
 from ml_collections import ConfigDict
 
-from configs import splits, weights
+from configs import base, pieces, splits, weights
 
 KEYS = tuple(length for length in splits.KEYS if length <= 16)  # weights hold T x T numbers a head
 
@@ -23,6 +23,8 @@ KEYS = tuple(length for length in splits.KEYS if length <= 16)  # weights hold T
 def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('weights_passkey', size)
     labels = weights.add_runs(config)
+    if pieces.is_paper(config):  # a piece of a prompt has fewer rows than a training sequence
+        config.compute.later_mesh = base.mesh_sizes(base.AXES, (1, 8, None, 1))
     del config.runs['stick_breaking'], labels['stick_breaking']
     labels = {'half_alibi': labels.pop('half_alibi'), **labels}
     labels[splits.add_log_length(config, 'half_alibi')] = 'softmax, log-length lambda'
