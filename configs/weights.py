@@ -42,7 +42,7 @@ def add_runs(config: ConfigDict) -> dict[str, str]:
     """Adds the models; returns run -> label. Their weights are T x S numbers a head, of whole
     sequences: at paper size devices share heads, and take one sequence at a time."""
     if pieces.is_paper(config):
-        config.compute.later_mesh = base.mesh_sizes(base.AXES, (1, None, 16, 1))
+        config.compute.later_mesh = base.mesh_sizes(base.AXES, (1, 1, None, 1))
         config.compute.shard_sequences = 1
     half = splits.split(splits.HALF_ALIBI)
     kinds: dict[str, tuple[str, dict]] = {
