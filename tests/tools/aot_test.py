@@ -263,15 +263,20 @@ def test_a_program_is_the_same_wherever_its_kernels_stand() -> None:
     assert digest('a', 3) != digest('a', 3, size=16)
 
 
-def test_the_page_says_what_the_record_has() -> None:
-    record = TOOLS / 'compiled/v5e-4x4.jsonl'
-    lines = [json.loads(text) for text in record.read_text().splitlines()]
+@pytest.mark.parametrize(
+    ('topology', 'compiler'),
+    [('v5e:4x4', 'libtpu 0.0.50.1'), ('h200:16', 'jax-cuda13-plugin 0.12.0.1')],
+)
+def test_the_page_says_what_the_records_have(topology: str, compiler: str) -> None:
+    name = f'compiled/{topology.replace(":", "-")}.jsonl'
+    lines = [json.loads(text) for text in (TOOLS / name).read_text().splitlines()]
     assert len({line['lowered'] for line in lines}) == len(lines)
-    assert all(line['fits'] and line['topology'] == 'v5e:4x4' for line in lines)
+    assert all(line['fits'] and line['topology'] == topology for line in lines)
+    assert {line['compiler'] for line in lines} == {compiler}
     page = ' '.join((TOOLS / 'README.md').read_text().split())
-    assert f'(libtpu 0.0.50.1): {len(lines)} of the 259 so far' in page
-    assert f'the largest takes {max(line["total_gib"] for line in lines):.1f} GiB' in page
-    assert {line['compiler'] for line in lines} == {'libtpu 0.0.50.1'}
+    assert f'[{name}]({name}) ({compiler}): {len(lines)} programs' in page
+    largest = max(line['total_gib'] for line in lines)
+    assert f'{len(lines)} programs, which all fit; the largest takes {largest:.1f} GiB' in page
 
 
 def test_what_a_program_lowers_to_is_named_the_same_again() -> None:
