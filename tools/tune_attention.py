@@ -7,9 +7,9 @@ For every kernel that runs here, pass, dtype and head dim: times the kernel with
 has now and each candidate, the nearest to a guess first, on 16,384 tokens of 32 heads on 4, and
 prints one JSON line for it (one that the compiler refuses says why, one that is the same program as
 an earlier one is left out). A candidate that is faster than what the kernel has now goes into the
-table of the device's kind, nope/attention/tuned/KIND.json, which the kernels read from then on;
-commit it. What was there for other kernels and head dims stays. With --seconds every pass has its
-share of that time; --folder puts the table elsewhere.
+device's table, nope/attention/tuned/DEVICE.json, which the kernels read from then on; commit it.
+What was there for other kernels and head dims stays. With --seconds every pass has its share of
+that time; --folder puts the table elsewhere.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Tuned block sizes of attention kernels, by device kind.
+"""Tuned block sizes of attention kernels, by device.
 
-`tools/tune_attention.py` writes its measurements into a table of the device's kind, which is read
-here: tuned/KIND.json, {kernel: {pass: {bytes of an entry: {head dim: blocks}}}}. Each kernel
+`tools/tune_attention.py` writes its measurements into a table of the device, which is read here:
+tuned/DEVICE.json, {kernel: {pass: {bytes of an entry: {head dim: blocks}}}}. All devices of one
+data sheet share a table, a device that is compiled for and not there among them. Each kernel
 defines the meaning of its `blocks`. A head dim without an entry takes the next larger one's.
 """
 
@@ -14,6 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from nope.runtime import hardware
 from nope.runtime.platform import target_device
 
 T = TypeVar('T')
@@ -50,8 +52,10 @@ def given(
 
 
 def file_name(device_kind: str) -> str:
-    """'NVIDIA H200' -> 'nvidia_h200.json'."""
-    return re.sub(r'[^a-z0-9]+', '_', device_kind.lower()).strip('_') + '.json'
+    """'NVIDIA H100 80GB HBM3' -> 'h100.json'; 'NVIDIA L4', which has no data sheet here ->
+    'nvidia_l4.json'."""
+    name = hardware.sheet_name(device_kind) or device_kind
+    return re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_') + '.json'
 
 
 @functools.cache

@@ -106,10 +106,16 @@ def present() -> Target:
     return Target(kind, peak_flops(), jax.device_count(), rate)
 
 
+def sheet_name(kind: str) -> str | None:
+    """The name in `DEVICES` of a `device_kind`: 'H100' of 'NVIDIA H100 80GB HBM3'. None where there
+    is no data sheet."""
+    return next((name for name in DEVICES if name.lower() in kind.lower()), None)
+
+
 def known(kind: str) -> Device | None:
     """The data sheet of a `device_kind`, where there is one."""
-    matching = (found for name, found in DEVICES.items() if name.lower() in kind.lower())
-    return next(matching, None)
+    name = sheet_name(kind)
+    return None if name is None else DEVICES[name]
 
 
 def memory_of(device: jax.Device) -> float:

@@ -12,6 +12,7 @@ import pytest
 from nope.attention import attention, block_sizes
 from nope.attention.cases import Case, abstract_inputs
 from nope.attention.pallas_tpu.sizes import Blocks
+from nope.runtime import targets
 from tests.attention.devices import on_device
 
 TABLE = {
@@ -61,6 +62,19 @@ def test_blocks_are_chosen_before_they_are_measured(tuned: None) -> None:
     assert given('backward', chosen, itemsize=2, head_dim=64) is None
 
 
-def test_names_of_tables() -> None:
-    assert block_sizes.file_name('NVIDIA H100 80GB HBM3') == 'nvidia_h100_80gb_hbm3.json'
-    assert block_sizes.file_name('TPU v5 lite') == 'tpu_v5_lite.json'
+@pytest.mark.parametrize(('there', 'name'), [
+    ('NVIDIA H100 80GB HBM3', 'h100.json'), ('NVIDIA L4', 'nvidia_l4.json'),
+    ('TPU v5 lite', 'tpu_v5_lite.json'), ('TPU v5', 'tpu_v5.json'),
+])  # fmt: skip
+def test_names_of_tables(there: str, name: str) -> None:
+    assert block_sizes.file_name(there) == name
+
+
+@pytest.mark.parametrize(('compiled_for', 'there'), [
+    ('h100', 'NVIDIA H100 80GB HBM3'), ('h200', 'NVIDIA H200'), ('a100', 'NVIDIA A100-SXM4-80GB'),
+])  # fmt: skip
+def test_a_device_that_is_compiled_for_has_the_table_of_one_that_is_there(
+    compiled_for: str, there: str
+) -> None:
+    kind = targets._GPUS[compiled_for].kind
+    assert block_sizes.file_name(kind) == block_sizes.file_name(there)

@@ -177,7 +177,7 @@ def test_blocks_are_chosen_measured_or_guessed(
     kind_of_pass: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
     table = {'mosaic_gpu': {kind_of_pass: {'2': {'64': [64, 100]}}}}
-    (tmp_path / 'nvidia_h200.json').write_text(json.dumps(table))
+    (tmp_path / 'h200.json').write_text(json.dumps(table))
     monkeypatch.setattr(block_sizes, 'FOLDER', tmp_path)
     block_sizes._table.cache_clear()
     with on_device('NVIDIA H200', 'gpu'):
