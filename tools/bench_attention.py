@@ -13,7 +13,8 @@ useful rate (products that the mask hides are not counted, so a causal case has 
 its share of the device's peak for the case's dtype, or, on a CPU, of a float32 matrix product
 timed between the calls;
 and the time relative to the library's implementation, or else to the dense one. A case with a key
-bias is timed without it too, and relative to that. On a CPU where torch is installed, its
+bias is timed without it too, and relative to that. On a Hopper GPU JAX's own kernel ('jax_hopper')
+is a control of the forward passes that it has. On a CPU where torch is installed, its
 scaled_dot_product_attention on the same shapes follows in a process of its own.
 """
 
@@ -32,6 +33,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import _bench
+import _jax_hopper
 
 if '--target' in ' '.join(sys.argv):
     os.environ.setdefault('JAX_PLATFORMS', 'cpu')
@@ -71,6 +73,8 @@ PRODUCTS = {'forward': 2, 'forward_entropy': 2, 'gradient': 7, 'gradient_entropy
 def run_pass(inputs: Inputs, *, kind: str, implementation: str) -> Any:
     """One pass; cotangents are arguments, so that nothing folds. Those of the entropy pull too
     where the pass has it."""
+    if implementation == _jax_hopper.NAME:
+        return _jax_hopper.attend(inputs)
     entropy = kind.endswith('entropy')
 
     def attend(q_BTNH, k_BSKH, v_BSKH, key_bias_BNS) -> tuple[jax.Array, jax.Array | None]:
@@ -88,21 +92,24 @@ def run_pass(inputs: Inputs, *, kind: str, implementation: str) -> Any:
     return back((d_out, None if found is None else inputs.d_entropy_BNT))
 
 
-def implementations(case: Case, inputs: Inputs, entropy: bool, wanted: Sequence[str]) -> list[str]:
-    """Those of `wanted` (empty: all) that can run the case on the device of the current mesh."""
+def implementations(case: Case, inputs: Inputs, kind: str, wanted: Sequence[str]) -> list[str]:
+    """Those of `wanted` (empty: all) that can run a pass of the case on the device of the current
+    mesh; the control last."""
+    entropy = kind.endswith('entropy')
     call: Call = describe(
         inputs.q_BTNH, inputs.k_BSKH, inputs.mask, inputs.bias, entropy, key_bias=case.key_bias
     )
     dense = {'reference'} | ({'library'} if call.platform == 'cpu' else set())
     logits = case.batch * case.heads * case.queries * case.keys
     too_large = logits > MOST_DENSE[call.platform]
+    control = [_jax_hopper.NAME] if _jax_hopper.supports(case, kind, call) else []
     return [
         name
         for name, backend in BACKENDS.items()
         if (not wanted or name in wanted)
         and backend.unsupported(call) is None
         and not (too_large and name in dense)
-    ]
+    ] + [name for name in control if not wanted or name in wanted]
 
 
 def lower(kind: str, implementation: str, inputs: Inputs) -> jax.stages.Lowered:
@@ -120,7 +127,7 @@ def describe_program(case: Case, implementation: str, kind: str, lowered: Any) -
         'case': case.name,
         'implementation': implementation,
         'pass': kind,
-        'dtype': case.dtype,
+        'dtype': 'float16' if implementation == _jax_hopper.NAME else case.dtype,
         'compile_seconds': time.perf_counter() - start,
         'temp_mib': memory and memory.temp_size_in_bytes / _bench.MIB,
     }
@@ -138,36 +145,41 @@ def measure(
     inputs = make_inputs(case)
     for kind in passes:
         programs, facts = {}, {}
-        for name, given in calls_of(case, inputs, kind, wanted).items():
+        for name, arrays in calls_of(case, inputs, kind, wanted).items():
             implementation = name.removesuffix(PLAIN)
             if time.perf_counter() > ends:
                 left = {'case': case.name, 'implementation': name, 'pass': kind}
                 _bench.emit(left | {'error': 'left out: the time is over'})
                 continue
             try:
-                lowered = lower(kind, implementation, given)
+                lowered = lower(kind, implementation, arrays)
                 program, found = describe_program(case, name, kind, lowered)
-                result = jax.block_until_ready(program(given))
+                result = jax.block_until_ready(program(arrays))
                 if check:
-                    found |= errors(kind, given, result)
+                    found |= errors(kind, arrays, result)
             except Exception as error:  # one that fails leaves the others to be measured
                 failed = f'{type(error).__name__}: {error}'[:300]
                 _bench.emit(
                     {'case': case.name, 'implementation': name, 'pass': kind, 'error': failed}
                 )
                 continue
-            programs[name], facts[name] = functools.partial(program, given), found
+            programs[name], facts[name] = functools.partial(program, arrays), found
         report(case, kind, programs, facts, min(budget, (ends - time.perf_counter()) / 10))
 
 
 def calls_of(case: Case, inputs: Inputs, kind: str, wanted: Sequence[str]) -> dict[str, Inputs]:
     """Arrays by implementation; for each that is given a key bias, also those without one."""
-    names = implementations(case, inputs, kind.endswith('entropy'), wanted)
-    calls = dict.fromkeys(names, inputs)
+    names = implementations(case, inputs, kind, wanted)
+    calls = {name: given(name, inputs) for name in names}
     if case.key_bias:
         without = dataclasses.replace(inputs, key_bias_BNS=None)
         calls |= {name + PLAIN: without for name in names}
     return calls
+
+
+def given(implementation: str, inputs: Inputs) -> Inputs:
+    """What an implementation is called with: the control has float16 alone."""
+    return _jax_hopper.inputs_of(inputs) if implementation == _jax_hopper.NAME else inputs
 
 
 def errors(kind: str, inputs: Inputs, found: Any) -> dict[str, float]:
@@ -242,9 +254,9 @@ def compile_for(case: Case, passes: Sequence[str], wanted: Sequence[str], target
     inputs = abstract_inputs(case, NamedSharding(mesh, PartitionSpec()))
     with jax.set_mesh(mesh):
         for kind in passes:
-            for name in implementations(case, inputs, kind.endswith('entropy'), wanted):
+            for name in implementations(case, inputs, kind, wanted):
                 try:
-                    lowered = lower(kind, name, inputs)
+                    lowered = lower(kind, name, given(name, inputs))
                     _, facts = describe_program(case, name, kind, lowered)
                 except Exception as error:  # the compiler's own message is the result
                     facts = {'case': case.name, 'implementation': name, 'pass': kind}
@@ -285,10 +297,11 @@ def measure_peer(case: Case, budget: float) -> None:
 
 def main() -> None:
     names = [case.name for cases in SETS.values() for case in cases]
+    who = [*BACKENDS, _jax_hopper.NAME, PEER]
     parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n')[0])
     parser.add_argument('--set', choices=SETS, default='model')
     parser.add_argument('--case', action='append', choices=names, help='default: all of the set')
-    parser.add_argument('--implementation', action='append', choices=[*BACKENDS, PEER], default=[])
+    parser.add_argument('--implementation', action='append', choices=who, default=[])
     parser.add_argument('--pass', action='append', choices=PRODUCTS, dest='passes')
     parser.add_argument('--seconds', type=float, default=3.0, help='per measurement')
     parser.add_argument('--budget', type=float, default=math.inf, help='seconds in all')
