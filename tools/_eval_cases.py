@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from _decoding import bytes_per_step
 from _words import Words
 from jax.sharding import Mesh
 
@@ -25,7 +26,7 @@ from nope.data.templates import PAPER
 from nope.evals import passkey, sliding
 from nope.evals.generation import Generator, Options
 from nope.evals.samples import SampleLog
-from nope.model import ModelConfig, counts
+from nope.model import ModelConfig
 from nope.variables import Variables
 
 PERPLEXITY_PRECISION = 1e-4  # relative
@@ -234,7 +235,7 @@ def generation(subject: Subject, sizes: Sizes, *, rows: int, beams: int) -> Case
         check,
         figures,
         {'prompt': sizes.prompt, 'new_tokens': sizes.new_tokens, 'rows': rows, 'beams': beams},
-        _bytes_per_step(subject.config, rows * beams, sizes.prompt + sizes.new_tokens // 2),
+        bytes_per_step(subject.config, rows * beams, sizes.prompt + sizes.new_tokens // 2),
     )
 
 
@@ -243,13 +244,6 @@ def _rate(tokens: int) -> Callable[[Seconds], dict[str, float]]:
         return {'seconds': seconds[WHOLE], 'tokens_per_second': tokens / seconds[WHOLE]}
 
     return figures
-
-
-def _bytes_per_step(config: ModelConfig, rows: int, length: int) -> float:
-    """Matrices once, and the keys and values of every row's `length` tokens."""
-    numbers = counts.training_flops(config, 0) / 6
-    cached = 2 * rows * length * config.layers * config.kv_heads * config.head_dim
-    return (numbers + cached) * (4 if config.dtype == 'float32' else 2)
 
 
 def _random_document(folder: pathlib.Path, tokens: int) -> Documents:

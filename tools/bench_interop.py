@@ -2,7 +2,8 @@
 
     python tools/bench_interop.py                   # TinyLlama's shape: 1.1 billion, bfloat16
     python tools/bench_interop.py --peer            # and PyTorch + transformers, where installed
-    python tools/bench_interop.py --layers=2        # something small
+    python tools/bench_interop.py --layers=2        # fewer layers
+    python tools/bench_interop.py --small           # two layers of width 64
 
 The checkpoint is random, in shards, in a temporary folder (`--folder` chooses the disk). One JSON
 line a stage: seconds, CPU seconds of all threads, which the load of a shared machine does not
@@ -35,11 +36,22 @@ CONFIG: dict[str, Any] = {
     'rope_theta': 10000.0,
     'max_position_embeddings': 2048,
     'vocab_size': 32000,
+    'num_hidden_layers': 22,
     'hidden_act': 'silu',
     'tie_word_embeddings': False,
     'bos_token_id': 1,
     'eos_token_id': 2,
     'torch_dtype': 'bfloat16',
+}
+
+
+SMALL = {
+    'hidden_size': 64,
+    'intermediate_size': 176,
+    'num_attention_heads': 4,
+    'num_key_value_heads': 2,
+    'vocab_size': 512,
+    'num_hidden_layers': 2,
 }
 
 
@@ -50,14 +62,20 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         source = pathlib.Path(folder) / 'source'
-        _make(source, options.layers)
+        _make(source, _shape(options))
         for side in ('ours', 'peer') if options.peer else ('ours',):
             command = [sys.executable, __file__, f'--side={side}', f'--source={source}']
             subprocess.run([*command, f'--length={options.length}'], check=True)
 
 
-def _make(source: pathlib.Path, layers: int) -> None:
-    """A random checkpoint of that many layers: one shard a gigabyte, tensor by tensor."""
+def _shape(options: argparse.Namespace) -> dict[str, Any]:
+    """The directory's config.json."""
+    layers = {} if options.layers is None else {'num_hidden_layers': options.layers}
+    return {**CONFIG, **(SMALL if options.small else {}), **layers}
+
+
+def _make(source: pathlib.Path, config: dict[str, Any]) -> None:
+    """A random checkpoint: one shard a gigabyte, tensor by tensor."""
     import ml_dtypes
     import numpy as np
 
@@ -65,7 +83,6 @@ def _make(source: pathlib.Path, layers: int) -> None:
     from nope.interop.directory import INDEX
     from nope.interop.families import family_of
 
-    config = {**CONFIG, 'num_hidden_layers': layers}
     family = family_of(config, frozenset())
     model = family.read_config(config, frozenset()).model
     tensors = {tensor.name: tensor.shape for tensor in family.tensors(model, frozenset())}
@@ -118,7 +135,11 @@ def _ours(source: pathlib.Path, length: int) -> None:
     described = interop.describe(directory)
     variables = _stage('import', 'ours', lambda: interop.load(directory, described.model, mesh))
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(variables))
-    tokens = np.random.default_rng(1).integers(0, 32000, (1, length + 1)).astype(np.int32)
+    tokens = (
+        np.random.default_rng(1)
+        .integers(0, described.model.vocab_size, (1, length + 1))
+        .astype(np.int32)
+    )
     weights = np.ones(1, np.float32)
     with sharding.use(mesh):
         program = _stage(
@@ -159,7 +180,7 @@ def _peer(source: pathlib.Path, length: int) -> None:
         'peer',
         lambda: AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32),
     )
-    tokens = torch.randint(0, 32000, (1, length))
+    tokens = torch.randint(0, model.config.vocab_size, (1, length))
     with torch.no_grad():
         _stage(
             'evaluate',
@@ -175,7 +196,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--layers', type=int, default=22, help='of TinyLlama (22)')
+    parser.add_argument('--layers', type=int, help='TinyLlama has 22')
+    parser.add_argument('--small', action='store_true', help='width 64, and 2 layers')
     parser.add_argument('--length', type=int, default=2048, help='tokens to evaluate')
     parser.add_argument('--folder', type=pathlib.Path, help='where the checkpoints go')
     parser.add_argument('--peer', action='store_true', help='compare with transformers')

@@ -2,15 +2,18 @@
 
     python tools/bench_model.py --work=step --length=2048 --batch=16 --attention=library
     python tools/bench_model.py --work=entropy --length=131072 --batch=1 [--seconds=20]
+    python tools/bench_model.py --work=greedy --length=2048 --batch=16
     python tools/bench_model.py --work=step --length=2048 --batch=16 --peer
     python tools/bench_model.py --work=step --small      # the same program of a small model
 
 Work: a training step ('step'), one of a search of HeadScale ('search'), the loss by position
-('loss'), and that with every head's entropy ('entropy'). One JSON line: median seconds of a call,
-compilation apart, tokens a second, and the model's products a second as a share of the data sheet's
-(MFU; recomputed ones not counted). A process measures one thing, so that one that does not fit into
-memory leaves the others alone. --peer: the same in PyTorch and Hugging Face's Llama on the same
-device, in bfloat16 by autocast where ours is; needs torch and transformers in this interpreter.
+('loss'), that with every head's entropy ('entropy'), and greedy decoding after prompts of that
+length ('greedy'). One JSON line: median seconds of a call, compilation apart, tokens a second, and
+the model's products a second as a share of the data sheet's (MFU; recomputed ones not counted); of
+greedy decoding milliseconds a token and the share of the data sheet's memory bandwidth. A process
+measures one thing, so that one that does not fit into memory leaves the others alone. --peer: the
+same in PyTorch and Hugging Face's Llama on the same device, in bfloat16 by autocast where ours is;
+needs torch and transformers in this interpreter.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import functools
 import sys
 
 import _bench
+import _decoding
 import jax
 from _peer import Peer
 from _shapes import LARGE, QUICK
@@ -40,6 +44,8 @@ from nope.model import counts
 from nope.runtime import hardware
 
 WORKS = {'step': FULL_STEP, 'search': HEAD_SCALE, 'loss': LOSS, 'entropy': LOSS_AND_ENTROPY}
+GREEDY = 'greedy'
+NEW_TOKENS, NEW_TOKENS_SMALL = 128, 4
 
 
 def measure(case: Case, name: str, seconds: float) -> None:
@@ -79,6 +85,13 @@ def measure_peer(case: Case, name: str, seconds: float) -> None:
     )
 
 
+def measure_decoding(case: Case, seconds: float, new_tokens: int) -> None:
+    """Greedy decoding of ours."""
+    found = _decoding.measure(case.model, case.length, case.batch, new_tokens, MOST_TURNS, seconds)
+    attention = {'attention': case.model.attention or 'chosen', 'new_tokens': new_tokens}
+    _bench.emit(facts(case, GREEDY) | attention | found | {'jax': jax.__version__})
+
+
 def facts(case: Case, name: str) -> dict:
     return {
         'work': name,
@@ -92,7 +105,7 @@ def facts(case: Case, name: str) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n')[0])
-    parser.add_argument('--work', choices=WORKS, required=True)
+    parser.add_argument('--work', choices=[*WORKS, GREEDY], required=True)
     parser.add_argument('--length', type=int, default=2048)
     parser.add_argument('--batch', type=int, default=1)
     parser.add_argument('--attention', choices=BACKENDS, help='default: what nope chooses')
@@ -105,6 +118,13 @@ def main() -> None:
             parser.error(f'--{name} is {getattr(options, name)}; accepted: 1 and more')
     model = QUICK if options.small else LARGE
     model = dataclasses.replace(model, attention=options.attention)
+    if options.work == GREEDY:
+        if options.peer:
+            parser.error(f'--work {GREEDY} has no --peer; bench_eval.py has one on a CPU')
+        new_tokens = NEW_TOKENS_SMALL if options.small else NEW_TOKENS
+        case = Case('1.1b', model, options.length, options.batch, ())
+        measure_decoding(case, options.seconds, new_tokens)
+        return
     work = WORKS[options.work]
     case = Case('1.1b', model, options.length, options.batch, (work,))
     (measure_peer if options.peer else measure)(case, options.work, options.seconds)

@@ -13,9 +13,11 @@ minutes:
 right   versions and ceilings (a matrix product, a copy); every backend run 50 times in memory full
         of NaN, bit by bit; every backend against the definition in float64 on all cases
 fast    six shapes of a 1.1B model's layer, forward and backward, with and without entropy: cuDNN or
-        splash attention and our kernels; then block sizes, whose table goes into FOLDER
-model   the 1.1B model by backend: training, search and evaluation, the entropy to 131,072 tokens;
-        training and evaluation in PyTorch where it is installed
+        splash attention and our kernels, JAX's own Hopper kernel as their control; then block
+        sizes, whose table goes into FOLDER
+model   the 1.1B model by backend: training, search and evaluation, the entropy to 131,072 tokens,
+        greedy decoding; training and evaluation in PyTorch where it is installed; import and export
+        of a checkpoint of that size
 why     on a GPU: the time of each kernel, NVIDIA's sanitizer on a small call, Nsight Compute's
         account of the Hopper kernels; the last two where they are installed
 
@@ -55,7 +57,7 @@ BACKENDS = {
     'tpu': ('library', 'pallas_tpu'),
     'cpu': ('chunked',),
 }
-PEER = 'pytorch'
+PEER, CHOSEN, CONTROL = 'pytorch', 'chosen', 'jax_hopper'
 ABSENT = 'not run, not installed:'
 # Work, length, batch and by whom, the most wanted first.
 MODEL_WORK = (
@@ -64,8 +66,11 @@ MODEL_WORK = (
     ('entropy', 4096, 1, (PEER,)),
     ('entropy', 131072, 1, ('mosaic_gpu', 'pallas_gpu', 'pallas_tpu')),
     ('search', 32768, 1, ('library', 'mosaic_gpu', 'pallas_tpu')),
+    ('greedy', 2048, 16, (CHOSEN,)),
     ('loss', 16384, 4, ('library',)),
+    ('greedy', 2048, 1, (CHOSEN,)),
 )
+IMPORT = ('tools/bench_interop.py',)
 REPEATABLE = '--xla_gpu_exclude_nondeterministic_ops=true'
 DEVICE_TEST = 'tests/attention/device_test.py'
 SANITIZED = ('--error-exitcode', '1', '--kernel-name', 'kernel_substring=attention')
@@ -135,12 +140,13 @@ def _fast(backends: Sequence[str], dry: bool) -> Iterator[Command]:
             yield Command(f'times_{other}', (*bench, *size), 160)
         else:
             shapes = ('--set', 'accelerator', *_each('--case', SHAPES))
-            yield Command(
-                f'times_{other}', (*bench, *shapes, '--seconds', '0.4', '--budget', '145'), 160
-            )
+            control = other == CONTROL  # which has a forward pass alone
+            budget, passes = (45, ('--pass', 'forward')) if control else (145, ())
+            limits = ('--seconds', '0.4', '--budget', str(budget))
+            yield Command(f'times_{other}', (*bench, *shapes, *limits, *passes), budget + 15)
     if not dry:
-        tune = ('tools/tune_attention.py', '--seconds', '180', '--folder', '{out}')
-        yield Command('blocks', tune, 220)
+        tune = ('tools/tune_attention.py', '--seconds', '130', '--folder', '{out}')
+        yield Command('blocks', tune, 160)
 
 
 def _together(backends: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -148,22 +154,27 @@ def _together(backends: Sequence[str]) -> dict[str, tuple[str, ...]]:
     an illegal address nothing else runs in a process."""
     if 'library' not in backends:
         return {backends[0]: tuple(backends)}
-    return {name: ('library', name) for name in backends if name != 'library'}
+    alone = [name for name in backends if name != 'library']
+    if 'mosaic_gpu' in backends:
+        alone.append(CONTROL)
+    return {name: ('library', name) for name in alone}
 
 
 def _models(backends: Sequence[str], dry: bool) -> Iterator[Command]:
-    there = {*backends, 'chunked'}
+    there = {*backends, 'chunked', CHOSEN}
     if 'mosaic_gpu' in backends and _has_torch_for_gpus():
         there.add(PEER)
     if dry:
         for work in dict.fromkeys(work for work, *_ in MODEL_WORK):
             yield Command(f'{work}_chunked', _model(work, 64, 2, 'chunked', dry), 110)
+        yield Command('import', (*IMPORT, '--small', '--length', '64'), 110)
         return
     for work, length, batch, wanted in MODEL_WORK:
         for backend in wanted:
             if backend in there:
                 words = _model(work, length, batch, backend, dry)
-                yield Command(f'{work}_{length}_{backend}', words, 110)
+                yield Command(f'{work}_{length}_{batch}_{backend}', words, 110)
+    yield Command('import', IMPORT, 150)
     if 'mosaic_gpu' in backends:  # what it costs that a resumed training repeats bit by bit
         words = _model('step', 2048, 16, 'library', dry)
         yield Command('step_2048_library_repeatable', words, 110, flags=REPEATABLE)
@@ -178,7 +189,7 @@ def _has_torch_for_gpus() -> bool:
 def _model(work: str, length: int, batch: int, backend: str, dry: bool) -> tuple[str, ...]:
     size = ('--length', str(length), '--batch', str(batch))
     measured = ('--seconds', '0.1', '--small') if dry else ('--seconds', '10')
-    other = ('--peer',) if backend == PEER else ('--attention', backend)
+    other = {PEER: ('--peer',), CHOSEN: ()}.get(backend, ('--attention', backend))
     return ('tools/bench_model.py', '--work', work, *size, *measured, *other)
 
 
