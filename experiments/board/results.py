@@ -6,6 +6,7 @@ import json
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from experiments.board import page
 from experiments.board.decisions import rows, sizes_of
@@ -18,8 +19,8 @@ _BLOCK = re.compile(r'(<!-- claims: (\w+)[^>]*-->\n).*?(<!-- /claims -->)', re.D
 
 
 def write(folder: pathlib.Path, summaries: Sequence[Summary]) -> list[pathlib.Path]:
-    """Files SIZE/FIGURE.json below `folder`, of figures that decide claims; those that would differ
-    in their date alone stay as they are. The paths of those that were written."""
+    """Files SIZE/FIGURE.json below `folder`, of figures that decide claims; those that say the same
+    of an earlier date stay as they are. The paths of those that were written."""
     written = []
     for summary in summaries:
         path = folder / summary.size / f'{summary.figure}.json'
@@ -27,11 +28,18 @@ def write(folder: pathlib.Path, summaries: Sequence[Summary]) -> list[pathlib.Pa
         there = read_json(path)
         if there is None and not summary.claims:
             continue
-        if isinstance(there, dict) and {**there, 'date': stated['date']} == stated:
+        if isinstance(there, dict) and _says(there, stated):
             continue
         write_text(path, json.dumps(stated, indent=1, sort_keys=True, allow_nan=False) + '\n')
         written.append(path)
     return written
+
+
+def _says(there: Mapping[str, Any], stated: Mapping[str, Any]) -> bool:
+    """Whether a file states the same, and by which commands that was drawn, if that is known."""
+    again = {name: stated[name] for name in ('date', 'drawn_by')}
+    known = bool(there.get('drawn_by')) or not stated['drawn_by']
+    return known and {**there, **again} == stated
 
 
 def pages(folder: pathlib.Path) -> dict[pathlib.Path, str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
+import json
 import pathlib
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +16,8 @@ from nope.runtime.files import read_object
 
 VERDICTS = ('holds', 'does not hold', 'undecided', 'not measured', 'reading')
 SUMMARY = 'summary.json'
+COMMANDS = 'commands.jsonl'
+DRAWN_BY = ('commit', 'jax', 'device', 'devices')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +45,8 @@ class Summary:
 
     figure: its name, which is that of its config. size: 'quick' or the like. seeds: () where they
     are not known. runs: names of records -> identities of the runs. date: of the summary, UTC,
-    YYYY-MM-DD.
+    YYYY-MM-DD. drawn_by: `DRAWN_BY` of each command that drew it, the same ones once; what other
+    figures made and this one shares is not among them.
     """
 
     figure: str
@@ -50,6 +55,7 @@ class Summary:
     runs: Mapping[str, str]
     date: str
     claims: tuple[Finding, ...]
+    drawn_by: tuple[Mapping[str, Any], ...] = ()
 
     def stated(self) -> dict[str, Any]:
         """As a committed file has it."""
@@ -59,6 +65,7 @@ class Summary:
             'size': self.size,
             'seeds': list(self.seeds),
             'date': self.date,
+            'drawn_by': [dict(command) for command in self.drawn_by],
             'runs': dict(sorted(self.runs.items())),
             'claims': [found.stated() for found in sorted(self.claims, key=lambda c: c.id)],
         }
@@ -75,7 +82,22 @@ def of_work(folder: pathlib.Path, figure: str, size: str) -> Summary:
     settings = (read_object(folder / 'spec.json') or {}).get('settings', {})
     seeds = settings.get('seeds', []) if isinstance(settings, dict) else []
     moment = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC)
-    return Summary(figure, size, tuple(seeds), runs, f'{moment:%Y-%m-%d}', claims)
+    drawn_by = _drawn_by(folder.parents[1] / COMMANDS, folder.name)
+    return Summary(figure, size, tuple(seeds), runs, f'{moment:%Y-%m-%d}', claims, drawn_by)
+
+
+def _drawn_by(path: pathlib.Path, name: str) -> tuple[Mapping[str, Any], ...]:
+    """Of the commands for a figure of that name, from the log of a work folder. A line that is
+    damaged is left out: no result hangs on it."""
+    found: list[Mapping[str, Any]] = []
+    for line in path.read_text(errors='replace').splitlines() if path.exists() else ():
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            command = json.loads(line)
+            jax = command['versions'].get('jax')
+            said = {**{key: command.get(key) for key in DRAWN_BY}, 'jax': jax}
+            if command['figure'] == name and said not in found:
+                found.append(said)
+    return tuple(found)
 
 
 def of_results(folder: pathlib.Path) -> list[Summary]:
@@ -92,7 +114,8 @@ def _committed(path: pathlib.Path) -> Summary:
     seeds = tuple(_typed(path, found, 'seeds', list, remedy))
     runs = _typed(path, found, 'runs', dict, remedy)
     date = _typed(path, found, 'date', str, remedy)
-    return Summary(figure, size, seeds, runs, date, _claims(path, found, remedy))
+    drawn_by = tuple(_typed(path, {'drawn_by': [], **found}, 'drawn_by', list, remedy))
+    return Summary(figure, size, seeds, runs, date, _claims(path, found, remedy), drawn_by)
 
 
 def _read(path: pathlib.Path) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from experiments import board
 from experiments.board import Finding, Summary, page, picture, results
+from experiments.board.summaries import of_work
 from experiments.figures import seeds
 from experiments.figures.claims.headline import Number
 from tests.experiments.figures.claims.catalogue_test import rules
@@ -77,6 +78,33 @@ def test_a_result_that_differs_in_its_date_alone_stays_as_it_is(tmp_path):
     assert board.of_results(tmp_path) == [changed]
 
 
+def test_a_result_gains_what_drew_it_and_keeps_it(tmp_path):
+    """Committed ones of before the commands were written have none."""
+    results.write(tmp_path, [summary()])
+    drawn = {'commit': 'c0', 'jax': '0.10.2', 'device': 'cpu', 'devices': 1}
+    first = dataclasses.replace(summary(), drawn_by=(drawn,))
+    assert len(results.write(tmp_path, [first])) == 1
+    again = dataclasses.replace(summary(date='2026-02-03'), drawn_by=({**drawn, 'commit': 'c1'},))
+    assert results.write(tmp_path, [again]) == []
+    assert board.of_results(tmp_path) == [first]
+
+
+@pytest.mark.parametrize('line', ['', '{"figure": "fig1", "versions"', '[]', '{"figure": "fig1"}'])
+def test_what_drew_a_figure_is_read_around_a_damaged_line(tmp_path, line):
+    command = {
+        'figure': 'fig1', 'arguments': [], 'commit': 'c0', 'versions': {'jax': '0.10.2'},
+        'device': 'NVIDIA H100', 'devices': 8, 'processes': 1,
+    }  # fmt: skip
+    other = command | {'figure': 'fig2', 'device': 'cpu'}
+    lines = [json.dumps(command), line, json.dumps(other), json.dumps(command)]
+    (tmp_path / 'commands.jsonl').write_text('\n'.join(lines))
+    folder = tmp_path / 'figures/fig1'
+    folder.mkdir(parents=True)
+    (folder / 'summary.json').write_text(json.dumps({'claims': [], 'runs': {}}))
+    expected = {'commit': 'c0', 'jax': '0.10.2', 'device': 'NVIDIA H100', 'devices': 8}
+    assert of_work(folder, 'fig1', 'quick').drawn_by == (expected,)
+
+
 def test_a_figure_that_decides_nothing_has_a_file_only_where_it_had_one(tmp_path):
     silent = dataclasses.replace(summary(), claims=())
     assert results.write(tmp_path, [silent]) == [] and not list(tmp_path.iterdir())
@@ -116,6 +144,7 @@ def test_an_unknown_mark_is_named(tmp_path):
         ({'figure': 'fig2'}, "says that it is 'fig2' at 'quick'"),
         ({'seeds': 3}, 'seeds in .* is 3, not a list'),
         ({'date': None}, 'date in .* is None'),
+        ({'drawn_by': 'cpu'}, "drawn_by in .* is 'cpu', not a list"),
     ],
 )
 def test_a_result_that_does_not_fit_is_named(tmp_path, change, said):
