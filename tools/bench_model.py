@@ -11,9 +11,10 @@ Work: a training step ('step'), one of a search of HeadScale ('search'), the los
 length ('greedy'). One JSON line: median seconds of a call, compilation apart, tokens a second, and
 the model's products a second as a share of the data sheet's (MFU; recomputed ones not counted); of
 greedy decoding milliseconds a token and the share of the data sheet's memory bandwidth. A process
-measures one thing, so that one that does not fit into memory leaves the others alone. --peer: the
-same in PyTorch and Hugging Face's Llama on the same device, in bfloat16 by autocast where ours is;
-needs torch and transformers in this interpreter.
+measures one thing, so that one that does not fit into memory leaves the others alone; a trial of a
+small model (--small) takes --work several times. --peer: the same in PyTorch and Hugging Face's
+Llama on the same device, in bfloat16 by autocast where ours is; needs torch and transformers in
+this interpreter.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def facts(case: Case, name: str) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or '').split('\n')[0])
-    parser.add_argument('--work', choices=[*WORKS, GREEDY], required=True)
+    parser.add_argument('--work', action='append', choices=[*WORKS, GREEDY], required=True)
     parser.add_argument('--length', type=int, default=2048)
     parser.add_argument('--batch', type=int, default=1)
     parser.add_argument('--attention', choices=BACKENDS, help='default: what nope chooses')
@@ -116,18 +117,19 @@ def main() -> None:
     for name in ('length', 'batch'):
         if getattr(options, name) < 1:
             parser.error(f'--{name} is {getattr(options, name)}; accepted: 1 and more')
+    if options.peer and GREEDY in options.work:
+        parser.error(f'--work {GREEDY} has no --peer; bench_eval.py has one on a CPU')
+    if len(options.work) > 1 and not options.small:
+        parser.error(f'--work is given {len(options.work)} times; accepted: once, or with --small')
     model = QUICK if options.small else LARGE
     model = dataclasses.replace(model, attention=options.attention)
-    if options.work == GREEDY:
-        if options.peer:
-            parser.error(f'--work {GREEDY} has no --peer; bench_eval.py has one on a CPU')
-        new_tokens = NEW_TOKENS_SMALL if options.small else NEW_TOKENS
+    for name in options.work:
         case = Case('1.1b', model, options.length, options.batch, ())
-        measure_decoding(case, options.seconds, new_tokens)
-        return
-    work = WORKS[options.work]
-    case = Case('1.1b', model, options.length, options.batch, (work,))
-    (measure_peer if options.peer else measure)(case, options.work, options.seconds)
+        if name == GREEDY:
+            new_tokens = NEW_TOKENS_SMALL if options.small else NEW_TOKENS
+            measure_decoding(case, options.seconds, new_tokens)
+        else:
+            (measure_peer if options.peer else measure)(case, name, options.seconds)
 
 
 if __name__ == '__main__':

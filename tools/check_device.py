@@ -165,18 +165,19 @@ def _models(backends: Sequence[str], dry: bool) -> Iterator[Command]:
     if 'mosaic_gpu' in backends and _has_torch_for_gpus():
         there.add(PEER)
     if dry:
-        for work in dict.fromkeys(work for work, *_ in MODEL_WORK):
-            yield Command(f'{work}_chunked', _model(work, 64, 2, 'chunked', dry), 110)
+        works = dict.fromkeys(work for work, *_ in MODEL_WORK)
+        words = _model(tuple(works), 64, 2, 'chunked', dry)
+        yield Command('all_chunked', words, 110)
         yield Command('import', (*IMPORT, '--small', '--length', '64'), 110)
         return
     for work, length, batch, wanted in MODEL_WORK:
         for backend in wanted:
             if backend in there:
-                words = _model(work, length, batch, backend, dry)
+                words = _model((work,), length, batch, backend, dry)
                 yield Command(f'{work}_{length}_{batch}_{backend}', words, 110)
     yield Command('import', IMPORT, 150)
     if 'mosaic_gpu' in backends:  # what it costs that a resumed training repeats bit by bit
-        words = _model('step', 2048, 16, 'library', dry)
+        words = _model(('step',), 2048, 16, 'library', dry)
         yield Command('step_2048_library_repeatable', words, 110, flags=REPEATABLE)
 
 
@@ -186,11 +187,13 @@ def _has_torch_for_gpus() -> bool:
     return not importlib.metadata.version('torch').endswith('+cpu')
 
 
-def _model(work: str, length: int, batch: int, backend: str, dry: bool) -> tuple[str, ...]:
+def _model(
+    works: Sequence[str], length: int, batch: int, backend: str, dry: bool
+) -> tuple[str, ...]:
     size = ('--length', str(length), '--batch', str(batch))
     measured = ('--seconds', '0.1', '--small') if dry else ('--seconds', '10')
     other = {PEER: ('--peer',), CHOSEN: ()}.get(backend, ('--attention', backend))
-    return ('tools/bench_model.py', '--work', work, *size, *measured, *other)
+    return ('tools/bench_model.py', *_each('--work', works), *size, *measured, *other)
 
 
 def _why(dry: bool) -> Iterator[Command]:
