@@ -5,7 +5,8 @@ longest and shortest training length, closed symbols by number, a format of scra
 folder of its files, where it has them, and numbers of examples; None for the task's own.
 `tokenizer` is 'words', the closed vocabulary of the task, or the path of t5-base's SentencePiece
 model. `train.length` is what examples are padded to, in tokens that are read. `exact_match`
-measures so many examples of each length (None: all), of at most `limit` tokens with the answer.
+measures so many examples of each length (None: all), of at most `limit` tokens with the answer;
+`longer` ones are refused, or wrong.
 
 quick: the block of the other quick models, 4 layers of width 64, constant learning rate with a
     linear tail.
@@ -108,6 +109,7 @@ def experiment(name: str, size: str) -> ConfigDict:
     config.exact_match = {
         'tests': placeholder(int),
         'limit': 256 if size == 'paper' else 128,
+        'longer': 'wrong' if size == 'paper' else 'refused',
         'bos': False,
     }
     # At paper size the float32 caches of 2^16 tokens a device take 16 to 20 GiB.

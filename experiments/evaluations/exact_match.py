@@ -19,6 +19,9 @@ from nope.data.tasks.base import TEST
 from nope.evals import batching, exact_match
 from nope.evals.generation import Options
 from nope.records import Records
+from nope.runtime.errors import FieldError, describe
+
+REFUSED, WRONG = LONGER = ('refused', 'wrong')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,11 +30,13 @@ class ExactMatchSpec(TextSpec):
     training on validation examples and beyond them on the test's; with a scratchpad also how that
     is.
 
-    tests: examples of each length; None for all. limit: tokens of a prompt and its answer.
+    tests: examples of each length; None for all. limit: tokens of a prompt and its answer. longer:
+    'refused', or 'wrong', what an example is that has more.
     """
 
     tests: int | None
     limit: int
+    longer: str
     kind = 'exact_match'
     of_tasks = True
     fields = ('exact_match', *TEXT_FIELDS)
@@ -43,7 +48,8 @@ class ExactMatchSpec(TextSpec):
         common = of_text(asked, section)
         limit = section.at_least('limit', 2)
         asked.check_reach(common['position'], limit)
-        return cls(tests=tests, limit=limit, **common)
+        longer = section.choice('longer', LONGER)
+        return cls(tests=tests, limit=limit, longer=longer, **common)
 
     @property
     def extent(self) -> int:
@@ -82,7 +88,12 @@ class ExactMatchSpec(TextSpec):
         return what, f'{int(found["samples"].sum()):,} examples'
 
     def _asked(self) -> exact_match.Asked:
-        return exact_match.ask(self.task_data, self.tests, self.limit)
+        keep_long = self.longer == WRONG
+        try:
+            return exact_match.ask(self.task_data, self.tests, self.limit, keep_long)
+        except FieldError as error:
+            field = f'exact_match.{error.field}'
+            raise ValueError(describe(field, error.value, error.rule)) from error
 
 
 def _long_prompt(data: TaskData) -> int:

@@ -18,6 +18,9 @@ With a scratchpad the target is long and its final answer alone counts, as in th
 answer behind a wrong scratchpad is right, and a text without a final answer is wrong. The
 scratchpad is read strictly and measured apart.
 
+An example whose prompt and target do not fit into the limit is refused, or is asked for nothing and
+counts as wrong, as where decoding ends at the limit.
+
 A model that follows the length of the whole sequence (`ModelConfig.follows_length`) is told the
 length of prompt and target by the pass, and that of prompt and limit by decoding: for those alone
 both may differ. Rounding may decide between tokens that are as likely to the last digits.
@@ -48,6 +51,7 @@ from nope.evals.generation import Generator, Options
 from nope.evals.samples import SampleLog
 from nope.evals.scoring import Score
 from nope.records import Measure, Records
+from nope.runtime.errors import FieldError
 
 CHUNK = 2048  # examples that are asked between two writes to the log, at most
 
@@ -68,38 +72,54 @@ class Question(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """A task's questions. limit: tokens that a prompt and its answer may have.
+    """A task's questions. limit: tokens that a prompt and its answer may have. keep_long: whether
+    an example that has more is kept, and wrong.
 
-    ValueError for an example that has more.
+    FieldError for an example that has more, and with keep_long where all have.
     """
 
     task: Task
     tokenizer: Tokenizer
     questions: tuple[Question, ...]
     limit: int
+    keep_long: bool = False
 
     def __post_init__(self) -> None:
+        if self.keep_long and self.fitting:
+            return
         for question in self.questions:
-            tokens = self.ids(question).length + 1
-            if tokens > self.limit:
-                raise ValueError(
-                    f'limit is {self.limit}; the {question.split} example {question.number} of '
-                    f'length {question.example.length} of {self.task.name} has {tokens} tokens'
+            if question not in self.fitting:
+                raise FieldError(
+                    'limit',
+                    self.limit,
+                    f'the {question.split} example {question.number} of length '
+                    f'{question.example.length} of {self.task.name} has '
+                    f'{self.ids(question).length + 1} tokens',
                 )
+
+    @functools.cached_property
+    def fitting(self) -> frozenset[Question]:
+        """Those whose prompt and target, EOS included, have no more tokens than the limit."""
+        return frozenset(q for q in self.questions if self.ids(q).length + 1 <= self.limit)
 
     def ids(self, question: Question) -> Tokenised:
         return tokenised(self.task, self.tokenizer, question.example)
 
+    def text(self, ids: np.ndarray) -> str:
+        """What a model wrote; of ids that have no text, since a model may have more than its
+        tokenizer, nothing."""
+        return self.tokenizer.decode(ids[ids < self.tokenizer.vocab_size])
+
     @functools.cached_property
     def room(self) -> int:
         """Tokens that an answer may have, as many behind every prompt, whichever are asked first:
-        the limit less the longest prompt."""
-        return self.limit - max(len(self.ids(question).prompt) for question in self.questions)
+        the limit less the longest prompt that fits."""
+        return self.limit - max(len(self.ids(question).prompt) for question in self.fitting)
 
 
-def ask(data: TaskData, tests: int | None, limit: int) -> Asked:
+def ask(data: TaskData, tests: int | None, limit: int, keep_long: bool = False) -> Asked:
     """The first `tests` examples of every length of validation and of the test, in the order of
-    the data set, or all. ValueError as `Asked`, and where there is none."""
+    the data set, or all. FieldError as `Asked`, and ValueError where there is none."""
     seen: Counter[tuple[str, int]] = Counter()
     chosen = []
     for split, example in data.held_out():
@@ -109,7 +129,7 @@ def ask(data: TaskData, tests: int | None, limit: int) -> Asked:
             chosen.append(Question(split, number, example))
     if not chosen:
         raise ValueError(f'{data.task.name} has no example that is held out')
-    return Asked(data.task, data.load_tokenizer(), tuple(chosen), limit)
+    return Asked(data.task, data.load_tokenizer(), tuple(chosen), limit, keep_long)
 
 
 @functools.lru_cache(maxsize=2)
@@ -141,14 +161,17 @@ def run(generator: Generator, asked: Asked, log: SampleLog, progress: Progress =
 
     Lengths up to L are those of validation, the others of the test; the attributes `inside` and
     `beyond` are the accuracies of all examples of each, NaN-free: None where there are none.
-    `scratchpad` is the format, and `right_unparsed` the number of right answers behind a scratchpad
-    that does not parse.
+    `scratchpad` is the format, `right_unparsed` the number of right answers behind a scratchpad
+    that does not parse, and `too_long` the number of examples that do not fit into the limit.
     Rows of the log, by 'split/length/number': correct; prompt, reference and prediction, the text
     that was written (up to the first wrong token where `whole` is False); matched, the target's
     leading tokens that are right; steps, right_steps, parsed and problem of a scratchpad. Questions
     that it has are not asked again.
     """
     missing = [question for question in asked.questions if question.name not in log]
+    long = [question for question in missing if question not in asked.fitting]
+    log.append({question.name: _unanswered(asked, question) for question in long})
+    missing = [question for question in missing if question in asked.fitting]
     for start in progress(range(0, len(missing), CHUNK)):
         chunk = missing[start : start + CHUNK]
         log.append(dict(zip((q.name for q in chunk), _rows(generator, asked, chunk), strict=True)))
@@ -170,6 +193,7 @@ def run(generator: Generator, asked: Asked, log: SampleLog, progress: Progress =
             'limit': asked.limit,
             'inside': _share(rows, 'validation'),
             'beyond': _share(rows, 'test'),
+            'too_long': len(asked.questions) - len(asked.fitting),
             **facts,
         },
         measures={**measures, 'samples': Measure(samples, ('length',), '')},
@@ -201,8 +225,26 @@ def _rows(generator: Generator, asked: Asked, chunk: Sequence[Question]) -> list
         return rows
     options = Options(new_tokens=asked.room, stop_ids=(asked.tokenizer.eos_id,))
     for i, made in zip(open_ended, generator.generate(prompts, options), strict=True):
-        rows[i] |= _verdict(asked, chunk[i].example, asked.tokenizer.decode(made)) | {'whole': True}
+        rows[i] |= _verdict(asked, chunk[i].example, asked.text(made)) | {'whole': True}
     return rows
+
+
+def _asked_for(asked: Asked, question: Question, matched: int, whole: bool) -> dict[str, Any]:
+    """What a row says of its question, and how much of it the pass decided."""
+    return {
+        'split': question.split,
+        'length': question.example.length,
+        'matched': matched,
+        'prompt': asked.task.prompt(question.example),
+        'reference': question.example.target,
+        'whole': whole,
+    }
+
+
+def _unanswered(asked: Asked, question: Question) -> dict[str, Any]:
+    """The row of a question that does not fit into the limit."""
+    row = _asked_for(asked, question, matched=0, whole=False)
+    return {**row, **_verdict(asked, question.example, ''), 'correct': False}
 
 
 def _row(asked: Asked, question: Question, ids: Tokenised, score: Score) -> dict[str, Any]:
@@ -210,19 +252,12 @@ def _row(asked: Asked, question: Question, ids: Tokenised, score: Score) -> dict
     eos, example = asked.tokenizer.eos_id, question.example
     matched = int(np.logical_and.accumulate(score.greedy).sum())
     made = score.best[: matched + 1]
-    row = {
-        'split': question.split,
-        'length': example.length,
-        'matched': matched,
-        'prompt': asked.task.prompt(example),
-        'reference': example.target,
-        'whole': bool(made[-1] == eos),
-    }
+    row = _asked_for(asked, question, matched, whole=bool(made[-1] == eos))
     if matched == len(ids.target):
         return {**row, **_verdict(asked, example, example.target)}
     if asked.task.form is answers.WHOLE:
-        return {**row, 'correct': False, 'prediction': asked.tokenizer.decode(made)}
-    return {**row, **_verdict(asked, example, asked.tokenizer.decode(made))}
+        return {**row, 'correct': False, 'prediction': asked.text(made)}
+    return {**row, **_verdict(asked, example, asked.text(made))}
 
 
 def _verdict(asked: Asked, example: Example, text: str) -> dict[str, Any]:

@@ -99,6 +99,45 @@ def test_one_pass_decides_as_greedy_decoding_does(
     )
 
 
+@pytest.mark.parametrize('data', [PARITY, BITS], ids=['final answers', 'scratchpads'])
+def test_an_example_beyond_the_limit_is_kept_and_wrong(
+    data: TaskData, tmp_path: pathlib.Path
+) -> None:
+    """As where decoding ends at the limit; the others are answered as under a larger one."""
+    every = ask(data, None, PADDED_LIMIT)
+    lengths = sorted({every.ids(question).length + 1 for question in every.questions})
+    asked = ask(data, None, lengths[-2], keep_long=True)
+    written = Written(asked, dict(_right(every)).__getitem__)
+    found, rows = run(written, asked, tmp_path)
+    long = [every.ids(question).length + 1 > lengths[-2] for question in asked.questions]
+    assert 0 < sum(long) == found.attributes['too_long'] < len(long)
+    assert [row['correct'] for row in rows] == [not beyond for beyond in long]
+    assert {row['prediction'] for row, beyond in zip(rows, long, strict=True) if beyond} == {''}
+    assert written.scored == len(long) - sum(long)
+    with pytest.raises(ValueError, match=f'limit is {lengths[0] - 1}'):
+        ask(data, None, lengths[0] - 1, keep_long=True)
+
+
+def _right(asked: Asked) -> list[tuple[str, str]]:
+    """Prompts as they are read again, and their targets."""
+    tokenizer = asked.tokenizer
+    return [(tokenizer.decode(asked.ids(q).prompt), q.example.target) for q in asked.questions]
+
+
+@pytest.mark.parametrize('data', [COPYING, PARITY], ids=['whole targets', 'final answers'])
+def test_a_model_may_write_ids_that_have_no_text(data: TaskData, tmp_path: pathlib.Path) -> None:
+    """It may have more than its tokenizer, and untrained writes them."""
+    more = data.load_tokenizer().vocab_size + 500
+    model: ModelConfig = tiny.model(layers=1, vocab_size=more, attention=None)
+    generator = Generator(model, tiny.variables(model), tiny.mesh(), batch_tokens=4096)
+    asked = ask(data, 2, LIMIT)
+    prompts = [asked.ids(question).prompt for question in asked.questions]
+    made = generator.generate(prompts, Options(new_tokens=4))
+    assert max(ids.max() for ids in made) >= data.load_tokenizer().vocab_size
+    _, rows = run(generator, asked, tmp_path)
+    assert not any(row['correct'] for row in rows)
+
+
 @pytest.mark.parametrize('data', [COPYING, PARITY], ids=['whole targets', 'final answers'])
 def test_sequence_accuracy_is_the_share_of_targets_that_decoding_writes(data: TaskData) -> None:
     generator, asked = half_trained(data, WIDTH, 40), ask(data, None, LIMIT)
