@@ -56,6 +56,7 @@ def check(bench: Bench, spec: RunSpec) -> None:
     section = 'search' if spec.searches else 'finetune' if spec.fine_tunes else 'train'
     check_mesh(spec.model, spec.train, compute, bench.mesh_of(spec), field, section)
     check_memory(spec.model, spec.train, compute, bench.mesh_of(spec), section)
+    _check_task(spec)
     score_of(bench, spec)  # reads the examples of validation
     # Its evaluations have the mesh of later runs.
     check_whole_sequences(spec.model, bench.mesh, compute.mesh_field(later=True))
@@ -124,6 +125,17 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
             done |= {} if best is None else best.entry
         check()
         processes.from_first(lambda: write_json(folder / spec.finished, done))
+
+
+def _check_task(spec: RunSpec) -> None:
+    """Raises what drawing or reading the examples of a task raises, and names the field."""
+    if not isinstance(spec.data, TaskData):
+        return
+    try:
+        spec.data.dataset()
+    except (FileNotFoundError, ValueError) as error:
+        kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
+        raise kind(f'{spec.typed.task}: {error}') from error
 
 
 def score_of(bench: Bench, spec: RunSpec) -> Score | None:

@@ -57,7 +57,10 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
         lam_start=None if law is None else law.coefficient,
         earlier=earlier,
         typed=Typed(
-            section.path('length'), *(fields.path(name) for name in ('attention', 'pattern'))
+            section.path('length'),
+            fields.path('attention'),
+            fields.path('pattern'),
+            entry.path('task'),
         ),
     )
 

@@ -30,12 +30,14 @@ class Typed:
     """Paths of a run's fields as they were typed, for errors that come after it was made.
 
     lengths: of the training sequences. attention, pattern: of the model, or of the one it starts
-    from. Specs that were typed in several places are equal all the same.
+    from. task: of the synthetic task. Specs that were typed in several places are equal all the
+    same.
     """
 
     lengths: str = 'train.length'
     attention: str = 'model.attention'
     pattern: str = 'model.pattern'
+    task: str = 'task'
 
 
 @dataclasses.dataclass(frozen=True)
