@@ -50,7 +50,8 @@ def draw(given: FigureInput) -> FigureOutput:
 
 def _picture(found: Mapping[str, Bars]) -> mpl.Figure:
     names = formats.ordered(dict.fromkeys(name for some in found.values() for name in some.formats))
-    first = next(iter(found.values()))
+    labels = dict.fromkeys(label for some in found.values() for label in some.labels)
+    colors = {label: accuracy_axes.color(e) for e, label in enumerate(labels)}
     figure = style.new_figure(11.0, 3.4 + 2.6 * len(found))
     grid = figure.add_gridspec(1 + len(found), 1)
     bar_axes.ranks(figure.add_subplot(grid[0]), found, names)
@@ -66,10 +67,9 @@ def _picture(found: Mapping[str, Bars]) -> mpl.Figure:
     ]
     figure.legend(handles=handles, loc='outside upper center', ncols=len(names))
     for number, some in enumerate(found.values(), 1):
-        bar_axes.accuracies(figure.add_subplot(grid[number]), some)
+        bar_axes.accuracies(figure.add_subplot(grid[number]), some, colors)
     handles = [
-        mpl.Line2D([], [], color=accuracy_axes.color(e), linewidth=5, label=label)
-        for e, label in enumerate(first.labels)
+        mpl.Line2D([], [], color=color, linewidth=5, label=label) for label, color in colors.items()
     ]
     handles += [
         mpl.Line2D([], [], label='inside L', **bar_axes.INSIDE),
@@ -96,7 +96,8 @@ def _caption(given: FigureInput, found: Mapping[str, Bars]) -> str:
         f'longer than those of training, over encodings and {seeds}; those with equal accuracies '
         'share the mean of their ranks. Below: exact match of final answers beyond L (bars) and '
         'inside L on validation examples (lines), and shares of scratchpads that are right in '
-        f'every step beyond L (crosses). Diamonds: {released.SOURCE}, ranks read off its Figure 6. '
+        f'every step beyond L (crosses). Diamonds: {released.SOURCE}, ranks read off its Figure 6, '
+        'which has eight formats. '
         f'Right answers behind a scratchpad that does not parse: {unparsed:,}. '
         f'{task_captions.models(given, scores)}'
     )

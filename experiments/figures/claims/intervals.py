@@ -13,17 +13,22 @@ LEVEL = 95  # percent
 # Two-sided quantiles of Student's t at that level, by degrees of freedom from 1.
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 RULE = f'an interval of the mean over seeds (t, {LEVEL} %) that contains the limit decides nothing'
+OVER_SEEDS = f'{RULE}, nor does one seed'
 
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
     """Mean over seeds and its 95 % interval by Student's t; without one where there is a single
-    seed. More than eleven seeds have the interval of eleven degrees less, which is wider."""
+    seed. More than eleven seeds have the interval of eleven degrees less, which is wider.
+
+    decides: False of one seed where that is to decide nothing.
+    """
 
     mean: float
     low: float
     high: float
     by_seed: tuple[float, ...]
+    decides: bool = True
 
     @classmethod
     def of(cls, values_S: np.ndarray) -> Interval:
@@ -36,13 +41,21 @@ class Interval:
             half = t * float(values.std(ddof=1)) / math.sqrt(len(values))
         return cls(mean, mean - half, mean + half, tuple(values.tolist()))
 
+    @classmethod
+    def over_seeds(cls, values_S: np.ndarray) -> Interval:
+        """As `of`; one seed decides nothing."""
+        found = cls.of(values_S)
+        return dataclasses.replace(found, decides=len(found.by_seed) > 1)
+
     def within(self, least: float, most: float) -> Interval:
         """Of a quantity that lies between these: the interval as far as it does."""
         return dataclasses.replace(self, low=max(self.low, least), high=min(self.high, most))
 
     def above(self, limit: float, margin: float = 0.0) -> bool | None:
-        """Whether the mean lies above `limit`; None where the interval contains it, and where the
-        mean is within `margin` of it."""
+        """Whether the mean lies above `limit`; None where the interval contains it, where the mean
+        is within `margin` of it, and where nothing is to be decided."""
+        if not self.decides:
+            return None
         if self.low <= limit <= self.high and self.low < self.high:
             return None
         if margin and abs(self.mean - limit) <= margin:
@@ -51,7 +64,8 @@ class Interval:
 
     def below(self, limit: float, margin: float = 0.0) -> bool | None:
         """As `above`, on the other side."""
-        return Interval(-self.mean, -self.high, -self.low, ()).above(-limit, margin)
+        turned = Interval(-self.mean, -self.high, -self.low, (), self.decides)
+        return turned.above(-limit, margin)
 
     def near(self, value: float, most: float) -> bool | None:
         """Whether the mean is within `most` of `value`; None where the interval contains an end."""

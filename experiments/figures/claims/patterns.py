@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.figures.claims import headline
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.intervals import RULE, Interval, every, stated
+from experiments.figures.claims.intervals import OVER_SEEDS, Interval, every, stated
 from experiments.figures.claims.second_paper import (
     ATTENDS_LIKE_T5,
     ATTENDS_UNLIKE_ROTARY,
@@ -40,7 +40,7 @@ class Shown:
         above, below = self.by_seed(paper), self.by_seed(over)
         if not np.all(below > 0):
             raise Undecided(f'{over} is at a distance of 0')
-        return Interval.of(above / below)
+        return Interval.over_seeds(above / below)
 
     def has(self, paper: str) -> bool:
         return any(d.paper == paper for some in self.distances.values() for d in some)
@@ -78,7 +78,10 @@ _DISTANCES = (
     'Distances from NoPE, of each layer the least over pairs of heads, averaged over layers, '
     'lengths and what the figure reads: '
 )
-_LIMIT = f'; a ratio within {ATTENDS_LIKE_T5.thresholds["ratio"]} of 1 decides nothing, and {RULE}.'
+_LIMIT = (
+    f'; a ratio within {ATTENDS_LIKE_T5.thresholds["ratio"]} of 1 decides nothing, and '
+    f'{OVER_SEEDS}.'
+)
 
 RULES: tuple[Rule[Shown], ...] = (
     Rule(
@@ -95,7 +98,7 @@ RULES: tuple[Rule[Shown], ...] = (
     Rule(
         T5_AS_ANOTHER_SEED,
         f"{_DISTANCES}T5's is less than {T5_AS_ANOTHER_SEED.thresholds['ratio']} times that of "
-        f'NoPE trained with another seed; {RULE}.',
+        f'NoPE trained with another seed; {OVER_SEEDS}.',
         _as_another_seed,
     ),
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.figures.claims import headline
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.intervals import RULE, Interval, every, stated
+from experiments.figures.claims.intervals import OVER_SEEDS, Interval, every, stated
 from experiments.figures.claims.margins import all_above
 from experiments.figures.claims.second_paper import (
     PAD_FORMAT_MATTERS,
@@ -51,7 +51,7 @@ def _best(shown: Shown) -> Measured:
         ranks = bars.reciprocal.mean(axis=1)  # [F, S]
         for f, name in enumerate(bars.formats):
             if f != none:
-                margins[f'none - {name} on {task}'] = Interval.of(ranks[none] - ranks[f])
+                margins[f'none - {name} on {task}'] = Interval.over_seeds(ranks[none] - ranks[f])
     if not margins:
         raise Undecided('no task but addition was measured with and without scratchpad')
     return all_above(margins, UNPADDED_BEST.thresholds['rank'], 'mean reciprocal rank', '')
@@ -61,7 +61,7 @@ def _helps(shown: Shown) -> Measured:
     bars, (none, full) = shown.addition(formats.NONE, formats.FULL)
     gains = 100 * (bars.beyond[full] - bars.beyond[none])  # [E, S]
     margins = {
-        f'full - none with {paper}': Interval.of(gain)
+        f'full - none with {paper}': Interval.over_seeds(gain)
         for paper, gain in zip(bars.paper, gains, strict=True)
         if paper
     }
@@ -80,7 +80,9 @@ def _matters(shown: Shown) -> Measured:
         beyond = 100 * bars.beyond[padded].mean(axis=1)  # [F, S]
         order = np.argsort(beyond.mean(axis=1))
         worst, best = (bars.formats[padded[i]] for i in (order[0], order[-1]))
-        spreads[f'{best} - {worst} on {task}'] = Interval.of(beyond[order[-1]] - beyond[order[0]])
+        spreads[f'{best} - {worst} on {task}'] = Interval.over_seeds(
+            beyond[order[-1]] - beyond[order[0]]
+        )
     if not spreads:
         raise Undecided('no task was measured with two formats of scratchpad')
     limit = PAD_FORMAT_MATTERS.thresholds['points']
@@ -98,7 +100,7 @@ def _lead(shown: Shown) -> Measured:
             if a is None or b is None:
                 raise Undecided(f'no curve is of the encoding {(first if a is None else other)!r}')
             apart = 100 * (bars.beyond[full, a] - bars.beyond[full, b])
-            margins[f'{first} - {other}'] = Interval.of(apart)
+            margins[f'{first} - {other}'] = Interval.over_seeds(apart)
     limit = 100 * PADDED_ENCODINGS.thresholds['accuracy']
     return all_above(margins, limit, 'accuracy beyond L', 'points')
 
@@ -111,26 +113,26 @@ RULES: tuple[Rule[Shown], ...] = (
         'On every task of the figure but addition the mean reciprocal rank of no scratchpad among '
         'the formats, by accuracy beyond L with each encoding, equal accuracies sharing ranks, is '
         'above that of each other format; a difference of at most '
-        f'{UNPADDED_BEST.thresholds["rank"]} decides nothing, and {RULE}.',
+        f'{UNPADDED_BEST.thresholds["rank"]} decides nothing, and {OVER_SEEDS}.',
         _best,
     ),
     Rule(
         PAD_HELPS_ADDITION,
         'On addition the accuracy beyond L with a full scratchpad is above that without, with each '
-        f'encoding of the paper that the figure has; {_WITHIN}, and {RULE}.',
+        f'encoding of the paper that the figure has; {_WITHIN}, and {OVER_SEEDS}.',
         _helps,
     ),
     Rule(
         PAD_FORMAT_MATTERS,
         'On every task of the figure the accuracy beyond L, mean over encodings, of the best '
         'format of scratchpad is above that of the worst by more than '
-        f'{PAD_FORMAT_MATTERS.thresholds["points"]:g} points; {RULE}.',
+        f'{PAD_FORMAT_MATTERS.thresholds["points"]:g} points; {OVER_SEEDS}.',
         _matters,
     ),
     Rule(
         PADDED_ENCODINGS,
         'On addition with a full scratchpad the accuracy beyond L of NoPE and of T5 is above that '
-        f'of ALiBi, APE and Rotary; {_WITHIN}, and {RULE}.',
+        f'of ALiBi, APE and Rotary; {_WITHIN}, and {OVER_SEEDS}.',
         _lead,
     ),
 )

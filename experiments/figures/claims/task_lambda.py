@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.figures.claims import headline
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.intervals import RULE, Interval, stated
+from experiments.figures.claims.intervals import OVER_SEEDS, Interval, stated
 from experiments.figures.claims.others import TEMPERATURE_CARRIES_TASKS
 from experiments.figures.encoding_tasks.scores import Score
 from experiments.figures.roles import Undecided
@@ -47,7 +47,8 @@ def _carries(shown: Shown) -> Measured:
         raise Undecided('there is no searched curve beside one base')
     base = shown.mean(bases[0])
     margins = {
-        f'{label} - {bases[0]}': Interval.of(100 * (shown.mean(label) - base)) for label in searched
+        f'{label} - {bases[0]}': Interval.over_seeds(100 * (shown.mean(label) - base))
+        for label in searched
     }
     limit = TEMPERATURE_CARRIES_TASKS.thresholds['points']
     found = [interval.above(limit) for interval in margins.values()]
@@ -61,7 +62,7 @@ RULES: tuple[Rule[Shown], ...] = (
         TEMPERATURE_CARRIES_TASKS,
         'Exact match over all examples longer than those of the search, mean over tasks: with one '
         'of the searched temperatures it is above that of the model as trained by more than '
-        f'{TEMPERATURE_CARRIES_TASKS.thresholds["points"]:g} points; {RULE}.',
+        f'{TEMPERATURE_CARRIES_TASKS.thresholds["points"]:g} points; {OVER_SEEDS}.',
         _carries,
     ),
 )

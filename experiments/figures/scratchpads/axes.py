@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures import mpl, style
-from experiments.figures.encoding_tasks import accuracy_axes, released
+from experiments.figures.encoding_tasks import released
 from experiments.figures.scratchpads import formats
 from experiments.figures.scratchpads.bars import Bars
 
@@ -37,7 +37,8 @@ WIDTH = 0.8  # of a group of bars
 
 
 def ranks(axes: mpl.Axes, found: Mapping[str, Bars], names: Sequence[str]) -> None:
-    """Mean reciprocal rank of every format on each task, seeds as dots, the paper's as diamonds."""
+    """Mean reciprocal rank of every format on each task, seeds as dots; the paper's, which is among
+    eight formats, as a diamond where all are there."""
     width = WIDTH / len(names)
     for place, (task, bars) in enumerate(found.items()):
         for f, name in enumerate(names):
@@ -50,7 +51,7 @@ def ranks(axes: mpl.Axes, found: Mapping[str, Bars], names: Sequence[str]) -> No
             by_seed = some.mean(axis=0)
             axes.scatter([at] * len(by_seed), by_seed, **_SEEDS)
             paper = released.UNPADDED_MRR.get(task) if name == formats.NONE else None
-            if paper is not None:
+            if paper is not None and formats.complete(bars.formats):
                 axes.plot(at, paper, **RELEASED)
     axes.set_xticks(range(len(found)), list(found))
     axes.set_ylim(0, 1.05)
@@ -58,16 +59,16 @@ def ranks(axes: mpl.Axes, found: Mapping[str, Bars], names: Sequence[str]) -> No
     axes.grid(False, axis='x')
 
 
-def accuracies(axes: mpl.Axes, bars: Bars) -> None:
+def accuracies(axes: mpl.Axes, bars: Bars, colors: Mapping[str, str]) -> None:
     """Exact match beyond L of every format and encoding, seeds as dots, released ones as diamonds;
-    inside L as a line, scratchpads that are right beyond L as a cross."""
+    inside L as a line, scratchpads that are right beyond L as a cross. colors: by label."""
     count = len(bars.labels)
     width = WIDTH / count
     for f, row in enumerate(bars.cells):
         for e, cell in enumerate(row):
             at = f + (e - (count - 1) / 2) * width
             beyond = cell.score.beyond
-            axes.bar(at, beyond.mean(), 0.92 * width, color=accuracy_axes.color(e))
+            axes.bar(at, beyond.mean(), 0.92 * width, color=colors[cell.score.label])
             axes.scatter([at] * len(beyond), beyond, **_SEEDS)
             ends = [at - 0.4 * width, at + 0.4 * width]
             axes.plot(ends, [cell.score.inside.mean()] * 2, **INSIDE)

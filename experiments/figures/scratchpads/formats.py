@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 NONE, FULL = 'none', 'full'
 
@@ -23,6 +23,12 @@ def ordered(formats: Mapping[str, object]) -> list[str]:
     """Formats in the order of WORDS, then those of ours as they come."""
     known = [name for name in WORDS if name in formats]
     return known + [name for name in formats if name not in WORDS]
+
+
+def complete(names: Iterable[str]) -> bool:
+    """Whether all formats of the paper are there; tasks without intermediate variables have one
+    less."""
+    return set(WORDS) - set(names) <= {'no_variables'}
 
 
 def words(name: str) -> str:

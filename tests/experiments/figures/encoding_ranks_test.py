@@ -126,9 +126,31 @@ def test_seeds_that_disagree_decide_nothing() -> None:
 
 
 def test_a_lead_within_the_margin_decides_nothing() -> None:
-    found = claims({'rsc': (0.2, 0.4, 0.79, 0.0, 0.8)}, seeds=1)
+    found = claims({'rsc': (0.2, 0.4, 0.79, 0.0, 0.8)})
     assert found['nope_copies_longest'].verdict == 'undecided'
     assert found['nope_ranks_first'].verdict == 'holds'  # a rank ahead
+
+
+def test_one_seed_decides_nothing() -> None:
+    found = claims(PAPERS_ORDER, seeds=1)
+    assert {claim.verdict for claim in found.values()} == {'undecided'}
+    assert all(claim.numbers for claim in found.values())
+
+
+@pytest.mark.parametrize(
+    ('accuracies', 'open_'),
+    [
+        ((0.0,) * 5, {'nope_ranks_first', 'encodings_rank_in_order', 'sinusoidal_ranks_last'}),
+        # Rotary precedes APE in the order that decides ties.
+        ((0.0, 0.2, 0.4, 0.0, 0.8), {'encodings_rank_in_order', 'sinusoidal_ranks_last'}),
+    ],
+)
+def test_the_order_of_equal_accuracies_decides_nothing(
+    accuracies: tuple[float, ...], open_: set[str]
+) -> None:
+    equal = claims({'rsc': accuracies}, spread=0.0)
+    found = {name for name, claim in equal.items() if claim.verdict == 'undecided'}
+    assert open_ <= found <= open_ | {'nope_copies_longest'}
 
 
 def test_tasks_that_were_not_learned_are_told() -> None:
@@ -140,6 +162,19 @@ def test_tasks_that_were_not_learned_are_told() -> None:
     found = {c.id: c for c in KINDS['encoding_ranks'].draw(figure).claims}
     assert found['all_solve_inside'].verdict == 'does not hold'
     assert found['all_solve_inside'].headline.startswith('lowest accuracy inside L, rotary on rsc')
+
+
+def test_a_task_that_the_paper_does_not_solve_counts_not() -> None:
+    """Of cmc its models have 0.9 inside L."""
+    figure = given({'rsc': (0.2, 0.4, 0.6, 0.0, 0.8), 'cmc': (0.2, 0.4, 0.6, 0.0, 0.8)}, seeds=2)
+    poor = {
+        f'cmc_{e}/{s}': exact_match_records(0.2, 0.9, task='cmc', seed=s, run_id=f'cmc-{e}-{s}')
+        for e in range(5)
+        for s in (0, 1)
+    }
+    figure = dataclasses.replace(figure, records={**figure.records, **poor})
+    found = {c.id: c for c in KINDS['encoding_ranks'].draw(figure).claims}
+    assert found['all_solve_inside'].verdict == 'holds'
 
 
 def test_an_encoding_that_is_missing_leaves_its_claims_open() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib import colors as mpl_colors
 
 from experiments.figures import KINDS
 from experiments.figures.base import Claim, FigureInput
@@ -63,6 +64,46 @@ def test_what_the_paper_found_holds_where_it_comes_out() -> None:
         'pad_format_matters': 'does not hold',  # 7 points between the two on addition
         'padded_encodings': 'holds',
     }
+
+
+def test_one_seed_decides_nothing() -> None:
+    found = claims(scratchpad_input(seeds=1))
+    assert {claim.verdict for claim in found.values()} == {'undecided'}
+
+
+def test_an_encoding_has_one_colour_whichever_a_task_has() -> None:
+    """And all are in the legend, those of the second task alone too."""
+    given = scratchpad_input()
+    curves = [
+        c for c in given.options['curves']
+        if not c['group'].startswith('addition') or c['paper'] in ('ALiBi', 'NoPE')
+    ]  # fmt: skip
+    figure = (
+        KINDS['scratchpad_bars'].draw(dataclasses.replace(given, options={'curves': curves})).figure
+    )
+    entries = {
+        text.get_text(): line.get_color()
+        for legend in figure.legends
+        for text, line in zip(legend.get_texts(), legend.get_lines(), strict=True)
+    }
+    few, every = figure.axes[1:]
+    assert [len(axes.patches) for axes in (few, every)] == [3 * 2, 3 * 5]
+    labels = [c['label'] for c in curves if c['group'].startswith('parity_none')]
+    assert [entries[label] for label in labels] == [
+        mpl_colors.to_hex(bar.get_facecolor()).upper() for bar in every.patches[:5]
+    ]
+    shared = [c['label'] for c in curves if c['group'].startswith('addition_none')]
+    assert [entries[label] for label in shared] == [
+        mpl_colors.to_hex(bar.get_facecolor()).upper() for bar in few.patches[:2]
+    ]
+
+
+@pytest.mark.parametrize('names', [('none', 'full', 'minimal'), tuple(formats.WORDS)])
+def test_ranks_of_the_paper_stand_beside_those_among_as_many_formats(names: tuple) -> None:
+    values = {name: (0.1 * f,) * 5 for f, name in enumerate(names)}
+    figure = KINDS['scratchpad_bars'].draw(scratchpad_input(tasks={'parity': values})).figure
+    diamonds = [line for line in figure.axes[0].lines if line.get_marker() == 'D']
+    assert bool(diamonds) == (len(names) == 8)
 
 
 @pytest.mark.parametrize(
