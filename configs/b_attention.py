@@ -14,9 +14,9 @@ small, medium: rsc and scan, three seeds. Not run.
 paper: the same, with the twelve layers of Figure F.7. Not run.
 quick,text: one seed; beside the models of encodings a minute of one core.
 
-Result at quick: sinusoidal positions attend least like NoPE, as in the paper; rotary, which the
-paper has farthest, is nearest, and with T5's bias as near as NoPE of another seed. On text, after a
-sixteenth of the training of encodings, T5's bias is nearest and rotary farthest, as in the paper.
+Result at quick: sinusoidal positions, second to rotary in the paper, attend least like NoPE; rotary
+is nearest, about as near as NoPE of another seed. On text, after a sixteenth of the training of
+encodings, T5's bias is nearest and rotary farthest, as in the paper.
 """
 
 from ml_collections import ConfigDict

@@ -14,7 +14,7 @@ small, medium: five tasks at the paper's lengths, three seeds. Not run.
 paper: all 17 tasks, three seeds, 255 runs. Not run.
 
 Result at quick: NoPE is first and sinusoidal last on every task and for every seed, as in the
-paper; the encodings between come in another order, T5's bias behind ALiBi and rotary.
+paper's mean ranks; rotary is second, and the order of ALiBi and T5's bias is left open.
 """
 
 from ml_collections import ConfigDict
