@@ -2,7 +2,7 @@
 
     python -m experiments.run --config=configs/b_scratchpad.py:quick --workdir=work/quick
 
-Figures 6 and F.8 to F.15 of the second paper (arXiv 2305.19466): a model for every task, format of
+Figures 6 and F.9 to F.15 of the second paper (arXiv 2305.19466): a model for every task, format of
 scratchpad, encoding and seed, trained on short examples. It writes its scratchpad greedily, and its
 final answer alone counts; how many scratchpads parse and are right in every step stands beside it.
 Formats are none, full, full without one of its five parts, and minimal (computation and output).
@@ -38,7 +38,18 @@ WITHOUT_VARIABLES = ('sort_single', 'sort_multi', 'lego')
 Chosen = dict[str, tuple[dict, dict[str, int]]]
 
 _SORTING = {'longest': 4, 'symbols': 10, 'train': 4000, 'validation': 240, 'test': 240}
-QUICK: Chosen = {'sort_single': (_SORTING, {'none': 32, 'full': 108, 'minimal': 80})}
+_ADDITION = {'longest': 5, 'train': 6000, 'validation': 300, 'test': 450}
+QUICK: Chosen = {
+    'sort_single': (_SORTING, {'none': 32, 'full': 108, 'minimal': 80}),
+    'addition': (_ADDITION, {'none': 24, 'full': 208}),
+}
+# Of each task at quick: formats, encodings, and the most tokens of an answer with its prompt.
+QUICK_PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...], int]] = {
+    'sort_single': (FEW, ('alibi', 'nope'), 288),
+    'addition': (('none', 'full'), tuple(tasks.PAPER), 576),
+}
+# As many tokens as with the scratchpad: in as many steps nothing of it would be learned.
+QUICK_STEPS = {('addition', 'none'): 4000}
 _SOME = {'train': 19_000, 'validation': 1900, 'test': 2000}
 SMALL: Chosen = {
     'addition': (_SOME, {'none': 33, '': 352}),
@@ -52,7 +63,7 @@ PAPER: Chosen = {
         *('addition', 'polynomial', 'sort_single', 'sort_multi', 'summation', 'parity', 'lego'),
     )
 }
-LIMITS = {'quick': 288, 'small': 1024, 'medium': 1024, 'paper': 1500}
+LIMITS = {'small': 1024, 'medium': 1024, 'paper': 1500}
 POLYNOMIAL_LIMIT = 2048
 
 
@@ -64,21 +75,27 @@ def get_config(size: str = 'quick') -> ConfigDict:
             {'steps': 500, 'batch_size': 24, 'learning_rate': 2e-3, 'warmup_steps': 30}
         )
     chosen = {'quick': QUICK, 'paper': PAPER}.get(size, SMALL)
-    formats = FEW if size in ('quick', 'small') else FORMATS
     encodings = tasks.encodings(config)
-    if size == 'quick':
-        encodings = {name: encodings[name] for name in ('alibi', 'nope')}
     curves = []
     for task, (changes, lengths) in chosen.items():
-        limit = POLYNOMIAL_LIMIT if task == 'polynomial' else LIMITS[size]
+        formats: tuple[str, ...] = FEW if size == 'small' else FORMATS
+        names = tuple(encodings)
+        if size == 'quick':
+            formats, names, limit = QUICK_PARTS[task]
+        else:
+            limit = POLYNOMIAL_LIMIT if task == 'polynomial' else LIMITS[size]
         for style in formats:
             if style == 'no_variables' and task in WITHOUT_VARIABLES:
                 continue
-            for name, (label, position) in encodings.items():
+            for name in names:
+                label, position = encodings[name]
                 run = f'{task}_{style}_{name}'
+                train = {'length': lengths.get(style) or lengths['']}
+                if size == 'quick' and (task, style) in QUICK_STEPS:
+                    train['steps'] = QUICK_STEPS[task, style]
                 config.runs[run] = {
                     'task': {'name': task, 'scratchpad': style, **changes},
-                    'train': {'length': lengths.get(style) or lengths['']},
+                    'train': train,
                     'model': {'position': position},
                 }
                 more = {} if style == 'none' else {'exact_match': {'limit': limit}}
