@@ -14,6 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from nope.runtime.mesh_axes import axes_of, parts_of
 from nope.runtime.platform import target_device
 
 
@@ -85,8 +86,10 @@ def token_choices(
 
     if chunk >= T:
         return one((hidden_BTD, targets_BT))
-    nll_CBT, best_CBT = jax.lax.map(one, (_split(hidden_BTD, chunk), _split(targets_BT, chunk)))
-    return _join(nll_CBT, T), _join(best_CBT, T)
+    parts = _parts(T)
+    operands = _split(hidden_BTD, chunk, parts), _split(targets_BT, chunk, parts)
+    nll_CBT, best_CBT = jax.lax.map(one, operands)
+    return _join(nll_CBT, T, parts), _join(best_CBT, T, parts)
 
 
 def logits(hidden: jax.Array, head_DV: jax.Array, cap: float | None = None) -> jax.Array:
@@ -118,7 +121,8 @@ def mean_loss(
 def default_chunk(batch: int, length: int, vocab: int, platform: str) -> int:
     """Positions per chunk: all of them where their logits are few."""
     limits = _CPU if platform == 'cpu' else _ACCELERATOR
-    # Under a mesh the batch is spread over its devices, and so are the logits.
+    # Under a mesh the batch, the sequence and the vocabulary are spread over its devices, and so
+    # are the logits of each chunk.
     devices = max(jax.sharding.get_abstract_mesh().size, 1)
     if batch * length * vocab <= limits.direct * devices:
         return length
@@ -202,20 +206,33 @@ def _direct_backward(cap: float | None, saved, d_nll_BT: jax.Array):
 _direct_loss.defvjp(_direct_forward, _direct_backward)
 
 
-def _split(array_BT: jax.Array, chunk: int) -> jax.Array:
-    """[B, T, ...] -> [chunks, B, chunk, ...], padded with zeros."""
+def _parts(length: int) -> int:
+    """Parts of a sequence of which every chunk has an equal piece: those that devices hold, so that
+    each has its share of every chunk."""
+    parts = parts_of(axes_of('sequence'))
+    return parts if length % parts == 0 else 1
+
+
+def _split(array_BT: jax.Array, chunk: int, parts: int) -> jax.Array:
+    """[B, T, ...] -> [chunks, B, chunk', ...]: of each part of the sequence a piece in every chunk,
+    chunk' the multiple of `parts` from `chunk` on; parts are padded with zeros."""
     B, T = array_BT.shape[:2]
-    chunks = -(-T // chunk)
-    widths = [(0, 0), (0, chunks * chunk - T)] + [(0, 0)] * (array_BT.ndim - 2)
-    return jnp.moveaxis(
-        jnp.pad(array_BT, widths).reshape(B, chunks, chunk, *array_BT.shape[2:]), 1, 0
-    )
+    inner = array_BT.shape[2:]
+    piece = -(-chunk // parts)
+    chunks = -(-T // (parts * piece))
+    widths = [(0, 0), (0, 0), (0, chunks * piece - T // parts)] + [(0, 0)] * len(inner)
+    padded = jnp.pad(array_BT.reshape(B, parts, T // parts, *inner), widths)
+    pieces = padded.reshape(B, parts, chunks, piece, *inner)
+    return jnp.moveaxis(pieces, 2, 0).reshape(chunks, B, parts * piece, *inner)
 
 
-def _join(array_CBT: jax.Array, length: int) -> jax.Array:
+def _join(array_CBT: jax.Array, length: int, parts: int) -> jax.Array:
     """The inverse of `_split`."""
     C, B, chunk = array_CBT.shape[:3]
-    return jnp.moveaxis(array_CBT, 0, 1).reshape(B, C * chunk, *array_CBT.shape[3:])[:, :length]
+    inner = array_CBT.shape[3:]
+    pieces = jnp.moveaxis(array_CBT.reshape(C, B, parts, chunk // parts, *inner), 0, 2)
+    whole = pieces.reshape(B, parts, C * chunk // parts, *inner)[:, :, : length // parts]
+    return whole.reshape(B, length, *inner)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -265,5 +282,7 @@ def _chunked_loss(
     head_DV: jax.Array,
     targets_BT: jax.Array,
 ) -> jax.Array:
-    nll_CBT = _chunked_core(cap, _split(hidden_BTD, chunk), head_DV, _split(targets_BT, chunk))
-    return _join(nll_CBT, hidden_BTD.shape[1])
+    T = hidden_BTD.shape[1]
+    parts = _parts(T)
+    hidden_CBTD, targets_CBT = (_split(array, chunk, parts) for array in (hidden_BTD, targets_BT))
+    return _join(_chunked_core(cap, hidden_CBTD, head_DV, targets_CBT), T, parts)

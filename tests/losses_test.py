@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import NamedSharding, PartitionSpec
 
-from nope import losses
+from nope import losses, sharding
 
 B, T, D, V = 3, 37, 16, 50
 
@@ -118,6 +119,43 @@ def test_a_frozen_head_costs_no_gradient(chunk: int) -> None:
     # Forward, backward, and in chunks the logits once more; the softmax adds its share.
     products = 2 if chunk == T else 3
     assert flops(0, chunk) < (products + 1) * product
+
+
+@pytest.mark.parametrize('chunk', [10, 16, 40])
+def test_every_device_of_a_sequence_has_its_share_of_every_chunk(chunk: int) -> None:
+    """As where the batch is split: what a chunk's logits cost does not depend on the axis."""
+    rng = np.random.default_rng(0)
+    hidden = jnp.asarray(rng.standard_normal((8, 40, D)), 'float32')
+    _, head, _, _ = arrays()
+    targets = jnp.asarray(rng.integers(0, V, (8, 40)), jnp.int32)
+    d_nll = jnp.asarray(rng.standard_normal((8, 40)), 'float32')
+    expected = pulled(plain_loss, hidden, head, targets, d_nll)
+    costs = {}
+    for name, shape in {
+        'data': (8, 1, 1, 1),
+        'context': (1, 1, 1, 8),
+        'both': (2, 1, 1, 4),
+    }.items():
+        mesh = sharding.make_mesh(sharding.MeshConfig(*shape))
+        with sharding.use(mesh):
+            spread = NamedSharding(mesh, PartitionSpec(('data', 'fsdp'), 'context'))
+            placed = [jax.device_put(x, spread) for x in (hidden, targets, d_nll)]
+
+            def total(hidden, head, targets, d_nll):
+                nll = losses.token_loss(hidden, head, targets, chunk=chunk)
+                return jnp.sum(nll * d_nll), nll
+
+            whole = jax.device_put(head, NamedSharding(mesh, PartitionSpec()))
+            function = jax.jit(jax.grad(total, argnums=(0, 1), has_aux=True))
+            compiled = function.lower(placed[0], whole, *placed[1:]).compile()
+            costs[name] = compiled.cost_analysis()['flops']
+            gradients, nll = compiled(placed[0], whole, *placed[1:])
+            _, best = jax.jit(losses.token_choices)(placed[0], whole, placed[1])
+        for found, wanted in zip((nll, *gradients), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, atol=2e-5, rtol=1e-4)
+        np.testing.assert_array_equal(best, losses.logits(hidden, head).argmax(-1))
+    # Chunks are whole pieces of every part.
+    assert costs['context'] < 1.1 * costs['data'] * (8 * -(-chunk // 8)) / chunk
 
 
 def test_chunks_hold_a_part_of_the_logits() -> None:

@@ -13,7 +13,6 @@ import logging
 import math
 from typing import Any, NamedTuple
 
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
@@ -23,13 +22,14 @@ from nope.attention.dense import dense_attention
 from nope.attention.dropout import Dropout
 from nope.attention.reference import reference_attention
 from nope.attention.ring import ring_attention
+from nope.runtime.mesh_axes import axes_of, parts_of
 
 log = logging.getLogger(__name__)
 
 
 def sequence_sharded() -> bool:
     """True where the current mesh and rules split the sequence."""
-    return _parts(_axis('sequence')) > 1
+    return parts_of(axes_of('sequence')) > 1
 
 
 def attend(
@@ -103,7 +103,7 @@ def attend(
     B = q_BTNH.shape[0]
     ids = mask.q_segments_BT, mask.kv_segments_BS
     q_BTNH, k_BSKH, v_BSKH, key_bias_BNS, ids = jax.tree.map(
-        lambda x: _fill(x, -B % _parts(split.batch)), (q_BTNH, k_BSKH, v_BSKH, key_bias_BNS, ids)
+        lambda x: _fill(x, -B % parts_of(split.batch)), (q_BTNH, k_BSKH, v_BSKH, key_bias_BNS, ids)
     )
     result = function(q_BTNH, k_BSKH, v_BSKH, key_bias_BNS, ids, mask.offset, bias)
     return jax.tree.map(lambda x: x[:B], result)
@@ -131,7 +131,7 @@ def _check_whole(what: str) -> None:
     if sequence_sharded():
         raise ValueError(
             f'{what} whole sequences on each device; this mesh splits them into '
-            f'{_parts(_axis("sequence"))} parts (the axis context)'
+            f'{parts_of(axes_of("sequence"))} parts (the axis context)'
         )
 
 
@@ -151,12 +151,12 @@ class _Split(NamedTuple):
 
 def _split(q_shape: tuple[int, ...], k_shape: tuple[int, ...], *, cached: bool) -> _Split:
     (_, T, N, _), (_, S, K, _) = q_shape, k_shape
-    batch, sequence, heads = (_axis(name) for name in ('batch', 'sequence', 'heads'))
-    parts = _parts(heads)
+    batch, sequence, heads = (axes_of(name) for name in ('batch', 'sequence', 'heads'))
+    parts = parts_of(heads)
     repeats = parts // math.gcd(K, parts)
     if N % (K * repeats):
         heads, repeats = None, 1
-    parts = _parts(sequence)
+    parts = parts_of(sequence)
     if not cached and (T % parts or S % parts):
         _say_whole(T, parts)
     if cached or parts == 1 or T % parts or S % parts:
@@ -169,16 +169,3 @@ def _say_whole(tokens: int, parts: int) -> None:
     log.info(
         'sequences of %d tokens are not divided over %d devices: each has them whole', tokens, parts
     )
-
-
-def _axis(name: str) -> Any:
-    """Mesh axes of a logical one under the current rules; None without rules."""
-    spec = nn.logical_to_mesh_axes((name,))
-    return None if spec is None else spec[0]
-
-
-def _parts(entry: Any) -> int:
-    """Into how many parts the current mesh splits an axis."""
-    sizes = dict(jax.sharding.get_abstract_mesh().shape)
-    names = (entry,) if isinstance(entry, str) else tuple(entry or ())
-    return math.prod(sizes.get(name, 1) for name in names)
