@@ -14,7 +14,11 @@ from nope.variables import Variables, lam_of, with_lam
 
 
 def entropy_gap(
-    config: ModelConfig, variables: Variables, batch: Batch | jax.Array, train_length: int
+    config: ModelConfig,
+    variables: Variables,
+    batch: Batch | jax.Array,
+    train_length: int,
+    mean_LN: jax.Array | None = None,
 ) -> jax.Array:
     """Mean squared difference of each head's entropy at n and at L tokens, nats^2, float32 scalar.
 
@@ -22,6 +26,25 @@ def entropy_gap(
     head's attention entropy over the windows and over the last half of their positions, p_h its
     multiplier. H_h(L; 1) is that of the windows' first L tokens without lambda, and a constant: no
     gradient passes it. Targets and weights of the batch are not used.
+
+    batch, errors: as `head_gaps`. mean_LN: differences of a whole batch of which `batch` is a part:
+    the parts' values and gradients then average to those of the whole, which the mean of their own
+    squares would not.
+    """
+    gap_LN = head_gaps(config, variables, batch, train_length)
+    if mean_LN is None:
+        squared_LN = jnp.square(gap_LN)
+    else:
+        moved_LN = gap_LN - jax.lax.stop_gradient(gap_LN)
+        squared_LN = jnp.square(mean_LN) + 2 * mean_LN * moved_LN
+    acts_LN = _acts(config)
+    return jnp.sum(jnp.where(acts_LN, squared_LN, 0.0)) / np.sum(acts_LN, dtype=np.float32)
+
+
+def head_gaps(
+    config: ModelConfig, variables: Variables, batch: Batch | jax.Array, train_length: int
+) -> jax.Array:
+    """H_h(n; p_h) - H_h(L; 1) of every head, float32 [L, N].
 
     batch: tokens [B, n], or blocks [B, n + 1] of a plain one, with n >= L. ValueError for shorter
     ones and for a batch with segments, whose documents have lengths of their own.
@@ -40,11 +63,13 @@ def entropy_gap(
         with_lam(variables, jnp.ones((layers, heads), jnp.float32)),
         batch.tokens[:, :train_length],
     )
-    found_LN = _late_entropy(config, variables, batch.tokens)
+    return _late_entropy(config, variables, batch.tokens) - jax.lax.stop_gradient(wanted_LN)
+
+
+def _acts(config: ModelConfig) -> np.ndarray:
+    """Heads in which lambda acts, bool [L, N]."""
     acts_CN = np.stack([config.scaled_heads(kind) for kind in config.kinds])
-    acts_LN = acts_CN[config.kind_indices]
-    gap_LN = found_LN - jax.lax.stop_gradient(wanted_LN)
-    return jnp.sum(jnp.where(acts_LN, jnp.square(gap_LN), 0.0)) / np.sum(acts_LN, dtype=np.float32)
+    return acts_CN[config.kind_indices]
 
 
 def _late_entropy(config: ModelConfig, variables: Variables, tokens_BT: jax.Array) -> jax.Array:

@@ -16,7 +16,7 @@ from nope.model import ModelConfig, apply
 from nope.model.dropout import row_keys
 from nope.runtime.libraries import optax
 from nope.training import optim
-from nope.training.entropy import entropy_gap
+from nope.training.entropy import entropy_gap, head_gaps
 from nope.training.guard import is_bad
 from nope.training.state import TrainState
 from nope.variables import TABLE, Variables, lam_of, with_lam
@@ -71,22 +71,36 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
     transform = optax.with_extra_args_support(optim.make_optimizer(optimizer))
     schedule = optim.learning_rate(optimizer)
 
-    def loss_of(
-        trained: Variables,
-        frozen: Variables,
-        micro: Placed,
-        total: jax.Array | None,
-        keys_B: jax.Array | None,
-    ) -> jax.Array:
+    def used(trained: Variables, frozen: Variables) -> Variables:
         variables = {**frozen, **trained}
         if optimizer.straight_through:
             lam_LN = optim.clamp_straight_through(lam_of(variables), optimizer.bound)
             variables = with_lam(variables, lam_LN)
         if optimizer.trains == TABLE:
             variables = optim.with_frozen_weights(variables)
+        return variables
+
+    def loss_of(
+        trained: Variables,
+        frozen: Variables,
+        micro: Placed,
+        total: jax.Array | None,
+        keys_B: jax.Array | None,
+        gap_LN: jax.Array | None,
+    ) -> jax.Array:
+        variables = used(trained, frozen)
         if optimizer.entropy_length is not None:
-            return entropy_gap(config, variables, micro, optimizer.entropy_length)
+            return entropy_gap(config, variables, micro, optimizer.entropy_length, gap_LN)
         return batch_loss(config, variables, micro, total, keys_B)
+
+    def gap_of(state: TrainState, frozen: Variables, batch: Placed) -> jax.Array | None:
+        """Of a batch in several micro-batches the differences of entropy of all."""
+        length = optimizer.entropy_length
+        if length is None or jax.tree.leaves(batch)[0].shape[0] == 1:
+            return None
+        variables = used(state.trained, frozen)
+        gaps_ALN = jax.lax.map(lambda micro: head_gaps(config, variables, micro, length), batch)
+        return jnp.mean(gaps_ALN, axis=0)
 
     def step(
         state: TrainState, frozen: Variables, batch: Placed, seed: jax.Array | None = None
@@ -98,7 +112,8 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
             if seed is None:
                 raise ValueError('the model has dropout: its training step takes a seed')
             keys_AB = row_keys(seed, state.step, _rows(batch))
-        loss, gradient = _accumulate(of_trained, batch, keys_AB)
+        of_micro = functools.partial(of_trained, gap_LN=gap_of(state, frozen, batch))
+        loss, gradient = _accumulate(of_micro, batch, keys_AB)
         gradients = {**jax.tree.map(jnp.zeros_like, variables), **gradient}
         measured = {'loss': loss, 'grad_norm': optax.tree.norm(gradient)}
         more = measured if optimizer.guarded else {}

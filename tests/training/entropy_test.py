@@ -101,6 +101,20 @@ def test_a_search_brings_entropies_back() -> None:
     assert np.all(np.asarray(lam_of(state.trained)) > 0.1)
 
 
+@pytest.mark.parametrize('micro_batches', [2, 4])
+def test_micro_batches_make_one_batch(micro_batches: int) -> None:
+    """The square of a mean over all rows, and not the mean of squares."""
+    blocks = tiny.tokens(4, N + 1)
+    variables = with_lam(SHARP, jnp.full((2, 4), 0.3))
+    found = []
+    for parts in (1, micro_batches):
+        state, frozen = fresh_state(variables, SEARCH, tiny.mesh())
+        split = jnp.asarray(blocks).reshape(parts, 4 // parts, N + 1)
+        state, metrics = jax.jit(make_step(CONFIG, SEARCH))(state, frozen, split)
+        found.append((metrics['loss'], metrics['grad_norm'], lam_of(state.trained)))
+    tiny.assert_close(*found, rtol=1e-4)
+
+
 def test_short_windows_and_documents_apart_are_refused() -> None:
     with pytest.raises(ValueError, match='tokens has 7 tokens; accepted: train_length, 8, or more'):
         entropy_gap(CONFIG, SHARP, jnp.asarray(BLOCKS[:, :8]), L)
