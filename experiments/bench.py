@@ -29,6 +29,7 @@ from nope.data import DataConfig
 from nope.interop import CheckpointFileError
 from nope.runtime import processes, progress
 from nope.runtime.files import read_json
+from nope.training import optim
 from nope.training.config import Compute
 from nope.training.train import Interrupted
 from nope.variables import Variables, abstract_variables, with_uniform_lam
@@ -105,7 +106,8 @@ class Bench:
                     f'{error}. Without {folder / spec.finished} the same command takes the run up '
                     'again from the checkpoint before'
                 ) from error
-        return {**base, **found}
+        searched = spec.train.optimizer
+        return optim.as_used({**base, **found}, searched.bound, searched.straight_through)
 
     def best(self, run: Source) -> Best | None:
         """The step of the pre-training that a model goes back to that it has its weights from; None

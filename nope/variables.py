@@ -98,6 +98,11 @@ def with_lam(variables: Variables, lam_LN: jax.Array) -> Variables:
     return {**variables, 'lam': {'head': lam_LN}}
 
 
+def with_lam_from(variables: Variables, bound: float) -> Variables:
+    """`variables` of which no lambda coefficient is below `bound`."""
+    return with_lam(variables, jnp.maximum(lam_of(variables), bound))
+
+
 def with_uniform_lam(
     variables: Variables, coefficient: lam.Coefficient, numbers: int = 1
 ) -> Variables:

@@ -26,7 +26,7 @@ from nope.positions import KINDS, SCALINGS
 from nope.runtime import files
 from nope.runtime.errors import brief
 from nope.runtime.files import read_object, write_json
-from nope.variables import Variables, abstract_variables
+from nope.variables import Variables, abstract_variables, with_lam_from
 
 BASE_MODEL = 'base_model.json'
 
@@ -77,8 +77,17 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
     with Checkpoints(checkpoints_in, spec) as checkpoints:
         checkpoints.stand_on(base)
         found = checkpoints.read({k: v for k, v in target.items() if k not in base}, step)
-    variables = {**base, **found}
+    variables = _as_used({**base, **found}, spec)
     return SavedModel(Described(model, train_length, _dtype(spec)), variables, spec)
+
+
+def _as_used(variables: Variables, spec: Mapping[str, Any]) -> Variables:
+    """Of a straight-through search the lambda that it ran with, as `nope.training.optim.as_used`;
+    what is saved is its free copy."""
+    optimizer = spec.get('train', {}).get('optimizer', {})
+    if not optimizer.get('straight_through'):
+        return variables
+    return with_lam_from(variables, float(optimizer['bound']))
 
 
 def _model_at(spec: Mapping[str, Any], step: int | None) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from nope.identity import added_later
 from nope.runtime.errors import FieldError, one_of
 from nope.runtime.libraries import optax
 from nope.training.guard import guarded
-from nope.variables import COLLECTIONS, TABLE, Variables
+from nope.variables import COLLECTIONS, TABLE, Variables, with_lam_from
 
 SCHEDULES = ('cosine', 'linear_tail')
 DECAYED = ('all', 'matrices')
@@ -37,7 +37,8 @@ class OptimizerConfig:
         lambda where both train.
     bound: smallest lambda coefficient, or None; only where lam alone trains.
     straight_through: clamp lambda in the forward pass instead of projecting it after the
-        update: the gradient passes the clamp unchanged and the trained copy is free.
+        update: the gradient passes the clamp unchanged and the trained copy is free. What comes of
+        the training is the clamped one (`as_used`).
     on_bad: what a bad step does: 'stop' the run, or 'skip' its update (`nope.training.guard`).
     spike: besides what is not finite, a loss so many standard deviations above its running mean
         is bad; None for none.
@@ -76,7 +77,10 @@ class OptimizerConfig:
         for name in ('learning_rate', 'epsilon', 'clip'):
             if not 0 < getattr(self, name) < math.inf:
                 raise FieldError(name, getattr(self, name), 'it must be finite and above 0')
-        for name in ('b1', 'b2', 'end_share', 'tail_share'):
+        for name in ('b1', 'b2'):
+            if not 0 <= getattr(self, name) < 1:
+                raise FieldError(name, getattr(self, name), 'accepted: 0 and more, below 1')
+        for name in ('end_share', 'tail_share'):
             if not 0 <= getattr(self, name) <= 1:
                 raise FieldError(name, getattr(self, name), 'accepted: 0 to 1')
         if not 0 <= self.weight_decay < math.inf:
@@ -203,6 +207,14 @@ def clamp_straight_through(lam_LN: jax.Array, bound: float | None) -> jax.Array:
     if bound is None:
         return lam_LN
     return lam_LN + jax.lax.stop_gradient(jnp.maximum(lam_LN, bound) - lam_LN)
+
+
+def as_used(variables: Variables, bound: float | None, straight_through: bool) -> Variables:
+    """Variables of a training's state as its forward pass uses them: of a straight-through search
+    lambda is the clamped one."""
+    if bound is None or not straight_through:
+        return variables
+    return with_lam_from(variables, bound)
 
 
 def _table_or_frozen(variables: Variables) -> Any:

@@ -317,6 +317,8 @@ def test_the_search_of_lambda_costs_two_thirds_of_a_step() -> None:
         ({'warmup_steps': 5, 'decay_steps': 5}, 'warmup_steps is 5; accepted: 0 to 4'),
         ({'warmup_steps': -1}, 'warmup_steps is -1'),
         ({'clip': 0.0}, 'clip is 0.0'),
+        ({'b1': 1.0}, 'b1 is 1.0; accepted: 0 and more, below 1'),
+        ({'b2': 1.0}, 'b2 is 1.0; accepted: 0 and more, below 1'),
         ({'bound': 1.0}, r"bound is 1.0; .* trains 'params'; .* lam"),
         ({'trains': 'lam', 'straight_through': True}, r'straight_through .* bound'),
     ],
