@@ -183,14 +183,14 @@ class Checkpoints:
                 arrays, data = self._read(step, target)
             except OtherRunError:
                 raise
-            except MemoryError as error:  # of this machine, at this time
+            except Exception as error:  # whatever the damage raises: go one back
+                if not _is_shortage(error):
+                    damaged[step] = error
+                    continue
                 raise CheckpointError(
                     f'checkpoint of step {step} in {self.folder} cannot be read: there is not '
                     f'enough memory ({brief(error)}); nothing was changed'
                 ) from error
-            except Exception as error:  # whatever the damage raises: go one back
-                damaged[step] = error
-                continue
             self._set_aside(damaged)
             best = best_of(data)
             if best is not None and best.step not in self.steps():
@@ -421,3 +421,14 @@ def _checksum(leaf: jax.Array) -> jax.Array:
         weight = weight + index * jnp.uint32((2 * stride) % 2**32)
         stride *= bits.shape[axis]
     return jnp.sum(bits * weight, dtype=jnp.uint32)
+
+
+def _is_shortage(error: BaseException | None) -> bool:
+    """Whether memory, of the host or of a device, ran out, which is no damage of what was read."""
+    while error is not None:
+        if isinstance(error, MemoryError):
+            return True
+        if isinstance(error, jax.errors.JaxRuntimeError) and 'RESOURCE_EXHAUSTED' in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

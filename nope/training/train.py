@@ -9,6 +9,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import jax
 from clu import parameter_overview
 from jax.sharding import Mesh
 
@@ -155,18 +156,21 @@ def train(
             checkpoints.remove_old()
     goodput.write()
     memory.give_back()
-    return {**frozen, **state.trained}
+    searched = config.optimizer
+    return optim.as_used({**frozen, **state.trained}, searched.bound, searched.straight_through)
 
 
 def begin(
     initial: Callable[[], Variables], config: TrainConfig, mesh: Mesh, checkpoints: Checkpoints
 ) -> tuple[TrainState, Variables, Best | None]:
     """The state of the newest checkpoint, else that before the first step; the frozen variables;
-    the best step so far."""
+    the best step so far. What is to be restored is given back before it is read."""
     state, frozen = fresh_state(initial(), config.optimizer, mesh)
     if state.searches:
         checkpoints.stand_on(frozen)
     arrays = state.arrays(frozen)
+    if checkpoints.steps():
+        state, arrays = jax.tree.map(_described, (state, arrays))
     restored = checkpoints.restore(arrays)
     if restored is not None:
         frozen = {name: restored.arrays.get(name, tree) for name, tree in frozen.items()}
@@ -174,6 +178,10 @@ def begin(
         return begun, frozen, best_of(restored.data)
     checkpoints.prepare(arrays)
     return state, frozen, None
+
+
+def _described(leaf: jax.Array) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding)
 
 
 def started(stream: Iterator[Batch]) -> Iterator[Batch]:

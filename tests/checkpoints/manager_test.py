@@ -198,6 +198,30 @@ def test_a_truncated_document_is_noticed(tmp_path: pathlib.Path, item: str) -> N
     assert_is(found, 1)
 
 
+@pytest.mark.parametrize('wrapped', [False, True])
+def test_a_device_without_memory_is_no_damage(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, wrapped: bool
+) -> None:
+    write(tmp_path, 1, 2)
+    loaded = Checkpoints._load_once
+
+    def load(self: Checkpoints, step: int, *others: Any) -> Any:
+        if step == 1:
+            return loaded(self, step, *others)
+        short = jax.errors.JaxRuntimeError('RESOURCE_EXHAUSTED: out of memory allocating 3 GiB')
+        if wrapped:
+            raise ValueError('the arrays could not be read') from short
+        raise short
+
+    monkeypatch.setattr(Checkpoints, '_load_once', load)
+    with pytest.raises(CheckpointError, match=r'step 2 .* there is not enough memory'):
+        read(tmp_path)
+    monkeypatch.undo()
+    found = read(tmp_path)
+    assert found is not None
+    assert_is(found, 2)
+
+
 @pytest.mark.parametrize(
     ('item', 'old', 'new'),
     [

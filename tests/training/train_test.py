@@ -27,7 +27,7 @@ from nope.training.optim import OptimizerConfig
 from nope.training.reporting import TrainingDiverged
 from nope.training.state import fresh_state
 from nope.training.train import Interrupted, train
-from nope.variables import COLLECTIONS, Variables
+from nope.variables import COLLECTIONS, Variables, lam_of
 from tests import tiny
 
 MODEL = tiny.model(layers=1, lam=LogLength(train_length=8))
@@ -222,6 +222,36 @@ def test_the_folder_holds_what_people_and_programs_read(whole: dict[str, pathlib
     assert list((folder / 'tensorboard').glob('events.*'))
     assert {'step', 'loss', 'grad_norm', 'learning_rate'} <= logged(folder)[0].keys()
     assert metrics.read(folder)[-1]['tokens_per_second'] > 0
+
+
+def test_what_comes_of_a_straight_through_search_is_the_lambda_that_it_ran_with(
+    tmp_path: pathlib.Path,
+) -> None:
+    """What is saved to go on from is the free copy, which lies below the bound."""
+    optimizer = dataclasses.replace(
+        SEARCH.optimizer, bound=1.05, straight_through=True, learning_rate=0.3
+    )
+    config = dataclasses.replace(SEARCH, optimizer=optimizer)
+    found = lam_of(run(tmp_path, config))
+    saved = lam_of(variables_of(final(tmp_path, config)))
+    assert np.any(np.asarray(saved) < 1.05)
+    np.testing.assert_array_equal(found, np.maximum(saved, 1.05))
+
+
+def test_what_is_restored_is_given_back_before_it_is_read(
+    whole: dict[str, pathlib.Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a run that trains near the limit of its device could not go on."""
+    seen: list[Any] = []
+    restore = Checkpoints.restore
+
+    def watched(self: Checkpoints, target: Any) -> Any:
+        seen.extend(jax.tree.leaves(target))
+        return restore(self, target)
+
+    monkeypatch.setattr(Checkpoints, 'restore', watched)
+    run(whole['params'], PRETRAIN)
+    assert seen and not any(isinstance(leaf, jax.Array) for leaf in seen)
 
 
 def test_a_finished_run_is_not_trained_again(
