@@ -90,7 +90,7 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
     if spec.searches and spec.init is not None:
         base = place_of(bench, spec.init)
         processes.from_first(lambda: name_base_model(folder, base))
-    with only_writer(checkpoints) as check_bucket:
+    with only_writer(checkpoints, shared=elsewhere is not None) as check_bucket:
 
         def check() -> None:
             check_alone()

@@ -32,6 +32,7 @@ from nope.runtime import files, processes
 
 log = logging.getLogger(__name__)
 
+LOCK = '.checkpoints.lock'
 BEAT = 10.0  # seconds between heartbeats
 SETTLING = 2.0  # seconds for two that start at once to see each other
 
@@ -43,18 +44,28 @@ class LostLeaseError(OSError):
 
 
 @contextlib.contextmanager
-def only_writer(folder: epath.Path) -> Iterator[Callable[[], None]]:
-    """Lease of a folder of checkpoints (`owner.json` beside it) for a `with` block, where it is in
-    a bucket, which commands with other work folders may share.
+def only_writer(folder: epath.Path, *, shared: bool) -> Iterator[Callable[[], None]]:
+    """Hold of a folder of checkpoints for a `with` block, after whoever has it: by a lease
+    (`owner.json` beside it) in a bucket, and by a lock file beside it elsewhere.
 
-    Yields a cheap function to call now and then: it raises LostLeaseError once another command has
-    taken over. Of several processes the first one holds the lease.
+    shared: whether commands with other work folders may write there. Yields a cheap function to
+    call now and then: it raises LostLeaseError once another command has taken over. Of several
+    processes the first one holds it.
     """
-    if processes.is_first() and in_bucket(folder):
+    if not processes.is_first() or not (shared or in_bucket(folder)):
+        yield lambda: None
+    elif in_bucket(folder):
         with Lease(folder.parent / OWNER) as lease:
             yield lease.check
     else:
-        yield lambda: None
+        local = pathlib.Path(folder)
+        lock = local.with_name(LOCK)
+        with files.exclusive(lock) as locked:
+            if locked:
+                yield lambda: None
+                return
+            with Lease(owner_of(local, lock)) as lease:
+                yield lease.check
 
 
 @contextlib.contextmanager

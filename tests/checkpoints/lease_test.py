@@ -155,10 +155,27 @@ def test_what_is_held_is_not_waited_for(
         pass
 
 
-def test_a_folder_of_checkpoints_is_leased_in_buckets_alone(tmp_path: pathlib.Path) -> None:
-    with only_writer(epath.Path(tmp_path / 'run' / 'checkpoints')) as check:
+def test_a_folder_of_checkpoints_in_its_own_run_needs_no_other_hold(tmp_path: pathlib.Path) -> None:
+    with only_writer(epath.Path(tmp_path / 'run' / 'checkpoints'), shared=False) as check:
         check()
         assert not (tmp_path / 'run').exists()
+
+
+@pytest.mark.parametrize('locks', [True, False])
+def test_a_folder_of_checkpoints_that_work_folders_share_has_one_writer(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, locks: bool
+) -> None:
+    """By the lock where the kernel's reaches all, else by a lease."""
+    folder = epath.Path(tmp_path / 'run' / 'checkpoints')
+    if not locks:
+        monkeypatch.setattr(files, '_lock', lambda *_: False)
+    with only_writer(folder, shared=True) as check:
+        check()
+        beside = {path.name for path in (tmp_path / 'run').iterdir()}
+        assert beside == {lease.LOCK} if locks else {lease.LOCK, '.checkpoints.owner.json'}
+        if locks:
+            assert files.is_locked(tmp_path / 'run' / lease.LOCK)
+    assert not files.is_locked(tmp_path / 'run' / lease.LOCK)
 
 
 @pytest.mark.parametrize('content', [b'', b'null', b'[1]', b'\xff', b'{"token": ', b'[' * 100_000])
