@@ -45,7 +45,8 @@ class Tokenizer(Protocol):
         ...
 
     def decode(self, ids: Any) -> str:
-        """Text of `ids`; special tokens are left out, invalid UTF-8 becomes U+FFFD."""
+        """Text of `ids`; special tokens are left out, as are ids from `vocab_size` on, which a
+        model may have more than its tokenizer; invalid UTF-8 becomes U+FFFD."""
         ...
 
 
@@ -80,7 +81,7 @@ class SentencePieceTokenizer:
         return np.asarray(self.processor.encode(_to_str(text), out_type=int), np.int32)
 
     def decode(self, ids: Any) -> str:
-        return self.processor.decode([int(i) for i in ids])
+        return self.processor.decode([int(i) for i in ids if i < self.vocab_size])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +105,8 @@ class HuggingFaceTokenizer:
         return np.asarray(encoding.ids, np.int32)
 
     def decode(self, ids: Any) -> str:
-        return self.tokenizer.decode([int(i) for i in ids], skip_special_tokens=True)
+        known = [int(i) for i in ids if i < self.vocab_size]
+        return self.tokenizer.decode(known, skip_special_tokens=True)
 
 
 def load_tokenizer(spec: str) -> Tokenizer:

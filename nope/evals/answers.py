@@ -7,8 +7,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from nope.data import encode_with_bos
 from nope.data.tokenizers import Tokenizer
 from nope.evals.forward import Progress
@@ -78,7 +76,7 @@ def run(
             [encode_with_bos(tokenizer, part.samples[index].text, bos) for index in batch],
             options(part.budget, tokenizer),
         )
-        texts = [tokenizer.decode(_known(ids, tokenizer)) for ids in made]
+        texts = [tokenizer.decode(ids) for ids in made]
         log.append(
             {
                 part.key(index): _row(part, part.samples[index], text)
@@ -90,11 +88,6 @@ def run(
 def options(budget: int, tokenizer: Tokenizer) -> Options:
     """Greedy decoding of so many tokens, up to EOS."""
     return Options(new_tokens=budget, stop_ids=(tokenizer.eos_id,))
-
-
-def _known(ids: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
-    """Those that have a text: a model may have more than its tokenizer."""
-    return ids[ids < tokenizer.vocab_size]
 
 
 def _batches(

@@ -105,11 +105,6 @@ class Asked:
     def ids(self, question: Question) -> Tokenised:
         return tokenised(self.task, self.tokenizer, question.example)
 
-    def text(self, ids: np.ndarray) -> str:
-        """What a model wrote; of ids that have no text, since a model may have more than its
-        tokenizer, nothing."""
-        return self.tokenizer.decode(ids[ids < self.tokenizer.vocab_size])
-
     @functools.cached_property
     def room(self) -> int:
         """Tokens that an answer may have, as many behind every prompt, whichever are asked first:
@@ -225,7 +220,7 @@ def _rows(generator: Generator, asked: Asked, chunk: Sequence[Question]) -> list
         return rows
     options = Options(new_tokens=asked.room, stop_ids=(asked.tokenizer.eos_id,))
     for i, made in zip(open_ended, generator.generate(prompts, options), strict=True):
-        rows[i] |= _verdict(asked, chunk[i].example, asked.text(made)) | {'whole': True}
+        rows[i] |= _verdict(asked, chunk[i].example, asked.tokenizer.decode(made)) | {'whole': True}
     return rows
 
 
@@ -256,8 +251,8 @@ def _row(asked: Asked, question: Question, ids: Tokenised, score: Score) -> dict
     if matched == len(ids.target):
         return {**row, **_verdict(asked, example, example.target)}
     if asked.task.form is answers.WHOLE:
-        return {**row, 'correct': False, 'prediction': asked.text(made)}
-    return {**row, **_verdict(asked, example, asked.text(made))}
+        return {**row, 'correct': False, 'prediction': asked.tokenizer.decode(made)}
+    return {**row, **_verdict(asked, example, asked.tokenizer.decode(made))}
 
 
 def _verdict(asked: Asked, example: Example, text: str) -> dict[str, Any]:

@@ -75,6 +75,8 @@ def test_sentencepiece_round_trip_without_marks(tmp_path, sentencepiece_model):
     assert tokenizer.eos_id not in ids and tokenizer.bos_id not in ids
     assert tokenizer.eos_id not in tokenizer.encode('a literal </s> in the text')
     assert (tokenizer.vocab_size, tokenizer.bos_id, tokenizer.eos_id) == (300, 1, 2)
+    # A model may write ids that its tokenizer has not.
+    assert tokenizer.decode(np.append(ids, [300, 5000])) == 'the lazy fox → \U0001f98a'
 
 
 def test_hugging_face_round_trip_without_marks(tmp_path):
@@ -84,6 +86,8 @@ def test_hugging_face_round_trip_without_marks(tmp_path):
     text = 'the lazy fox → \U0001f98a'
     assert tokenizer.decode(tokenizer.encode(text)) == text
     assert tokenizer.encode(text).dtype == np.int32
+    more = np.append(tokenizer.encode(text), tokenizer.vocab_size)
+    assert tokenizer.decode(more) == text
     assert (tokenizer.bos_id, tokenizer.eos_id) == (0, 1)
     assert tokenizer.vocab_size > 256
 

@@ -83,9 +83,10 @@ class WordTokenizer:
         return np.array([self._ids[piece] for piece in pieces], np.int32)
 
     def decode(self, ids: Any) -> str:
-        """Text of `ids`; padding, BOS and EOS are left out."""
+        """Text of `ids`; padding, BOS, EOS and what is no id of the vocabulary are left out."""
         silent = {self.pad_id, self.bos_id, self.eos_id}
-        return ''.join(self.pieces[int(i)] for i in ids if int(i) not in silent).strip()
+        known = (int(i) for i in ids if i < len(self.pieces))
+        return ''.join(self.pieces[i] for i in known if i not in silent).strip()
 
 
 def _normal(text: str) -> str:
