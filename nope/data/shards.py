@@ -61,6 +61,7 @@ class ShardWriter:
         self._stem = stem
         self._dtype = dtype
         self._partial = files.unfinished(folder / f'{stem}.array_record')
+        self._documents_partial = files.unfinished(folder / f'{stem}.documents.npy')
         with self._writing():
             self._writer = array_record_module.ArrayRecordWriter(
                 str(self._partial), 'group_size:1,uncompressed'
@@ -86,7 +87,7 @@ class ShardWriter:
             self._writer.close()
         documents = np.asarray(self._documents, np.int64)
         documents_path = self._folder / f'{self._stem}.documents.npy'
-        documents_partial = files.unfinished(documents_path)
+        documents_partial = self._documents_partial
         with files.writing(documents_path), documents_partial.open('wb') as file:
             np.save(file, documents)
         for path in (documents_partial, self._partial):
@@ -101,8 +102,9 @@ class ShardWriter:
         }
 
     def discard(self) -> None:
-        """Removes what has no final name yet."""
-        for path in self._folder.glob(f'{self._stem}.*.partial-*'):
+        """Removes what has no final name yet, of this writer alone: another may be at the same
+        shard where machines do not see each other's locks."""
+        for path in (self._partial, self._documents_partial):
             path.unlink(missing_ok=True)
 
     def _writing(self) -> contextlib.AbstractContextManager[None]:

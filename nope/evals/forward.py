@@ -58,7 +58,7 @@ def means(
     Sums of a batch are made on the devices; batches are added on the host in float64 while
     the next one runs. Loss k is that of predicting token k + 1 from tokens 0 .. k; entropy k
     is that of the query at token k, which sees k + 1 keys. span: latest keys whose weight the shape
-    of attention sums up; None for no shape.
+    of attention sums up; None for no shape. ValueError where a mean loss is not finite.
     """
     if not len(blocks):
         raise ValueError('no evaluation blocks were given')
@@ -74,6 +74,12 @@ def means(
     assert pending is not None
     total = _add(total, pending)
     mean = jax.tree.map(lambda sums: sums / len(blocks), total)
+    wrong = np.flatnonzero(~np.isfinite(mean.loss))
+    if wrong.size:
+        raise ValueError(
+            f'the mean loss over {len(blocks)} windows is {mean.loss[wrong[0]]} at position '
+            f'{wrong[0] + 1}'
+        )
     deviation = np.sqrt(np.maximum(mean.loss_square - mean.loss**2, 0.0))
     return Means(mean.loss, deviation, mean.entropy, len(blocks), mean.shape)
 

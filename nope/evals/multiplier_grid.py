@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 from jax.sharding import Mesh
@@ -17,7 +18,7 @@ from nope.variables import Variables, with_uniform_lam
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """Multipliers of 1/sqrt(H): low, low + increment, ..., high."""
+    """Multipliers of 1/sqrt(H): low, low + increment, ... up to high."""
 
     low: float = 0.9
     high: float = 2.0
@@ -32,7 +33,7 @@ class Grid:
             raise FieldError('high', self.high, f'it must be at least low, {self.low}')
 
     def multipliers(self) -> np.ndarray:
-        count = round((self.high - self.low) / self.increment) + 1
+        count = math.floor((self.high - self.low) / self.increment + 1e-9) + 1
         return np.round(self.low + self.increment * np.arange(count), 10)
 
 

@@ -76,6 +76,7 @@ def test_grids_hold_both_ends_and_round_values() -> None:
     assert len(paper) == 111
     assert paper[[0, 10, 30, 110]].tolist() == [0.9, 1.0, 1.2, 2.0]
     assert Grid(1.2, 1.2, 0.1).multipliers().tolist() == [1.2]
+    assert Grid(0.9, 2.0, 0.3).multipliers().tolist() == [0.9, 1.2, 1.5, 1.8]  # up to high
 
 
 @pytest.mark.parametrize(
