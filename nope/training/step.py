@@ -120,7 +120,7 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
         updates, opt_state = transform.update(gradients, state.opt_state, variables, **more)
         metrics = {
             **measured,
-            'learning_rate': schedule(state.step),
+            'learning_rate': schedule(_updates(optimizer, state)),
             'bad': is_bad(state.opt_state, **measured, spike=optimizer.spike),
         }
         trained = optax.apply_updates(state.trained, {n: updates[n] for n in state.trained})
@@ -133,6 +133,14 @@ def drops(config: ModelConfig, optimizer: optim.OptimizerConfig) -> bool:
     """Whether a step of the model has dropout: where the weights train, not where lambda or the
     positions alone do."""
     return config.drops and optimizer.trains in ('params', 'all')
+
+
+def _updates(optimizer: optim.OptimizerConfig, state: TrainState) -> jax.Array:
+    """Updates made so far: steps but for those whose update was skipped, which the schedule does
+    not count."""
+    if not optimizer.guarded:
+        return state.step
+    return optax.tree_utils.tree_get_all_with_path(state.opt_state, 'count')[0][1]
 
 
 def _rows(batch: Placed) -> jax.Array:

@@ -107,9 +107,10 @@ def write_search(
     init: Mapping[str, Any],
     variables: Variables,
     model: ModelConfig = CONFIG,
+    **more: Any,
 ) -> None:
     """A finished search's run folder, as training leaves it. init: what identifies its base."""
-    identity = {'model': plain(model), 'train_length': 16}
+    identity = {'model': plain(model), 'train_length': 16, **more}
     spec = {'version': 1, 'type': 'RunSpec', **identity, 'init': dict(init)}
     write_json(folder / 'spec.json', spec)
     name_base_model(folder, base)
@@ -139,6 +140,20 @@ def test_a_search_is_read_with_the_weights_of_the_run_it_began_from(
     tiny.assert_same(lam_of(earlier), lam_of(tiny.varied_lam(CONFIG)) + 1)
     moved = searched.parent.rename(tmp_path.parent / f'{tmp_path.name}-moved')
     tiny.assert_same(read_run(moved / 'search', tiny.mesh()).variables, found.variables)
+
+
+def test_a_straight_through_search_is_read_as_it_ran(
+    searched: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """Its checkpoints have the free copy of lambda, which lies below the bound."""
+    variables, base = tiny.varied_lam(CONFIG), searched.parent / 'base'
+    bound = float(np.median(lam_of(variables)))
+    for through in (True, False):
+        train = {'optimizer': {'bound': bound, 'straight_through': through}}
+        folder = tmp_path / f'through-{through}'
+        write_search(folder, base, read_json(base / 'spec.json'), variables, train=train)
+        expected = np.maximum(lam_of(variables), bound) if through else lam_of(variables)
+        np.testing.assert_array_equal(lam_of(read_run(folder, tiny.mesh()).variables), expected)
 
 
 def test_a_search_is_read_with_the_weights_of_a_directory(tmp_path: pathlib.Path) -> None:

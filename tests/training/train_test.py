@@ -23,7 +23,7 @@ from nope.positions import Rotary
 from nope.sharding import MeshConfig, make_mesh
 from nope.training import metrics, reporting
 from nope.training.config import Compute, Earlier, TrainConfig, check_mesh, check_segments
-from nope.training.optim import OptimizerConfig
+from nope.training.optim import OptimizerConfig, learning_rate
 from nope.training.reporting import TrainingDiverged
 from nope.training.state import fresh_state
 from nope.training.train import Interrupted, train
@@ -319,6 +319,10 @@ def test_a_bad_step_is_skipped_and_noted(tmp_path: pathlib.Path) -> None:
     ]
     rows = {row['step']: row for row in logged(tmp_path)}
     assert np.isnan(rows[4]['loss']) and np.isfinite(rows[6]['loss'])
+    # The schedule counts updates: at step 6 it is at its fifth, as the logged rate says.
+    schedule = learning_rate(PRETRAIN.optimizer)
+    assert rows[4]['learning_rate'] == pytest.approx(float(schedule(3)))
+    assert rows[6]['learning_rate'] == pytest.approx(float(schedule(4)))
 
 
 def test_a_skipping_run_without_bad_steps_is_the_other_one(
