@@ -109,13 +109,16 @@ class Generator:
         prompts: Sequence[np.ndarray],
         options: Options,
         ended: Ended | None = None,
+        numbers: Sequence[int] | None = None,
     ) -> list[np.ndarray]:
         """The new ids of every prompt, int32, in the order of the prompts.
 
         prompts: int32 ids, each at least one. ended: asked every few tokens, with a prompt's index
-        and its new ids so far, whether to end that row (not with beams). ValueError for a prompt
+        and its new ids so far, whether to end that row (not with beams). numbers: of 32 bits, with
+        the seed what a prompt's samples are drawn by; None for its index. ValueError for a prompt
         that leaves no room for the new tokens in the position encoding.
         """
+        drawn_by = range(len(prompts)) if numbers is None else numbers
         for prompt in prompts:
             self._check(prompt, options.new_tokens)
         if ended is not None and options.beams > 1:
@@ -134,7 +137,8 @@ class Generator:
                 compiled = length
             # Rather idle rows in the last batch than a program of its own.
             batch, waiting = waiting[:rows], waiting[rows:]
-            found = self._batch([prompts[i] for i in batch], batch, rows, length, options, ended)
+            places = [(i, drawn_by[i]) for i in batch]
+            found = self._batch([prompts[i] for i in batch], places, rows, length, options, ended)
             for i, ids in zip(batch, found, strict=True):
                 made[i] = ids
         return made
@@ -142,15 +146,17 @@ class Generator:
     def _batch(
         self,
         prompts: Sequence[np.ndarray],
-        indices: Sequence[int],
+        places: Sequence[tuple[int, int]],
         rows: int,
         length: int,
         options: Options,
         ended: Ended | None,
     ) -> list[np.ndarray]:
+        """places: index and number of each prompt."""
+        indices, drawn_by = zip(*places, strict=True)
         tokens_BT = batching.left_padded(prompts, rows, length)
         lengths = np.array([len(p) for p in prompts] + [len(prompts[0])] * (rows - len(prompts)))
-        numbers = np.array([*indices] + [0] * (rows - len(indices)), np.uint32)
+        numbers = np.array([*drawn_by] + [0] * (rows - len(places)), np.uint32)
         idle_B = np.arange(rows) >= len(prompts)
         with self._rules():
             place = functools.partial(
@@ -226,7 +232,7 @@ def _end(state: steps.State, indices: Sequence[int], ended: Ended) -> steps.Stat
 
 class Asked(NamedTuple):
     """A batch of prompts: ids [B, T] padded on the left, padding [B] or None, final lengths [B],
-    a mask of the rows that pad the batch [B], and the index of each prompt [B]."""
+    a mask of the rows that pad the batch [B], and the number of each prompt [B]."""
 
     tokens_BT: jax.Array
     padding_B: jax.Array | None

@@ -186,6 +186,9 @@ def test_samples_follow_the_seed_and_no_other_row() -> None:
     alike = lists(generator(FOLLOWING).generate(repeated, options))
     assert alike[:2] == found[:2]
     assert len({tuple(alike[i]) for i in (0, 2, 3)}) == 3
+    numbered = generator(FOLLOWING).generate(repeated, options, numbers=[3, 1, 0, 3])
+    assert [lists(numbered)[i] for i in (0, 1, 2)] == [alike[3], found[1], found[0]]
+    assert lists(numbered)[3] == alike[3]
 
 
 # Beams

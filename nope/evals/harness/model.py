@@ -78,7 +78,16 @@ class _Text:
 
     @property
     def key(self) -> str:
-        return 'text-' + digest.of_json(dataclasses.astuple(self))
+        return f'text-{self._digest}'
+
+    @property
+    def number(self) -> int:
+        """32 bits that its samples are drawn by, whichever others it is generated with."""
+        return int(self._digest[:8], 16)
+
+    @functools.cached_property
+    def _digest(self) -> str:
+        return digest.of_json(dataclasses.astuple(self))
 
 
 class Requests:
@@ -233,7 +242,8 @@ class Requests:
 
         stops = options.beams == 1 and any(text.until for text in texts)
         prompts = [_ids(text.prompt) for text in texts]
-        found = self._generator.generate(prompts, options, ended if stops else None)
+        numbers = [text.number for text in texts]
+        found = self._generator.generate(prompts, options, ended if stops else None, numbers)
         return [
             {'text': cut(self._tokenizer.decode(ids), text.until)}
             for ids, text in zip(found, texts, strict=True)
@@ -248,7 +258,7 @@ class Requests:
         """Computes and keeps the answers that are missing.
 
         Chunks are the same whatever is there, and computed whole: a request meets the same
-        others, and gets the same random numbers, after a kill.
+        others after a kill.
         """
         keys, size = list(asked), at_once * jax.device_count()
         chunks = [keys[begin : begin + size] for begin in range(0, len(keys), size)]

@@ -43,6 +43,7 @@ class FakeGenerator:
         self.options: list[Options] = []
         self.prompts: list[list[list[int]]] = []
         self.made: list[int] = []  # new tokens of every prompt
+        self.numbers: list[int] = []  # what every prompt was drawn by
         self._writes = writes
 
     def score(
@@ -64,8 +65,10 @@ class FakeGenerator:
         prompts: Sequence[np.ndarray],
         options: Options,
         ended: Callable[[int, np.ndarray], bool] | None = None,
+        numbers: Sequence[int] | None = None,
     ) -> list[np.ndarray]:
         self.options.append(options)
+        self.numbers += numbers or ()
         self.prompts.append([prompt.tolist() for prompt in prompts])
         made = []
         for i, prompt in enumerate(prompts):

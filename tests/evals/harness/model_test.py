@@ -7,6 +7,7 @@ import math
 import pathlib
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from lm_eval.api.instance import Instance
@@ -169,6 +170,24 @@ def test_sampled_texts_that_are_alike_are_drawn_one_by_one() -> None:
     assert found == ['a0', 'a1', 'a0', 'a2', 'a3', 'a0']
     assert [(o.temperature, o.seed) for o in generator.options] == [(0.5, 3), (0.0, 3)]
     assert [len(prompts) for prompts in generator.prompts] == [4, 1]
+
+
+@pytest.mark.parametrize('at_once', [1, 3, 64])
+def test_what_a_sample_is_drawn_by_depends_on_no_chunk(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """Chunks grow with the devices; and texts that are alike are drawn by numbers of their own."""
+    sampled = {'do_sample': True, 'temperature': 0.5, 'max_gen_toks': 9}
+    requests = instances('generate_until', [('a', sampled)] * 5 + [('b', sampled)] * 2)
+    drawn = []
+    for size in (at_once, 2):
+        monkeypatch.setattr(model, 'TEXTS_AT_ONCE', size)
+        monkeypatch.setattr(jax, 'device_count', lambda: 1)
+        generator = FakeGenerator()
+        adapted(generator, seed=3).generate_until(requests)
+        drawn.append(generator.numbers)
+    assert drawn[0] == drawn[1] and len(set(drawn[0])) == 7
+    assert all(0 <= number < 2**32 for number in drawn[0])
 
 
 @pytest.fixture
