@@ -17,8 +17,8 @@ Quick: two CPU cores, 20 min 14 s from an empty work folder. Result, per byte at
 4.08 and 26.3, HeadScale at 9 L 5.42 and 17.0, dynamic NTK 3.41 and 6.60, YaRN 3.70 and 5.36, YaRN
 tuned at 8 L 3.43 and 3.38. Of the paper's claims these hold: a larger uniform multiplier costs more
 at L; HeadScale fails past its length and is behind YaRN at 8 L. These do not: HeadScale beats the
-uniform multiplier at its length (by 0.14 nats at 4 L and 0.19 at 8 L, not at 2 L), hurts L less than
-it, and is ahead of dynamic NTK at 8 L.
+uniform multiplier at its length (by 0.14 nats at 4 L and 0.19 at 8 L, not at 2 L), hurts L less
+than it, and is ahead of dynamic NTK at 8 L.
 """
 
 from ml_collections import ConfigDict
