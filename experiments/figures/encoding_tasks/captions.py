@@ -41,8 +41,11 @@ def models(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
             asked[f'{facts["measured_on"]["what"]} ({facts["measured_on"]["how"]})'] = None
     named = '; '.join(f'{label}: {" / ".join(each)}' for label, each in described.items())
     seeds = sorted({str(r.attributes['seed']) for r in given.records.values()})
+    names = {name for some in found.values() for score in some for name in score.names}
+    long = sum(given.records[name].attributes.get('too_long', 0) for name in names)
+    wrong = f' Examples beyond the limit of tokens, which count as wrong: {long:,}.' if long else ''
     return (
         f'{named}. A model for every task, encoding and seed ({", ".join(seeds)}), trained for '
         f'{"; ".join(trained)}. '
-        f'Measured on {"; ".join(asked)}.'
+        f'Measured on {"; ".join(asked)}.{wrong}'
     )

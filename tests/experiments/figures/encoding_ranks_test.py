@@ -164,6 +164,15 @@ def test_tasks_that_were_not_learned_are_told() -> None:
     assert found['all_solve_inside'].headline.startswith('lowest accuracy inside L, rotary on rsc')
 
 
+def test_examples_beyond_the_limit_are_told_of() -> None:
+    figure = given({'rsc': (0.2, 0.4, 0.6, 0.0, 0.8)})
+    assert 'beyond the limit' not in KINDS['encoding_ranks'].draw(figure).caption
+    one = figure.records['rsc_4/1']
+    long = dataclasses.replace(one, attributes={**one.attributes, 'too_long': 3})
+    figure = dataclasses.replace(figure, records={**figure.records, 'rsc_4/1': long})
+    assert 'count as wrong: 3.' in KINDS['encoding_ranks'].draw(figure).caption
+
+
 def test_a_task_that_the_paper_does_not_solve_counts_not() -> None:
     """Of cmc its models have 0.9 inside L."""
     figure = given({'rsc': (0.2, 0.4, 0.6, 0.0, 0.8), 'cmc': (0.2, 0.4, 0.6, 0.0, 0.8)}, seeds=2)
