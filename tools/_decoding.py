@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from nope import sharding
+from nope.evals import batching
 from nope.evals.generation import Generator, Options
 from nope.model import ModelConfig, counts
 from nope.runtime import hardware
@@ -23,7 +24,7 @@ def measure(
     """Random weights and prompts: seconds to the first token, then of each of `new_tokens` more,
     and the share of the data sheet's bandwidth that they read at (None where there is no sheet)."""
     mesh = sharding.make_mesh(sharding.MeshConfig(fsdp=jax.device_count()))
-    tokens = rows * (prompt + new_tokens + 1)
+    tokens = rows * (batching.padded_length(prompt) + new_tokens + 1)
     generator = Generator(config, fresh_variables(config, mesh, 0), mesh, batch_tokens=tokens)
     draw = np.random.default_rng(0)
     prompts = [*draw.integers(config.vocab_size, size=(rows, prompt), dtype=np.int32)]
@@ -45,7 +46,7 @@ def figures(
     taken: Mapping[str, float], rows: int, new_tokens: int, read: float
 ) -> dict[str, float | None]:
     """Of the seconds to the first token ('first') and to all of them ('all')."""
-    step = (taken['all'] - taken['first']) / new_tokens
+    step = max(taken['all'] - taken['first'], 1e-9) / new_tokens
     sheet = hardware.known(jax.devices()[0].device_kind)
     rate = read / step / jax.device_count()
     return {

@@ -178,7 +178,7 @@ def calls_of(case: Case, inputs: Inputs, kind: str, wanted: Sequence[str]) -> di
 
 
 def given(implementation: str, inputs: Inputs) -> Inputs:
-    """What an implementation is called with: the control has float16 alone."""
+    """Input arrays of an implementation: float16 for the control."""
     return _jax_hopper.inputs_of(inputs) if implementation == _jax_hopper.NAME else inputs
 
 

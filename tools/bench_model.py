@@ -46,7 +46,7 @@ from nope.runtime import hardware
 
 WORKS = {'step': FULL_STEP, 'search': HEAD_SCALE, 'loss': LOSS, 'entropy': LOSS_AND_ENTROPY}
 GREEDY = 'greedy'
-NEW_TOKENS, NEW_TOKENS_SMALL = 128, 4
+NEW_TOKENS, NEW_TOKENS_SMALL = 128, 16
 
 
 def measure(case: Case, name: str, seconds: float) -> None:

@@ -167,7 +167,7 @@ def _models(backends: Sequence[str], dry: bool) -> Iterator[Command]:
     if dry:
         works = dict.fromkeys(work for work, *_ in MODEL_WORK)
         words = _model(tuple(works), 64, 2, 'chunked', dry)
-        yield Command('all_chunked', words, 110)
+        yield Command('all_chunked', words, 200)
         yield Command('import', (*IMPORT, '--small', '--length', '64'), 110)
         return
     for work, length, batch, wanted in MODEL_WORK:
