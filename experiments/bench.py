@@ -106,8 +106,7 @@ class Bench:
                     f'{error}. Without {folder / spec.finished} the same command takes the run up '
                     'again from the checkpoint before'
                 ) from error
-        searched = spec.train.optimizer
-        return optim.as_used({**base, **found}, searched.bound, searched.straight_through)
+        return optim.as_used(spec.train.optimizer, {**base, **found})
 
     def best(self, run: Source) -> Best | None:
         """The step of the pre-training that a model goes back to that it has its weights from; None

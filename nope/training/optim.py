@@ -209,12 +209,12 @@ def clamp_straight_through(lam_LN: jax.Array, bound: float | None) -> jax.Array:
     return lam_LN + jax.lax.stop_gradient(jnp.maximum(lam_LN, bound) - lam_LN)
 
 
-def as_used(variables: Variables, bound: float | None, straight_through: bool) -> Variables:
+def as_used(config: OptimizerConfig, variables: Variables) -> Variables:
     """Variables of a training's state as its forward pass uses them: of a straight-through search
     lambda is the clamped one."""
-    if bound is None or not straight_through:
+    if config.bound is None or not config.straight_through:
         return variables
-    return with_lam_from(variables, bound)
+    return with_lam_from(variables, config.bound)
 
 
 def _table_or_frozen(variables: Variables) -> Any:

@@ -156,8 +156,7 @@ def train(
             checkpoints.remove_old()
     goodput.write()
     memory.give_back()
-    searched = config.optimizer
-    return optim.as_used({**frozen, **state.trained}, searched.bound, searched.straight_through)
+    return optim.as_used(config.optimizer, {**frozen, **state.trained})
 
 
 def begin(
