@@ -1,4 +1,4 @@
-"""Which position encoding generalises to longer problems: ranks of five on synthetic tasks.
+"""Mean reciprocal ranks of five position encodings by length generalization on synthetic tasks.
 
     python -m experiments.run --config=configs/b_mrr.py:quick --workdir=work/quick
 

@@ -5,7 +5,7 @@
 Up to eight times the training length, after a fifth of the training and after all of it
 (the paper's 10,000 and 50,000 steps).
 
-Quick: two CPU cores, 7 minutes a seed after fig1 in one work folder. Result of three seeds: a is
+Quick: one CPU core, 16 minutes a seed after fig1 in one work folder. Result of three seeds: a is
 0.50 to 0.59 with R^2 0.72 to 0.93 (the paper's a is 0.40); after a fifth of the training no
 multiplier helps beyond 4 L, and the fit means nothing (a is -0.03 to 0.13, R^2 at most 0.17).
 """

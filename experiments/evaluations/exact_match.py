@@ -57,7 +57,7 @@ class ExactMatchSpec(TextSpec):
 
     @property
     def task_data(self) -> TaskData:
-        """What the model was trained on, also where lambda was searched on other lengths."""
+        """Training data of the model, also where lambda was searched on other lengths."""
         assert isinstance(self.trained_on.data, TaskData)  # `of_tasks` says so
         return self.trained_on.data
 

@@ -85,17 +85,15 @@ class Asked:
     keep_long: bool = False
 
     def __post_init__(self) -> None:
-        if self.keep_long and self.fitting:
+        long = next((q for q in self.questions if q not in self.fitting), None)
+        if long is None or (self.keep_long and self.fitting):
             return
-        for question in self.questions:
-            if question not in self.fitting:
-                raise FieldError(
-                    'limit',
-                    self.limit,
-                    f'the {question.split} example {question.number} of length '
-                    f'{question.example.length} of {self.task.name} has '
-                    f'{self.ids(question).length + 1} tokens',
-                )
+        raise FieldError(
+            'limit',
+            self.limit,
+            f'the {long.split} example {long.number} of length {long.example.length} of '
+            f'{self.task.name} has {self.ids(long).length + 1} tokens',
+        )
 
     @functools.cached_property
     def fitting(self) -> frozenset[Question]:
@@ -225,7 +223,7 @@ def _rows(generator: Generator, asked: Asked, chunk: Sequence[Question]) -> list
 
 
 def _asked_for(asked: Asked, question: Question, matched: int, whole: bool) -> dict[str, Any]:
-    """What a row says of its question, and how much of it the pass decided."""
+    """Fields of a log row that describe its question, and how much of it the pass decided."""
     return {
         'split': question.split,
         'length': question.example.length,

@@ -19,7 +19,7 @@ from experiments.build import Experiment, build
 from experiments.evaluations.exact_match import ExactMatchSpec
 from experiments.plan import make_plan
 from experiments.programs import Continuing, Program, Scoring, Step
-from experiments.runs import RunSpec, text_of
+from experiments.runs import RunSpec, making, text_of
 from experiments.specs import identifier, identity
 from experiments.workspace import Workspace
 from nope import records, sharding
@@ -293,6 +293,24 @@ def test_numbers_of_the_evaluation_are_checked(tests: int) -> None:
     found.exact_match.tests = tests
     with pytest.raises(ValueError, match=rf'exact_match\.tests is {tests}; it must be at least 1'):
         build(found)
+
+
+def test_an_example_beyond_the_limit_names_the_field() -> None:
+    found = config()
+    found.exact_match.limit = 5
+    with pytest.raises(ValueError, match=r'^exact_match\.limit is 5; the \w+ example 0 of length'):
+        spec_of(build(found))._asked()
+    found.exact_match.longer = 'cut'
+    with pytest.raises(ValueError, match=r"^exact_match\.longer is 'cut'; .*refused.*wrong"):
+        build(found)
+
+
+def test_examples_that_cannot_be_drawn_name_their_task() -> None:
+    found = b_mrr.get_config()
+    found.runs.rsc_rotary.task.symbols = 3
+    run = build(found).evals['rsc_rotary/seed0'].run
+    with pytest.raises(ValueError, match=r'^runs\.rsc_rotary\.task: rsc: symbols has 3, and 50'):
+        making._check_task(run)
 
 
 def test_the_identity_has_no_list_of_symbols_and_no_path(tmp_path: pathlib.Path) -> None:

@@ -34,7 +34,7 @@ SOLVED = ('rsc', 'rsc2x', 'rdc', 'cmc2x', 'mc', 'mc2x', 'mcrv')
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """What a figure shows: the scores of every task, and the ranks of the paper's encodings."""
+    """Content of a figure: scores of every task, and reciprocal ranks of the paper's encodings."""
 
     scores: Mapping[str, Sequence[Score]]
     ranks: Ranks

@@ -19,8 +19,8 @@ BASE, SEARCHED, OTHER = ROLES = ('base', 'searched', 'other')
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """What a figure shows: the scores of every task, the role of each label, and the longest
-    examples of the searches in longest ones of training."""
+    """Content of a figure: scores of every task, the role of each label, and the longest examples
+    of the searches in longest ones of training."""
 
     scores: Mapping[str, Sequence[Score]]
     roles: Mapping[str, str]

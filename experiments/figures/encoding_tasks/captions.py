@@ -11,7 +11,7 @@ from nope.runtime.amounts import amount
 
 
 def caption(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
-    """What is drawn, ties, seeds, then models, training and examples of each encoding."""
+    """Caption text: panels, ties, seeds, then models, training and examples of each encoding."""
     first = next(iter(found.values()))
     count = len(first[0].seeds)
     seeds = 'one seed' if count == 1 else f'{count} seeds, bands of one standard deviation'
