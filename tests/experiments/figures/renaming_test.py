@@ -30,6 +30,9 @@ UNDECIDED = {
     *('random_positions', 'ruler', 'split_local', 'split_share', 'weights', 'weights_passkey'),
 }
 
+# Kinds of figure whose runs have a task; their claims are over seeds.
+OF_TASKS = ('attention_distance', 'encoding_ranks', 'task_lambda', 'scratchpad_bars')
+
 # Keys of options whose values are names of records or read by people.
 NAMING = (
     'record',
@@ -97,9 +100,7 @@ def facts_of(config, record: str) -> dict[str, Any]:
     """What the config says of the record, or of those below it, and a figure reads."""
     facts = {'multiplier': multiplier_of(config, record)}
     entry = next(entry for name, entry in config.evals.items() if name.startswith(record))
-    if config.figure.kind in (
-        *('attention_distance', 'encoding_ranks', 'task_lambda', 'scratchpad_bars'),
-    ):
+    if config.figure.kind in OF_TASKS:
         run = config.runs[entry.run]
         while 'task' not in run:
             run = config.runs[run.init]
@@ -157,9 +158,11 @@ def drawn(kind: str, options: dict, said: list[dict[str, Any]], texts: dict) -> 
     records = {}
     for index, (name, evaluation) in enumerate(needs.items()):
         facts = {'train_length': LENGTH, **said[index], **texts}
-        # One seed: random numbers of several would decide nothing.
-        full = f'{name}seed0' if name.endswith('/') else name
-        records[full] = made(evaluation, index, 0, {**facts, 'seed': 0})
+        # Random numbers of several seeds would decide nothing, so seeds have the same. Claims
+        # about tasks need several.
+        for seed in (0, 1, 2) if kind in OF_TASKS else (0,):
+            full = f'{name}seed{seed}' if name.endswith('/') else name
+            records[full] = made(evaluation, index, 0, {**facts, 'seed': seed})
     output = KINDS[kind].draw(FigureInput('f', records, options))
     return [(claim.id, claim.holds) for claim in output.claims]
 
