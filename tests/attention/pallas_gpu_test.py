@@ -13,7 +13,7 @@ import pytest
 
 from nope.attention import AttentionOutput, Buckets, Mask, attention
 from nope.attention.backend import Call
-from nope.attention.cases import TEST_CASES, Case, make_inputs
+from nope.attention.cases import TEST_CASES, Case, Inputs, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.pallas_gpu import BACKEND, PallasGpu, memory
 from tests.attention.contract import COVERING, AttentionContract, assert_agrees
@@ -129,14 +129,8 @@ def primitives(jaxpr: jax.extend.core.Jaxpr) -> collections.Counter[str]:
     return found
 
 
-@pytest.mark.parametrize(('case', 'stores'), [
-    (Case('even', 1, 256, 256, 4, 2, 64, key_bias=True), {'swap': 7}),
-    (Case('ragged', 2, 100, 100, 4, 2, 64, key_bias=True), {'masked_swap': 7}),
-    (Case('odd_head_dim', 2, 128, 128, 4, 2, 24), {'masked_swap': 4, 'swap': 2}),
-], ids=lambda x: getattr(x, 'name', ''))  # fmt: skip
-def test_nothing_is_stored_beyond_an_end(case: Case, stores: dict[str, int]) -> None:
-    """A GPU would store it in the next row, head or sequence; the interpreter drops it."""
-    inputs = make_inputs(case)
+def backward(inputs: Inputs) -> jax.extend.core.Jaxpr:
+    """Forward and backward for an H100."""
 
     def attend(q, k, v, key_bias) -> AttentionOutput:
         return flash_attention(
@@ -149,8 +143,40 @@ def test_nothing_is_stored_beyond_an_end(case: Case, stores: dict[str, int]) -> 
 
     arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH, inputs.key_bias_BNS
     with on_device('NVIDIA H100', 'gpu'):
-        found = primitives(jax.make_jaxpr(run)(*arrays).jaxpr)
+        return jax.make_jaxpr(run)(*arrays).jaxpr
+
+
+@pytest.mark.parametrize(('case', 'stores'), [
+    (Case('even', 1, 256, 256, 4, 2, 64, key_bias=True), {'swap': 7}),
+    (Case('ragged', 2, 100, 100, 4, 2, 64, key_bias=True), {'masked_swap': 7}),
+    (Case('odd_head_dim', 2, 128, 128, 4, 2, 24), {'masked_swap': 4, 'swap': 2}),
+], ids=lambda x: getattr(x, 'name', ''))  # fmt: skip
+def test_nothing_is_stored_beyond_an_end(case: Case, stores: dict[str, int]) -> None:
+    """A GPU would store it in the next row, head or sequence; the interpreter drops it."""
+    found = primitives(backward(make_inputs(case)))
     assert {name: found[name] for name in ('swap', 'masked_swap') if found[name]} == stores
+
+
+def warps(jaxpr: jax.extend.core.Jaxpr) -> dict[str, int]:
+    """Of each kernel."""
+    found = {}
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == 'pallas_call':
+            found[str(equation.params['name'])] = equation.params['compiler_params'].num_warps
+        for inner in jax.extend.core.jaxprs_in_params(equation.params):
+            found |= warps(inner)
+    return found
+
+
+@pytest.mark.parametrize(('head_dim', 'dtype', 'expected'), [
+    (8, 'float16', 4), (16, 'bfloat16', 4), (32, 'bfloat16', 8), (64, 'float16', 8),
+])  # fmt: skip
+def test_narrow_heads_of_half_precision_have_four_warps(
+    head_dim: int, dtype: str, expected: int
+) -> None:
+    """Eight gave an H200 wrong gradients."""
+    case = Case('', 2, 50, 50, 4, 4, head_dim, dtype=dtype, key_bias=True)
+    assert warps(backward(make_inputs(case)))['d_kv_kernel'] == expected
 
 
 def lowered(length: int) -> str:
