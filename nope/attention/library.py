@@ -153,6 +153,8 @@ def _cudnn_lacks(call: Call) -> str | None:
         return 'cuDNN has no float32 attention'
     if 1 in (call.queries, call.keys):
         return 'some versions of cuDNN refuse, or fail on, a single query or key'
+    if call.queries % 2 or call.keys % 2:
+        return f'JAX refuses gradients of cuDNN at odd lengths, as T={call.queries}, S={call.keys}'
     most = 256 if _WIDE.search(call.device_kind) else 128
     if call.head_dim > most or call.head_dim % 8:
         return f'head dim {call.head_dim} is no multiple of 8 up to {most}'
