@@ -6,7 +6,7 @@
 For every kernel that runs here, pass, dtype and head dim: times the kernel with the blocks that it
 has now and each candidate, the nearest to a guess first, on 16,384 tokens of 32 heads on 4, and
 prints one JSON line for it (one that the compiler refuses says why, one that is the same program as
-an earlier one is left out). A candidate that is faster than what the kernel has now goes into the
+an earlier one is left out). A candidate that is 2 % faster than what the kernel has now goes into the
 device's table, nope/attention/tuned/DEVICE.json, which the kernels read from then on; commit it.
 What was there for other kernels and head dims stays. With --seconds every pass has its share of
 that time; --folder puts the table elsewhere.
@@ -53,6 +53,7 @@ from nope.runtime import targets
 TOKENS, HEADS, KV_HEADS = 16384, 32, 4
 TURNS = 5
 QUEUED_SECONDS = 0.05
+NOISE = 0.02  # share by which times of the same program differ
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,8 +151,10 @@ def tune(
             compiled = lowered.compile()
             if timed:
                 found['seconds'] = seconds(functools.partial(compiled, inputs))
-                if (blocks is None) if best is None else found['seconds'] < best[0]:
-                    best = found['seconds'], None if blocks is None else list(blocks)
+                if blocks is None:
+                    best = (1 - NOISE) * found['seconds'], None
+                elif best is not None and found['seconds'] < best[0]:
+                    best = found['seconds'], list(blocks)
         except Exception as error:  # too large for the device: the compiler's word is the result
             found['error'] = f'{type(error).__name__}: {error}'[:200]
         _bench.emit(found)

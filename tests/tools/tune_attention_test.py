@@ -47,7 +47,12 @@ def test_it_knows_every_kernel() -> None:
 @pytest.mark.usefixtures('interpreted')
 @pytest.mark.parametrize(
     ('times', 'best'),
-    [((3.0, 2.0, 1.0), [32, 16, 4, 1]), ((2.0, 1.0, 3.0), [16, 16, 4, 1]), ((1.0, 2.0, 3.0), None)],
+    [
+        ((3.0, 2.0, 1.0), [32, 16, 4, 1]),
+        ((2.0, 1.0, 3.0), [16, 16, 4, 1]),
+        ((1.0, 2.0, 3.0), None),
+        ((1.0, 0.99, 1.01), None),
+    ],
 )
 def test_a_candidate_that_is_faster_than_the_kernel_as_it_is_is_kept(
     times: tuple[float, ...],
