@@ -129,7 +129,8 @@ def _right(backends: Sequence[str], dry: bool) -> Iterator[Command]:
         yield Command(f'repeats_{backend}', (*tests, '-k', chosen), 100)
     for backend in dict.fromkeys((*backends, 'chunked')):
         chosen = f'agrees and {backend}{some}'
-        yield Command(f'agrees_{backend}', (*tests, *together, '-k', chosen), 150)
+        seconds = 250 if backend == 'chunked' else 150
+        yield Command(f'agrees_{backend}', (*tests, *together, '-k', chosen), seconds)
 
 
 def _fast(backends: Sequence[str], dry: bool) -> Iterator[Command]:
@@ -191,7 +192,7 @@ def _model(
     works: Sequence[str], length: int, batch: int, backend: str, dry: bool
 ) -> tuple[str, ...]:
     size = ('--length', str(length), '--batch', str(batch))
-    measured = ('--seconds', '0.1', '--small') if dry else ('--seconds', '10')
+    measured = ('--seconds', '0.1', '--small') if dry else ('--seconds', '6')
     other = {PEER: ('--peer',), CHOSEN: ()}.get(backend, ('--attention', backend))
     return ('tools/bench_model.py', *_each('--work', works), *size, *measured, *other)
 

@@ -50,6 +50,7 @@ CASES = (
     *(half(case, 128) for case in (*TEST_CASES, *KEY_BIAS_CASES)),
     Case('head_dim_80', 1, 300, 300, 4, 2, 80, dtype='bfloat16'),
     Case('head_dim_256', 1, 300, 300, 4, 2, 256, dtype='bfloat16'),
+    Case('narrow', 2, 40, 40, 4, 4, 16, dtype='bfloat16', key_bias=True),
     Case('blocks_of_128', 2, 256, 256, 4, 2, 64, dtype='bfloat16'),
     # As a device of a ring sees the keys of another one: none of them, some, all.
     Case('ring_before', 1, 256, 256, 4, 2, 64, offset=-300, dtype='bfloat16'),
