@@ -120,14 +120,12 @@ def _named(name: str, call: Call) -> Backend:
     reason = BACKENDS[name].unsupported(call)
     if reason is not None:
         raise ValueError(f'implementation={name!r} cannot: {reason}')
-    if call.platform in BACKENDS[name].unchecked:
-        _say_unchecked(name, call.platform)
     return BACKENDS[name]
 
 
 @functools.cache
 def _fastest(call: Call) -> Backend:
-    """The fastest backend that has been checked and runs the call; 'chunked' runs them all."""
+    """The fastest backend that runs the call; 'chunked' runs them all."""
     passed_over: list[str] = []
     for name in PREFERRED.get(call.platform, ('chunked',)):
         reason = BACKENDS[name].passed_over(call)
@@ -156,17 +154,6 @@ def _say_chosen(
             sheet.float32 / 1e12,
             sheet.flops / 1e12,
         )
-
-
-@functools.cache
-def _say_unchecked(name: str, platform: str) -> None:
-    """Warns of an implementation, once."""
-    _LOG.warning(
-        'attention: implementation %r has never run on a %s, and its interpreter leaves out a part '
-        'of it: compare a few of your own numbers with those of another implementation first',
-        name,
-        platform,
-    )
 
 
 def check(

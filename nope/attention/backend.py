@@ -59,23 +59,17 @@ class Backend:
     outdone: why it runs a call but is not to be chosen for it, being slow or imprecise there; or
         None.
     kernel: of the backends that are flash kernels, which a sequence split over devices needs.
-    unchecked: platforms on which it is never chosen, only named, until device tests have compared
-        it with the definition there: those whose interpreter leaves out a part of the kernel. Other
-        kernels are chosen after their interpreter's tests, libraries after their authors'.
     """
 
     name: str
     attend: Callable[..., AttentionOutput]
     unsupported: Callable[[Call], str | None]
     kernel: Kernel | None = None
-    unchecked: frozenset[str] = frozenset()
     outdone: Callable[[Call], str | None] = _never
 
     def passed_over(self, call: Call) -> str | None:
         """Reason against choosing the backend by itself for a call, or None."""
         reason = self.unsupported(call)
-        if reason is None and call.platform in self.unchecked:
-            reason = 'never checked on this platform'
         return self.outdone(call) if reason is None else reason
 
 
@@ -83,12 +77,11 @@ def of_kernel(
     name: str,
     kernel: Kernel,
     unsupported: Callable[[Call], str | None],
-    unchecked: frozenset[str] = frozenset(),
     outdone: Callable[[Call], str | None] = _never,
 ) -> Backend:
     """Backend made of a flash kernel alone."""
     attend = functools.partial(flash_attention, kernel)
-    return Backend(name, attend, unsupported, kernel, unchecked, outdone)
+    return Backend(name, attend, unsupported, kernel, outdone)
 
 
 def describe(

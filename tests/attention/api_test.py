@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import pytest
 
 from nope.attention import AlibiBias, Buckets, Mask, ScaleInvariantBias, api, attention
-from nope.attention.backend import describe
 from tests.attention.devices import on_device
 
 
@@ -202,19 +201,3 @@ def test_factors_have_the_kernels_of_their_device(
 )
 def test_a_named_implementation_runs_or_says_why_not(name: str, reason: str) -> None:
     refused(f"implementation='{name}' cannot: {reason}", *shapes(), implementation=name)
-
-
-def test_what_was_never_checked_is_not_chosen_and_says_so(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    api._say_unchecked.cache_clear()
-    half = shapes(dtype='bfloat16', H=64)
-    with on_device('NVIDIA H200', 'gpu'), caplog.at_level(logging.WARNING):
-        (message,) = chosen(caplog, half)
-        assert message.startswith("attention: implementation 'pallas_gpu' on NVIDIA H200") or (
-            message.startswith("attention: implementation 'pallas_gpu' on gpu (NVIDIA H200)")
-        )
-        assert 'not mosaic_gpu: never checked on this platform' in message
-        api._named('mosaic_gpu', describe(*half[:2], Mask(), None, entropy=False))
-    warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert ['has never run on a gpu' in record.getMessage() for record in warnings] == [True]

@@ -27,26 +27,36 @@ KINDS: dict[str, dict] = {
     'v6e': {'platform': 'tpu', 'device_kind': 'TPU v6 lite'},
     'cpu': {'platform': 'cpu', 'device_kind': 'cpu'},
 }
-# What is asked for -> changes of PLAIN, and what GPUs and TPUs have for it.
-CHOICES: dict[str, tuple[dict, str, str]] = {
-    'plain': ({}, 'library', 'library'),
-    'window': ({'window': 1000}, 'library', 'library'),
-    'log-sum-exp': ({'lse': True}, 'pallas_gpu', 'pallas_tpu'),
-    'entropy': (ENTROPY, 'pallas_gpu', 'pallas_tpu'),
-    'decode': (DECODE, 'pallas_gpu', 'pallas_tpu'),
-    'bias': ({'bias': 'AlibiBias'}, 'pallas_gpu', 'pallas_tpu'),
-    'key bias': ({'key_bias': True}, 'pallas_gpu', 'pallas_tpu'),
-    'packed': ({'segmented': True}, 'pallas_gpu', 'pallas_tpu'),
-    'float32': ({'dtype': 'float32'}, 'pallas_gpu', 'pallas_tpu'),
-    'long': ({'queries': 32768, 'keys': 32768}, 'library', 'pallas_tpu'),
-    'ragged': ({'queries': 1000, 'keys': 1000}, 'library', 'pallas_tpu'),
+HOPPER = ('h100', 'h200')
+# What is asked for -> changes of PLAIN, and what Hopper GPUs, other GPUs and TPUs have for it.
+CHOICES: dict[str, tuple[dict, str, str, str]] = {
+    'plain': ({}, 'library', 'library', 'library'),
+    'window': ({'window': 1000}, 'library', 'library', 'library'),
+    'log-sum-exp': ({'lse': True}, 'mosaic_gpu', 'pallas_gpu', 'pallas_tpu'),
+    'entropy': (ENTROPY, 'mosaic_gpu', 'pallas_gpu', 'pallas_tpu'),
+    'few': ({'queries': 8, 'keys': 8, **ENTROPY}, 'pallas_gpu', 'pallas_gpu', 'pallas_tpu'),
+    'more': ({'queries': 17, 'keys': 17, **ENTROPY}, 'mosaic_gpu', 'pallas_gpu', 'pallas_tpu'),
+    'decode': (DECODE, 'pallas_gpu', 'pallas_gpu', 'pallas_tpu'),
+    'bias': ({'bias': 'AlibiBias'}, 'mosaic_gpu', 'pallas_gpu', 'pallas_tpu'),
+    'two-sided bias': (
+        {'bias': 'AlibiBias', 'causal': False},
+        *('pallas_gpu', 'pallas_gpu', 'pallas_tpu'),
+    ),
+    'buckets': ({'bias': 'Buckets'}, 'pallas_gpu', 'pallas_gpu', 'pallas_tpu'),
+    'key bias': ({'key_bias': True}, 'mosaic_gpu', 'pallas_gpu', 'pallas_tpu'),
+    'packed': ({'segmented': True}, 'mosaic_gpu', 'pallas_gpu', 'pallas_tpu'),
+    'float32': ({'dtype': 'float32'}, 'pallas_gpu', 'pallas_gpu', 'pallas_tpu'),
+    'long': ({'queries': 32768, 'keys': 32768}, 'library', 'library', 'pallas_tpu'),
+    'ragged': ({'queries': 1000, 'keys': 1000}, 'library', 'library', 'pallas_tpu'),
+    'odd': ({'queries': 1001, 'keys': 1001}, 'mosaic_gpu', 'pallas_gpu', 'pallas_tpu'),
 }
 
 
 @pytest.fixture(autouse=True)
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A process that has a GPU, and no choices from before."""
+    """A process that has a GPU and a JAX with Mosaic for it, and no choices from before."""
     monkeypatch.setattr(library, '_gpu_is_here', lambda: True)
+    monkeypatch.setattr(mosaic_gpu.kernel, '_missing', lambda: None)
     api._fastest.cache_clear()
     api._say_chosen.cache_clear()
     yield
@@ -60,27 +70,16 @@ def choice(**changes) -> str:
 @pytest.mark.parametrize('asked', CHOICES)
 @pytest.mark.parametrize('kind', KINDS)
 def test_the_choice(kind: str, asked: str) -> None:
-    changes, on_gpu, on_tpu = CHOICES[asked]
+    changes, on_hopper, on_gpu, on_tpu = CHOICES[asked]
     device = KINDS[kind]
+    on_gpu = on_hopper if kind in HOPPER else on_gpu
     expected = {'gpu': on_gpu, 'tpu': on_tpu, 'cpu': 'chunked'}[device.get('platform', 'gpu')]
     assert choice(**device, **changes) == expected
 
 
-@pytest.mark.parametrize(('asked', 'name'), [
-    ({}, 'library'), (ENTROPY, 'mosaic_gpu'), (DECODE, 'pallas_gpu'), ({'lse': True}, 'mosaic_gpu'),
-    ({'queries': 17, 'keys': 17, **ENTROPY}, 'mosaic_gpu'),
-    ({'queries': 8, 'keys': 8, **ENTROPY}, 'pallas_gpu'),
-    ({'bias': 'AlibiBias'}, 'mosaic_gpu'), ({'dtype': 'float32'}, 'pallas_gpu'),
-    ({'bias': 'AlibiBias', 'causal': False}, 'pallas_gpu'),
-    ({'bias': 'Buckets'}, 'pallas_gpu'), ({'key_bias': True, **ENTROPY}, 'mosaic_gpu'),
-])  # fmt: skip
-def test_the_choice_once_the_hopper_kernels_are_checked(
-    asked: dict, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mosaic_gpu.kernel, '_missing', lambda: None)
-    checked = dataclasses.replace(api.BACKENDS['mosaic_gpu'], unchecked=frozenset())
-    monkeypatch.setattr(api, 'BACKENDS', {**api.BACKENDS, 'mosaic_gpu': checked})
-    assert choice(**asked) == name
+def test_a_jax_without_mosaic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mosaic_gpu.kernel, '_missing', lambda: 'there is none')
+    assert choice(**ENTROPY) == 'pallas_gpu'
 
 
 @pytest.mark.parametrize('kind', ['AMD Instinct MI300X', 'Tesla V100-SXM2-16GB', 'Tesla T4'])
@@ -116,19 +115,21 @@ def test_without_a_gpu_in_the_process_programs_for_one_have_a_kernel(
 ) -> None:
     monkeypatch.setattr(library, '_gpu_is_here', lambda: False)
     with caplog.at_level(logging.INFO, logger='nope.attention.api'):
-        assert choice() == 'pallas_gpu'
+        assert choice() == 'mosaic_gpu'
     (message,) = [record.getMessage() for record in caplog.records]
     assert 'not library: cuDNN plans its programs on the GPU, and this process has none' in message
 
 
 @pytest.mark.parametrize(('asked', 'name', 'level'), [
-    ({}, 'library', logging.INFO), (ENTROPY, 'chunked', logging.WARNING),
+    ({}, 'library', logging.INFO), (ENTROPY, 'mosaic_gpu', logging.INFO),
+    ({'bias': 'Buckets'}, 'chunked', logging.WARNING),
 ])  # fmt: skip
 def test_a_jax_without_triton(
     asked: dict, name: str, level: int,
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    """Plain attention stays where it is; what had a Triton kernel is slower, and says so."""
+    """Plain attention stays where it is, and on Hopper what has a kernel there; what had a Triton
+    kernel is slower, and says so."""
     monkeypatch.setitem(sys.modules, memory.TRITON, None)
     with caplog.at_level(logging.INFO, logger='nope.attention.api'):
         assert choice(**asked) == name

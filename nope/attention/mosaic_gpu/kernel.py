@@ -182,8 +182,4 @@ def _cuda_version() -> int:
         return 0
 
 
-# Unchecked: the interpreter has the threads, copies and barriers, but products are done at once
-# there, so that a missing wait for one would not show. Triton puts such waits in by itself.
-BACKEND = of_kernel(
-    'mosaic_gpu', MosaicGpu(), _unsupported, unchecked=frozenset({'gpu'}), outdone=_outdone
-)
+BACKEND = of_kernel('mosaic_gpu', MosaicGpu(), _unsupported, outdone=_outdone)
