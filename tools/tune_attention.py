@@ -6,8 +6,8 @@
 For every kernel that runs here, pass, dtype and head dim: times the kernel with the blocks that it
 has now and each candidate, the nearest to a guess first, on 16,384 tokens of 32 heads on 4, and
 prints one JSON line for it (one that the compiler refuses says why, one that is the same program as
-an earlier one is left out). A candidate that is 2 % faster than what the kernel has now goes into the
-device's table, nope/attention/tuned/DEVICE.json, which the kernels read from then on; commit it.
+an earlier one is left out). A candidate that is 2 % faster than what the kernel has now goes into
+the device's table, nope/attention/tuned/DEVICE.json, which kernels read from then on; commit it.
 What was there for other kernels and head dims stays. With --seconds every pass has its share of
 that time; --folder puts the table elsewhere.
 """
