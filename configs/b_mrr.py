@@ -10,7 +10,8 @@ quick: copying of one symbol (rsc), twice as often (rsc2x), and replacement (rdc
 symbols, two seeds (`--config.seeds="(0,1,2)"` for three). A minute of one core a model, compilation
 and measurement included: 30 models, half an hour of one core. Commands on one work folder share
 them.
-small, medium: five tasks at the paper's lengths, three seeds. Not run.
+small, medium: five tasks at the paper's lengths, three seeds. Not run. Tasks by name are drawn alone:
+`configs/b_mrr.py:small,rsc`, half an hour of one core a model.
 paper: all 17 tasks, three seeds, 255 runs. Not run.
 
 Result at quick: NoPE is first and sinusoidal last on every task and for every seed, as in the
@@ -43,10 +44,18 @@ SMALL: Chosen = {
 PAPER: Chosen = {name: ({}, 511 if name == 'pcfg' else 255) for name in tasks.SPLITS}
 
 
-def get_config(size: str = 'quick') -> ConfigDict:
+def get_config(argument: str = 'quick') -> ConfigDict:
+    """argument: a size; after it the names of tasks, if not all."""
+    size, *only = argument.split(',')
     config = tasks.experiment('b_mrr', size)
     config.seeds = (0, 1) if size == 'quick' else tasks.SEEDS
     chosen = {'quick': QUICK, 'paper': PAPER}.get(size, SMALL)
+    if unknown := [name for name in only if name not in chosen]:
+        raise ValueError(
+            f'configs/b_mrr.py:{argument}: task {unknown[0]!r} is not drawn at this size; accepted: '
+            + ', '.join(chosen)
+        )
+    chosen = {name: task for name, task in chosen.items() if not only or name in only}
     encodings = tasks.encodings(config)
     for task, (changes, length) in chosen.items():
         for name, (_, position) in encodings.items():

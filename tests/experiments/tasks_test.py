@@ -115,6 +115,15 @@ def test_the_best_step_is_what_is_measured(tmp_path: pathlib.Path) -> None:
     assert facts['validation_accuracy'] == scores[best]
 
 
+def test_tasks_by_name_are_drawn_alone() -> None:
+    whole, one = b_mrr.get_config('small'), b_mrr.get_config('small,rsc')
+    assert set(one.runs) == {name for name in whole.runs if name.startswith('rsc_')} and one.runs
+    assert all(one.runs[name] == whole.runs[name] for name in one.runs)
+    assert {curve['group'] for curve in one.figure.curves} == set(one.runs)
+    with pytest.raises(ValueError, match=r"'addition' is not drawn at this size; accepted: rsc,"):
+        b_mrr.get_config('quick,addition')
+
+
 def test_a_run_reads_the_task_that_it_names() -> None:
     given = {'name': 'addition', 'longest': 3, 'scratchpad': 'full', 'train': 500}
     spec = spec_of(build(config(task=given)))
