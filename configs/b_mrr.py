@@ -10,8 +10,8 @@ quick: copying of one symbol (rsc), twice as often (rsc2x), and replacement (rdc
 symbols, two seeds (`--config.seeds="(0,1,2)"` for three). A minute of one core a model, compilation
 and measurement included: 30 models, half an hour of one core. Commands on one work folder share
 them.
-small, medium: five tasks at the paper's lengths, three seeds. Not run. Tasks by name are drawn alone:
-`configs/b_mrr.py:small,rsc`, half an hour of one core a model.
+small, medium: five tasks at the paper's lengths, three seeds. Not run. `configs/b_mrr.py:small,rsc`
+draws one of them, half an hour of one core a model.
 paper: all 17 tasks, three seeds, 255 runs. Not run.
 
 Result at quick: NoPE is first and sinusoidal last on every task and for every seed, as in the
@@ -52,8 +52,8 @@ def get_config(argument: str = 'quick') -> ConfigDict:
     chosen = {'quick': QUICK, 'paper': PAPER}.get(size, SMALL)
     if unknown := [name for name in only if name not in chosen]:
         raise ValueError(
-            f'configs/b_mrr.py:{argument}: task {unknown[0]!r} is not drawn at this size; accepted: '
-            + ', '.join(chosen)
+            f'configs/b_mrr.py:{argument}: task {unknown[0]!r} is not drawn at this size; '
+            f'accepted: {", ".join(chosen)}'
         )
     chosen = {name: task for name, task in chosen.items() if not only or name in only}
     encodings = tasks.encodings(config)
