@@ -1,7 +1,7 @@
 """The whole session runs on eight virtual CPU devices, so that any test may ask for a mesh.
 
 Set here and not through the environment: commands that a test starts see the machine as it is, and
-compile as a user's do. JAX_PLATFORMS chooses another platform.
+compile as a user's do, though no program twice. JAX_PLATFORMS chooses another platform.
 """
 
 from __future__ import annotations
@@ -120,12 +120,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _keep_compiled(config: pytest.Config) -> None:
     """Keeps what XLA compiled until the process ends: tests make many programs again, which took a
-    third of the time. In a folder, which costs no memory."""
+    third of the time, and so do the commands that they start. In a folder, which costs no memory;
+    each process has its own, since JAX does not lock it."""
     folder = tempfile.TemporaryDirectory(prefix='nope-compiled-')
     config.add_cleanup(folder.cleanup)
-    jax.config.update('jax_compilation_cache_dir', folder.name)
-    jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)
-    jax.config.update('jax_persistent_cache_min_entry_size_bytes', -1)
+    kept = {
+        'jax_compilation_cache_dir': folder.name,
+        'jax_persistent_cache_min_compile_time_secs': 0.0,
+        'jax_persistent_cache_min_entry_size_bytes': -1,
+    }
+    for name, value in kept.items():
+        jax.config.update(name, value)
+        os.environ[name.upper()] = str(value)
 
 
 def _asked(config: pytest.Config) -> str:

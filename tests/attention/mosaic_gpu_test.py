@@ -91,20 +91,21 @@ def assert_agrees(
         assert_close(array, wanted, TOLERANCE[case.dtype])
 
 
-# Between them: one block and several, ragged ends, grouped heads, every rule and both in a block.
+# Between them: one block and several, ragged ends, grouped heads, every rule and both in a block. A
+# GPU has run them all.
 @interpreted
 @pytest.mark.parametrize(
     'case',
     [
         pytest.param(named('tiny', head_dim=8), marks=pytest.mark.slow),
         pytest.param(named('grouped', head_dim=128, batch=1), marks=pytest.mark.slow),
-        named('full_empty_rows'),
+        pytest.param(named('full_empty_rows'), marks=pytest.mark.slow),
         pytest.param(named('cached', batch=1), marks=pytest.mark.slow),
         pytest.param(named('window', batch=1), marks=pytest.mark.slow),
-        named('window_full', batch=1, dtype='float16'),
+        pytest.param(named('window_full', batch=1, dtype='float16'), marks=pytest.mark.slow),
         Case('every_rule', 1, 90, 260, 2, 1, 64, True, 'packed', 'bfloat16', 100, 150),
         pytest.param(named('key_bias_grouped', batch=1), marks=pytest.mark.slow),
-        named('key_bias_empty_rows', head_dim=128),
+        pytest.param(named('key_bias_empty_rows', head_dim=128), marks=pytest.mark.slow),
         pytest.param(named('key_bias_full', dtype='float16'), marks=pytest.mark.slow),
         pytest.param(named('key_bias_cached', batch=1, head_dim=128), marks=pytest.mark.slow),
         pytest.param(named('alibi', batch=1), marks=pytest.mark.slow),

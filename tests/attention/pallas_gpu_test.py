@@ -16,7 +16,7 @@ from nope.attention.backend import Call
 from nope.attention.cases import TEST_CASES, Case, Inputs, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.pallas_gpu import BACKEND, PallasGpu, memory
-from tests.attention.contract import COVERING, AttentionContract, assert_agrees
+from tests.attention.contract import AttentionContract, assert_agrees
 from tests.attention.devices import on_device
 from tests.attention.factor_contract import FactorContract
 from tests.attention.key_bias_contract import KeyBiasContract
@@ -26,10 +26,13 @@ INTERPRET = PALLAS_GPU.name
 pytestmark = pytest.mark.usefixtures('interpreted_kernels')
 
 
-# The kernel does not change any more: without a marker are tests of what it shares with others, the
-# inputs, the outputs and the choice.
+# The kernel does not change any more and has run on a GPU: without a marker are tests of what it
+# shares with others, the inputs, the outputs and the choice.
+SHARED = ('ragged', 'cached_one_query', 'every_rule', 'float16')
+
+
 @pytest.mark.parametrize(
-    'case', [case for case in TEST_CASES if case.name in COVERING], ids=lambda case: case.name
+    'case', [case for case in TEST_CASES if case.name in SHARED], ids=lambda case: case.name
 )
 def test_agrees_with_the_definition(case: Case) -> None:
     assert_agrees(INTERPRET, case)
