@@ -93,7 +93,7 @@ def sums(pieces: Sequence[Spec], target: Target) -> str:
 
 
 def _hours(flops: float | None, target: Target) -> str:
-    return f'{"?":>12}' if flops is None else f'{flops / target.flops / HOUR:12,.4f}'
+    return f'{"?":>12}' if flops is None else f'{flops / target.flops / HOUR:12,.4g}'
 
 
 def _size(state: float) -> str:
