@@ -106,9 +106,11 @@ def draw(found: Sequence[Course]) -> mpl.Figure:
 def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
     """Lines by figure against sizes, with the tokens of each."""
     sizes = _sizes(found)
+    alike = len({course.what for course in found}) == 1
     for course, color in zip(found, itertools.cycle(COLORS), strict=False):
         x = [sizes.index(p.size) for p in course.points]
-        axes.plot(x, [p.mean for p in course.points], color=color, label=course.figure)
+        label = course.figure if alike else f'{course.figure}: {course.what}'
+        axes.plot(x, [p.mean for p in course.points], color=color, label=label)
         for place, p in zip(x, course.points, strict=True):
             axes.errorbar(
                 [place],
@@ -121,7 +123,7 @@ def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
     row = found[0].claim
     axes.set_title('\n'.join(textwrap.wrap(row.short, 34)), fontsize=8)
     printed = f'printed: {row.printed}' if row.printed not in ('', 'ours') else ''
-    below = [*textwrap.wrap(found[0].what, 46), *textwrap.wrap(printed, 46)]
+    below = [*textwrap.wrap(found[0].what if alike else '', 46), *textwrap.wrap(printed, 46)]
     axes.set_xlabel('\n'.join(below), fontsize=6.5)
     axes.set_ylabel(found[0].unit or 'ratio')
     axes.set_xlim(-0.4, len(sizes) - 0.6)
@@ -129,17 +131,18 @@ def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
     axes.set_xticklabels([_named(size, found) for size in sizes], fontsize=6.5)
     axes.tick_params(axis='y', labelsize=7)
     if len(found) > 1:
-        _legend_above(axes, len(found))
+        _legend_above(axes, len(found), columns=2 if alike else 1)
 
 
-def _legend_above(axes: mpl.Axes, lines: int) -> None:
-    """The figures in rows of two, in room of their own above the lines."""
-    rows = -(-lines // 2)
+def _legend_above(axes: mpl.Axes, lines: int, columns: int) -> None:
+    """The figures in rows, in room of their own above the lines."""
+    rows = -(-lines // columns)
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + (high - low) * (0.06 + 0.14 * rows))
     axes.legend(
-        fontsize=6, loc='upper center', ncols=2, handlelength=1.0, labelspacing=0.2, frameon=False
-    )
+        fontsize=6, loc='upper center', ncols=columns, handlelength=1.0, labelspacing=0.2,
+        frameon=False,
+    )  # fmt: skip
 
 
 def _sizes(found: Sequence[Course]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -90,6 +92,15 @@ def test_a_panel_has_a_line_for_each_figure_and_a_mark_for_each_verdict():
     drawn = {value for line in parity.lines for value in line.get_ydata()}
     assert {0.3, 0.4} <= drawn and 9.0 not in drawn  # of a figure the first number
     assert len(trend.csv_rows(found)) == 8
+
+
+def test_figures_of_different_numbers_are_told_apart():
+    one, two = courses(
+        *(summary(size, [0.3], name) for name in ('fig1', 'fig4') for size in ('quick', 'small'))
+    )
+    (panel,) = trend.draw([one, dataclasses.replace(two, what='number 9')]).axes
+    named = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert named == ['fig1: number 0', 'fig4: number 9'] and 'number' not in panel.get_xlabel()
 
 
 def test_tokens_are_those_of_the_config_or_of_the_figure_as_it_was_drawn(tmp_path):
