@@ -16,6 +16,7 @@ from nope.attention import AlibiBias, Bias, ScaleInvariantBias, attention
 from nope.attention.bias import as_array, factors_as_array
 from nope.attention.cases import FACTOR_CASES, Case, Inputs, make_inputs
 from tests.attention.contract import (
+    OUTPUTS,
     TOLERANCE,
     assert_agrees,
     assert_close,
@@ -37,11 +38,7 @@ class FactorContract:
     def test_agrees_with_the_definition(self, case: Case) -> None:
         assert_agrees(self.implementation, case)
 
-    @pytest.mark.parametrize(
-        'output',
-        [pytest.param('out', marks=pytest.mark.slow), pytest.param('lse', marks=pytest.mark.slow),
-         'entropy'],
-    )  # fmt: skip
+    @pytest.mark.parametrize('output', OUTPUTS)
     def test_each_output_has_its_own_gradient(self, output: str) -> None:
         case = next(case for case in FACTOR_CASES if case.name == 'factors_one_block')
         assert_agrees(self.implementation, case, (output,))

@@ -107,7 +107,7 @@ def paths(config: dict[str, Any]) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize('family', MODELS)
 @settings(
-    max_examples=75,
+    max_examples=150,
     deadline=None,
     database=None,
     derandomize=True,
