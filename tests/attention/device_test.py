@@ -20,7 +20,14 @@ import pytest
 from nope.attention import attention
 from nope.attention.api import BACKENDS, PREFERRED
 from nope.attention.backend import describe
-from nope.attention.cases import KEY_BIAS_CASES, TEST_CASES, Case, Inputs, make_inputs
+from nope.attention.cases import (
+    FACTOR_CASES,
+    KEY_BIAS_CASES,
+    TEST_CASES,
+    Case,
+    Inputs,
+    make_inputs,
+)
 from tests.attention.contract import OUTPUTS, assert_agrees, expected
 
 # NOPE_DEVICE_TESTS=cpu tries the tests themselves where there is no accelerator.
@@ -46,7 +53,8 @@ def half(case: Case, head_dim: int) -> Case:
 CASES = (
     *TEST_CASES,
     *KEY_BIAS_CASES,
-    *(half(case, 64) for case in (*TEST_CASES, *KEY_BIAS_CASES)),
+    *FACTOR_CASES,
+    *(half(case, 64) for case in (*TEST_CASES, *KEY_BIAS_CASES, *FACTOR_CASES)),
     *(half(case, 128) for case in (*TEST_CASES, *KEY_BIAS_CASES)),
     Case('head_dim_80', 1, 300, 300, 4, 2, 80, dtype='bfloat16'),
     Case('head_dim_256', 1, 300, 300, 4, 2, 256, dtype='bfloat16'),
