@@ -100,6 +100,20 @@ install_project() {
 # $1: the environment's folder, $2: extras, $3: constraints file or nothing. Makes the environment
 # and installs, or does nothing when both are there already. Two callers at once take turns.
 make_environment() {
+    provide_environment "$@"
+    keep_bytecode
+}
+
+# Where no bytecode may be written beside its source, it is kept in the environment: without it each
+# command compiles all that it imports again, for a second to four.
+keep_bytecode() {
+    [ -n "${PYTHONDONTWRITEBYTECODE:-}" ] || return 0
+    unset PYTHONDONTWRITEBYTECODE
+    : "${PYTHONPYCACHEPREFIX:=$folder/bytecode}"
+    export PYTHONPYCACHEPREFIX
+}
+
+provide_environment() {
     case $1 in
     /*) folder=$1 ;;
     *) folder=$PWD/$1 ;;

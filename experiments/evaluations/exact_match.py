@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Iterator
 from typing import Any, Self
@@ -96,6 +97,7 @@ class ExactMatchSpec(TextSpec):
             raise ValueError(describe(field, error.value, error.rule)) from error
 
 
+@functools.cache  # hundreds of evaluations are of few tasks
 def _long_prompt(data: TaskData) -> int:
     """Tokens of the longest of some prompts of the longest test, without drawing all examples."""
     task, tokenizer = data.task, data.load_tokenizer()

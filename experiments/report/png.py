@@ -67,13 +67,14 @@ def _shrunk(image_HWC: np.ndarray, width: int) -> np.ndarray:
 
 def _with_palette(image_HWC: np.ndarray) -> bytes:
     """PNG of uint8 [H, W, 3], colours rounded until there are at most 256."""
+    shades = np.arange(256) / 255
     for bits in range(8, 0, -1):
         levels = (1 << bits) - 1
-        steps = np.round(image_HWC.astype(np.float64) / 255 * levels).astype(np.uint32)
+        steps = np.round(shades * levels).astype(np.uint32)[image_HWC]
         packed = (steps[..., 0] << 16) | (steps[..., 1] << 8) | steps[..., 2]
-        colors, index = np.unique(packed, return_inverse=True)
-        if len(colors) <= 256:
+        if _distinct(packed) <= 256:
             break
+    colors, index = np.unique(packed, return_inverse=True)
     parts = np.stack([colors >> 16, (colors >> 8) & 255, colors & 255], axis=1)
     palette = np.round(parts * 255 / levels).astype(np.uint8)
     high, wide = packed.shape
@@ -89,6 +90,13 @@ def _with_palette(image_HWC: np.ndarray) -> bytes:
             _chunk(b'IEND', b''),
         ]
     )
+
+
+def _distinct(packed: np.ndarray) -> int:
+    """How many colours there are, without sorting them."""
+    seen = np.zeros(1 << 24, bool)
+    seen[packed] = True
+    return int(np.count_nonzero(seen))
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

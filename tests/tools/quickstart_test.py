@@ -94,3 +94,22 @@ def test_a_stop_reaches_the_experiment(python: pathlib.Path) -> None:
     running.send_signal(signal.SIGTERM)
     assert running.wait(timeout=60) == 143
     assert commands(python)[1:] == ['saved']
+
+
+@pytest.mark.parametrize(
+    ('given', 'found'),
+    [
+        ({}, 'none, none'),
+        ({'PYTHONDONTWRITEBYTECODE': '1'}, 'none, /e v/bytecode'),
+        ({'PYTHONDONTWRITEBYTECODE': '1', 'PYTHONPYCACHEPREFIX': '/own'}, 'none, /own'),
+    ],
+)
+def test_bytecode_that_may_not_be_beside_its_source_is_in_the_environment(
+    given: dict[str, str], found: str
+) -> None:
+    script = f"""root={ROOT}; . {ROOT}/tools/_environment.sh; folder='/e v'; keep_bytecode
+sh -c 'echo "${{PYTHONDONTWRITEBYTECODE:-none}}, ${{PYTHONPYCACHEPREFIX:-none}}"'"""
+    names = 'PYTHONDONTWRITEBYTECODE', 'PYTHONPYCACHEPREFIX'
+    rest = {name: value for name, value in os.environ.items() if name not in names}
+    done = subprocess.run(['sh', '-c', script], env=rest | given, capture_output=True, text=True)
+    assert done.stdout.strip() == found, done.stderr
