@@ -85,7 +85,7 @@ def test_a_step_is_the_same_on_every_mesh(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     'changes',
     [
-        {'block': 'parallel'},
+        pytest.param({'block': 'parallel'}, marks=pytest.mark.slow),
         {'block': 'post', 'qk_norm': True, 'qk_norm_over': 'projection'},
         {'block': 'both', 'norm_offset': True, 'embedding_multiplier': 32**0.5},
     ],

@@ -139,7 +139,9 @@ def test_without_the_entropy() -> None:
 
 
 @interpreted
-@pytest.mark.parametrize('name', ['alibi_cached', 'full_empty_rows'])
+@pytest.mark.parametrize(
+    'name', [pytest.param('alibi_cached', marks=pytest.mark.slow), 'full_empty_rows']
+)
 def test_largest_logits_are_those_of_the_definition(name: str) -> None:
     inputs = make_inputs(named(name, batch=1))
     arrays = inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH
@@ -152,7 +154,7 @@ def test_largest_logits_are_those_of_the_definition(name: str) -> None:
 
 
 @interpreted
-@pytest.mark.parametrize('keys', [128, 256])
+@pytest.mark.parametrize('keys', [pytest.param(128, marks=pytest.mark.slow), 256])
 def test_whole_blocks_alone(keys: int) -> None:
     """No rule hides a pair and nothing is padded, in one block and in two."""
     assert_agrees(Case('', 1, 128, keys, 1, 1, 64, False, dtype='bfloat16'))

@@ -75,9 +75,9 @@ def test_parts_of_a_block_are_computed_as_the_whole(bias: str) -> None:
 @pytest.mark.parametrize(
     'changes',
     [
-        {'key_bias': True, 'segments': 'packed'},
+        pytest.param({'key_bias': True, 'segments': 'packed'}, marks=pytest.mark.slow),
         {'bias': 'scale_invariant', 'queries': 30, 'offset': 50},
-        {'window': 20, 'causal': False},
+        pytest.param({'window': 20, 'causal': False}, marks=pytest.mark.slow),
     ],
 )
 def test_one_kernel_has_the_gradients_of_two(

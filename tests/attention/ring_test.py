@@ -112,7 +112,10 @@ def test_the_largest_logits_are_over_all_keys() -> None:
 
 
 @pytest.mark.usefixtures('interpreted_kernels')
-@pytest.mark.parametrize('implementation', ['pallas_tpu_interpret', 'pallas_gpu_interpret'])
+@pytest.mark.parametrize(
+    'implementation',
+    ['pallas_tpu_interpret', pytest.param('pallas_gpu_interpret', marks=pytest.mark.slow)],
+)
 def test_a_ring_of_kernels(implementation: str) -> None:
     case = Case('', 2, 160, 160, 4, 2, 8, True, 'packed', window=90, bias='buckets', key_bias=True)
     inputs = make_inputs(case)

@@ -99,26 +99,36 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.Path]
     return {name: made / name for name in MODELS}
 
 
-def paths(config: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Every key of a config, and those one level down."""
-    inner = [(k, key) for k, v in config.items() if isinstance(v, dict) for key in v]
-    return [(key,) for key in config] + inner
-
-
-@pytest.mark.parametrize('family', MODELS)
-@settings(
-    max_examples=150,
+EXAMPLES = settings(
     deadline=None,
     database=None,
     derandomize=True,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )
-@given(data=st.data())
+
+
+def paths(config: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Every key of a config, and those one level down."""
+    inner = [(k, key) for k, v in config.items() if isinstance(v, dict) for key in v]
+    return [(key,) for key in config] + inner
+
+
+@pytest.mark.parametrize('examples', [60, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize('family', MODELS)
 def test_a_config_is_refused_or_is_the_model_of_the_weights(
-    folders: dict[str, pathlib.Path], family: str, data: st.DataObject
+    folders: dict[str, pathlib.Path], family: str, examples: int
 ) -> None:
-    file = folders[family] / 'config.json'
+    @settings(EXAMPLES, max_examples=examples)
+    @given(data=st.data())
+    def is_refused_or_is_the_model(data: st.DataObject) -> None:
+        check(folders[family], family, data)
+
+    is_refused_or_is_the_model()
+
+
+def check(folder: pathlib.Path, family: str, data: st.DataObject) -> None:
+    file = folder / 'config.json'
     original = file.read_text()
     config: dict[str, Any] = json.loads(original)
     for _ in range(data.draw(st.integers(1, 2))):
@@ -133,9 +143,9 @@ def test_a_config_is_refused_or_is_the_model_of_the_weights(
     tracemalloc.start()
     try:
         file.write_text(json.dumps(config))
-        found = describe(open_directory(folders[family])).model
+        found = describe(open_directory(folder)).model
     except CheckpointFileError as error:  # against the weights, or no config at all
-        assert str(folders[family]) in str(error)
+        assert str(folder) in str(error)
     except ValueError as error:
         assert 'config.json' in str(error) or str(error).startswith('model.'), error
     else:

@@ -78,7 +78,7 @@ def expected(pattern: tuple[LayerKind, ...]) -> tuple:
     ('pattern', 'remat', 'unroll'),
     [
         (ALTERNATING, 'none', None),
-        (ALTERNATING, 'full', 1),
+        pytest.param(ALTERNATING, 'full', 1, marks=pytest.mark.slow),
         pytest.param(ALTERNATING, 'none', 1, marks=pytest.mark.slow),
         pytest.param(ALTERNATING, 'dots', None, marks=pytest.mark.slow),
         (THREE, 'none', 1),

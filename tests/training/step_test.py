@@ -211,7 +211,7 @@ def test_the_weighted_loss_and_its_gradient_are_those_of_the_definition() -> Non
 
 @pytest.mark.parametrize(
     'position',
-    [pytest.param(NoPE(), marks=pytest.mark.slow), Rotary(), Learned(T)],
+    [*(pytest.param(x, marks=pytest.mark.slow) for x in (NoPE(), Learned(T))), Rotary()],
     ids=lambda p: type(p).__name__,
 )
 def test_documents_apart_are_documents_in_passes_of_their_own(position: Position) -> None:
