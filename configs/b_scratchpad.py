@@ -2,7 +2,7 @@
 
     python -m experiments.run --config=configs/b_scratchpad.py:quick --workdir=work/quick
 
-Figures 6 and F.9 to F.15 of the second paper (arXiv 2305.19466): a model for every task, format of
+Figures 6 and F.8 to F.15 of the second paper (arXiv 2305.19466): a model for every task, format of
 scratchpad, encoding and seed, trained on short examples. It writes its scratchpad greedily, and its
 final answer alone counts; how many scratchpads parse and are right in every step stands beside it.
 Formats are none, full, full without one of its five parts, and minimal (computation and output).

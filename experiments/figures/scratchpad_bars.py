@@ -52,9 +52,10 @@ def _picture(found: Mapping[str, Bars]) -> mpl.Figure:
     names = formats.ordered(dict.fromkeys(name for some in found.values() for name in some.formats))
     labels = dict.fromkeys(label for some in found.values() for label in some.labels)
     colors = {label: accuracy_axes.color(e) for e, label in enumerate(labels)}
-    figure = style.new_figure(11.0, 3.4 + 2.6 * len(found))
-    grid = figure.add_gridspec(1 + len(found), 1)
+    figure = style.new_figure(11.0, 5.8 + 2.6 * len(found))
+    grid = figure.add_gridspec(2 + len(found), 1)
     bar_axes.ranks(figure.add_subplot(grid[0]), found, names)
+    bar_axes.ranks_by_encoding(figure.add_subplot(grid[1]), found, names, list(labels))
     handles: list[Any] = [
         mpl.Line2D(
             [],
@@ -66,7 +67,7 @@ def _picture(found: Mapping[str, Bars]) -> mpl.Figure:
         for f, name in enumerate(names)
     ]
     figure.legend(handles=handles, loc='outside upper center', ncols=len(names))
-    for number, some in enumerate(found.values(), 1):
+    for number, some in enumerate(found.values(), 2):
         bar_axes.accuracies(figure.add_subplot(grid[number]), some, colors)
     handles = [
         mpl.Line2D([], [], color=color, linewidth=5, label=label) for label, color in colors.items()
@@ -94,7 +95,8 @@ def _caption(given: FigureInput, found: Mapping[str, Bars]) -> str:
     return (
         'Above: mean reciprocal rank of the formats of scratchpads by accuracy over all examples '
         f'longer than those of training, over encodings and {seeds}; those with equal accuracies '
-        'share the mean of their ranks. Below: exact match of final answers beyond L (bars) and '
+        'share the mean of their ranks. Under it by encoding, over the tasks that have it. '
+        'Below: exact match of final answers beyond L (bars) and '
         'inside L on validation examples (lines), and shares of scratchpads that are right in '
         f'every step beyond L (crosses). Diamonds: {released.SOURCE}, ranks read off its Figure 6, '
         'which has eight formats. '

@@ -10,7 +10,7 @@ import numpy as np
 from experiments.figures import mpl, style
 from experiments.figures.encoding_tasks import released
 from experiments.figures.scratchpads import formats
-from experiments.figures.scratchpads.bars import Bars
+from experiments.figures.scratchpads.bars import Bars, by_encoding
 
 RELEASED: dict[str, Any] = {
     'marker': 'D',
@@ -39,21 +39,49 @@ WIDTH = 0.8  # of a group of bars
 def ranks(axes: mpl.Axes, found: Mapping[str, Bars], names: Sequence[str]) -> None:
     """Mean reciprocal rank of every format on each task, seeds as dots; the paper's, which is among
     eight formats, as a diamond where all are there."""
-    width = WIDTH / len(names)
     for place, (task, bars) in enumerate(found.items()):
         for f, name in enumerate(names):
             index = bars.at(name)
             if index is None:
                 continue
-            at = place + (f - (len(names) - 1) / 2) * width
-            some = bars.reciprocal[index]
-            axes.bar(at, some.mean(), 0.92 * width, color=format_color(f, len(names)))
-            by_seed = some.mean(axis=0)
-            axes.scatter([at] * len(by_seed), by_seed, **_SEEDS)
+            at = _bar(axes, place, f, len(names), bars.reciprocal[index].mean(axis=0))
             paper = released.UNPADDED_MRR.get(task) if name == formats.NONE else None
             if paper is not None and formats.complete(bars.formats):
                 axes.plot(at, paper, **RELEASED)
-    axes.set_xticks(range(len(found)), list(found))
+    _finish_ranks(axes, list(found))
+
+
+def ranks_by_encoding(
+    axes: mpl.Axes, found: Mapping[str, Bars], names: Sequence[str], labels: Sequence[str]
+) -> None:
+    """Mean reciprocal rank of every format with each encoding, over the tasks that have both, seeds
+    as dots (Figure F.8)."""
+    for place, label in enumerate(labels):
+        for f, name in enumerate(names):
+            some = by_encoding(found.values(), label, name)
+            if some is not None:
+                _bar(axes, place, f, len(names), some)
+    tasks = [sum(label in bars.labels for bars in found.values()) for label in labels]
+    _finish_ranks(
+        axes,
+        [
+            f'{label} ({n} task{"s" if n > 1 else ""})'
+            for label, n in zip(labels, tasks, strict=True)
+        ],
+    )
+
+
+def _bar(axes: mpl.Axes, place: int, f: int, count: int, by_seed: np.ndarray) -> float:
+    """Draws a bar of the format f of `count`, and its seeds, in a group; returns where."""
+    width = WIDTH / count
+    at = place + (f - (count - 1) / 2) * width
+    axes.bar(at, by_seed.mean(), 0.92 * width, color=format_color(f, count))
+    axes.scatter([at] * len(by_seed), by_seed, **_SEEDS)
+    return at
+
+
+def _finish_ranks(axes: mpl.Axes, groups: Sequence[str]) -> None:
+    axes.set_xticks(range(len(groups)), groups)
     axes.set_ylim(0, 1.05)
     axes.set_ylabel('mean reciprocal rank')
     axes.grid(False, axis='x')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,21 @@ class Bars:
     def encoding(self, paper: str) -> int | None:
         """Index of the encoding that the paper calls so; None where there is none."""
         return self.paper.index(paper) if paper in self.paper else None
+
+
+def by_encoding(found: Iterable[Bars], label: str, name: str) -> np.ndarray | None:
+    """[S] reciprocal ranks of the format `name` among those of each task, of one encoding, averaged
+    over the tasks that have both; None where none has."""
+    ranks: dict[str, list[float]] = {}
+    for bars in found:
+        index = bars.at(name)
+        if index is None or label not in bars.labels:
+            continue
+        for seed, rank in zip(
+            bars.seeds, bars.reciprocal[index, bars.labels.index(label)], strict=True
+        ):
+            ranks.setdefault(seed, []).append(float(rank))
+    return np.array([np.mean(each) for each in ranks.values()]) if ranks else None
 
 
 def read(given: FigureInput) -> dict[str, Bars]:

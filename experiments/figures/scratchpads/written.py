@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.figures.encoding_tasks import released
 from experiments.figures.scratchpads import formats
-from experiments.figures.scratchpads.bars import Bars, Cell
+from experiments.figures.scratchpads.bars import Bars, Cell, by_encoding
 
 
 def rows(found: Mapping[str, Bars]) -> list[dict[str, Any]]:
@@ -37,8 +37,25 @@ def rows(found: Mapping[str, Bars]) -> list[dict[str, Any]]:
 
 
 def markdown(found: Mapping[str, Bars]) -> str:
-    """Of every task: mean reciprocal rank of the formats, and accuracies beyond L of each seed."""
-    return '\n'.join(_table(bars) for bars in found.values())
+    """Of every task: mean reciprocal rank of the formats, and accuracies beyond L of each seed;
+    then the ranks by encoding."""
+    return '\n'.join([*(_table(bars) for bars in found.values()), _by_encoding(found)])
+
+
+def _by_encoding(found: Mapping[str, Bars]) -> str:
+    labels = list(dict.fromkeys(label for bars in found.values() for label in bars.labels))
+    names = formats.ordered(dict.fromkeys(name for bars in found.values() for name in bars.formats))
+    lines = [
+        'Mean reciprocal rank of the formats by encoding, over the tasks that have both:\n\n',
+        _line(['', *labels]),
+        _line(['---'] * (1 + len(labels))),
+    ]
+    for name in names:
+        some = [_mean(by_encoding(found.values(), label, name)) for label in labels]
+        lines.append(
+            _line([formats.words(name), *('-' if x is None else f'{x:.2f}' for x in some)])
+        )
+    return ''.join(lines)
 
 
 def _table(bars: Bars) -> str:

@@ -86,7 +86,7 @@ def test_an_encoding_has_one_colour_whichever_a_task_has() -> None:
         for legend in figure.legends
         for text, line in zip(legend.get_texts(), legend.get_lines(), strict=True)
     }
-    few, every = figure.axes[1:]
+    few, every = figure.axes[2:]
     assert [len(axes.patches) for axes in (few, every)] == [3 * 2, 3 * 5]
     labels = [c['label'] for c in curves if c['group'].startswith('parity_none')]
     assert [entries[label] for label in labels] == [
@@ -158,6 +158,35 @@ def test_a_row_is_a_record() -> None:
             assert row['reasoned_beyond'] == pytest.approx(row['accuracy_beyond'] / 2)
     known = {(row['task'], row['format']) for row in rows if row['released_beyond'] is not None}
     assert known == {('addition', 'none'), ('addition', 'full')}
+
+
+def test_formats_are_ranked_by_encoding_over_the_tasks_that_have_both() -> None:
+    """Figure F.8: of the second task one encoding has another order, and one has no part in it."""
+    names = ('none', 'full')
+    first = {'none': (0.1, 0.1, 0.1, 0.1, 0.1), 'full': (0.2, 0.2, 0.2, 0.2, 0.2)}
+    second = {'none': (0.1, 0.3, 0.1, 0.1, 0.1), 'full': (0.2, 0.2, 0.2, 0.2, 0.2)}
+    given = scratchpad_input(tasks={'parity': first, 'addition': second}, spread=0.0)
+    chosen = [c for c in given.options['curves'] if not c['group'].startswith('addition_')
+              or not c['group'].endswith('_0')]  # fmt: skip
+    drawn = KINDS['scratchpad_bars'].draw(dataclasses.replace(given, options={'curves': chosen}))
+    found = bars.read(dataclasses.replace(given, options={'curves': chosen}))
+    labels = [c['label'] for c in chosen if c['group'].startswith('parity_none')]
+    ranks = {
+        (label, name): bars.by_encoding(found.values(), label, name)
+        for label in labels
+        for name in names
+    }
+    for e, label in enumerate(labels):
+        wanted = {'none': 0.75, 'full': 0.75} if e == 1 else {'none': 0.5, 'full': 1.0}
+        for name in names:
+            assert ranks[label, name] == pytest.approx([wanted[name]] * 3)
+    assert bars.by_encoding(found.values(), 'another', 'none') is None
+    axes = drawn.figure.axes[1]
+    said = [text.get_text() for text in axes.get_xticklabels()]
+    assert said[:2] == [f'{labels[0]} (1 task)', f'{labels[1]} (2 tasks)']
+    assert [bar.get_height() for bar in axes.patches[2:4]] == pytest.approx([0.75, 0.75])
+    table = drawn.markdown.splitlines()[-2:]
+    assert table[0].split('|')[2:4] == [' 0.50 ', ' 0.75 ']
 
 
 def test_tables_have_the_released_numbers() -> None:
