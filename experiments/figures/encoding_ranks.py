@@ -68,6 +68,9 @@ def _picture(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> mpl.Figure:
     figure = style.new_figure(11.0, 3.2 + 2.7 * rows)
     grid = figure.add_gridspec(1 + rows, COLUMNS)
     handles = _bars(figure.add_subplot(grid[0, :]), ranked)
+    if any(score.released for some in found.values() for score in some):
+        line = {'color': style.BLACK, **accuracy_axes.RELEASED}
+        handles.append(mpl.Line2D([], [], label=f'{released.SOURCE}, by length', **line))
     for number, (task, some) in enumerate(found.items()):
         axes = figure.add_subplot(grid[1 + number // COLUMNS, number % COLUMNS])
         accuracy_axes.draw(axes, task, some)

@@ -21,9 +21,16 @@ def caption(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
         f'those of training, {count} seed{"s" if count > 1 else ""} of each task (white dots: each '
         f'seed); diamonds: {released.SOURCE}, on its own 17 tasks. Equal accuracies are ranked in '
         f'the order {", ".join(released.ENCODINGS)}, as there. Below: exact match by length, '
-        f'{seeds}; grey: lengths of training, on validation examples ({lengths}). '
+        f'{seeds}; grey: lengths of training, on validation examples ({lengths}). {_dotted(found)}'
         f'{models(given, found)}'
     )
+
+
+def _dotted(found: Mapping[str, Sequence[Score]]) -> str:
+    tasks = [task for task, some in found.items() if any(score.released for score in some)]
+    if not tasks:
+        return ''
+    return f'Dotted ({", ".join(tasks)}): {released.SOURCE}, means over three seeds. '
 
 
 def models(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:

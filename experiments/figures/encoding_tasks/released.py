@@ -2,12 +2,16 @@
 
 Accuracies are those of its result files, over all test examples beyond the lengths of training,
 three seeds each, whose order is not known, without scratchpad but for those of addition with a full
-one, of which Rotary has one seed.
+one, of which Rotary has one seed. Those by length (`released_lengths.json`) are means over seeds.
 """
 
 from __future__ import annotations
 
+import functools
+import json
+import pathlib
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -157,6 +161,20 @@ def beyond(task: str, encoding: str) -> np.ndarray | None:
     """[seeds] accuracies beyond the lengths of training; None where none are known."""
     found = _BEYOND.get(task, {}).get(encoding)
     return None if found is None else np.array(found, np.float64)
+
+
+def by_length(task: str, encoding: str, longest: int) -> Mapping[int, float]:
+    """Length -> mean accuracy over seeds, without scratchpad; empty where none are known, or only
+    for another length L of training than `longest`."""
+    found = _by_length().get(task, {})
+    if found.get('longest') != longest or encoding not in found['accuracy']:
+        return {}
+    return dict(zip(found['lengths'], found['accuracy'][encoding], strict=True))
+
+
+@functools.cache
+def _by_length() -> Mapping[str, Any]:
+    return json.loads(pathlib.Path(__file__).with_name('released_lengths.json').read_text())
 
 
 def category(task: str) -> str:

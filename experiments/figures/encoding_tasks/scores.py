@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.base import FigureInput, names_below
-from experiments.figures.encoding_tasks import curves
+from experiments.figures.encoding_tasks import curves, released
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +32,11 @@ class Score:
     samples: np.ndarray
     inside: np.ndarray
     beyond: np.ndarray
+
+    @property
+    def released(self) -> Mapping[int, float]:
+        """Length -> the second paper's accuracy, where its models were trained to the same L."""
+        return released.by_length(self.task, self.paper, self.longest)
 
 
 def read(given: FigureInput, curve: Mapping[str, Any]) -> Score:

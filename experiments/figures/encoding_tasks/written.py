@@ -28,6 +28,7 @@ def rows(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> list[dict[str, 
             'accuracy_beyond': float(score.beyond[s]),
             'reciprocal_rank': float(ranked.first[s, q, e]),
             'reciprocal_rank_shared': float(ranked.shared[s, q, e]),
+            'released': score.released.get(int(length)),
             'released_beyond': _mean(released.beyond(task, score.paper)),
             'record': score.names[s],
         }

@@ -73,6 +73,37 @@ def test_the_released_accuracies_give_nearly_the_printed_ranks_of_primitive_task
         assert mean == pytest.approx(released.MRR['primitive'][e], abs=0.05)
 
 
+@pytest.mark.parametrize('task', released.CATEGORIES['primitive'])
+def test_released_accuracies_by_length_stand_beside_models_of_the_same_training_length(
+    task: str,
+) -> None:
+    one = read(given({'rsc': (0.5,) * 5}))['rsc']
+    for score in one:
+        other = dataclasses.replace(score, task=task, longest=20)
+        assert not dataclasses.replace(other, longest=10).released
+        assert not dataclasses.replace(other, paper='').released
+        assert {1 < n <= 40 and 0 <= a <= 1 for n, a in other.released.items()} == {True}
+        tests = [a for n, a in other.released.items() if n > 20]
+        whole = released.beyond(task, score.paper)
+        # Each length has as many test examples.
+        assert whole is not None
+        assert np.mean(tests) == pytest.approx(whole.mean(), abs=2e-3)
+
+
+def test_released_lines_are_dotted_and_in_the_legend_and_the_rows() -> None:
+    plain = KINDS['encoding_ranks'].draw(given({'rsc': (0.5,) * 5}))
+    assert 'Dotted' not in plain.caption and {row['released'] for row in plain.rows} == {None}
+    found = given({'rsc': (0.5,) * 5}, longest=20)
+    drawn = KINDS['encoding_ranks'].draw(found)
+    assert f'Dotted (rsc): {released.SOURCE}' in drawn.caption
+    dotted = [x for x in drawn.figure.axes[1].lines if x.get_linestyle() == '--']
+    assert len(dotted) == 5 and all(len(x.get_xdata()) == 39 for x in dotted)
+    (legend,) = drawn.figure.legends
+    assert [text.get_text() for text in legend.get_texts()][-1].endswith('by length')
+    row = next(r for r in drawn.rows if r['label'] == 'NoPE' and r['length'] == 21)
+    assert row['released'] == released.by_length('rsc', 'NoPE', 20)[21]
+
+
 def test_a_row_is_a_record_and_a_length() -> None:
     figure = INPUTS['encoding_ranks']
     rows = KINDS['encoding_ranks'].draw(figure).rows

@@ -74,11 +74,15 @@ def scratchpad_input(seeds=3, tasks=None, spread=0.01) -> FigureInput:
     return FigureInput('b_scratchpad', runs, {'curves': curves})
 
 
-def encoding_runs(seeds, tasks=None, spread=0.01) -> dict[str, Records]:
+def encoding_runs(seeds, tasks=None, spread=0.01, **changed) -> dict[str, Records]:
     """Records '<task>_<place of the encoding>/<seed>'."""
     return {
         f'{task}_{e}/{seed}': exact_match_records(
-            beyond - spread * seed, task=task, seed=seed, run_id=f'{task}-{e}-{seed}'
+            beyond - spread * seed,
+            task=task,
+            seed=seed,
+            run_id=f'{task}-{e}-{seed}',
+            **changed,
         )
         for task, values in (tasks or ENCODING_TASKS).items()
         for e, beyond in enumerate(values)
