@@ -5,6 +5,7 @@ A new kind is a file with a subclass of `EvalSpec` and a line in `KINDS`.
 
 from collections.abc import Mapping
 
+from experiments.evaluations.attended_distance import AttendedDistanceSpec
 from experiments.evaluations.attention_distance import AttentionDistanceSpec
 from experiments.evaluations.attention_shape import ShapeSpec
 from experiments.evaluations.base import Asked, EvalSpec
@@ -25,6 +26,7 @@ KINDS: Mapping[str, type[EvalSpec]] = {
         PositionsSpec,
         ShapeSpec,
         AttentionDistanceSpec,
+        AttendedDistanceSpec,
         GridSpec,
         LengthsSpec,
         PerplexitySpec,

@@ -121,7 +121,7 @@ class AttentionDistanceSpec(EvalSpec):
         lengths = [w.length for w in self.windows] or [batching.padded_length(self.extent)]
         for length in lengths:
             queries = len(attention_distance.chosen_queries(length, self.queries))
-            together = attention_distance.rows_at_once(*models, length, attention_distance.BUDGET)
+            together = attention_distance.rows_at_once(models, length, attention_distance.BUDGET)
             for model in dict.fromkeys(models):
                 yield AttentionRows(model, min(queries, together), length, parts)
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from experiments.figures import (
+    attended_distance,
     attention_distance,
     attention_shape,
     emergence,
@@ -60,6 +61,7 @@ KINDS: Mapping[str, Kind] = {
     'head_entropy': head_entropy,
     'attention_shape': attention_shape,
     'attention_distance': attention_distance,
+    'attended_distance': attended_distance,
     'emergence': emergence,
     'length_curves': length_curves,
     'key_curves': key_curves,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -139,9 +139,9 @@ def chosen_queries(length: int, queries: int | None) -> np.ndarray:
     return (ends - 1).astype(np.int32)
 
 
-def rows_at_once(config: ModelConfig, other: ModelConfig, length: int, budget: int) -> int:
-    """Queries of one sequence of `length` tokens whose weights in both models fit the budget."""
-    each = config.layers * (config.heads + other.heads) * length
+def rows_at_once(models: Iterable[ModelConfig], length: int, budget: int) -> int:
+    """Queries of one sequence of `length` tokens whose weights in all models fit the budget."""
+    each = sum(config.layers * config.heads for config in models) * length
     return max(budget // each, 1)
 
 
@@ -160,9 +160,9 @@ def _distances(
     pairs = np.zeros((len(sequences), layers, *heads))
     swapped = np.zeros_like(pairs)
     most = min(m.config.longest or sys.maxsize for m in (first, second))
-    for length, members in progress(list(_by_length(sequences, queries, most))):
+    for length, members in progress(list(by_length(sequences, queries, most))):
         at = chosen_queries(length, queries)
-        together = rows_at_once(first.config, second.config, length, budget)
+        together = rows_at_once((first.config, second.config), length, budget)
         size = batching.padded_rows(len(members), max(together // len(at), 1) * parts, parts)
         for start in range(0, len(members), size):
             rows = members[start : start + size]
@@ -175,7 +175,7 @@ def _distances(
     return _Found(pairs.min(axis=(2, 3)), _least_after(swapped), pairs)
 
 
-def _by_length(
+def by_length(
     sequences: Sequence[np.ndarray], queries: int | None, most: int
 ) -> Iterator[tuple[int, list[int]]]:
     """Padded lengths, `most` at most, and the sequences of each. Sequences whose chosen queries

@@ -102,8 +102,8 @@ def test_a_small_budget_changes_no_number() -> None:
     first, second = model(NOPE), model(ALIBI, 1)
     whole = measured(first, second)
     budget = 4 * 2 * 8 * PADDED
-    assert attention_distance.rows_at_once(NOPE, ALIBI, PADDED, budget) == 4
-    assert attention_distance.rows_at_once(NOPE, ALIBI, PADDED, 1) == 1
+    assert attention_distance.rows_at_once((NOPE, ALIBI), PADDED, budget) == 4
+    assert attention_distance.rows_at_once((NOPE, ALIBI), PADDED, 1) == 1
     parts = measured(first, second, budget=budget)
     for name in ('distance', 'released', 'pairs'):
         np.testing.assert_allclose(parts[name], whole[name], rtol=1e-5, atol=1e-7)

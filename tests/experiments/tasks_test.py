@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from configs import b_mrr, b_scratchpad
+from configs import b_attended, b_mrr, b_scratchpad
 from experiments import execute
 from experiments.bench import Bench
 from experiments.build import Experiment, build
+from experiments.evaluations.attended_distance import AttendedDistanceSpec
 from experiments.evaluations.exact_match import ExactMatchSpec
 from experiments.plan import make_plan
 from experiments.programs import Continuing, Program, Scoring, Step
@@ -404,3 +405,31 @@ def longest_of(data: TaskData, split: str) -> int:
     task, tokenizer = data.task, data.load_tokenizer()
     some = task.examples(split, task.bins(split)[-1], np.random.default_rng(0), 100)
     return max(tokenised(task, tokenizer, example).length for example in some)
+
+
+def test_attended_distances_are_of_targets_beyond_the_lengths_of_training() -> None:
+    """Queries are the tokens of scratchpad and answer, on additions of L + 1 to 2 L digits."""
+    spec = next(iter(build(b_attended.get_config('quick')).evals.values()))
+    assert isinstance(spec, AttendedDistanceSpec)
+    parts, lengths = spec._parts()
+    assert lengths == [6, 7, 8, 9, 10] and len(parts) == 5 * 10
+    data = spec.task_data
+    example = next(x for split, x in data.held_out() if split == 'test' and x.length == 6)
+    ids = tokenised(data.task, data.load_tokenizer(), example)
+    assert parts[0].first == len(ids.prompt)
+    np.testing.assert_array_equal(parts[0].tokens, [*ids.prompt, *ids.target[:-1]])
+    assert max(len(part.tokens) for part in parts) > spec.extent  # which is that of training
+
+
+@pytest.mark.parametrize(
+    ('field', 'value', 'said'),
+    [
+        ('examples', 0, 'it must be at least 1'),
+        ('queries', 3, 'queries is unknown; accepted: examples, kind, run'),
+    ],
+)
+def test_attended_distances_refuse_other_fields(field: str, value: int, said: str) -> None:
+    changed = b_attended.get_config('quick')
+    changed.evals[next(iter(changed.evals))][field] = value
+    with pytest.raises(ValueError, match=said):
+        build(changed)

@@ -36,12 +36,14 @@ MEASURED_ON = {
     'task_lambda': 'rsc of lengths 2 to 8 (350 examples)',
     'encoding_ranks': 'rsc of lengths 2 to 8 (350 examples)',
     'attention_distance': 'rsc of lengths 2 to 8 (70 examples',
+    'attended_distance': 'addition of lengths 5 to 8 (40 examples',
     'passkey_maps': '10 for each length and depth',
     'ruler_scores': 'RULER, 2 tasks',
     'key_curves': '10 for each length and depth',
 }
 HAVE_TEXT = (  # beside the tables
-    *('attention_distance', 'encoding_ranks', 'ruler_scores', 'scratchpad_bars'),
+    *('attended_distance', 'attention_distance', 'encoding_ranks', 'ruler_scores'),
+    'scratchpad_bars',
 )
 LENGTHS = [{'group': 'a'}]
 MANY = [{**TUNED, 'label': f'PI {n}', 'tuned': n} for n in range(1, 6)]

@@ -24,14 +24,25 @@ CONFIGS = sorted(
 )
 # Nothing is claimed of encodings but for NoPE and rotary, of layers of several kinds, of steps of a
 # training, of rules of attention weights, of positions that are random or come later, nor of where
-# queries look; RULER's effective lengths are read.
+# and how far queries look; RULER's effective lengths are read.
 UNDECIDED = {
-    *('attention_shape', 'biases', 'emergence', 'encodings', 'hybrids', 'learned_later'),
+    *(
+        'attention_shape',
+        'b_attended',
+        'biases',
+        'emergence',
+        'encodings',
+        'hybrids',
+        'learned_later',
+    ),
     *('random_positions', 'ruler', 'split_local', 'split_share', 'weights', 'weights_passkey'),
 }
 
 # Kinds of figure whose runs have a task; their claims are over seeds.
-OF_TASKS = ('attention_distance', 'encoding_ranks', 'task_lambda', 'scratchpad_bars')
+OF_TASKS = (
+    *('attended_distance', 'attention_distance', 'encoding_ranks', 'scratchpad_bars'),
+    'task_lambda',
+)
 
 # Keys of options whose values are names of records or read by people.
 NAMING = (
@@ -145,6 +156,8 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
         return synthetic.ruler_records(rng.uniform(0, 100, 3), **facts)
     if evaluation == 'attention_distance':
         return synthetic.distance_records(rng.uniform(0.1, 0.6), rng.uniform(0, 0.1), **facts)
+    if evaluation == 'attended_distance':
+        return synthetic.attended_records(rng.uniform(0.1, 0.9), **facts)
     if evaluation == 'attention_shape':
         return synthetic.shape_records(**facts)
     scores = {'longbench': 16, 'harness': 7}

@@ -49,6 +49,7 @@ from tests.experiments.figures.synthetic.tables import (
     perplexity_runs,
 )
 from tests.experiments.figures.synthetic.tasks import (
+    attended_input,
     distance_input,
     encoding_curves,
     encoding_runs,
@@ -86,6 +87,7 @@ INPUTS = {
     'encoding_ranks': FigureInput('b_mrr', encoding_runs(3), {'curves': encoding_curves()}),
     'task_lambda': lambda_input(),
     'attention_distance': distance_input(),
+    'attended_distance': attended_input(),
     'scratchpad_bars': scratchpad_input(),
     'ruler_scores': ruler_input(),
     'head_effects': FigureInput('split_heads', effect_runs(2), effect_options()),

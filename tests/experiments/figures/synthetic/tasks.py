@@ -128,6 +128,40 @@ def distance_records(beyond, inside=0.1, *, task='rsc', longest=4, **changed) ->
     )
 
 
+@saying
+def attended_records(far, *, task='addition', longest=4, **changed) -> Records:
+    """Of lengths L + 1 to 2 L: the share `far` of the queries in the last of ten bins, the others
+    in the first; a tenth of `far` less in the first head of each layer."""
+    facts = attributes(**changed) | {'evaluation': 'attended_distance', 'task': task}
+    facts |= {'longest': longest, 'shortest_read': longest + 1, 'longest_read': 2 * longest}
+    facts |= {'sequences': 40, 'queries': 800}
+    share = np.zeros((facts['n_layers'], facts['n_heads'], 10))
+    share[..., -1], share[..., 0] = far, 1 - far
+    share[:, 0, -1] -= far / 10
+    share[:, 0, 0] += far / 10
+    return Records(
+        facts,
+        {
+            'share': Measure(share, ('layer', 'head', 'bin'), 'share'),
+            'distance': Measure(0.95 * share[..., -1], ('layer', 'head'), 'share of the context'),
+        },
+        {'bin': np.arange(10) / 10},
+    )
+
+
+def attended_input(seeds=3) -> FigureInput:
+    """Farther with every encoding, and with every seed."""
+    records = {
+        f'{paper}/{seed}': attended_records(
+            0.1 * (1 + e) + 0.01 * seed, seed=seed, run_id=f'{paper}-{seed}'
+        )
+        for e, paper in enumerate(ENCODINGS.values())
+        for seed in range(seeds)
+    }
+    curves = [{'group': paper, 'label': x, 'paper': paper} for x, paper in ENCODINGS.items()]
+    return FigureInput('b_attended', records, {'curves': curves})
+
+
 def distance_input(distances=None, seeds=3, spread=0.01, task='rsc') -> FigureInput:
     """Distances beyond L of each of `DISTANCES`, apart by `spread` from seed to seed."""
     found = DISTANCES if distances is None else distances

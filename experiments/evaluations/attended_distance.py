@@ -1,0 +1,107 @@
+"""Distance of the most attended key, by head, on problems longer than those of training."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+
+from experiments.bench import Bench
+from experiments.evaluations.base import Asked, EvalSpec, Rows
+from experiments.programs import AttentionRows, Program
+from experiments.scope import MOST_TOKENS
+from nope.data import TaskData
+from nope.data.tasks import tokenised
+from nope.evals import attended_distance, attention_distance, batching
+from nope.evals.attended_distance import Part
+from nope.model import ModelConfig
+from nope.records import Records
+
+EXAMPLES = 10  # of each length
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AttendedDistanceSpec(EvalSpec):
+    """Normalised distance of the most attended key (`nope.evals.attended_distance`).
+
+    examples: of each length of the test, prompt and target as the data have them. Queries are the
+    tokens of the target, its scratchpad among them.
+    """
+
+    examples: int
+    kind = 'attended_distance'
+    of_tasks = True
+    fields = ('examples',)
+
+    @classmethod
+    def from_entry(cls, asked: Asked) -> Self:
+        entry = asked.entry
+        examples = entry.at_least('examples', 1) if 'examples' in entry else EXAMPLES
+        return cls(run=asked.run, examples=examples)
+
+    @property
+    def model(self) -> ModelConfig:
+        return self.run.model
+
+    @property
+    def extent(self) -> int:
+        return self.run.train_length
+
+    @property
+    def task_data(self) -> TaskData:
+        assert isinstance(self.trained_on.data, TaskData)  # `of_tasks` says so
+        return self.trained_on.data
+
+    @property
+    def known(self) -> dict[str, Any]:
+        task = self.task_data.task
+        return {**super().known, 'task': task.name, 'longest': task.longest}
+
+    @property
+    def own_text(self) -> bool:
+        return False
+
+    def check(self, bench: Bench) -> None:
+        del bench
+        sequences = [part.tokens for part in self._parts()[0]]
+        attention_distance.check_fits(self.run.model, sequences)
+
+    def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
+        del folder
+        parts, lengths = self._parts()
+        found = attended_distance.run(
+            self.run.model,
+            bench.variables(self.run),
+            parts,
+            mesh=bench.mesh,
+            progress=bench.bar('attended distance'),
+        )
+        return found, {'shortest_read': lengths[0], 'longest_read': lengths[-1]}
+
+    def programs(self, rows: Rows) -> Iterator[Program]:
+        length = batching.padded_length(self.extent)
+        most = attention_distance.rows_at_once((self.model,), length, attention_distance.BUDGET)
+        parts = rows(MOST_TOKENS, AttentionRows.rules)  # one of such a length for each part
+        yield AttentionRows(self.model, min(length, most), length, parts)
+
+    def measured_on(self, found: Records) -> tuple[str, str]:
+        facts = found.attributes
+        what = f'{facts["task"]} of lengths {facts["shortest_read"]} to {facts["longest_read"]}'
+        return what, f'{facts["sequences"]:,} examples, {facts["queries"]:,} tokens of targets'
+
+    def _parts(self) -> tuple[list[Part], list[int]]:
+        """The examples of the test that are read, the least length first, and their lengths."""
+        data, tokenizer = self.task_data, self.task_data.load_tokenizer()
+        found: dict[int, list[Part]] = {}
+        for split, example in data.held_out():
+            some = found.setdefault(example.length, []) if split == 'test' else None
+            if some is not None and len(some) < self.examples:
+                ids = tokenised(data.task, tokenizer, example)
+                # Queries are the target's tokens that are read: all but the last.
+                read = np.concatenate([ids.prompt, ids.target[:-1]])
+                some.append(Part(read, len(ids.prompt)))
+        lengths = sorted(found)
+        return [part for length in lengths for part in found[length]], lengths

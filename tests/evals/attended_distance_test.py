@@ -1,0 +1,119 @@
+"""Histograms of the distance of the most attended key: the definition, bins, batches, bad input."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nope import records, sharding
+from nope.evals import attended_distance
+from nope.evals.attended_distance import Part
+from nope.evals.attention_distance import attention_weights
+from nope.positions import Alibi, Learned, Rotary
+from nope.variables import abstract_variables
+from tests import tiny
+
+RNG = np.random.default_rng(0)
+PARTS = [
+    Part(RNG.integers(64, size=n).astype(np.int32), first)
+    for n, first in ((5, 0), (9, 4), (13, 2), (16, 15), (7, 7))
+]
+LONG = [Part(RNG.integers(64, size=n).astype(np.int32), n // 2) for n in (20, 40, 70)]
+
+
+def measured(config: Any, parts: Any = PARTS, **how: Any) -> records.Records:
+    return attended_distance.run(config, tiny.varied_lam(config, 1), parts, mesh=tiny.mesh(), **how)
+
+
+@functools.cache
+def weights(config: Any, number: int) -> np.ndarray:
+    """All weights of one of PARTS, [L, N, T, T], without padding."""
+    tokens = jnp.asarray(PARTS[number].tokens)[None]
+    T = tokens.shape[1]
+    found = attention_weights(
+        config, tiny.varied_lam(config, 1), tokens, jnp.asarray([T]), jnp.arange(T)
+    )
+    return np.asarray(found)[:, 0]
+
+
+@pytest.mark.parametrize('position', [None, Rotary(), Alibi()], ids=['none', 'rotary', 'alibi'])
+def test_histograms_are_those_of_the_definition(position: Any, tmp_path: pathlib.Path) -> None:
+    config = tiny.model() if position is None else tiny.model(position=position)
+    found = measured(config, bins=10)
+    distances = []
+    for number, part in enumerate(PARTS):
+        for q in range(part.first, len(part.tokens)):
+            key_LN = weights(config, number)[:, :, q].argmax(axis=-1)
+            distances.append((q - key_LN) / (q + 1))
+    expected = np.array(distances)
+    assert found.attributes['queries'] == len(expected) == 5 + 5 + 11 + 1
+    assert found.attributes['sequences'] == len(PARTS)
+    np.testing.assert_allclose(found['distance'], expected.mean(axis=0), rtol=1e-6)
+    edges = np.arange(11) / 10
+    for place in np.ndindex(expected.shape[1:]):
+        counts, _ = np.histogram(expected[:, *place] + 1e-9, edges)
+        np.testing.assert_allclose(found['share'][place], counts / len(expected))
+    records.save(found, tmp_path)
+
+
+def test_a_distance_on_the_edge_of_a_bin_is_in_the_upper_one() -> None:
+    """Of query 9 the key 4 is half of the context away; in float32 6 / 20 * 10 is less than 3."""
+    weights_LBNRS = np.zeros((1, 2, 1, 20, 20), np.float32)
+    for row, q in ((0, 9), (1, 19)):
+        weights_LBNRS[0, row, 0, q, (4, 13)[row]] = 1
+    counts, sums = attended_distance.histogram(
+        jnp.asarray(weights_LBNRS), jnp.arange(20), jnp.asarray([9, 19]), jnp.asarray([10, 20]), 10
+    )
+    assert np.flatnonzero(counts[0, 0]).tolist() == [3, 5] and counts.sum() == 2
+    np.testing.assert_allclose(sums, [[0.5 + 0.3]], rtol=1e-6)
+
+
+def test_every_query_is_in_one_bin() -> None:
+    found = measured(tiny.model(position=Alibi()))
+    np.testing.assert_allclose(found['share'].sum(axis=-1), 1)
+    assert found['share'].shape == (2, 4, attended_distance.BINS)
+    np.testing.assert_allclose(found.along('bin', 2), np.arange(20) / 20)
+
+
+@pytest.mark.parametrize('budget', [1, 3000])
+def test_a_small_budget_changes_no_number(budget: int) -> None:
+    config = tiny.model()
+    one, few = measured(config, LONG), measured(config, LONG, budget=budget)
+    for name in ('share', 'distance'):
+        np.testing.assert_allclose(few[name], one[name], rtol=1e-6)
+
+
+def test_many_devices_change_no_number() -> None:
+    """Three sequences on four batch shards, heads over two."""
+    mesh = sharding.make_mesh(sharding.MeshConfig(data=4, tensor=2))
+    config = tiny.model()
+    spread = jax.tree.map(
+        lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
+        tiny.varied_lam(config, 1),
+        abstract_variables(config, mesh),
+    )
+    one, many = measured(config, LONG), attended_distance.run(config, spread, LONG, mesh=mesh)
+    for name in ('share', 'distance'):
+        np.testing.assert_allclose(many[name], one[name], rtol=1e-6)
+
+
+def test_padding_stays_inside_a_learned_table() -> None:
+    parts = [Part(part.tokens[:9], 0) for part in PARTS]
+    assert measured(tiny.model(position=Learned(9)), parts).attributes['queries'] == 5 + 4 * 9 - 2
+
+
+@pytest.mark.parametrize(('parts', 'how', 'said'), [
+    ([Part(np.zeros(4, np.int32), 4)], {}, 'no sequence has a query that is counted'),
+    ([], {}, 'no sequence has a query that is counted'),
+    (PARTS, {'bins': 0}, 'bins is 0; accepted: at least 1'),
+    ([*PARTS, Part(np.zeros(0, np.int32), 0)], {}, 'a sequence is empty'),
+])  # fmt: skip
+def test_bad_input_is_refused(parts: Any, how: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        measured(tiny.model(), parts, **how)
