@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import jax
@@ -90,9 +90,8 @@ def _counted(
     budget: int,
     progress: Progress,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Queries in every bin [L, N, C], and the sums of their distances [L, N]."""
+    """Queries in every bin [L, N, bins], and the sums of their distances [L, N]."""
     copies = sharding.batch_parts(mesh)
-    place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
     counts = np.zeros((config.layers, config.heads, bins), np.int64)
     sums = np.zeros((config.layers, config.heads))
     sequences = [part.tokens for part in parts]
@@ -102,23 +101,36 @@ def _counted(
         size = batching.padded_rows(len(members), max(together // length, 1) * copies, copies)
         step = max(together * copies // size, 1)
         for start in range(0, len(members), size):
-            rows = members[start : start + size]
-            tokens = batching.right_padded([sequences[i] for i in rows], size, length)
-            ends = np.zeros((2, size), np.int32)  # a row that fills up the batch has no queries
-            ends[:, : len(rows)] = [
-                [parts[i].first for i in rows],
-                [len(sequences[i]) for i in rows],
-            ]
-            with sharding.use(mesh):
-                placed = place(tokens), place(np.maximum(ends[1], 1))
-                first_B, end_B = place(ends[0]), place(ends[1])
-                for at in range(0, length, step):
-                    queries_R = jnp.arange(at, min(at + step, length), dtype=jnp.int32)
-                    weights = attention_weights(config, variables, *placed, queries_R)
-                    found = sharding.fetch(histogram(weights, queries_R, first_B, end_B, bins))
-                    counts += np.asarray(found[0])
-                    sums += np.asarray(found[1], np.float64)
+            some = [parts[i] for i in members[start : start + size]]
+            tokens = batching.right_padded([part.tokens for part in some], size, length)
+            first, end = np.zeros((2, size), np.int32)  # what fills up a batch has no queries
+            first[: len(some)] = [part.first for part in some]
+            end[: len(some)] = [len(part.tokens) for part in some]
+            for found in _of_batch(config, variables, tokens, first, end, mesh, bins, step):
+                counts += np.asarray(found[0])
+                sums += np.asarray(found[1], np.float64)
     return counts, sums
+
+
+def _of_batch(
+    config: ModelConfig,
+    variables: Variables,
+    tokens: np.ndarray,
+    first: np.ndarray,
+    end: np.ndarray,
+    mesh: Mesh,
+    bins: int,
+    step: int,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """`histogram` of every `step` queries of a batch."""
+    place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
+    length = tokens.shape[1]
+    with sharding.use(mesh):
+        tokens_BT, lengths_B, *ends = map(place, (tokens, np.maximum(end, 1), first, end))
+        for start in range(0, length, step):
+            queries_R = jnp.arange(start, min(start + step, length), dtype=jnp.int32)
+            weights = attention_weights(config, variables, tokens_BT, lengths_B, queries_R)
+            yield sharding.fetch(histogram(weights, queries_R, *ends, bins))
 
 
 @functools.partial(jax.jit, static_argnames='bins')
