@@ -110,6 +110,7 @@ def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
     for course, color in zip(found, itertools.cycle(COLORS), strict=False):
         x = [sizes.index(p.size) for p in course.points]
         label = course.figure if alike else f'{course.figure}: {course.what}'
+        label = '\n'.join(textwrap.wrap(label, 44))
         axes.plot(x, [p.mean for p in course.points], color=color, label=label)
         for place, p in zip(x, course.points, strict=True):
             axes.errorbar(
@@ -131,12 +132,13 @@ def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
     axes.set_xticklabels([_named(size, found) for size in sizes], fontsize=6.5)
     axes.tick_params(axis='y', labelsize=7)
     if len(found) > 1:
-        _legend_above(axes, len(found), columns=2 if alike else 1)
+        _legend_above(axes, columns=2 if alike else 1)
 
 
-def _legend_above(axes: mpl.Axes, lines: int, columns: int) -> None:
+def _legend_above(axes: mpl.Axes, columns: int) -> None:
     """The figures in rows, in room of their own above the lines."""
-    rows = -(-lines // columns)
+    _, labels = axes.get_legend_handles_labels()
+    rows = -(-sum(1 + label.count('\n') for label in labels) // columns)
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + (high - low) * (0.06 + 0.14 * rows))
     axes.legend(
