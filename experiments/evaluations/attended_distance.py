@@ -7,14 +7,12 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any, Self
 
-import numpy as np
-
 from experiments.bench import Bench
+from experiments.evaluations import task_examples
 from experiments.evaluations.base import Asked, EvalSpec, Rows
 from experiments.programs import AttentionRows, Program
 from experiments.scope import MOST_TOKENS
-from nope.data import TaskData
-from nope.data.tasks import tokenised
+from nope.data.tasks.base import TEST
 from nope.evals import attended_distance, attention_distance, batching
 from nope.evals.attended_distance import Part
 from nope.model import ModelConfig
@@ -48,12 +46,7 @@ class AttendedDistanceSpec(EvalSpec):
 
     @property
     def extent(self) -> int:
-        return self.run.train_length
-
-    @property
-    def task_data(self) -> TaskData:
-        assert isinstance(self.trained_on.data, TaskData)  # `of_tasks` says so
-        return self.trained_on.data
+        return task_examples.longest(self.task_data).read
 
     @property
     def known(self) -> dict[str, Any]:
@@ -94,14 +87,7 @@ class AttendedDistanceSpec(EvalSpec):
 
     def _parts(self) -> tuple[list[Part], list[int]]:
         """The examples of the test that are read, the least length first, and their lengths."""
-        data, tokenizer = self.task_data, self.task_data.load_tokenizer()
-        found: dict[int, list[Part]] = {}
-        for split, example in data.held_out():
-            some = found.setdefault(example.length, []) if split == 'test' else None
-            if some is not None and len(some) < self.examples:
-                ids = tokenised(data.task, tokenizer, example)
-                # Queries are the target's tokens that are read: all but the last.
-                read = np.concatenate([ids.prompt, ids.target[:-1]])
-                some.append(Part(read, len(ids.prompt)))
-        lengths = sorted(found)
-        return [part for length in lengths for part in found[length]], lengths
+        found = task_examples.by_length(self.task_data, self.examples, (TEST,))
+        # Queries are the target's tokens that are read.
+        every = [ids for some in found.values() for ids in some]
+        return [Part(task_examples.read(ids), len(ids.prompt)) for ids in every], list(found)

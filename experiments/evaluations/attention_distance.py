@@ -7,10 +7,9 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any, Self
 
-import numpy as np
-
 from experiments import facts
 from experiments.bench import Bench
+from experiments.evaluations import task_examples
 from experiments.evaluations.base import Asked, EvalSpec, Rows
 from experiments.evaluations.windows import Windows, blocks, windows
 from experiments.programs import AttentionRows, Program
@@ -18,7 +17,6 @@ from experiments.runs import Source
 from experiments.scope import MOST_TOKENS
 from experiments.specs import identifier
 from nope.data import TaskData, tokenizer_of
-from nope.data.tasks import tokenised
 from nope.evals import attention_distance, batching
 from nope.evals.attention_distance import Group, Model
 from nope.model import ModelConfig
@@ -142,14 +140,8 @@ class AttentionDistanceSpec(EvalSpec):
             read = [(w.length, blocks(bench, self.run, w)[0]) for w in self.windows]
             return [Group(length, list(found[:, :-1])) for length, found in read]
         assert self.examples is not None
-        data, tokenizer = self.run.data, self.run.data.load_tokenizer()
-        found: dict[int, list[np.ndarray]] = {}
-        for _, example in data.held_out():
-            some = found.setdefault(example.length, [])
-            if len(some) < self.examples:
-                ids = tokenised(data.task, tokenizer, example)
-                some.append(np.concatenate([ids.prompt, ids.target[:-1]]))
-        return [Group(length, some) for length, some in sorted(found.items())]
+        found = task_examples.by_length(self.run.data, self.examples)
+        return [Group(n, [task_examples.read(ids) for ids in some]) for n, some in found.items()]
 
 
 def _other(asked: Asked) -> Source:

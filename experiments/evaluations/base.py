@@ -17,6 +17,7 @@ from experiments.runs import MultiplierChoice, Source, check_same_gates, check_s
 from experiments.scope import Scope
 from experiments.specs import Spec, identifier
 from nope import sharding
+from nope.data import TaskData
 from nope.evals import batching
 from nope.evals.generation import Generator
 from nope.evals.samples import NAME, SampleLog
@@ -105,6 +106,12 @@ class EvalSpec(Spec):
     def trained_on(self) -> Source:
         """The run whose data captions name."""
         return self.run
+
+    @property
+    def task_data(self) -> TaskData:
+        """Task that the model was trained on, also where lambda was searched on another."""
+        assert isinstance(self.trained_on.data, TaskData)  # `of_tasks` says so
+        return self.trained_on.data
 
     @property
     def own_text(self) -> bool:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import pathlib
 from collections.abc import Iterator
 from typing import Any, Self
 
-import numpy as np
-
 from experiments import facts
 from experiments.bench import Bench
+from experiments.evaluations import task_examples
 from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
 from experiments.programs import Continuing, Program, Scoring
-from nope.data import TaskData
 from nope.data.tasks import answers
-from nope.data.tasks.base import TEST
 from nope.evals import batching, exact_match
 from nope.evals.generation import Options
 from nope.records import Records
@@ -56,12 +52,6 @@ class ExactMatchSpec(TextSpec):
     def extent(self) -> int:
         return self.limit
 
-    @property
-    def task_data(self) -> TaskData:
-        """Training data of the model, also where lambda was searched on other lengths."""
-        assert isinstance(self.trained_on.data, TaskData)  # `of_tasks` says so
-        return self.trained_on.data
-
     def check(self, bench: Bench) -> None:
         self._asked()
 
@@ -78,7 +68,7 @@ class ExactMatchSpec(TextSpec):
     def programs(self, rows: Rows) -> Iterator[Program]:
         yield Scoring(self.model, self.limit, rows(self.limit, Scoring.rules), self.limit)
         if self.task_data.task.form is not answers.WHOLE:
-            prompt = _long_prompt(self.task_data)
+            prompt = task_examples.longest(self.task_data).prompt
             options = Options(new_tokens=self.limit - prompt)
             count = rows(self.limit, Continuing.rules)
             yield Continuing(self.model, options, batching.padded_length(prompt), count)
@@ -95,11 +85,3 @@ class ExactMatchSpec(TextSpec):
         except FieldError as error:
             field = f'exact_match.{error.field}'
             raise ValueError(describe(field, error.value, error.rule)) from error
-
-
-@functools.cache  # hundreds of evaluations are of few tasks
-def _long_prompt(data: TaskData) -> int:
-    """Tokens of the longest of some prompts of the longest test, without drawing all examples."""
-    task, tokenizer = data.task, data.load_tokenizer()
-    some = task.examples(TEST, task.bins(TEST)[-1], np.random.default_rng(data.seed), 64)
-    return max(len(tokenizer.encode(task.prompt(example))) for example in some)

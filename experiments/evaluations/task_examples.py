@@ -1,0 +1,48 @@
+"""Tokenised held-out examples of a synthetic task, by length, and the most tokens they have."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Container
+from typing import NamedTuple
+
+import numpy as np
+
+from nope.data import TaskData
+from nope.data.tasks import Tokenised, tokenised
+from nope.data.tasks.base import TEST
+
+
+class Longest(NamedTuple):
+    """Most tokens of a prompt, and of a prompt with its target but for the last, which no model
+    reads."""
+
+    prompt: int
+    read: int
+
+
+def by_length(
+    data: TaskData, count: int, splits: Container[str] = ('validation', TEST)
+) -> dict[int, list[Tokenised]]:
+    """Length -> the first `count` examples of it in these splits, shorter lengths first."""
+    tokenizer = data.load_tokenizer()
+    found: dict[int, list[Tokenised]] = {}
+    for split, example in data.held_out():
+        some = found.setdefault(example.length, []) if split in splits else None
+        if some is not None and len(some) < count:
+            some.append(tokenised(data.task, tokenizer, example))
+    return dict(sorted(found.items()))
+
+
+def read(example: Tokenised) -> np.ndarray:
+    """What a model reads of an example: prompt and target, but for the last token."""
+    return np.concatenate([example.prompt, example.target[:-1]])
+
+
+@functools.cache  # hundreds of evaluations are of few tasks
+def longest(data: TaskData) -> Longest:
+    """Of some of the longest examples of the test, without drawing all."""
+    task, tokenizer = data.task, data.load_tokenizer()
+    some = task.examples(TEST, task.bins(TEST)[-1], np.random.default_rng(data.seed), 64)
+    ids = [tokenised(task, tokenizer, example) for example in some]
+    return Longest(max(len(x.prompt) for x in ids), max(x.length for x in ids))
