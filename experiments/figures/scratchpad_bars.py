@@ -49,13 +49,12 @@ def draw(given: FigureInput) -> FigureOutput:
 
 
 def _picture(found: Mapping[str, Bars]) -> mpl.Figure:
-    names = formats.ordered(dict.fromkeys(name for some in found.values() for name in some.formats))
-    labels = dict.fromkeys(label for some in found.values() for label in some.labels)
+    labels, names = bars.all_labels(found.values()), bars.all_formats(found.values())
     colors = {label: accuracy_axes.color(e) for e, label in enumerate(labels)}
     figure = style.new_figure(11.0, 5.8 + 2.6 * len(found))
     grid = figure.add_gridspec(2 + len(found), 1)
     bar_axes.ranks(figure.add_subplot(grid[0]), found, names)
-    bar_axes.ranks_by_encoding(figure.add_subplot(grid[1]), found, names, list(labels))
+    bar_axes.ranks_by_encoding(figure.add_subplot(grid[1]), found, names, labels)
     handles: list[Any] = [
         mpl.Line2D(
             [],

@@ -93,7 +93,7 @@ def _with_palette(image_HWC: np.ndarray) -> bytes:
 
 
 def _distinct(packed: np.ndarray) -> int:
-    """How many colours there are, without sorting them."""
+    """Number of distinct colours, counted without sorting."""
     seen = np.zeros(1 << 24, bool)
     seen[packed] = True
     return int(np.count_nonzero(seen))

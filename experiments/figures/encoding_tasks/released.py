@@ -163,6 +163,7 @@ def beyond(task: str, encoding: str) -> np.ndarray | None:
     return None if found is None else np.array(found, np.float64)
 
 
+@functools.cache
 def by_length(task: str, encoding: str, longest: int) -> Mapping[int, float]:
     """Length -> mean accuracy over seeds, without scratchpad; empty where none are known, or only
     for another length L of training than `longest`."""

@@ -75,6 +75,16 @@ class Bars:
         return self.paper.index(paper) if paper in self.paper else None
 
 
+def all_formats(found: Iterable[Bars]) -> list[str]:
+    """Formats of all tasks, in the order of figures."""
+    return formats.ordered(dict.fromkeys(name for bars in found for name in bars.formats))
+
+
+def all_labels(found: Iterable[Bars]) -> list[str]:
+    """Labels of the encodings of all tasks, in the order in which they come."""
+    return list(dict.fromkeys(label for bars in found for label in bars.labels))
+
+
 def by_encoding(found: Iterable[Bars], label: str, name: str) -> np.ndarray | None:
     """[S] reciprocal ranks of the format `name` among those of each task, of one encoding, averaged
     over the tasks that have both; None where none has."""

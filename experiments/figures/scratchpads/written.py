@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.figures.encoding_tasks import released
 from experiments.figures.scratchpads import formats
-from experiments.figures.scratchpads.bars import Bars, Cell, by_encoding
+from experiments.figures.scratchpads.bars import Bars, Cell, all_formats, all_labels, by_encoding
 
 
 def rows(found: Mapping[str, Bars]) -> list[dict[str, Any]]:
@@ -43,8 +43,7 @@ def markdown(found: Mapping[str, Bars]) -> str:
 
 
 def _by_encoding(found: Mapping[str, Bars]) -> str:
-    labels = list(dict.fromkeys(label for bars in found.values() for label in bars.labels))
-    names = formats.ordered(dict.fromkeys(name for bars in found.values() for name in bars.formats))
+    labels, names = all_labels(found.values()), all_formats(found.values())
     lines = [
         'Mean reciprocal rank of the formats by encoding, over the tasks that have both:\n\n',
         _line(['', *labels]),
