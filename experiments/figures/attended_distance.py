@@ -1,4 +1,4 @@
-"""How far back the most attended key is: a histogram for every position encoding."""
+"""Histograms of the normalised distance of the most attended key, by position encoding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from experiments.figures.base import (
     runs_of,
     shared_attribute,
 )
-from experiments.figures.encoding_tasks import curves
+from experiments.figures.encoding_tasks import accuracy_axes, curves
 
 MEASURES = {
     'attended_distance': {
@@ -36,8 +36,11 @@ def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
 def draw(given: FigureInput) -> FigureOutput:
     """Options: curves, [{group, label, paper}], each the name of records '<group>/<seed>' of one
     encoding, all of one task. paper: the second paper's name of the encoding. It decides no
-    claim."""
+    claim. ValueError for a label that stands twice, and for records of several tasks."""
     check_records(given, required(given.name, given.options), MEASURES)
+    labels = [curve['label'] for curve in given.options['curves']]
+    if len(set(labels)) < len(labels):
+        raise ValueError(f'figure {given.name!r}: the labels {labels}; accepted: none twice')
     found = {c['label']: names_below(given, f'{c["group"]}/') for c in given.options['curves']}
     names = [name for each in found.values() for name in each]
     task = shared_attribute(given, names, 'task')
@@ -71,12 +74,7 @@ def _picture(given: FigureInput, found: Mapping[str, Sequence[str]]) -> mpl.Figu
         axes = grid[e // COLUMNS, e % COLUMNS]
         shares, starts = _shares(given, names), _starts(given, names[0])
         width = 1 / len(starts)
-        axes.bar(
-            starts + width / 2,
-            shares.mean(axis=0),
-            width,
-            color=style.COLORS[e % len(style.COLORS)],
-        )
+        axes.bar(starts + width / 2, shares.mean(axis=0), width, color=accuracy_axes.color(e))
         if len(names) > 1:
             for seed in shares:
                 axes.plot(starts + width / 2, seed, **_SEED)
