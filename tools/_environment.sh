@@ -105,7 +105,7 @@ make_environment() {
 }
 
 # Where no bytecode may be written beside its source, it is kept in the environment: without it each
-# command compiles all that it imports again, for a second to four.
+# command compiles all that it imports again, for a second or more.
 keep_bytecode() {
     [ -n "${PYTHONDONTWRITEBYTECODE:-}" ] || return 0
     unset PYTHONDONTWRITEBYTECODE
