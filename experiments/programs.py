@@ -12,7 +12,7 @@ from jax.sharding import Mesh, NamedSharding
 from nope import sharding
 from nope.attention.dense import MOST_STEPS
 from nope.data import Batch
-from nope.evals import attention_distance, forward, generation, scoring, sliding
+from nope.evals import attention_rows, forward, generation, scoring, sliding
 from nope.evals.generation import Options
 from nope.model import ModelConfig, counts
 from nope.model.cache import Cache, empty
@@ -152,7 +152,7 @@ class AttentionRows(_Measuring):
 
     def trace(self, mesh: Mesh) -> jax.stages.Traced:
         rows = sharding.rows(mesh)
-        return attention_distance.attention_weights.trace(
+        return attention_rows.weights.trace(
             self.model,
             abstract_variables(self.model, mesh),
             _array((self.batch, self.length), jnp.int32, rows),

@@ -13,7 +13,7 @@ from experiments.evaluations.base import Asked, EvalSpec, Rows
 from experiments.programs import AttentionRows, Program
 from experiments.scope import MOST_TOKENS
 from nope.data.tasks.base import TEST
-from nope.evals import attended_distance, attention_distance, batching
+from nope.evals import attended_distance, attention_rows, batching
 from nope.evals.attended_distance import Part
 from nope.model import ModelConfig
 from nope.records import Records
@@ -60,7 +60,7 @@ class AttendedDistanceSpec(EvalSpec):
     def check(self, bench: Bench) -> None:
         del bench
         sequences = [part.tokens for part in self._parts()[0]]
-        attention_distance.check_fits(self.run.model, sequences)
+        attention_rows.check_fits(self.run.model, sequences)
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         del folder
@@ -76,7 +76,7 @@ class AttendedDistanceSpec(EvalSpec):
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         length = batching.padded_length(self.extent)
-        most = attention_distance.rows_at_once((self.model,), length, attention_distance.BUDGET)
+        most = attention_rows.at_once((self.model,), length)
         parts = rows(MOST_TOKENS, AttentionRows.rules)  # one of such a length for each part
         yield AttentionRows(self.model, min(length, most), length, parts)
 

@@ -17,8 +17,9 @@ from experiments.runs import Source
 from experiments.scope import MOST_TOKENS
 from experiments.specs import identifier
 from nope.data import TaskData, tokenizer_of
-from nope.evals import attention_distance, batching
-from nope.evals.attention_distance import Group, Model
+from nope.evals import attention_distance, attention_rows, batching
+from nope.evals.attention_distance import Group
+from nope.evals.attention_rows import Model
 from nope.model import ModelConfig
 from nope.records import Records
 
@@ -98,7 +99,7 @@ class AttentionDistanceSpec(EvalSpec):
     def check(self, bench: Bench) -> None:
         for group in self._groups(bench):
             for model in (self.run.model, self.other.model):
-                attention_distance.check_fits(model, group.sequences)
+                attention_rows.check_fits(model, group.sequences)
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         del folder
@@ -118,8 +119,8 @@ class AttentionDistanceSpec(EvalSpec):
         models = (self.run.model, self.other.model)
         lengths = [w.length for w in self.windows] or [batching.padded_length(self.extent)]
         for length in lengths:
-            queries = len(attention_distance.chosen_queries(length, self.queries))
-            together = attention_distance.rows_at_once(models, length, attention_distance.BUDGET)
+            queries = len(attention_rows.chosen(length, self.queries))
+            together = attention_rows.at_once(models, length)
             for model in dict.fromkeys(models):
                 yield AttentionRows(model, min(queries, together), length, parts)
 

@@ -1,15 +1,13 @@
 """Normalised distance of the most attended key, as a histogram for each head.
 
 Of query q (0-based) with weights a_qk, (q - argmax_k a_qk) / (q + 1): 0 for the query's own token,
-near 1 for the first (arXiv 2305.19466, Figure 7). Of equal weights the earliest key counts. Weights
-are made a few queries at a time: T x T numbers of a long sequence are never held.
+near 1 for the first (arXiv 2305.19466, Figure 7). Of equal weights the earliest key counts.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -18,14 +16,8 @@ import numpy as np
 from jax.sharding import Mesh
 
 from nope import sharding
-from nope.evals import batching
-from nope.evals.attention_distance import (
-    BUDGET,
-    attention_weights,
-    by_length,
-    check_fits,
-    rows_at_once,
-)
+from nope.evals import attention_rows
+from nope.evals.attention_rows import BUDGET, Model
 from nope.evals.forward import Progress
 from nope.model import ModelConfig
 from nope.records import Measure, Records
@@ -56,15 +48,15 @@ def run(
     Measures: `share` [layer, head, bin] of the queries, `distance` [layer, head], their mean. Bin b
     of B holds b / B <= distance < (b + 1) / B. budget: attention weights held at once on each part
     of the mesh. ValueError without a query, for fewer than one bin, and as
-    `attention_distance.check_fits`.
+    `attention_rows.check_fits`.
     """
     if bins < 1:
         raise ValueError(f'bins is {bins}; accepted: at least 1')
     queries = sum(max(len(part.tokens) - part.first, 0) for part in parts)
     if not queries:
         raise ValueError('no sequence has a query that is counted')
-    check_fits(config, [part.tokens for part in parts])
-    counts_LNC, sums_LN = _counted(config, variables, parts, mesh, bins, budget, progress)
+    attention_rows.check_fits(config, [part.tokens for part in parts])
+    counts_LNC, sums_LN = _counted(Model(config, variables), parts, mesh, bins, budget, progress)
     return Records(
         attributes={
             'evaluation': 'attended_distance',
@@ -82,55 +74,32 @@ def run(
 
 
 def _counted(
-    config: ModelConfig,
-    variables: Variables,
-    parts: Sequence[Part],
-    mesh: Mesh,
-    bins: int,
-    budget: int,
-    progress: Progress,
+    model: Model, parts: Sequence[Part], mesh: Mesh, bins: int, budget: int, progress: Progress
 ) -> tuple[np.ndarray, np.ndarray]:
     """Queries in every bin [L, N, bins], and the sums of their distances [L, N]."""
-    copies = sharding.batch_parts(mesh)
-    counts = np.zeros((config.layers, config.heads, bins), np.int64)
-    sums = np.zeros((config.layers, config.heads))
+    counts = np.zeros((model.config.layers, model.config.heads, bins), np.int64)
+    sums = np.zeros((model.config.layers, model.config.heads))
     sequences = [part.tokens for part in parts]
-    groups = list(by_length(sequences, None, config.longest or sys.maxsize))
-    for length, members in progress(groups):
-        together = rows_at_once((config,), length, budget)
-        size = batching.padded_rows(len(members), max(together // length, 1) * copies, copies)
-        step = max(together * copies // size, 1)
-        for start in range(0, len(members), size):
-            some = [parts[i] for i in members[start : start + size]]
-            tokens = batching.right_padded([part.tokens for part in some], size, length)
-            first, end = np.zeros((2, size), np.int32)  # what fills up a batch has no queries
-            first[: len(some)] = [part.first for part in some]
-            end[: len(some)] = [len(part.tokens) for part in some]
-            for found in _of_batch(config, variables, tokens, first, end, mesh, bins, step):
-                counts += np.asarray(found[0])
-                sums += np.asarray(found[1], np.float64)
-    return counts, sums
-
-
-def _of_batch(
-    config: ModelConfig,
-    variables: Variables,
-    tokens: np.ndarray,
-    first: np.ndarray,
-    end: np.ndarray,
-    mesh: Mesh,
-    bins: int,
-    step: int,
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """`histogram` of every `step` queries of a batch."""
-    place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
-    length = tokens.shape[1]
+    rows_of = sharding.rows(mesh)
     with sharding.use(mesh):
-        tokens_BT, lengths_B, *ends = map(place, (tokens, np.maximum(end, 1), first, end))
-        for start in range(0, length, step):
-            queries_R = jnp.arange(start, min(start + step, length), dtype=jnp.int32)
-            weights = attention_weights(config, variables, tokens_BT, lengths_B, queries_R)
-            yield sharding.fetch(histogram(weights, queries_R, *ends, bins))
+        for rows in attention_rows.over(
+            [model], sequences, mesh=mesh, budget=budget, progress=progress
+        ):
+            # A surplus row has one token, and no query from there on.
+            first = np.ones(len(rows.lengths_B), np.int32)
+            first[: len(rows.members)] = [parts[i].first for i in rows.members]
+            found = sharding.fetch(
+                histogram(
+                    rows.weights[0],
+                    rows.queries_R,
+                    sharding.put(first, sharding=rows_of),
+                    rows.lengths_B,
+                    bins,
+                )
+            )
+            counts += np.asarray(found[0])
+            sums += np.asarray(found[1], np.float64)
+    return counts, sums
 
 
 @functools.partial(jax.jit, static_argnames='bins')

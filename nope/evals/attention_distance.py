@@ -4,16 +4,11 @@ Of patterns P and Q over T queries, D_AT(P, Q) = (1 / T) sum_t JSD(P_t || Q_t), 
 ln 2; of models A and B at layer l, D(A, B) is the least D_AT over all pairs of a head of A and a
 head of B (arXiv 2305.19466, section 5.2 and appendix F.7). The paper's released code swaps the
 arguments of each divergence and visits pairs (i, j) with i < j alone; `released` is that number.
-
-The weights of queries and keys are made a few queries at a time: T x T numbers of a long sequence
-are never held.
 """
 
 from __future__ import annotations
 
-import functools
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -22,22 +17,12 @@ import numpy as np
 from jax.sharding import Mesh
 
 from nope import sharding
-from nope.evals import batching
+from nope.evals import attention_rows
+from nope.evals.attention_rows import BUDGET, Model
 from nope.evals.forward import Progress
-from nope.model import ModelConfig, apply
-from nope.model.shape import ChosenRows
 from nope.records import Measure, Records
-from nope.variables import Variables
 
-BUDGET = 2**26  # attention weights of both models that are held at once, on each part of the mesh
 _SMALLEST = float(np.finfo(np.float32).tiny)
-
-
-class Model(NamedTuple):
-    """A model that is measured."""
-
-    config: ModelConfig
-    variables: Variables
 
 
 class Group(NamedTuple):
@@ -74,7 +59,8 @@ def run(
     heads leave no pair (i, j) with i < j. queries: of each sequence, evenly spaced up to its last
     token; None for all. budget: attention weights held at once on each part of the mesh.
 
-    ValueError for models of different numbers of layers, for no sequence, and as `check_fits`.
+    ValueError for models of different numbers of layers, for no sequence, and as
+    `attention_rows.check_fits`.
     """
     if first.config.layers != second.config.layers:
         raise ValueError(
@@ -87,7 +73,7 @@ def run(
     if not everything or not all(group.sequences for group in groups):
         raise ValueError('there must be at least one group, and a sequence in each')
     for model in (first, second):
-        check_fits(model.config, everything)
+        attention_rows.check_fits(model.config, everything)
     found = _distances(first, second, everything, queries, budget, mesh, progress)
     ends = np.cumsum([len(group.sequences) for group in groups])[:-1]
 
@@ -118,33 +104,6 @@ def run(
     )
 
 
-def check_fits(config: ModelConfig, sequences: Sequence[np.ndarray]) -> None:
-    """ValueError for sequences that are empty, or longer than the position encoding is defined
-    for."""
-    lengths = [len(x) for x in sequences]
-    if min(lengths) < 1:
-        raise ValueError('a sequence is empty')
-    if config.longest is not None and max(lengths) > config.longest:
-        raise ValueError(
-            f'a sequence has {max(lengths)} tokens; {config.describe_position()} positions end at '
-            f'{config.longest}'
-        )
-
-
-def chosen_queries(length: int, queries: int | None) -> np.ndarray:
-    """Evenly spaced positions of `length`, int32, the last one among them."""
-    if queries is None or queries >= length:
-        return np.arange(length, dtype=np.int32)
-    ends = (np.arange(1, queries + 1) * length) // queries
-    return (ends - 1).astype(np.int32)
-
-
-def rows_at_once(models: Iterable[ModelConfig], length: int, budget: int) -> int:
-    """Queries of one sequence of `length` tokens whose weights in all models fit the budget."""
-    each = sum(config.layers * config.heads for config in models) * length
-    return max(budget // each, 1)
-
-
 def _distances(
     first: Model,
     second: Model,
@@ -154,90 +113,27 @@ def _distances(
     mesh: Mesh,
     progress: Progress,
 ) -> _Found:
-    """Of every sequence, in batches of those that are padded to the same length."""
-    parts = sharding.batch_parts(mesh)
-    layers, heads = first.config.layers, (first.config.heads, second.config.heads)
-    pairs = np.zeros((len(sequences), layers, *heads))
-    swapped = np.zeros_like(pairs)
-    most = min(m.config.longest or sys.maxsize for m in (first, second))
-    for length, members in progress(list(by_length(sequences, queries, most))):
-        at = chosen_queries(length, queries)
-        together = rows_at_once((first.config, second.config), length, budget)
-        size = batching.padded_rows(len(members), max(together // len(at), 1) * parts, parts)
-        for start in range(0, len(members), size):
-            rows = members[start : start + size]
-            tokens = batching.right_padded([sequences[i] for i in rows], size, length)
-            lengths = np.ones(size, np.int32)
-            lengths[: len(rows)] = [len(sequences[i]) for i in rows]
-            sums = _batch(first, second, tokens, lengths, at, together, mesh)
-            counts = (at < lengths[:, None]).sum(axis=1)[: len(rows), None, None, None]
-            pairs[rows], swapped[rows] = (x[: len(rows)] / counts for x in sums)
+    """Of every sequence, the mean over its chosen queries."""
+    pairs = np.zeros((len(sequences), first.config.layers, first.config.heads, second.config.heads))
+    swapped, counts = np.zeros_like(pairs), np.zeros(len(sequences))
+    with sharding.use(mesh):
+        for rows in attention_rows.over(
+            (first, second), sequences, mesh=mesh, queries=queries, budget=budget, progress=progress
+        ):
+            real = slice(len(rows.members))
+            sums = sharding.fetch(divergence_sums(*rows.weights, rows.lengths_B, rows.queries_R))
+            pairs[rows.members] += np.asarray(sums[0], np.float64)[real]
+            swapped[rows.members] += np.asarray(sums[1], np.float64)[real]
+            lengths = np.array([len(sequences[i]) for i in rows.members])
+            counts[rows.members] += (np.asarray(rows.queries_R) < lengths[:, None]).sum(axis=1)
+    pairs, swapped = (x / counts[:, None, None, None] for x in (pairs, swapped))
     return _Found(pairs.min(axis=(2, 3)), _least_after(swapped), pairs)
-
-
-def by_length(
-    sequences: Sequence[np.ndarray], queries: int | None, most: int
-) -> Iterator[tuple[int, list[int]]]:
-    """Padded lengths, `most` at most, and the sequences of each. Sequences whose chosen queries
-    follow from their lengths are not padded."""
-    found: dict[int, list[int]] = {}
-    for number, sequence in enumerate(sequences):
-        n = len(sequence)
-        length = n if queries is not None else min(batching.padded_length(n), most)
-        found.setdefault(length, []).append(number)
-    yield from sorted(found.items())
 
 
 def _least_after(swapped: np.ndarray) -> np.ndarray | None:
     """The least over pairs (i, j) of heads with i < j, [i, L]; None where there are none."""
     later_NM = np.triu(np.ones(swapped.shape[2:], bool), k=1)
     return swapped[:, :, later_NM].min(axis=-1) if later_NM.any() else None
-
-
-def _batch(
-    first: Model,
-    second: Model,
-    tokens: np.ndarray,
-    lengths: np.ndarray,
-    at: np.ndarray,
-    together: int,
-    mesh: Mesh,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sums over the chosen queries of a batch's divergences, true and swapped, [B, L, N, M]."""
-    place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
-    step = max(together // len(tokens), 1)
-    total: list[np.ndarray] = []
-    with sharding.use(mesh):
-        placed = place(tokens), place(lengths)
-        for start in range(0, len(at), step):
-            queries_R = jnp.asarray(at[start : start + step])
-            weights = [attention_weights(m.config, m.variables, *placed, queries_R) for m in
-                       (first, second)]  # fmt: skip
-            sums = sharding.fetch(divergence_sums(*weights, placed[1], queries_R))
-            found = [np.asarray(x, np.float64) for x in sums]
-            total = found if not total else [a + b for a, b in zip(total, found, strict=True)]
-    return total[0], total[1]
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def attention_weights(
-    config: ModelConfig,
-    variables: Variables,
-    tokens_BT: jax.Array,
-    lengths_B: jax.Array,
-    queries_R: jax.Array,
-    heads_M: jax.Array | None = None,
-) -> jax.Array:
-    """Attention weights of chosen queries and heads on all keys, float32 [L, B, M, R, T].
-
-    tokens_BT: int32, padded on the right, which no query of the sequence sees. lengths_B: tokens of
-    each. queries_R: int32 positions. heads_M: int32 heads, the same in each layer; None for all.
-    """
-    length = lengths_B.astype(jnp.float32) if config.follows_length else None
-    rows = ChosenRows(queries_R, heads_M)
-    found = apply(config, variables, tokens_BT, length=length, rows=rows).rows
-    assert found is not None
-    return found
 
 
 @jax.jit

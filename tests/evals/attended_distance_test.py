@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from nope import records, sharding
-from nope.evals import attended_distance
+from nope.evals import attended_distance, attention_rows
 from nope.evals.attended_distance import Part
-from nope.evals.attention_distance import attention_weights
 from nope.positions import Alibi, Learned, Rotary
 from nope.variables import abstract_variables
 from tests import tiny
@@ -36,7 +35,7 @@ def weights(config: Any, number: int) -> np.ndarray:
     """All weights of one of PARTS, [L, N, T, T], without padding."""
     tokens = jnp.asarray(PARTS[number].tokens)[None]
     T = tokens.shape[1]
-    found = attention_weights(
+    found = attention_rows.weights(
         config, tiny.varied_lam(config, 1), tokens, jnp.asarray([T]), jnp.arange(T)
     )
     return np.asarray(found)[:, 0]

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from nope import records
-from nope.evals import attention_distance, divergences
-from nope.evals.attention_distance import Group, Model
+from nope.evals import attention_distance, attention_rows, divergences
+from nope.evals.attention_distance import Group
+from nope.evals.attention_rows import Model
 from nope.positions import Alibi, Learned, T5Bias
 from tests import tiny
 from tests.vectors import VECTORS
@@ -42,7 +43,7 @@ def pattern(of: Model, tokens: np.ndarray) -> np.ndarray:
     T = len(tokens)
     filled = jnp.asarray(np.pad(tokens, (0, PADDED - T)))[None]
     lengths, at = jnp.asarray([T]), jnp.arange(PADDED)
-    found = attention_distance.attention_weights(*of, filled, lengths, at)
+    found = attention_rows.weights(*of, filled, lengths, at)
     return np.asarray(found)[:, 0, :, :T, :T]
 
 
@@ -90,21 +91,16 @@ def test_chosen_queries_alone_are_averaged() -> None:
     first, second = model(NOPE), model(ALIBI, 1)
     (tokens,) = GROUPS[2].sequences[:1]
     found = measured(first, second, [Group(13, [tokens])], queries=2)
-    at = attention_distance.chosen_queries(13, 2)
+    at = attention_rows.chosen(13, 2)
     least = by_definition(first, second, tokens, at).min(axis=(1, 2))
     np.testing.assert_allclose(found['distance'][0], least, rtol=1e-4)
-    assert attention_distance.chosen_queries(10, 3).tolist() == [2, 5, 9]
-    assert attention_distance.chosen_queries(4, 9).tolist() == [0, 1, 2, 3]
 
 
 def test_a_small_budget_changes_no_number() -> None:
     """A few queries of one sequence at a time."""
     first, second = model(NOPE), model(ALIBI, 1)
     whole = measured(first, second)
-    budget = 4 * 2 * 8 * PADDED
-    assert attention_distance.rows_at_once((NOPE, ALIBI), PADDED, budget) == 4
-    assert attention_distance.rows_at_once((NOPE, ALIBI), PADDED, 1) == 1
-    parts = measured(first, second, budget=budget)
+    parts = measured(first, second, budget=4 * 2 * 8 * PADDED)
     for name in ('distance', 'released', 'pairs'):
         np.testing.assert_allclose(parts[name], whole[name], rtol=1e-5, atol=1e-7)
 
