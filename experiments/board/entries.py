@@ -123,6 +123,9 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     'sinusoidal_ranks_last': _entry('Sinusoidal ranks last on tasks', 'rank 0.22', 'b_mrr'),
     'nope_copies_longest': _entry('NoPE copies the longest', '0.99; T5 0.77', 'b_mrr'),
+    'nope_beats_told': _entry(
+        'NoPE beats encodings given positions', '0.53; T5 0.49', 'b_positions'
+    ),
     'all_solve_inside': _entry('All encodings solve short copies', 'near 1', 'b_mrr'),
     'nope_attends_like_t5': _entry('NoPE attends as T5 does', '0.3; ALiBi 0.73', 'b_attention'),
     'nope_attends_unlike_rotary': _entry(

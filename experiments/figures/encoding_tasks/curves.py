@@ -31,10 +31,12 @@ class Curve(Protocol):
 C = TypeVar('C', bound=Curve)
 
 
-def required(name: str, options: Mapping[str, Any], evaluation: str) -> dict[str, str]:
+def required(
+    name: str, options: Mapping[str, Any], evaluation: str, more: tuple[str, ...] = ()
+) -> dict[str, str]:
     """Prefix of record names, one record a seed below it -> evaluation, of a figure whose options
-    are its curves. ValueError for options that figure `name` does not have."""
-    check_options(name, options, {'curves'}, ('curves',))
+    are its curves and `more`. ValueError for options that figure `name` does not have."""
+    check_options(name, options, {'curves', *more}, ('curves', *more))
     for curve in options['curves']:
         check_options(name, curve, KEYS, ('group', 'label'), 'curves')
         check_choice(name, 'paper', curve.get('paper', ''), ('', *released.ENCODINGS))

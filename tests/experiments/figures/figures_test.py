@@ -34,6 +34,7 @@ MEASURED_ON = {
     'ablation_table': '10 for each length and depth',
     'scratchpad_bars': 'addition of lengths 2 to 8 (350 examples)',
     'task_lambda': 'rsc of lengths 2 to 8 (350 examples)',
+    'encoding_pairs': 'rsc of lengths 2 to 8 (350 examples)',
     'encoding_ranks': 'rsc of lengths 2 to 8 (350 examples)',
     'attention_distance': 'rsc of lengths 2 to 8 (70 examples',
     'attended_distance': 'addition of lengths 5 to 8 (40 examples',
@@ -42,8 +43,8 @@ MEASURED_ON = {
     'key_curves': '10 for each length and depth',
 }
 HAVE_TEXT = (  # beside the tables
-    *('attended_distance', 'attention_distance', 'encoding_ranks', 'ruler_scores'),
-    'scratchpad_bars',
+    *('attended_distance', 'attention_distance', 'encoding_pairs', 'encoding_ranks'),
+    *('ruler_scores', 'scratchpad_bars'),
 )
 LENGTHS = [{'group': 'a'}]
 MANY = [{**TUNED, 'label': f'PI {n}', 'tuned': n} for n in range(1, 6)]

@@ -40,8 +40,8 @@ UNDECIDED = {
 
 # Kinds of figure whose runs have a task; their claims are over seeds.
 OF_TASKS = (
-    *('attended_distance', 'attention_distance', 'encoding_ranks', 'scratchpad_bars'),
-    'task_lambda',
+    *('attended_distance', 'attention_distance', 'encoding_pairs', 'encoding_ranks'),
+    *('scratchpad_bars', 'task_lambda'),
 )
 
 # Keys of options whose values are names of records or read by people.

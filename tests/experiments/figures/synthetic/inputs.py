@@ -85,6 +85,9 @@ INPUTS = {
         'frontier', frontier_runs(3), {'points': FRONTIER_POINTS, 'roles': FRONTIER_ROLES}
     ),
     'encoding_ranks': FigureInput('b_mrr', encoding_runs(3), {'curves': encoding_curves()}),
+    'encoding_pairs': FigureInput(
+        'b_positions', encoding_runs(3), {'curves': encoding_curves(), 'without': ('NoPE',)}
+    ),
     'task_lambda': lambda_input(),
     'attention_distance': distance_input(),
     'attended_distance': attended_input(),
