@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput, names_below, shared_attribute
+from experiments.figures.base import FigureInput
+from experiments.figures.by_seed import BySeed
 from nope.records import Records
 
 
@@ -55,29 +56,21 @@ class KeyGroup:
 def read(given: FigureInput, name: str, label: str) -> KeyGroup:
     """The records '<name>/<seed>' of evaluation 'passkey', at least one. ValueError where their
     prompts differ in length, depth or kind."""
-    prefix = f'{name}/'
-    names = names_below(given, prefix)
-    records = [given.records[n] for n in names]
-    asked = [_asked(r) for r in records]
-    if any(other != asked[0] for other in asked[1:]):
-        raise ValueError(
-            f'figure {given.name!r}: the seeds of {name!r} were asked for different prompts: '
-            f'{dict(zip(names, asked, strict=True))}'
-        )
-    accuracy = np.stack([r['accuracy'] for r in records]).astype(np.float64)
-    facts = asked[0]
+    found = BySeed.of(given, name)
+    asked = found.shared(_asked, 'their prompts')
+    accuracy = found.stacked('accuracy')
     return KeyGroup(
         name=name,
         label=label,
-        names=tuple(names),
-        seeds=tuple(n.removeprefix(prefix) for n in names),
-        train_length=int(shared_attribute(given, names, 'train_length')),
-        lengths=np.array(facts['lengths']),
+        names=found.names,
+        seeds=found.seeds,
+        train_length=found.shared(lambda r: int(r.attributes['train_length']), 'L'),
+        lengths=np.array(asked['lengths']),
         shares=accuracy.mean(axis=2),
-        prompts=int(facts['tests']) * accuracy.shape[2],
-        needles=int(facts['needles']),
-        alike=bool(facts['alike']),
-        haystack=str(facts['haystack']),
+        prompts=int(asked['tests']) * accuracy.shape[2],
+        needles=int(asked['needles']),
+        alike=bool(asked['alike']),
+        haystack=str(asked['haystack']),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.base import FigureInput
+from experiments.figures.by_seed import BySeed
 from nope.records import Records
 
 
@@ -37,23 +38,16 @@ class Group:
 def read(given: FigureInput, name: str, label: str) -> Group:
     """The records '<name>/<seed>' of evaluation 'lengths', at least one. ValueError where they
     were measured at different lengths."""
-    prefix = f'{name}/'
-    names = sorted(k for k in given.records if k.startswith(prefix))
-    records = [given.records[n] for n in names]
-    lengths = {tuple(r.along('length', len(r['loss_window'])).tolist()) for r in records}
-    if len(lengths) != 1:
-        raise ValueError(
-            f'figure {given.name!r}: the seeds of {name!r} were measured at different '
-            f'lengths: {sorted(lengths)}'
-        )
+    found = BySeed.of(given, name)
+    lengths = found.shared(lambda r: r.along('length', len(r['loss_window'])).tolist(), 'lengths')
     return Group(
         name=name,
         label=label,
-        names=tuple(names),
-        seeds=tuple(n.removeprefix(prefix) for n in names),
-        multiples=np.array(lengths.pop()) / records[0].attributes['train_length'],
-        loss_window=np.stack([r['loss_window'] for r in records]),
-        loss_tail=np.stack([r['loss_tail'] for r in records]),
+        names=found.names,
+        seeds=found.seeds,
+        multiples=np.array(lengths) / found.shared(lambda r: r.attributes['train_length'], 'L'),
+        loss_window=found.stacked('loss_window'),
+        loss_tail=found.stacked('loss_tail'),
     )
 
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput, names_below
+from experiments.figures.base import FigureInput
+from experiments.figures.by_seed import BySeed
 from experiments.figures.encoding_tasks import curves
+from nope.records import Records
 
 TEXT = 'text'
 
@@ -53,37 +55,26 @@ class Distances:
 def read(given: FigureInput, curve: Mapping[str, Any]) -> Distances:
     """The records '<group>/<seed>' of a curve. ValueError where they differ in what is read, in
     lengths or in layers."""
-    prefix = f'{curve["group"]}/'
-    names = names_below(given, prefix)
-    records = [given.records[name] for name in names]
-    facts = [
-        (
-            r.attributes.get('task', TEXT),
-            r.attributes.get('longest', r.attributes['train_length']),
-            tuple(r.along('length', 0).tolist()),
-            r['distance'].shape[1],
-        )
-        for r in records
-    ]
-    if len(set(facts)) != 1:
-        raise ValueError(
-            f'figure {given.name!r}: the seeds of {curve["group"]!r} differ in what is read, in '
-            f'lengths or in layers: {sorted(set(facts))}'
-        )
-    what, longest, lengths, _ = facts[0]
-    has_released = all('released' in r.measures for r in records)
+    found = BySeed.of(given, curve['group'])
+    found.shared(lambda r: r['distance'].shape[1], 'layers')
+    has_released = all('released' in r.measures for r in found.records)
     return Distances(
-        read=what,
+        read=found.shared(lambda r: r.attributes.get('task', TEXT), 'what is read'),
         label=curve['label'],
         paper=curve.get('paper', ''),
-        names=tuple(names),
-        seeds=tuple(name.removeprefix(prefix) for name in names),
-        longest=longest,
-        lengths=np.array(lengths),
-        distance=np.stack([r['distance'] for r in records]).astype(np.float64),
-        nearest=np.stack([_nearest(r['pairs'].astype(np.float64)) for r in records]),
-        released=np.stack([r['released'] for r in records]) if has_released else None,
+        names=found.names,
+        seeds=found.seeds,
+        longest=found.shared(_longest, 'L'),
+        lengths=np.array(found.shared(lambda r: r.along('length', 0).tolist(), 'lengths')),
+        distance=found.stacked('distance'),
+        nearest=np.stack([_nearest(r['pairs'].astype(np.float64)) for r in found.records]),
+        released=found.stacked('released') if has_released else None,
     )
+
+
+def _longest(records: Records) -> int:
+    """L, of a task's lengths or of windows of text."""
+    return records.attributes.get('longest', records.attributes['train_length'])
 
 
 def _nearest(pairs_nLNM: np.ndarray) -> np.ndarray:

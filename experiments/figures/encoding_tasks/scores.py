@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import FigureInput, names_below
+from experiments.figures.base import FigureInput
+from experiments.figures.by_seed import BySeed
 from experiments.figures.encoding_tasks import curves, released
 
 
@@ -41,35 +42,23 @@ class Score:
 
 def read(given: FigureInput, curve: Mapping[str, Any]) -> Score:
     """The records '<group>/<seed>' of a curve. ValueError where they differ in task or lengths."""
-    prefix = f'{curve["group"]}/'
-    names = names_below(given, prefix)
-    records = [given.records[name] for name in names]
-    facts = [
-        (r.attributes['task'], r.attributes['longest'], tuple(r.along('length', 0).tolist()))
-        for r in records
-    ]
-    if len(set(facts)) != 1:
-        raise ValueError(
-            f'figure {given.name!r}: the seeds of {curve["group"]!r} differ in task or lengths: '
-            f'{sorted(set(facts))}'
-        )
-    for name, r in zip(names, records, strict=True):
+    found = BySeed.of(given, curve['group'])
+    for name, r in zip(found.names, found.records, strict=True):
         for side in ('inside', 'beyond'):
             if r.attributes.get(side) is None:
                 raise ValueError(f'figure {given.name!r}, run {name!r}: no accuracy {side} L')
-    task, longest, lengths = facts[0]
     return Score(
-        task=task,
+        task=found.shared(lambda r: r.attributes['task'], 'task'),
         label=curve['label'],
         paper=curve.get('paper', ''),
-        names=tuple(names),
-        seeds=tuple(name.removeprefix(prefix) for name in names),
-        longest=longest,
-        lengths=np.array(lengths),
-        accuracy=np.stack([r['accuracy'] for r in records]),
-        samples=np.array(records[0]['samples']),
-        inside=np.array([r.attributes['inside'] for r in records], np.float64),
-        beyond=np.array([r.attributes['beyond'] for r in records], np.float64),
+        names=found.names,
+        seeds=found.seeds,
+        longest=found.shared(lambda r: r.attributes['longest'], 'L'),
+        lengths=np.array(found.shared(lambda r: r.along('length', 0).tolist(), 'lengths')),
+        accuracy=found.stacked('accuracy'),
+        samples=np.array(found.records[0]['samples']),
+        inside=np.array([r.attributes['inside'] for r in found.records], np.float64),
+        beyond=np.array([r.attributes['beyond'] for r in found.records], np.float64),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.base import FigureInput
+from experiments.figures.by_seed import BySeed
 from experiments.figures.encoding_tasks import scores
 from experiments.figures.encoding_tasks.scores import Score
 from experiments.figures.scratchpads import formats
@@ -138,21 +139,15 @@ def _check_alike(given: FigureInput, cell: Cell, first: Cell) -> None:
 
 
 def _cell(given: FigureInput, curve: Mapping[str, Any]) -> Cell:
-    score = scores.read(given, curve)
-    records = [given.records[name] for name in score.names]
+    score, found = scores.read(given, curve), BySeed.of(given, curve['group'])
     # Records of tasks without a scratchpad need not say so.
-    several = {str(r.attributes.get('scratchpad', formats.NONE)) for r in records}
-    if len(several) > 1:
-        raise ValueError(
-            f'figure {given.name!r}: the seeds of {curve["group"]!r} differ in their scratchpad: '
-            f'{sorted(several)}'
-        )
-    (name,) = several
+    name = found.shared(
+        lambda r: str(r.attributes.get('scratchpad', formats.NONE)), 'their scratchpad'
+    )
     if name == formats.NONE:
         return Cell(score, name, None, None)
     weights = np.where(score.lengths > score.longest, score.samples, 0)
     parsed, reasoned = (
-        np.array([r[what] @ weights / weights.sum() for r in records])
-        for what in ('parsed', 'reasoned')
+        found.stacked(what) @ weights / weights.sum() for what in ('parsed', 'reasoned')
     )
     return Cell(score, name, parsed, reasoned)

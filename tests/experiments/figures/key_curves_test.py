@@ -107,7 +107,7 @@ def test_curves_may_end_at_different_lengths_but_seeds_and_prompts_agree():
         runs = synthetic.key_runs(2)
         facts = {**runs['nope/seed1'].attributes, **changed}
         runs['nope/seed1'] = dataclasses.replace(runs['nope/seed1'], attributes=facts)
-        with pytest.raises(ValueError, match="seeds of 'nope' were asked for different prompts"):
+        with pytest.raises(ValueError, match="seeds of 'nope' differ in their prompts"):
             drawn(runs)
     runs = synthetic.key_runs(1)
     runs['nope/seed0'] = key_records((1.0, 0.2))
