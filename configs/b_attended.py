@@ -23,9 +23,7 @@ TASK = 'addition_full'
 
 
 def get_config(size: str = 'quick') -> ConfigDict:
-    config = b_scratchpad.get_config(size)
-    config.name = config.name.replace('b_scratchpad', 'b_attended')
-    config.seeds = (0, 1, 2) if size == 'quick' else tasks.SEEDS
+    config = b_scratchpad.named('b_attended', size)
     trained = config.runs.to_dict()
     encodings = tasks.encodings(config)
     config.runs = ConfigDict({f'{TASK}_{name}': trained[f'{TASK}_{name}'] for name in encodings})

@@ -21,7 +21,7 @@ encodings, T5's bias is nearest and rotary farthest, as in the paper.
 
 from ml_collections import ConfigDict
 
-from configs import b_mrr, encodings, tasks
+from configs import b_mrr, base, encodings, tasks
 
 TASKS = ('rsc', 'scan')  # the paper's figures are of SCAN
 QUICK = ('rsc', 'rdc')
@@ -40,9 +40,7 @@ def get_config(argument: str = 'quick') -> ConfigDict:
 
 
 def _of_tasks(size: str) -> ConfigDict:
-    config = b_mrr.get_config(size)
-    config.name = config.name.replace('b_mrr', 'b_attention')
-    config.seeds = (0, 1, 2) if size == 'quick' else tasks.SEEDS
+    config = b_mrr.named('b_attention', size)
     trained, others = config.runs.to_dict(), tasks.encodings(config)
     config.runs, config.evals = ConfigDict(), ConfigDict()
     curves = []
@@ -61,6 +59,7 @@ def _of_tasks(size: str) -> ConfigDict:
 
 
 def _of_text(size: str) -> ConfigDict:
+    base.check_size('b_attention', size)
     config = encodings.get_config(size)
     config.name = config.name.replace('encodings', 'b_attention_text')
     config.evaluation.windows = min(config.evaluation.windows, 64)

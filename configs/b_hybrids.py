@@ -14,7 +14,7 @@ alone (`configs/b_hybrids.py:small,rsc`). Not run.
 
 from ml_collections import ConfigDict
 
-from configs import b_mrr, splits, tasks
+from configs import b_mrr, splits
 
 HYBRIDS = {
     'half_alibi': ('half ALiBi, half NoPE', splits.split(splits.HALF_ALIBI)),
@@ -25,9 +25,12 @@ HYBRIDS = {
 
 def get_config(argument: str = 'quick') -> ConfigDict:
     """argument: as of b_mrr."""
-    config = b_mrr.get_config(argument)
-    config.name = config.name.replace('b_mrr', 'b_hybrids')
-    config.seeds = (0, 1, 2) if argument.split(',')[0] == 'quick' else tasks.SEEDS
+    return named('b_hybrids', argument)
+
+
+def named(name: str, argument: str) -> ConfigDict:
+    """The experiment under the name of a config that is built on it."""
+    config = b_mrr.named(name, argument)
     every = []
     for curve in config.figure.curves:
         every.append(curve)

@@ -20,7 +20,7 @@ temperature by entropy, made for other tasks, loses even short copies.
 
 from ml_collections import ConfigDict
 
-from configs import b_mrr, tasks
+from configs import b_mrr
 
 TASKS = ('rsc', 'rsc2x', 'rdc', 'cmc', 'cmc2x', 'mc', 'mc2x', 'mcrv')
 LONGEST = 20  # of these tasks, where a size says no other
@@ -29,26 +29,28 @@ UNTIL = 1.5  # longest examples of a search, in longest ones of training
 FORMS = {'headscale': ('HeadScale', 'constant'), 'position': ('by position', 'log_position')}
 
 
-def get_config(size: str = 'quick') -> ConfigDict:
-    config = b_mrr.get_config(size)
-    config.name = config.name.replace('b_mrr', 'b_lambda')
-    config.seeds = (0, 1, 2) if size == 'quick' else tasks.SEEDS
+def get_config(argument: str = 'quick') -> ConfigDict:
+    """argument: as of b_mrr."""
+    config = b_mrr.named('b_lambda', argument)
     config.search.batch_size = 64
     trained = config.runs.to_dict()
     config.runs, config.evals = ConfigDict(), ConfigDict()
     chosen = [task for task in TASKS if f'{task}_nope' in trained]
     curves = [curve for task in chosen for curve in _add(config, trained, task)]
-    config.figure = {'kind': 'task_lambda', 'curves': tuple(curves), 'until': UNTIL}
+    config.figure = {'kind': 'task_lambda', 'curves': tuple(curves)}
     return config
 
 
 def _add(config: ConfigDict, trained: dict, task: str) -> list[dict]:
     """Adds the runs and evaluations of one task; returns its curves."""
     base, rotary = f'{task}_nope', f'{task}_rotary'
-    config.runs[base], config.runs[rotary] = trained[base], trained[rotary]
+    # Stated, since searches begin where training ends.
+    longest = trained[base]['task'].get('longest', LONGEST)
+    for run in (base, rotary):
+        config.runs[run] = trained[run] | {'task': trained[run]['task'] | {'longest': longest}}
     config.runs[f'{base}_entropy'] = {'init': base, 'model': {'temperature': 'entropy'}}
     labels = {base: ('NoPE', 'base'), f'{base}_entropy': ('temperature by entropy', 'other')}
-    longer = _longer(trained[base]['task'])
+    longer = _longer(config.runs[base].task.to_dict())
     for name, (label, form) in FORMS.items():
         search = {'form': form, 'times': (UNTIL,)}
         config.runs[f'{base}_{name}'] = {'init': base, 'task': longer, 'search': search}
@@ -62,7 +64,7 @@ def _add(config: ConfigDict, trained: dict, task: str) -> list[dict]:
 def _longer(task: dict) -> dict:
     """The task at lengths beyond those of training, up to `UNTIL` times the longest. As many
     examples of each length as in training: rdc has as many symbols as these need."""
-    longest = task.get('longest', LONGEST)
+    longest = task['longest']
     until = round(UNTIL * longest)
     each = (task.get('train', 100_000) + task.get('validation', 15_000)) // (longest - 1)
     sizes = {

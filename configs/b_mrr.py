@@ -46,20 +46,27 @@ PAPER: Chosen = {name: ({}, 511 if name == 'pcfg' else 255) for name in tasks.SP
 
 def get_config(argument: str = 'quick') -> ConfigDict:
     """argument: a size; after it the names of tasks, if not all."""
+    config = named('b_mrr', argument)
+    config.seeds = tasks.seeds(argument, quick=(0, 1))
+    return config
+
+
+def named(name: str, argument: str) -> ConfigDict:
+    """The experiment under the name of a config that is built on it."""
     size, *only = argument.split(',')
-    config = tasks.experiment('b_mrr', size)
-    config.seeds = (0, 1) if size == 'quick' else tasks.SEEDS
+    config = tasks.experiment(name, size)
+    config.seeds = tasks.seeds(argument)
     chosen = {'quick': QUICK, 'paper': PAPER}.get(size, SMALL)
-    if unknown := [name for name in only if name not in chosen]:
+    if unknown := [task for task in only if task not in chosen]:
         raise ValueError(
-            f'configs/b_mrr.py:{argument}: task {unknown[0]!r} is not drawn at this size; '
+            f'configs/{name}.py:{argument}: task {unknown[0]!r} is not drawn at this size; '
             f'accepted: {", ".join(chosen)}'
         )
-    chosen = {name: task for name, task in chosen.items() if not only or name in only}
+    chosen = {task: changes for task, changes in chosen.items() if not only or task in only}
     encodings = tasks.encodings(config)
     for task, (changes, length) in chosen.items():
-        for name, (_, position) in encodings.items():
-            run = f'{task}_{name}'
+        for encoding, (_, position) in encodings.items():
+            run = f'{task}_{encoding}'
             config.runs[run] = {
                 'task': {'name': task, **changes},
                 'train': {'length': length},
@@ -69,9 +76,9 @@ def get_config(argument: str = 'quick') -> ConfigDict:
     config.figure = {
         'kind': 'encoding_ranks',
         'curves': tuple(
-            {'group': f'{task}_{name}', 'label': label, 'paper': tasks.PAPER[name]}
+            {'group': f'{task}_{encoding}', 'label': label, 'paper': tasks.PAPER[encoding]}
             for task in chosen
-            for name, (label, _) in encodings.items()
+            for encoding, (label, _) in encodings.items()
         ),
     }
     return config

@@ -19,8 +19,7 @@ from configs import b_hybrids, tasks
 
 def get_config(argument: str = 'quick') -> ConfigDict:
     """argument: as of b_mrr."""
-    config = b_hybrids.get_config(argument)
-    config.name = config.name.replace('b_hybrids', 'b_positions')
+    config = b_hybrids.named('b_positions', argument)
     encodings = {name: label for name, (label, _) in tasks.encodings(config).items()}
     without = (encodings['nope'], b_hybrids.HYBRIDS['half_forget'][0])
     kept = {*encodings.values(), *without}

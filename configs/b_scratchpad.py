@@ -70,8 +70,15 @@ POLYNOMIAL_LIMIT = 2048
 
 
 def get_config(size: str = 'quick') -> ConfigDict:
-    config = tasks.experiment('b_scratchpad', size)
-    config.seeds = (0,) if size == 'quick' else tasks.SEEDS
+    config = named('b_scratchpad', size)
+    config.seeds = tasks.seeds(size, quick=(0,))
+    return config
+
+
+def named(name: str, size: str) -> ConfigDict:
+    """The experiment under the name of a config that is built on it."""
+    config = tasks.experiment(name, size)
+    config.seeds = tasks.seeds(size)
     if size == 'quick':
         config.train.update(
             {'steps': 500, 'batch_size': 24, 'learning_rate': 2e-3, 'warmup_steps': 30}

@@ -19,13 +19,17 @@ AXES = ('data', 'fsdp', 'tensor', 'context')  # of a mesh of devices
 SIZES = ('quick', 'small', 'medium', 'paper')
 
 
-def experiment(name: str, size: str) -> ConfigDict:
-    """A config without runs: the sections at `size`."""
+def check_size(name: str, size: str) -> None:
     if size not in SIZES:
         raise ValueError(
             f'{name}: size {size!r} is unknown; accepted: '
             + ', '.join(f'configs/{name}.py:{known}' for known in SIZES)
         )
+
+
+def experiment(name: str, size: str) -> ConfigDict:
+    """A config without runs: the sections at `size`."""
+    check_size(name, size)
     return ConfigDict(
         {
             'name': name if size == 'quick' else f'{name}_{size}',

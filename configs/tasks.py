@@ -66,6 +66,12 @@ _TRAIN = {
 _VALIDATE = {'small': 250, 'medium': 1000, 'paper': 2000}
 
 
+def seeds(argument: str, quick: tuple[int, ...] = (0, 1, 2)) -> tuple[int, ...]:
+    """The seeds of a size, `quick` at quick, others' are those of the paper. argument: the size,
+    and what stands behind it."""
+    return quick if argument.split(',')[0] == 'quick' else SEEDS
+
+
 def experiment(name: str, size: str) -> ConfigDict:
     """A config without runs: the sections at `size`."""
     config = base.experiment(name, size)
@@ -110,7 +116,6 @@ def experiment(name: str, size: str) -> ConfigDict:
         'tests': placeholder(int),
         'limit': 256 if size == 'paper' else 128,
         'longer': 'wrong' if size == 'paper' else 'refused',
-        'bos': False,
     }
     # At paper size the float32 caches of 2^16 tokens a device take 16 to 20 GiB.
     config.evaluation.batch_tokens = 2**14 if size == 'paper' else 2**16

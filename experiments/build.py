@@ -132,6 +132,9 @@ def _check_figure(config: dict[str, Any], evals: Mapping[str, EvalSpec]) -> None
             )
         members |= found
     _check_alike(kind, members, config['evals'])
+    if kind in figures.CHECKS:
+        known = {name: spec.known for name, spec in members.items()}
+        figures.CHECKS[kind](config['name'], options, known)
 
 
 def _check_alike(kind: str, evals: Mapping[str, EvalSpec], entries: Mapping[str, Any]) -> None:

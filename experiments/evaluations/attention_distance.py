@@ -10,7 +10,7 @@ from typing import Any, Self
 from experiments import facts
 from experiments.bench import Bench
 from experiments.evaluations import task_examples
-from experiments.evaluations.base import Asked, EvalSpec, Rows
+from experiments.evaluations.base import Asked, EvalSpec, Rows, first_run
 from experiments.evaluations.windows import Windows, blocks, windows
 from experiments.programs import AttentionRows, Program
 from experiments.runs import Source
@@ -48,7 +48,7 @@ class AttentionDistanceSpec(EvalSpec):
         entry = asked.entry
         other = _other(asked)
         queries = entry.at_least('queries', 1) if entry.get('queries') is not None else None
-        if isinstance(asked.run.data, TaskData):
+        if isinstance(first_run(asked.run).data, TaskData):
             for field in ('times', 'evaluation'):
                 if field in entry:
                     raise entry.error(field, 'the run is that of a task, which has lengths itself')
@@ -73,13 +73,16 @@ class AttentionDistanceSpec(EvalSpec):
 
     @property
     def extent(self) -> int:
-        return max((w.length for w in self.windows), default=self.run.train_length)
+        if not self.windows:
+            return task_examples.longest(self.task_data).read
+        return max(w.length for w in self.windows)
 
     @property
     def known(self) -> dict[str, Any]:
-        data, task = self.run.data, {}
-        if isinstance(data, TaskData):
-            task = {'task': data.task.name, 'longest': data.task.longest}
+        task = {}
+        if not self.windows:
+            own = self.task_data.task
+            task = {'task': own.name, 'longest': own.longest}
         return {
             **super().known,
             **task,
@@ -137,11 +140,11 @@ class AttentionDistanceSpec(EvalSpec):
 
     def _groups(self, bench: Bench) -> list[Group]:
         """Sequences that both models read, by the length of the problem or of the window."""
-        if not isinstance(self.run.data, TaskData):
+        if self.windows:
             read = [(w.length, blocks(bench, self.run, w)[0]) for w in self.windows]
             return [Group(length, list(found[:, :-1])) for length, found in read]
         assert self.examples is not None
-        found = task_examples.by_length(self.run.data, self.examples)
+        found = task_examples.by_length(self.task_data, self.examples)
         return [Group(n, [task_examples.read(ids) for ids in some]) for n, some in found.items()]
 
 
@@ -170,6 +173,7 @@ def _other(asked: Asked) -> Source:
 
 def _read_alike(run: Source, other: Source) -> bool:
     """Whether both models know the same tokens: of a task, the same examples too."""
-    if isinstance(run.data, TaskData) or isinstance(other.data, TaskData):
-        return run.data == other.data
+    first, second = first_run(run).data, first_run(other).data
+    if isinstance(first, TaskData) or isinstance(second, TaskData):
+        return first == second
     return tokenizer_of(run.data).fingerprint == tokenizer_of(other.data).fingerprint

@@ -110,8 +110,9 @@ class EvalSpec(Spec):
     @property
     def task_data(self) -> TaskData:
         """Task that the model was trained on, also where lambda was searched on another."""
-        assert isinstance(self.trained_on.data, TaskData)  # `of_tasks` says so
-        return self.trained_on.data
+        found = first_run(self.run).data
+        assert isinstance(found, TaskData)  # `of_tasks` says so
+        return found
 
     @property
     def own_text(self) -> bool:
@@ -205,6 +206,13 @@ class Asked:
             )
 
 
+def first_run(run: Source) -> Source:
+    """The run that the model's training began with."""
+    while run.init is not None:
+        run = run.init
+    return run
+
+
 def uniform_form(model: ModelConfig) -> ModelConfig:
     """The same model with constant lambda, for uniform multipliers."""
     return dataclasses.replace(model, lam=Constant())
@@ -237,10 +245,7 @@ class TextSpec(EvalSpec):
     @property
     def trained_on(self) -> Source:
         """First run of the model's training; the text that is measured is named apart."""
-        run = self.run
-        while run.init is not None:
-            run = run.init
-        return run
+        return first_run(self.run)
 
     @property
     def own_text(self) -> bool:
@@ -257,11 +262,12 @@ class TextSpec(EvalSpec):
         return Generator(self.model, variables, bench.mesh, batch_tokens=bench.batch_tokens)
 
 
-def of_text(asked: Asked, section: Section) -> dict[str, Any]:
-    """The fields that evaluations of text share, from an entry and its section."""
+def of_text(asked: Asked, section: Section, bos: bool | None = None) -> dict[str, Any]:
+    """The fields that evaluations of text share, from an entry and its section. bos: of one whose
+    section does not have it."""
     return {
         'run': asked.run,
-        'bos': section['bos'],
+        'bos': section['bos'] if bos is None else bos,
         'multiplier': asked.multiplier(),
         'position': asked.position(),
     }

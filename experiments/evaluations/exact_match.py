@@ -12,6 +12,8 @@ from experiments.bench import Bench
 from experiments.evaluations import task_examples
 from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
 from experiments.programs import Continuing, Program, Scoring
+from experiments.runs import Source
+from nope.data import TaskData
 from nope.data.tasks import answers
 from nope.evals import batching, exact_match
 from nope.evals.generation import Options
@@ -28,12 +30,15 @@ class ExactMatchSpec(TextSpec):
     is.
 
     tests: examples of each length; None for all. limit: tokens of a prompt and its answer. longer:
-    'refused', or 'wrong', what an example is that has more.
+    'refused', or 'wrong', what an example is that has more. typed: path of the limit.
     """
 
     tests: int | None
     limit: int
     longer: str
+    typed: str = dataclasses.field(
+        default='exact_match.limit', compare=False, metadata={'identity': False}
+    )
     kind = 'exact_match'
     of_tasks = True
     fields = ('exact_match', *TEXT_FIELDS)
@@ -42,17 +47,35 @@ class ExactMatchSpec(TextSpec):
     def from_entry(cls, asked: Asked) -> Self:
         section = asked.section('exact_match')
         tests = None if section.optional('tests') is None else section.at_least('tests', 1)
-        common = of_text(asked, section)
+        common = of_text(asked, section, bos=False)  # an example is what its task says
         limit = section.at_least('limit', 2)
         asked.check_reach(common['position'], limit)
         longer = section.choice('longer', LONGER)
-        return cls(tests=tests, limit=limit, longer=longer, **common)
+        typed = section.path('limit')
+        return cls(tests=tests, limit=limit, longer=longer, typed=typed, **common)
 
     @property
     def extent(self) -> int:
         return self.limit
 
+    @property
+    def known(self) -> dict[str, Any]:
+        task = self.task_data.task
+        read = [task.longest]
+        run: Source | None = self.run
+        while run is not None:  # lambda may have been searched on longer examples
+            read += [run.data.task.longest] if isinstance(run.data, TaskData) else []
+            run = run.init
+        facts = {'task': task.name, 'longest': task.longest, 'longest_read': max(read)}
+        return super().known | facts | {'scratchpad': task.style.name}
+
     def check(self, bench: Bench) -> None:
+        sizes = self.task_data.sizes or self.task_data.task.paper_sizes
+        if sizes.validation < 1:
+            raise ValueError(
+                f'task.validation is {sizes.validation}; accepted: at least 1, since exact match '
+                'inside L is that of validation examples'
+            )
         self._asked()
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
@@ -82,6 +105,5 @@ class ExactMatchSpec(TextSpec):
         keep_long = self.longer == WRONG
         try:
             return exact_match.ask(self.task_data, self.tests, self.limit, keep_long)
-        except FieldError as error:
-            field = f'exact_match.{error.field}'
-            raise ValueError(describe(field, error.value, error.rule)) from error
+        except FieldError as error:  # the limit, alone of what the section gives
+            raise ValueError(describe(self.typed, error.value, error.rule)) from error

@@ -12,10 +12,12 @@ from nope.data import TaskData
 from nope.data.tasks import Tokenised, tokenised
 from nope.data.tasks.base import TEST
 
+MOST = 64  # examples that are looked at for the longest
+
 
 class Longest(NamedTuple):
-    """Most tokens of a prompt, and of a prompt with its target but for the last, which no model
-    reads."""
+    """Most tokens that were found of a prompt, and of a prompt with its target but for the last,
+    which no model reads."""
 
     prompt: int
     read: int
@@ -41,8 +43,10 @@ def read(example: Tokenised) -> np.ndarray:
 
 @functools.cache  # hundreds of evaluations are of few tasks
 def longest(data: TaskData) -> Longest:
-    """Of some of the longest examples of the test, without drawing all."""
+    """Of some examples of the greatest length of the test, without drawing all."""
     task, tokenizer = data.task, data.load_tokenizer()
-    some = task.examples(TEST, task.bins(TEST)[-1], np.random.default_rng(data.seed), 64)
+    there = task.per_bin(TEST, data.sizes or task.paper_sizes)
+    rng = np.random.default_rng(data.seed)
+    some = task.examples(TEST, task.bins(TEST)[-1], rng, min(there, MOST))
     ids = [tokenised(task, tokenizer, example) for example in some]
     return Longest(max(len(x.prompt) for x in ids), max(x.length for x in ids))

@@ -8,7 +8,8 @@ number. `write` stores the result. Adding a kind: its file and a line in `KINDS`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from experiments.figures import (
@@ -37,9 +38,20 @@ from experiments.figures import (
     uniform_fit,
 )
 from experiments.figures.base import Claim, FigureInput, FigureOutput, write
+from experiments.figures.encoding_tasks import curves
 from experiments.figures.tables import ablation, commonsense, longbench, perplexity
 
-__all__ = ['KINDS', 'SHARED', 'Claim', 'FigureInput', 'FigureOutput', 'Kind', 'draw', 'write']
+__all__ = [
+    'CHECKS',
+    'KINDS',
+    'SHARED',
+    'Claim',
+    'FigureInput',
+    'FigureOutput',
+    'Kind',
+    'draw',
+    'write',
+]
 
 
 class Kind(Protocol):
@@ -97,6 +109,17 @@ SHARED: Mapping[str, tuple[str, ...]] = {
     'factor_grid': factor_grid.SHARED,
     'tuned_lengths': tuned_lengths.SHARED,
     'extension': extension.SHARED,
+}
+
+
+# What a kind asks of attributes that are known before anything is measured: figure name, options,
+# record name -> attributes. ValueError where they do not bear the figure.
+CHECKS: Mapping[str, Callable[[str, Mapping[str, Any], Mapping[str, Mapping[str, Any]]], None]] = {
+    'encoding_ranks': curves.check_known,
+    'encoding_pairs': curves.check_known,
+    'task_lambda': curves.check_known,
+    'attention_distance': curves.check_known,
+    'scratchpad_bars': functools.partial(curves.check_known, facts=('task', 'scratchpad')),
 }
 
 

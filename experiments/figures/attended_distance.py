@@ -28,19 +28,21 @@ COLUMNS = 3  # panels side by side
 
 
 def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Prefix of record names -> evaluation (`curves.required`)."""
-    return curves.required(name, options, 'attended_distance')
+    """Prefix of record names -> evaluation (`curves.required`). ValueError for a label that stands
+    twice."""
+    needed = curves.required(name, options, 'attended_distance')
+    labels = [curve['label'] for curve in options['curves']]
+    if len(set(labels)) < len(labels):
+        raise ValueError(f'figure {name!r}: the labels {labels}; accepted: none twice')
+    return needed
 
 
 @style.styled
 def draw(given: FigureInput) -> FigureOutput:
     """Options: curves, [{group, label, paper}], each the name of records '<group>/<seed>' of one
     encoding, all of one task. paper: the second paper's name of the encoding. It decides no
-    claim. ValueError for a label that stands twice, and for records of several tasks."""
+    claim. ValueError for records of several tasks."""
     check_records(given, required(given.name, given.options), MEASURES)
-    labels = [curve['label'] for curve in given.options['curves']]
-    if len(set(labels)) < len(labels):
-        raise ValueError(f'figure {given.name!r}: the labels {labels}; accepted: none twice')
     found = {c['label']: names_below(given, f'{c["group"]}/') for c in given.options['curves']}
     names = [name for each in found.values() for name in each]
     task = shared_attribute(given, names, 'task')

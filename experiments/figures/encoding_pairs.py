@@ -20,8 +20,17 @@ MEASURES = {'exact_match': {'accuracy': ('length',), 'samples': ('length',)}}
 
 
 def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Prefix of record names -> evaluation (`curves.required`)."""
-    return curves.required(name, options, 'exact_match', ('without',))
+    """Prefix of record names -> evaluation (`curves.required`). ValueError for `without` that is
+    not some of the labels, or all."""
+    needed = curves.required(name, options, 'exact_match', ('without',))
+    labels = list(dict.fromkeys(curve['label'] for curve in options['curves']))
+    without = list(options['without'])
+    if not set(without) < set(labels):
+        raise ValueError(
+            f'figure {name!r}: without is {without}; accepted: some of the labels {labels}, and '
+            'not all'
+        )
+    return needed
 
 
 @style.styled
@@ -31,7 +40,7 @@ def draw(given: FigureInput) -> FigureOutput:
     check_records(given, required(given.name, given.options), MEASURES)
     every = [scores.read(given, curve) for curve in given.options['curves']]
     found = scores.by_task(given, every)
-    compared = pairs.pairs(given, found, given.options['without'])
+    compared = pairs.pairs(found, given.options['without'])
     return FigureOutput(
         given.name,
         _picture(compared),

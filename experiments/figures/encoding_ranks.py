@@ -50,7 +50,7 @@ def draw(given: FigureInput) -> FigureOutput:
         given.name,
         _picture(found, ranked),
         written.rows(found, ranked),
-        captions.caption(given, found),
+        captions.caption(given, found, ranked),
         decide(claims.RULES, claims.Shown(found, _of_paper(found))),
         runs_of(given, names),
         written.markdown(found, ranked),
@@ -80,7 +80,7 @@ def _picture(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> mpl.Figure:
 
 def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
     """Mean reciprocal ranks of all tasks and of each category that there is; returns a handle for
-    each encoding, and one for what the paper has."""
+    each encoding, and one for what the paper has, where its ranks are among the same encodings."""
     groups = {c: ranked.of(c) for c in (released.ALL, *released.CATEGORIES)}
     shown = {name: some for name, some in groups.items() if some is not None}
     count = len(ranked.labels)
@@ -98,9 +98,8 @@ def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
                 linewidths=0.5,
                 zorder=3,
             )
-            paper = released.MRR[name].get(ranked.paper[e])
-            if paper is not None:
-                axes.plot(at, paper, **_PAPER)
+            if ranked.as_released:
+                axes.plot(at, released.MRR[name][ranked.paper[e]], **_PAPER)
     axes.set_xticks(range(len(shown)), [_category_label(n, s) for n, s in shown.items()])
     axes.set_ylim(0, 1.05)
     axes.set_ylabel('mean reciprocal rank')
@@ -109,7 +108,9 @@ def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
         mpl.Line2D([], [], color=accuracy_axes.color(e), label=label)
         for e, label in enumerate(ranked.labels)
     ]
-    return [*handles, mpl.Line2D([], [], label=f'{released.SOURCE}, 17 tasks', **_PAPER)]
+    if ranked.as_released:
+        handles.append(mpl.Line2D([], [], label=f'{released.SOURCE}, 17 tasks', **_PAPER))
+    return handles
 
 
 _PAPER: dict[str, Any] = {

@@ -18,11 +18,11 @@ from experiments.figures.base import (
 from experiments.figures.claims import task_lambda as claims
 from experiments.figures.claims.decide import decide
 from experiments.figures.claims.task_lambda import ROLES, Shown
-from experiments.figures.encoding_tasks import accuracy_axes, scores
+from experiments.figures.encoding_tasks import accuracy_axes, curves, scores
 from experiments.figures.encoding_tasks import captions as task_captions
 from experiments.figures.encoding_tasks.scores import Score
 
-OPTIONS = {'curves', 'until'}
+OPTIONS = {'curves'}
 CURVE_KEYS = {'group', 'label', 'role'}
 MEASURES = {'exact_match': {'accuracy': ('length',), 'samples': ('length',)}}
 COLUMNS = 3
@@ -31,12 +31,17 @@ COLUMNS = 3
 def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
     """Prefix of record names, one record a seed below it -> evaluation. ValueError for options
     that figure `name` of this kind does not have."""
-    check_options(name, options, OPTIONS, ('curves', 'until'))
+    check_options(name, options, OPTIONS, ('curves',))
+    curves.check_groups(name, options['curves'])
+    roles: dict[str, str] = {}
     for curve in options['curves']:
         check_options(name, curve, CURVE_KEYS, tuple(CURVE_KEYS), 'curves')
         check_choice(name, 'role', curve['role'], ROLES)
-    if not options['until'] >= 1:
-        raise ValueError(f'figure {name!r}: until is {options["until"]!r}; it must be at least 1')
+        if roles.setdefault(curve['label'], curve['role']) != curve['role']:
+            raise ValueError(
+                f'figure {name!r}: {curve["label"]!r} has the roles {roles[curve["label"]]!r} and '
+                f'{curve["role"]!r}; accepted: one for all tasks'
+            )
     return {f'{curve["group"]}/': 'exact_match' for curve in options['curves']}
 
 
@@ -44,18 +49,13 @@ def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
 def draw(given: FigureInput) -> FigureOutput:
     """Options: curves, [{group, label, role}], each the name of records '<group>/<seed>' of one
     model on one task; role: 'base' for the model whose lambda was searched, once a task,
-    'searched', or 'other'. until: the longest examples of the searches, in longest ones of
-    training. Every task has the same curves."""
+    'searched', or 'other'. Every task has the same curves. Compared is what is longer than the
+    examples of all searches of its task, of which records say how long they were."""
     check_records(given, required(given.name, given.options), MEASURES)
     every = [scores.read(given, curve) for curve in given.options['curves']]
     found = scores.by_task(given, every)
-    if any(s.lengths.max() <= given.options['until'] * s.longest for s in every):
-        raise ValueError(
-            f'figure {given.name!r}: no length beyond until = {given.options["until"]:g} L was '
-            'measured'
-        )
     roles = {curve['label']: curve['role'] for curve in given.options['curves']}
-    shown = Shown(found, roles, given.options['until'])
+    shown = Shown(found, roles, {task: _until(given, task, some) for task, some in found.items()})
     return FigureOutput(
         given.name,
         _picture(shown),
@@ -66,6 +66,28 @@ def draw(given: FigureInput) -> FigureOutput:
     )
 
 
+def _until(given: FigureInput, task: str, some: Sequence[Score]) -> int:
+    """Length of the longest examples of the task that weights or lambda have read. ValueError where
+    a searched model's records do not say so, and where nothing longer was measured."""
+    searched = {c['label'] for c in given.options['curves'] if c['role'] == claims.SEARCHED}
+    until = 0
+    for score in some:
+        for name in score.names:
+            read = given.records[name].attributes.get('longest_read')
+            if read is None and score.label in searched:
+                raise ValueError(
+                    f'figure {given.name!r}, run {name!r}: no longest_read, the length of the '
+                    'longest examples of its search; measure it again'
+                )
+            until = max(until, score.longest if read is None else read)
+    if any(score.lengths.max() <= until for score in some):
+        raise ValueError(
+            f'figure {given.name!r}: no length of {task!r} beyond {until}, where searches end, was '
+            'measured'
+        )
+    return until
+
+
 def _picture(shown: Shown) -> mpl.Figure:
     count = len(shown.scores)
     rows = math.ceil(count / COLUMNS)
@@ -73,8 +95,7 @@ def _picture(shown: Shown) -> mpl.Figure:
     grid = figure.add_gridspec(rows, min(COLUMNS, count))
     for number, (task, some) in enumerate(shown.scores.items()):
         axes = figure.add_subplot(grid[number // COLUMNS, number % COLUMNS])
-        end = shown.until * some[0].longest
-        axes.axvline(end + 0.5, color=style.BLACK, linestyle=':', linewidth=1)
+        axes.axvline(shown.until[task] + 0.5, color=style.BLACK, linestyle=':', linewidth=1)
         accuracy_axes.draw(axes, task, some)
     first = next(iter(shown.scores.values()))
     handles = [
@@ -114,9 +135,10 @@ def _caption(given: FigureInput, shown: Shown) -> str:
     count = len(first[0].seeds)
     seeds = 'one seed' if count == 1 else f'mean of {count} seeds, bands of one standard deviation'
     lengths = '; '.join(f'{task} to L = {some[0].longest}' for task, some in shown.scores.items())
+    ends = '; '.join(f'{task} {until}' for task, until in shown.until.items())
     return (
         f'Exact match by length, {seeds}; grey: lengths of training, on validation examples '
-        f'({lengths}); dotted: {shown.until:g} L, where the longest examples of the searches end. '
+        f'({lengths}); dotted: longest examples of the searches ({ends}). '
         f'Lambda of {_lambdas(given, shown.scores)}. {task_captions.models(given, shown.scores)}'
     )
 

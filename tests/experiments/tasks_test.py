@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
 import pathlib
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from configs import b_attended, b_mrr, b_scratchpad
+from configs import b_attended, b_lambda, b_mrr, b_scratchpad, tasks
 from experiments import execute
 from experiments.bench import Bench
 from experiments.build import Experiment, build
+from experiments.evaluations import task_examples
 from experiments.evaluations.attended_distance import AttendedDistanceSpec
 from experiments.evaluations.exact_match import ExactMatchSpec
 from experiments.plan import make_plan
@@ -239,6 +241,20 @@ def test_lambda_is_searched_on_other_lengths_and_measured_on_the_model_s_own_tas
     assert (run.data.task.shortest, run.data.task.longest) == (5, 6)
     assert (run.train.lengths, run.train_length) == ((30,), 20)
     assert spec.task_data == base.data and spec.task_data.task.longest == 4
+    assert (spec.known['longest'], spec.known['longest_read']) == (4, 6)
+    assert spec_of(build(config())).known['longest_read'] == 4
+
+
+@pytest.mark.parametrize('entry', [
+    {'kind': 'attended_distance'}, {'kind': 'attention_distance', 'other': 'one'},
+])  # fmt: skip
+def test_attention_of_a_searched_model_is_read_on_its_own_task(entry: dict[str, str]) -> None:
+    found = searched()
+    found.evals['one/'] = entry | {'run': 'two'}
+    found.figure = {'kind': entry['kind'], 'curves': ({'group': 'one', 'label': 'NoPE'},)}
+    (spec,) = build(found).evals.values()
+    assert spec.task_data.task.longest == 4 and spec.known['longest'] == 4
+    assert spec.extent == task_examples.longest(spec.task_data).read
 
 
 @pytest.mark.parametrize(
@@ -310,9 +326,63 @@ def test_an_example_beyond_the_limit_names_the_field() -> None:
     found.exact_match.limit = 5
     with pytest.raises(ValueError, match=r'^exact_match\.limit is 5; the \w+ example 0 of length'):
         spec_of(build(found))._asked()
+    found.evals['one/'].exact_match = {'limit': 6}
+    with pytest.raises(ValueError, match=r'^evals\.one/\.exact_match\.limit is 6; the \w+ example'):
+        spec_of(build(found))._asked()
     found.exact_match.longer = 'cut'
     with pytest.raises(ValueError, match=r"^exact_match\.longer is 'cut'; .*refused.*wrong"):
         build(found)
+
+
+def test_lengths_of_training_need_examples_of_validation() -> None:
+    sizes = {'train': 60, 'validation': 0, 'test': 30}
+    spec = spec_of(build(config(task={'name': 'cmc', 'longest': 4, **sizes})))
+    with pytest.raises(ValueError, match=r'^task\.validation is 0; accepted: at least 1'):
+        spec.check(cast(Bench, None))
+
+
+def test_encodings_that_differ_by_task_are_refused_before_any_training() -> None:
+    found = b_scratchpad.get_config()
+    found.runs.sort_single_full_nope.task.scratchpad = 'minimal'
+    with pytest.raises(ValueError, match=r"'sort_single, full' has the curves \['ALiBi'\]"):
+        build(found)
+    found = b_mrr.get_config()
+    found.figure.curves = found.figure.curves[:-1]
+    with pytest.raises(ValueError, match="figure 'b_mrr': 'rdc' has the curves"):
+        build(found)
+    found = b_mrr.get_config()
+    found.figure.curves = tuple(c | {'label': 'x'} for c in found.figure.curves)
+    with pytest.raises(ValueError, match=r"'rsc' has the curves .*accepted: none twice"):
+        build(found)
+
+
+@pytest.mark.parametrize('name', [
+    'b_mrr', 'b_hybrids', 'b_positions', 'b_lambda', 'b_scratchpad', 'b_attention', 'b_attended',
+])  # fmt: skip
+def test_a_config_names_itself_where_its_argument_is_unknown(name: str) -> None:
+    module = importlib.import_module(f'configs.{name}')
+    with pytest.raises(ValueError, match=f"^{name}: size 'tiny' is unknown"):
+        module.get_config('tiny')
+    assert module.get_config('small').seeds == tasks.SEEDS
+    if name in ('b_mrr', 'b_hybrids', 'b_positions', 'b_lambda'):
+        assert module.get_config('quick,rsc').seeds == module.get_config().seeds != tasks.SEEDS
+        with pytest.raises(ValueError, match=f"configs/{name}.py:quick,mc: task 'mc' is not drawn"):
+            module.get_config('quick,mc')
+
+
+def test_searches_on_longer_examples_follow_the_longest_of_training_that_is_stated() -> None:
+    found = b_lambda.get_config('small,mc2x')
+    found.task.longest = 16
+    with pytest.raises(ValueError, match=r'task\.longest is set, but nothing .* reads it'):
+        build(found, changed=['task.longest'])
+    runs = b_lambda.get_config('small,mc2x').runs
+    assert runs.mc2x_nope.task.longest == 20 == runs.mc2x_nope_headscale.task.shortest - 1
+
+
+def test_the_longest_examples_are_of_those_that_there_are() -> None:
+    """Of one symbol repeated there are as many of a length as symbols: 50 here."""
+    data = build(b_mrr.get_config()).evals['rsc_nope/seed0'].task_data
+    assert task_examples.longest(data) == (23, 43)
 
 
 def test_examples_that_cannot_be_drawn_name_their_task() -> None:

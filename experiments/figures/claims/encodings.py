@@ -21,7 +21,7 @@ from experiments.figures.claims.second_paper import (
     SINUSOIDAL_LAST,
 )
 from experiments.figures.encoding_tasks import released
-from experiments.figures.encoding_tasks.ranks import Ranks
+from experiments.figures.encoding_tasks.ranks import ALIKE, Ranks
 from experiments.figures.encoding_tasks.scores import Score
 from experiments.figures.roles import Undecided
 
@@ -40,8 +40,8 @@ class Shown:
     ranks: Ranks
 
     def apart(self, first: str, second: str, *, shared: bool) -> np.ndarray:
-        """[S] differences of two mean reciprocal ranks. shared: whether equal accuracies share
-        their ranks. Undecided where the figure has no such encoding."""
+        """[S] differences of two mean reciprocal ranks. shared: whether accuracies that are alike
+        share their ranks. Undecided where the figure has no such encoding."""
         ranks = (self.ranks.shared if shared else self.ranks.first).mean(axis=1)
         indices = [self.ranks.at(paper) for paper in (first, second)]
         for paper, index in zip((first, second), indices, strict=True):
@@ -69,8 +69,8 @@ def _trails(shown: Shown) -> Measured:
 
 
 def _ranked(shown: Shown, pairs: Sequence[tuple[str, str]]) -> Measured:
-    """Whether the first encoding of each pair ranks above the second, however equal accuracies are
-    ranked; the numbers are those of the paper's way."""
+    """Whether the first encoding of each pair ranks above the second, in the paper's way and where
+    accuracies that are alike share their ranks; the numbers are those of the paper's way."""
 
     def decided(shared: bool) -> Measured:
         margins = {
@@ -101,9 +101,10 @@ def _solve(shown: Shown) -> Measured:
         for task, scores in shown.scores.items()
         if task in SOLVED
         for s in scores
+        if s.paper
     }
     if not found:
-        raise Undecided('no task of copying or reversal was measured')
+        raise Undecided('no task of copying or reversal was measured with an encoding of the paper')
     limit = 100 * ALL_SOLVE_INSIDE.thresholds['accuracy']
     decided = every(interval.above(limit) for interval in found.values())
     numbers = headline.decisive('lowest accuracy inside L', found, '%', highest=False)
@@ -115,7 +116,8 @@ _RANKS = (
     f'figure, equal accuracies in the order {", ".join(released.ENCODINGS)}: '
 )
 _LIMIT = (
-    '; where sharing the ranks of equal accuracies says otherwise, nothing is decided. A '
+    f'; where accuracies that differ by at most {ALIKE} share their ranks and that says otherwise, '
+    'nothing is decided, since ranks of seeds are often the same by a hair. A '
     f'difference of at most {RANK_MARGIN["rank"]} decides nothing, and {OVER_SEEDS}.'
 )
 
@@ -135,7 +137,7 @@ RULES: tuple[Rule[Shown], ...] = (
     Rule(
         ALL_SOLVE_INSIDE,
         'The accuracy over all validation examples of every task of copying and reversal but cmc '
-        f'is above {ALL_SOLVE_INSIDE.thresholds["accuracy"]} with every encoding of the figure; '
+        f'is above {ALL_SOLVE_INSIDE.thresholds["accuracy"]} with every encoding of the paper; '
         f'{OVER_SEEDS}.',
         _solve,
     ),

@@ -17,6 +17,7 @@ from experiments.figures.claims.second_paper import (
     PADDED_ENCODINGS,
     UNPADDED_BEST,
 )
+from experiments.figures.encoding_tasks.ranks import ALIKE
 from experiments.figures.roles import Undecided
 from experiments.figures.scratchpads import formats
 from experiments.figures.scratchpads.bars import Bars
@@ -43,12 +44,18 @@ class Shown:
 
 
 def _best(shown: Shown) -> Measured:
+    """Where equal accuracies share their ranks, and where those that are alike do."""
+    (measured, first, numbers), (_, shared, _) = _ranked(shown, 0.0), _ranked(shown, ALIKE)
+    return measured, first if first == shared else None, numbers
+
+
+def _ranked(shown: Shown, alike: float) -> Measured:
     margins = {}
     for task, bars in shown.bars.items():
         none = bars.at(formats.NONE)
         if task == ADDITION or none is None:
             continue
-        ranks = bars.reciprocal.mean(axis=1)  # [F, S]
+        ranks = bars.reciprocal(alike).mean(axis=1)  # [F, S]
         for f, name in enumerate(bars.formats):
             if f != none:
                 margins[f'none - {name} on {task}'] = Interval.over_seeds(ranks[none] - ranks[f])
@@ -112,7 +119,8 @@ RULES: tuple[Rule[Shown], ...] = (
         UNPADDED_BEST,
         'On every task of the figure but addition the mean reciprocal rank of no scratchpad among '
         'the formats, by accuracy beyond L with each encoding, equal accuracies sharing ranks, is '
-        'above that of each other format; a difference of at most '
+        'above that of each other format; where accuracies that differ by at most '
+        f'{ALIKE} share ranks and that says otherwise, nothing is decided. A difference of at most '
         f'{UNPADDED_BEST.thresholds["rank"]} decides nothing, and {OVER_SEEDS}.',
         _best,
     ),

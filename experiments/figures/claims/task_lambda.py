@@ -19,16 +19,16 @@ BASE, SEARCHED, OTHER = ROLES = ('base', 'searched', 'other')
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """Content of a figure: scores of every task, the role of each label, and the longest examples
-    of the searches in longest ones of training."""
+    """Content of a figure: scores of every task, the role of each label, and by task the length of
+    the longest examples of the searches."""
 
     scores: Mapping[str, Sequence[Score]]
     roles: Mapping[str, str]
-    until: float
+    until: Mapping[str, int]
 
     def beyond(self, score: Score) -> np.ndarray:
         """[S] accuracies over all examples that are longer than those of the searches."""
-        chosen = score.lengths > self.until * score.longest
+        chosen = score.lengths > self.until[score.task]
         weights = score.samples[chosen]
         return score.accuracy[:, chosen] @ weights / weights.sum()
 

@@ -6,20 +6,22 @@ from collections.abc import Mapping, Sequence
 
 from experiments.figures.base import FigureInput
 from experiments.figures.encoding_tasks import released
+from experiments.figures.encoding_tasks.ranks import Ranks
 from experiments.figures.encoding_tasks.scores import Score
 from nope.runtime.amounts import amount
 
 
-def caption(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
+def caption(given: FigureInput, found: Mapping[str, Sequence[Score]], ranked: Ranks) -> str:
     """Caption text: panels, ties, seeds, then models, training and examples of each encoding."""
     first = next(iter(found.values()))
     count = len(first[0].seeds)
     seeds = 'one seed' if count == 1 else f'{count} seeds, bands of one standard deviation'
     lengths = '; '.join(f'{task} to L = {some[0].longest}' for task, some in found.items())
+    diamonds = f'; diamonds: {released.SOURCE}, on its own 17 tasks' if ranked.as_released else ''
     return (
-        'Above: mean reciprocal rank of the encodings by accuracy over all examples longer than '
-        f'those of training, {count} seed{"s" if count > 1 else ""} of each task (white dots: each '
-        f'seed); diamonds: {released.SOURCE}, on its own 17 tasks. Equal accuracies are ranked in '
+        f'Above: mean reciprocal rank of the {len(ranked.labels)} encodings by accuracy over all '
+        f'examples longer than those of training, {count} seed{"s" if count > 1 else ""} of each '
+        f'task (white dots: each seed){diamonds}. Equal accuracies are ranked in '
         f'the order {", ".join(released.ENCODINGS)}, as there. Below: exact match by length, '
         f'{seeds}; grey: lengths of training, on validation examples ({lengths}). {_dotted(found)}'
         f'{models(given, found)}'

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from experiments.figures.base import FigureInput
 from experiments.figures.encoding_tasks import released
 from experiments.figures.encoding_tasks.scores import Score
 
@@ -41,24 +40,10 @@ class Pair:
         return None if any(x is None for x in found) else tuple(float(x.mean()) for x in found)  # type: ignore[union-attr, return-value]
 
 
-def pairs(
-    given: FigureInput, found: Mapping[str, Sequence[Score]], without: Collection[str]
-) -> list[Pair]:
-    """Every encoding in `without` against every other one, in the order of the figure. ValueError
-    for a label that no curve has, and where no curve is left on one of the sides."""
+def pairs(found: Mapping[str, Sequence[Score]], without: Collection[str]) -> list[Pair]:
+    """Every encoding whose label is in `without` against every other one, in their order."""
     labels = [score.label for score in next(iter(found.values()))]
-    for label in without:
-        if label not in labels:
-            raise ValueError(
-                f'figure {given.name!r}: without: no curve has the label {label!r}; there are '
-                f'{labels}'
-            )
     told = [e for e, label in enumerate(labels) if label not in without]
-    if not told or not without:
-        raise ValueError(
-            f'figure {given.name!r}: without: {list(without)} of the curves {labels}; accepted: at '
-            'least one of them, and not all'
-        )
     return [
         _pair(found, labels.index(first), second)
         for first in dict.fromkeys(without)

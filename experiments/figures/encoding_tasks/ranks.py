@@ -10,6 +10,8 @@ import numpy as np
 from experiments.figures.encoding_tasks import released
 from experiments.figures.encoding_tasks.scores import Score
 
+ALIKE = 0.02  # a difference of accuracies from which one rank above another is no finding
+
 
 @dataclasses.dataclass(frozen=True)
 class Ranks:
@@ -17,7 +19,8 @@ class Ranks:
 
     labels, paper: [E] as of the scores. tasks: [Q]. first: of equal accuracies that has the better
     rank which comes first in the paper's order of rows, and behind those in that of the figure, as
-    in the released results. shared: those with equal accuracies share the mean of their ranks.
+    in the released results. shared: those whose accuracies differ by at most ALIKE share the mean
+    of their ranks.
     """
 
     labels: tuple[str, ...]
@@ -48,6 +51,11 @@ class Ranks:
         """[E] mean over tasks and seeds, the paper's number."""
         return self.first.mean(axis=(0, 1))
 
+    @property
+    def as_released(self) -> bool:
+        """Whether the ranks are among the encodings of the paper, and these alone."""
+        return sorted(self.paper) == sorted(released.ENCODINGS)
+
     def at(self, paper: str) -> int | None:
         """Index of the encoding that the paper calls so; None where the figure has none."""
         return self.paper.index(paper) if paper in self.paper else None
@@ -66,10 +74,17 @@ def rank(scores: Mapping[str, Sequence[Score]]) -> Ranks:
         # Stable: of equal ones the first in the order of rows stays in front.
         ranked = [order[i] for i in np.argsort(-values[order], kind='stable')]
         first[index][ranked] = 1 / np.arange(1, len(values) + 1)
-        better = (values[None] > values[:, None]).sum(axis=1)
-        equal = (values[None] == values[:, None]).sum(axis=1)
-        shared[index] = 1 / (better + (equal + 1) / 2)
+        shared[index] = reciprocal(values, ALIKE)
     return Ranks(labels, paper, tuple(scores), first, shared)
+
+
+def reciprocal(values: np.ndarray, alike: float = 0.0) -> np.ndarray:
+    """Reciprocal ranks along the first axis, 1 of the greatest; values that differ by at most
+    `alike` share the mean of their ranks."""
+    apart = values[None] - values[:, None]
+    better = (apart > alike + 1e-9).sum(axis=1)
+    equal = (np.abs(apart) <= alike + 1e-9).sum(axis=1)
+    return 1 / (better + (equal + 1) / 2)
 
 
 def _order(paper: Sequence[str]) -> list[int]:

@@ -42,13 +42,14 @@ def rows(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> list[dict[str, 
 def markdown(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> str:
     """Mean reciprocal ranks, then accuracies beyond L, each with the released ones behind it."""
     head = _line(['', *ranked.labels]) + _line(['---'] * (1 + len(ranked.labels)))
-    lines = ['Mean reciprocal rank (released, of 17 tasks, in brackets):\n\n', head]
+    bracket = ' (released, of 17 tasks, in brackets)' if ranked.as_released else ''
+    lines = [f'Mean reciprocal rank{bracket}:\n\n', head]
     for name in (released.ALL, *released.CATEGORIES):
         some = ranked.of(name)
         if some is not None:
             cells = [
-                _cell(f'{some.mean[e]:.2f}', released.MRR[name].get(ranked.paper[e]))
-                for e in range(len(ranked.labels))
+                _cell(f'{mean:.2f}', released.MRR[name][paper] if ranked.as_released else None)
+                for mean, paper in zip(some.mean, ranked.paper, strict=True)
             ]
             lines.append(_line([f'{name} ({", ".join(some.tasks)})', *cells]))
     lines += ['\nAccuracy beyond L, each seed (released mean in brackets):\n\n', head]

@@ -44,7 +44,7 @@ def ranks(axes: mpl.Axes, found: Mapping[str, Bars], names: Sequence[str]) -> No
             index = bars.at(name)
             if index is None:
                 continue
-            at = _bar(axes, place, f, len(names), bars.reciprocal[index].mean(axis=0))
+            at = _bar(axes, place, f, len(names), bars.reciprocal()[index].mean(axis=0))
             paper = released.UNPADDED_MRR.get(task) if name == formats.NONE else None
             if paper is not None and formats.complete(bars.formats):
                 axes.plot(at, paper, **RELEASED)

@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.figures.base import FigureInput
 from experiments.figures.by_seed import BySeed
-from experiments.figures.encoding_tasks import scores
+from experiments.figures.encoding_tasks import curves, ranks, scores
 from experiments.figures.encoding_tasks.scores import Score
 from experiments.figures.scratchpads import formats
 
@@ -58,14 +58,10 @@ class Bars:
         """[F, E, S] accuracies over all examples up to L."""
         return np.array([[cell.score.inside for cell in row] for row in self.cells])
 
-    @property
-    def reciprocal(self) -> np.ndarray:
+    def reciprocal(self, alike: float = 0.0) -> np.ndarray:
         """[F, E, S] reciprocal ranks of the formats by `beyond`, of every encoding and seed, 1 the
-        best; those with equal accuracies share the mean of their ranks."""
-        values = self.beyond
-        better = (values[None] > values[:, None]).sum(axis=1)
-        equal = (values[None] == values[:, None]).sum(axis=1)
-        return 1 / (better + (equal + 1) / 2)
+        best; those whose accuracies differ by at most `alike` share the mean of their ranks."""
+        return ranks.reciprocal(self.beyond, alike)
 
     def at(self, name: str) -> int | None:
         """Index of a format; None where it was not measured."""
@@ -95,7 +91,7 @@ def by_encoding(found: Iterable[Bars], label: str, name: str) -> np.ndarray | No
         if index is None or label not in bars.labels:
             continue
         for seed, rank in zip(
-            bars.seeds, bars.reciprocal[index, bars.labels.index(label)], strict=True
+            bars.seeds, bars.reciprocal()[index, bars.labels.index(label)], strict=True
         ):
             ranks.setdefault(seed, []).append(float(rank))
     return np.array([np.mean(each) for each in ranks.values()]) if ranks else None
@@ -114,14 +110,11 @@ def read(given: FigureInput) -> dict[str, Bars]:
 def _bars(given: FigureInput, task: str, found: Mapping[str, Sequence[Cell]]) -> Bars:
     names = formats.ordered(found)
     first = found[names[0]]
+    curves.check_alike(
+        given.name,
+        {f'{task}, {n}': [(c.score.label, c.score.paper) for c in found[n]] for n in names},
+    )
     for name in names:
-        several = [cell.score.label for cell in found[name]]
-        wanted = [cell.score.label for cell in first]
-        if several != wanted or len(set(several)) < len(several):
-            raise ValueError(
-                f'figure {given.name!r}: {task!r} with the format {name!r} has the curves '
-                f'{several}, with {names[0]!r} {wanted}; accepted: the same for each, none twice'
-            )
         for cell in found[name]:
             _check_alike(given, cell, first[0])
     return Bars(task, tuple(names), tuple(tuple(found[name]) for name in names))

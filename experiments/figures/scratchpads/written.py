@@ -25,7 +25,7 @@ def rows(found: Mapping[str, Bars]) -> list[dict[str, Any]]:
             'accuracy_beyond': float(cell.score.beyond[s]),
             'parsed_beyond': None if cell.parsed is None else float(cell.parsed[s]),
             'reasoned_beyond': None if cell.reasoned is None else float(cell.reasoned[s]),
-            'reciprocal_rank': float(bars.reciprocal[f, e, s]),
+            'reciprocal_rank': float(bars.reciprocal()[f, e, s]),
             'released_beyond': _mean(released.with_format(task, cell.score.paper, name)),
             'record': cell.score.names[s],
         }
@@ -65,7 +65,7 @@ def _table(bars: Bars) -> str:
         _line(['---'] * (2 + len(bars.labels))),
     ]
     for f, name in enumerate(bars.formats):
-        rank = f'{bars.reciprocal[f].mean():.2f}'
+        rank = f'{bars.reciprocal()[f].mean():.2f}'
         cells = [_said(cell, bars.task, name) for cell in bars.cells[f]]
         lines.append(_line([formats.words(name), rank, *cells]))
     return ''.join(lines)

@@ -54,6 +54,6 @@ def test_one_seed_is_drawn_without_dots() -> None:
 
 
 def test_a_label_that_stands_twice_is_refused() -> None:
-    twice = [*GIVEN.options['curves'], {**GIVEN.options['curves'][1], 'label': LABELS[0]}]
+    twice = [*GIVEN.options['curves'], {'group': 'other', 'label': LABELS[0]}]
     with pytest.raises(ValueError, match='accepted: none twice'):
-        KINDS['attended_distance'].draw(dataclasses.replace(GIVEN, options={'curves': twice}))
+        KINDS['attended_distance'].required('f', {'curves': twice})

@@ -49,6 +49,12 @@ def test_a_difference_inside_the_margin_or_the_interval_decides_nothing() -> Non
     assert found[0].id == LIKE_T5 and found[0].verdict == 'undecided'
 
 
+def test_two_seeds_are_one_pair_of_models() -> None:
+    found = claims(DISTANCES, seeds=2)
+    assert found[LIKE_T5].verdict == 'holds'
+    assert 'two have one distance' in found[ANOTHER_SEED].measured['missing']
+
+
 def test_what_a_claim_needs_and_is_missing_is_said() -> None:
     few = {name: DISTANCES[name] for name in ('Rotary', 'ALiBi', 'T5')}
     found = claims(few, task=None)

@@ -157,9 +157,12 @@ def test_seeds_that_disagree_decide_nothing() -> None:
 
 
 def test_a_lead_within_the_margin_decides_nothing() -> None:
+    """Not even where every seed puts it a rank ahead."""
     found = claims({'rsc': (0.2, 0.4, 0.79, 0.0, 0.8)})
     assert found['nope_copies_longest'].verdict == 'undecided'
-    assert found['nope_ranks_first'].verdict == 'holds'  # a rank ahead
+    assert found['nope_ranks_first'].verdict == 'undecided'
+    assert found['nope_ranks_first'].numbers[0].by_seed == (0.5,) * 3
+    assert claims({'rsc': (0.2, 0.4, 0.77, 0.0, 0.8)})['nope_ranks_first'].verdict == 'holds'
 
 
 def test_one_seed_decides_nothing() -> None:
@@ -236,6 +239,24 @@ def test_an_encoding_of_ours_changes_no_rank_of_the_paper_s_claims() -> None:
     assert {c.id: c.verdict for c in output.claims}['nope_ranks_first'] == 'holds'
     ours = [row for row in output.rows if row['label'] == 'hybrid']
     assert {row['reciprocal_rank'] for row in ours} == {1.0}
+
+
+def test_ranks_among_other_encodings_stand_beside_no_released_ones() -> None:
+    figure = given({'rsc': (0.2, 0.4, 0.6, 0.0, 0.8)})
+    alone = KINDS['encoding_ranks'].draw(figure)
+    assert 'of the 5 encodings' in alone.caption and 'diamonds' in alone.caption
+    poor = {f'mine/{s}': exact_match_records(0.1, 0.5, seed=s, run_id=f'm-{s}') for s in range(3)}
+    curves = [*figure.options['curves'], {'group': 'mine', 'label': 'hybrid'}]
+    output = KINDS['encoding_ranks'].draw(
+        dataclasses.replace(figure, records={**figure.records, **poor}, options={'curves': curves})
+    )
+    assert 'of the 6 encodings' in output.caption and 'diamonds' not in output.caption
+    ranked, accuracies = output.markdown.split('Accuracy beyond L')
+    assert '(0.69)' in alone.markdown and '(0.69)' not in ranked and '(0.99)' in accuracies
+    (legend,) = output.figure.legends
+    assert not any('17 tasks' in text.get_text() for text in legend.get_texts())
+    # It was not learned inside L, which the paper says of its own encodings alone.
+    assert {c.id: c.verdict for c in output.claims}['all_solve_inside'] == 'holds'
 
 
 @pytest.mark.parametrize(

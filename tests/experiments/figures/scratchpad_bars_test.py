@@ -40,11 +40,11 @@ def replaced(given: FigureInput, name: str, **more: Any) -> FigureInput:
 def test_formats_are_ranked_by_accuracy_beyond_l_for_every_encoding_and_seed() -> None:
     found = bars.read(scratchpad_input(seeds=2))
     assert found['parity'].formats == ('none', 'full', 'minimal')
-    ranks = found['parity'].reciprocal
+    ranks = found['parity'].reciprocal()
     assert ranks.shape == (3, 5, 2)
     np.testing.assert_allclose(ranks[:, 0, 0], [1, 1 / 3, 1 / 2])
     # Rotary adds best with a full one; of ALiBi's two others both share ranks 2 and 3.
-    np.testing.assert_allclose(found['addition'].reciprocal[:, 1, 0], [1 / 2.5, 1, 1 / 2.5])
+    np.testing.assert_allclose(found['addition'].reciprocal()[:, 1, 0], [1 / 2.5, 1, 1 / 2.5])
 
 
 def test_formats_stand_in_the_order_of_the_paper() -> None:
@@ -135,6 +135,16 @@ def test_models_that_never_generalise_decide_nothing() -> None:
     assert "'addition' was not measured" in str(found['padded_encodings'].measured)
 
 
+def test_formats_that_are_ahead_by_a_hair_decide_nothing() -> None:
+    """In every seed and with every encoding a point behind: a whole rank."""
+    none = SCRATCHPADS['parity']['none']
+    hair = changed('parity', full=tuple(x + 0.01 for x in none), minimal=(0.0,) * 5)
+    found = claims(scratchpad_input(tasks=hair))['unpadded_best']
+    assert found.verdict == 'undecided' and found.numbers[0].by_seed == (-0.5,) * 3
+    clear = changed('parity', full=tuple(x + 0.03 for x in none), minimal=(0.0,) * 5)
+    assert claims(scratchpad_input(tasks=clear))['unpadded_best'].verdict == 'does not hold'
+
+
 def test_seeds_that_disagree_decide_nothing() -> None:
     given = scratchpad_input(seeds=2)
     for e in range(5):
@@ -208,11 +218,15 @@ def test_records_without_a_word_on_scratchpads_have_none() -> None:
 def test_formats_with_other_encodings_seeds_or_scratchpads_are_refused() -> None:
     given = scratchpad_input(seeds=2)
     fewer = dataclasses.replace(given, options={'curves': given.options['curves'][:-1]})
-    with pytest.raises(ValueError, match=r"'parity' with the format 'minimal' has the curves"):
+    with pytest.raises(ValueError, match=r"'parity, minimal' has the curves"):
         KINDS['scratchpad_bars'].draw(fewer)
-    curves = [*given.options['curves'], given.options['curves'][-1]]
+    last = given.options['curves'][-1]
+    again = {f'again/{s}': given.records[f'{last["group"]}/{s}'] for s in (0, 1)}
+    options = {'curves': [*given.options['curves'], last | {'group': 'again'}]}
     with pytest.raises(ValueError, match='none twice'):
-        KINDS['scratchpad_bars'].draw(dataclasses.replace(given, options={'curves': curves}))
+        KINDS['scratchpad_bars'].draw(
+            dataclasses.replace(given, records={**given.records, **again}, options=options)
+        )
     gone = {name: r for name, r in given.records.items() if name != 'parity_full_1/1'}
     with pytest.raises(
         ValueError, match=r"'ALiBi' on 'parity' with the format 'full' has the seeds"

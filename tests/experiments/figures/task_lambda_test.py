@@ -51,17 +51,40 @@ def test_only_lengths_beyond_the_search_count() -> None:
 
 def test_longer_examples_and_a_search_are_needed() -> None:
     given = synthetic.lambda_input()
-    with pytest.raises(ValueError, match='no length beyond until = 2 L was measured'):
-        claim(changed(given, until=2.0))
+    with pytest.raises(ValueError, match="no length of 'rsc' beyond 8, where searches end"):
+        claim(stating(given, 'rsc_1/0', longest_read=8))
+    with pytest.raises(ValueError, match="run 'rsc_1/0': no longest_read"):
+        claim(stating(given, 'rsc_1/0', longest_read=None))
+    assert claim(stating(given, 'rsc_0/0', longest_read=None)) == claim(given)  # it has no search
     curves = [curve | {'role': 'other'} for curve in given.options['curves']]
     assert claim(changed(given, curves=curves)).measured['missing'].startswith('there is no')
+
+
+def stating(given: FigureInput, name: str, **facts: object) -> FigureInput:
+    one = given.records[name]
+    attributes = {k: v for k, v in {**one.attributes, **facts}.items() if v is not None}
+    records = {**given.records, name: dataclasses.replace(one, attributes=attributes)}
+    return dataclasses.replace(given, records=records)
 
 
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ({'until': 0.5}, 'until is 0.5; it must be at least 1'),
+        ({'until': 1.5}, "unknown key 'until'"),
         ({'curves': [{'group': 'a', 'label': 'b', 'role': 'first'}]}, "'first'"),
+        (
+            {
+                'curves': [
+                    {'group': 'a', 'label': 'b', 'role': 'base'},
+                    {'group': 'c', 'label': 'b', 'role': 'other'},
+                ]
+            },
+            "'b' has the roles 'base' and 'other'; accepted: one for all tasks",
+        ),
+        (
+            {'curves': [{'group': 'a', 'label': x, 'role': 'base'} for x in 'bc']},
+            "the group 'a' twice",
+        ),
     ],
 )
 def test_options_are_checked(options: dict[str, object], message: str) -> None:
@@ -72,5 +95,5 @@ def test_options_are_checked(options: dict[str, object], message: str) -> None:
 
 def test_the_caption_says_what_lambda_was() -> None:
     caption = KINDS['task_lambda'].draw(synthetic.lambda_input()).caption
-    assert 'dotted: 1.5 L, where the longest examples of the searches end' in caption
+    assert 'dotted: longest examples of the searches (rsc 6; rdc 6; scan 6)' in caption
     assert 'Lambda of NoPE: 1; HeadScale: 1; rotary: 1.' in caption
