@@ -6,8 +6,9 @@ Does a temperature carry a model without position encoding further on longer pro
 longer text? The NoPE models of b_mrr on tasks of copying and reversal: as they are; with one
 multiplier per head (HeadScale); with one that follows the position beyond L (log_position); and at
 the temperature by entropy of Velickovic et al., which needs no search. Both searches keep the
-weights frozen and read examples of L + 1 to 1.5 L. Rotary stands beside them. Exact match is
-compared beyond 1.5 L, where neither weights nor lambda have seen an example.
+weights frozen and read examples of L + 1 to 1.5 L. Beside them stand HeadScale searched on the
+examples of training, all weights tuned on the longer examples for as many steps as a search, and
+rotary. Exact match is compared beyond 1.5 L, where neither weights nor lambda have seen an example.
 
 quick: the three tasks of b_mrr, three seeds; a work folder shares the models with it. Half a minute
 of one core a search, beside 18 models.
@@ -32,7 +33,8 @@ FORMS = {'headscale': ('HeadScale', 'constant'), 'position': ('by position', 'lo
 def get_config(argument: str = 'quick') -> ConfigDict:
     """argument: as of b_mrr."""
     config = b_mrr.named('b_lambda', argument)
-    config.search.batch_size = 64
+    config.search.batch_size = config.finetune.batch_size = 64
+    config.finetune.learning_rate = config.train.learning_rate
     trained = config.runs.to_dict()
     config.runs, config.evals = ConfigDict(), ConfigDict()
     chosen = [task for task in TASKS if f'{task}_nope' in trained]
@@ -55,6 +57,12 @@ def _add(config: ConfigDict, trained: dict, task: str) -> list[dict]:
         search = {'form': form, 'times': (UNTIL,)}
         config.runs[f'{base}_{name}'] = {'init': base, 'task': longer, 'search': search}
         labels[f'{base}_{name}'] = (label, 'searched')
+    task = config.runs[base].task.to_dict()
+    inside = {'form': 'constant', 'times': (1.0,)}
+    config.runs[f'{base}_inside'] = {'init': base, 'task': task, 'search': inside}
+    labels[f'{base}_inside'] = ('HeadScale, searched up to L', 'other')
+    config.runs[f'{base}_tuned'] = {'init': base, 'task': longer, 'finetune': {'times': (UNTIL,)}}
+    labels[f'{base}_tuned'] = ('weights tuned', 'other')
     labels[rotary] = ('rotary', 'other')
     for run in labels:
         config.evals[f'{run}/'] = {'kind': 'exact_match', 'run': run}

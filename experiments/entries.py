@@ -84,7 +84,7 @@ class Entries:
             return search.from_entry(scope, entry, self._init(entry, init), self.grid)
         if later == ['finetune']:
             _check_fields(entry, finetuning.FIELDS, 'fine-tuning')
-            return finetuning.from_entry(scope, entry, self._reader(entry, init), self.head_scores)
+            return finetuning.from_entry(scope, entry, self._init(entry, init), self.head_scores)
         if 'lam' in entry:
             _check_fields(entry, laws.FIELDS, 'a law of lambda')
             return laws.from_entry(scope, entry, self._init(entry, init))
@@ -107,13 +107,6 @@ class Entries:
             return self.run(init, entry.path('init'))
         own = {name: entry[name] for name in fields if name in entry}
         return imports.from_entry(self._scope, Section(entry.name, own, self._scope.ledger))
-
-    def _reader(self, entry: Section, init: str) -> Source:
-        """Starting point of a run that reads text. ValueError for a model of a task."""
-        found = self._init(entry, init)
-        if isinstance(found.data, TaskData):
-            raise entry.error('init', f'it was trained on {found.data.describe()}, and not on text')
-        return found
 
     def _run_of_seed(self, name: str, asked_by: str, further: int) -> Source:
         """The run of that name, of the seed so many places further in the config's, around."""

@@ -106,7 +106,8 @@ def _training(run: Source, step: int | None) -> dict[str, Any]:
         facts['tuned_length'] = run.train.block
         steps = f'{done:,} steps of {run.train.batch_size} sequences of {run.train.block:,}'
         alone = 'positions alone ' if run.train.optimizer.trains == TABLE else ''
-        facts['tuning'] = f'{alone}fine-tuned for {steps}{_ordered_by(run)}'
+        other = f' of {data.describe(run.data)}' if isinstance(run.data, data.TaskData) else ''
+        facts['tuning'] = f'{alone}fine-tuned for {steps}{other}{_ordered_by(run)}'
     return facts
 
 

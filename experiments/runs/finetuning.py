@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from experiments.config import Section
 from experiments.models import position_for, with_position
+from experiments.runs import tasks
 from experiments.runs.spec import HeadScores, RunSpec, SilencedSpec, Source, adds_table
 from experiments.scope import Scope
 from nope.model import ModelConfig
@@ -15,7 +16,7 @@ from nope.training.config import TrainConfig
 from nope.training.optim import OptimizerConfig
 from nope.variables import TABLE
 
-FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'finetune', 'heads_from')
+FIELDS = ('init', 'nope', 'own_tokenizer', 'model', 'data', 'task', 'finetune', 'heads_from')
 
 # Encodings under which the heads of a layer can change places.
 _ALIKE = (NoPE, Rotary, Sinusoidal, Learned)
@@ -56,7 +57,7 @@ def from_entry(
         train = TrainConfig(lengths, section['batch_size'], steps, optimizer)
     return RunSpec(
         model=model,
-        data=scope.data(entry, train.block, init.data.tokenizer),
+        data=tasks.later_data(scope, entry, init, train.block),
         train=train,
         seed=scope.seed,
         data_seed=section['data_seed'] + scope.seed,

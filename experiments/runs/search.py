@@ -12,7 +12,7 @@ from experiments.runs import tasks
 from experiments.runs.laws import trained_with
 from experiments.runs.spec import MultiplierChoice, RunSpec, Source
 from experiments.scope import Scope
-from nope.data import RunData, TaskData
+from nope.data import TaskData
 from nope.model import ModelConfig, lam
 from nope.runtime.errors import one_of
 from nope.training.config import TrainConfig
@@ -55,7 +55,7 @@ def from_entry(
         train = TrainConfig(lengths, section['batch_size'], section['steps'], optimizer)
     return RunSpec(
         model=_model(scope, entry, init, lam.Product(trained, form) if on_law else form),
-        data=_data(scope, entry, init, train.block),
+        data=tasks.later_data(scope, entry, init, train.block),
         train=train,
         seed=scope.seed,
         data_seed=section['data_seed'] + scope.seed,
@@ -64,15 +64,6 @@ def from_entry(
         typed=dataclasses.replace(init.typed, lengths=scope.lengths_field(section)),
         lam_start=_start(section, form, bound, grid),
     )
-
-
-def _data(scope: Scope, entry: Section, init: Source, block: int) -> RunData:
-    """Text in windows of `block` tokens, or for a model of a task the one that `task` names."""
-    if isinstance(init.data, TaskData):
-        return tasks.searched_on(scope, entry, init.data)
-    if 'task' in entry:
-        raise entry.error('task', f'{entry.path("init")} was trained on text')
-    return scope.data(entry, block, init.data.tokenizer)
 
 
 def _entropy_length(

@@ -7,8 +7,9 @@ import pathlib
 from typing import Any
 
 from experiments.config import USERS, Section
+from experiments.runs.spec import Source
 from experiments.scope import Scope
-from nope.data import TaskData, load_tokenizer, tasks
+from nope.data import RunData, TaskData, load_tokenizer, tasks
 from nope.data.tasks import Sizes, Task, scratchpad, symbols
 from nope.data.tokenizers import SentencePieceTokenizer
 
@@ -35,12 +36,18 @@ def data_of(scope: Scope, entry: Section) -> TaskData:
         return TaskData(task, sizes, tokenizer, section['seed'])
 
 
-def searched_on(scope: Scope, entry: Section, trained: TaskData) -> TaskData:
-    """Data of a search of lambda on a model of a task: those of the run's own `task`, as a rule
-    the same task at other lengths. ValueError where it is missing or has other words."""
+def later_data(scope: Scope, entry: Section, init: Source, block: int) -> RunData:
+    """Data of a run that starts from another one: text in windows of `block` tokens, or of a model
+    of a task those of the run's own `task`, as a rule the same task at other lengths. ValueError
+    where a task is missing, has other words or is not the model's."""
+    trained = init.data
+    if not isinstance(trained, TaskData):
+        if 'task' in entry:
+            raise entry.error('task', f'{entry.path("init")} was trained on text')
+        return scope.data(entry, block, trained.tokenizer)
     if 'task' not in entry:
         raise ValueError(
-            f'{entry.path("task")} is missing: the task to search on, as in '
+            f'{entry.path("task")} is missing: the task to read, as in '
             f"{{'name': {trained.task.name!r}, 'longest': 15}}"
         )
     found = data_of(scope, entry)

@@ -275,6 +275,24 @@ def test_a_search_on_other_words_or_by_entropy_is_refused(
         build(searched(**entry))
 
 
+def test_all_weights_are_tuned_on_other_lengths_of_the_task() -> None:
+    longer = {'name': 'cmc', 'shortest': 5, 'longest': 6}
+    found = with_run(two={'init': 'one', 'task': longer, 'finetune': {'times': (1.5,)}})
+    found.evals['one/'].run = 'two'
+    spec = spec_of(build(found))
+    run = spec.run
+    assert isinstance(run, RunSpec) and run.fine_tunes and run.train.lengths == (30,)
+    assert isinstance(run.data, TaskData) and run.data.task.shortest == 5
+    assert spec.task_data == run.init.data and spec.known['longest_read'] == 6
+    assert spec.known['tuning'].endswith('sequences of 30 of cmc of lengths 5 to 6, words')
+    found.runs.two.task.name = 'mc'
+    with pytest.raises(ValueError, match=r'runs\.two\.task has other words than runs\.one\.task'):
+        build(found)
+    del found.runs.two.task
+    with pytest.raises(ValueError, match=r'runs\.two\.task is missing: the task to read'):
+        build(found)
+
+
 def test_a_search_says_which_task_it_reads() -> None:
     found = searched()
     del found.runs.two['task']

@@ -40,12 +40,14 @@ def models(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
     described: dict[str, dict[str, None]] = {}
     trained: dict[str, None] = {}
     asked: dict[str, None] = {}
+    later = {'searched_length', 'tuned_length'}
     for some in found.values():
         for score in some:
             facts = given.records[score.names[0]].attributes
-            described.setdefault(score.label, {})[facts['model']] = None
+            tuning = f'; {facts["tuning"]}' if facts.get('tuning') else ''
+            described.setdefault(score.label, {})[facts['model'] + tuning] = None
             tokens = f'{amount(facts["train_tokens"])} {facts["token"]}s with padding'
-            if facts.get('searched_length') is None:  # of others the steps are the search's
+            if not later.intersection(facts):  # of others the steps are those of what came later
                 trained[f'{facts["step"]:,} steps ({tokens}) on {facts["data"]}'] = None
             asked[f'{facts["measured_on"]["what"]} ({facts["measured_on"]["how"]})'] = None
     named = '; '.join(f'{label}: {" / ".join(each)}' for label, each in described.items())
