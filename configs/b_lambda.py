@@ -21,7 +21,7 @@ temperature by entropy, made for other tasks, loses even short copies.
 
 from ml_collections import ConfigDict
 
-from configs import b_mrr
+from configs import b_mrr, base
 
 TASKS = ('rsc', 'rsc2x', 'rdc', 'cmc', 'cmc2x', 'mc', 'mc2x', 'mcrv')
 LONGEST = 20  # of these tasks, where a size says no other
@@ -35,6 +35,8 @@ def get_config(argument: str = 'quick') -> ConfigDict:
     config = b_mrr.named('b_lambda', argument)
     config.search.batch_size = config.finetune.batch_size = 64
     config.finetune.learning_rate = config.train.learning_rate
+    # Sequences whole on each device: tuned weights train with dropout of attention's weights.
+    config.compute.later_mesh = base.mesh_sizes(base.AXES, (None,) * len(base.AXES))
     trained = config.runs.to_dict()
     config.runs, config.evals = ConfigDict(), ConfigDict()
     chosen = [task for task in TASKS if f'{task}_nope' in trained]
