@@ -38,7 +38,7 @@ from experiments.figures import (
     uniform_fit,
 )
 from experiments.figures.base import Claim, FigureInput, FigureOutput, write
-from experiments.figures.encoding_tasks import curves
+from experiments.figures.encoding_tasks import curves as task_curves
 from experiments.figures.tables import ablation, commonsense, longbench, perplexity
 
 __all__ = [
@@ -115,11 +115,11 @@ SHARED: Mapping[str, tuple[str, ...]] = {
 # What a kind asks of attributes that are known before anything is measured: figure name, options,
 # record name -> attributes. ValueError where they do not bear the figure.
 CHECKS: Mapping[str, Callable[[str, Mapping[str, Any], Mapping[str, Mapping[str, Any]]], None]] = {
-    'encoding_ranks': curves.check_known,
-    'encoding_pairs': curves.check_known,
-    'task_lambda': curves.check_known,
-    'attention_distance': curves.check_known,
-    'scratchpad_bars': functools.partial(curves.check_known, facts=('task', 'scratchpad')),
+    'encoding_ranks': task_curves.check_known,
+    'encoding_pairs': task_curves.check_known,
+    'task_lambda': task_curves.check_known,
+    'attention_distance': task_curves.check_known,
+    'scratchpad_bars': functools.partial(task_curves.check_known, facts=('task', 'scratchpad')),
 }
 
 

@@ -20,7 +20,10 @@ from experiments.figures.claims.intervals import Interval
 from nope.records import Measure, Records
 
 BY_SEED = '_by_seed'  # ends the names of measures that pooled records have besides
-STATEMENT = 'Decided for each seed; where seeds disagree, nothing is decided.'
+STATEMENT = (
+    'Decided for each seed; where seeds disagree, or the 95 % interval of a number that decides '
+    'alone contains its limit, nothing is decided.'
+)
 
 Draw = Callable[[FigureInput], FigureOutput]
 
@@ -54,7 +57,8 @@ def draw(drawing: Draw, needs: Mapping[str, str], given: FigureInput, means: boo
 
 def over_seeds(claims_S: Sequence[Sequence[Claim]]) -> list[Claim]:
     """Claims that were decided for each of S seeds, as one each: numbers become means with their
-    intervals; a claim holds, or does not, where it does for every seed."""
+    intervals; a claim holds, or does not, where it does for every seed, and where the interval of a
+    number that decides alone does not contain its limit."""
     if len(claims_S) == 1:
         return list(claims_S[0])
     return [_over_seeds(claims) for claims in zip(*claims_S, strict=True)]
@@ -66,13 +70,16 @@ def _over_seeds(claims: Sequence[Claim]) -> Claim:
     if 'not measured' in verdicts:  # for one seed and not for another
         agreed = 'not measured'
     decided = {'holds': True, 'does not hold': False}
+    numbers = headline.merged([claim.numbers for claim in claims])
+    if agreed in decided and any(n.open for n in numbers):
+        agreed = 'undecided'
     return dataclasses.replace(
         first,
         measured=_merged([claim.measured for claim in claims]),
         holds=decided.get(agreed),
         statement=f'{first.statement} {STATEMENT}',
         verdict=agreed,
-        numbers=headline.merged([claim.numbers for claim in claims]),
+        numbers=numbers,
     )
 
 

@@ -55,16 +55,20 @@ def _alike_inside(roles: Groups) -> Measured:
         losses = np.stack([_at(roles, role, multiple) for role in ENCODINGS])
         apart[f'{multiple:g} L'] = Interval.of(losses.max(axis=0) - losses.min(axis=0))
     limit = CODE_ALIKE_INSIDE.thresholds['nats']
-    holds = intervals.every(found.below(limit) for found in apart.values())
-    numbers = headline.decisive('highest - lowest loss', apart, 'nats', highest=True)
+    verdicts = {name: found.below(limit) for name, found in apart.items()}
+    holds = intervals.every(verdicts.values())
+    numbers = headline.decisive(
+        'highest - lowest loss', apart, 'nats', highest=True, verdicts=verdicts
+    )
     return {'highest_minus_lowest_nats': intervals.stated(apart)}, holds, numbers
 
 
 def _rotary_fails(roles: Groups) -> Measured:
     claim = ROTARY_CODE_FAILS_AT_ONCE.thresholds
     rises = {'rotary at 1.37 L': _rise(roles, ROTARY, 1.37)}
-    holds = intervals.every(rise.above(claim['nats']) for rise in rises.values())
-    numbers = headline.decisive('rise over L', rises, 'nats', highest=False)
+    verdicts = {name: rise.above(claim['nats']) for name, rise in rises.items()}
+    holds = intervals.every(verdicts.values())
+    numbers = headline.decisive('rise over L', rises, 'nats', highest=False, verdicts=verdicts)
     return {'rise_over_L_nats': intervals.stated(rises)}, holds, numbers
 
 

@@ -19,7 +19,8 @@ Measured = tuple[Mapping[str, Any], bool | None, Numbers]
 
 @dataclasses.dataclass(frozen=True)
 class Rule(Generic[T]):
-    """Decision of a claim by a figure. statement: what is decided, with every threshold.
+    """Decision of a claim by a figure. statement: what is decided, with every threshold; where an
+    interval over seeds contains a limit of a number, nothing is.
     measure: from what the figure shows to what was measured, whether the claim holds, None where
     that is not decided, and the numbers of its headline; it raises Undecided where something is
     missing."""
@@ -41,6 +42,8 @@ def _decided(rule: Rule[T], shown: T) -> Claim:
     except Undecided as reason:
         measured, holds, numbers = {'missing': str(reason)}, None, ()
     listed = rule.claim
+    if any(n.open for n in numbers):
+        holds = None
     verdict = _verdict(listed, measured, holds)
     said = (listed.id, listed.number, listed.paper, measured, holds, rule.statement, verdict)
     return Claim(*said, numbers)

@@ -106,8 +106,11 @@ def _solve(shown: Shown) -> Measured:
     if not found:
         raise Undecided('no task of copying or reversal was measured with an encoding of the paper')
     limit = 100 * ALL_SOLVE_INSIDE.thresholds['accuracy']
-    decided = every(interval.above(limit) for interval in found.values())
-    numbers = headline.decisive('lowest accuracy inside L', found, '%', highest=False)
+    verdicts = {name: interval.above(limit) for name, interval in found.items()}
+    decided = every(verdicts.values())
+    numbers = headline.decisive(
+        'lowest accuracy inside L', found, '%', highest=False, verdicts=verdicts
+    )
     return stated(found), decided, numbers
 
 

@@ -53,8 +53,9 @@ def _yarn_flat(roles: Curves) -> Measured:
     if start is None:
         raise Undecided('windows of L were not measured')
     longest = int(np.argmax(ntk.multiples))
+    unextended = _unextended(ntk).loss_tail[:, start]
     rises = {
-        which: {m.label: _rise(chosen(m, 'loss_tail'), start, longest) for m in (yarn, ntk)}
+        which: {m.label: chosen(m, 'loss_tail')[:, longest] - unextended for m in (yarn, ntk)}
         for which, chosen in ((BEST, Method.best), (SINGLE, Method.single))
     }
     measured = {
@@ -104,9 +105,13 @@ def _method(roles: Curves, role: str) -> Method:
     return roles[role]
 
 
-def _rise(loss: np.ndarray, start: int, end: int) -> np.ndarray:
-    """[seeds] of [seeds, n], between two lengths."""
-    return loss[:, end] - loss[:, start]
+def _unextended(method: Method) -> Group:
+    """The model as it was trained, which is the method with factor 1. Undecided without it."""
+    if 1 not in method.factors:
+        raise Undecided(
+            f'the grid of {method.label!r} has no factor 1, the model as it was trained'
+        )
+    return method.reported[method.factors.index(1)]
 
 
 RULES: tuple[Rule[Curves], ...] = (
@@ -117,9 +122,9 @@ RULES: tuple[Rule[Curves], ...] = (
     ),
     Rule(
         YARN_FLAT,
-        f'From L to the longest length the {TAIL} rises by less than '
-        f'{YARN_FLAT.thresholds["nats"]} nats with YaRN, and by that much more with dynamic NTK, '
-        f'both with the best factor for each length; {intervals.RULE}.',
+        f'From that of the model as trained at L to the longest length the {TAIL} rises by less '
+        f'than {YARN_FLAT.thresholds["nats"]} nats with YaRN, and by that much more with dynamic '
+        f'NTK, both with the best factor for each length; {intervals.RULE}.',
         _yarn_flat,
     ),
     Rule(

@@ -40,7 +40,7 @@ def _form(panels: Panels) -> Measured:
             'best_multiplier_whole_window': p.facts['best_multiplier_window'],
         }
     least = FIT_FORM.thresholds['r2']
-    numbers = [number(_of('R^2', p), p.r2) for p in panels]
+    numbers = [number(_of('R^2', p), p.r2, ends=(-math.inf, 1)) for p in panels]
     holds = all(p.a > 0 and p.r2 is not None and p.r2 >= least for p in panels)
     return measured, holds, tuple(numbers)
 

@@ -10,6 +10,7 @@ import numpy as np
 from experiments.figures.claims import keys
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
+from experiments.figures.claims.intervals import RULE
 from experiments.figures.claims.listed import Listed
 from experiments.figures.claims.others import (
     IN_DOMAIN,
@@ -39,12 +40,12 @@ def _keeps_loss(claim: Listed, role: str) -> Rule[Points]:
         if start is None or far is None:
             raise Undecided(f'{loss.label!r} was not measured at L and at {multiple:g} L')
         rise = loss.loss_window[:, far] - loss.loss_window[:, start]
-        numbers = (number(f'rise from L to {multiple:g} L', rise, 'nats'),)
+        numbers = (number(f'rise from L to {multiple:g} L', rise, 'nats', (limit,)),)
         return {'rise_from_L_nats': _stated(rise)}, bool((rise <= limit).all()), numbers
 
     statement = (
         f'The mean loss of windows of {multiple:g} L exceeds that of windows of L by at most '
-        f'{limit} nats, for every seed.'
+        f'{limit} nats, for every seed; {RULE}.'
     )
     return Rule(claim, statement, measure)
 
@@ -54,13 +55,13 @@ def _in_domain(claim: Listed, role: str) -> Rule[Points]:
 
     def measure(points: Points) -> Measured:
         above = points[role].x - points[ROTARY].x
-        numbers = (number('split - rotary at L', above, 'nats'),)
+        numbers = (number('split - rotary at L', above, 'nats', (limit,)),)
         measured = {'split_minus_rotary_at_L_nats': _stated(above)}
         return measured, bool((above <= limit).all()), numbers
 
     statement = (
         f'The mean loss of windows of L exceeds that of the rotary model by at most {limit} nats, '
-        'for every seed.'
+        f'for every seed; {RULE}.'
     )
     return Rule(claim, statement, measure)
 

@@ -24,11 +24,15 @@ class Number:
     """One measured number. what: in plain words, so that the value and the unit may follow.
 
     by_seed: one value a seed, or a single one; None stands for 'not within what was measured'.
+    limits: that the claim compares it with, of a number that decides alone. ends: between which its
+    values lie, so that an interval of their mean ends there.
     """
 
     what: str
     unit: str
     by_seed: tuple[float | None, ...]
+    limits: tuple[float, ...] = ()
+    ends: tuple[float, float] | None = None
 
     @property
     def interval(self) -> Interval | None:
@@ -37,7 +41,14 @@ class Number:
         values = [value for value in self.by_seed if value is not None]
         if len(values) != len(self.by_seed):
             return None
-        return Interval.of(np.array(values)).within(*_ENDS.get(self.unit, (-np.inf, np.inf)))
+        ends = self.ends or _ENDS.get(self.unit, (-np.inf, np.inf))
+        return Interval.of(np.array(values)).within(*ends)
+
+    @property
+    def open(self) -> bool:
+        """Whether its interval over several seeds contains a limit."""
+        found = self.interval
+        return found is not None and any(found.contains(limit) for limit in self.limits)
 
     def said(self) -> str:
         """'NoPE - RoPE 0.180 nats', of several seeds with their interval behind it."""
@@ -73,19 +84,41 @@ class Number:
 Numbers = tuple[Number, ...]
 
 
-def number(what: str, values: Values, unit: str = '') -> Number:
+def number(
+    what: str,
+    values: Values,
+    unit: str = '',
+    limits: tuple[float, ...] = (),
+    ends: tuple[float, float] | None = None,
+) -> Number:
     """values: of one seed, of all [S], or their interval."""
     if isinstance(values, Interval):
-        return Number(what, unit, values.by_seed)
-    if isinstance(values, np.ndarray):
-        return Number(what, unit, tuple(values.astype(np.float64).tolist()))
-    return Number(what, unit, (None if values is None else float(values),))
+        by_seed: tuple[float | None, ...] = values.by_seed
+    elif isinstance(values, np.ndarray):
+        by_seed = tuple(values.astype(np.float64).tolist())
+    else:
+        by_seed = (None if values is None else float(values),)
+    return Number(what, unit, by_seed, limits, ends)
 
 
-def decisive(what: str, found: Mapping[str, Values], unit: str, *, highest: bool) -> Numbers:
+def decisive(
+    what: str,
+    found: Mapping[str, Values],
+    unit: str,
+    *,
+    highest: bool,
+    verdicts: Mapping[str, bool | None] | None = None,
+    limits: tuple[float, ...] = (),
+) -> Numbers:
     """The one number with the highest mean, or the lowest, told by its name; with nothing found
-    none. It decides a claim about all of them."""
-    numbers = {name: number(f'{what}, {name}', values, unit) for name, values in found.items()}
+    none. It decides a claim about all of them: where `verdicts` says what each one decides, it is
+    among those that fail, else among those that decide nothing."""
+    chosen = list(found)
+    for verdict in (False, None):
+        if verdicts and (some := [name for name in found if verdicts[name] is verdict]):
+            chosen = some
+            break
+    numbers = {name: number(f'{what}, {name}', found[name], unit, limits) for name in chosen}
     means = {name: n.interval.mean for name, n in numbers.items() if n.interval}
     if not means:
         return tuple(numbers.values())[:1]
@@ -101,11 +134,14 @@ def apart(first_S: np.ndarray, second_S: np.ndarray) -> np.ndarray:
 
 def merged(numbers_S: Sequence[Numbers]) -> Numbers:
     """Numbers that were measured for each of S seeds apart, those in the same words as one."""
-    found: dict[tuple[str, str], list[float | None]] = {}
+    found: dict[tuple[str, str], list[Number]] = {}
     for numbers in numbers_S:
         for n in numbers:
-            found.setdefault((n.what, n.unit), []).extend(n.by_seed)
-    return tuple(Number(what, unit, tuple(values)) for (what, unit), values in found.items())
+            found.setdefault((n.what, n.unit), []).append(n)
+    return tuple(
+        dataclasses.replace(some[0], by_seed=tuple(v for n in some for v in n.by_seed))
+        for some in found.values()
+    )
 
 
 def line(numbers: Numbers) -> str:

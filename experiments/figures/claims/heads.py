@@ -84,7 +84,11 @@ def _correlations(heads: Heads) -> Measured:
     measured['as_trained'] = control | {'layers_negative': negative, 'layers_with_r': defined}
     limit = -ENTROPY_AGAINST_MULTIPLIER.thresholds['r']
     shown = measured['under_the_multipliers']['r_within_layers']
-    numbers = (number('r without the multipliers', pooled), number('r under them', shown))
+    numbers = (
+        number('r without the multipliers', pooled, limits=(limit,), ends=(-1, 1)),
+        number('layers with r below 0', 100 * negative / defined if defined else None, '%'),
+        number('r under them', shown, ends=(-1, 1)),
+    )
     return measured, pooled is not None and pooled < limit and negative > defined / 2, numbers
 
 

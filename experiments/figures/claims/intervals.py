@@ -47,6 +47,10 @@ class Interval:
         found = cls.of(values_S)
         return dataclasses.replace(found, decides=len(found.by_seed) > 1)
 
+    def contains(self, limit: float) -> bool:
+        """Whether a limit lies in the interval of several seeds."""
+        return self.low <= limit <= self.high and self.low < self.high
+
     def within(self, least: float, most: float) -> Interval:
         """Of a quantity that lies between these: the interval as far as it does."""
         return dataclasses.replace(self, low=max(self.low, least), high=min(self.high, most))
@@ -56,7 +60,7 @@ class Interval:
         is within `margin` of it, and where nothing is to be decided."""
         if not self.decides:
             return None
-        if self.low <= limit <= self.high and self.low < self.high:
+        if self.contains(limit):
             return None
         if margin and abs(self.mean - limit) <= margin:
             return None

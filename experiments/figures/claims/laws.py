@@ -9,6 +9,7 @@ import numpy as np
 from experiments.figures.claims import others
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import decisive
+from experiments.figures.claims.intervals import RULE
 from experiments.figures.claims.lengths import BASE, HEADSCALE, UNIFORM, Groups
 from experiments.figures.claims.listed import Listed
 from experiments.figures.claims.others import (
@@ -58,12 +59,14 @@ def _lower(claim: Listed, law: str, other: str, name: str, than: str) -> Rule[Gr
             'highest_of_the_seeds_nats': by_length(beyond, difference.max(axis=0)),
         }
         by_n = {f'at {m:g} L': difference[:, i] for i, m in enumerate(beyond)}
-        numbers = decisive(f'highest {name} - {than}', by_n, 'nats', highest=True)
+        numbers = decisive(
+            f'highest {name} - {than}', by_n, 'nats', highest=True, limits=(-margin,)
+        )
         return measured, bool((difference <= -margin).all()), numbers
 
     statement = (
         f'At every n > L measured {name} has a loss of the last L/2 positions at least {margin} '
-        f'nats lower than {than}, for every seed.'
+        f'nats lower than {than}, for every seed; {RULE}.'
     )
     return Rule(claim, statement, measure)
 
@@ -104,7 +107,7 @@ def _square_serves_headscale(roles: Groups) -> Measured:
         for label, values in above.items()
         for i, m in enumerate(law.multiples)
     }
-    numbers = decisive('highest 1 + a x + b x^2 -', by_n, 'nats', highest=True)
+    numbers = decisive('highest 1 + a x + b x^2 -', by_n, 'nats', highest=True, limits=(margin,))
     holds = all(bool((values <= margin).all()) for values in above.values())
     return {'log_square_minus_headscale_nats': measured}, holds, numbers
 
@@ -121,7 +124,8 @@ def _square_serves_tail(roles: Groups) -> Measured:
     margin = LOG_SQUARE_SERVES_TAIL.thresholds['nats']
     measured = {f'{multiple:g} L': values.tolist() for multiple, values in above.items()}
     by_n = {f'at {multiple:g} L': values for multiple, values in above.items()}
-    numbers = decisive('highest 1 + a x + b x^2 - HeadScale', by_n, 'nats', highest=True)
+    what = 'highest 1 + a x + b x^2 - HeadScale'
+    numbers = decisive(what, by_n, 'nats', highest=True, limits=(margin,))
     holds = all(bool((values <= margin).all()) for values in above.values())
     return {'log_square_minus_headscale_by_seed_nats': measured}, holds, numbers
 
@@ -167,7 +171,7 @@ RULES: tuple[Rule[Groups], ...] = (
         LOG_SQUARE_SERVES_HEADSCALE,
         'At every n measured the mean loss over the window with 1 + a x + b x^2 is at most '
         f'{LOG_SQUARE_SERVES_HEADSCALE.thresholds["nats"]} nats above that of any search of '
-        'HeadScale, for every seed.',
+        f'HeadScale, for every seed; {RULE}.',
         _square_serves_headscale,
     ),
     Rule(
@@ -175,7 +179,7 @@ RULES: tuple[Rule[Groups], ...] = (
         'In windows of the length that HeadScale was searched at, the loss of the last L/2 '
         'positions with 1 + a x + b x^2 is at most '
         f'{LOG_SQUARE_SERVES_TAIL.thresholds["nats"]} nats above that of HeadScale, for every seed '
-        'and every length searched at.',
+        f'and every length searched at; {RULE}.',
         _square_serves_tail,
     ),
 )

@@ -43,8 +43,11 @@ def _headscale_hurts(roles: Groups) -> Measured:
         for g in searches.values()
     }
     margin = HEADSCALE_HURTS.thresholds['nats']
-    holds = intervals.every(cost.above(0, margin) for cost in costs.values())
-    numbers = decisive('smallest HeadScale - base at L', costs, 'nats', highest=False)
+    verdicts = {name: cost.above(0, margin) for name, cost in costs.items()}
+    holds = intervals.every(verdicts.values())
+    numbers = decisive(
+        'smallest HeadScale - base at L', costs, 'nats', highest=False, verdicts=verdicts
+    )
     return {'headscale_minus_base_at_L_nats': intervals.stated(costs)}, holds, numbers
 
 
@@ -58,8 +61,11 @@ def _headscale_beats_uniform(roles: Groups) -> Measured:
     if not above:
         raise Undecided('no search of HeadScale has windows of its length')
     margin = HEADSCALE_BEATS_UNIFORM.thresholds['nats']
-    holds = intervals.every(found.below(0, margin) for found in above.values())
-    numbers = decisive('highest HeadScale - uniform', above, 'nats', highest=True)
+    verdicts = {name: found.below(0, margin) for name, found in above.items()}
+    holds = intervals.every(verdicts.values())
+    numbers = decisive(
+        'highest HeadScale - uniform', above, 'nats', highest=True, verdicts=verdicts
+    )
     return {'headscale_minus_uniform_nats': intervals.stated(above)}, holds, numbers
 
 
@@ -72,8 +78,11 @@ def _fails_past_searched(roles: Groups) -> Measured:
     if not rises:
         raise Undecided('no search of HeadScale has windows of its length and of twice that')
     limit = FAILS_PAST_SEARCHED.thresholds['nats']
-    holds = intervals.every(rise.above(limit) for rise in rises.values())
-    numbers = decisive('smallest rise to twice the length', rises, 'nats', highest=False)
+    verdicts = {name: rise.above(limit) for name, rise in rises.items()}
+    holds = intervals.every(verdicts.values())
+    numbers = decisive(
+        'smallest rise to twice the length', rises, 'nats', highest=False, verdicts=verdicts
+    )
     return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds, numbers
 
 
@@ -89,8 +98,9 @@ def _longer_search(roles: Groups) -> Measured:
     if not found:
         raise Undecided(f'no two searches of HeadScale are within a factor of {most:g}')
     margin = LONGER_SEARCH_SERVES_END.thresholds['nats']
-    holds = intervals.every(difference.below(0, margin) for difference in found.values())
-    numbers = decisive('at the end, searched at', found, 'nats', highest=True)
+    verdicts = {name: difference.below(0, margin) for name, difference in found.items()}
+    holds = intervals.every(verdicts.values())
+    numbers = decisive('at the end, searched at', found, 'nats', highest=True, verdicts=verdicts)
     return {'longer_minus_own_nats': intervals.stated(found)}, holds, numbers
 
 
@@ -105,8 +115,11 @@ def _one_set(roles: Groups) -> Measured:
         f'{m:g} L': Interval.of(log.loss_window[:, i] - rivals[:, i])
         for i, m in enumerate(log.multiples)
     }
-    holds = intervals.every(found.below(ONE_SET.thresholds['nats']) for found in above.values())
-    numbers = decisive('highest log-length - best other', above, 'nats', highest=True)
+    verdicts = {name: found.below(ONE_SET.thresholds['nats']) for name, found in above.items()}
+    holds = intervals.every(verdicts.values())
+    numbers = decisive(
+        'highest log-length - best other', above, 'nats', highest=True, verdicts=verdicts
+    )
     return {'log_length_minus_best_other_nats': intervals.stated(above)}, holds, numbers
 
 

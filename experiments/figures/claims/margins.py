@@ -11,6 +11,8 @@ from experiments.figures.claims.intervals import Interval, every, stated
 
 def all_above(margins: Mapping[str, Interval], margin: float, what: str, unit: str) -> Measured:
     """Whether all differences lie above 0; one within `margin` of it decides nothing."""
-    decided = every(interval.above(0, margin) for interval in margins.values())
-    numbers = headline.decisive(f'least lead in {what}', margins, unit, highest=False)
-    return stated(margins), decided, numbers
+    verdicts = {name: interval.above(0, margin) for name, interval in margins.items()}
+    numbers = headline.decisive(
+        f'least lead in {what}', margins, unit, highest=False, verdicts=verdicts
+    )
+    return stated(margins), every(verdicts.values()), numbers

@@ -40,6 +40,7 @@ Panels = Roles[PasskeyPanel]
 def _parts_matter(roles: Panels) -> Measured:
     """Of the full method and one ablation or both."""
     panels = {FULL: roles[FULL]} | {r: p for r in (NO_BOUND, NO_INIT) if (p := roles.get(r))}
+    _works_inside(panels[FULL])
     means = {role: p.inside_mean for role, p in panels.items() if p.inside_mean is not None}
     if FULL not in means or len(means) < 2:
         raise Undecided(
@@ -77,11 +78,20 @@ def _reach(roles: Panels) -> Measured:
         }
         for p in chosen
     }
-    reaches = {p.label: p.reach(least) / p.context for p in chosen}
-    numbers = decisive('shortest reach', reaches, 'windows', highest=False)
+    reaches = {p.label: np.array(p.reach_by_seed(least)) / p.context for p in chosen}
+    verdicts = {
+        p.label: _works_to(reaches[p.label], windows) if p in decided else None for p in chosen
+    }
+    numbers = decisive('shortest reach', reaches, 'windows', highest=False, verdicts=verdicts)
     if not decided:
         return measured, None, numbers
-    return measured, all(p.reach(least) >= windows * p.context for p in decided), numbers
+    return measured, intervals.every(verdicts[p.label] for p in decided), numbers
+
+
+def _works_to(reach_S: np.ndarray, windows: float) -> bool | None:
+    """Whether it does for every seed, or for none."""
+    enough = reach_S >= windows - 1e-9
+    return bool(enough[0]) if (enough == enough[0]).all() else None
 
 
 def _mean_inside(roles: Panels) -> Measured:
@@ -130,8 +140,9 @@ def _alibi_fails(roles: Panels) -> Measured:
         if panel.lengths[-1] < windows * panel.context:
             raise Undecided(f'{panel.label!r} has no prompts of {windows:g} windows')
     reaches = {p.label: Interval.of(np.array(p.reach_by_seed(least)) / p.context) for p in panels}
-    holds = intervals.every(reach.below(windows) for reach in reaches.values())
-    numbers = decisive('furthest reach', reaches, 'windows', highest=True)
+    verdicts = {name: reach.below(windows) for name, reach in reaches.items()}
+    holds = intervals.every(verdicts.values())
+    numbers = decisive('furthest reach', reaches, 'windows', highest=True, verdicts=verdicts)
     return {'reach_over_window': intervals.stated(reaches)}, holds, numbers
 
 
@@ -145,6 +156,12 @@ def _beginning(roles: Panels) -> Measured:
     near, far = (
         panel.accuracy[:, lengths][:, :, depths].mean(axis=(1, 2)) for depths in (start, ~start)
     )
+    least = PASSKEY_REACH.thresholds['accuracy']
+    if near.mean() < least:
+        raise Undecided(
+            f'{panel.label!r} repeats {100 * near.mean():.0f} % of the keys at the beginning, not '
+            f'{100 * least:g} %'
+        )
     ahead, others = Interval.of(100 * (near - far)), Interval.of(far)
     measured = {'beginning_minus_others_points': ahead.stated(), 'others': others.stated()}
     holds = intervals.every(
@@ -180,8 +197,9 @@ def _paper(panel: PasskeyPanel) -> dict[str, float]:
 RULES: tuple[Rule[Panels], ...] = (
     Rule(
         PARTS_MATTER,
-        'Mean accuracy inside the window with the full method exceeds that without the bound and '
-        'that without the initialisation, those of them that are drawn, by more than '
+        'Mean accuracy inside the window with the full method, which repeats at least '
+        f'{100 * PASSKEY_REACH.thresholds["accuracy"]:g} % of the keys there, exceeds that without '
+        'the bound and that without the initialisation, those of them that are drawn, by more than '
         f'{PARTS_MATTER.thresholds["points"]:g} points; {intervals.RULE}.',
         _parts_matter,
     ),
@@ -191,7 +209,8 @@ RULES: tuple[Rule[Panels], ...] = (
         'every model without position encoding, ablations aside; lengths are nominal. It works up '
         'to the longest length such that the mean accuracy over depths is at least '
         f'{PASSKEY_REACH.thresholds["accuracy"]} there and at every shorter length, 0 if there is '
-        'none; panels that end earlier, and work to their end, decide nothing.',
+        'none. Decided for each seed; where seeds disagree nothing is, nor by panels that end '
+        'earlier and work to their end.',
         _reach,
     ),
     Rule(
@@ -223,7 +242,9 @@ RULES: tuple[Rule[Panels], ...] = (
         f'keys in the first {100 * NO_INIT_BEGINNING.thresholds["share"]:g} % of the text (share '
         f'{NO_INIT_BEGINNING.thresholds["share"]:g}) are repeated more often than the others, by '
         f'more than {NO_INIT_BEGINNING.thresholds["points"]:g} points, and fewer than half of the '
-        f'others are; {intervals.RULE}.',
+        'others are; a model that repeats fewer than '
+        f'{100 * PASSKEY_REACH.thresholds["accuracy"]:g} % of those at the beginning decides '
+        f'nothing, and {intervals.RULE}.',
         _beginning,
     ),
 )

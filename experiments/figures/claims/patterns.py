@@ -72,8 +72,11 @@ def _as_another_seed(shown: Shown) -> Measured:
 def _all_above(shown: Shown, pairs: Sequence[tuple[str, str]], margin: float) -> Measured:
     """Whether the first distance of each pair is above the second."""
     ratios = {f'{far} / {near}': shown.ratio(far, near) for far, near in pairs}
-    decided = every(ratio.above(1, margin) for ratio in ratios.values())
-    numbers = headline.decisive('least ratio of distances', ratios, '', highest=False)
+    verdicts = {name: ratio.above(1, margin) for name, ratio in ratios.items()}
+    decided = every(verdicts.values())
+    numbers = headline.decisive(
+        'least ratio of distances', ratios, '', highest=False, verdicts=verdicts
+    )
     return stated(ratios), decided, numbers
 
 

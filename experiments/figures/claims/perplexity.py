@@ -127,8 +127,9 @@ def _pairs(shown: Shown) -> list[tuple[float, PerplexityRow, float, PerplexityRo
 
 def _all_below(differences: Mapping[str, Interval], what: str, claim: Listed) -> Measured:
     margin = claim.thresholds['nats']
-    holds = intervals.every(less.below(0, margin) for less in differences.values())
-    numbers = decisive(what, differences, 'nats', highest=True)
+    verdicts = {name: less.below(0, margin) for name, less in differences.items()}
+    holds = intervals.every(verdicts.values())
+    numbers = decisive(what, differences, 'nats', highest=True, verdicts=verdicts)
     return {'headscale_minus_uniform_nats': intervals.stated(differences)}, holds, numbers
 
 
@@ -144,8 +145,11 @@ def _fails_past_searched(shown: Shown) -> Measured:
     if not rises:
         raise Undecided('no search of HeadScale has windows of its length and of twice that')
     limit = FAILS_PAST_SEARCHED.thresholds['nats']
-    holds = intervals.every(rise.above(limit) for rise in rises.values())
-    numbers = decisive('smallest rise to twice the length', rises, 'nats', highest=False)
+    verdicts = {name: rise.above(limit) for name, rise in rises.items()}
+    holds = intervals.every(verdicts.values())
+    numbers = decisive(
+        'smallest rise to twice the length', rises, 'nats', highest=False, verdicts=verdicts
+    )
     return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds, numbers
 
 

@@ -57,8 +57,9 @@ def _works(shown: Tuned) -> Measured:
             'largest_from_L_to_tuned': worst[c.name].stated()
         }
     limit = TUNED_WORKS.thresholds['nats']
-    holds = intervals.every(found.below(limit) for found in worst.values())
-    numbers = decisive('largest tuned - base at L', worst, 'nats', highest=True)
+    verdicts = {name: found.below(limit) for name, found in worst.items()}
+    holds = intervals.every(verdicts.values())
+    numbers = decisive('largest tuned - base at L', worst, 'nats', highest=True, verdicts=verdicts)
     return {'tuned_minus_base_at_L_nats': measured}, holds, numbers
 
 
@@ -71,8 +72,11 @@ def _fails(shown: Tuned) -> Measured:
             rises[c.name] = Interval.of(tail[:, twice] - tail[:, c.at_tuned])
     if not rises:
         raise Undecided('no curve was measured at twice its tuned length')
-    holds = intervals.every(rise.above(TUNED_FAILS.thresholds['nats']) for rise in rises.values())
-    numbers = decisive('smallest rise to twice the length', rises, 'nats', highest=False)
+    verdicts = {name: rise.above(TUNED_FAILS.thresholds['nats']) for name, rise in rises.items()}
+    holds = intervals.every(verdicts.values())
+    numbers = decisive(
+        'smallest rise to twice the length', rises, 'nats', highest=False, verdicts=verdicts
+    )
     return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds, numbers
 
 
@@ -105,8 +109,9 @@ def _all_below(
 ) -> Measured:
     if not differences:
         raise Undecided('no two curves differ in this alone')
-    holds = intervals.every(found.below(limit, margin) for found in differences.values())
-    numbers = decisive(words, differences, 'nats', highest=True)
+    verdicts = {name: found.below(limit, margin) for name, found in differences.items()}
+    holds = intervals.every(verdicts.values())
+    numbers = decisive(words, differences, 'nats', highest=True, verdicts=verdicts)
     return {name: intervals.stated(differences)}, holds, numbers
 
 

@@ -11,7 +11,12 @@ from experiments.figures import KINDS, Claim, FigureInput
 from experiments.figures.claims import laws
 from experiments.figures.claims.catalogue import CLAIMS
 from tests.experiments.figures import synthetic
-from tests.experiments.figures.claims import code_models_test, laws_test, longbench_test
+from tests.experiments.figures.claims import (
+    code_models_test,
+    laws_test,
+    longbench_test,
+    passkey_test,
+)
 from tests.experiments.figures.synthetic import INPUTS
 
 
@@ -89,6 +94,7 @@ def measured() -> dict[str, list[Claim]]:
     claims = [claim for kind in KINDS for claim in drawn(kind)]
     claims += with_rotary() + with_all_passkeys() + with_near_searches()
     claims += with_retrofit() + with_all_laws()
+    claims += passkey_test.claims({'n': passkey_test.depths(0.9, 0.1)}, {'no_init': 'n'}).values()
     claims += code_models_test.drawn(code_models_test.PAPER)
     claims += longbench_test.claims((16.5, 18.3, 18.5, 17.2, 17.0)).values()
     found: dict[str, list[Claim]] = {}

@@ -64,16 +64,18 @@ def test_a_law_is_ahead_where_it_is_lower_by_the_margin_for_every_seed_and_lengt
     law, other = curves
     below = np.where(MULTIPLES > 1, BASE - 0.1, BASE + 0.3)
     found = claims({other: [BASE, BASE], law: [below - 0.2, below + 0.2]})[name]
-    assert found.holds is False  # lower by the mean of the seeds, but not for the second
-    found = claims({other: [BASE, BASE], law: [below - 0.06, below + 0.06]})[name]
+    assert found.holds is None  # lower by the mean of the seeds, but not for the second
+    found = claims({other: [BASE, BASE], law: [below + 0.2, below + 0.201]})[name]
+    assert found.holds is False
+    found = claims({other: [BASE, BASE], law: [below - 0.001, below + 0.001]})[name]
     assert found.holds is True
-    for differences, expected in zip(found.measured.values(), (-0.1, -0.04), strict=True):
+    for differences, expected in zip(found.measured.values(), (-0.1, -0.099), strict=True):
         assert list(differences) == [f'{m:g} L' for m in MULTIPLES if m > 1]
         assert set(np.round(list(differences.values()), 6)) == {expected}
     assert CLAIMS[name].thresholds == {'nats': 0.005}
     for least, holds in ((0.0051, True), (0.0049, False), (1e-6, False)):
         once = np.where(MULTIPLES == 4, BASE - least, below)
-        assert claims({other: [BASE, BASE], law: [below, once]})[name].holds is holds
+        assert claims({other: [BASE, BASE], law: [once, once]})[name].holds is holds
 
 
 def test_every_claim_that_compares_two_curves_is_tested_here():
@@ -92,23 +94,25 @@ def test_the_fit_is_near_the_best_multiplier_up_to_its_margin(above, holds):
 def test_two_numbers_a_head_serve_every_length_that_headscale_was_searched_at():
     four = np.where(MULTIPLES == 4, BASE - 0.3, BASE + 0.1)
     for above, holds in ((0.0, True), (0.0049, True), (0.0051, False), (0.01, False)):
-        law = [BASE - 0.3 - 2 * above, BASE - 0.3 + above]  # not by the mean of the seeds
-        losses = {'headscale': [four, four], 'log_square': law}
+        losses = {'headscale': [four, four], 'log_square': [BASE - 0.3 + above] * 2}
         found = claims(losses, headscale={4: 'headscale'})['log_square_serves_headscale']
         assert found.holds is holds
         (differences,) = found.measured['log_square_minus_headscale_nats'].values()
-        assert differences['4 L'] == pytest.approx(-above / 2, abs=1e-12)
+        assert differences['4 L'] == pytest.approx(above, abs=1e-12)
+    losses = {'headscale': [four, four], 'log_square': [BASE - 0.32, BASE - 0.296]}
+    found = claims(losses, headscale={4: 'headscale'})['log_square_serves_headscale']
+    assert found.verdict == 'undecided'  # for both seeds, but the interval goes on to 0.14
 
 
 @pytest.mark.parametrize(('above', 'holds'), [(0.0049, True), (0.0051, False)])
 def test_two_numbers_a_head_serve_the_end_of_windows_at_the_lengths_searched_at(above, holds):
-    law = [np.where(MULTIPLES == 2, BASE + 1.0, BASE - above), BASE + above]  # 2 L: nobody's length
+    law = [np.where(MULTIPLES == 2, BASE + 1.0, BASE + above), BASE + above]  # 2 L: nobody's length
     losses = {'headscale': [BASE, BASE], 'log_square': law}
     searched = {4: 'headscale', 5: 'headscale'}
     found = claims(losses, headscale=searched)['log_square_serves_tail']
     assert found.holds is holds
     (differences,) = found.measured.values()
-    assert differences == {'4 L': pytest.approx([-above, above])}  # 5 L is not measured
+    assert differences == {'4 L': pytest.approx([above, above])}  # 5 L is not measured
     found = claims(losses, headscale={5: 'headscale'})['log_square_serves_tail']
     assert found.holds is None
 

@@ -103,15 +103,24 @@ def test_rope_ntk_must_not_bend_up_to_twice_l(bend, holds):
     ('loss', 'entropy', 'holds'), [(120, 120, True), (120, 80, False), (80, 120, False)]
 )
 def test_a_multiplier_must_move_both_bends_of_nope(loss, entropy, holds):
+    """Without RoPE, whose bends have to stay, it can be refuted and not borne out."""
     moved = scaled(loss_bend=loss, entropy_bend=entropy)
-    assert decided(catalogue.BENDS_MOVE, base=curve(), uniform=[moved]).holds is holds
+    alone = decided(catalogue.BENDS_MOVE, base=curve(), uniform=[moved])
+    assert alone.verdict == ('undecided' if holds else 'does not hold')
+    assert "'rotary'" in alone.measured['lacking']
+    rotary = {'rotary': curve('rope'), 'rotary_uniform': [scaled('stays')]}
+    both = decided(catalogue.BENDS_MOVE, base=curve(), uniform=[moved], **rotary)
+    assert both.holds is holds
 
 
 def test_a_multiplier_must_not_move_the_bends_of_rope():
     stays, moves = scaled('stays'), scaled('moves', loss_bend=160, entropy_bend=160)
-    rotary = {'rotary': curve('rope')}
-    assert decided(catalogue.BENDS_MOVE, **rotary, rotary_uniform=[stays]).holds
-    assert not decided(catalogue.BENDS_MOVE, **rotary, rotary_uniform=[stays, moves]).holds
+    given = {'base': curve(), 'uniform': [scaled(loss_bend=120, entropy_bend=120)]}
+    given |= {'rotary': curve('rope')}
+    assert decided(catalogue.BENDS_MOVE, **given, rotary_uniform=[stays]).holds
+    for one in (moves, scaled('one', loss_bend=160), scaled('other', entropy_bend=160)):
+        found = decided(catalogue.BENDS_MOVE, **given, rotary_uniform=[stays, one])
+        assert found.holds is False
 
 
 @pytest.mark.parametrize(('harm', 'holds'), [(0.2, True), (0.0, False), (-0.1, False)])
