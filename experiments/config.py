@@ -195,6 +195,8 @@ class Section(Mapping[str, Any]):
 
     def at_least(self, field: str, least: int) -> int:
         value = self.optional(field)
+        if type(value) is float:
+            raise self.error(field, f'it must be a whole number, at least {least}')
         if not is_number(value) or value < least:
             raise self.error(field, f'it must be at least {least}')
         return value

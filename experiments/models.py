@@ -11,7 +11,7 @@ import numpy as np
 from experiments.config import Section
 from nope.model import ModelConfig, lam
 from nope.positions import Position, Rotary, from_section
-from nope.runtime.errors import FieldError
+from nope.runtime.errors import FieldError, describe
 
 # Of the model's fields that a config may leave out.
 MODEL_DEFAULTS: dict[str, Any] = {
@@ -47,14 +47,23 @@ def position_for(
     section: Mapping[str, Any], model: ModelConfig, train_length: int, field: str
 ) -> Position:
     """Another position encoding for a trained model. Of a rotary one for a rotary model, fields
-    that the section leaves out stay the model's own: its base above all."""
-    rotary = (kind.position for kind in model.kinds if isinstance(kind.position, Rotary))
-    own = next(rotary, None)
-    if own is None or section.get('kind', 'rotary') != 'rotary':
+    that the section leaves out stay the model's own: its base above all. ValueError for a section
+    that is none, and where layers differ in such a field, of which one would be lost."""
+    if not isinstance(section, Mapping):
+        raise ValueError(describe(field, section, "it takes named values, as {'kind': 'none'}"))
+    own = [kind.position for kind in model.kinds if isinstance(kind.position, Rotary)]
+    if not own or section.get('kind', 'rotary') != 'rotary':
         return from_section(section, train_length, field)
     made = from_section({'kind': 'rotary', **section}, train_length, field)
     given = {name: getattr(made, name) for name in section if name != 'kind'}
-    return dataclasses.replace(own, **given)
+    changed = [dataclasses.replace(position, **given) for position in own]
+    for name in (f.name for f in dataclasses.fields(Rotary)):
+        if len(several := {getattr(position, name) for position in changed}) > 1:
+            raise ValueError(
+                f"{field} leaves out {name}, in which the model's rotary layers differ "
+                f'({", ".join(map(str, sorted(several, key=str)))}): give one for all'
+            )
+    return changed[0]
 
 
 def with_position(model: ModelConfig, position: Position, section: Section) -> ModelConfig:

@@ -15,6 +15,7 @@ from nope import data
 from nope.data import DataConfig, RunData, TaskData
 from nope.model import LayerKind, ModelConfig
 from nope.positions import from_section
+from nope.runtime.errors import describe
 
 MOST_TOKENS = 2**31 - 1  # of a length: positions are int32
 
@@ -129,6 +130,8 @@ class Scope:
             section.at_least(name, 1)
         heads, width = section['heads'], section['width']
         head_dim = section.optional('head_dim')
+        if head_dim is not None:
+            section.at_least('head_dim', 1)
         if head_dim is None and width % heads:
             other, instead = section.path('heads'), section.path('head_dim')
             rule = f'it must be a multiple of {other} = {heads}, or give {instead}'
@@ -151,6 +154,8 @@ class Scope:
             'chunk': None,
             'qk_norm': None,
         }
+        if not isinstance(fields, Mapping):
+            raise ValueError(describe(where, fields, "it takes named values, as {'window': 64}"))
         default = Section(where, fields_of_kind, self.ledger)
         section = default.changed(fields, where)
         position = from_section(section['position'], train_length, f'{where}.position')
@@ -161,7 +166,7 @@ def _vocab_size(section: Section, config: RunData) -> int:
     """The tokenizer's vocabulary, or a larger one that the config asks for."""
     found = data.tokenizer_of(config).vocab_size
     asked = section.optional('vocab_size')
-    if asked is not None and asked < found:
+    if asked is not None and section.at_least('vocab_size', 1) < found:
         field = 'task' if isinstance(config, TaskData) else 'data'
         raise section.error('vocab_size', f'{field}.tokenizer has {found} tokens')
     return found if asked is None else asked

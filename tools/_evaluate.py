@@ -9,6 +9,7 @@ import io
 import json
 import pathlib
 import sys
+import zipfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -84,25 +85,29 @@ def _multipliers(options: argparse.Namespace, layers: int, heads: int) -> np.nda
         return np.full((layers, heads), options.scale, np.float32)
     if options.lam is None:
         return None
-    found = np.asarray(_read(options.lam), np.float32)
-    if found.shape != (layers, heads) or not np.isfinite(found).all():
+    try:
+        found = np.asarray(_read(options.lam), np.float32)
+    except (EOFError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(f'--lam={options.lam} holds no array of numbers ({error})') from error
+    if found.shape != (layers, heads) or not (np.isfinite(found) & (found > 0)).all():
         raise ValueError(
             f'--lam={options.lam} has the shape {list(found.shape)}; it must hold finite numbers '
-            f'[{layers} layers, {heads} heads]'
+            f'above 0, [{layers} layers, {heads} heads]'
         )
     return found
 
 
 def _read(path: pathlib.Path) -> Any:
     if path.suffix == '.json':
-        return parse_json(path.read_text('utf-8'))
+        found = parse_json(path.read_text('utf-8'))
+        return found.get('multiplier') if isinstance(found, dict) else found
     found = np.load(path, allow_pickle=False)
     if isinstance(found, np.ndarray):
         return found
     for name in ('multiplier', 'measure/multiplier'):  # the second one in records.npz
         if name in found:
             return found[name]
-    raise ValueError(f'--lam={path} has no array `multiplier`; it has {sorted(found)}')
+    raise ValueError(f'no array `multiplier`; it has {sorted(found)}')
 
 
 def _with(variables: Variables, multipliers: np.ndarray | None) -> Variables:

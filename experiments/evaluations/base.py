@@ -11,9 +11,15 @@ from typing import Any, ClassVar, Self
 from experiments import facts
 from experiments.bench import Bench
 from experiments.config import Section
-from experiments.models import position_for, with_position
+from experiments.models import position_for, same_scaled_heads, with_position
 from experiments.programs import Program
-from experiments.runs import MultiplierChoice, Source, check_same_gates, check_same_table
+from experiments.runs import (
+    MultiplierChoice,
+    RunSpec,
+    Source,
+    check_same_gates,
+    check_same_table,
+)
 from experiments.scope import Scope
 from experiments.specs import Spec, identifier
 from nope import sharding
@@ -175,15 +181,37 @@ class Asked:
         """`multiplier`, or the best of the evaluation that `multiplier_from` names."""
         entry = self.entry
         if entry.get('multiplier_from'):
+            self.check_no_law('multiplier_from')
             return self.find(entry['multiplier_from'], entry.path('multiplier_from'))
+        if entry.get('multiplier') is not None:
+            self.check_no_law('multiplier')
         return entry.finite('multiplier', positive=True) if 'multiplier' in entry else None
+
+    def check_no_law(self, field: str) -> None:
+        """ValueError for uniform multipliers on a model whose weights were trained under a law,
+        which they would take the place of."""
+        law = first_run(self.run).model.lam
+        if isinstance(first_run(self.run), RunSpec) and law != Constant():
+            raise self.entry.error(
+                field,
+                f'the model was trained with lambda of the form {type(law).__name__}, which a '
+                'uniform multiplier would take the place of',
+            )
 
     def position(self) -> Position | None:
         """Another position encoding than the run was trained with."""
         if 'position' not in self.entry:
             return None
         field = self.entry.path('position')
-        return position_for(self.entry['position'], self.run.model, self.train_length, field)
+        found = position_for(self.entry['position'], self.run.model, self.train_length, field)
+        changed = with_position(self.run.model, found, self.entry)
+        if self.run.searched and not same_scaled_heads(changed, self.run.model):
+            raise self.entry.error(
+                'position',
+                'lambda was searched for other heads than it would act in then, since lam_layers '
+                f'is {self.run.model.lam_layers!r}',
+            )
+        return found
 
     def window(self) -> int:
         """`window` in multiples of L; without it the length that the model was tuned at, if it

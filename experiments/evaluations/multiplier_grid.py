@@ -33,6 +33,7 @@ class GridSpec(WindowSpec, MultiplierChoice):
         section = asked.section('grid')
         length = asked.scope.length_of(asked.entry, asked.train_length)
         asked.check_reach(None, length)
+        asked.check_no_law('kind')
         return cls(
             run=asked.run,
             windows=windows(length, section),

@@ -46,11 +46,14 @@ def from_entry(
                 )
     section = scope.section('finetune', entry)
     steps = section.at_least('steps', 1)
+    share = section.finite('warmup_share')
+    if not 0 <= share < 1:
+        raise section.error('warmup_share', 'accepted: a share of the steps, 0 or more and below 1')
     optimizer = section.make(
         OptimizerConfig,
         trains=_trains(section, model),
         decay_steps=steps,
-        warmup_steps=round(section['warmup_share'] * steps),
+        warmup_steps=min(round(share * steps), steps - 1),
     )
     lengths = scope.training_lengths(section, init.train_length)
     with section.naming():

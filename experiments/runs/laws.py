@@ -77,7 +77,8 @@ def check_replaceable(entry: Section, init: Source) -> None:
 
 def trained_with(entry: Section, run: Source) -> lam.Form:
     """The form of lambda under which the weights of the model that an entry starts from were
-    trained. ValueError where a law was given to it since, or heads were silenced."""
+    trained. ValueError where a law was given to it since, heads were silenced, or its weights were
+    tuned under a lambda that was searched before."""
     while isinstance(run, TemperatureSpec):
         run = run.init
     if isinstance(run, LawSpec):
@@ -85,5 +86,11 @@ def trained_with(entry: Section, run: Source) -> lam.Form:
     if isinstance(run, SilencedSpec):
         raise entry.error('init', 'it only silences heads; name the run that it starts from')
     while run.init is not None and not isinstance(run, LawSpec):
+        if run.fine_tunes and run.init.searched:
+            raise entry.error(
+                'init',
+                'its weights were tuned under a searched lambda of the form '
+                f'{type(run.model.lam).__name__}, which no other can take the place of',
+            )
         run = run.init
     return run.model.lam

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from experiments.config import Section
+from experiments.config import Section, is_number
 from experiments.models import same_scaled_heads
 from experiments.runs import laws, tasks
 from experiments.runs.spec import RunSpec, Typed
@@ -140,6 +140,6 @@ def _with_random_positions(
 
 def kept_step(share: float, steps: int, field: str) -> int:
     """The step after a share of the training."""
-    if isinstance(share, str) or not 0 < share < 1:
+    if not is_number(share) or not 0 < share < 1:
         raise ValueError(f'{field} is {share!r}; a share of the training steps lies in (0, 1)')
     return max(round(share * steps), 1)

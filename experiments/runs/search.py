@@ -39,6 +39,12 @@ def from_entry(
         train_length=init.train_length,
         head_dim=init.model.head_dim,
     )
+    if not form.acts_inside and max(lengths) <= init.train_length:
+        raise section.error(
+            scope.lengths_field(section).rpartition('.')[2],
+            f'it makes sequences of up to {max(lengths)} tokens; lambda of the form '
+            f'{type(form).__name__} is 1 up to the training length, {init.train_length}',
+        )
     on_law = trained != lam.Constant()
     if on_law:
         _check_beside_law(section, trained)

@@ -56,6 +56,8 @@ def check(values: Mapping[str, Any]) -> None:
     if values['token_width'] is not None and not 1 <= values['token_width'] <= MOST['width']:
         rule = f'accepted: 1 to {MOST["width"]:,}, or None for no input of tokens'
         raise FieldError('token_width', values['token_width'], rule)
+    if not 0 <= values['norm_epsilon'] < float('inf'):
+        raise FieldError('norm_epsilon', values['norm_epsilon'], 'it must be finite, 0 or more')
     for name in ('dropout', 'attention_dropout'):
         if not 0 <= values[name] < 1:
             raise FieldError(name, values[name], 'accepted: 0 or more, and below 1')

@@ -70,6 +70,7 @@ class Rotary(Position):
             raise FieldError('share', self.share, f'none of {dims // 2} pairs of dimensions turns')
         with inside('scaling'):
             self.scaling.check(dims)
+        self.scaling.check_base(self.base)
 
     def turning_pairs(self, head_dim: int) -> int:
         """Number of pairs of dimensions that turn, floor(p R / 2)."""

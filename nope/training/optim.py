@@ -229,7 +229,9 @@ def _without_lam(decay_mask: Callable[[Any], Any] | None, variables: Variables) 
 
 
 def _matrices(params: Any) -> Any:
-    """Mask of matrices: under the scan over layers a norm's weight, [L, D], is none."""
+    """Mask of matrices: under the scan over layers a norm's weight, [L, D], is none, nor are the
+    sinks of heads, [L, N]."""
+    vectors = 'scale', 'bias', 'sinks'
     return jax.tree_util.tree_map_with_path(
-        lambda path, leaf: not path[-1].key.endswith(('scale', 'bias')) and leaf.ndim >= 2, params
+        lambda path, leaf: not path[-1].key.endswith(vectors) and leaf.ndim >= 2, params
     )

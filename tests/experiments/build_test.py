@@ -220,6 +220,13 @@ def test_compute_does_not_change_identity(monkeypatch):
         ('model.heads', 0, 'model.heads'),
         ('model.dtype', 'float8', 'model.dtype'),
         ('model.vocab_size', 100, 'model.vocab_size'),
+        ('model.vocab_size', 300.5, r'model.vocab_size is 300.5; it must be a whole number'),
+        ('model.head_dim', 16.5, r'model.head_dim is 16.5; it must be a whole number'),
+        ('model.norm_epsilon', float('nan'), 'model.norm_epsilon is nan; it must be finite'),
+        ('model.norm_epsilon', -1.0, 'model.norm_epsilon is -1.0; it must be finite, 0 or more'),
+        ('model.pattern', ((1, 2),), r'model.pattern\[0\] is .*; it takes named values'),
+        ('train.keep', (None,), 'train.keep is None; a share of the training steps'),
+        ('train.keep', (True,), 'train.keep is True; a share of the training steps'),
         ('model.position.kind', 'sinus', 'model.position.kind'),
         ('train.length', 0, 'train.length'),
         ('train.steps', 0, 'train.steps'),
@@ -457,6 +464,62 @@ def test_another_encoding_for_a_trained_model_is_named_as_it_was_typed(dims: int
     name = next(name for name, entry in config.runs.items() if 'finetune' in entry)
     config.runs[name] = config.runs[name].to_dict() | {'model': {'position': position}}
     with pytest.raises(ValueError, match=rf'^runs\.{name}\.model\.position\.dims is {dims}; acc'):
+        build(config)
+
+
+def with_eval(position, **model):
+    """fig1 with the losses of its NoPE model, changed, under another encoding."""
+    config = config_of('fig1')
+    config.runs.changed = {'model': model} if model else {}
+    config.evals.changed = {'run': 'changed', 'times': 2.0, 'position': position}
+    return config
+
+
+@pytest.mark.parametrize('position', ['none', ('none',), 7])
+def test_an_encoding_that_is_no_section_is_named(position):
+    with pytest.raises(ValueError, match=r'^evals\.changed\.position is .*it takes named values'):
+        build(with_eval(position))
+
+
+def test_what_rotary_layers_differ_in_is_given_for_all():
+    """Layers of two bases, as of Gemma 3: a scaling alone would lose one of them."""
+    pattern = tuple({'position': {'kind': 'rotary', 'base': base}} for base in (1e4, 1e6))
+    scaling = {'kind': 'rotary', 'scaling': {'kind': 'linear', 'factor': 2.0}}
+    with pytest.raises(
+        ValueError, match=r'^evals\.changed\.position leaves out base, in which .*1000'
+    ):
+        build(with_eval(scaling, pattern=pattern))
+    found = build(with_eval(scaling | {'base': 1e6}, pattern=pattern)).evals['changed']
+    assert {kind.position.base for kind in found.model.kinds} == {1e6}
+
+
+def test_lambda_acts_on_no_other_heads_than_it_was_searched_for():
+    pattern = ({'position': ROTARY}, {'position': {'kind': 'none'}})
+    config = with_eval({'kind': 'none'}, pattern=pattern, lam_layers='nope')
+    config.runs.searched = {'init': 'changed', 'search': {'times': (2.0,), 'start': 1.5}}
+    build(config)
+    config.evals.changed.run = 'searched'
+    with pytest.raises(
+        ValueError, match=r'^evals\.changed\.position .*lambda was searched for other'
+    ):
+        build(config)
+
+
+def test_by_parts_takes_a_base_above_1():
+    scaling = {'kind': 'yarn', 'factor': 2.0}
+    position = {'kind': 'rotary', 'base': 1.0, 'scaling': scaling}
+    with pytest.raises(
+        ValueError, match=r'position\.base is 1\.0; accepted with this scaling: abov'
+    ):
+        build(with_eval(position))
+
+
+@pytest.mark.parametrize('share', [float('inf'), float('nan'), 1.0, -0.1])
+def test_the_share_of_steps_that_warm_up_is_named(share):
+    config = config_of('finetuned')
+    name = next(name for name, entry in config.runs.items() if 'finetune' in entry)
+    config.runs[name].finetune.warmup_share = share
+    with pytest.raises(ValueError, match=rf'^runs\.{name}\.finetune\.warmup_share is '):
         build(config)
 
 

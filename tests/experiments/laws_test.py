@@ -224,6 +224,43 @@ def test_a_fine_tuned_model_may_have_one() -> None:
     assert run.model.lam == run.init.form != Constant()
 
 
+@pytest.mark.parametrize('form', ['constant', 'log_length'])
+@pytest.mark.parametrize('later', [
+    {'search': {'form': 'log_square', 'times': (2.0,)}}, {'lam': {'form': 'yarn_temperature'}},
+], ids=['search', 'law'])  # fmt: skip
+def test_weights_that_were_tuned_under_a_searched_lambda_keep_it(
+    form: str, later: dict[str, Any]
+) -> None:
+    runs: dict[str, Any] = {
+        'first': {'init': 'nope', 'search': {'form': form, 'times': (2.0,)}},
+        'tuned': {'init': 'first', 'finetune': {'times': (2.0,)}},
+    }
+    with pytest.raises(
+        ValueError, match=r"^runs\.next\.init is 'tuned'; its weights were tuned un"
+    ):
+        experiment(None, **runs, next={'init': 'tuned', **later})
+    plain = {'init': 'nope', 'finetune': {'times': (2.0,)}}
+    experiment(None, plain=plain, next={'init': 'plain', **later})
+
+
+@pytest.mark.parametrize('form', ['log_length', 'log_square', 'log_position', 'yarn_temperature'])
+def test_a_form_that_is_1_up_to_l_is_searched_beyond_it(form: str) -> None:
+    search = {'form': form, 'times': (0.5, 1.0), 'start': (0.1, 0.1) if 'square' in form else 0.1}
+    with pytest.raises(ValueError, match=r'^runs\.law\.search\.times .* is 1 up to the training'):
+        experiment(None, law={'init': 'nope', 'search': search})
+    experiment(None, law={'init': 'nope', 'search': search | {'times': (1.0, 2.0)}})
+    experiment(None, law={'init': 'nope', 'search': {'form': 'constant', 'times': (1.0,)}})
+
+
+def test_no_uniform_multiplier_takes_the_place_of_a_law_that_was_trained() -> None:
+    law = {'init': None, 'lam': {'form': 'scalable_softmax', 'trained': True}}
+    grid = {'kind': 'multiplier_grid', 'run': 'law', 'times': 2.0}
+    keys = {'run': 'law', 'times': 2.0, 'multiplier': 1.2}
+    for entry, field in ((grid, 'kind'), (keys, 'multiplier')):
+        with pytest.raises(ValueError, match=rf'^evals\.more\.{field} .*form ScalableSoftmax, whi'):
+            experiment(None, law=law, evals={'more': entry})
+
+
 def test_a_search_of_two_numbers_starts_from_both() -> None:
     search = {'form': 'log_square', 'times': (2.0,), 'start': (0.3, -0.1)}
     run = experiment(None, law={'init': 'nope', 'search': search}).evals['law/seed0'].run

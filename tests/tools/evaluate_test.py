@@ -98,8 +98,29 @@ def test_multipliers_of_a_file_are_those_of_the_heads(
     kept = tmp_path / 'a' / 'loss' / 'records.npz'  # as records have them
     assert measured(directory, tmp_path / 'b', *ask, f'--lam={kept}') == uniform
     np.save(tmp_path / 'x.npy', np.ones((1, 1)))
-    with pytest.raises(SystemExit, match=r'shape \[1, 1\]; it must hold finite numbers'):
+    with pytest.raises(SystemExit, match=r'shape \[1, 1\]; it must hold finite numbers above 0'):
         measured(directory, tmp_path / 'c', *ask, f'--lam={tmp_path / "x.npy"}')
+
+
+@pytest.mark.parametrize(('name', 'content', 'said'), [
+    ('empty.npy', b'', 'holds no array of numbers'),
+    ('cut.npz', b'PK\x03\x04', 'holds no array of numbers'),
+    ('object.json', b'{"lambda": [[1.0]]}', 'holds no array of numbers|has the shape'),
+    ('text.json', b'"1.5"', 'has the shape'),
+    ('zero.json', b'[[0, -1, 1, 1], [1, 1, 1, 1]]', 'it must hold finite numbers above 0'),
+])  # fmt: skip
+def test_files_of_lambda_that_hold_none_are_named(
+    directory: pathlib.Path,
+    text: pathlib.Path,
+    tmp_path: pathlib.Path,
+    name: str,
+    content: bytes,
+    said: str,
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    ask = (f'--eval=loss:{text}', '--lengths=32', f'--lam={tmp_path / name}')
+    with pytest.raises(SystemExit, match=rf'--lam={tmp_path / name} .*({said})'):
+        measured(directory, tmp_path / 'out', *ask)
 
 
 def test_several_evaluations_share_a_table_and_are_measured_once(

@@ -116,7 +116,7 @@ class JsonLinesPart:
                     )
                 if line.strip():
                     row = self._row(offset, line)
-                    if not any(self._value(offset, row, name) == value for name, value in rules):
+                    if not any(_is(self._value(offset, row, n), value) for n, value in rules):
                         text = self._text(offset, row)
                         yield self.split or splits.split_of(text), text
 
@@ -154,6 +154,13 @@ class JsonLinesPart:
             found = f'it holds {_kind(row[field])}' if holds else f'it has the fields {sorted(row)}'
         where = self._place(offset)
         raise ValueError(f'{where}: no text in {self.source.name("field")}={field!r}; {found}')
+
+
+def _is(found: Any, wanted: Any) -> bool:
+    """Whether a value is what a rule says; a text is also what JSON writes of a number or so."""
+    if isinstance(wanted, str):
+        return (found if isinstance(found, str) else json.dumps(found)) == wanted
+    return type(found) is type(wanted) and found == wanted
 
 
 def _is_rule(pair: Any) -> bool:

@@ -18,14 +18,16 @@ def unstack(config: ModelConfig, variables: Mapping[str, Any]) -> dict[str, Any]
     layers are apart already, they stay so.
 
     Decoding reads every weight for every token: once apart, none is copied again. Matrices come
-    in the dtype that the model reads them in anyway, norms' weights in float32.
+    in the dtype that the model reads them in anyway, norms' weights and those of a temperature,
+    which is computed in float32, as they are.
     """
 
     def read(weight: jax.Array) -> jax.Array:
         return weight.astype(config.dtype) if weight.ndim > 1 else weight
 
     def of_layer(path: tuple, leaf: jax.Array) -> jax.Array:
-        return leaf if path[-1].key == 'scale' else read(leaf)
+        exact = path[-1].key == 'scale' or any(key.key == 'temperature' for key in path)
+        return leaf if exact else read(leaf)
 
     layers = {
         str(i): jax.tree_util.tree_map_with_path(of_layer, layer)

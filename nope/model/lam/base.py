@@ -24,6 +24,7 @@ class Form(abc.ABC):
     published: coefficient that the law's source gives for all heads; None where it gives none.
     follows_length: whether p depends on n, the tokens in the sequence.
     follows_position: whether p depends on i, the position of the query.
+    acts_inside: whether p depends on the coefficient up to the training length.
     starts_from_uniform: whether a search may start from a grid's best uniform multiplier;
         only where the coefficient is p itself.
 
@@ -36,6 +37,7 @@ class Form(abc.ABC):
     published: ClassVar[Coefficient | None] = None
     follows_length: ClassVar[bool] = False
     follows_position: ClassVar[bool] = False
+    acts_inside: ClassVar[bool] = True
     starts_from_uniform: ClassVar[bool] = False
 
     @abc.abstractmethod

@@ -20,6 +20,7 @@ class LogLength(Relative):
     neutral = 0.0
     published = 0.3973
     follows_length = True
+    acts_inside = False
 
     def multipliers(
         self,

@@ -23,6 +23,7 @@ class LogPosition(Relative):
     neutral = 0.0
     published = 0.1
     follows_position = True
+    acts_inside = False
 
     def multipliers(
         self,

@@ -24,6 +24,7 @@ class LogRatioPosition(Relative):
     neutral = 0.0
     published = 1.0
     follows_position = True
+    acts_inside = False
 
     def multipliers(
         self,

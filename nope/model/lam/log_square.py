@@ -21,6 +21,7 @@ class LogSquare(Relative):
     numbers = 2
     neutral = 0.0
     follows_length = True
+    acts_inside = False
 
     def multipliers(
         self,

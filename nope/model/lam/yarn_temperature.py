@@ -22,6 +22,7 @@ class YarnTemperature(Relative):
     neutral = 0.0
     published = 0.1
     follows_length = True
+    acts_inside = False
 
     def multipliers(
         self,

@@ -29,6 +29,9 @@ class Scaling:
     def check(self, dims: int) -> None:
         """Raises FieldError for a number R = dims of dimensions that the rule does not support."""
 
+    def check_base(self, base: float) -> None:  # most take any
+        """Raises FieldError for a base of the frequencies that the rule does not support."""
+
     def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
         """Angles per position, [R/2] float32, for a sequence of `length` tokens."""
         raise NotImplementedError
@@ -45,6 +48,9 @@ class Scaling:
 @dataclasses.dataclass(frozen=True)
 class Unscaled(Scaling):
     """Frequencies of pre-training at every length: base ** (-2j / R)."""
+
+    def check_base(self, base: float) -> None:  # most take any
+        """Raises FieldError for a base of the frequencies that the rule does not support."""
 
     def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
         return from_base(jnp.float32(base), dims)

@@ -55,6 +55,10 @@ class ByParts(Scaling):
         high += 0.001 if low == high else 0
         return 1 - np.clip((np.arange(dims // 2) - low) / (high - low), 0, 1)
 
+    def check_base(self, base: float) -> None:
+        if base <= 1:
+            raise FieldError('base', base, 'accepted with this scaling: above 1, slower by pairs')
+
     def _index(self, turns: float, base: float, dims: int) -> float:
         """Real-valued index of the pair that completes this many rotations within L, counted in
         dimensions of R as the implementations do."""

@@ -129,6 +129,21 @@ def test_lines_of_a_named_value_are_no_documents(tmp_path):
     assert texts_of(read_all(both, tmp_path)) == ['3 Books']
 
 
+def test_a_typed_rule_leaves_out_numbers_and_booleans_as_json_writes_them(tmp_path):
+    """On a command line a rule is text."""
+    rows = [{'text': str(i), 'fork': i % 2 == 1, 'stars': i} for i in range(4)]
+    path = tmp_path / 'rows.jsonl'
+    path.write_text(''.join(json.dumps(row) + '\n' for row in rows))
+    source = JsonLines(str(path), leave_out=(('fork', 'true'),))
+    assert texts_of(read_all(source, tmp_path)) == ['0', '2']
+    assert texts_of(read_all(JsonLines(str(path), leave_out=(('stars', '1'),)), tmp_path)) == [
+        *('0', '2', '3')
+    ]
+    assert texts_of(read_all(JsonLines(str(path), leave_out=(('stars', True),)), tmp_path)) == [
+        *('0', '1', '2', '3')
+    ]
+
+
 def test_what_is_left_out_counts_as_content_and_nothing_does_not(tmp_path):
     write_sets(tmp_path / 'rows.jsonl')
     whole = JsonLines(str(tmp_path / 'rows.jsonl'))

@@ -178,11 +178,17 @@ def test_more_tokens_than_slots_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ('config', 'dtype'),
-    [(MIXED, 'float32'), (tiny.EVERY_OPTION, 'bfloat16'), (MODELS['norms behind'], 'bfloat16')],
-    ids=['mixed', 'every option', 'norms behind'],
+    [
+        (MIXED, 'float32'),
+        (tiny.EVERY_OPTION, 'bfloat16'),
+        (MODELS['norms behind'], 'bfloat16'),
+        (tiny.model(temperature='adaptive'), 'bfloat16'),
+    ],
+    ids=['mixed', 'every option', 'norms behind', 'temperature'],
 )
 def test_layers_come_apart(config: ModelConfig, dtype: str) -> None:
-    """Matrices in the dtype of the computation, norms and lambda as they are; bit for bit."""
+    """Matrices in the dtype of the computation; norms, lambda and the temperature, which are
+    computed in float32, as they are; bit for bit."""
     config = dataclasses.replace(config, dtype=dtype)
     variables = jax.tree.map(np.asarray, tiny.varied_lam(config))
     expected = {**variables['params']}
@@ -191,7 +197,8 @@ def test_layers_come_apart(config: ModelConfig, dtype: str) -> None:
         expected[name] = expected[name].astype(dtype)
 
     def apart(path: tuple, leaf: np.ndarray, layer: int) -> np.ndarray:
-        matrix = leaf.ndim > 2 and path[-1].key != 'scale'
+        exact = path[-1].key == 'scale' or 'temperature' in [key.key for key in path]
+        matrix = leaf.ndim > 2 and not exact
         return leaf[layer].astype(dtype if matrix else leaf.dtype)
 
     expected['layers'] = {
