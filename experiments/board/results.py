@@ -10,6 +10,7 @@ from typing import Any
 
 from experiments.board import page
 from experiments.board.decisions import rows, sizes_of
+from experiments.board.entries import ENTRIES
 from experiments.board.summaries import Summary, of_results
 from experiments.figures.base import plain
 from nope.runtime.files import read_json, write_text
@@ -19,20 +20,25 @@ _BLOCK = re.compile(r'(<!-- claims: (\w+)[^>]*-->\n).*?(<!-- /claims -->)', re.D
 
 
 def write(folder: pathlib.Path, summaries: Sequence[Summary]) -> list[pathlib.Path]:
-    """Files SIZE/FIGURE.json below `folder`, of figures that decide claims; those that say the same
-    of an earlier date stay as they are. The paths of those that were written."""
+    """Files SIZE/FIGURE.json below `folder`, of figures that claims name as deciding them (others
+    repeat their models); those that say the same of an earlier date stay as they are. The paths of
+    those that were written."""
     written = []
     for summary in summaries:
         path = folder / summary.size / f'{summary.figure}.json'
         stated = plain(summary.stated())
         there = read_json(path)
-        if there is None and not summary.claims:
+        if there is None and not _decides(summary):
             continue
         if isinstance(there, dict) and _says(there, stated):
             continue
         write_text(path, json.dumps(stated, indent=1, sort_keys=True, allow_nan=False) + '\n')
         written.append(path)
     return written
+
+
+def _decides(summary: Summary) -> bool:
+    return any(summary.figure in ENTRIES[claim.id].configs for claim in summary.claims)
 
 
 def _says(there: Mapping[str, Any], stated: Mapping[str, Any]) -> bool:
