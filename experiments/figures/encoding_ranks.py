@@ -79,10 +79,15 @@ def _picture(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> mpl.Figure:
 
 
 def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
-    """Mean reciprocal ranks of all tasks and of each category that there is; returns a handle for
-    each encoding, and one for what the paper has, where its ranks are among the same encodings."""
+    """Mean reciprocal ranks of all tasks and, where there are several, of each category; returns a
+    handle for each encoding, and one for what the paper has, where its ranks are among the same
+    encodings."""
     groups = {c: ranked.of(c) for c in (released.ALL, *released.CATEGORIES)}
-    shown = {name: some for name, some in groups.items() if some is not None}
+    shown = {
+        name: some
+        for name, some in groups.items()
+        if some is not None and (name == released.ALL or some.tasks != ranked.tasks)
+    }
     count = len(ranked.labels)
     width = 0.8 / count
     for place, (name, some) in enumerate(shown.items()):

@@ -66,10 +66,26 @@ class PositionCurve:
         """Positions for which a curve must stay above a threshold for a bend: L / 8."""
         return max(1, self.train_length // 8)
 
-    def loss_bend(self, threshold: float = THRESHOLD, *, sustained: bool = True) -> float | None:
+    @property
+    def excess(self) -> np.ndarray:
+        """The smoothed loss less its mean over [L/2, L]."""
+        return curves.loss_excess(self.smoothed, self.positions, self.train_length)
+
+    def loss_bend(
+        self,
+        threshold: float = THRESHOLD,
+        *,
+        sustained: bool = True,
+        beside: PositionCurve | None = None,
+    ) -> float | None:
         """Position, in multiples of L and beyond L/2, at which the smoothed loss exceeds its
-        mean over [L/2, L] by `threshold` nats; sustained: for the next L/8 positions too."""
-        excess = curves.loss_excess(self.smoothed, self.positions, self.train_length)
+        mean over [L/2, L] by `threshold` nats; sustained: for the next L/8 positions too. beside: a
+        curve of the same windows, whose own excess is taken off: what is hard in the text is in
+        both."""
+        excess = self.excess
+        if beside is not None:
+            common = min(len(excess), len(beside.positions))
+            excess = excess[:common] - beside.excess[:common]
         return self._bend(excess, threshold, self.hold if sustained else 1)
 
     def entropy_bend(self, threshold: float = THRESHOLD) -> float | None:
@@ -98,7 +114,8 @@ class PositionCurve:
 
     def _bend(self, excess: np.ndarray, threshold: float, hold: int) -> float | None:
         start = self.train_length / 2
-        found = curves.first_above(excess, self.positions, threshold, start, hold)
+        positions = self.positions[: len(excess)]
+        found = curves.first_above(excess, positions, threshold, start, hold)
         return None if found is None else found / self.train_length
 
 

@@ -5,7 +5,6 @@ Positions are given in multiples of the training length L.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -53,8 +52,8 @@ def _parity(roles: Curves) -> Measured:
 
 
 def _onset(roles: Curves) -> Measured:
-    as_trained = _as_trained(roles)
-    measured = {
+    as_trained, extended = _as_trained(roles), roles.get(NTK)
+    measured: dict[str, dict[str, Any]] = {
         c.name: {
             'paper': ONSET.numbers[role],
             'onset': {str(t): c.loss_bend(t) for t in SENSITIVITY},
@@ -64,13 +63,27 @@ def _onset(roles: Curves) -> Measured:
         for role, c in as_trained.items()
     }
     numbers = [number(f'{NAMES[r]} rises from', c.loss_bend(), 'L') for r, c in as_trained.items()]
-    holds = _at_every_threshold(functools.partial(_near_printed, as_trained))
-    return measured, holds, tuple(numbers)
+    for role, c in as_trained.items():
+        if extended is not None:
+            onsets = {str(t): c.loss_bend(t, beside=extended) for t in SENSITIVITY}
+            measured[c.name]['onset_beside_ntk'] = onsets
+            paired = c.loss_bend(beside=extended)
+            numbers.append(number(f'{NAMES[role]} beside RoPE-NTK from', paired, 'L'))
+
+    def as_printed(threshold: float) -> bool | None:
+        alone, beside = (_near_printed(as_trained, threshold, x) for x in (None, extended))
+        return alone if alone == beside else None
+
+    return measured, _at_every_threshold(as_printed), tuple(numbers)
 
 
-def _near_printed(as_trained: Mapping[str, PositionCurve], threshold: float) -> bool:
+def _near_printed(
+    as_trained: Mapping[str, PositionCurve], threshold: float, beside: PositionCurve | None
+) -> bool:
     """Whether the onsets by that threshold are near the paper's, and in its order."""
-    onsets = {role: _or_inf(c.loss_bend(threshold)) for role, c in as_trained.items()}
+    onsets = {
+        role: _or_inf(c.loss_bend(threshold, beside=beside)) for role, c in as_trained.items()
+    }
     factor = ONSET.thresholds['factor']
     near = all(1 / factor <= o / ONSET.numbers[role] <= factor for role, o in onsets.items())
     return near and (len(onsets) < 2 or onsets[BASE] > onsets[ROTARY])
@@ -109,7 +122,7 @@ def _first_bend(curve: PositionCurve, threshold: float = THRESHOLD) -> float:
     return min(_or_inf(curve.loss_bend(threshold)), _or_inf(curve.entropy_bend(threshold)))
 
 
-def _at_every_threshold(holds: Callable[[float], bool]) -> bool | None:
+def _at_every_threshold(holds: Callable[[float], bool | None]) -> bool | None:
     """Verdict by bends at a threshold; None where the thresholds of `SENSITIVITY` disagree."""
     verdicts = {holds(threshold) for threshold in SENSITIVITY}
     return verdicts.pop() if len(verdicts) == 1 else None
@@ -289,6 +302,8 @@ RULES: tuple[Rule[Curves], ...] = (
         f'{ONSET.thresholds["factor"]}, and where both are drawn that of NoPE later than that of '
         'RoPE; in multiples of L. The onset is the first position beyond L/2 from which the '
         f'smoothed loss exceeds its mean over [L/2, L] by {THRESHOLD} nats for L/8 positions. '
+        'Where RoPE-NTK is drawn, whose loss does not rise there, nothing is decided unless the '
+        'excess over its own on the same windows says so too: what is hard in the text is in both. '
         f'{_SENSITIVE} first_crossing asks for a single position.',
         _onset,
     ),

@@ -13,8 +13,12 @@ from experiments.figures.encoding_tasks.scores import Score
 RELEASED: dict[str, Any] = {'linestyle': (0, (1.5, 1.5)), 'linewidth': 1.0}
 
 
+_COLORS = (*style.COLORS, style.GREY)
+
+
 def color(index: int) -> str:
-    return style.COLORS[index % len(style.COLORS)]
+    """Of an encoding by its place in the figure, eight of them apart."""
+    return _COLORS[index % len(_COLORS)]
 
 
 def draw(axes: mpl.Axes, task: str, some: Sequence[Score]) -> None:

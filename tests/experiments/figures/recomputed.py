@@ -62,12 +62,19 @@ class Curve:
         values = getattr(self, what)
         return float(np.mean([v for i, v in enumerate(values, start=1) if low < i <= high]))
 
-    def loss_bend(self, threshold: float = 0.1) -> float:
-        """In multiples of L; infinite where there is none."""
+    def loss_bend(self, threshold: float = 0.1, beside: Curve | None = None) -> float:
+        """In multiples of L; infinite where there is none. beside: whose rise is taken off."""
+        rise = self.rise()
+        if beside is not None:
+            rise = [a - b for a, b in zip(rise, beside.rise(), strict=False)]
+        return self._bend(np.array(rise), threshold)
+
+    def rise(self) -> list[float]:
+        """Of the smoothed loss above its mean over [L/2, L]."""
         half = max(1, round(50 * self.L / 2048))
         padded = [self.loss[max(0, k - half) : k + half + 1].mean() for k in range(len(self.loss))]
         level = np.mean([v for i, v in enumerate(padded, 1) if self.L / 2 <= i <= self.L])
-        return self._bend(np.array(padded) - level, threshold)
+        return [float(v - level) for v in padded]
 
     def entropy_bend(self, threshold: float = 0.1) -> float:
         logs = np.log(np.arange(1, len(self.bits) + 1))
@@ -95,7 +102,8 @@ def by_position(path: pathlib.Path, L: int, roles: dict[str, str]) -> Verdicts:
         apart = c['base'].mean(L / 2, L) - c['rotary'].mean(L / 2, L)
         found['parity'] = word(abs(apart) <= 0.05)
     if trained:
-        found['onset'] = word(onset(trained))
+        alone, beside = onset(trained), onset(trained, c.get('ntk'))
+        found['onset'] = word(alone if alone == beside else None)
         meet = [bends_meet(trained, c.get('ntk'), t) for t in (0.05, 0.1, 0.2)]
         found['bends_meet'] = word(agreed(meet))
     if {'base', 'uniform'} <= set(c):
@@ -115,11 +123,12 @@ def by_position(path: pathlib.Path, L: int, roles: dict[str, str]) -> Verdicts:
     return found
 
 
-def onset(trained: dict[str, Curve]) -> bool | None:
+def onset(trained: dict[str, Curve], ntk: Curve | None = None) -> bool | None:
+    """ntk: a curve of the same text, whose rise above its own mean over [L/2, L] is taken off."""
     paper = {'base': 1.2, 'rotary': 1.1}
     verdicts = []
     for threshold in (0.05, 0.1, 0.2):
-        bends = {role: curve.loss_bend(threshold) for role, curve in trained.items()}
+        bends = {role: curve.loss_bend(threshold, ntk) for role, curve in trained.items()}
         near = all(0.8 <= bend / paper[role] <= 1.25 for role, bend in bends.items())
         verdicts.append(near and (len(bends) == 1 or bends['base'] > bends['rotary']))
     return agreed(verdicts)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
 import pytest
 
 from experiments.figures import position_curve
@@ -76,6 +79,29 @@ def test_nope_must_rise_later_than_rope_and_both_where_the_paper_says(nope, rota
 def test_onset_is_reported_in_multiples_of_l():
     found = decided(catalogue.ONSET, base=curve('nope', loss_bend=90))
     assert found.measured['nope']['onset']['0.1'] == pytest.approx(90 * 2**0.1 / 64, abs=2 / 64)
+
+
+def test_what_is_hard_in_the_text_moves_no_onset():
+    """A bump that all models have at L, as of a text that is hard there."""
+    given = {'base': curve('nope', loss_bend=78), 'rotary': curve('rope', loss_bend=72)}
+    flat = curve('ntk', loss_bend=1e9, entropy_bend=1e9)
+    assert decided(catalogue.ONSET, **given, ntk=flat).holds
+
+    def bumped(one):
+        bump = np.where((one.positions >= 62) & (one.positions < 72), 0.3, 0.0)
+        return dataclasses.replace(one, loss=one.loss + bump)
+
+    alone = decided(catalogue.ONSET, **{role: bumped(c) for role, c in given.items()})
+    assert alone.holds is False
+    found = decided(
+        catalogue.ONSET, **{role: bumped(c) for role, c in given.items()}, ntk=bumped(flat)
+    )
+    assert found.verdict == 'undecided'
+    onsets = found.measured['nope']['onset_beside_ntk']
+    assert (
+        onsets == decided(catalogue.ONSET, **given, ntk=flat).measured['nope']['onset_beside_ntk']
+    )
+    assert [n.what for n in found.numbers][-1] == 'RoPE beside RoPE-NTK from'
 
 
 @pytest.mark.parametrize(('entropy', 'holds'), [(90, True), (150, False), (1e9, False)])
