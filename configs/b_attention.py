@@ -15,8 +15,9 @@ paper: the same, with the twelve layers of Figure F.7. Not run.
 quick,text: one seed; beside the models of encodings a minute of one core.
 
 Result at quick: sinusoidal positions, second to rotary in the paper, attend least like NoPE; rotary
-is nearest, about as near as NoPE of another seed. On text, after a sixteenth of the training of
-encodings, T5's bias is nearest and rotary farthest, as in the paper.
+is nearest on rsc and T5's bias on rdc, which over both is as near as NoPE of another seed. On text,
+after a sixteenth of the training of encodings, T5's bias is nearest and rotary farthest, as in the
+paper.
 """
 
 from ml_collections import ConfigDict
