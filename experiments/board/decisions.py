@@ -71,6 +71,11 @@ class Row:
             return found.pop()
         return DISAGREE if found >= OPPOSITE else UNDECIDED
 
+    def by_one_seed(self, size: str) -> bool:
+        """Whether figures of a single seed alone say it holds, or does not."""
+        alone = {len(decision.seeds) for decision in self.at(size)} == {1}
+        return alone and self.verdict(size) in OPPOSITE
+
     def mixed(self, size: str) -> bool:
         """Whether its figures have several verdicts, each of which is then shown."""
         return len({decision.verdict for decision in self.at(size)}) > 1

@@ -40,11 +40,17 @@ def grouped(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
 
 
 def counts(rows: Sequence[Row], sizes: Sequence[str]) -> str:
-    """'At `quick`, of 14 rows: holds 3, does not hold 2, not measured 9.', a line a size."""
+    """'At `quick`, of 14 rows: holds 3 (1 by one seed), does not hold 2, not measured 9.', a line a
+    size."""
     lines = []
     for size in sizes:
         found = Counter(row.verdict(size) for row in rows)
-        said = ', '.join(f'{v} {found[v]}' for v in MARKS if found[v])
+        alone = Counter(row.verdict(size) for row in rows if row.by_one_seed(size))
+        said = ', '.join(
+            f'{v} {found[v]}' + (f' ({alone[v]} by one seed)' if alone[v] else '')
+            for v in MARKS
+            if found[v]
+        )
         lines.append(f'At `{size}`, of {len(rows)} rows: {said}.')
     return '\n\n'.join(lines)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments import board
-from experiments.board import Finding, Summary
+from experiments.board import Finding, Summary, page
 from experiments.board.entries import ENTRIES
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.headline import number
@@ -91,3 +91,12 @@ def test_the_order_of_the_summaries_changes_nothing():
 def test_one_figure_at_one_size_is_given_once():
     with pytest.raises(ValueError, match="summary of 'fig1' at 'quick' is given twice"):
         board.rows([summary(), summary()])
+
+
+def test_what_one_seed_decided_is_counted_apart():
+    one, three = summary(), summary('fig2', seeds=(0, 1, 2))
+    assert row(one).by_one_seed('quick') and not row(one, three).by_one_seed('quick')
+    assert not row(summary(verdict='undecided')).by_one_seed('quick')
+    assert not row().by_one_seed('quick')
+    assert 'holds 1 (1 by one seed)' in page.counts(board.rows([one]), ['quick'])
+    assert 'holds 1, not measured' in page.counts(board.rows([one, three]), ['quick'])
