@@ -30,6 +30,7 @@ from experiments.figures import (
     length_curves,
     multiplier_entropy,
     passkey_maps,
+    positions_known,
     ruler_scores,
     scratchpad_bars,
     seeds,
@@ -115,6 +116,10 @@ SHARED: Mapping[str, tuple[str, ...]] = {
 # What a kind asks of attributes that are known before anything is measured: figure name, options,
 # record name -> attributes. ValueError where they do not bear the figure.
 CHECKS: Mapping[str, Callable[[str, Mapping[str, Any], Mapping[str, Mapping[str, Any]]], None]] = {
+    'entropy_loss': positions_known.reaching_l,
+    'heads': positions_known.with_layers,
+    'multiplier_entropy': positions_known.with_layers,
+    'uniform_fit': positions_known.beyond_l,
     'encoding_ranks': task_curves.check_known,
     'encoding_pairs': task_curves.check_known,
     'task_lambda': task_curves.check_known,

@@ -523,6 +523,32 @@ def test_the_share_of_steps_that_warm_up_is_named(share):
         build(config)
 
 
+@pytest.mark.parametrize(('name', 'path', 'value', 'message'), [
+    ('fig5', 'figure.layers', (9,), r"'fig5': layers must lie in 0\.\.3, got 9"),
+    ('fig3', 'figure.layers', (0, -1), r"'fig3': layers must lie in 0\.\.3, got -1"),
+    ('fig7', 'evals.late.times', 1.0, r"'late.*' has windows of 64 tokens; a fit needs positions"),
+    ('fig1', 'evals.nope.times', 0.5, r'is 32|32 tokens|compares records of one length'),
+])  # fmt: skip
+def test_a_figure_that_its_records_cannot_bear_is_refused_before_any(name, path, value, message):
+    config = config_of(name)
+    *outer, last = path.split('.')
+    section = config
+    for part in outer:
+        section = section[part]
+    with section.unlocked():
+        section[last] = value
+    with pytest.raises(ValueError, match=message):
+        build(config)
+
+
+def test_curves_inside_l_need_windows_that_reach_it():
+    config = config_of('fig1')
+    for entry in config.evals.values():
+        entry.times = 0.5
+    with pytest.raises(ValueError, match=r'has windows of 32 tokens; accepted: from L = 64 on'):
+        build(config)
+
+
 def test_a_source_next_to_a_mixture_is_refused():
     """It would change nothing."""
     config = config_of('fig3')

@@ -1,0 +1,39 @@
+"""Checks of figures against position by what is known of their records before any is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Known = Mapping[str, Mapping[str, Any]]  # record name -> the attributes that it will have
+
+
+def reaching_l(name: str, options: Mapping[str, Any], known: Known) -> None:
+    """ValueError for windows shorter than L, inside which curves are compared."""
+    del options
+    for record, facts in known.items():
+        if facts['length'] < facts['train_length']:
+            raise ValueError(
+                f'figure {name!r}: {record!r} has windows of {facts["length"]} tokens; accepted: '
+                f'from L = {facts["train_length"]} on'
+            )
+
+
+def beyond_l(name: str, options: Mapping[str, Any], known: Known) -> None:
+    """ValueError for windows that end at L, beyond which a fit begins."""
+    del options
+    for record, facts in known.items():
+        if facts['length'] < facts['train_length'] + 2:
+            raise ValueError(
+                f'figure {name!r}: {record!r} has windows of {facts["length"]} tokens; a fit needs '
+                f'positions beyond L = {facts["train_length"]}'
+            )
+
+
+def with_layers(name: str, options: Mapping[str, Any], known: Known) -> None:
+    """As `reaching_l`; ValueError also for `layers` that a model has not."""
+    reaching_l(name, options, known)
+    fewest = min(facts['n_layers'] for facts in known.values())
+    for layer in options.get('layers') or ():
+        if not (isinstance(layer, int) and 0 <= layer < fewest):
+            raise ValueError(f'figure {name!r}: layers must lie in 0..{fewest - 1}, got {layer!r}')
