@@ -154,7 +154,7 @@ def test_the_figure_trains_no_model_that_others_have() -> None:
 
     ranks = b_mrr.get_config('quick')
     ranks.seeds = (0, 1, 2)
-    assert len(ids(b_attention.get_config('quick'))) == 15
+    assert len(ids(b_attention.get_config('quick'))) == 30
     assert ids(b_attention.get_config('quick')) < ids(ranks)
     text = b_attention.get_config('quick,text')
     assert len(ids(text)) == 4
