@@ -13,6 +13,7 @@ from nope.checkpoints.manager import CheckpointError
 from nope.data import load_tokenizer
 from nope.interop import Export, check_export, save
 from nope.interop.run_folder import read_run
+from nope.interop.tokenizer_files import tokenizer_in
 from nope.sharding import MeshConfig, make_mesh
 
 
@@ -42,8 +43,12 @@ def _run(options: argparse.Namespace) -> None:
     if not tokenizer:
         print('no tokenizer is written: name one with --tokenizer', file=sys.stderr)
     described = found.described
-    if tokenizer == 'bytes' or pathlib.Path(tokenizer).is_file():
-        marks = load_tokenizer(tokenizer)
+    if tokenizer and pathlib.Path(tokenizer).is_dir():
+        readable = tokenizer_in(pathlib.Path(tokenizer))
+    else:
+        readable = tokenizer
+    if readable:
+        marks = load_tokenizer(readable)
         described = described._replace(bos=marks.bos_id, eos=marks.eos_id)
     origin = {
         'run': options.run.resolve().name,

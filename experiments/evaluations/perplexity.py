@@ -46,6 +46,11 @@ class PerplexitySpec(TextSpec):
         stride = max(asked.train_length // 8, 1)
         if section.optional('stride') is not None:
             stride = section.at_least('stride', 1)
+        if stride >= min(measured):
+            rule = f'windows of {min(measured)} tokens are to be longer than the stride, {stride}'
+            if section.optional('stride') is not None:
+                raise section.error('stride', rule)
+            raise asked.entry.error('times', f'{rule}, an eighth of L')
         corpus, split = corpus_of(asked)
         return cls(
             corpus=corpus,

@@ -125,13 +125,13 @@ def _write(
     def array(name: str) -> np.ndarray:
         return _array(folder, tensors[name], variables, scaled, planned[name][0])
 
+    if tokenizer is not None:
+        write_tokenizer(tokenizer, folder)  # before hours of tensors, which it may refuse
     checksums = _write_shards(folder, planned, array, export.shard_bytes)
     longer = 0 if export.lam == 'none' else export.length or 0
     context = max(longer, described.train_length or 0) or None
     facts = described._replace(model=model, train_length=context, dtype=export.dtype)
     write_json(folder / 'config.json', writer_of(model).write_config(model, facts))
-    if tokenizer is not None:
-        write_tokenizer(tokenizer, folder)
     write_json(
         folder / EXPORT,
         {

@@ -98,7 +98,8 @@ class SelfAttention(nn.Module):
         sums_BTN = None
         if c.gate is not None:
             log_gates_BTN = ForgetGates(c, c.gate, name='forget')(x_BTD)
-            sums_BTN = forgotten(log_gates_BTN, cached, sequence.mask.offset)
+            mask = sequence.mask
+            sums_BTN = forgotten(log_gates_BTN, cached, mask.offset, mask.q_segments_BT)
         if c.temperature == 'adaptive':
             adaptive = AdaptiveTemperature(c, name='temperature')
             factors_BTN = adaptive(x_BTD, sequence.positions_BT, kind)

@@ -32,13 +32,20 @@ class ForgetGates(nn.Module):
 
 
 def forgotten(
-    log_gates_BTN: jax.Array, cached: LayerCache | None, slot: int | jax.Array | None
+    log_gates_BTN: jax.Array,
+    cached: LayerCache | None,
+    slot: int | jax.Array | None,
+    segments_BT: jax.Array | None = None,
 ) -> jax.Array:
     """c_t, the sum of all logarithms up to token t, float32 [B, T, N]: between key j and query i
     gates leave exp(c_i - c_j).
 
-    cached, slot: the sums of earlier tokens, and the slot of the first token here.
+    cached, slot: the sums of earlier tokens, and the slot of the first token here. segments_BT:
+    beside a cache, 0 for padding before a row, whose gates count as open: sums of thousands of
+    tokens that nothing sees would leave those of the row no digits.
     """
+    if cached is not None and segments_BT is not None:
+        log_gates_BTN = jnp.where((segments_BT > 0)[..., None], log_gates_BTN, 0.0)
     sums_BTN = jnp.cumsum(log_gates_BTN, axis=1)
     if cached is None or cached.forgotten_BSN1 is None:
         return sums_BTN

@@ -541,6 +541,23 @@ def test_a_figure_that_its_records_cannot_bear_is_refused_before_any(name, path,
         build(config)
 
 
+def test_a_stride_is_shorter_than_every_window():
+    config = config_of('table2')
+    config.perplexity.stride = 64
+    with pytest.raises(
+        ValueError, match=r'perplexity\.stride is 64; windows of 64 tokens are to be'
+    ):
+        build(config)
+    config = config_of('table2')
+    for entry in config.evals.values():
+        if entry.get('kind') == 'perplexity':
+            entry.times = (0.1,)
+    with pytest.raises(
+        ValueError, match=r'\.times is \(0\.1,\); windows of 6 tokens .* stride, 8, a'
+    ):
+        build(config)
+
+
 def test_curves_inside_l_need_windows_that_reach_it():
     config = config_of('fig1')
     for entry in config.evals.values():

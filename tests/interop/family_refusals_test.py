@@ -29,6 +29,17 @@ from tests.interop.family_cases import (
 )
 from tests.interop.family_sizes_test import LIT_NAMES, LIT_TINYLLAMA, MPT_7B, TINYLLAMA
 
+
+def test_code_of_a_checkpoint_s_own_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    """It may be another model than the class that its type names."""
+    config = written('llama', described(decoder()))
+    read(config)
+    assert not caplog.records
+    read(config | {'auto_map': {'AutoModelForCausalLM': 'modeling_own.OwnForCausalLM'}})
+    (warning,) = caplog.messages
+    assert 'modeling_own.OwnForCausalLM, which is not run' in warning and 'plain llama' in warning
+
+
 SLIDING = {'use_sliding_window': True, 'sliding_window': 7}
 
 

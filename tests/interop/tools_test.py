@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import pathlib
 import subprocess
@@ -19,6 +20,7 @@ from tests import tiny
 from tests.tools.loading import load
 
 ROOT = pathlib.Path(__file__).parents[2]
+saving = importlib.import_module('nope.interop.save')  # the package has a function of that name
 CONFIG = tiny.model(attention=None, vocab_size=258, lam=LogLength(16))
 
 
@@ -55,6 +57,20 @@ def test_a_run_is_exported_for_several_lengths_and_read_back(
     assert again.returncode == 0, again.stderr
     assert open_directory(tmp_path / 'again').checksums == longer.checksums
     assert (tmp_path / 'again' / 'tokenizer.json').exists()  # of where it was imported from
+    again_config = open_directory(tmp_path / 'again').config
+    assert (again_config['bos_token_id'], again_config['eos_token_id']) == (257, 256)
+
+
+def test_a_tokenizer_that_is_not_there_is_refused_before_any_tensor(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, '_write_shards', lambda *_: pytest.fail('tensors were written'))
+    model = tiny.model(attention=None)
+    with pytest.raises((ValueError, OSError), match='/no/such'):
+        saving.save(
+            tmp_path / 'out', tiny.variables(model), Described(model, 16), tokenizer='/no/such'
+        )
+    assert not (tmp_path / 'out').exists()
 
 
 def test_the_choices_of_the_export_are_those_of_the_library() -> None:

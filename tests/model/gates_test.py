@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from nope.model import LayerKind, counts
+from nope.model.cache import LayerCache
+from nope.model.gates import forgotten
 from nope.positions import ForgetGate, NoPE, Split
 from tests import tiny
 from tests.model.programs import T, loss_and_gradients, run
@@ -93,3 +95,19 @@ def test_layers_share_one_form_of_gates() -> None:
     pattern = (LayerKind(ForgetGate()), LayerKind(Split(ForgetGate())))
     with pytest.raises(ValueError, match=r'pattern is .*; it has forget gates of several forms'):
         tiny.model(pattern=pattern)
+
+
+def test_gates_of_padding_before_a_row_leave_its_sums_alone() -> None:
+    """Bit for bit: otherwise a short prompt beside a long one would lose digits of its logits."""
+    rng = np.random.default_rng(0)
+    gates = -rng.uniform(0, 8, size=(1, 4096, 2)).astype(np.float32)
+    segments = (np.arange(4096) >= 4090)[None].astype(np.int32)
+    shape = (1, 4096, 2, 1)
+    cached = LayerCache(jnp.zeros(shape), jnp.zeros(shape), jnp.zeros(shape))
+    sums = [
+        np.asarray(forgotten(jnp.asarray(x), cached, 0, jnp.asarray(segments)))[:, 4090:]
+        for x in (gates, np.where(segments[..., None] > 0, gates, -1.0).astype(np.float32))
+    ]
+    np.testing.assert_array_equal(*sums)
+    alone = np.cumsum(gates[:, 4090:].astype(np.float64), axis=1)
+    np.testing.assert_allclose(sums[0], alone, rtol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from nope.interop.families.base import Described, Ignored
 from nope.interop.fields import Fields, dtype, token
 from nope.model import ModelConfig
+
+log = logging.getLogger(__name__)
 
 # Fields of the model that are so in all checkpoints, but in those of families that say otherwise.
 PLAIN: Mapping[str, Any] = {
@@ -40,6 +43,12 @@ def is_type(config: Mapping[str, Any], model_type: str, architecture: str) -> bo
 def check_plain(fields: Fields, *, by_layer: bool = False) -> None:
     """ValueError where the tensors are not the weights, or the model is no plain decoder. by_layer:
     whether its layers may differ in their sizes."""
+    own = fields.values.get('auto_map')
+    if isinstance(own, Mapping) and 'AutoModelForCausalLM' in own:
+        log.warning(
+            '%sauto_map names other code, %s, which is not run: the model is read as a plain %s',
+            *(fields.where, own['AutoModelForCausalLM'], fields.values.get('model_type')),
+        )
     fields.only('quantization_config', why='quantized weights are not read')
     if not by_layer:
         fields.only('per_layer_config', why='layers of this class are of one shape')
