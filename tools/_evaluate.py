@@ -56,7 +56,6 @@ def _run(options: argparse.Namespace) -> None:
     multipliers = _multipliers(options, model.layers, model.heads)
     if multipliers is not None and not isinstance(model.lam, Constant):
         raise ValueError(f'the model has a lambda of its own, {model.lam.describe()}, which stays')
-    _take_folder(options, multipliers, tokenizer.fingerprint)
     asked = Asked(
         options=options,
         model=model,
@@ -65,6 +64,7 @@ def _run(options: argparse.Namespace) -> None:
         mesh=mesh,
     )
     plans = [(name, _evaluations.KINDS[name](asked, path)) for name, path in options.eval]
+    _take_folder(options, multipliers, tokenizer.fingerprint)
     variables = _with(found.variables(), multipliers)
     generator = Generator(model, variables, mesh, batch_tokens=options.batch_tokens)
     rows: list[Row] = []

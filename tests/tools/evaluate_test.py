@@ -255,6 +255,7 @@ def test_what_an_evaluation_cannot_ask_is_refused_before_the_weights_are_read(
     monkeypatch.setattr(work, '_with', None)
     with pytest.raises(SystemExit, match=message):
         measured(directory, tmp_path / 'out', *options)
+    assert not (tmp_path / 'out').exists()  # which another try may use
 
 
 def test_a_length_beyond_the_positions_is_refused(
