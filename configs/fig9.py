@@ -6,7 +6,7 @@
 of the searches' examples. The paper's 81 for the full search comes from Figure 6's grid up to 16 L,
 cut at 8 L; here all three have the same grid. Quick and small: configs/retrieval.py.
 
-Quick: 40 minutes of one core after fig6 with three seeds in one work folder, next to other work.
+Quick: 67 minutes of one core after fig6 with three seeds in one work folder, next to other work.
 Result of three models and two orders of each, up to 8 L: 21 percent of the keys with HeadScale, 9
 without the bound (0 to 21), 21 from coefficient 1 (the paper's: 81, 53 and 26).
 """

@@ -37,7 +37,7 @@ def by_length(
 
 
 def read(example: Tokenised) -> np.ndarray:
-    """What a model reads of an example: prompt and target, but for the last token."""
+    """Input tokens of an example: prompt and target, but for the last token."""
     return np.concatenate([example.prompt, example.target[:-1]])
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from experiments.figures.claims import headline, intervals
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.intervals import Interval
+from experiments.figures.claims.margins import all_decide
 from experiments.figures.claims.second_paper import (
     ALIBI_DEGRADES_SLOWER,
     CODE_ALIKE_INSIDE,
@@ -55,10 +56,8 @@ def _alike_inside(roles: Groups) -> Measured:
         losses = np.stack([_at(roles, role, multiple) for role in ENCODINGS])
         apart[f'{multiple:g} L'] = Interval.of(losses.max(axis=0) - losses.min(axis=0))
     limit = CODE_ALIKE_INSIDE.thresholds['nats']
-    verdicts = {name: found.below(limit) for name, found in apart.items()}
-    holds = intervals.every(verdicts.values())
-    numbers = headline.decisive(
-        'highest - lowest loss', apart, 'nats', highest=True, verdicts=verdicts
+    holds, numbers = all_decide(
+        'highest - lowest loss', apart, 'nats', lambda found: found.below(limit), highest=True
     )
     return {'highest_minus_lowest_nats': intervals.stated(apart)}, holds, numbers
 
@@ -66,9 +65,9 @@ def _alike_inside(roles: Groups) -> Measured:
 def _rotary_fails(roles: Groups) -> Measured:
     claim = ROTARY_CODE_FAILS_AT_ONCE.thresholds
     rises = {'rotary at 1.37 L': _rise(roles, ROTARY, 1.37)}
-    verdicts = {name: rise.above(claim['nats']) for name, rise in rises.items()}
-    holds = intervals.every(verdicts.values())
-    numbers = headline.decisive('rise over L', rises, 'nats', highest=False, verdicts=verdicts)
+    holds, numbers = all_decide(
+        'rise over L', rises, 'nats', lambda rise: rise.above(claim['nats']), highest=False
+    )
     return {'rise_over_L_nats': intervals.stated(rises)}, holds, numbers
 
 

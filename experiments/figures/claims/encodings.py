@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from experiments.figures.claims import headline
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.intervals import OVER_SEEDS, Interval, every, stated
-from experiments.figures.claims.margins import all_above
+from experiments.figures.claims.intervals import OVER_SEEDS, Interval, stated
+from experiments.figures.claims.margins import all_above, all_decide
 from experiments.figures.claims.second_paper import (
     ALL_SOLVE_INSIDE,
     FULL_ORDER,
@@ -106,10 +105,12 @@ def _solve(shown: Shown) -> Measured:
     if not found:
         raise Undecided('no task of copying or reversal was measured with an encoding of the paper')
     limit = 100 * ALL_SOLVE_INSIDE.thresholds['accuracy']
-    verdicts = {name: interval.above(limit) for name, interval in found.items()}
-    decided = every(verdicts.values())
-    numbers = headline.decisive(
-        'lowest accuracy inside L', found, '%', highest=False, verdicts=verdicts
+    decided, numbers = all_decide(
+        'lowest accuracy inside L',
+        found,
+        '%',
+        lambda interval: interval.above(limit),
+        highest=False,
     )
     return stated(found), decided, numbers
 

@@ -16,8 +16,9 @@ from experiments.figures.claims.catalogue import (
     LONGER_SEARCH_SERVES_END,
 )
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.headline import decisive, number
+from experiments.figures.claims.headline import number
 from experiments.figures.claims.intervals import Interval
+from experiments.figures.claims.margins import all_decide
 from experiments.figures.claims.others import ONE_SET
 from experiments.figures.length_group import Group
 from experiments.figures.roles import Roles, Shape, Undecided
@@ -43,10 +44,12 @@ def _headscale_hurts(roles: Groups) -> Measured:
         for g in searches.values()
     }
     margin = HEADSCALE_HURTS.thresholds['nats']
-    verdicts = {name: cost.above(0, margin) for name, cost in costs.items()}
-    holds = intervals.every(verdicts.values())
-    numbers = decisive(
-        'smallest HeadScale - base at L', costs, 'nats', highest=False, verdicts=verdicts
+    holds, numbers = all_decide(
+        'smallest HeadScale - base at L',
+        costs,
+        'nats',
+        lambda cost: cost.above(0, margin),
+        highest=False,
     )
     return {'headscale_minus_base_at_L_nats': intervals.stated(costs)}, holds, numbers
 
@@ -61,10 +64,12 @@ def _headscale_beats_uniform(roles: Groups) -> Measured:
     if not above:
         raise Undecided('no search of HeadScale has windows of its length')
     margin = HEADSCALE_BEATS_UNIFORM.thresholds['nats']
-    verdicts = {name: found.below(0, margin) for name, found in above.items()}
-    holds = intervals.every(verdicts.values())
-    numbers = decisive(
-        'highest HeadScale - uniform', above, 'nats', highest=True, verdicts=verdicts
+    holds, numbers = all_decide(
+        'highest HeadScale - uniform',
+        above,
+        'nats',
+        lambda found: found.below(0, margin),
+        highest=True,
     )
     return {'headscale_minus_uniform_nats': intervals.stated(above)}, holds, numbers
 
@@ -78,10 +83,12 @@ def _fails_past_searched(roles: Groups) -> Measured:
     if not rises:
         raise Undecided('no search of HeadScale has windows of its length and of twice that')
     limit = FAILS_PAST_SEARCHED.thresholds['nats']
-    verdicts = {name: rise.above(limit) for name, rise in rises.items()}
-    holds = intervals.every(verdicts.values())
-    numbers = decisive(
-        'smallest rise to twice the length', rises, 'nats', highest=False, verdicts=verdicts
+    holds, numbers = all_decide(
+        'smallest rise to twice the length',
+        rises,
+        'nats',
+        lambda rise: rise.above(limit),
+        highest=False,
     )
     return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds, numbers
 
@@ -98,9 +105,13 @@ def _longer_search(roles: Groups) -> Measured:
     if not found:
         raise Undecided(f'no two searches of HeadScale are within a factor of {most:g}')
     margin = LONGER_SEARCH_SERVES_END.thresholds['nats']
-    verdicts = {name: difference.below(0, margin) for name, difference in found.items()}
-    holds = intervals.every(verdicts.values())
-    numbers = decisive('at the end, searched at', found, 'nats', highest=True, verdicts=verdicts)
+    holds, numbers = all_decide(
+        'at the end, searched at',
+        found,
+        'nats',
+        lambda difference: difference.below(0, margin),
+        highest=True,
+    )
     return {'longer_minus_own_nats': intervals.stated(found)}, holds, numbers
 
 
@@ -115,10 +126,12 @@ def _one_set(roles: Groups) -> Measured:
         f'{m:g} L': Interval.of(log.loss_window[:, i] - rivals[:, i])
         for i, m in enumerate(log.multiples)
     }
-    verdicts = {name: found.below(ONE_SET.thresholds['nats']) for name, found in above.items()}
-    holds = intervals.every(verdicts.values())
-    numbers = decisive(
-        'highest log-length - best other', above, 'nats', highest=True, verdicts=verdicts
+    holds, numbers = all_decide(
+        'highest log-length - best other',
+        above,
+        'nats',
+        lambda found: found.below(ONE_SET.thresholds['nats']),
+        highest=True,
     )
     return {'log_length_minus_best_other_nats': intervals.stated(above)}, holds, numbers
 

@@ -1,18 +1,32 @@
-"""Decision of a claim that several differences lie above 0."""
+"""Decision of a claim about several numbers, all of which must bear it out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from experiments.figures.claims import headline
 from experiments.figures.claims.decide import Measured
+from experiments.figures.claims.headline import Numbers, decisive
 from experiments.figures.claims.intervals import Interval, every, stated
+
+
+def all_decide(
+    what: str,
+    found: Mapping[str, Interval],
+    unit: str,
+    verdict: Callable[[Interval], bool | None],
+    *,
+    highest: bool,
+) -> tuple[bool | None, Numbers]:
+    """Whether all numbers bear a claim out, and the one that decides it, told by its name. verdict:
+    what one of them decides. highest: whether the highest is the hardest to bear out."""
+    verdicts = {name: verdict(interval) for name, interval in found.items()}
+    numbers = decisive(what, found, unit, highest=highest, verdicts=verdicts)
+    return every(verdicts.values()), numbers
 
 
 def all_above(margins: Mapping[str, Interval], margin: float, what: str, unit: str) -> Measured:
     """Whether all differences lie above 0; one within `margin` of it decides nothing."""
-    verdicts = {name: interval.above(0, margin) for name, interval in margins.items()}
-    numbers = headline.decisive(
-        f'least lead in {what}', margins, unit, highest=False, verdicts=verdicts
+    decided, numbers = all_decide(
+        f'least lead in {what}', margins, unit, lambda lead: lead.above(0, margin), highest=False
     )
-    return stated(margins), every(verdicts.values()), numbers
+    return stated(margins), decided, numbers

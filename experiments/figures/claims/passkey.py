@@ -19,6 +19,7 @@ from experiments.figures.claims.catalogue import (
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import apart, decisive, number
 from experiments.figures.claims.intervals import Interval
+from experiments.figures.claims.margins import all_decide
 from experiments.figures.passkey_panel import PasskeyPanel
 from experiments.figures.roles import Roles, Shape, Undecided
 
@@ -140,9 +141,9 @@ def _alibi_fails(roles: Panels) -> Measured:
         if panel.lengths[-1] < windows * panel.context:
             raise Undecided(f'{panel.label!r} has no prompts of {windows:g} windows')
     reaches = {p.label: Interval.of(np.array(p.reach_by_seed(least)) / p.context) for p in panels}
-    verdicts = {name: reach.below(windows) for name, reach in reaches.items()}
-    holds = intervals.every(verdicts.values())
-    numbers = decisive('furthest reach', reaches, 'windows', highest=True, verdicts=verdicts)
+    holds, numbers = all_decide(
+        'furthest reach', reaches, 'windows', lambda reach: reach.below(windows), highest=True
+    )
     return {'reach_over_window': intervals.stated(reaches)}, holds, numbers
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from experiments.figures.claims import headline
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.intervals import OVER_SEEDS, Interval, every, stated
+from experiments.figures.claims.intervals import OVER_SEEDS, Interval, stated
+from experiments.figures.claims.margins import all_decide
 from experiments.figures.claims.second_paper import (
     ATTENDS_LIKE_T5,
     ATTENDS_UNLIKE_ROTARY,
@@ -72,10 +73,8 @@ def _as_another_seed(shown: Shown) -> Measured:
 def _all_above(shown: Shown, pairs: Sequence[tuple[str, str]], margin: float) -> Measured:
     """Whether the first distance of each pair is above the second."""
     ratios = {f'{far} / {near}': shown.ratio(far, near) for far, near in pairs}
-    verdicts = {name: ratio.above(1, margin) for name, ratio in ratios.items()}
-    decided = every(verdicts.values())
-    numbers = headline.decisive(
-        'least ratio of distances', ratios, '', highest=False, verdicts=verdicts
+    decided, numbers = all_decide(
+        'least ratio of distances', ratios, '', lambda ratio: ratio.above(1, margin), highest=False
     )
     return stated(ratios), decided, numbers
 

@@ -17,9 +17,10 @@ from experiments.figures.claims.catalogue import (
     UNIFORM_HURTS,
 )
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.headline import Numbers, apart, decisive, number
+from experiments.figures.claims.headline import Numbers, apart, number
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.listed import Listed
+from experiments.figures.claims.margins import all_decide
 from experiments.figures.roles import Roles, Shape, Undecided
 from experiments.figures.tables.perplexity_rows import PerplexityRow
 
@@ -127,9 +128,9 @@ def _pairs(shown: Shown) -> list[tuple[float, PerplexityRow, float, PerplexityRo
 
 def _all_below(differences: Mapping[str, Interval], what: str, claim: Listed) -> Measured:
     margin = claim.thresholds['nats']
-    verdicts = {name: less.below(0, margin) for name, less in differences.items()}
-    holds = intervals.every(verdicts.values())
-    numbers = decisive(what, differences, 'nats', highest=True, verdicts=verdicts)
+    holds, numbers = all_decide(
+        what, differences, 'nats', lambda less: less.below(0, margin), highest=True
+    )
     return {'headscale_minus_uniform_nats': intervals.stated(differences)}, holds, numbers
 
 
@@ -145,10 +146,12 @@ def _fails_past_searched(shown: Shown) -> Measured:
     if not rises:
         raise Undecided('no search of HeadScale has windows of its length and of twice that')
     limit = FAILS_PAST_SEARCHED.thresholds['nats']
-    verdicts = {name: rise.above(limit) for name, rise in rises.items()}
-    holds = intervals.every(verdicts.values())
-    numbers = decisive(
-        'smallest rise to twice the length', rises, 'nats', highest=False, verdicts=verdicts
+    holds, numbers = all_decide(
+        'smallest rise to twice the length',
+        rises,
+        'nats',
+        lambda rise: rise.above(limit),
+        highest=False,
     )
     return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds, numbers
 

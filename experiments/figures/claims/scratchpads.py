@@ -44,7 +44,8 @@ class Shown:
 
 
 def _best(shown: Shown) -> Measured:
-    """Where equal accuracies share their ranks, and where those that are alike do."""
+    """Verdict on the ranks of no scratchpad, with equal accuracies sharing ranks and with those
+    that are alike doing so."""
     (measured, first, numbers), (_, shared, _) = _ranked(shown, 0.0), _ranked(shown, ALIKE)
     return measured, first if first == shared else None, numbers
 

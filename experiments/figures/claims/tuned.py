@@ -16,8 +16,8 @@ from experiments.figures.claims.catalogue import (
     YARN_BELOW_PI,
 )
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.headline import decisive
 from experiments.figures.claims.intervals import Interval
+from experiments.figures.claims.margins import all_decide
 from experiments.figures.length_group import Group
 from experiments.figures.roles import Roles, Shape, Undecided
 from experiments.figures.tuned_curve import TunedCurve
@@ -57,9 +57,9 @@ def _works(shown: Tuned) -> Measured:
             'largest_from_L_to_tuned': worst[c.name].stated()
         }
     limit = TUNED_WORKS.thresholds['nats']
-    verdicts = {name: found.below(limit) for name, found in worst.items()}
-    holds = intervals.every(verdicts.values())
-    numbers = decisive('largest tuned - base at L', worst, 'nats', highest=True, verdicts=verdicts)
+    holds, numbers = all_decide(
+        'largest tuned - base at L', worst, 'nats', lambda found: found.below(limit), highest=True
+    )
     return {'tuned_minus_base_at_L_nats': measured}, holds, numbers
 
 
@@ -72,10 +72,12 @@ def _fails(shown: Tuned) -> Measured:
             rises[c.name] = Interval.of(tail[:, twice] - tail[:, c.at_tuned])
     if not rises:
         raise Undecided('no curve was measured at twice its tuned length')
-    verdicts = {name: rise.above(TUNED_FAILS.thresholds['nats']) for name, rise in rises.items()}
-    holds = intervals.every(verdicts.values())
-    numbers = decisive(
-        'smallest rise to twice the length', rises, 'nats', highest=False, verdicts=verdicts
+    holds, numbers = all_decide(
+        'smallest rise to twice the length',
+        rises,
+        'nats',
+        lambda rise: rise.above(TUNED_FAILS.thresholds['nats']),
+        highest=False,
     )
     return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds, numbers
 
@@ -109,9 +111,9 @@ def _all_below(
 ) -> Measured:
     if not differences:
         raise Undecided('no two curves differ in this alone')
-    verdicts = {name: found.below(limit, margin) for name, found in differences.items()}
-    holds = intervals.every(verdicts.values())
-    numbers = decisive(words, differences, 'nats', highest=True, verdicts=verdicts)
+    holds, numbers = all_decide(
+        words, differences, 'nats', lambda found: found.below(limit, margin), highest=True
+    )
     return {name: intervals.stated(differences)}, holds, numbers
 
 
