@@ -133,10 +133,11 @@ def _decided(row: Row, size: str, decision: Decision | None) -> dict[str, Any]:
 
 def _legend(sizes: Sequence[str]) -> str:
     signs = ', '.join(f'{MARKS[v]} {v}' for v in MARKS)
+    *first, last = (f'`{size}`' for size in sizes)
+    named = f'{", ".join(first)} and {last}' if first else last
     return (
-        f'What figures at {" and ".join(f"`{size}`" for size in sizes)} decided of each claim, one '
-        'row a claim: the '
-        'numbers that the paper or another source prints, and ours in the words of the figure that '
+        f'What figures at {named} decided of each claim, one row a claim: the numbers '
+        'that the paper or another source prints, and ours in the words of the figure that '
         'decided it, with the 95 percent interval of the mean over seeds in brackets where there '
         "are several (of fig9 and table4, over orders of the searches' examples). "
         f'{signs}. Figures that decide the same claim stand under each other; those '

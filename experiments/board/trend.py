@@ -16,7 +16,8 @@ from nope.runtime.amounts import amount
 # Trained tokens of a figure's models at a size; None where nothing was trained.
 Tokens = Callable[[str, str], int | None]
 
-COLUMNS, WIDTH, HEIGHT = 4, 2.9, 2.15  # of panels: number in a row, inches
+COLUMNS, WIDTH, HEIGHT = 4, 2.9, 2.5  # of panels: number in a row, inches
+MOST = 4  # lines of a panel with one figure
 MARKS: Mapping[str, dict[str, Any]] = {
     'holds': {'marker': 'o', 'fillstyle': 'full'},
     'does not hold': {'marker': 'o', 'fillstyle': 'none'},
@@ -84,17 +85,17 @@ def csv_rows(found: Sequence[Course]) -> list[dict[str, Any]]:
 
 @style.styled
 def draw(found: Sequence[Course]) -> mpl.Figure:
-    """A panel for each claim and unit, with the first number of each figure; at least one."""
-    panels: dict[tuple[str, str], dict[str, Course]] = {}
+    """A panel for each claim and unit, with the first number of each figure, or with the first
+    numbers of the only one; at least one."""
+    panels: dict[tuple[str, str], list[Course]] = {}
     for course in found:
-        panels.setdefault((course.claim.id, course.unit), {}).setdefault(course.figure, course)
+        panels.setdefault((course.claim.id, course.unit), []).append(course)
     columns = min(COLUMNS, len(panels))
     lines = -(-len(panels) // columns)
     figure = style.new_figure(WIDTH * columns, HEIGHT * lines + 0.5)
     grid = figure.add_gridspec(lines, columns)
     for number, some in enumerate(panels.values()):
-        axes = figure.add_subplot(grid[divmod(number, columns)])
-        _panel(axes, list(some.values()))
+        _panel(figure.add_subplot(grid[divmod(number, columns)]), _drawn(some))
     handles = [
         mpl.Line2D([], [], color=style.BLACK, linestyle='none', label=verdict, **look)
         for verdict, look in MARKS.items()
@@ -103,13 +104,21 @@ def draw(found: Sequence[Course]) -> mpl.Figure:
     return figure
 
 
+def _drawn(found: Sequence[Course]) -> Sequence[Course]:
+    """Those of a panel that get a line."""
+    by_figure = {course.figure: course for course in reversed(found)}
+    return list(by_figure.values())[::-1] if len(by_figure) > 1 else found[:MOST]
+
+
 def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
-    """Lines by figure against sizes, with the tokens of each."""
+    """Lines by figure or by number against sizes, with the tokens of each."""
     sizes = _sizes(found)
     alike = len({course.what for course in found}) == 1
+    together = len({course.figure for course in found}) == 1
     for course, color in zip(found, itertools.cycle(COLORS), strict=False):
         x = [sizes.index(p.size) for p in course.points]
-        label = course.figure if alike else f'{course.figure}: {course.what}'
+        label = course.figure if alike else course.what
+        label = label if alike or together else f'{course.figure}: {label}'
         label = '\n'.join(textwrap.wrap(label, 44))
         axes.plot(x, [p.mean for p in course.points], color=color, label=label)
         for place, p in zip(x, course.points, strict=True):
@@ -136,11 +145,12 @@ def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
 
 
 def _legend_above(axes: mpl.Axes, columns: int) -> None:
-    """The figures in rows, in room of their own above the lines."""
+    """The figures or numbers in rows, in room of their own above the lines."""
     _, labels = axes.get_legend_handles_labels()
     rows = -(-sum(1 + label.count('\n') for label in labels) // columns)
+    share = min(0.04 + 0.085 * rows, 0.6)  # of the panel's height
     low, high = axes.get_ylim()
-    axes.set_ylim(low, high + (high - low) * (0.06 + 0.14 * rows))
+    axes.set_ylim(low, high + (high - low) * share / (1 - share))
     axes.legend(
         fontsize=6, loc='upper center', ncols=columns, handlelength=1.0, labelspacing=0.2,
         frameon=False,
