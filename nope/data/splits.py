@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from nope.data import digest
 
@@ -18,6 +18,7 @@ _NAMES = {
     'test': 'test',
 }
 _SPLIT_FILE = re.compile(rf'({"|".join(_NAMES)})([-.].*)?')
+_LOOSELY = re.compile(rf'({"|".join(_NAMES)})([-_.].*)?', re.IGNORECASE)
 
 
 def named_splits(names: Sequence[str]) -> dict[str, str]:
@@ -28,16 +29,47 @@ def named_splits(names: Sequence[str]) -> dict[str, str]:
     stand for validation too. It counts where train and at least one other split are declared;
     files outside of the declared splits are then not part of the corpus. It counts too where every
     file declares a split and none is train: a corpus to measure on.
+
+    Where every file does, a name also declares one in capitals, before an underscore
+    (`train_0.jsonl`), or by a folder further down (`en/train/...`): among other files such names
+    are those of programs.
     """
-    splits = {}
-    for name in names:
-        head, slash, _ = name.partition('/')
-        match = _SPLIT_FILE.fullmatch(head)
-        if (slash and head in _NAMES) or (not slash and match):
-            splits[name] = _NAMES[head if slash else match[1]]  # type: ignore[index]
+    loosely = loosely_named(names)
+    if loosely:
+        return loosely
+    splits = {name: split for name in names if (split := _declared(name))}
     declared = set(splits.values())
     only_measured = len(splits) == len(names) and 'train' not in declared
-    return splits if only_measured or ('train' in declared and len(declared) > 1) else {}
+    return splits if only_measured or _enough(declared) else {}
+
+
+def loosely_named(names: Sequence[str]) -> dict[str, str]:
+    """{file: split} where all do declare one and not all by the plain form, else {}."""
+    if all(map(_declared, names)):
+        return {}
+    splits = {name: split for name in names if (split := _loosely(name))}
+    return splits if len(splits) == len(names) and _enough(set(splits.values())) else {}
+
+
+def _enough(declared: Set[str]) -> bool:
+    return 'train' in declared and len(declared) > 1
+
+
+def _declared(name: str) -> str | None:
+    head, slash, _ = name.partition('/')
+    match = _SPLIT_FILE.fullmatch(head)
+    if slash:
+        return _NAMES.get(head)
+    return _NAMES[match[1]] if match else None
+
+
+def _loosely(name: str) -> str | None:
+    *folders, file = name.split('/')
+    for folder in folders:
+        if folder.lower() in _NAMES:
+            return _NAMES[folder.lower()]
+    match = _LOOSELY.fullmatch(file)
+    return _NAMES[match[1].lower()] if match else None
 
 
 def split_of(identity: bytes) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from nope.data import digest
-from nope.data.splits import named_splits
+from nope.data.splits import loosely_named, named_splits
+
+log = logging.getLogger(__name__)
 
 
 def list_files(name: str, path: pathlib.Path, keep: Callable[[pathlib.Path], bool]) -> list[str]:
@@ -52,7 +56,19 @@ def list_corpus(
     else only those files count."""
     names = list_files(name, path, keep)
     splits = named_splits(names)
+    if 0 < len(splits) < len(names):
+        _say_left_out(name, len(names), tuple(n for n in names if n not in splits))
     return sorted(splits) or names, splits
+
+
+@functools.cache
+def _say_left_out(name: str, files: int, left_out: tuple[str, ...]) -> None:
+    """Once."""
+    some = ', '.join(left_out[:3]) + (', ...' if len(left_out) > 3 else '')
+    log.warning(
+        '%s: the names of files declare splits; %d of %d files are in none of them and are left '
+        'out: %s', name, len(left_out), files, some,
+    )  # fmt: skip
 
 
 def _check_encodable(name: str, file: pathlib.Path) -> None:
@@ -70,10 +86,13 @@ def resolve(path: pathlib.Path, relative: str) -> pathlib.Path:
 
 def identity(kind: str, path: pathlib.Path, names: Sequence[str], **more: Any) -> dict[str, Any]:
     """Content identity of a corpus of files: their number and size and a digest of their
-    relative names and contents. The place and the name of the folder do not count."""
+    relative names and contents, and of splits that names declare but not in the plain form. The
+    place and the name of the folder do not count."""
     in_folder = path.is_dir()
     files = [path / name for name in names] if in_folder else [path]
-    labels = names if in_folder else ['']
+    splits = loosely_named(names) if in_folder else {}
+    labels = [f'{splits[name]}:{name}' if splits else name for name in names]
+    labels = labels if in_folder else ['']
     return {
         'kind': kind,
         'files': len(files),

@@ -5,9 +5,8 @@ its first 8 KiB says that it is not text (UTF-16 is not read). A file above 64 M
 at line breaks into documents of about that size.
 
 Splits: folders named train, validation and test where there are any (`splits.named_splits`).
-Otherwise by a hash of the relative path, 90/5/5; where a few files leave a split empty, by the
-order of these hashes, one file for validation and one for test; and where there are one or two
-files only, by position, the first 90 % of each file for training.
+Otherwise by a hash of the relative path, 90/5/5; where that leaves a split empty, or training with
+less than half of the bytes, by position: the first 90 % of each file for training.
 """
 
 from __future__ import annotations
@@ -17,11 +16,12 @@ import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, ClassVar
 
-from nope.data import digest, splits
+from nope.data import splits
 from nope.data.sources import folders
 from nope.data.sources.base import PART_BYTES, Source
 
 PIECE_BYTES = 64 << 20
+LEAST_TRAINED = 0.5  # share of the bytes that a split by hash leaves for training
 _LINE_SEARCH_BYTES = 64 << 10
 _BINARY_SEARCH_BYTES = 8 << 10
 
@@ -37,16 +37,18 @@ class Text(Source):
         self.need('source', self.path, 'a file or folder, as in text:FOLDER')
 
     def identity(self) -> dict[str, Any]:
-        names, _ = self._files()
-        return folders.identity(self.kind, pathlib.Path(self.path), names)
+        names, declared = self._files()
+        path = pathlib.Path(self.path)
+        cut = {'cut': 'by position'} if not declared and not _hashed_splits(path, names) else {}
+        return folders.identity(self.kind, path, names, **(cut if len(names) > 2 else {}))
 
     def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> list[TextPart]:
         names, declared = self._files()
-        found = declared or _hashed_splits(names)
+        path = pathlib.Path(self.path)
+        found = declared or _hashed_splits(path, names)
         pieces: list[Piece] = []
         for name in names:
-            file = folders.resolve(pathlib.Path(self.path), name)
-            pieces += _pieces_of(file, found.get(name))
+            pieces += _pieces_of(folders.resolve(path, name), found.get(name))
         return [TextPart(tuple(group)) for group in _group(pieces, part_bytes)]
 
     def describe(self) -> str:
@@ -90,15 +92,14 @@ def _is_text(path: pathlib.Path) -> bool:
         return b'\0' not in file.read(_BINARY_SEARCH_BYTES)
 
 
-def _hashed_splits(names: Sequence[str]) -> dict[str, str]:
-    """Splits by hash; {} where there are too few files to have three."""
-    if len(names) < len(splits.SPLITS):
-        return {}
+def _hashed_splits(path: pathlib.Path, names: Sequence[str]) -> dict[str, str]:
+    """Splits of files by hash; {} where these leave one empty or too little for training."""
     found = {name: splits.split_of(name.encode()) for name in names}
-    if len(set(found.values())) == len(splits.SPLITS):
-        return found
-    *train, validation, test = sorted(names, key=lambda name: digest.fraction(name.encode()))
-    return dict.fromkeys(train, 'train') | {validation: 'validation', test: 'test'}
+    if len(set(found.values())) < len(splits.SPLITS):
+        return {}
+    sizes = {name: folders.resolve(path, name).stat().st_size for name in names}
+    trained = sum(size for name, size in sizes.items() if found[name] == 'train')
+    return found if trained >= LEAST_TRAINED * sum(sizes.values()) else {}
 
 
 def _pieces_of(file: pathlib.Path, split: str | None) -> list[Piece]:

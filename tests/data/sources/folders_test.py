@@ -9,6 +9,7 @@ import shutil
 import pytest
 
 from nope.data.sources import KINDS, Text
+from nope.data.splits import named_splits
 from tests.data.sources.corpora import ROWS, read_all, texts_of, write_jsonl, write_parquet
 
 
@@ -26,6 +27,36 @@ def test_files_named_as_splits_are_the_splits(tmp_path, kind, write, suffix):
     assert texts_of(documents, 'train') == ROWS[:100]
     assert texts_of(documents, 'validation') == ROWS[100:120]
     assert len(documents) == 120
+
+
+@pytest.mark.parametrize(
+    'names',
+    [
+        ('train_0.txt', 'validation_0.txt', 'test_0.txt'),
+        ('Train.txt', 'VALID.txt', 'Test-1.txt'),
+        ('en/train/a.txt', 'en/val/b.txt', 'de/test/a.txt'),
+        ('data/train-00000-of-00001.txt', 'data/validation.txt', 'data/test.txt'),
+    ],
+)
+def test_splits_that_every_file_declares_in_another_form_are_the_splits(tmp_path, names):
+    folder = tmp_path / 'text'
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    found = dict(read_all(Text(str(folder)), tmp_path))
+    assert found == dict(zip(('train', 'validation', 'test'), map(str.encode, names), strict=True))
+    (folder / 'other.txt').write_text('a program has such names too')
+    assert not named_splits([*names, 'other.txt'])
+
+
+def test_files_of_no_split_are_named(tmp_path, caplog):
+    folder = tmp_path / 'text'
+    folder.mkdir()
+    for name in ('train.txt', 'test.txt', 'validation_0.txt.old', 'README.md'):
+        (folder / name).write_text(name)
+    assert len(read_all(Text(str(folder)), tmp_path)) == 2
+    (said,) = caplog.messages
+    assert '2 of 4 files are in none of them and are left out: README.md, valid' in said
 
 
 @pytest.mark.parametrize('kind', ['text', 'jsonl', 'parquet'])

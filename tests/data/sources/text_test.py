@@ -5,6 +5,7 @@ import collections
 import pytest
 
 from nope.data.sources import Text, text
+from nope.data.splits import split_of
 from tests.data.sources.corpora import read_all, texts_of
 
 
@@ -48,12 +49,29 @@ def test_text_folders_named_as_splits_are_the_splits(tmp_path, make_corpus):
     assert collections.Counter(s for s, _ in documents) == {'train': 3, 'validation': 3, 'test': 3}
 
 
-@pytest.mark.parametrize('files', [3, 4, 8])
-def test_few_text_still_fill_every_split(tmp_path, make_corpus, files):
+@pytest.mark.parametrize('files', [2, 3])
+def test_few_texts_are_each_cut_by_position(tmp_path, make_corpus, files):
     make_corpus(tmp_path / 'text', files=files)
     documents = read_all(Text(str(tmp_path / 'text')), tmp_path)
-    assert len(documents) == files
-    assert {split for split, _ in documents} == {'train', 'validation', 'test'}
+    assert [s for s, _ in documents] == ['train', 'validation', 'test'] * files
+
+
+def test_one_long_text_among_many_does_not_leave_training_without_text(tmp_path):
+    """By a hash of its name the long one is of the test."""
+    folder = tmp_path / 'text'
+    folder.mkdir()
+    names = [f'{i}.txt' for i in range(60)]
+    (long,) = [name for name in names if split_of(name.encode()) == 'test'][:1]
+    for name in names:
+        (folder / name).write_text('a line\n' * (10_000 if name == long else 10))
+    documents = read_all(Text(str(folder)), tmp_path)
+    sizes = collections.Counter()
+    for split, document in documents:
+        sizes[split] += len(document)
+    assert 0.88 < sizes['train'] / sizes.total() < 0.92
+    (folder / long).write_text('a line\n' * 10)
+    documents = read_all(Text(str(folder)), tmp_path)
+    assert len(documents) == 60  # by hash, no file is cut
 
 
 def test_one_text_file_is_split_by_position_at_line_breaks(tmp_path):
