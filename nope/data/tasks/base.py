@@ -82,6 +82,11 @@ class Task(abc.ABC):
         examples have it. The beginning of a text counts as a blank."""
 
     @property
+    def by_symbol(self) -> bool:
+        """Whether a bin's number of examples says which symbols it has: the first ones."""
+        return False
+
+    @property
     def style(self) -> Format:
         """Format of the scratchpad in front of the targets; without parts where there is none."""
         return NONE
@@ -146,6 +151,11 @@ class SteppedTask(Task):
     """A task whose targets may have a scratchpad, which changes nothing else of the examples."""
 
     scratchpad: Format = NONE
+
+    @property
+    def by_symbol(self) -> bool:
+        """Whether a bin's number of examples says which symbols it has: the first ones."""
+        return False
 
     @property
     def style(self) -> Format:

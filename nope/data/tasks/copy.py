@@ -46,6 +46,10 @@ class Copy(Task):
         return self.variant
 
     @property
+    def by_symbol(self) -> bool:
+        return self.variant in ('rsc', 'rsc2x', 'rdc')
+
+    @property
     def alphabet(self) -> tuple[str, ...]:
         lead = 'Replace with in [SEP]' if self.variant == 'rdc' else 'Copy: [SEP]'
         twice = (NEXT,) if self.variant == 'cmc2x' else ()

@@ -82,11 +82,17 @@ def parts(task: Task) -> tuple[Part, ...]:
 
 
 def draw(task: Task, part: Part, sizes: Sizes | None = None, seed: int = SEED) -> list[Example]:
-    """The examples of one part, a function of the arguments alone."""
+    """The examples of one part, a function of the arguments alone. ValueError where tests would
+    have symbols that training has not."""
     split, bin = part
     sizes = sizes or task.paper_sizes
     trained, tested = _per_bin(task, TRAIN, sizes), _per_bin(task, TEST, sizes)
     sampled = split == TEST and task.sampled_test
+    if sampled and task.by_symbol and tested > trained:
+        raise ValueError(
+            f'{task.name}: sizes.test={sizes.test} asks for {tested} examples of each length, with '
+            f'more symbols than the {trained} of training have; lower it'
+        )
     count = trained if split == TRAIN else max(trained, tested) if sampled else tested
     examples = task.examples(split, bin, _generator(task, seed, _BINS, part), count)
     if sampled:

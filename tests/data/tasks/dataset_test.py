@@ -251,3 +251,14 @@ def test_a_data_set_tells_its_own_sizes() -> None:
     assert isinstance(data, Dataset)
     assert data.sizes == Sizes(600, 198, 200)
     assert sum(data.by_length('validation').values()) == 198
+
+
+@pytest.mark.parametrize('name', ['rsc', 'rsc2x', 'rdc'])
+def test_no_test_has_symbols_that_training_has_not(name: str) -> None:
+    """Training has the first symbols, as many as it has examples of a length."""
+    sizes = Sizes(train=1000, validation=200, test=10_000)
+    with pytest.raises(ValueError, match=rf'{name}: sizes\.test=10000 asks for .* of each length'):
+        dataset(TASKS[name], sizes)
+    data = dataset(TASKS[name], dataclasses.replace(sizes, test=1000))
+    known = {word for example in data.train for word in example.source.split()}
+    assert all(set(example.source.split()) <= known for example in data.test)
