@@ -192,7 +192,9 @@ def _load_hugging_face(path: pathlib.Path) -> HuggingFaceTokenizer:
     tokenizer.encode_special_tokens = True
     declared = _declared_pieces(path.with_name('tokenizer_config.json'))
     eos = _first(tokenizer.token_to_id, (*declared.get('eos_token', ()), *EOS_PIECES))
-    bos = _first(tokenizer.token_to_id, (*declared.get('bos_token', ()), *BOS_PIECES))
+    # A null says that there is none; what a file leaves out may be there all the same.
+    declares_bos = declared.get('bos_token', BOS_PIECES)
+    bos = _first(tokenizer.token_to_id, (*declares_bos, *BOS_PIECES) if declares_bos else ())
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
     return HuggingFaceTokenizer(
         path=str(path),
@@ -205,7 +207,8 @@ def _load_hugging_face(path: pathlib.Path) -> HuggingFaceTokenizer:
 
 
 def _declared_pieces(path: pathlib.Path) -> dict[str, tuple[str, ...]]:
-    """eos_token and bos_token as a tokenizer_config.json beside the tokenizer declares them."""
+    """eos_token and bos_token as a tokenizer_config.json beside the tokenizer declares them: () for
+    null, missing where it leaves one out."""
     if not path.is_file():
         return {}
     try:
@@ -215,6 +218,8 @@ def _declared_pieces(path: pathlib.Path) -> dict[str, tuple[str, ...]]:
     pieces: dict[str, tuple[str, ...]] = {}
     for key in ('eos_token', 'bos_token'):
         value = config.get(key)
+        if key in config and value is None:
+            pieces[key] = ()
         value = value.get('content') if isinstance(value, dict) else value
         if isinstance(value, str) and _is_unicode(value):
             pieces[key] = (value,)

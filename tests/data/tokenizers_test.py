@@ -245,6 +245,14 @@ def test_a_declared_mark_that_is_no_text_is_none(tmp_path):
         assert (found.eos_id, found.bos_id) == (wanted.eos_id, wanted.bos_id)
 
 
+def test_a_declared_null_is_no_bos(tmp_path):
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(hugging_face_json(['<s>', '</s>']))
+    assert load_tokenizer(str(path)).bos_id is not None
+    (tmp_path / 'tokenizer_config.json').write_text('{"bos_token": null, "eos_token": "</s>"}')
+    assert load_tokenizer(str(path)).bos_id is None
+
+
 @pytest.mark.parametrize('kind', ['WordLevel', 'WordPiece', 'Unigram'])
 def test_a_vocabulary_without_an_unknown_piece_names_its_file(tmp_path, kind):
     words = {'</s>': 0, 'the': 1, 'fox': 2}
