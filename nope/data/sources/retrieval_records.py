@@ -76,8 +76,10 @@ def record(
     and every depth of each key as likely as any other; a coin decides after each filler, or as much
     text, before a further question whether there is another; before one for a named key there is
     half as much. It states one key, or 1 to `needles` named ones. No two splits share a key
-    (`splits.split_of`), so they share no record. haystacks: of `templates.HAYSTACKS`, each as
-    likely. text: that of the split, from any place on, for the haystack 'text'.
+    (`splits.split_of`), so they share no record. (Passkey evaluation asks for any key, as the paper
+    does, nine of ten of which training may have stated: the answer is in the prompt all the same.)
+    haystacks: of `templates.HAYSTACKS`, each as likely. text: that of the split, from any place on,
+    for the haystack 'text'.
     """
     seed = f'{split} {index}' + (f' of {needles}' if needles > 1 else '')
     hay: Hay = Filler()

@@ -53,15 +53,12 @@ class NeedlesPlan:
 
     def prompt(self, question: Question) -> Prompt:
         """The ids of one question, whose draws follow from the seed and its place alone."""
-        depth = round(question.depth * keys.DEPTHS)
-        draw = np.random.RandomState([self.seed, question.length, depth, question.test])
-        stated = draw_needles(draw, question.key, self.needles, self.alike)
-        asked = stated[0]
-        facts = [self._ids(self.template.state(n.key, n.name)) for n in stated]
-        task = encode_with_bos(self.tokenizer, self.template.task, self.bos)
-        ask = self._ids(self.template.ask(asked.name))
-        answer = answer_ids(self.template, self.tokenizer, asked.key, asked.name)
-        room = question.length - sum(map(len, (task, *facts, ask, answer)))
+        draw, (task, *facts, ask, answer), room = self._alone(question)
+        if room < 0:
+            raise ValueError(
+                f'length {question.length} is shorter than a prompt of these {self.needles} keys '
+                f'without filler and its answer, {question.length - room} tokens'
+            )
         unit, hay = self._haystack(question, room)
         units = len(hay) // unit
         places = [question.position * (units + 1) // question.length]
@@ -73,6 +70,27 @@ class NeedlesPlan:
             pieces += [hay[begin : places[i] * unit], facts[i]]
             begin = places[i] * unit
         return Prompt(np.concatenate([*pieces, hay[begin:], ask]).astype(np.int32), answer)
+
+    def fits(self, question: Question) -> bool:
+        """Whether its keys, as this tokenizer counts them, leave room for the rest."""
+        return self._alone(question)[2] >= 0
+
+    def _alone(
+        self, question: Question
+    ) -> tuple[np.random.RandomState, tuple[np.ndarray, ...], int]:
+        """The draws after those of keys and names; ids of the task, of each key's statement, of the
+        question and of the answer; and the tokens that these leave for the haystack."""
+        depth = round(question.depth * keys.DEPTHS)
+        draw = np.random.RandomState([self.seed, question.length, depth, question.test])
+        stated = draw_needles(draw, question.key, self.needles, self.alike)
+        asked = stated[0]
+        ids = (
+            encode_with_bos(self.tokenizer, self.template.task, self.bos),
+            *(self._ids(self.template.state(n.key, n.name)) for n in stated),
+            self._ids(self.template.ask(asked.name)),
+            answer_ids(self.template, self.tokenizer, asked.key, asked.name),
+        )
+        return draw, ids, question.length - sum(map(len, ids))
 
     def _haystack(self, question: Question, room: int) -> tuple[int, np.ndarray]:
         """Tokens of a piece that no key cuts, and at most `room` tokens of such pieces."""
@@ -111,16 +129,17 @@ def plan(
         raise ValueError(f'needles is {needles}; it must be in 1 .. {len(NAMES)}')
     template = form(template, needles)
     every = cells.questions(max_length, seed, tests, lengths)
-    least = shortest(template, tokenizer, bos, needles)
-    asked = cells.keep_fitting(every, lambda question: question.length >= least, max_length)
+    found = NeedlesPlan(
+        template, tokenizer, max_length, seed, bos, tests, needles, alike, texts, every
+    )
+    asked = cells.keep_fitting(every, found.fits, max_length)
     if lengths and len(asked) < len(every):
+        least = shortest(template, tokenizer, bos, needles)
         raise ValueError(
             f'lengths are {tuple(lengths)}; a prompt of {needles} keys without filler and its '
-            f'answer take {least} tokens'
+            f'answer take {least} tokens, or more where a key has more'
         )
-    return NeedlesPlan(
-        template, tokenizer, max_length, seed, bos, tests, needles, alike, texts, asked
-    )
+    return dataclasses.replace(found, questions=asked)
 
 
 def form(template: Template, needles: int) -> Template:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import re
 
@@ -153,3 +154,16 @@ def test_lengths_without_room_for_the_keys_are_refused():
         of_four(needles=27)
     kept = plan(BRIEF, BYTES, 512, bos=False, tests=1, needles=4).questions
     assert {q.length for q in kept} == {n for n in range(32, 513, 32) if n >= least}
+
+
+def test_a_prompt_fits_whose_keys_have_more_tokens_than_the_shortest() -> None:
+    """With a tokenizer that has 10000 as one token and other keys by digits."""
+    tokenizer = Pieces(lambda text: re.findall(r' 10000|.|\n', text))
+    least = needles.shortest(BRIEF_NAMED, tokenizer, False, 4)
+    with pytest.raises(ValueError, match=rf'take {least} tokens, or more where a key has more'):
+        of_four(tokenizer=tokenizer, lengths=(least, 256))
+    made = plan(BRIEF, tokenizer, 512, bos=False, tests=2, needles=4)
+    lengths = [len(p.ids) + len(p.answer) for p in map(made.prompt, made.questions)]
+    assert all(n <= q.length for n, q in zip(lengths, made.questions, strict=True))
+    with pytest.raises(ValueError, match=r'length 32 is shorter than a prompt of these 4 keys'):
+        made.prompt(dataclasses.replace(made.questions[0], length=32))
