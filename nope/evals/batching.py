@@ -65,3 +65,13 @@ def by_prefix(sequences: Sequence[np.ndarray]) -> list[int]:
     # Compared byte by byte, with the highest first, they stand as their numbers do.
     keys = [sequence.astype('>u4').tobytes() for sequence in sequences]
     return sorted(range(len(sequences)), key=keys.__getitem__)
+
+
+def check_ids(ids: np.ndarray, vocab_size: int) -> None:
+    """ValueError for ids that the vocabulary has not: an embedding of them would be NaN, or that
+    of another token."""
+    if ids.size and not 0 <= np.min(ids) <= np.max(ids) < vocab_size:
+        raise ValueError(
+            f'there are ids from {np.min(ids)} to {np.max(ids)}; '
+            f'those of the model are 0 to {vocab_size - 1}'
+        )

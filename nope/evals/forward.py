@@ -14,6 +14,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from nope import losses, sharding
+from nope.evals import batching
 from nope.model import AttentionShape, ModelConfig, apply
 from nope.variables import Variables
 
@@ -58,10 +59,14 @@ def means(
     Sums of a batch are made on the devices; batches are added on the host in float64 while
     the next one runs. Loss k is that of predicting token k + 1 from tokens 0 .. k; entropy k
     is that of the query at token k, which sees k + 1 keys. span: latest keys whose weight the shape
-    of attention sums up; None for no shape. ValueError where a mean loss is not finite.
+    of attention sums up; None for no shape. ValueError where a mean loss is not finite, for token
+    ids outside the vocabulary and for a `batch_size` below 1.
     """
     if not len(blocks):
         raise ValueError('no evaluation blocks were given')
+    batching.check_ids(blocks, config.vocab_size)
+    if batch_size < 1:
+        raise ValueError(f'batch_size is {batch_size}; it must be at least 1')
     total: Sums | None = None
     pending: Sums | None = None
     for batch, weights in progress(list(_batches(blocks, batch_size, mesh))):

@@ -101,7 +101,7 @@ class Generator:
         empty; see `Score`. A prefix that sequences share is read once."""
         for prompt, continuation in zip(prompts, continuations, strict=True):
             self._check(prompt, len(continuation) - 1)
-            self._check_ids(continuation)
+            batching.check_ids(continuation, self.config.vocab_size)
         return self._scorer.score(prompts, continuations)
 
     def generate(
@@ -201,20 +201,12 @@ class Generator:
     def _check(self, prompt: np.ndarray, more: int) -> None:
         if not len(prompt):
             raise ValueError('a prompt is empty; it needs at least one token')
-        self._check_ids(prompt)
+        batching.check_ids(prompt, self.config.vocab_size)
         longest = self.config.longest
         if longest is not None and len(prompt) + more > longest:
             raise ValueError(
                 f'a prompt of {len(prompt)} tokens and {more} new ones: '
                 f'{self.config.describe_position()} positions end at {longest}'
-            )
-
-    def _check_ids(self, ids: np.ndarray) -> None:
-        size = self.config.vocab_size
-        if len(ids) and not 0 <= np.min(ids) <= np.max(ids) < size:
-            raise ValueError(
-                f'there are ids from {np.min(ids)} to {np.max(ids)}; '
-                f'those of the model are 0 to {size - 1}'
             )
 
     def _rules(self) -> Any:

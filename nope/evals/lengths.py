@@ -29,11 +29,15 @@ def run(
     All windows end at the same tokens, so that `loss_tail` [length], the mean over the last `tail`
     of them (all of a shorter window), compares like with like. `loss_window` [length] is the mean
     over the whole window; `multiplier_mean` [length] the mean multiplier of the last token. The
-    batch grows as windows get shorter: about batch_size * T tokens at a time.
+    batch grows as windows get shorter: about batch_size * T tokens at a time. ValueError for a
+    length outside 1 .. T and for a `tail` below 1.
     """
     longest = blocks.shape[1] - 1
-    if max(lengths) > longest:
-        raise ValueError(f'length {max(lengths)} is longer than the blocks, {longest}')
+    for length in lengths:
+        if not 1 <= length <= longest:
+            raise ValueError(f'a length is {length}; it must be in 1 .. {longest}, of the blocks')
+    if tail < 1:
+        raise ValueError(f'tail is {tail}; it must be at least 1')
     window, ends, multipliers = [], [], []
     for length, model in progress(list(zip(lengths, variables, strict=True))):
         found = means(

@@ -126,7 +126,7 @@ class Scorer:
             prefix = batch[0].tokens[:shared]
             more = -(-(shared - batching.shared_prefix(trunk, prefix)) // piece)
             trunk = prefix if more else trunk
-            rest = -(-(max(a.length - 1 for a in batch) - shared) // piece)
+            rest = -(-(max(a.length for a in batch) - shared) // piece)
             tokens += (more + rows * rest) * piece
             calls += more + rest
         return tokens + CALL_COST * calls
@@ -134,9 +134,7 @@ class Scorer:
     def _batch(self, asked: list[_Asked], rows: int, width: int, trunk: Trunk) -> list[Score]:
         shared = self._shared(asked, trunk.piece)
         lengths = [a.length for a in asked] + [asked[0].length] * (rows - len(asked))
-        # The last token is not read: it may lie beyond the last position.
-        length_B = np.minimum(np.array(lengths, np.float32), self._config.longest or np.inf)
-        cache = trunk.rows(asked[0].tokens[:shared], length_B)
+        cache = trunk.rows(asked[0].tokens[:shared], np.array(lengths, np.float32))
         rest = [a.tokens[shared:] for a in asked]
         pieces = -(-max(map(len, rest)) // trunk.piece)
         tokens = batching.right_padded(rest, rows, pieces * trunk.piece)
@@ -177,7 +175,8 @@ def sizes(tokens: int) -> tuple[int, int]:
 
 
 class _Asked(NamedTuple):
-    """tokens: what the model reads, all but the last."""
+    """tokens: what the model reads, all but the last; length: how many these are, which positions
+    and multipliers that follow the length are told, as in one forward pass."""
 
     prompt: np.ndarray
     continuation: np.ndarray
@@ -185,7 +184,7 @@ class _Asked(NamedTuple):
 
     @property
     def length(self) -> int:
-        return len(self.tokens) + 1
+        return len(self.tokens)
 
 
 def _ask(prompt: np.ndarray, continuation: np.ndarray) -> _Asked:

@@ -231,7 +231,7 @@ def assert_scores(config: ModelConfig, pairs: Sequence, found: Sequence[Score]) 
     """Those of the whole sequence at once, without a cache."""
     for (prompt, continuation), score in zip(pairs, found, strict=True):
         tokens = np.concatenate([prompt, continuation])
-        of_all = log_probs(config, tokens[:-1], len(tokens))[len(prompt) - 1 :]
+        of_all = log_probs(config, tokens[:-1], len(tokens) - 1)[len(prompt) - 1 :]
         assert score.log_probs.dtype == np.float32 and score.greedy.dtype == bool
         assert len(score.log_probs) == len(score.greedy) == len(continuation)
         if len(continuation):

@@ -13,13 +13,13 @@ BLOCKS = tiny.tokens(5, 13)
 LENGTHS = (4, 12)
 
 
-def run(lengths_: tuple[int, ...], blocks: np.ndarray = BLOCKS):
+def run(lengths_: tuple[int, ...], blocks: np.ndarray = BLOCKS, tail: int = 2):
     return lengths.run(
         CONFIG,
         [tiny.varied_lam(CONFIG)] * len(lengths_),
         blocks,
         lengths_,
-        tail=2,
+        tail=tail,
         mesh=tiny.mesh(),
         batch_size=5,
     )
@@ -65,11 +65,6 @@ def test_what_lies_before_a_window_plays_no_part() -> None:
     np.testing.assert_array_equal(found['loss_window'], base['loss_window'])
 
 
-def test_a_length_beyond_the_blocks_is_refused() -> None:
-    with pytest.raises(ValueError, match='length 24 is longer than the blocks, 12'):
-        run((4, 24))
-
-
 def test_every_length_has_its_variables() -> None:
     with pytest.raises(ValueError, match=r'zip\(\) argument'):
         lengths.run(
@@ -81,3 +76,19 @@ def test_every_length_has_its_variables() -> None:
             mesh=tiny.mesh(),
             batch_size=5,
         )
+
+
+@pytest.mark.parametrize(
+    ('given', 'message'),
+    [
+        ({'lengths_': (0, 12)}, r'a length is 0; it must be in 1 \.\. 12'),
+        ({'lengths_': (4, 13)}, r'a length is 13; it must be in 1 \.\. 12'),
+        ({'tail': 0}, 'tail is 0; it must be at least 1'),
+        ({'tail': -2}, 'tail is -2'),
+        ({'blocks': np.full((2, 13), -1)}, 'ids from -1 to -1; those of the model are 0 to'),
+        ({'blocks': np.full((2, 13), 10**6)}, 'ids from 1000000'),
+    ],
+)
+def test_what_cannot_be_measured_is_named(given, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        run(**{'lengths_': LENGTHS, **given})

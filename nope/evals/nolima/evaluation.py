@@ -35,7 +35,9 @@ def run(
     without any; and `effective_length`, the longest length whose average is above 85 % of it, 0 for
     none (arXiv 2502.05167, section 4.3). Errors as `nope.evals.answers.run` and `Plan`.
     """
-    for length, book in progress([(n, b) for n in plan.lengths for b in range(len(plan.books))]):
+    # The longest first: what does not fit is said before anything is answered.
+    longest_first = sorted(plan.lengths, reverse=True)
+    for length, book in progress([(n, b) for n in longest_first for b in range(len(plan.books))]):
         part = plan.part(length, book)  # one at a time: a part may have 100 MB
         answers.run(generator, plan.tokenizer, [part], log=log, bos=bos, batch_size=batch_size)
     right = 100 * _logged(plan, log, 'score')
