@@ -66,20 +66,27 @@ def position_for(
     return changed[0]
 
 
-def with_position(model: ModelConfig, position: Position, section: Section) -> ModelConfig:
+def with_position(
+    model: ModelConfig, position: Position, section: Section, searched: bool
+) -> ModelConfig:
     """A trained model with the position encoding that `position` of the section gives. ValueError,
-    naming that field, for one that does not go together with the rest of the model."""
+    naming that field, for one that does not go together with the rest of the model, or with which
+    its temperature or lambda, trained with it or `searched`, would move to other heads."""
     try:
         with section.naming():
             changed = model.with_position(position)
     except FieldError as error:
         rule = f"the model's {error.field} is {error.value!r}: {error.rule}"
         raise section.error('position', rule) from error
-    if model.temperature != 'none' and not same_scaled_heads(changed, model):
+    if same_scaled_heads(changed, model):
+        return changed
+    moved = [f'temperature, {model.temperature!r},'] if model.temperature != 'none' else []
+    moved += ['lambda'] if searched or model.lam != lam.Constant() else []
+    if moved:
         raise section.error(
             'position',
-            f"the model's temperature, {model.temperature!r}, would act in other heads than "
-            f'before, since lam_layers is {model.lam_layers!r}',
+            f"the model's {' and '.join(moved)} would act in other heads than before, since "
+            f'lam_layers is {model.lam_layers!r}',
         )
     return changed
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 from experiments import facts
 from experiments.bench import Bench
 from experiments.config import Section
-from experiments.models import position_for, same_scaled_heads, with_position
+from experiments.models import position_for, with_position
 from experiments.programs import Program
 from experiments.runs import (
     MultiplierChoice,
@@ -204,13 +204,7 @@ class Asked:
             return None
         field = self.entry.path('position')
         found = position_for(self.entry['position'], self.run.model, self.train_length, field)
-        changed = with_position(self.run.model, found, self.entry)
-        if self.run.searched and not same_scaled_heads(changed, self.run.model):
-            raise self.entry.error(
-                'position',
-                'lambda was searched for other heads than it would act in then, since lam_layers '
-                f'is {self.run.model.lam_layers!r}',
-            )
+        with_position(self.run.model, found, self.entry, self.run.searched)
         return found
 
     def window(self) -> int:
@@ -224,7 +218,7 @@ class Asked:
         """ValueError where sequences are longer than the position encoding is defined for."""
         model = self.run.model
         if position is not None:
-            model = with_position(model, position, self.entry)
+            model = with_position(model, position, self.entry, self.run.searched)
         check_same_table(model, self.run.model)
         check_same_gates(model, self.run.model)
         if model.longest is not None and length > model.longest:

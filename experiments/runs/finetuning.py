@@ -36,7 +36,7 @@ def from_entry(
         if 'position' in changes:
             field = changes.path('position')
             position = position_for(changes['position'], model, init.train_length, field)
-            model = with_position(model, position, changes)
+            model = with_position(model, position, changes, init.searched)
             if model.table != init.model.table and not adds_table(model, init.model):
                 raise changes.error(
                     'position',

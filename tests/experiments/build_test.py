@@ -493,15 +493,30 @@ def test_what_rotary_layers_differ_in_is_given_for_all():
     assert {kind.position.base for kind in found.model.kinds} == {1e6}
 
 
-def test_lambda_acts_on_no_other_heads_than_it_was_searched_for():
+def test_lambda_acts_on_no_other_heads_than_it_was_searched_for_or_trained_with():
+    """With `position` every layer is without one, where `lam_layers` says 'nope'."""
     pattern = ({'position': ROTARY}, {'position': {'kind': 'none'}})
+    tuned = {'model': {'position': {'kind': 'none'}}, 'finetune': {'times': (1.0,)}}
+    search = {'init': 'changed', 'search': {'times': (2.0,), 'start': 1.5}}
+    moved = r"lambda would act in other heads than before, since lam_layers is 'nope'"
+
     config = with_eval({'kind': 'none'}, pattern=pattern, lam_layers='nope')
-    config.runs.searched = {'init': 'changed', 'search': {'times': (2.0,), 'start': 1.5}}
+    config.runs.searched = search
+    config.runs.tuned = {'init': 'changed', **tuned}
+    config.evals.changed.run = 'tuned'
+    build(config)
+    config.runs.tuned.init = 'searched'
+    with pytest.raises(ValueError, match=rf'^runs\.tuned\.model\.position .*{moved}'):
+        build(config)
+    config.evals.changed.run = 'changed'
     build(config)
     config.evals.changed.run = 'searched'
-    with pytest.raises(
-        ValueError, match=r'^evals\.changed\.position .*lambda was searched for other'
-    ):
+    with pytest.raises(ValueError, match=rf'^evals\.changed\.position .*{moved}'):
+        build(config)
+
+    config = with_eval({'kind': 'none'}, pattern=pattern, lam_layers='nope')
+    config.runs.changed.lam = {'form': 'scalable_softmax'}
+    with pytest.raises(ValueError, match=rf'^evals\.changed\.position .*{moved}'):
         build(config)
 
 

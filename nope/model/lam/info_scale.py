@@ -26,6 +26,7 @@ class InfoScale(Relative):
     neutral = 0.0
     published = 1.0
     follows_length = True
+    acts_inside = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

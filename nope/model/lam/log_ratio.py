@@ -31,6 +31,10 @@ class LogRatio(Relative):
     published = 1.0
     follows_length = True
 
+    @property
+    def acts_inside(self) -> bool:  # type: ignore[override]
+        return self.inside
+
     def multipliers(
         self,
         coefficients_LN: jax.Array,

@@ -36,6 +36,10 @@ class Product(Form):
         return self.trained.follows_position or self.searched.follows_position
 
     @property
+    def acts_inside(self) -> bool:  # type: ignore[override]
+        return self.searched.acts_inside
+
+    @property
     def fresh(self) -> Coefficient:
         return (*_of_head(self.trained), *_of_head(self.searched))
 

@@ -114,6 +114,15 @@ def test_a_form_follows_what_it_says_it_follows(form: lam.Form) -> None:
 
 
 @pytest.mark.parametrize('form', FORMS, ids=named)
+def test_coefficients_act_up_to_the_training_length_where_a_form_says_so(form: lam.Form) -> None:
+    def at(coefficients: jax.Array, length: int) -> jax.Array:
+        return form.multipliers(coefficients, length, jnp.arange(length))
+
+    slopes = [jax.jacobian(at)(varied(form), length) for length in (9, 16)]  # L = 16
+    assert any(bool(np.any(slope != 0)) for slope in slopes) == form.acts_inside
+
+
+@pytest.mark.parametrize('form', FORMS, ids=named)
 def test_a_form_that_starts_from_a_uniform_multiplier_has_it_as_its_own(form: lam.Form) -> None:
     multipliers = form.multipliers(lam.uniform(1.55, 2, 3, form.numbers), 1000, POSITIONS)
     assert bool(np.all(multipliers == np.float32(1.55))) == form.starts_from_uniform
