@@ -55,7 +55,16 @@ class ExportSpec(Spec):
             self.export.dtype,
             tokenizer.bos_id,
             tokenizer.eos_id,
+            self._longest,
         )
+
+    @property
+    def _longest(self) -> int | None:
+        """The longest sequence that the config of the imported model names."""
+        imported = self.run.imported
+        if imported is None:
+            return None
+        return interop.describe(interop.open_directory(pathlib.Path(imported.path))).longest
 
     def slug(self) -> str:
         return f'{self.name}-{identifier(self)}'

@@ -284,25 +284,30 @@ KINDS = {kind: keys for kind, (keys, _) in _READERS.items()}
 
 def _base(rotary: Rotary, dims: int) -> float:
     """NTK-aware scaling is a larger base and nothing else. dims: the number that turn."""
-    if not isinstance(rotary.scaling, NTK):
-        return float(rotary.base)
-    try:
-        return rotary.base * rotary.scaling.factor ** (dims / (dims - 2))
-    except OverflowError:
-        return math.inf
+    return float(rotary.scaling.scaled_base(rotary.base, dims))
 
 
 def _longest(scaling: Scaling, longest: int | None) -> int | None:
     if isinstance(scaling, DynamicNTK):
         return scaling.train_length
-    if isinstance(scaling, ByParts | Llama3):
+    if isinstance(scaling, ByParts):
         # Some versions take their ratio for the factor, whatever `factor` says.
-        extended = scaling.train_length * float(scaling.factor)
-        whole = extended.is_integer() and 1 <= extended <= MAX_LENGTH
-        return int(extended) if whole else scaling.train_length
+        return _extended(scaling.train_length, scaling.factor)
+    if isinstance(scaling, Llama3):
+        known = longest is not None and longest > scaling.train_length
+        return longest if known else _extended(scaling.train_length, scaling.factor)
     if isinstance(scaling, LongRoPE):
-        return max(longest or 0, scaling.train_length)
+        # Some versions make the multiplier of their ratio, whatever `attention_factor` says.
+        extended = _extended(scaling.train_length, scaling.factor or 1.0)
+        return max(longest or 0, extended, scaling.train_length)
     return longest
+
+
+def _extended(train_length: int, factor: float) -> int:
+    """The length of pre-training times the factor, where that is a length; else the former."""
+    extended = train_length * float(factor)
+    whole = extended.is_integer() and 1 <= extended <= MAX_LENGTH
+    return int(extended) if whole else train_length
 
 
 def _write_by_parts(scaling: Any) -> dict[str, Any]:
@@ -325,7 +330,7 @@ def _write_longrope(scaling: Any) -> dict[str, Any]:
         'short_factor': list(scaling.short),
         'long_factor': list(scaling.long),
         _ORIGINAL: scaling.train_length,
-        'attention_factor': float(scaling.multiplier),
+        'attention_factor': float(scaling.attention_factor(1)),
     }
 
 

@@ -17,6 +17,7 @@ from jax.sharding import Mesh
 from nope.checkpoints import folders
 from nope.checkpoints.manager import Checkpoints
 from nope.identity import first_difference, plain, rebuild
+from nope.interop.describe import describe
 from nope.interop.directory import fingerprint, open_directory
 from nope.interop.families.base import Described
 from nope.interop.load import load
@@ -68,17 +69,19 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
     try:
         model = rebuild(_model_at(spec, step), model_types())
         train_length = int(spec['train_length']) or None
+        longest = int(spec.get('longest') or 0) or None
         target = abstract_variables(model, mesh)
     except _MISFITS as error:
         raise ValueError(
             f'{folder / "spec.json"} describes no model we know: {brief(error)}'
         ) from error
-    base = _base_model(folder, spec, mesh)
+    base, inherited = _base_model(folder, spec, mesh)
     with Checkpoints(checkpoints_in, spec) as checkpoints:
         checkpoints.stand_on(base)
         found = checkpoints.read({k: v for k, v in target.items() if k not in base}, step)
     variables = _as_used({**base, **found}, spec)
-    return SavedModel(Described(model, train_length, _dtype(spec)), variables, spec)
+    described = Described(model, train_length, _dtype(spec), longest=longest or inherited)
+    return SavedModel(described, variables, spec)
 
 
 def _as_used(variables: Variables, spec: Mapping[str, Any]) -> Variables:
@@ -108,11 +111,14 @@ def name_base_model(folder: pathlib.Path, base: pathlib.Path) -> None:
     write_json(folder / BASE_MODEL, {'folder': path})
 
 
-def _base_model(folder: pathlib.Path, spec: Mapping[str, Any], mesh: Mesh) -> Variables:
-    """{'params': ...} of the base model; empty for a run that has all its variables itself."""
+def _base_model(
+    folder: pathlib.Path, spec: Mapping[str, Any], mesh: Mesh
+) -> tuple[Variables, int | None]:
+    """{'params': ...} of the base model and its `Described.longest`; empty and None for a run that
+    has all its variables itself."""
     named = read_object(folder / BASE_MODEL)
     if named is None:
-        return {}
+        return {}, None
     init, place = spec.get('init'), folder.resolve() / folders.named(named, folder / BASE_MODEL)
     if not isinstance(init, dict):
         raise ValueError(
@@ -129,10 +135,12 @@ def _base_model(folder: pathlib.Path, spec: Mapping[str, Any], mesh: Mesh) -> Va
     if 'fingerprint' in init:
         directory = open_directory(place)
         _check_base(folder, place, init['fingerprint'], fingerprint(directory))
-        return {'params': load(directory, rebuild(init['model'], model_types()), mesh)['params']}
+        params = load(directory, rebuild(init['model'], model_types()), mesh)['params']
+        return {'params': params}, describe(directory).longest
     saved = read_object(place / 'spec.json') or {}
     _check_base(folder, place, init, {k: v for k, v in saved.items() if k != 'version'})
-    return {'params': read_run(place, mesh).variables['params']}
+    found = read_run(place, mesh)
+    return {'params': found.variables['params']}, found.described.longest
 
 
 def _check_base(folder: pathlib.Path, place: pathlib.Path, wanted: Any, found: Any) -> None:
@@ -172,6 +180,7 @@ def write_run(
         'model': plain(described.model),
         'train_length': described.train_length or 0,
         'dtype': described.dtype,
+        'longest': described.longest,
         'origin': dict(origin),
     }
     with files.unfinished_folder(folder.absolute()) as partial:

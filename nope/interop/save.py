@@ -129,8 +129,8 @@ def _write(
         write_tokenizer(tokenizer, folder)  # before hours of tensors, which it may refuse
     checksums = _write_shards(folder, planned, array, export.shard_bytes)
     longer = 0 if export.lam == 'none' else export.length or 0
-    context = max(longer, described.train_length or 0) or None
-    facts = described._replace(model=model, train_length=context, dtype=export.dtype)
+    context = max(longer, described.longest or 0, described.train_length or 0) or None
+    facts = described._replace(model=model, longest=context, dtype=export.dtype)
     write_json(folder / 'config.json', writer_of(model).write_config(model, facts))
     write_json(
         folder / EXPORT,

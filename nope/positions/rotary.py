@@ -71,6 +71,16 @@ class Rotary(Position):
         with inside('scaling'):
             self.scaling.check(dims)
         self.scaling.check_base(self.base)
+        self._check_scaled_base(dims)
+
+    def _check_scaled_base(self, dims: int) -> None:
+        """FieldError for a base that float32 does not hold, as it is scaled for so many
+        dimensions."""
+        found, held = self.scaling.scaled_base(self.base, dims), np.finfo(np.float32)
+        least, most = float(held.tiny), float(held.max)
+        if not least <= found <= most:
+            rule = f'scaled it is {found:g}; accepted in float32: {least:g} to {most:g}'
+            raise FieldError('base', self.base, rule)
 
     def turning_pairs(self, head_dim: int) -> int:
         """Number of pairs of dimensions that turn, floor(p R / 2)."""

@@ -21,8 +21,8 @@ class TemperedNoPE(NoPE):
     span: int = 8192
 
     def __post_init__(self) -> None:
-        if self.span < 1:
-            raise FieldError('span', self.span, 'it must be at least 1')
+        if not 1 <= self.span <= 2**30:
+            raise FieldError('span', self.span, 'accepted: 1 to 2**30')
         if not math.isfinite(self.rate):
             raise FieldError('rate', self.rate, 'it must be finite')
 

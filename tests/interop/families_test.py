@@ -16,9 +16,11 @@ from nope.positions import (
     Rotary,
     Sinusoidal,
     TemperedNoPE,
+    Yarn,
 )
 from tests.interop.family_cases import (
     BY_NAME,
+    LOCAL,
     NONE,
     ROTARY,
     SOME_LONGROPE,
@@ -28,9 +30,13 @@ from tests.interop.family_cases import (
     both_ends,
     decoder,
     described,
+    gemma4,
     mpt,
 )
 from tests.interop.family_sizes_test import LIT_NAMES
+
+UNTRUNCATED = LayerKind(Rotary(1e4, Yarn(4.0, 16, truncate=False)))
+TEMPERED = (LayerKind(TemperedNoPE(), 5), LayerKind())
 
 
 @pytest.mark.parametrize(
@@ -93,6 +99,8 @@ def test_other_families_are_named(config: dict) -> None:
         (beside(position=NoPE(), window=5), 'those with rotary positions have a window'),
         (beside(pattern=(LayerKind(ROTARY, 5), LayerKind(Rotary(), 5))), 'one rotary encoding'),
         (beside(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY, 6))), '[5, 6]'),
+        (beside(position=TemperedNoPE(), window=5), 'have none, tempered'),
+        (behind(qk_norm_over='head', pattern=TEMPERED), 'not one rotary encoding'),
         (beside(qk_norm=True), 'qk_norm is True'),
         (beside(mlp_bias=True), 'mlp_bias is True'),
         (behind(position=NoPE()), 'not one rotary encoding'),
@@ -106,6 +114,9 @@ def test_other_families_are_named(config: dict) -> None:
             'with a window have rotary',
         ),
         (behind(pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY, 6))), '[5, 6]'),
+        (behind(pattern=(LayerKind(ROTARY, 5), UNTRUNCATED)), 'ramp is not truncated'),
+        (both_ends(pattern=(LayerKind(ROTARY, 5), UNTRUNCATED)), 'ramp is not truncated'),
+        (gemma4(pattern=(LOCAL, LOCAL, UNTRUNCATED)), 'ramp is not truncated'),
         (
             behind(qk_norm_over='head', pattern=(LayerKind(ROTARY, 5), LayerKind(ROTARY))),
             'those with rotary positions have a window',

@@ -284,7 +284,8 @@ def parameters_of(config: ModelConfig) -> dict[tuple[str, ...], tuple[int, ...]]
 
 
 def described(config: ModelConfig, **facts: Any) -> Described:
-    return Described(config, **{'train_length': 16, **facts})
+    facts = {'train_length': 16, **facts}
+    return Described(config, **{'longest': facts['train_length'], **facts})
 
 
 def written(family: str, about: Described) -> dict[str, Any]:

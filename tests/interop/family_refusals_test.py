@@ -41,6 +41,7 @@ def test_code_of_a_checkpoint_s_own_is_told_of(caplog: pytest.LogCaptureFixture)
 
 
 SLIDING = {'use_sliding_window': True, 'sliding_window': 7}
+UNTRUNCATED = {'rope_type': 'yarn', 'factor': 4.0, 'truncate': False}
 
 
 @pytest.mark.parametrize(
@@ -121,6 +122,16 @@ SLIDING = {'use_sliding_window': True, 'sliding_window': 7}
             {'rope_parameters': {'sliding_attention': {'rope_type': 'linear', 'factor': 2.0}}},
             ['rope_parameters.sliding_attention.rope_type', 'default'],
         ),
+        (
+            'olmo3',
+            {'rope_parameters': {'full_attention': UNTRUNCATED}},
+            ['rope_parameters.full_attention.truncate is False', 'stock truncates'],
+        ),
+        (
+            'olmo3',
+            {'rope_parameters': None, 'rope_scaling': UNTRUNCATED},
+            ['rope_scaling.truncate is False', 'stock truncates'],
+        ),
         ('exaone4', {'sliding_window': None}, ['layer_types', 'full_attention only']),
         (
             'exaone4',
@@ -164,6 +175,11 @@ SLIDING = {'use_sliding_window': True, 'sliding_window': 7}
             {'rope_parameters': {'full_attention': None}},
             ['rope_theta is 500.0', 'both types of layers'],
         ),
+        (
+            'gemma3_text',
+            {'rope_scaling': UNTRUNCATED},
+            ['rope_scaling.truncate is False', 'stock truncates'],
+        ),
         ('gemma3_text', {'per_layer_config': {'1': {'head_dim': 8}}}, ['per_layer_config', 'null']),
         ('gemma4_text', {'enable_moe_block': True}, ['enable_moe_block is True', 'experts']),
         (
@@ -185,6 +201,11 @@ SLIDING = {'use_sliding_window': True, 'sliding_window': 7}
             'gemma4_text',
             {'rope_parameters': None, 'rope_theta': 1e6},
             ['rope_theta', 'reads rope_parameters alone'],
+        ),
+        (
+            'gemma4_text',
+            {'rope_parameters': {'full_attention': UNTRUNCATED}},
+            ['rope_parameters.full_attention.truncate is False', 'stock truncates'],
         ),
         (
             'gemma4_text',

@@ -204,7 +204,7 @@ def test_published_models_are_what_they_are() -> None:
     tinyllama = dataclasses.replace(tiny.TINYLLAMA, position=Rotary())
     facts = described(tinyllama, train_length=2048, bos=1, eos=2)
     assert read(TINYLLAMA) == read(TINYLLAMA, LIT_NAMES) == facts
-    assert read(LIT_TINYLLAMA, LIT_NAMES) == Described(tinyllama, 2048)
+    assert read(LIT_TINYLLAMA, LIT_NAMES) == Described(tinyllama, 2048, longest=2048)
     sizes = {'layers': 24, 'width': 1536, 'heads': 16, 'kv_heads': 16, 'head_dim': 96}
     model = bloom(**sizes, mlp_width=6144, vocab_size=250_880)
     assert read(BLOOM_1B1) == described(model, train_length=2048, bos=1, eos=2)

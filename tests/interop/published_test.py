@@ -402,5 +402,13 @@ def test_phi4_mini_turns_three_quarters_of_a_head_by_longrope() -> None:
     assert isinstance(position, Rotary) and isinstance(position.scaling, LongRoPE)
     assert position.dims == 96
     assert position.scaling.multiplier == longrope_multiplier(32.0, 4096)
-    assert about.train_length == 4096
+    assert (about.train_length, about.longest) == (4096, 131_072)
     assert counts.parameters(about.model) == 3_836_021_760
+
+
+def test_a_written_phi4_mini_has_its_multiplier_by_the_ratio_of_lengths_too() -> None:
+    """Some programs take no `attention_factor`."""
+    about = described(PHI4_MINI)
+    written = family_of(PHI4_MINI, NONE).write_config(about.model, about)
+    del written['rope_scaling']['attention_factor']
+    assert described(written).model == about.model

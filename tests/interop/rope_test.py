@@ -107,7 +107,7 @@ WRITABLE = [
     Yarn(16.0, 2048, multiplier=1.7),
     Llama3(8.0, 8192, 0.5, 3.0),
     LongRoPE(SHORT, LONG, 2048, 1.25),
-    LongRoPE(SHORT, LONG, 2048),
+    LongRoPE(SHORT, LONG, 2048, 1.0),
 ]
 
 
@@ -163,6 +163,34 @@ def test_the_longest_sequence_follows_from_the_factor_where_it_can(
     """Versions that take the ratio of the lengths for the factor find the same."""
     written = rope.write(Rotary(scaling=scaling), H, 2048)
     assert written['max_position_embeddings'] == longest
+
+
+@pytest.mark.parametrize(
+    ('scaling', 'known', 'longest'),
+    [
+        (Llama3(8.0, 8192), 131_072, 131_072),
+        (Llama3(32.0, 8192), 131_072, 131_072),
+        (Llama3(8.0, 8192), None, 65_536),
+        (LongRoPE(SHORT, LONG, 4096, 1.2), 131_072, 131_072),
+        (LongRoPE(SHORT, LONG, 4096, 1.2), None, 4096),
+        (LongRoPE(SHORT, LONG, 4096, factor=4.0), None, 16_384),
+        (LongRoPE(SHORT, LONG, 4096, factor=4.0), 131_072, 131_072),
+    ],
+)
+def test_the_longest_sequence_is_the_known_one_where_no_version_takes_a_ratio_for_the_factor(
+    scaling: Scaling, known: int | None, longest: int
+) -> None:
+    written = rope.write(Rotary(scaling=scaling), H, known)
+    assert written['max_position_embeddings'] == longest
+
+
+def test_a_multiplier_that_follows_from_the_factor_is_written() -> None:
+    rotary = Rotary(scaling=LongRoPE(SHORT, LONG, 2048, factor=4.0))
+    written = rope.write(rotary, H, 2048)
+    multiplier = longrope_multiplier(4.0, 2048)
+    assert read(written) == Rotary(scaling=LongRoPE(SHORT, LONG, 2048, multiplier))
+    del written['rope_scaling']['attention_factor']  # versions without the key take the ratio
+    assert read(written) == Rotary(scaling=LongRoPE(SHORT, LONG, 2048, multiplier))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from nope.variables import Variables, lam_of
 from tests import tiny
 from tests.positions import cases
 
-MIXED = (LayerKind(Rotary(scaling=LongRoPE((1.0, 2.0), (3.0, 4.0), 16)), 7), LayerKind(NoPE()))
+MIXED = (LayerKind(Rotary(scaling=LongRoPE((1.0, 2.0), (3.0, 4.0), 16, 1.0)), 7), LayerKind(NoPE()))
 
 
 @pytest.mark.parametrize(

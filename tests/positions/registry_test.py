@@ -113,6 +113,10 @@ def test_encodings(section: dict[str, Any], expected: Position) -> None:
             {'kind': 'longrope', 'short': [1, 1.5], 'long': (2.0, 4)},
             LongRoPE((1.0, 1.5), (2.0, 4.0), 512),
         ),
+        (
+            {'kind': 'longrope', 'short': [1.0], 'long': [2.0], 'factor': 4, 'multiplier': None},
+            LongRoPE((1.0,), (2.0,), 512, factor=4.0),
+        ),
     ],
 )
 def test_rules_of_scaling(section: dict[str, Any], expected: Any) -> None:

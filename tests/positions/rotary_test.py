@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nope.identity import plain
-from nope.positions import Linear, Rotary, Scaling
+from nope.positions import NTK, Linear, Rotary, Scaling
 from tests import vectors
 from tests.positions import cases
 
@@ -176,6 +176,11 @@ def test_half_precision_is_rotated_in_float32(interleaved: bool) -> None:
         (Rotary(dims=5), 8, r'^dims is 5; .* even'),
         (Rotary(share=0.2), 8, r'^share is 0.2; none of 4 pairs'),
         (Rotary(dims=4, share=0.4), 8, r'^share is 0.4; none of 2 pairs'),
+        (Rotary(base=1e39), 8, r'^base is 1e\+39; scaled it is 1e\+39; accepted in float32: 1.175'),
+        (Rotary(base=1e-39), 8, r'^base is 1e-39; scaled it is 1e-39; accepted in float32: 1.175'),
+        (Rotary(scaling=NTK(1e30)), 8, r'^base is 10000.0; scaled it is 1e\+44; acc.* 3.4.*e\+38$'),
+        (Rotary(base=1e300, scaling=NTK(1e300)), 8, r'^base is 1e\+300; scaled it is inf; accept'),
+        (Rotary(base=1e39, scaling=Linear(2.0)), 8, r'^base is 1e\+39; scaled it is 1e\+39'),
     ],
 )
 def test_heads_that_cannot_be_rotated_are_refused(

@@ -40,6 +40,15 @@ def test_half_precision_is_multiplied_in_float32() -> None:
     np.testing.assert_array_equal(found, exact.astype(jnp.bfloat16))
 
 
-def test_a_span_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match=r'^span is 0; it must be at least 1'):
-        TemperedNoPE(span=0)
+@pytest.mark.parametrize('span', [0, 2**30 + 1, 2**31])
+def test_a_span_that_int32_positions_cannot_be_divided_by_is_refused(span: int) -> None:
+    with pytest.raises(ValueError, match=rf'^span is {span}; accepted: 1 to 2\*\*30'):
+        TemperedNoPE(span=span)
+
+
+def test_the_longest_span_is_used() -> None:
+    positions_BT = np.array([[0, 2**30 - 1, 2**31 - 2]], np.int32)
+    expected = [[1, 1 + 0.1 * math.log(2), 1 + 0.1 * math.log(2)]]
+    np.testing.assert_allclose(
+        TemperedNoPE(span=2**30).multipliers(jnp.asarray(positions_BT)), expected, rtol=1e-6
+    )

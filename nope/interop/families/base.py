@@ -52,11 +52,13 @@ class Family(Protocol):
 
 
 class Described(NamedTuple):
-    """Model of a directory, with its training length, dtype and special tokens.
+    """Model of a directory, with its training length, dtype, special tokens and longest sequence.
 
     train_length: the length it was pre-trained at; None where nothing says so.
     dtype: of the tensors, 'float32', 'bfloat16' or 'float16'.
     bos, eos: token ids, None where unknown.
+    longest: the longest sequence it is for by its config.json, such as `max_position_embeddings`,
+        which a scaling of positions or an export sets beyond train_length; None where unknown.
     """
 
     model: ModelConfig
@@ -64,3 +66,4 @@ class Described(NamedTuple):
     dtype: str = 'float32'
     bos: int | None = None
     eos: int | None = None
+    longest: int | None = None

@@ -104,7 +104,7 @@ class Bloom(uniform.Uniform):
         ]
 
     def write_config(self, config: ModelConfig, described: Described) -> dict[str, Any]:
-        length = described.train_length
+        length = described.longest
         return {
             **common.head(self.architecture, self.name),
             'vocab_size': config.vocab_size,

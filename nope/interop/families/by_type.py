@@ -20,7 +20,7 @@ from nope.interop.families import kinds
 from nope.interop.families.decoder import Decoder
 from nope.interop.fields import Fields
 from nope.model import LayerKind, ModelConfig
-from nope.positions import Rotary, Unscaled
+from nope.positions import ByParts, Rotary, Unscaled
 
 SETTINGS = 'rope_parameters'
 
@@ -72,13 +72,15 @@ class ByType(Decoder):
             base = self.sliding_theta
             if self.sliding_key is not None:
                 base = fields.number(self.sliding_key, base, above=1.0)
+            _check_truncated(fields.section('rope_scaling'))
             return rope.read(fields, theta=theta, longest=longest), Rotary(base)
         for key in filter(None, ('rope_theta', 'rope_scaling', self.sliding_key)):
             fields.only(key, why=f'{SETTINGS} has the settings of both types of layers')
         both = fields.section(SETTINGS)
         both.known((kinds.FULL, kinds.SLIDING), 'the types of layers')
-        windowed = both.section(kinds.SLIDING)
-        full = rope.read(fields, theta=theta, longest=longest, settings=both.section(kinds.FULL))
+        whole, windowed = both.section(kinds.FULL), both.section(kinds.SLIDING)
+        _check_truncated(whole)
+        full = rope.read(fields, theta=theta, longest=longest, settings=whole)
         sliding = rope.read(fields, theta=self.sliding_theta, longest=longest, settings=windowed)
         if sliding != Rotary(sliding.base):
             raise windowed.wrong('rope_type', 'default')
@@ -91,7 +93,9 @@ class ByType(Decoder):
                 f'its layers have {config.describe_position()}, not one rotary encoding with a '
                 'window and one without'
             )
-        sliding = both[1]
+        full, sliding = both
+        if isinstance(full.scaling, ByParts) and not full.scaling.truncate:
+            return f'its layers without a window have {full.describe()} whose ramp is not truncated'
         if not isinstance(sliding.scaling, Unscaled) or sliding.share != 1:
             return f'its layers with a window have {sliding.describe()}'
         reasons = (rope.unwritable(rotary, config.head_dim) for rotary in both)
@@ -119,3 +123,9 @@ class ByType(Decoder):
                 return None
             found.append(only)
         return found[0], found[1]
+
+
+def _check_truncated(settings: Fields) -> None:
+    """ValueError for YaRN whose ramp is not truncated: stock looks for that beside the types of
+    layers, and so never finds it."""
+    settings.only('truncate', True, why='stock truncates the ramp of one type of layers always')

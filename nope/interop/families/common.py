@@ -69,15 +69,16 @@ def described(
     model: ModelConfig,
     train_length: int | None,
     defaults: tuple[int | None, int | None] = (None, None),
+    longest: int | None = None,
 ) -> Described:
     """The model and what its config.json says besides. defaults: BOS and EOS of the stock class,
-    for files that leave them out; null is none."""
+    for files that leave them out; null is none. longest: None for train_length."""
     keys = 'bos_token_id', 'eos_token_id'
     bos, eos = (
         token(fields, key, model.vocab_size) if key in fields.values else default
         for key, default in zip(keys, defaults, strict=True)
     )
-    return Described(model, train_length, dtype(fields), bos, eos)
+    return Described(model, train_length, dtype(fields), bos, eos, longest or train_length)
 
 
 def head(architecture: str, model_type: str) -> dict[str, Any]:

@@ -161,7 +161,8 @@ class Decoder:
         model = common.made(fields, values)
         longest = fields.optional_integer('max_position_embeddings', MAX_LENGTH)
         length = rope.train_length(rotary, longest)
-        return common.described(fields, model, length, (self.defaults.bos, self.defaults.eos))
+        tokens = self.defaults.bos, self.defaults.eos
+        return common.described(fields, model, length, tokens, longest)
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
         return decoder_tensors.tensors(
@@ -200,7 +201,7 @@ class Decoder:
             'tie_word_embeddings': config.tied_head,
             **self._write_logit_scale(config),
             **{key: getattr(config, owned[0]) for key, owned in self.biases.items()},
-            **self._write_positions(config, described.train_length),
+            **self._write_positions(config, described.longest),
             **common.facts(described),
         }
 
@@ -219,7 +220,7 @@ class Decoder:
         return found or (rope.unwritable(rotary, config.head_dim) if rotary else None)
 
     def _write_positions(self, config: ModelConfig, longest: int | None) -> dict[str, Any]:
-        """The keys for positions and windows. longest: what the model was trained at, if known."""
+        """The keys for positions and windows. longest: the longest sequence it is for, if known."""
         rotary = kinds.rotary_of(config)
         if rotary is not None:
             position = rope.write(rotary, config.head_dim, longest)

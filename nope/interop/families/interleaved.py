@@ -61,7 +61,8 @@ class Hybrid(Interleaved):
                     f'its layers have {config.describe_position()}, where those with rotary '
                     'positions have a window, and the others neither'
                 )
-        if not all(config.without_position) and kinds.rotary_of(config) is None:
+        plain = all(kind.position == NoPE() for kind in config.kinds)
+        if not plain and kinds.rotary_of(config) is None:
             return f'its layers have {config.describe_position()}, not one rotary encoding'
         return kinds.several_windows(config)
 

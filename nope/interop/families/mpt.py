@@ -122,7 +122,7 @@ class Mpt(uniform.Uniform):
         ]
 
     def write_config(self, config: ModelConfig, described: Described) -> dict[str, Any]:
-        length = described.train_length
+        length = described.longest
         return {
             **common.head(self.architecture, self.name),
             'vocab_size': config.vocab_size,

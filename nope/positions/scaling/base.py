@@ -32,6 +32,11 @@ class Scaling:
     def check_base(self, base: float) -> None:  # most take any
         """Raises FieldError for a base of the frequencies that the rule does not support."""
 
+    def scaled_base(self, base: float, dims: int) -> float:
+        """The base of the frequencies, of a rule with one of its own at all lengths; inf where it
+        is beyond all numbers."""
+        return base
+
     def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
         """Angles per position, [R/2] float32, for a sequence of `length` tokens."""
         raise NotImplementedError

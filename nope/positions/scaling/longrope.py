@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nope.identity import added_later
 from nope.positions.scaling.base import Scaling, check_positive, exact
 from nope.runtime.errors import FieldError
 
@@ -16,17 +17,22 @@ from nope.runtime.errors import FieldError
 class LongRoPE(Scaling):
     """theta_j / short_j for n <= L and theta_j / long_j beyond.
 
-    multiplier: of queries and keys at every length: sqrt(1 + ln(s) / ln(L)) for an extension by
-    s (`longrope_multiplier`).
+    multiplier: of queries and keys at every length; None for sqrt(1 + ln(s) / ln(L)), that of an
+        extension by s (`longrope_multiplier`).
+    factor: s, which the factors of the dimensions do not say.
     """
 
     short: tuple[float, ...]
     long: tuple[float, ...]
     train_length: int
-    multiplier: float = 1.0
+    multiplier: float | None = None
+    factor: float | None = added_later(None)
 
     def __post_init__(self) -> None:
-        check_positive(train_length=self.train_length, multiplier=self.multiplier)
+        check_positive(train_length=self.train_length)
+        for name in ('multiplier', 'factor'):
+            if (value := getattr(self, name)) is not None:
+                check_positive(**{name: value})
         for name in ('short', 'long'):
             for factor in getattr(self, name):
                 check_positive(**{name: factor})
@@ -41,6 +47,13 @@ class LongRoPE(Scaling):
             if len(factors) != dims // 2:
                 rule = f'{dims} rotated dimensions take {dims // 2} factors, not {len(factors)}'
                 raise FieldError(name, factors, rule)
+        if self.multiplier is not None:
+            return
+        if self.factor is None:
+            rule = 'accepted: a number above 0, or None with a factor, that of the extension'
+            raise FieldError('multiplier', None, rule)
+        if self.train_length < 2:
+            raise FieldError('train_length', self.train_length, 'with a factor it is at least 2')
 
     def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
         theta = exact(base, dims)
@@ -48,7 +61,10 @@ class LongRoPE(Scaling):
         return jnp.where(jnp.asarray(length, jnp.float32) > self.train_length, far, near)
 
     def attention_factor(self, length: int | jax.Array) -> float:
-        return self.multiplier
+        if self.multiplier is not None:
+            return self.multiplier
+        assert self.factor is not None  # else `check` has refused it
+        return longrope_multiplier(self.factor, self.train_length)
 
     def describe(self) -> str:
         return ', LongRoPE'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +21,14 @@ class NTK(Scaling):
     def __post_init__(self) -> None:
         check_positive(factor=self.factor)
 
+    def scaled_base(self, base: float, dims: int) -> float:
+        try:
+            return base * self.factor ** (dims / (dims - 2))
+        except OverflowError:
+            return math.inf
+
     def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
-        stretched = base * self.factor ** (dims / (dims - 2))
-        return jnp.asarray(exact(stretched, dims), jnp.float32)
+        return jnp.asarray(exact(self.scaled_base(base, dims), dims), jnp.float32)
 
     def describe(self) -> str:
         return f', NTK x{self.factor:g}'

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import jax
@@ -13,7 +14,7 @@ from tests.positions import cases
 
 SHORT = tuple(np.linspace(1, 1.5, 32).tolist())
 LONG = tuple(np.linspace(1, 8, 32).tolist())
-RULE = LongRoPE(SHORT, LONG, vectors.TRAIN_LENGTH)
+RULE = LongRoPE(SHORT, LONG, vectors.TRAIN_LENGTH, 1.0)
 
 
 @pytest.mark.parametrize(('name', 'expected'), vectors.entries('longrope_attention_factor'))
@@ -22,7 +23,10 @@ def test_the_attention_factor(name: str, expected: float) -> None:
     factor, train_length = map(int, re.findall(r'\d+', name))
     multiplier = longrope_multiplier(factor, train_length)
     assert multiplier == pytest.approx(expected, rel=1e-12)
-    encoding = Rotary(scaling=LongRoPE((1.0, 1.0), (2.0, 2.0), train_length, multiplier))
+    rule = LongRoPE((1.0, 1.0), (2.0, 2.0), train_length, factor=float(factor))
+    assert rule.attention_factor(1) == multiplier
+    assert dataclasses.replace(rule, multiplier=1.3).attention_factor(1) == 1.3
+    encoding = Rotary(scaling=rule)
     x_BTNH = cases.normal(0, 1, 1, 1, 4)
     for length in (1, 2 * train_length):
         q_BTNH, k_BTNH = cases.encode(encoding, x_BTNH, x_BTNH, np.array([[3]], np.int32), length)
@@ -50,3 +54,14 @@ def test_there_is_a_factor_for_every_pair() -> None:
         Rotary(scaling=RULE).check(8)
     with pytest.raises(ValueError, match=r'^long is -1.0; it must be finite and above 0'):
         LongRoPE((1.0,), (-1.0,), 16)
+
+
+def test_the_multiplier_is_given_or_follows_from_the_factor() -> None:
+    """Neither list says the factor: the largest of a published one is twice as large."""
+    Rotary(scaling=dataclasses.replace(RULE, multiplier=None, factor=4.0)).check(64)
+    with pytest.raises(ValueError, match=r'^scaling\.multiplier is None; .* with a factor'):
+        Rotary(scaling=dataclasses.replace(RULE, multiplier=None)).check(64)
+    with pytest.raises(ValueError, match=r'^scaling\.train_length is 1; with a factor .* least 2'):
+        Rotary(scaling=LongRoPE(SHORT, LONG, 1, factor=4.0)).check(64)
+    with pytest.raises(ValueError, match=r'^factor is 0.0; it must be finite and above 0'):
+        LongRoPE((1.0,), (1.0,), 16, factor=0.0)
