@@ -24,6 +24,7 @@ from experiments.report import (
     retrieval,
     stale,
     training,
+    unmade,
     workfolder,
 )
 from experiments.report.heads import HeadGrid
@@ -134,7 +135,7 @@ def _losses(title: str, name: Any, sides: list[list[LossRow]]) -> LossTable:
 
 
 def _problems(folder: WorkFolder) -> list[Problem]:
-    return sorted({*folder.problems, *stale.find(folder)})
+    return sorted({*folder.problems, *stale.find(folder), *unmade.find(folder)})
 
 
 def _text(view: dict[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""Problems of a work folder: what is missing, stale or damaged, and what the page left out."""
+"""Problems of a work folder: what failed, is missing, stale or damaged, or left out here."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ UNFIT = (
 
 
 class Problem(NamedTuple):
-    """kind: 'damaged', 'missing', 'stale', 'unfinished' or 'left out'. file: relative to the work
-    folder."""
+    """kind: 'failed', 'damaged', 'missing', 'stale', 'unfinished' or 'left out'. file: relative to
+    the work folder."""
 
     kind: str
     file: str

@@ -1,0 +1,83 @@
+"""Pieces of the figures' plans that failed or are not there, and figures that are not drawn."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+
+from experiments import pieces
+from experiments.pieces import Piece
+from experiments.report.problems import Problem, noted
+from experiments.report.workfolder import WorkFolder
+from nope.runtime.files import read_object
+
+MOST = 100  # rows of pieces on a page
+FEW = 3  # of the records that a piece is for
+
+
+def find(folder: WorkFolder) -> list[Problem]:
+    """Of all figures that commands worked on. What was begun and has no failure is not among them:
+    the sections that show it call it unfinished."""
+    problems: list[Problem] = []
+    users: dict[Problem, list[str]] = {}
+    for name in pieces.names(folder.root):
+        with noted(problems, f'{pieces.ROOM}/{name}.json'):
+            listed = pieces.read(folder.root, name)
+            done = {p.folder for p in listed if (folder.root / p.folder / p.finished).exists()}
+            unmade = _asked([piece for piece in listed if piece.folder not in done])
+            problems += _not_drawn(folder.root, name, unmade)
+            for row, piece in _rows(folder.root, unmade, done, problems):
+                users.setdefault(row, []).extend(f'{name}: {user}' for user in piece.used_by)
+    told = [row._replace(what=f'{row.what} ({_some(users[row])})') for row in sorted(users)]
+    if len(told) > MOST:
+        what = f'{len(told) - MOST} more pieces; experiments.status names all'
+        told = [*told[:MOST], Problem('left out', pieces.ROOM, what)]
+    return problems + told
+
+
+def _asked(unmade: Sequence[Piece]) -> list[Piece]:
+    """Those that the config asks for, or that one of these needs."""
+    asked: set[str] = set()
+    for piece in reversed(unmade):
+        if piece.wanted or piece.folder in asked:
+            asked |= {piece.folder, *piece.needs}
+    return [piece for piece in unmade if piece.folder in asked]
+
+
+def _rows(
+    root: pathlib.Path, unmade: Sequence[Piece], done: set[str], problems: list[Problem]
+) -> list[tuple[Problem, Piece]]:
+    """A row for each piece that failed or is not there, without what it is for. Notes of failures
+    that cannot be read are `problems`."""
+    rows = []
+    for piece in unmade:
+        if (root / piece.failed).exists():
+            with noted(problems, piece.failed):
+                rows.append((Problem('failed', piece.failed, _reason(root / piece.failed)), piece))
+        elif piece.what == 'export' or not (root / piece.folder).exists():
+            needs = [need for need in piece.needs if need not in done]
+            what = f'not there: it needs {_some(needs)}' if needs else 'not there'
+            rows.append((Problem('missing', piece.folder, what), piece))
+    return rows
+
+
+def _reason(path: pathlib.Path) -> str:
+    note = read_object(path) or {}
+    why = f'{note.get("error")} on {note.get("host")}, {note.get("at")}: {note.get("message")}'
+    return why[:500]
+
+
+def _not_drawn(root: pathlib.Path, name: str, unmade: Sequence[Piece]) -> list[Problem]:
+    if (root / 'figures' / name / f'{name}.png').exists():
+        return []
+    failed = sum((root / piece.failed).exists() for piece in unmade)
+    what = 'not drawn, though all its pieces are done'
+    if unmade:
+        left = len(unmade) - failed
+        what = f'not drawn: {failed} of its pieces failed, {left} are unfinished or not there'
+    return [Problem('missing', f'figures/{name}', what)]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f' and {len(names) - FEW} more' if len(names) > FEW else ''
+    return ', '.join(names[:FEW]) + more
