@@ -10,6 +10,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+from experiments.figures import natural
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.headline import Number, Numbers
 from nope.runtime.files import read_object
@@ -43,10 +44,11 @@ class Finding:
 class Summary:
     """Claims of a figure and where they come from.
 
-    figure: its name, which is that of its config. size: 'quick' or the like. seeds: () where they
-    are not known. runs: names of records -> identities of the runs. date: of the summary, UTC,
-    YYYY-MM-DD. drawn_by: `DRAWN_BY` of each command that drew it, the same ones once; what other
-    figures made and this one shares is not among them.
+    figure: its name, which is that of its config. size: 'quick' or the like. seeds: in the order
+    that numbers by seed have, () where they are not known. runs: names of records -> identities of
+    the runs. date: of the summary, UTC, YYYY-MM-DD. drawn_by: `DRAWN_BY` of each command that drew
+    it, the same ones once; what other figures made and this one shares is not among them. changed:
+    'PATH=VALUE' of settings that its config has not at that size; committed ones have none.
     """
 
     figure: str
@@ -56,6 +58,7 @@ class Summary:
     date: str
     claims: tuple[Finding, ...]
     drawn_by: tuple[Mapping[str, Any], ...] = ()
+    changed: tuple[str, ...] = ()
 
     def stated(self) -> dict[str, Any]:
         """As a committed file has it."""
@@ -80,7 +83,8 @@ def of_work(folder: pathlib.Path, figure: str, size: str) -> Summary:
     claims = _claims(path, found, remedy)
     runs = _typed(path, found, 'runs', dict, remedy)
     settings = (read_object(folder / 'spec.json') or {}).get('settings', {})
-    seeds = settings.get('seeds', []) if isinstance(settings, dict) else []
+    given = settings.get('seeds', []) if isinstance(settings, dict) else []
+    seeds = sorted(given, key=lambda seed: natural.order(str(seed)))
     moment = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC)
     drawn_by = _drawn_by(folder.parents[1] / COMMANDS, folder.name)
     return Summary(figure, size, tuple(seeds), runs, f'{moment:%Y-%m-%d}', claims, drawn_by)

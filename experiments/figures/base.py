@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures import mpl, style
+from experiments.figures import mpl, natural, style
 from experiments.figures.claims import headline
 from nope.records import Records
 from nope.runtime.files import write_bytes
@@ -147,7 +147,7 @@ def check_choice(figure: str, key: str, value: Any, accepted: Collection[Any]) -
 def names_below(given: FigureInput, name: str) -> list[str]:
     """The records that `name` stands for: those below it, in order, where it ends in '/'."""
     if name.endswith('/'):
-        return sorted(k for k in given.records if k.startswith(name))
+        return sorted((k for k in given.records if k.startswith(name)), key=natural.order)
     return [name] if name in given.records else []
 
 

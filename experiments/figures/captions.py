@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from experiments.figures import natural
 from nope.records import Records
 from nope.runtime.amounts import amount
 
@@ -29,15 +30,34 @@ def sources(labelled: Mapping[str, Sequence[Records]]) -> str:
     trained: dict[str, list[str]] = {}
     measured: dict[str, list[str]] = {}
     for label, records in labelled.items():
-        lam = str(records[0].attributes.get('lam', '1'))
-        noted = label if lam == '1' or lam in label else f'{label} (lambda: {lam})'
-        trained.setdefault(_training(records), []).append(noted)
+        trained.setdefault(_training(records), []).append(_with_lambda(label, records))
         measured.setdefault(measured_on(*records), []).append(label)
     sentences = [f'{"; ".join(labels)}: {fact}.' for fact, labels in trained.items()]
     if len(measured) == 1:
         return ' '.join([*sentences, f'Measured on {next(iter(measured))}.'])
     sentences += [f'{"; ".join(labels)}: measured on {fact}.' for fact, labels in measured.items()]
     return ' '.join(sentences)
+
+
+def _with_lambda(label: str, records: Sequence[Records]) -> str:
+    """The label, and behind it a lambda that is not 1 and that it does not say itself; of seeds
+    that differ in it each one's."""
+    found = _lambdas(records)
+    lams = [' / '.join(found[seed]) for seed in sorted(found, key=natural.order)]
+    if len(set(lams)) > 1:
+        return f'{label} (lambda: {"; ".join(lams)} by seed)'
+    return label if lams[0] == '1' or lams[0] in label else f'{label} (lambda: {lams[0]})'
+
+
+def _lambdas(records: Sequence[Records]) -> dict[str, dict[str, None]]:
+    """Lambdas of every seed, each once; records that are means over seeds count as those of all."""
+    found: dict[str, dict[str, None]] = {}
+    for r in records:
+        seeds, lam = _seeds_of(r), r.attributes.get('lam', '1')
+        lams = lam if isinstance(lam, tuple) else (lam,) * len(seeds)
+        for seed, one in zip(seeds, lams, strict=True):
+            found.setdefault(seed, {})[str(one)] = None
+    return found
 
 
 def smoothing(half: int) -> str:
@@ -102,11 +122,14 @@ def run_label(records: Records) -> str:
 
 
 def _seeds(records: Sequence[Records]) -> str:
-    every = (r.attributes['seed'] for r in records)
-    seeds = sorted(
-        {str(x) for seed in every for x in (seed if isinstance(seed, tuple) else [seed])}
-    )
+    seeds = sorted({seed for r in records for seed in _seeds_of(r)}, key=natural.order)
     return f'seed{"s" if len(seeds) > 1 else ""} {_join(seeds)}'
+
+
+def _seeds_of(records: Records) -> tuple[str, ...]:
+    """The seed of a run; of means over seeds all of them."""
+    seed = records.attributes['seed']
+    return tuple(map(str, seed)) if isinstance(seed, tuple) else (str(seed),)
 
 
 def measured_on(*records: Records) -> str:
@@ -117,6 +140,11 @@ def measured_on(*records: Records) -> str:
         measured = r.attributes['measured_on']
         found.setdefault(measured['how'], []).append(measured['what'])
     return _join([f'{_join(list(dict.fromkeys(what)))} ({how})' for how, what in found.items()])
+
+
+def either(words: Sequence[str]) -> str:
+    """'a, b or c'."""
+    return words[0] if len(words) == 1 else ', '.join(words[:-1]) + ' or ' + words[-1]
 
 
 def _join(labels: list[str]) -> str:

@@ -26,6 +26,12 @@ class FitPanel:
     a: float
     r2: float | None
 
+    @property
+    def seeds(self) -> int:
+        """Seeds that all numbers are means over: of several, `r2` is not that of the mean curve."""
+        seed = self.facts['seed']
+        return len(seed) if isinstance(seed, tuple) else 1
+
     def fit(self, positions: np.ndarray) -> np.ndarray:
         return 1 + self.a * np.log(positions / self.train_length)
 

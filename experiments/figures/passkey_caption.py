@@ -21,8 +21,9 @@ def caption(given: FigureInput, panels: Sequence[PasskeyPanel], missing: Mapping
         'the prompt in front of the key.',
         _cells(panels),
         _lengths(panels, token_name(given, panels)),
-        'Black line: the training or tuned length. Percent above a panel: the mean over all '
-        'cells of nominal lengths up to the one beside it.',
+        _line(panels, labelled, token_name(given, panels)),
+        'Percent above a panel: the mean over all cells of nominal lengths up to the one beside '
+        'it.',
         _seeds(panels),
         _templates(panels),
         *(f'{label} is not drawn: {reason.rstrip(".")}.' for label, reason in missing.items()),
@@ -60,6 +61,37 @@ def _lengths(panels: Sequence[PasskeyPanel], token: str) -> str:
         'Nominal lengths leave room for the answer and count each piece of a prompt alone: true '
         f'prompts have {min(shares):.1f} % to {max(shares):.1f} % as many {token}s ({examples}).'
     )
+
+
+def _line(
+    panels: Sequence[PasskeyPanel], labelled: Mapping[str, Sequence[Records]], token: str
+) -> str:
+    """What the line of panels marks: a length of their making, of others the length where it is."""
+    kinds: set[str] = set()
+    others: dict[str, list[str]] = {}
+    for p in panels:
+        length = round(p.line * p.train_length)
+        made_at = _made_at(labelled[p.label][0])
+        kind = next((kind for kind, made in made_at.items() if made == length), None)
+        if kind:
+            kinds.add(kind)
+            continue
+        place = f'{"the window of " if length == p.context else ""}{length:,} {token}s'
+        latest, made = next(iter(made_at.items()))
+        where = '' if latest == 'training' else f' where the {latest} length is {made:,}'
+        others.setdefault(place + where, []).append(p.label)
+    words = [kind for kind in ('training', 'tuned', 'searched') if kind in kinds]
+    marked = [f'the {captions.either(words)} length'] if words else []
+    marked += [f'{place} ({"; ".join(labels)})' for place, labels in others.items()]
+    return f'Black line: {", ".join(marked)}.'
+
+
+def _made_at(records: Records) -> dict[str, int]:
+    """Lengths that a model was searched, tuned and trained at, the latest first."""
+    facts = records.attributes
+    lengths = {kind: facts.get(f'{kind}_length') for kind in ('searched', 'tuned')}
+    found = {kind: int(length) for kind, length in lengths.items() if length}
+    return found | {'training': int(facts['train_length'])}
 
 
 def _seeds(panels: Sequence[PasskeyPanel]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures import captions
-from experiments.figures.base import FigureInput, shared_attribute
+from experiments.figures.base import FigureInput, names_below, shared_attribute
 from nope.records import Records
 
 # What the seeds of a panel have in common.
@@ -93,7 +93,7 @@ def read(given: FigureInput, chosen: Mapping[str, Any]) -> PasskeyPanel:
     more than their seed.
     """
     name = chosen['record']
-    names = sorted(k for k in given.records if k.startswith(name)) if name.endswith('/') else [name]
+    names = names_below(given, name)
     records = [given.records[n] for n in names]
     facts = {attribute: shared_attribute(given, names, attribute) for attribute in SHARED}
     line = chosen.get('line')

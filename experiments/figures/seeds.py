@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures.base import Claim, FigureInput, FigureOutput
+from experiments.figures.base import Claim, FigureInput, FigureOutput, names_below
 from experiments.figures.claims import headline
 from experiments.figures.claims.intervals import Interval
 from nope.records import Measure, Records
@@ -107,7 +107,7 @@ def _seeds(given: FigureInput, names: Sequence[str]) -> list[str]:
 
 def _below(given: FigureInput, name: str) -> list[str]:
     prefix = f'{name}/'
-    return sorted(key.removeprefix(prefix) for key in given.records if key.startswith(prefix))
+    return [key.removeprefix(prefix) for key in names_below(given, prefix)]
 
 
 def _one(given: FigureInput, names: Sequence[str], seed: str) -> FigureInput:
@@ -125,7 +125,8 @@ def _with(given: FigureInput, records: Mapping[str, Records]) -> FigureInput:
 def pool(records: Sequence[Records]) -> Records:
     """Means of the same evaluation over seeds; beside them loss and entropy of every seed, [S, T].
 
-    Attributes are the first one's; numbers that differ are means, and `seed` is all of them.
+    Attributes are the first one's; numbers that differ are means (None where a seed has none), and
+    `seed` and a `lam` that differs are those of all.
     """
     first = records[0]
     measures = {
@@ -145,8 +146,8 @@ def pool(records: Sequence[Records]) -> Records:
 
 def _pooled_fact(name: str, records: Sequence[Records]) -> Any:
     values = [r.attributes[name] for r in records]
-    if name == 'seed':
+    if name == 'seed' or (name == 'lam' and len(set(values)) > 1):
         return tuple(values)
     if all(isinstance(value, float) for value in values):
         return float(np.mean(values))
-    return values[0]
+    return None if None in values else values[0]

@@ -148,6 +148,6 @@ def _lambdas(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
     described: dict[str, dict[str, None]] = {}
     for some in found.values():
         for score in some:
-            lam = given.records[score.names[0]].attributes['lam']
-            described.setdefault(score.label, {})[lam] = None
+            lams = (given.records[name].attributes['lam'] for name in score.names)
+            described.setdefault(score.label, {}).update(dict.fromkeys(lams))
     return '; '.join(f'{label}: {" / ".join(each)}' for label, each in described.items())

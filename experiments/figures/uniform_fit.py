@@ -52,12 +52,12 @@ def draw(given: FigureInput) -> FigureOutput:
     _scales(panels, twins)
     halves = sorted({curves.half_width(p.train_length) for p in panels})
     labelled = {p.title: [given.records[p.record]] for p in panels}
+    smoothing = ' '.join(f'{captions.smoothing(half)}.' for half in halves)
     caption = (
         'Lowest log-perplexity over a grid of uniform multipliers at each position (left axis) and '
-        'the multiplier that reaches it (right axis; chosen on unsmoothed losses, so a staircase '
-        f'in steps of the grid, {_grid(panels[0])}), with the least-squares fit 1 + a ln(i/L) on '
-        f'positions from L on. {" ".join(captions.smoothing(h) + "." for h in halves)} Dotted: the '
-        f'training length L. {captions.sources(labelled)}'
+        f'the multiplier that reaches it (right axis; {_choice(panels[0])}), with the '
+        'least-squares fit 1 + a ln(i/L) on positions from L on. '
+        f'{smoothing} Dotted: the training length L. {captions.sources(labelled)}'
     )
     return FigureOutput(
         given.name,
@@ -130,7 +130,8 @@ def _draw_panel(panel: FitPanel, axes: mpl.Axes, twin: mpl.Axes, token: str) -> 
     # The root sign stands out above the line of text, towards the tick labels.
     twin.set_ylabel(r'best multiplier of $1/\sqrt{d}$', color=style.BLUE, labelpad=8)
     handles.append(mpl.Line2D([], [], color=style.BLUE, label='best multiplier (right)'))
-    label = rf'$1 + a\,\ln(i/L)$: $a$ = {panel.a:.3f}, $R^2$ = {_r2(panel)}'
+    mean = f', mean of {panel.seeds} seeds' if panel.seeds > 1 else ''
+    label = rf'$1 + a\,\ln(i/L)${mean}: $a$ = {panel.a:.3f}, $R^2$ = {_r2(panel)}'
     fit = mpl.Line2D([], [], color=style.BLACK, label=label)
     marks = [fit, style.training_length(axes, panel.train_length)]
     style.legend_below(axes, handles, marks)
@@ -147,6 +148,13 @@ def _scales(panels: Sequence[FitPanel], twins: Sequence[mpl.Axes]) -> None:
 
 def _r2(panel: FitPanel) -> str:
     return 'n/a' if panel.r2 is None else f'{panel.r2:.3f}'
+
+
+def _choice(panel: FitPanel) -> str:
+    """How the multipliers of a curve were chosen: means over seeds are none of the grid's."""
+    if panel.seeds > 1:
+        return f'chosen for each seed on unsmoothed losses, of a grid of {_grid(panel)}'
+    return f'chosen on unsmoothed losses, so a staircase in steps of the grid, {_grid(panel)}'
 
 
 def _grid(panel: FitPanel) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from experiments.figures import natural
 from experiments.figures.base import FigureInput
 from experiments.figures.encoding_tasks import released
 from experiments.figures.encoding_tasks.ranks import Ranks
@@ -51,12 +52,13 @@ def models(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
                 trained[f'{facts["step"]:,} steps ({tokens}) on {facts["data"]}'] = None
             asked[f'{facts["measured_on"]["what"]} ({facts["measured_on"]["how"]})'] = None
     named = '; '.join(f'{label}: {" / ".join(each)}' for label, each in described.items())
-    seeds = sorted({str(r.attributes['seed']) for r in given.records.values()})
+    every = {str(r.attributes['seed']) for r in given.records.values()}
+    seeds = ', '.join(sorted(every, key=natural.order))
     names = {name for some in found.values() for score in some for name in score.names}
     long = sum(given.records[name].attributes.get('too_long', 0) for name in names)
     wrong = f' Examples beyond the limit of tokens, which count as wrong: {long:,}.' if long else ''
     return (
-        f'{named}. A model for every task, encoding and seed ({", ".join(seeds)}), trained for '
+        f'{named}. A model for every task, encoding and seed ({seeds}), trained for '
         f'{"; ".join(trained)}. '
         f'Measured on {"; ".join(asked)}.{wrong}'
     )

@@ -55,3 +55,22 @@ def test_every_seed_and_every_position_encoding_of_a_label_is_named():
     )
     assert 'position encoding: rotary, YaRN x2 / rotary, YaRN x4; trained on' in found
     assert found.endswith('seeds 1 and 2).')
+
+
+@pytest.mark.parametrize(
+    ('lams', 'noted'),
+    [
+        (('1', '1'), 'model: '),
+        (('1.5', '1.5'), 'model (lambda: 1.5): '),
+        (('1.5', '1.55'), 'model (lambda: 1.5; 1.55 by seed): '),
+        (('1', '1.5'), 'model (lambda: 1; 1.5 by seed): '),
+    ],
+)
+def test_lambda_is_that_of_every_seed(lams, noted):
+    found = sentence(*({'seed': seed, 'lam': lam} for seed, lam in enumerate(lams)))
+    assert found.startswith(noted)
+
+
+def test_seeds_and_their_lambdas_are_in_the_order_of_numbers():
+    found = sentence({'seed': 10, 'lam': '1.6'}, {'seed': 2, 'lam': '1.5'})
+    assert '(lambda: 1.5; 1.6 by seed)' in found and found.endswith('seeds 2 and 10).')

@@ -305,3 +305,39 @@ def test_it_asks_for_the_records_of_panels_that_are_there():
     assert KINDS['passkey_maps'].required('f', given.options) == dict.fromkeys(
         ['rope', 'full/', 'no_init/'], 'passkey'
     )
+
+
+@pytest.mark.parametrize(
+    ('window', 'facts', 'said'),
+    [
+        (2048, {}, 'the training length.'),
+        (4096, {'tuned_length': 4096}, 'the tuned length.'),
+        (4096, {'searched_length': 4096}, 'the searched length.'),
+        (4096, {'tuned_length': 2048, 'searched_length': 4096}, 'the searched length.'),
+        (
+            4096,
+            {'searched_length': 4608},
+            'the window of 4,096 tokens where the searched length is 4,608 (NoPE).',
+        ),
+        (4096, {}, 'the window of 4,096 tokens (NoPE).'),
+    ],
+)
+def test_the_caption_says_what_the_line_marks(window, facts, said):
+    caption = drawn(synthetic.passkey_records(window=window, **facts)).caption
+    assert f' Black line: {said} Percent above' in caption
+
+
+def test_the_line_of_panels_may_mark_different_things():
+    runs = {
+        'a': synthetic.passkey_records(),
+        'b': synthetic.passkey_records(window=4096, tuned_length=4096),
+        'c': synthetic.passkey_records(window=4096, searched_length=4608),
+    }
+    panels = [{'record': name, 'label': name} for name in runs] + [
+        {'record': 'a', 'label': 'd', 'line': 0.5}
+    ]
+    caption = KINDS['passkey_maps'].draw(FigureInput('f', runs, {'panels': panels})).caption
+    assert (
+        'Black line: the training or tuned length, the window of 4,096 tokens where the searched '
+        'length is 4,608 (c), 1,024 tokens (d).'
+    ) in caption

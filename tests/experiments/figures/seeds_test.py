@@ -9,6 +9,8 @@ import pytest
 
 from experiments import figures
 from experiments.figures import KINDS, Claim, FigureInput, seeds
+from experiments.figures.base import names_below
+from experiments.figures.by_seed import BySeed
 from nope.records import Records
 from tests.experiments.figures.synthetic import (
     INPUTS,
@@ -125,3 +127,58 @@ def test_records_of_different_seeds_are_refused():
     panels = [{'title': '', 'curves': [{'record': 'nope'}, {'record': 'rope'}]}]
     with pytest.raises(ValueError, match="figure 'f': the records differ in their seeds"):
         figures.draw('entropy_loss', FigureInput('f', records, {'panels': panels}))
+
+
+def test_the_caption_has_the_lambda_of_every_seed():
+    found = {'uniform': [positions_records(lam=lam) for lam in ('1.5', '1.5', '1.55')]}
+    options = {'panels': [{'title': '', 'curves': [{'record': 'uniform', 'label': 'one'}]}]}
+    caption = figures.draw('entropy_loss', FigureInput('f', by_seed(found), options)).caption
+    assert 'one (lambda: 1.5; 1.5; 1.55 by seed): ' in caption
+
+
+def test_seeds_are_in_the_order_of_their_numbers():
+    """'seed10' is the smaller text."""
+    options = {'panels': [{'title': '', 'curves': [{'record': name} for name in ('nope', 'rope')]}]}
+    options['roles'] = {'base': 'nope', 'rotary': 'rope'}
+    records = {f'nope/seed{s}': positions_records(seed=s) for s in (10, 2)}
+    records |= {f'rope/seed{s}': positions_records(floor=1.5 + s / 10, seed=s) for s in (10, 2)}
+    output = figures.draw('entropy_loss', FigureInput('f', records, options))
+    assert list(dict.fromkeys(row['seed'] for row in output.rows)) == ['seed2', 'seed10']
+    differences = parity(output).measured['nope_minus_rope_nats']['by_seed']
+    assert differences == pytest.approx([-0.2, -1.0])
+    assert 'seeds 2 and 10' in output.caption
+
+
+def test_records_below_a_name_are_in_the_order_of_numbers():
+    names = ('a/10/seed1', 'a/9/seed10', 'a/9/seed2', 'b/seed0')
+    given = FigureInput('f', dict.fromkeys(names, positions_records()))
+    assert names_below(given, 'a/') == ['a/10/seed1', 'a/9/seed2', 'a/9/seed10']
+    assert BySeed.of(given, 'a/9').seeds == ('seed2', 'seed10')
+
+
+def fit_by_seed(*r2):
+    """Figure 7 of seeds whose a are 0.3 and 0.4."""
+    grids = [grid_records(a=a) for a in (0.3, 0.4)]
+    for grid, value in zip(grids, r2, strict=True):
+        grid.attributes['fit_r2'] = value
+    options = {'panels': [{'record': 'grid', 'title': 'NoPE'}]}
+    return figures.draw('uniform_fit', FigureInput('fig7', by_seed({'grid': grids}), options))
+
+
+def legend(output) -> list[str]:
+    return [text.get_text() for text in output.figure.axes[0].get_legend().texts]
+
+
+def test_the_legend_says_that_a_fit_is_a_mean_and_the_caption_speaks_of_no_steps():
+    output = fit_by_seed(0.9, 0.8)
+    assert any(', mean of 2 seeds: $a$ = 0.350, $R^2$ = 0.850' in text for text in legend(output))
+    assert 'staircase' not in output.caption
+    assert 'chosen for each seed on unsmoothed losses, of a grid of ' in output.caption
+    alone = figures.draw('uniform_fit', INPUTS['uniform_fit'])
+    assert 'so a staircase in steps of the grid' in alone.caption
+    assert not any('mean of' in text for text in legend(alone))
+
+
+@pytest.mark.parametrize('r2', [(0.9, None), (None, 0.9)])
+def test_where_one_seed_has_no_r2_there_is_no_mean(r2):
+    assert any('$R^2$ = n/a' in text for text in legend(fit_by_seed(*r2)))

@@ -97,3 +97,8 @@ def test_the_caption_says_what_lambda_was() -> None:
     caption = KINDS['task_lambda'].draw(synthetic.lambda_input()).caption
     assert 'dotted: longest examples of the searches (rsc 6; rdc 6; scan 6)' in caption
     assert 'Lambda of NoPE: 1; HeadScale: 1; rotary: 1.' in caption
+
+
+def test_the_caption_has_the_lambdas_of_all_seeds() -> None:
+    given = stating(synthetic.lambda_input(), 'rsc_1/1', lam='HeadScale at 9')
+    assert ' / HeadScale at 9' in KINDS['task_lambda'].draw(given).caption
