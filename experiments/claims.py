@@ -6,8 +6,9 @@ Reads the summaries of the figures in WORK and writes the board, WORK/claims/cla
 .png and .pdf, and of figures of several sizes trend.png, .pdf and .csv beside it, the numbers of
 each claim by size. With --run every figure that decides a claim is drawn first, trained where it is
 not, as experiments.run does, one after another; further arguments (--config.FIELD=VALUE) go to
-each. With --results the claims are written as small files to be committed, and the pages that are
-made from these, with the trend of all sizes there; without --workdir these pages alone. Exit
+each. With --results the claims are written as small files to be committed, in a folder that is
+there, and the pages that are made from these, with the trend of all sizes there; without --workdir
+these pages alone. Figures drawn with settings that are not their configs' are marked. Exit
 status: 0 done, 1 a figure failed, 2 bad input, 143 stopped and saved. Without an accelerator and
 without JAX, but for --run.
 """
@@ -15,19 +16,21 @@ without JAX, but for --run.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import pathlib
 import signal
 import sys
 from collections.abc import Sequence
 
-from experiments import board, drawing
+from experiments import board, defaults, drawing
 from experiments.board import Missing, Row, Summary, page, picture, results, trend
-from experiments.board.decisions import SIZES
+from experiments.board.decisions import RELEASED, SIZES
+from experiments.board.summaries import COMMANDS
 from experiments.config import BAD_INPUT
 from experiments.figures import mpl
 from experiments.figures.base import METADATA, csv_text, rendered
-from nope.runtime.files import write_bytes, write_json, write_text
+from nope.runtime.files import read_object, write_bytes, write_json, write_text
 
 STOPPED = 128 + signal.SIGTERM
 
@@ -35,6 +38,8 @@ STOPPED = 128 + signal.SIGTERM
 def main(arguments: Sequence[str]) -> int:
     given, options = _parse(arguments)
     try:
+        if given.results and not given.results.is_dir():
+            raise ValueError(f'--results={given.results}: there is no such folder')
         missing, stopped = _drawn(given, options)
         if stopped:
             return STOPPED
@@ -88,11 +93,23 @@ def _read(work: pathlib.Path, size: str | None, *, empty: bool) -> list[Summary]
         if place is None:
             print(f'left out: {path.parent}, whose name is that of no config', file=sys.stderr)
         elif size in (None, place[1]):
-            found.append(board.of_work(path.parent, *place))
+            summary, changed = board.of_work(path.parent, *place), _changed(path.parent, *place)
+            found.append(dataclasses.replace(summary, changed=changed))
     if not found and not empty:
         which = f'size {size}' if size else 'any size'
         raise ValueError(f'--workdir={work} has no figure of {which} in {folder}')
     return found
+
+
+def _changed(folder: pathlib.Path, name: str, size: str) -> tuple[str, ...]:
+    """Settings of the figure in `folder`, 'PATH=VALUE', that its config has not at that size, but
+    for those that its user gives."""
+    if size == RELEASED or name in drawing.OF_CHECKPOINTS:
+        return ()
+    settings = (read_object(folder / 'spec.json') or {}).get('settings')
+    free = (*drawing.FREE, *drawing.FILES) if size == SIZES[-1] else drawing.FREE
+    found = defaults.changed(name, size, settings if isinstance(settings, dict) else {})
+    return tuple(f'{p}={here!s:.100}' for p, (_, here) in found.items() if not p.startswith(free))
 
 
 def _write(
@@ -137,17 +154,30 @@ def _commit(folder: pathlib.Path, found: Sequence[Summary], work: pathlib.Path) 
     for s in found:
         name = drawing.figure_name(s.figure, s.size)
         drawing.check_unchanged(work / 'figures' / name, s.figure, s.size)
-    if not found and not folder.is_dir():
-        raise ValueError(f'--results={folder}: there is no such folder')
     changed = results.write(folder, found)
     for path, text in results.pages(folder).items():
         if not path.exists() or path.read_text() != text:
             write_text(path, text)
             changed.append(path)
-    if _trend(folder, board.rows(board.of_results(folder)), drawing.trained_tokens):
+    committed = board.of_results(folder)
+    if _trend(folder, board.rows(committed), drawing.trained_tokens):
         changed.append(folder / 'trend.png')
     for path in changed:
         print(path)
+    _warn(found, committed, work)
+
+
+def _warn(found: Sequence[Summary], committed: Sequence[Summary], work: pathlib.Path) -> None:
+    """Says which results of the figures in `work` have no command that drew them."""
+    places = {(s.figure, s.size) for s in committed if not s.drawn_by}
+    for s in found:
+        if (s.figure, s.size) in places:
+            name = drawing.figure_name(s.figure, s.size)
+            print(
+                f'warning: {work / COMMANDS} names no command that drew {name}: drawn_by of its '
+                'result is empty',
+                file=sys.stderr,
+            )
 
 
 if __name__ == '__main__':

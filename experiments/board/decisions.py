@@ -26,6 +26,7 @@ class Decision:
     size: 'quick' or the like. figure: its name. seeds: of its config, () where not known. verdict:
     'holds', 'does not hold', 'undecided' or 'reading'. numbers: what the verdict rests on, each
     with its mean and 95 % interval over seeds. statement: what was decided, with its thresholds.
+    changed: settings of the figure that are not its config's, 'PATH=VALUE'.
     """
 
     size: str
@@ -34,6 +35,7 @@ class Decision:
     verdict: str
     numbers: Numbers
     statement: str
+    changed: tuple[str, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -127,7 +129,9 @@ def _rank(size: str) -> tuple[int, str]:
 
 def _decisions(claim: str, ordered: Collection[Summary]) -> tuple[Decision, ...]:
     return tuple(
-        Decision(s.size, s.figure, s.seeds, found.verdict, found.numbers, found.statement)
+        Decision(
+            s.size, s.figure, s.seeds, found.verdict, found.numbers, found.statement, s.changed
+        )
         for s in ordered
         for found in s.claims
         if found.id == claim and found.verdict != NOT_MEASURED

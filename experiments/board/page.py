@@ -18,12 +18,13 @@ MARKS = {
     DISAGREE: '\N{NOT EQUAL TO}',
     NOT_MEASURED: '\N{EN DASH}',
 }
+FEW = 3  # settings that are named beside a figure
 GROUPS = ('The eleven claims of the paper', 'Other claims')
 
 
 def markdown(rows: Sequence[Row], sizes: Sequence[str], missing: Sequence[Missing] = ()) -> str:
     """The whole board: the eleven claims with counts, the others, figures that are missing."""
-    parts = ['# Claims', _legend(sizes)]
+    parts = ['# Claims', _legend(sizes), _changed(rows)]
     for title, members in grouped(rows):
         parts += [f'## {title}', counts(members, sizes), table(members, sizes)]
     if missing:
@@ -101,10 +102,14 @@ def as_json(
 
 
 def said(decision: Decision) -> str:
-    """The figure and its headline, 'fig1: NoPE - RoPE 0.180 nats'."""
+    """The figure and its headline, 'fig1: NoPE - RoPE 0.180 nats'; between them a few settings that
+    are not its config's."""
     count = len(decision.seeds)
     seeds = f', {count} seeds' if count > 1 else ''
-    return f'{decision.figure}{seeds}: {decision.headline}'
+    shown, more = decision.changed[:FEW], len(decision.changed[FEW:])
+    others = f' and {more} more' if more else ''
+    changed = f', drawn with {", ".join(shown)}{others}' if shown else ''
+    return f'{decision.figure}{seeds}{changed}: {decision.headline}'
 
 
 def _facts(row: Row) -> dict[str, Any]:
@@ -127,6 +132,7 @@ def _decided(row: Row, size: str, decision: Decision | None) -> dict[str, Any]:
         'verdict': decision.verdict if decision else NOT_MEASURED,
         'headline': decision.headline if decision else '',
         'statement': decision.statement if decision else '',
+        'changed': list(decision.changed) if decision else [],
         'numbers': decision.numbers if decision else (),
     }
 
@@ -144,6 +150,17 @@ def _legend(sizes: Sequence[str]) -> str:
         'with the most seeds decide, which have to agree. Of a claim that no figure decided, the '
         'configs that would are named.'
     )
+
+
+def _changed(rows: Sequence[Row]) -> str:
+    """Figures of the rows that were drawn with settings of their own, '' where there are none."""
+    found = {
+        f'`{decision.figure}` at `{decision.size}` with {_text(", ".join(decision.changed))}': None
+        for row in rows
+        for decision in row.decisions
+        if decision.changed
+    }
+    return f"Drawn with settings that are not their configs': {'; '.join(found)}." if found else ''
 
 
 def _cell(row: Row, size: str) -> str:

@@ -132,14 +132,18 @@ def test_a_summary_that_is_damaged_or_of_another_format_is_named(work, capsys, t
     [
         (['--workdir=NOWHERE'], 'no folder figures'),
         (['--workdir=WORK', '--size=medium'], 'has no figure of size medium'),
-        (['--workdir=WORK', '--results=NOWHERE/results', '--size=medium'], 'no figure of size'),
+        (['--workdir=WORK', '--results=WORK/figures', '--size=medium'], 'no figure of size'),
         (['--results=NOWHERE'], '--results=NOWHERE: there is no such folder'),
+        (['--workdir=WORK', '--results=WORK/TYPO'], '/TYPO: there is no such folder'),
+        (['--workdir=WORK', '--results=WORK/TYPO', '--run'], '/TYPO: there is no such folder'),
     ],
 )
-def test_what_is_not_there_is_named(work, capsys, arguments, said):
+def test_what_is_not_there_is_named(work, capsys, monkeypatch, arguments, said):
+    ran = ending(monkeypatch, {})
     assert claims.main([text.replace('WORK', str(work)) for text in arguments]) == 2
     error = capsys.readouterr().err
     assert said in error and 'Traceback' not in error
+    assert not ran and {path.name for path in work.iterdir()} == {'figures'}
 
 
 @pytest.mark.parametrize(
@@ -265,12 +269,13 @@ def test_the_page_is_made_without_jax(work):
 
 def test_a_figure_of_a_changed_config_becomes_no_result(work, tmp_path, capsys):
     results = tmp_path / 'configs/results'
+    results.mkdir(parents=True)
     spec = work / 'figures/fig5_small/spec.json'
     spec.write_text('{"settings": {"train.length": 128, "train.steps": 12}}')
     assert claims.main([f'--workdir={work}', f'--results={results}']) == 2
     said = capsys.readouterr().err
     assert 'figures/fig5_small was drawn with train.steps=12, configs/fig5.py:small has ' in said
-    assert not results.exists()
+    assert not [*results.iterdir()]
     spec.write_text('{"settings": {"train.length": 128}}')
     assert claims.main([f'--workdir={work}', f'--results={results}']) == 0
     assert sorted(path.name for path in results.glob('*/*')) == [
@@ -282,3 +287,50 @@ def test_a_figure_of_a_changed_config_becomes_no_result(work, tmp_path, capsys):
     assert {path.name for path in results.glob('*.*')} == {'trend.csv', 'trend.pdf', 'trend.png'}
     assert claims.main([f'--workdir={work}', f'--results={results}']) == 0
     assert str(results) not in capsys.readouterr().out  # nothing changed
+
+
+def test_a_figure_of_a_changed_config_says_so_on_the_board(work):
+    assert claims.main([f'--workdir={work}']) == 0
+    assert 'rawn with' not in (work / 'claims/claims.md').read_text()
+    settings = {'train.steps': 4, 'train.length': 64, 'seeds': [0, 1], 'name': 'fig1'}
+    (work / 'figures/fig1/spec.json').write_text(json.dumps({'settings': settings}))
+    assert claims.main([f'--workdir={work}']) == 0
+    text = (work / 'claims/claims.md').read_text()
+    assert 'fig1, 2 seeds, drawn with train.steps=4: ' in text
+    said = "Drawn with settings that are not their configs': `fig1` at `quick` with train.steps=4."
+    assert said in text and 'fig5, drawn with' not in text
+    found = json.loads((work / 'claims/claims.json').read_text())['claims']
+    changed = {claim['figure']: claim['changed'] for claim in found}
+    assert changed == {'fig1': ['train.steps=4'], 'fig5': [], '': []}
+
+
+def test_files_of_the_user_are_no_changed_settings(work):
+    (work / 'figures/fig1').rename(work / 'figures/fig1_paper')
+    spec = {'settings': {'data.source': 'text:/books', 'train.batch_size': 3}}
+    (work / 'figures/fig1_paper/spec.json').write_text(json.dumps(spec))
+    (work / 'figures/fig5').rename(work / 'figures/extend')
+    (work / 'figures/extend/spec.json').write_text('{"settings": {"init": "hf:/mine"}}')
+    assert claims.main([f'--workdir={work}']) == 0
+    found = json.loads((work / 'claims/claims.json').read_text())['claims']
+    changed = {claim['figure']: claim['changed'] for claim in found if claim['figure']}
+    assert changed == {'fig1': ['train.batch_size=3'], 'fig5': [], 'extend': []}
+
+
+def test_results_that_no_command_of_the_log_drew_are_said(work, tmp_path, capsys):
+    results = tmp_path / 'results'
+    results.mkdir()
+    command = {'figure': 'fig1', 'commit': 'c0', 'versions': {}, 'device': 'cpu', 'devices': 1}
+    (work / 'commands.jsonl').write_text(json.dumps(command) + '\n')
+    for _ in range(2):
+        assert claims.main([f'--workdir={work}', f'--results={results}']) == 0
+        lines = capsys.readouterr().err.splitlines()
+        log = work / 'commands.jsonl'
+        assert [line.partition(':')[2] for line in lines] == [
+            f' {log} names no command that drew {name}: drawn_by of its result is empty'
+            for name in ('fig5', 'fig5_small')
+        ]
+
+
+def test_seeds_of_a_folder_are_in_the_order_of_the_numbers_by_seed(work):
+    (work / 'figures/fig1/spec.json').write_text('{"settings": {"seeds": [10, 2]}}')
+    assert of_work(work / 'figures/fig1', 'fig1', 'quick').seeds == (2, 10)

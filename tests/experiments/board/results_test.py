@@ -165,6 +165,15 @@ def test_a_cell_of_the_page_shows_every_figure_and_what_they_disagree_in():
     assert 'not measured (`fig7`)' in lacking
 
 
+def test_a_few_settings_that_are_not_the_configs_are_named_beside_the_figure():
+    changed = tuple(f'train.{name}={n}' for n, name in enumerate(('a', 'b', 'c', 'd', '|')))
+    rows = board.rows([dataclasses.replace(summary(), changed=changed)])
+    decision = next(row for row in rows if row.id == 'parity').decisions[0]
+    named = 'train.a=0, train.b=1, train.c=2 and 2 more'
+    assert page.said(decision).startswith(f'fig1, 2 seeds, drawn with {named}: NoPE - RoPE ')
+    assert r'train.d=3, train.\|=4.' in page.markdown(rows, ['quick'])
+
+
 def test_the_picture_shows_every_claim_and_its_lines_stay_in_their_columns():
     figure = picture.draw(board.rows([summary()]), ['quick', 'small'])
     shown = [text.get_text() for text in figure.texts]
