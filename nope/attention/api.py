@@ -163,10 +163,15 @@ def check(
     mask: Mask,
     bias: Bias | None,
     key_bias_BNS: jax.Array | None,
+    queries: int | None = None,
 ) -> None:
-    """Raises ValueError where the arguments of `attention` do not fit together."""
+    """Raises ValueError where the arguments of `attention` do not fit together.
+
+    queries: how many the mask is for, where q_BTNH has chosen ones of them; None for its T.
+    """
     _check_arrays(q_BTNH, k_BSKH, v_BSKH)
-    mask.check(q_BTNH.shape[0], q_BTNH.shape[1], k_BSKH.shape[1])
+    queries = q_BTNH.shape[1] if queries is None else queries
+    mask.check(q_BTNH.shape[0], queries, k_BSKH.shape[1])
     if bias is not None:
         bias.check()
         if bias.heads != q_BTNH.shape[2]:

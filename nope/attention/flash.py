@@ -190,7 +190,9 @@ def lines_of(
     if kernel.by_slope and isinstance(bias, AlibiBias):
         return Lines(slopes_N=jnp.asarray(bias.slopes_N, jnp.float32))
     distance_D = distances(queries, keys, offset)
-    return Lines(bias.by_distance(distance_D), bias.factors_by_distance(distance_D))
+    lines = bias.by_distance(distance_D), bias.factors_by_distance(distance_D)
+    # Those of float64 parameters would be float64.
+    return Lines(*(None if x is None else x.astype(jnp.float32) for x in lines))
 
 
 def logit_gradient(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from nope.attention.api import check
 from nope.attention.bias import Bias
-from nope.attention.dense import WEIGHTS
+from nope.attention.dense import WEIGHTS, check_order
 from nope.attention.reference import Rule, softmax
 from nope.attention.structure import Mask
 
@@ -31,13 +32,10 @@ def attention_rows(
     the queries at 0 .. T-1, whose segment ids [B, T] are those of all of them; without an offset.
     bias, key_bias_BNS: as `attention` takes them. weights: 'softmax' or a name of `WEIGHTS`.
 
-    ValueError for a mask with an offset, and for weights of another name.
+    ValueError for arguments that do not fit together, as `attention` and `dense_attention` raise
+    it, for a mask with an offset, and for weights of another name.
     """
-    if mask.offset is not None:
-        raise ValueError('mask.offset is given; at_R says where the queries are')
-    if weights != 'softmax' and weights not in WEIGHTS:
-        accepted = ', '.join(map(repr, ('softmax', *WEIGHTS)))
-        raise ValueError(f'weights={weights!r} is unknown; accepted: {accepted}')
+    _check(q_BRNH, k_BSKH, at_R, mask, bias, key_bias_BNS, weights)
     rule: Rule = softmax
     own_key = True
     if weights != 'softmax':
@@ -56,8 +54,9 @@ def attention_rows(
         distance_D = distance_RS.reshape(-1)
         factors_ND = bias.factors_by_distance(distance_D)
         if factors_ND is not None:
-            logits_BNRS *= factors_ND.reshape(N, R, S)
-        logits_BNRS += bias.by_distance(distance_D).reshape(N, R, S)
+            logits_BNRS *= factors_ND.reshape(N, R, S).astype(jnp.float32)
+        bias_NRS = bias.by_distance(distance_D).reshape(N, R, S)
+        logits_BNRS += bias_NRS.astype(jnp.float32)
     if key_bias_BNS is not None:
         logits_BNRS += key_bias_BNS[:, :, None]
     seen_BRS = _seen(mask, at_R, S)
@@ -66,8 +65,36 @@ def attention_rows(
     return rule(logits_BNRS, seen_BRS[:, None])[0]
 
 
+def _check(
+    q_BRNH: jax.Array,
+    k_BSKH: jax.Array,
+    at_R: jax.Array,
+    mask: Mask,
+    bias: Bias | None,
+    key_bias_BNS: jax.Array | None,
+    weights: str,
+) -> None:
+    if mask.offset is not None:
+        raise ValueError('mask.offset is given; at_R says where the queries are')
+    ids_BT = mask.q_segments_BT
+    queries = jnp.shape(k_BSKH)[1] if ids_BT is None else jnp.shape(ids_BT)[-1]
+    check(q_BRNH, k_BSKH, k_BSKH, mask, bias, key_bias_BNS, queries)
+    if jnp.shape(at_R) != q_BRNH.shape[1:2] or not jnp.issubdtype(at_R.dtype, jnp.integer):
+        raise ValueError(
+            f'at_R has shape {jnp.shape(at_R)} and dtype {at_R.dtype}, expected integers of shape '
+            f'{q_BRNH.shape[1:2]}'
+        )
+    if weights == 'softmax':
+        return
+    if weights not in WEIGHTS:
+        accepted = ', '.join(map(repr, ('softmax', *WEIGHTS)))
+        raise ValueError(f'weights={weights!r} is unknown; accepted: {accepted}')
+    check_order(weights, mask)
+
+
 def _seen(mask: Mask, at_R: jax.Array, keys: int) -> jax.Array:
     """The rows of the mask, bool [1 or B, R, S]."""
     ids_BR = None if mask.q_segments_BT is None else jnp.take(mask.q_segments_BT, at_R, axis=1)
-    seen = mask.visible(at_R, jnp.arange(keys), ids_BR, mask.kv_segments_BS)
+    keys_S = jnp.arange(keys, dtype=at_R.dtype)
+    seen = mask.visible(at_R, keys_S, ids_BR, mask.kv_segments_BS)
     return jnp.ones((1, len(at_R), keys), bool) if seen is None else seen

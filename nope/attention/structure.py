@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 
 class AttentionOutput(NamedTuple):
@@ -41,14 +42,14 @@ class Mask:
     """Attention mask: a query sees the keys that pass every rule below.
 
     causal: a query at position i sees keys j <= i.
-    q_segments_BT, kv_segments_BS: integer ids, given together; a query sees the keys whose
-        id equals its own. No id is special: padding is a segment like any other (give it an
-        id that no document has). A query whose id no visible key carries sees nothing.
+    q_segments_BT, kv_segments_BS: integer ids of at most 32 bits, given together; a query sees
+        the keys whose id equals its own. No id is special: padding is a segment like any other
+        (give it an id that no document has). A query whose id no visible key carries sees nothing.
     window: a query sees keys nearer than this, |i - j| < window (itself and window - 1 more on
         a side); None for all.
     offset: position of the first query among the keys, an integer or an int32 scalar: query t
         is at offset + t. For queries that continue cached keys. None: 0, and under `causal`
-        as many queries as keys.
+        as many queries as keys. From -2**30 to 2**30, so that positions are int32.
 
     A pytree: `causal` and `window` are static, ids and offset are arrays (and may be traced).
     """
@@ -71,15 +72,13 @@ class Mask:
                 f'mask.causal=True without mask.offset needs as many queries as keys, got '
                 f'T={queries} and S={keys}'
             )
-        if self.window is not None and not 1 <= self.window <= 2**30:
-            raise ValueError(f'mask.window is {self.window}; accepted: 1 to 2**30, or None for all')
-        if self.offset is not None and (
-            jnp.shape(self.offset) or not jnp.issubdtype(jnp.result_type(self.offset), jnp.integer)
-        ):
+        if self.window is not None and not (_is_int(self.window) and 1 <= self.window <= 2**30):
             raise ValueError(
-                f'mask.offset has shape {jnp.shape(self.offset)} and dtype '
-                f'{jnp.result_type(self.offset)}, expected an integer scalar'
+                f'mask.window is {self.window!r}; accepted: integers from 1 to 2**30, or None for '
+                'all'
             )
+        if self.offset is not None:
+            _check_offset(self.offset)
         if (self.q_segments_BT is None) != (self.kv_segments_BS is None):
             missing = 'q_segments_BT' if self.q_segments_BT is None else 'kv_segments_BS'
             raise ValueError(f'mask.{missing} is None: give both segment arrays or neither')
@@ -91,9 +90,10 @@ class Mask:
                 continue
             if jnp.shape(ids) != want:
                 raise ValueError(f'mask.{name} has shape {jnp.shape(ids)}, expected {want}')
-            if not jnp.issubdtype(jnp.result_type(ids), jnp.integer):
+            dtype = np.dtype(ids.dtype)
+            if not jnp.issubdtype(dtype, jnp.integer) or dtype.itemsize > 4:
                 raise ValueError(
-                    f'mask.{name} has dtype {jnp.result_type(ids)}, expected an integer dtype'
+                    f'mask.{name} has dtype {dtype}, expected an integer dtype of at most 32 bits'
                 )
 
     def visible(
@@ -131,6 +131,24 @@ class Mask:
             first + jnp.arange(queries), jnp.arange(keys), self.q_segments_BT, self.kv_segments_BS
         )
         return jnp.broadcast_to(True if seen is None else seen, (batch, queries, keys))
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_offset(offset: int | jax.Array) -> None:
+    """ValueError for an offset that is no integer, and for one beyond its range that is known
+    before the program runs."""
+    if not _is_int(offset) and (
+        jnp.shape(offset) or not jnp.issubdtype(jnp.result_type(offset), jnp.integer)
+    ):
+        raise ValueError(
+            f'mask.offset has shape {jnp.shape(offset)} and dtype {jnp.result_type(offset)}, '
+            'expected an integer scalar'
+        )
+    if not isinstance(offset, jax.Array) and abs(int(offset)) > 2**30:
+        raise ValueError(f'mask.offset is {offset}; accepted: -2**30 to 2**30')
 
 
 def in_sight(

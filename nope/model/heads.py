@@ -47,7 +47,10 @@ def attend_by_kind(
     the model's forget gates up to every key, float32 (`nope.model.gates`). span: as `shape_of`
     takes it, None for no shape. rows: those whose weights are returned, None for none. weights:
     rule of the weights that `attend` makes, by its name. dropout: of the attention weights, with
-    keys [B, N]; where there is one, `attend` takes it.
+    keys [B, N]; where there is one, `attend` takes it. Shape and rows are of the weights without
+    it, the norm of the output with it.
+
+    The largest logits of gated heads are those of q_i . k_j + c_i - c_j, with c the sums.
     """
     position = kind.position
     gate = position.gate(q_BTNH.shape[2])
@@ -67,7 +70,7 @@ def attend_by_kind(
             mask=mask,
             bias=bias,
             key_bias_BNS=key_bias_BNS,
-            **_of_heads(dropout, slice(None)),
+            dropout=dropout,
         )
     N, K = (position.local_heads(heads) for heads in (q_BTNH.shape[2], k_BSKH.shape[2]))
     local = one(
@@ -75,23 +78,21 @@ def attend_by_kind(
         mask=dataclasses.replace(mask, window=_nearer(position, kind)),
         bias=jax.tree.map(lambda parameters: parameters[..., :N], bias),
         key_bias_BNS=key_bias_BNS,
-        **_of_heads(dropout, slice(None, N)),
+        dropout=_of_heads(dropout, slice(None, N)),
     )
     others = one(
         *(q_BTNH[:, :, N:], k_BSKH[:, :, K:], v_BSKH[:, :, K:]),
         mask=mask,
         bias=None,
         key_bias_BNS=None,
-        **_of_heads(dropout, slice(N, None)),
+        dropout=_of_heads(dropout, slice(N, None)),
     )
     return _joined(local, others)
 
 
-def _of_heads(dropout: Dropout | None, heads: slice) -> dict[str, Dropout]:
-    """The argument `dropout` for some of the heads; none where there is no dropout."""
-    if dropout is None:
-        return {}
-    return {'dropout': dropout._replace(keys=dropout.keys[:, heads])}
+def _of_heads(dropout: Dropout | None, heads: slice) -> Dropout | None:
+    """Dropout of some of the heads."""
+    return None if dropout is None else dropout._replace(keys=dropout.keys[:, heads])
 
 
 def _attend(
@@ -100,9 +101,12 @@ def _attend(
     rows: ChosenRows | None,
     weights: str,
     *operands: jax.Array,
+    dropout: Dropout | None = None,
     **how: Any,
 ) -> Attended:
-    attended = Attended(attend(*operands, **how))
+    dropping = {} if dropout is None else {'dropout': dropout}
+    output = attend(*operands, **how, **dropping)
+    attended = Attended(_with_sums_of_queries(output, how['key_bias_BNS'], how['mask']))
     if span is not None:
         attended = attended._replace(
             shape=shape_of(attend, attended.output, span, *operands, **how)
@@ -113,6 +117,20 @@ def _attend(
         found = attention_rows(q_BRNH, k_BSKH, rows.queries_R, weights=weights, **how)
         attended = attended._replace(rows=found)
     return attended
+
+
+def _with_sums_of_queries(
+    output: AttentionOutput, key_bias_BNS: jax.Array | None, mask: Mask
+) -> AttentionOutput:
+    """The output with c_i in the largest logits, which the key bias -c_j has without it: c falls by
+    about ln 2 a token in fresh gates, and so the largest -c_j grows with the length."""
+    if output.max_logit is None or key_bias_BNS is None:
+        return output
+    bias_BNT = key_bias_BNS
+    if mask.offset is not None:
+        T = output.max_logit.shape[2]
+        bias_BNT = jax.lax.dynamic_slice_in_dim(key_bias_BNS, mask.offset, T, axis=2)
+    return output._replace(max_logit=output.max_logit - jax.lax.stop_gradient(bias_BNT))
 
 
 def _joined(local: Attended, others: Attended) -> Attended:

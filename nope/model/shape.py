@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nope.attention import AttentionOutput, Bias, Mask
 
@@ -40,6 +41,20 @@ class ChosenRows(NamedTuple):
 
     queries_R: jax.Array
     heads_M: jax.Array | None = None
+
+
+def check_rows(rows: ChosenRows, tokens: int, heads: int) -> None:
+    """ValueError for queries and heads that there are not; traced ones pass, whose rows are then
+    without meaning."""
+    for name, chosen, count in (
+        ('queries_R', rows.queries_R, tokens),
+        ('heads_M', rows.heads_M, heads),
+    ):
+        if chosen is None or isinstance(chosen, jax.core.Tracer):
+            continue
+        for index in np.asarray(chosen).tolist():
+            if not 0 <= index < count:
+                raise ValueError(f'rows.{name} has {index}; accepted: 0 to {count - 1}')
 
 
 class LayerStats(NamedTuple):
@@ -95,8 +110,9 @@ def _first_logits(
     if bias is not None:
         distance_T = jnp.arange(T, dtype=jnp.int32)
         factors_NT = bias.factors_by_distance(distance_T)
-        logits_BNT *= 1.0 if factors_NT is None else factors_NT
-        logits_BNT += bias.by_distance(distance_T)
+        if factors_NT is not None:
+            logits_BNT *= factors_NT.astype(jnp.float32)
+        logits_BNT += bias.by_distance(distance_T).astype(jnp.float32)
     if key_bias_BNS is not None:
         logits_BNT += key_bias_BNS[..., :1]
     return logits_BNT

@@ -24,7 +24,7 @@ from nope.model.config import ModelConfig
 from nope.model.dropout import Place, layer_keys
 from nope.model.init import initializer
 from nope.model.layers import drop, norm, parameter
-from nope.model.shape import AttentionShape, ChosenRows
+from nope.model.shape import AttentionShape, ChosenRows, check_rows
 from nope.model.spread import spread
 from nope.model.token_inputs import TokenInputs
 
@@ -86,11 +86,13 @@ class Transformer(nn.Module):
         attention weights are returned, without a cache only. keys_B: typed keys of the rows'
         dropout, without a cache only; None for no dropout, as everywhere but in training.
         ValueError for more tokens than the position encoding is defined for, or than the cache has
-        slots.
+        slots left (of what is filled, as far as it is known), and for rows that there are not.
         """
         c = self.config
         T = tokens_BT.shape[1]
         _check_tokens(c, T, cache)
+        if rows is not None:
+            check_rows(rows, T, c.heads)
         embedding_VD = self._matrix('embedding', (c.vocab_size, c.width), ('vocab', 'embed'))
         head_DV = self._head(embedding_VD)
         coefficients_LN = self.variable(
@@ -176,12 +178,16 @@ class Transformer(nn.Module):
 
 
 def _check_tokens(config: ModelConfig, tokens: int, cache: Cache | None) -> None:
-    room, what = config.longest, f'{config.describe_position()} positions end at'
+    given = f'tokens_BT has {tokens} tokens'
     if cache is not None:
         # What is filled may be traced: callers that know the whole length check it.
-        room, what = cache.slots, 'the slots of the cache are'
-    if room is not None and room < tokens:
-        raise ValueError(f'tokens_BT has {tokens} tokens; {what} {room}')
+        filled = cache.filled if isinstance(cache.filled, int) else 0
+        if filled + tokens > cache.slots:
+            before = f' and cache.filled is {filled}' if filled else ''
+            raise ValueError(f'{given}{before}; the slots of the cache are {cache.slots}')
+    elif config.longest is not None and config.longest < tokens:
+        end = f'{config.describe_position()} positions end at {config.longest}'
+        raise ValueError(f'{given}; {end}')
 
 
 def _sequence(

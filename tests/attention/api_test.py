@@ -6,6 +6,7 @@ import logging
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from nope.attention import AlibiBias, Buckets, Mask, ScaleInvariantBias, api, attention
@@ -95,9 +96,22 @@ def test_segments() -> None:
     )
 
 
+def test_segment_ids_of_more_than_32_bits() -> None:
+    """The kernels have 32: ids that differ above them would be one."""
+    ids = np.array([[0, 2**32]] * 2)
+    message = 'mask.kv_segments_BS has dtype int64, expected an integer dtype of at most 32 bits'
+    refused(message, *shapes(T=2, S=2), mask=Mask(True, ids.astype('int32'), ids))
+    with jax.enable_x64(True):
+        mask = Mask(True, jnp.asarray(ids), jnp.asarray(ids))
+        refused('mask.q_segments_BT has dtype int64', *shapes(T=2, S=2), mask=mask)
+
+
 def test_windows_and_offsets() -> None:
-    for window in (0, 2**30 + 1):  # positions are added to it
-        refused(f'mask.window is {window}; accepted', *shapes(), mask=Mask(window=window))
+    for window in (0, 2**30 + 1, 2.5, True, '3'):  # positions are added to it
+        refused(f'mask.window is {window!r}; accepted', *shapes(), mask=Mask(window=window))
+    for offset in (2**30 + 1, -(2**30) - 1, 2**31, 2**70, np.int32(2**31 - 2)):
+        refused(f'mask.offset is {offset}; accepted: -2', *shapes(), mask=Mask(offset=offset))
+    refused('mask.offset has shape .* bool', *shapes(), mask=Mask(offset=True))
     for offset in (1.0, jnp.zeros(2, jnp.int32)):
         refused('mask.offset has shape', *shapes(S=9), mask=Mask(offset=offset))
 

@@ -127,6 +127,7 @@ def test_sandwich_is_the_product_of_sinusoidal_vectors() -> None:
         (ScaleInvariantBias(jnp.ones(())), r'bias\.strengths_N has shape \(\), expected \[N\]'),
         (ScaleInvariantBias(jnp.ones(2), tau=0.0), r'bias\.tau is 0.0; accepted: above 0'),
         (SandwichBias(jnp.ones(2), dims=3), r'bias\.dims is 3; accepted: even'),
+        (SandwichBias(jnp.ones(2), base=0.0), r'bias\.base is 0\.0; accepted: above 0'),
     ],
     ids=str,
 )

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.attention import Buckets, Mask, attention
+from nope.attention import Bias, Buckets, Mask, attention
 from nope.attention.cases import FACTOR_CASES, KEY_BIAS_CASES, TEST_CASES, Case, make_inputs
 from nope.attention.chunked import layout
 from tests.attention.contract import (
@@ -174,6 +174,59 @@ def test_rematerialised_scanned_and_sharded() -> None:
     spread = jax.sharding.NamedSharding(mesh, jax.P('data', None, 'tensor', None))
     sharded = jax.jit(jax.grad(loss))(jax.device_put(inputs.q_BTNH, spread))
     assert_close(sharded, alone, TOLERANCE['float32'])
+
+
+@pytest.mark.parametrize('queries', [8, 1], ids=['blocks', 'decoding'])
+def test_float16_gradients_of_logits_beyond_its_range(queries: int) -> None:
+    """Those of q and k are finite where the logits' are above 65,504."""
+    inputs = make_inputs(Case('', 1, queries, 8, 1, 1, 16, dtype='float16', offset=8 - queries))
+    q, k, v, d_out = (
+        scale * jnp.asarray(x, 'float16')
+        for x, scale in (
+            *((inputs.q_BTNH, 0.04), (inputs.k_BSKH, 0.01)),
+            *((inputs.v_BSKH, 300), (inputs.d_out_BTNH, 300)),
+        )
+    )
+
+    def gradients(implementation: str, dtype: str) -> list[jax.Array]:
+        def out(*arrays: jax.Array) -> jax.Array:
+            how = {'mask': inputs.mask, 'implementation': implementation}
+            return attention(*arrays, **how).out
+
+        pull = jax.jit(lambda *arrays: jax.vjp(out, *arrays[:3])[1](arrays[3]))
+        return pull(*(x.astype(dtype) for x in (q, k, v, d_out)))
+
+    d_p_TS = jnp.einsum('BTNH,BSNH->TS', d_out.astype('float32'), v.astype('float32'))
+    assert jnp.ptp(d_p_TS) / 8 > 65504
+    exact = gradients('reference', 'float32')
+    for found, wanted in zip(gradients('chunked', 'float16'), exact, strict=True):
+        assert found.dtype == jnp.float16
+        assert_close(found, wanted, TOLERANCE['float16'])
+
+
+@pytest.mark.parametrize('kind', ['alibi', 'scale_invariant'])
+@pytest.mark.parametrize('queries', [300, 1], ids=['blocks', 'decoding'])
+def test_float64_parameters_of_a_bias_are_used_in_float32(queries: int, kind: str) -> None:
+    """With gradients in their own dtype."""
+    inputs = make_inputs(Case('', 1, queries, 300, 2, 2, 8, offset=300 - queries, bias=kind))
+
+    def attend(bias: Bias) -> tuple[jax.Array, Bias]:
+        def total(bias: Bias) -> jax.Array:
+            found = attention(
+                *(inputs.q_BTNH, inputs.k_BSKH, inputs.v_BSKH),
+                mask=inputs.mask, bias=bias, implementation='chunked',
+            )  # fmt: skip
+            assert found.out.dtype == found.lse.dtype == jnp.float32
+            return jnp.sum(found.lse)
+
+        return jax.jit(jax.value_and_grad(total))(bias)
+
+    single = attend(inputs.bias)
+    with jax.enable_x64(True):
+        double = attend(jax.tree.map(lambda x: jnp.asarray(x, 'float64'), inputs.bias))
+        assert {x.dtype.name for x in jax.tree.leaves(double[1])} == {'float64'}
+    for found, wanted in zip(jax.tree.leaves(double), jax.tree.leaves(single), strict=True):
+        assert_close(found, wanted, 1e-5)
 
 
 @pytest.mark.slow

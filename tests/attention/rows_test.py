@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -74,6 +75,18 @@ def test_half_precision_is_computed_in_float32() -> None:
     np.testing.assert_array_equal(found, exact)
 
 
+@pytest.mark.parametrize('name', ['ALiBi', 'factors'])
+def test_float64_parameters_of_a_bias_are_used_in_float32(name: str) -> None:
+    q, k, _, _ = operands()
+    at, bias = jnp.asarray([T - 1]), BIASES[name]
+    expected = attention_rows(q[:, :1], k, at, bias=bias)
+    with jax.enable_x64(True):
+        double = jax.tree.map(lambda x: jnp.asarray(x, 'float64'), bias)
+        found = attention_rows(q[:, :1], k, at, bias=double)
+    assert found.dtype == jnp.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
 def test_a_row_that_sees_no_key_is_0() -> None:
     q, k, _, _ = operands()
     apart = Mask(q_segments_BT=SEGMENTS, kv_segments_BS=SEGMENTS + 9)
@@ -88,3 +101,26 @@ def test_what_does_not_fit_is_refused() -> None:
         ValueError, match=r"weights='max' is unknown; accepted: 'softmax', 'entmax'"
     ):
         attention_rows(q, k, jnp.arange(T), weights='max')
+    with pytest.raises(ValueError, match=r"'stick_breaking' needs mask\.causal=True"):
+        attention_rows(q, k, jnp.arange(T), mask=Mask(causal=False), weights='stick_breaking')
+    with pytest.raises(ValueError, match=r'at_R has shape \(3,\) .*, expected integers .*\(16,\)'):
+        attention_rows(q, k, jnp.arange(3))
+
+
+@pytest.mark.parametrize(
+    ('how', 'message'),
+    [
+        ({'mask': Mask(kv_segments_BS=SEGMENTS)}, r'mask\.q_segments_BT is None'),
+        ({'mask': Mask(q_segments_BT=SEGMENTS)}, r'mask\.kv_segments_BS is None'),
+        ({'bias': AlibiBias(jnp.ones(1))}, 'bias is for 1 heads, q_BTNH has 4'),
+        (
+            {'key_bias_BNS': jnp.ones((B, 1, T))},
+            r'key_bias_BNS has shape .*, expected \(2, 4, 16\)',
+        ),
+    ],
+    ids=['keys alone', 'queries alone', 'bias', 'key bias'],
+)
+def test_arguments_are_checked_as_those_of_attention(how: dict[str, Any], message: str) -> None:
+    q, k, _, _ = operands()
+    with pytest.raises(ValueError, match=message):
+        attention_rows(q[:, :2], k, jnp.asarray([3, 5]), **how)

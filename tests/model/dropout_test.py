@@ -13,7 +13,8 @@ import pytest
 
 from nope.model import ModelConfig, apply
 from nope.model.dropout import Place, head_keys, layer_keys, place_keys, row_keys
-from nope.positions import Rotary, Split
+from nope.model.shape import ChosenRows
+from nope.positions import NoPE, Position, Rotary, Split
 from nope.training.config import check_whole_sequences
 from nope.variables import abstract_variables
 from tests import tiny
@@ -87,6 +88,18 @@ def test_split_heads_have_masks_of_their_own() -> None:
     found = [apply(config, variables, tokens, keys_B=keys(step)).hidden for step in (0, 0, 1)]
     np.testing.assert_array_equal(found[0], found[1])
     assert np.abs(np.asarray(found[0]) - np.asarray(found[2])).max() > 1e-3
+
+
+@pytest.mark.parametrize('position', [NoPE(), Split(Rotary(), window=4)], ids=str)
+def test_shape_and_rows_are_of_the_weights_that_nothing_drops(position: Position) -> None:
+    config = dataclasses.replace(DROPPING, layers=1, dropout=0.0, position=position)
+    variables, tokens = tiny.variables(config), jnp.asarray(tiny.tokens(B, T))
+    how: dict[str, Any] = {'span': 2, 'rows': ChosenRows(jnp.arange(T))}
+    dropped, whole = (apply(config, variables, tokens, keys_B=x, **how) for x in (keys(), None))
+    assert np.abs(np.asarray(dropped.hidden) - np.asarray(whole.hidden)).max() > 1e-3
+    tiny.assert_close(
+        (dropped.rows, dropped.shape[:2]), (whole.rows, whole.shape[:2]), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_a_mesh_that_splits_sequences_has_no_dropout_of_weights() -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nope.attention import Mask, attention
 from nope.model import LayerKind, counts
 from nope.model.cache import LayerCache
 from nope.model.gates import forgotten
+from nope.model.heads import attend_by_kind
 from nope.positions import ForgetGate, NoPE, Split
 from tests import tiny
 from tests.model.programs import T, loss_and_gradients, run
@@ -46,6 +50,38 @@ def test_logits_fade_by_every_gate_between_key_and_query() -> None:
     found = run(GATED, tiny.variables(GATED), TOKENS).entropy
     assert found is not None
     np.testing.assert_allclose(found[0], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    'position', [ForgetGate(), Split(ForgetGate()), Split(ForgetGate(), window=5)], ids=str
+)
+@pytest.mark.parametrize('first', [None, 5], ids=['whole', 'cached'])
+def test_largest_logits_are_those_of_faded_keys(
+    position: ForgetGate | Split, first: int | None
+) -> None:
+    """max_j (q_i . k_j + c_i - c_j), by the definition; in a cache of more slots than tokens."""
+    rng = np.random.default_rng(0)
+    queries, at = (T, 0) if first is None else (3, first)
+    q, k = (rng.normal(size=(2, t, n, 8)).astype('float32') for t, n in ((queries, N), (T, N // 2)))
+    gated = N if isinstance(position, ForgetGate) else N // 2
+    sums = -np.cumsum(rng.uniform(0.2, 1.2, size=(2, T, gated)), axis=1).astype('float32')
+    found = attend_by_kind(
+        functools.partial(attention, max_logit=True),
+        LayerKind(position),
+        *map(jnp.asarray, (q, k, k)),
+        Mask(offset=first),
+        None,
+        jnp.asarray(sums),
+    ).output.max_logit
+    logits = np.einsum('BTNH,BSNH->BNTS', q, k.repeat(2, axis=2))
+    c = sums.swapaxes(1, 2)
+    logits[:, :gated] += c[:, :, at : at + queries, None] - c[:, :, None]
+    distance = at + np.arange(queries)[:, None] - np.arange(T)
+    near = np.full(N, T)
+    near[:gated] = position.local_window or T
+    seen = (distance >= 0) & (distance < near[:, None, None])
+    expected = np.where(seen, logits, -np.inf).max(axis=-1)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_open_gates_leave_a_model_without_position() -> None:

@@ -87,6 +87,21 @@ def test_nothing_else_changes() -> None:
     np.testing.assert_allclose(plain.hidden, asked.hidden, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ('rows', 'message'),
+    [
+        (ChosenRows(jnp.asarray([3, T])), rf'rows\.queries_R has {T}; accepted: 0 to {T - 1}'),
+        (ChosenRows(jnp.asarray([-1])), r'rows\.queries_R has -1; accepted: 0 to'),
+        (ChosenRows(np.arange(2), np.array([0, 4])), r'rows\.heads_M has 4; accepted: 0 to 3'),
+    ],
+    ids=['beyond the end', 'negative', 'head'],
+)
+def test_rows_that_there_are_not_are_refused(rows: ChosenRows, message: str) -> None:
+    config = MODELS['none']
+    with pytest.raises(ValueError, match=message):
+        apply(config, tiny.variables(config), tiny.tokens(2, T), rows=rows)
+
+
 def test_no_array_of_all_queries_and_keys_is_made() -> None:
     """At T = 512 the largest array of the program with 'chunked' attention is far below T x T of
     every head."""

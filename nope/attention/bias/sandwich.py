@@ -33,10 +33,13 @@ class SandwichBias(Bias):
         return jnp.shape(self.scales_N)[0]
 
     def check(self) -> None:
-        """Raises ValueError for scales that are no vector, and for an odd number of dims."""
+        """Raises ValueError for scales that are no vector, an odd number of dims, and a base that
+        is not above 0."""
         check_by_head('scales_N', self.scales_N)
         if self.dims < 2 or self.dims % 2:
             raise ValueError(f'bias.dims is {self.dims}; accepted: even numbers, at least 2')
+        if not self.base > 0:
+            raise ValueError(f'bias.base is {self.base}; accepted: above 0')
 
     def by_distance(self, distance_D: jax.Array) -> jax.Array:
         """The bias at each of the distances, float32 [N, D] (float64 for such parameters)."""

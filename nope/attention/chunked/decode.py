@@ -37,6 +37,10 @@ def decode_attention(
     """
     B, T, N, H = q_BTNH.shape
     S, K = k_BSKH.shape[1:3]
+    dtype = q_BTNH.dtype
+    if dtype == jnp.float16:
+        # Float16 ends at 65,504, which gradients of weights may pass where those of q do not.
+        q_BTNH, k_BSKH, v_BSKH = (x.astype(jnp.float32) for x in (q_BTNH, k_BSKH, v_BSKH))
     own_NK1 = jnp.repeat(jnp.eye(K, dtype=q_BTNH.dtype), N // K, axis=0)[..., None]
     wide_BRC = (q_BTNH[..., None, :] * own_NK1).reshape(B, T * N, K * H)
     logits_BRS = _exact('BRC,BSC->BRS', wide_BRC, k_BSKH.reshape(B, S, K * H))
@@ -44,8 +48,9 @@ def decode_attention(
     if bias is not None:
         factors_NTS = factors_as_array(bias, T, S, mask.offset)
         if factors_NTS is not None:
-            logits_BTNS *= factors_NTS.swapaxes(0, 1)
-        logits_BTNS += as_array(bias, T, S, mask.offset).swapaxes(0, 1)
+            logits_BTNS *= factors_NTS.swapaxes(0, 1).astype(jnp.float32)
+        bias_NTS = as_array(bias, T, S, mask.offset)
+        logits_BTNS += bias_NTS.swapaxes(0, 1).astype(jnp.float32)
     if key_bias_BNS is not None:
         logits_BTNS += key_bias_BNS[:, None]
     seen_BTNS = mask.as_array(B, T, S)[:, :, None]
@@ -54,7 +59,7 @@ def decode_attention(
     mixed_BRC = _exact('BRS,BSC->BRC', weights_BRS, v_BSKH.reshape(B, S, K * H))
     out_BTNH = jnp.sum(mixed_BRC.reshape(B, T, N, K, H) * own_NK1.astype(jnp.float32), axis=3)
     return AttentionOutput(
-        out=out_BTNH.astype(q_BTNH.dtype),
+        out=out_BTNH.astype(dtype),
         lse=lse_BTN.swapaxes(1, 2),
         entropy=entropy_BTN.swapaxes(1, 2) if entropy else None,
         max_logit=largest(logits_BTNS, seen_BTNS).swapaxes(1, 2) if max_logit else None,

@@ -291,12 +291,14 @@ def _pair_gradient(
     d_entropy_BKR1 = None if d_entropy_BKR is None else d_entropy_BKR[..., None]
     exact_BKRS = logit_gradient(p_BKRS, d_p_BKRS, z_BKRS, c_BKR[..., None], d_entropy_BKR1)
     d_product_BKRS = exact_BKRS if factors_KRS is None else exact_BKRS * factors_KRS
-    d_s_BKRS = d_product_BKRS.astype(q_BKRH.dtype)
+    # Float16 ends at 65,504, which ds may pass where dq and dk do not.
+    dtype = jnp.float32 if q_BKRH.dtype == jnp.float16 else q_BKRH.dtype
+    d_s_BKRS = d_product_BKRS.astype(dtype)
     # dk and dv come out with S last: the small operands q and dout are turned, not d_s and p,
     # whose transposed products run at a third of the speed on a CPU.
     return (
-        _einsum('BKRS,BKSH->BKRH', d_s_BKRS, k_BKSH),
-        _einsum('BKHR,BKRS->BKHS', q_BKRH.swapaxes(2, 3), d_s_BKRS),
+        _einsum('BKRS,BKSH->BKRH', d_s_BKRS, k_BKSH.astype(dtype)),
+        _einsum('BKHR,BKRS->BKHS', q_BKRH.swapaxes(2, 3).astype(dtype), d_s_BKRS),
         _einsum('BKHR,BKRS->BKHS', d_out_BKRH.swapaxes(2, 3), p_BKRS.astype(d_out_BKRH.dtype)),
         exact_BKRS,
     )

@@ -31,6 +31,12 @@ WEIGHTS: Mapping[str, _Weights] = {
 }
 
 
+def check_order(weights: str, mask: Mask) -> None:
+    """ValueError for weights, by a name of `WEIGHTS`, that the mask gives no order."""
+    if WEIGHTS[weights].causal and not mask.causal:
+        raise ValueError(f'weights={weights!r} needs mask.causal=True: later keys come first')
+
+
 def dense_attention(
     q_BTNH: jax.Array,
     k_BSKH: jax.Array,
@@ -61,9 +67,8 @@ def dense_attention(
     if weights not in WEIGHTS:
         accepted = ', '.join(map(repr, WEIGHTS))
         raise ValueError(f'weights={weights!r} is unknown; accepted: {accepted}')
+    check_order(weights, mask)
     kind = WEIGHTS[weights]
-    if kind.causal and not mask.causal:
-        raise ValueError(f'weights={weights!r} needs mask.causal=True: later keys come first')
     return attend_by_rule(
         kind.rule,
         q_BTNH,

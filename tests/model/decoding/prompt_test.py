@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.model import LayerKind, ModelConfig, ModelOutput
+from nope.model import LayerKind, ModelConfig, ModelOutput, apply
 from nope.model.cache import Cache, empty
 from nope.model.decoding import unstack
 from nope.model.lam import LogLength
@@ -174,6 +174,20 @@ def test_more_tokens_than_slots_are_refused() -> None:
     cache = empty(MIXED, LENGTH, T - 1)
     with pytest.raises(ValueError, match='tokens_BT has 12 tokens; the slots of the cache are 11'):
         piece.eval_shape(MIXED, unstack(MIXED, tiny.variables(MIXED)), TOKENS, cache)
+
+
+def test_more_tokens_than_slots_left_are_refused() -> None:
+    """They would be written over earlier ones."""
+    weights = unstack(MIXED, tiny.variables(MIXED))
+
+    def read_after(filled: int) -> Cache | None:
+        cache = empty(MIXED, jnp.asarray(LENGTH), T)._replace(filled=filled)
+        return apply(MIXED, weights, jnp.asarray(TOKENS[:, :5]), cache=cache).cache
+
+    message = 'tokens_BT has 5 tokens and cache.filled is 8; the slots of the cache are 12'
+    with pytest.raises(ValueError, match=message):
+        jax.eval_shape(lambda: read_after(8))
+    jax.eval_shape(lambda: read_after(7))
 
 
 @pytest.mark.parametrize(
