@@ -88,10 +88,11 @@ class Bench:
         target = abstract_variables(spec.model, self.mesh)
         base = self._base_model(spec)
         wanted = {name: tree for name, tree in target.items() if name not in base}
+        best = self._own_best(spec) if step is None else None
         with Checkpoints(folders.of_run(folder), identity(spec)) as checkpoints:
             checkpoints.stand_on(base)
             try:
-                found = checkpoints.read(wanted, step)
+                found = checkpoints.read(wanted, step if best is None else best.step)
             except OtherRunError as error:
                 if spec.init is None or base:
                     raise
@@ -104,7 +105,7 @@ class Bench:
                     raise
                 raise CheckpointError(
                     f'{error}. Without {folder / spec.finished} the same command takes the run up '
-                    'again from the checkpoint before'
+                    'again from the newest checkpoint that is whole'
                 ) from error
         return optim.as_used(spec.train.optimizer, {**base, **found})
 
@@ -113,7 +114,11 @@ class Bench:
         where that had no validation."""
         while run.init is not None:
             run = run.init
-        if isinstance(run, ImportSpec) or run.train.validation is None:
+        return None if isinstance(run, ImportSpec) else self._own_best(run)
+
+    def _own_best(self, run: RunSpec) -> Best | None:
+        """The best step of a finished run, as its `done.json` has it."""
+        if run.train.validation is None:
             return None
         path = self.workspace.folder(run) / run.finished
         found = processes.from_first(lambda: best_of(read_json(path) or {}))

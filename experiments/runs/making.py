@@ -216,6 +216,7 @@ def batches(bench: Bench, spec: RunSpec, consumed: int) -> Iterator[data.Batch]:
         'seed': spec.data_seed,
         'start': consumed,
         'rows': sharding.rows_here(mesh, compute.micro_batches(size, mesh), size),
+        'lengths': spec.train.lengths,
     }
     if isinstance(spec.data, data.TaskData):
         return tasks.training_batches(spec.data, **common)
@@ -225,5 +226,4 @@ def batches(bench: Bench, spec: RunSpec, consumed: int) -> Iterator[data.Batch]:
         cache=bench.cache,
         threads=bench.compute.threads,
         position_range=spec.model.position_range,
-        lengths=spec.train.lengths,
     )

@@ -19,10 +19,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from nope.checkpoints import folders
 from nope.checkpoints.best import Best, BestStays, best_of
+from nope.checkpoints.checksums import checksums
 from nope.identity import digest, first_difference
 from nope.runtime import processes
 from nope.runtime.errors import brief
@@ -34,6 +34,7 @@ ARRAYS = 'arrays'
 BASE = 'base'  # in `checksums`: of the base model's weights, where they are saved elsewhere
 JSON_ITEMS = ('data', 'config', 'checksums')
 SEAL = 'of_these'
+OPTIMIZER = 'opt_state'  # among the arrays: only training reads it
 STEP = 'step'  # in `data`: a checkpoint's folder may have been renamed
 
 
@@ -172,14 +173,18 @@ class Checkpoints:
         None where there is none yet. A damaged one is set aside in `damaged/` with a warning
         and the one before it is taken. CheckpointError where one belongs to another run, there is
         not enough memory, or none of them can be read, be it for damage or for storage that fails:
-        nothing is moved then. Its data name the best step only where that still has a checkpoint:
-        one before a damaged newest may have gone when that was saved.
+        nothing is moved then. Its data name the best step only where that has a whole checkpoint: a
+        damaged one is set aside too, and one before a damaged newest may have gone when that was
+        saved.
         """
         steps = self.steps()
         self._check_kind(steps)
         damaged: dict[int, Exception] = {}
         for step in reversed(steps):
+            if step in damaged:
+                continue
             try:
+                damaged |= self._damaged_best(step, target)  # alone: there may be memory for one
                 arrays, data = self._read(step, target)
             except OtherRunError:
                 raise
@@ -211,12 +216,18 @@ class Checkpoints:
         checksums(arrays)
 
     def best(self) -> Best | None:
-        """The best step that the newest checkpoint names; None where the run compares none."""
+        """The best step that the newest checkpoint names; None where the run compares none and,
+        with a warning, where that step has no checkpoint any more."""
         steps = self.steps()
-        if not steps:
-            return None
-        found = processes.from_first(lambda: best_of(self._documents(steps[-1])['data']))
-        return None if found is None else Best(*found)
+        best = self._best_at(steps[-1]) if steps else None
+        if best is None or best.step in steps:
+            return best
+        log.warning(
+            'step %d, the best of %s, has no checkpoint any more: the newest, of step %d, stands '
+            'for it',
+            *(best.step, self.folder, steps[-1]),
+        )
+        return None
 
     def read(self, target: Arrays, step: int | None = None) -> dict[str, Any]:
         """The arrays of `target` at `step` (default: the best of a run that compares them, else the
@@ -238,6 +249,27 @@ class Checkpoints:
             raise CheckpointError(
                 f'checkpoint of step {chosen} in {self.folder} cannot be read: {brief(error)}'
             ) from error
+
+    def _best_at(self, step: int) -> Best | None:
+        """The best step that the checkpoint of `step` names."""
+        found = processes.from_first(lambda: best_of(self._documents(step)['data']))
+        return None if found is None else Best(*found)
+
+    def _damaged_best(self, step: int, target: Arrays) -> dict[int, Exception]:
+        """The best step that the checkpoint of `step` names, and why those arrays of `target` that
+        readers of it ask for cannot be read; {} where they can, or have no checkpoint."""
+        best = self._best_at(step)
+        if best is None or best.step == step or best.step not in self.steps():
+            return {}
+        try:
+            self._read(best.step, {name: target[name] for name in target if name != OPTIMIZER})
+        except OtherRunError:
+            raise
+        except Exception as error:  # whatever the damage raises
+            if _is_shortage(error):
+                raise
+            return {best.step: error}
+        return {}
 
     def _check_kind(self, steps: list[int]) -> None:
         """CheckpointError where the folder has checkpoints of something else than this project:
@@ -389,38 +421,6 @@ def _is_in(name: str, path: str) -> bool:
 def _sealed(sums: dict[str, Any]) -> dict[str, Any]:
     """Checksums with one of their own."""
     return sums | {SEAL: digest(sums)}
-
-
-def checksums(tree: Any) -> dict[str, int]:
-    """Leaf path -> a 32-bit checksum of its bits, computed where the leaf lives.
-
-    The sum over elements of bits * (2 * index + 1), modulo 2^32: integer addition gives
-    the same result in any order and on any sharding, and no single changed element can
-    hide, since an odd factor is invertible.
-    """
-    leaves = jax.tree_util.tree_leaves_with_path(tree)
-    sums = jax.device_get(_checksums([leaf for _, leaf in leaves]))
-    return {
-        jax.tree_util.keystr(path): int(value)
-        for (path, _), value in zip(leaves, sums, strict=True)
-    }
-
-
-@jax.jit
-def _checksums(leaves: list[jax.Array]) -> list[jax.Array]:
-    return [_checksum(leaf) for leaf in leaves]
-
-
-def _checksum(leaf: jax.Array) -> jax.Array:
-    unsigned = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32}[leaf.dtype.itemsize]
-    bits = jax.lax.bitcast_convert_type(leaf, unsigned).astype(jnp.uint32)
-    weight = jnp.uint32(1)
-    stride = 1
-    for axis in reversed(range(bits.ndim)):  # row-major index without a reshape
-        index = jax.lax.broadcasted_iota(jnp.uint32, bits.shape, axis)
-        weight = weight + index * jnp.uint32((2 * stride) % 2**32)
-        stride *= bits.shape[axis]
-    return jnp.sum(bits * weight, dtype=jnp.uint32)
 
 
 def _is_shortage(error: BaseException | None) -> bool:

@@ -26,7 +26,8 @@ class Goodput:
     start: restoring and everything else before the first step; compile: the first step of each
     length, and the first monitored one; data: waiting for examples; step; checkpoint: the time that
     a save blocks the steps; evaluation; and `other`, the rest. Steps that an attempt repeats count
-    again; time after the last checkpoint before a kill does not count.
+    again; time after the last checkpoint before a kill does not count. A `with` block writes the
+    file at its end.
     """
 
     def __init__(self, folder: pathlib.Path) -> None:
@@ -36,6 +37,17 @@ class Goodput:
         self._seconds: dict[str, float] = {}
         self._steps = 0
         self._began = time.monotonic()
+
+    def __enter__(self) -> Goodput:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """Writes the file, but for errors of storage: another command may hold the folder now."""
+        if error is None:
+            self.write()
+        elif not issubclass(error, OSError):
+            with contextlib.suppress(OSError):  # the other error is the one to tell
+                self.write()
 
     @contextlib.contextmanager
     def time(self, what: str) -> Iterator[Callable[[], float]]:

@@ -22,6 +22,7 @@ from nope.training.tracker import Tracker
 
 BAD_STEPS = 'bad_steps.jsonl'
 MOST_SKIPPED = 10  # in a row: more, and it is not the data
+SKIPPED = 'skipped'  # of a checkpoint's `data`: bad steps in a row up to it, left out where 0
 
 
 class TrainingDiverged(RuntimeError):
@@ -33,8 +34,9 @@ class Reporter:
 
     While step n is fetched the devices compute step n + 1. Rows of `metrics.jsonl` are those
     of every `log_every`-th step, of the monitored and the scored ones and the last, wherever a run
-    was stopped in between; of several processes, all check and the first one writes. tracked: makes
-    a `Tracker` that is given the same rows, in the first process; None for none.
+    was stopped in between; of several processes, all check and the first one writes. skipped: bad
+    steps in a row before the first. tracked: makes a `Tracker` that is given the same rows, in the
+    first process; None for none.
     """
 
     def __init__(
@@ -48,11 +50,12 @@ class Reporter:
         log_every: int,
         skips: bool,
         throughput: Throughput,
+        skipped: int = 0,
         tracked: Callable[[], Tracker] | None = None,
     ) -> None:
         self._folder = folder
         self._steps, self._batch_size, self._log_every = steps, batch_size, log_every
-        self._skips, self._skipped = skips, 0
+        self._skips, self._skipped = skips, skipped
         self._throughput = throughput
         first = processes.is_first()
         self._tracker = tracked() if first and tracked is not None else None
@@ -62,7 +65,7 @@ class Reporter:
         )
         self._pending: tuple[int, Metrics, Metrics] | None = None
         self._scores: Mapping[str, float] = {}
-        self._last: Mapping[str, float] = {}  # of the step that was flushed last
+        self._good = ''  # loss of the last good step, as messages have it
         self._kept = f'the checkpoint of step {start} is kept' if start else ''
 
     def __enter__(self) -> Reporter:
@@ -97,7 +100,6 @@ class Reporter:
         self._pending = None
         values = {name: float(value) for name, value in metrics.items()}
         bad = values.pop('bad') > 0
-        self._last = values
         self._bar.set_postfix(loss=f'{values["loss"]:.4f}', refresh=False)
         self._bar.update(step - self._bar.n)
         if step % self._log_every == 0 or step == self._steps or by_layer or self._scores:
@@ -110,13 +112,18 @@ class Reporter:
         self._skipped = self._skipped + 1 if bad else 0
         if bad:
             self._note(step, values)
+        else:
+            loss, norm = values['loss'], values['grad_norm']
+            self._good = f' (loss {loss:.4g}, gradient norm {norm:.4g} at step {step})'
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """Entry of the bad steps in a row, up to the one flushed last, in a checkpoint's `data`."""
+        return {SKIPPED: self._skipped} if self._skipped else {}
 
     def saved(self, step: int) -> None:
         """Notes that the step flushed last is in a checkpoint, for messages of later failures."""
-        self._kept = (
-            f'the checkpoint of step {step} (loss {self._last["loss"]:.4g}, gradient norm '
-            f'{self._last["grad_norm"]:.4g}) is kept'
-        )
+        self._kept = f'the checkpoint of step {step}{self._good} is kept'
 
     def _note(self, step: int, values: Mapping[str, float]) -> None:
         goes_on = self._skips and self._skipped < MOST_SKIPPED
@@ -172,6 +179,11 @@ class Throughput:
         rate = (step - last[0]) * self._tokens_per_step / (self._last[1] - last[1])
         peak = hardware.peak_flops() * jax.device_count()
         return {'tokens_per_second': rate, 'mfu': rate * self._flops_per_token / peak}
+
+
+def skipped_of(data: Mapping[str, Any]) -> int:
+    """Bad steps in a row up to a checkpoint, by its `data`."""
+    return data.get(SKIPPED, 0)
 
 
 def read_bad_steps(folder: pathlib.Path) -> list[dict[str, Any]]:

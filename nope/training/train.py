@@ -13,7 +13,7 @@ import jax
 from clu import parameter_overview
 from jax.sharding import Mesh
 
-from nope.checkpoints.best import Best, best_of
+from nope.checkpoints.best import best_of
 from nope.checkpoints.manager import Checkpoints
 from nope.data.batch import Batch
 from nope.model import ModelConfig
@@ -23,7 +23,7 @@ from nope.training import guard, optim
 from nope.training.config import Compute, Earlier, TrainConfig, check_mesh
 from nope.training.goodput import Goodput
 from nope.training.profile import Profile
-from nope.training.reporting import Reporter, Throughput
+from nope.training.reporting import Reporter, Throughput, skipped_of
 from nope.training.state import TrainState, fresh_state
 from nope.training.stepping import Stepping
 from nope.training.tracker import Tracker
@@ -96,15 +96,18 @@ def train(
         ) as checkpoints,
     ):
         with goodput.time('start'):
-            state, frozen, best = begin(initial, config, mesh, checkpoints)
-            selection = Selection(config.validation, score, best)
+            state, frozen, data = begin(initial, config, mesh, checkpoints)
+            selection = Selection(config.validation, score, best_of(data))
             start = int(state.step)
             if start:
                 log.info('%s: going on from step %d', title, start)
             describe_parameters({**frozen, **state.trained}, folder)
             stream = started(batches(start)) if start < config.steps else iter(())
         with (
-            make_reporter(model, config, compute, folder, start, title, identity) as reporter,
+            goodput,
+            make_reporter(
+                model, config, compute, folder, start, title, identity, skipped_of(data)
+            ) as reporter,
             Profile(folder / 'profile', start, compute.profile) as profile,
         ):
             stepping = Stepping(model, config, compute, mesh, state, earlier=earlier, seed=seed)
@@ -124,6 +127,7 @@ def train(
                     reporter.add(step + 1, metrics, by_layer)
 
                 done = step + 1
+                goodput.step_done()
                 scored = selection.due(done)
                 if scored:
                     with goodput.time('evaluation'):
@@ -139,13 +143,13 @@ def train(
                             'batches': done,
                             'examples': done * config.batch_size,
                             **({} if selection.best is None else selection.best.entry),
+                            **reporter.entry,
                         }
                         checkpoints.save(done, state.arrays(frozen), position)
                     reporter.saved(done)
                     goodput.write()
                 usual = program.usual and not save and not scored
                 watch.step(done, usual=usual, data_seconds=waited())
-                goodput.step_done()
                 profile.step(done)
                 if stop and done < config.steps:
                     raise Interrupted(
@@ -161,9 +165,10 @@ def train(
 
 def begin(
     initial: Callable[[], Variables], config: TrainConfig, mesh: Mesh, checkpoints: Checkpoints
-) -> tuple[TrainState, Variables, Best | None]:
+) -> tuple[TrainState, Variables, Mapping[str, Any]]:
     """The state of the newest checkpoint, else that before the first step; the frozen variables;
-    the best step so far. What is to be restored is given back before it is read."""
+    the checkpoint's data, {} without one. What is to be restored is given back before it is read.
+    """
     state, frozen = fresh_state(initial(), config.optimizer, mesh)
     if state.searches:
         checkpoints.stand_on(frozen)
@@ -174,9 +179,9 @@ def begin(
     if restored is not None:
         frozen = {name: restored.arrays.get(name, tree) for name, tree in frozen.items()}
         begun = state.with_arrays(restored.step, restored.arrays)
-        return begun, frozen, best_of(restored.data)
+        return begun, frozen, restored.data
     checkpoints.prepare(arrays)
-    return state, frozen, None
+    return state, frozen, {}
 
 
 def _described(leaf: jax.Array) -> jax.ShapeDtypeStruct:
@@ -196,6 +201,7 @@ def make_reporter(
     start: int,
     title: str,
     identity: Mapping[str, Any],
+    skipped: int,
 ) -> Reporter:
     tracked = None
     if compute.wandb is not None:
@@ -216,6 +222,7 @@ def make_reporter(
         batch_size=config.batch_size,
         log_every=compute.log_every,
         skips=config.optimizer.on_bad == optim.SKIP,
+        skipped=skipped,
         throughput=throughput,
         tracked=tracked,
     )

@@ -36,6 +36,13 @@ def write(folder: pathlib.Path, scores: dict[int, Best | None], keep: int = 1) -
         return checkpoints.steps()
 
 
+def spoil(checkpoint: pathlib.Path) -> None:
+    """Cuts the files of its arrays short."""
+    for path in (checkpoint / 'arrays').rglob('*'):
+        if path.is_file():
+            path.write_bytes(path.read_bytes()[:-8])
+
+
 FIRST, SECOND = Best(2, 0.25), Best(6, 1 / 3)
 
 
@@ -64,13 +71,42 @@ def test_a_run_that_compares_none_is_read_at_its_newest(tmp_path: pathlib.Path) 
         assert checkpoints.best() is None
 
 
-def test_a_best_step_that_is_gone_is_no_longer_named(tmp_path: pathlib.Path) -> None:
+def test_a_best_step_that_is_gone_is_no_longer_named(
+    tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """After the newest was damaged, whose save had removed the best one before: training compares
-    anew. What is finished says what is missing."""
+    anew. Of what is finished the newest is read, with a warning."""
     write(tmp_path, {1: None, 2: FIRST, 3: FIRST}, keep=2)
     (folders.in_full(tmp_path / 'checkpoints') / '2').rmtree()
     with open_in(tmp_path, keep=2) as checkpoints:
+        assert checkpoints.best() is None
+        tiny.assert_same(checkpoints.read(TARGET), at(3))
+        assert 'has no checkpoint any more: the newest, of step 3, stands' in caplog.text
         with pytest.raises(CheckpointError, match=r'no checkpoint of step 2 .*there are \[3\]'):
-            checkpoints.read(TARGET)
+            checkpoints.read(TARGET, 2)
         restored = checkpoints.restore(TARGET)
         assert restored is not None and restored.data == {'examples': 3}
+
+
+def test_a_damaged_best_is_set_aside_when_training_goes_on(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, {1: None, 2: FIRST, 3: FIRST})
+    spoil(tmp_path / 'checkpoints' / '2')
+    with open_in(tmp_path) as checkpoints:
+        with pytest.raises(CheckpointError, match=r'checkpoint of step 2 in .* cannot be read'):
+            checkpoints.read(TARGET)
+        restored = checkpoints.restore(TARGET)
+        assert restored is not None
+        assert (restored.step, restored.data) == (3, {'examples': 3})
+        assert checkpoints.steps() == [3] and checkpoints.best() is None
+        tiny.assert_same(checkpoints.read(TARGET), at(3))
+    assert (tmp_path / 'damaged' / '2').is_dir()
+
+
+def test_a_damaged_best_stays_where_nothing_else_can_be_read(tmp_path: pathlib.Path) -> None:
+    write(tmp_path, {1: None, 2: FIRST, 3: FIRST})
+    for step in (2, 3):
+        spoil(tmp_path / 'checkpoints' / str(step))
+    with open_in(tmp_path) as checkpoints:
+        with pytest.raises(CheckpointError, match=r'none of the checkpoints of steps \[2, 3\]'):
+            checkpoints.restore(TARGET)
+        assert checkpoints.steps() == [2, 3]

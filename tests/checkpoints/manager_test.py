@@ -13,13 +13,8 @@ import orbax.checkpoint as ocp
 import pytest
 
 from nope import sharding
-from nope.checkpoints.manager import (
-    CheckpointError,
-    Checkpoints,
-    Restored,
-    UnwritableError,
-    checksums,
-)
+from nope.checkpoints.checksums import checksums
+from nope.checkpoints.manager import CheckpointError, Checkpoints, Restored, UnwritableError
 from nope.training.optim import OptimizerConfig
 from nope.training.state import fresh_state
 from nope.variables import COLLECTIONS, Variables

@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import math
 import pathlib
+import shutil
 from typing import Any, cast
 
 import jax
@@ -26,6 +27,7 @@ from experiments.runs import RunSpec, making, text_of
 from experiments.specs import identifier, identity
 from experiments.workspace import Workspace
 from nope import records, sharding
+from nope.checkpoints.manager import CheckpointError
 from nope.data import TaskData
 from nope.data.tasks import scratchpad, tokenised
 from nope.identity import plain
@@ -94,13 +96,41 @@ def test_validation_of_text_and_beside_a_drop_is_refused() -> None:
         build(found)
 
 
-def test_the_best_step_is_what_is_measured(tmp_path: pathlib.Path) -> None:
-    """By exact match, by who reads the run's folder, and named in the records."""
+def small(found: ConfigDict) -> ConfigDict:
+    """The config with one small layer and few examples."""
     sizes = {'train': 60, 'validation': 24, 'test': 12}
-    found = validated(steps=60, validate_every=12, batch_size=16, learning_rate=0.03)
     found.runs.one.task = {'name': 'cmc', 'longest': 3, 'symbols': 3, **sizes}
     found.model.update({'layers': 1, 'width': 16, 'heads': 2, 'kv_heads': 2, 'mlp_width': 16})
-    experiment = build(found)
+    return found
+
+
+def test_a_finished_run_without_its_best_step_says_how_to_go_on(tmp_path: pathlib.Path) -> None:
+    experiment = build(small(validated()))
+    run = spec_of(experiment).run
+    assert isinstance(run, RunSpec)
+    workspace = Workspace(tmp_path)
+    folder = workspace.folder(run)
+
+    def bench() -> Bench:
+        return Bench(workspace, experiment.compute, experiment.batch_tokens)
+
+    execute.execute(bench(), [run])
+    best = bench().best(run)
+    assert best is not None and best.step == 2
+    shutil.rmtree(folder / 'checkpoints' / '2')
+    with pytest.raises(CheckpointError, match=r'of step 2 .*Without .*done\.json the same'):
+        bench().variables(run)
+    (folder / 'done.json').unlink()
+    execute.execute(bench(), [run])
+    assert bench().best(run) is None
+    tiny.assert_same(bench().variables(run), bench().variables(run, 4))
+
+
+def test_the_best_step_is_what_is_measured(tmp_path: pathlib.Path) -> None:
+    """By exact match, by who reads the run's folder, and named in the records."""
+    experiment = build(
+        small(validated(steps=60, validate_every=12, batch_size=16, learning_rate=0.03))
+    )
     spec = spec_of(experiment)
     assert isinstance(spec.run, RunSpec)
     bench = Bench(Workspace(tmp_path), experiment.compute, experiment.batch_tokens)
@@ -273,6 +303,15 @@ def test_a_search_on_other_words_or_by_entropy_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         build(searched(**entry))
+
+
+def test_a_search_at_a_length_that_cuts_examples_is_refused(tmp_path: pathlib.Path) -> None:
+    """However long its other sequences are."""
+    experiment = build(searched(search={'form': 'constant', 'times': (0.5, 1.5)}))
+    bench = Bench(Workspace(tmp_path), experiment.compute, experiment.batch_tokens)
+    message = r'^runs\.two\.search\.times makes sequences of 10 tokens; the longest .* has 15 tok'
+    with pytest.raises(ValueError, match=message):
+        execute.check(bench, [spec_of(experiment).run])
 
 
 def test_all_weights_are_tuned_on_other_lengths_of_the_task() -> None:

@@ -30,6 +30,19 @@ def test_attempts_add_up(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ('error', 'counted'), [(RuntimeError, True), (KeyboardInterrupt, True), (OSError, False)]
+)
+def test_an_attempt_that_fails_is_counted_where_the_folder_is_surely_its_own(
+    error: type[BaseException], counted: bool, tmp_path: pathlib.Path
+) -> None:
+    """The loss of a lease is an OSError."""
+    with pytest.raises(error), Goodput(tmp_path) as times:
+        times.step_done()
+        raise error
+    assert (tmp_path / 'goodput.json').exists() == counted
+
+
+@pytest.mark.parametrize(
     'content',
     [
         *('', 'null', '{}', '[1]', '"x"', '[' * 100_000),

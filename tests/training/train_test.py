@@ -348,11 +348,45 @@ def test_too_many_bad_steps_in_a_row_end_the_run(
     assert [row['action'] for row in reporting.read_bad_steps(tmp_path)] == ['skipped', 'stopped']
 
 
+def test_bad_steps_in_a_row_are_counted_over_a_stop(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps 2 to 5 are bad. The message has the loss of the last good one."""
+    monkeypatch.setattr(reporting, 'MOST_SKIPPED', 4)
+
+    def bad_from_the_second(start: int) -> Iterator[Batch]:
+        for k, batch in enumerate(batches_of(PRETRAIN)(start), start):
+            yield Batch.of_blocks(batch.blocks() + 1000 * (0 < k < 5))
+
+    message = (
+        r'at step 5, the last of 4 bad ones, .*; the checkpoint of step 4 '
+        r'\(loss \d\S*, gradient norm \d\S* at step 1\) is kept'
+    )
+    with pytest.raises(TrainingDiverged, match=message):
+        run(tmp_path / 'whole', SKIPPING, batches=bad_from_the_second)
+    with pytest.raises(Interrupted):
+        run(tmp_path / 'stopped', SKIPPING, 3, batches=bad_from_the_second)
+    assert final(tmp_path / 'stopped', SKIPPING).data == {
+        'batches': 3, 'examples': 12, 'skipped': 2
+    }  # fmt: skip
+    with pytest.raises(TrainingDiverged, match='at step 5, the last of 4 bad ones, of examples'):
+        run(tmp_path / 'stopped', SKIPPING, batches=bad_from_the_second)
+
+
 def test_the_run_says_where_its_time_went(whole: dict[str, pathlib.Path]) -> None:
     found = json.loads((whole['lam'] / 'goodput.json').read_text())
     assert found['attempts'] == 1 and found['steps'] == SEARCH.steps
     assert {'start', 'compile', 'data', 'step', 'checkpoint', 'other'} == found['seconds'].keys()
     assert 0 < found['goodput'] < 1
+
+
+def test_every_step_of_stopped_attempts_is_counted(tmp_path: pathlib.Path) -> None:
+    for stop in (1, 2):
+        with pytest.raises(Interrupted):
+            run(tmp_path, PRETRAIN, stop)
+    run(tmp_path, PRETRAIN)
+    found = json.loads((tmp_path / 'goodput.json').read_text())
+    assert (found['attempts'], found['steps']) == (3, PRETRAIN.steps)
 
 
 def test_a_trace_of_some_steps_is_left(tmp_path: pathlib.Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -65,6 +65,7 @@ def training_batches(
     seed: int,
     start: int,
     rows: np.ndarray | None = None,
+    lengths: Sequence[int] = (),
 ) -> Iterator[Batch]:
     """Endless global batches `start`, `start + 1`, ... of the training examples, arrays
     [batch_size, length]: tokens, targets, weights.
@@ -72,17 +73,20 @@ def training_batches(
     Every epoch has each example once, in an order shuffled anew. Global example i is a pure
     function of (data, seed, i), so `start`, the number of batches consumed, is the whole state of
     the data. rows: which of a batch's examples are made, for a process that needs but some; None
-    for all. FieldError before the first batch for a length below the longest training example.
+    for all. lengths: what training cuts the batches to, in turn; none for `length`. FieldError
+    before the first batch for a length below the longest training example, whose target would be
+    cut off.
     """
     for name, value, least in (('batch_size', batch_size, 1), ('seed', seed, 0)):
         if value < least:
             raise FieldError(name, value, f'it must be at least {least}')
     examples = _training_examples(data)
     longest = max(example.length for example in examples)
-    if longest > length:
+    shortest = min((length, *lengths))
+    if longest > shortest:
         raise FieldError(
             'length',
-            length,
+            shortest,
             f'the longest training example of {data.task.name} has {longest} tokens to read',
         )
     chosen = np.arange(batch_size) if rows is None else rows

@@ -110,6 +110,9 @@ def test_a_process_makes_its_own_rows() -> None:
 def test_examples_longer_than_the_sequences_are_refused() -> None:
     with pytest.raises(FieldError, match=r'length is 10; the longest .* cmc has 11 tokens'):
         some(length=WIDTH - 1)
+    with pytest.raises(FieldError, match=r'length is 10; the longest .* cmc has 11 tokens'):
+        some(length=WIDTH + 1, lengths=(WIDTH + 1, WIDTH - 1))
+    assert same(*some(batches=1), *some(batches=1, lengths=(WIDTH,)))
     with pytest.raises(ValueError, match='an example has 11 tokens to read; a row has 10'):
         tokenizer = tokenizer_of(DATA)
         padded([tokenised(DATA.task, tokenizer, e) for e in DATA.dataset().train], WIDTH - 1)
