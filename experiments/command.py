@@ -20,7 +20,7 @@ from experiments.config import BAD_INPUT
 from experiments.execute import check, execute
 from experiments.failures import Failures
 from experiments.homes import check_figure, take_figure
-from experiments.plan import listed, make_plan
+from experiments.plan import check_same, listed, make_plan
 from experiments.workspace import Workspace
 from nope.checkpoints.manager import CheckpointError
 from nope.interop import CheckpointFileError
@@ -77,6 +77,7 @@ def run(
             only_warnings()
         should_stop = processes.StopTogether(StopRequest().requested)
         experiment = build(config, changed)
+        check_processes(experiment)
         workspace = Workspace(folder)
         workspace.check_shared()
         library_log.collect(folder / 'libraries.log')
@@ -134,6 +135,12 @@ def run(
             'the same command goes on from there',
         ) from error
     return 0
+
+
+def check_processes(experiment: Experiment) -> None:
+    """ValueError unless all processes of the command have built the same experiment."""
+    wanted = [*experiment.evals.values(), *experiment.exports]
+    check_same(wanted, experiment.compute, experiment.batch_tokens, experiment.settings)
 
 
 def note(workspace: Workspace, experiment: Experiment) -> None:

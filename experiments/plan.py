@@ -5,15 +5,20 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from experiments.pieces import Piece
-from experiments.runs import RunSpec
-from experiments.specs import Spec
+from experiments.runs import RunSpec, Source
+from experiments.specs import Spec, identity
 from experiments.workspace import Workspace
+from nope.identity import digest, execution_fields, first_difference
 from nope.runtime import processes
+from nope.training.config import Compute
 
 # Of a config's evaluations.
 Names = Mapping[str, Spec]
+# Means of execution that each process may have of its own.
+OWN = frozenset({'threads', 'log_every', 'slow_step', 'hang_seconds', 'profile', 'wandb'})
 WHAT = {'runs': 'train', 'records': 'measure', 'exports': 'export'}  # by the room of a piece
 
 
@@ -41,6 +46,52 @@ def titled(pieces: Sequence[Spec], names: Names) -> list[str]:
         f'{spec.describe()}: {", ".join(found[spec])}' if spec in found else spec.describe()
         for spec in pieces
     ]
+
+
+def check_same(
+    wanted: Sequence[Spec], compute: Compute, batch_tokens: int, settings: Mapping[str, Any]
+) -> None:
+    """ValueError unless all processes of the command make the same pieces by the same programs. It
+    names a process that does not, and the first difference, of the `settings` where they differ.
+
+    Files may have another path in each process; their content is a part of a piece's identity.
+    """
+    if processes.count() == 1:
+        return
+    parts = processes.together(
+        lambda: _parts(wanted, compute, batch_tokens), 'comparing what the processes read'
+    )
+    digests = processes.exchange([digest(part) for part in parts])
+    other = next((p for p, theirs in enumerate(digests) if theirs != digests[0]), None)
+    if other is None:
+        return
+    pairs = zip(digests[0], digests[other], strict=False)  # their number is in the first
+    number = next(i for i, (ours, theirs) in enumerate(pairs) if ours != theirs)
+    values = [processes.exchange(value) for value in (dict(settings), parts[number])]
+    different = (first_difference(each[0], each[other]) for each in values)
+    raise ValueError(
+        f'{processes.describe(other)} (there) and the first one (here) build other experiments: '
+        f'{next(filter(None, different))}; all processes need the same command and the same files'
+    )
+
+
+def _parts(wanted: Sequence[Spec], compute: Compute, batch_tokens: int) -> list[dict[str, Any]]:
+    """What is to be the same in all processes, JSON-able: means of execution, the identity of every
+    piece, and what changes the programs of their models but no result."""
+    order = _ordered(wanted)
+    shared = {k: v for k, v in dataclasses.asdict(compute).items() if k not in OWN}
+    models = {
+        part.slug(): part.model
+        for spec in order
+        for part in (spec, *spec.needs)
+        if isinstance(part, Source)
+    }
+    programs = {
+        name: {field: getattr(model, field) for field in sorted(execution_fields(type(model)))}
+        for name, model in models.items()
+    }
+    execution = {'compute': shared, 'evaluation.batch_tokens': batch_tokens, 'pieces': len(order)}
+    return [execution, *map(identity, order), programs]
 
 
 def make_plan(workspace: Workspace, wanted: Sequence[Spec]) -> Plan:

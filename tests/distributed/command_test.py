@@ -105,6 +105,53 @@ def test_bad_input_ends_all_processes_with_the_same_message(text, tmp_path) -> N
     assert not list(tmp_path.glob('runs'))
 
 
+OTHERS = {
+    '--config.compute.accumulate=2': 'compute.accumulate is 1 here and 2 there',
+    '--config.train.learning_rate=0.03': 'train.learning_rate is 0.003 here and 0.03 there',
+    '--config.model.attention=chunked': "attention is None here and 'chunked' there",
+}
+
+
+@pytest.mark.parametrize(
+    'flag', [next(iter(OTHERS)), *(pytest.param(f, marks=pytest.mark.slow) for f in [*OTHERS][1:])]
+)
+def test_a_process_with_another_flag_is_named_before_any_work(flag, text, tmp_path) -> None:
+    address = launching.free_address()
+    started = [
+        launching.start(arguments(tmp_path, text, *more), 2, 1, only=[process], address=address)[0]
+        for process, more in enumerate([[], [flag]])
+    ]
+    for status, _, errors in launching.finish(started, 120):
+        assert status == 2
+        assert 'error: process 1 (' in errors and OTHERS[flag] in errors
+    assert not list(tmp_path.iterdir())
+
+
+def test_texts_that_differ_between_processes_are_refused_before_any_work(tmp_path) -> None:
+    """Each machine has its own under the same path."""
+    for process in range(2):
+        (tmp_path / f'{process}' / 'text').mkdir(parents=True)
+        run_test.write_texts(tmp_path / f'{process}' / 'text')
+    (tmp_path / '1' / 'text' / '7.txt').write_text('another text')
+    script = (
+        'import os\n'
+        'from absl import app\n'
+        'from experiments import command, run\n'
+        'from nope.runtime import processes\n'
+        'whole = command.build\n'
+        'def build(*given):\n'
+        f'    os.chdir({str(tmp_path)!r} + f"/{{processes.index()}}")\n'
+        '    return whole(*given)\n'
+        'command.build = build\n'
+        'app.run(run.main, flags_parser=run.parse_flags)\n'
+    )
+    asked = ['-c', script, *arguments(tmp_path / 'work', pathlib.Path('text'))[2:]]
+    for status, _, errors in launching.finish(launching.start(asked, 2, 1), 120):
+        assert status == 2
+        assert 'process 1 ' in errors and 'build other experiments: data.sources is ' in errors
+    assert not (tmp_path / 'work').exists()
+
+
 @pytest.mark.slow
 def test_a_process_that_fails_in_training_ends_the_other_and_is_named(text, tmp_path) -> None:
     """Its part of the batches cannot be read, while the other is in the step that needs it."""
