@@ -57,7 +57,9 @@ def show_plan(
         target = hardware.present() if devices is None else hardware.target(devices, '--plan-for')
         experiment = build(config, changed)
         wanted = [*experiment.evals.values(), *experiment.exports]
-        missing = make_plan(Workspace(folder, make=False), wanted).missing
+        workspace = Workspace(folder, make=False)
+        check_figure(workspace.figure(experiment.name), experiment.settings)
+        missing = make_plan(workspace, wanted).missing
     except INPUT_ERRORS as error:
         print(f'error: {error}', file=sys.stderr)
         return BAD_INPUT

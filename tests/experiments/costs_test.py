@@ -17,6 +17,7 @@ from experiments.runs import RunSpec
 from experiments.workspace import Workspace
 from nope.evals.passkey import keys
 from nope.model import counts
+from nope.runtime.files import write_json
 from nope.runtime.hardware import Target
 from nope.training.config import TrainConfig
 
@@ -116,3 +117,9 @@ def test_a_plan_is_shown_and_nothing_is_written(
     assert not (tmp_path / 'work').exists()
     assert command.show_plan(config, (), tmp_path / 'work', 'b200') == 2
     assert "--plan-for is 'b200'; accepted: h200" in capsys.readouterr().err
+    other = {'settings': {'name': 'fig1'}}
+    folder = tmp_path / 'work' / 'figures' / config.name
+    folder.mkdir(parents=True)
+    write_json(folder / 'spec.json', other)
+    assert command.show_plan(config, (), tmp_path / 'work', 'h100') == 2
+    assert 'holds a figure made from another config' in capsys.readouterr().err
