@@ -23,14 +23,14 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from experiments import board, defaults, drawing
+from experiments import board, drawing
 from experiments.board import Missing, Row, Summary, page, picture, results, trend
-from experiments.board.decisions import RELEASED, SIZES
+from experiments.board.decisions import SIZES
 from experiments.board.summaries import COMMANDS
 from experiments.config import BAD_INPUT
 from experiments.figures import mpl
 from experiments.figures.base import METADATA, csv_text, rendered
-from nope.runtime.files import read_object, write_bytes, write_json, write_text
+from nope.runtime.files import write_bytes, write_json, write_text
 
 STOPPED = 128 + signal.SIGTERM
 
@@ -102,14 +102,9 @@ def _read(work: pathlib.Path, size: str | None, *, empty: bool) -> list[Summary]
 
 
 def _changed(folder: pathlib.Path, name: str, size: str) -> tuple[str, ...]:
-    """Settings of the figure in `folder`, 'PATH=VALUE', that its config has not at that size, but
-    for those that its user gives."""
-    if size == RELEASED or name in drawing.OF_CHECKPOINTS:
-        return ()
-    settings = (read_object(folder / 'spec.json') or {}).get('settings')
-    free = (*drawing.FREE, *drawing.FILES) if size == SIZES[-1] else drawing.FREE
-    found = defaults.changed(name, size, settings if isinstance(settings, dict) else {})
-    return tuple(f'{p}={here!s:.100}' for p, (_, here) in found.items() if not p.startswith(free))
+    """Settings of the figure in `folder`, 'PATH=VALUE', that its config has not."""
+    found = drawing.changes(folder, name, size)
+    return tuple(f'{path}={here!s:.100}' for path, (_, here) in found.items())
 
 
 def _write(

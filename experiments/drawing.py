@@ -66,22 +66,29 @@ def figure_name(config: str, size: str) -> str:
 
 
 def check_unchanged(folder: pathlib.Path, name: str, size: str) -> None:
-    """ValueError, naming the field, where the figure in `folder` was drawn from a config that was
-    changed on the command line, but for `FREE` and, at paper size, `FILES`."""
-    if size == RELEASED:
-        return  # its models are the user's
+    """ValueError, naming the field, where the figure in `folder` has `changes`."""
+    for path, (own, here) in changes(folder, name, size).items():
+        raise ValueError(
+            f'{folder} was drawn with {path}={here}, configs/{name}.py:{size} has {own}: '
+            '--results takes figures of the configs as they are'
+        )
+
+
+def changes(folder: pathlib.Path, name: str, size: str) -> dict[str, tuple[Any, Any]]:
+    """{path: (the config's value, the figure's)} of what the figure in `folder` was drawn with that
+    its config has not at that size, but for `FREE`, at paper size `FILES`, and all where the models
+    are the user's."""
+    if size == RELEASED or name in OF_CHECKPOINTS:
+        return {}
     free = (*FREE, *FILES) if size == SIZES[-1] else FREE
-    for path, (own, here) in defaults.changed(name, size, _settings(folder)).items():
-        if not path.startswith(free):
-            raise ValueError(
-                f'{folder} was drawn with {path}={here}, configs/{name}.py:{size} has {own}: '
-                '--results takes figures of the configs as they are'
-            )
+    found = defaults.changed(name, size, _settings(folder))
+    return {path: values for path, values in found.items() if not path.startswith(free)}
 
 
 def _settings(folder: pathlib.Path) -> Mapping[str, Any]:
     """Fields of the config that the figure in `folder` was drawn from."""
-    return (read_object(folder / 'spec.json') or {}).get('settings') or {}
+    settings = (read_object(folder / 'spec.json') or {}).get('settings')
+    return settings if isinstance(settings, dict) else {}
 
 
 @functools.cache
