@@ -66,7 +66,13 @@ def figure_name(config: str, size: str) -> str:
 
 
 def check_unchanged(folder: pathlib.Path, name: str, size: str) -> None:
-    """ValueError, naming the field, where the figure in `folder` has `changes`."""
+    """ValueError where the figure in `folder` has `changes`, naming a field, or is about a
+    checkpoint of the user's."""
+    if name in OF_CHECKPOINTS:
+        raise ValueError(
+            f"{folder} is about a checkpoint of the user's: --results takes figures of the configs "
+            'as they are'
+        )
     for path, (own, here) in changes(folder, name, size).items():
         raise ValueError(
             f'{folder} was drawn with {path}={here}, configs/{name}.py:{size} has {own}: '

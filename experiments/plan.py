@@ -67,11 +67,13 @@ def check_same(
         return
     pairs = zip(digests[0], digests[other], strict=False)  # their number is in the first
     number = next(i for i, (ours, theirs) in enumerate(pairs) if ours != theirs)
-    values = [processes.exchange(value) for value in (dict(settings), parts[number])]
-    different = (first_difference(each[0], each[other]) for each in values)
+    shared = {path: v for path, v in settings.items() if path.removeprefix('compute.') not in OWN}
+    values = [processes.exchange(value) for value in (shared, parts[number])]
+    different = [first_difference(each[0], each[other]) for each in values]
+    said = next(filter(None, different), 'numbers of other types')
     raise ValueError(
         f'{processes.describe(other)} (there) and the first one (here) build other experiments: '
-        f'{next(filter(None, different))}; all processes need the same command and the same files'
+        f'{said}; all processes need the same command and the same files'
     )
 
 

@@ -18,7 +18,8 @@ from nope import data
 from nope.data import DataConfig, RunData, TaskData
 from nope.identity import digest, plain
 
-# Raise when code changes what a run or an evaluation computes from the same spec.
+# Raise when code changes what a run or an evaluation computes from the same spec; where it does for
+# some, `Spec.revision` of these.
 VERSION = 1
 
 
@@ -32,6 +33,11 @@ class Spec(abc.ABC):
 
     room: ClassVar[str] = ''
     finished: ClassVar[str] = ''
+
+    @property
+    def revision(self) -> int:
+        """Part of the identity, where it is not 0."""
+        return 0
 
     @abc.abstractmethod
     def slug(self) -> str:
@@ -73,8 +79,10 @@ def identifier(spec: Any) -> str:
 @functools.lru_cache(maxsize=1024)
 def identity(spec: Any) -> dict[str, Any]:
     """JSON-able content of a spec: what determines its result and nothing else."""
+    revision = spec.revision if isinstance(spec, Spec) else 0
     return {
         'version': VERSION,
+        **({'revision': revision} if revision else {}),
         **plain(spec, dict.fromkeys((DataConfig, TaskData), _data_identity)),
     }
 

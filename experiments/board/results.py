@@ -50,8 +50,11 @@ def _says(there: Mapping[str, Any], stated: Mapping[str, Any]) -> bool:
 
 def pages(folder: pathlib.Path) -> dict[pathlib.Path, str]:
     """The pages that follow from the results in `folder`, with their whole text: claims.md beside
-    it, and of the README there and of the one above those parts that are marked."""
+    it, and of the README there and of the one above those parts that are marked. ValueError where
+    there are no results."""
     summaries = of_results(folder)
+    if not summaries:
+        raise ValueError(f'{folder} has no results: --workdir=WORK with figures puts them there')
     board, sizes = rows(summaries), sizes_of(summaries)
     eleven = page.grouped(board)[0][1]
     blocks = {

@@ -43,6 +43,10 @@ class HarnessSpec(TextSpec):
     kind = 'harness'
     fields = ('window', 'harness', *TEXT_FIELDS)
 
+    @property
+    def revision(self) -> int:
+        return self.scores_as_read
+
     @classmethod
     def from_entry(cls, asked: Asked) -> Self:
         section = asked.section('harness')

@@ -36,6 +36,7 @@ def attention_rows(
     it, for a mask with an offset, and for weights of another name.
     """
     _check(q_BRNH, k_BSKH, at_R, mask, bias, key_bias_BNS, weights)
+    at_R = jnp.asarray(at_R).astype(jnp.int32)
     rule: Rule = softmax
     own_key = True
     if weights != 'softmax':
@@ -49,7 +50,7 @@ def attention_rows(
         precision=jax.lax.Precision.HIGHEST,
     )
     logits_BNRS = logits_BKGRS.reshape(B, N, R, S)
-    distance_RS = at_R[:, None] - jnp.arange(S, dtype=at_R.dtype)
+    distance_RS = at_R[:, None] - jnp.arange(S, dtype=jnp.int32)
     if bias is not None:
         distance_D = distance_RS.reshape(-1)
         factors_ND = bias.factors_by_distance(distance_D)
@@ -95,6 +96,6 @@ def _check(
 def _seen(mask: Mask, at_R: jax.Array, keys: int) -> jax.Array:
     """The rows of the mask, bool [1 or B, R, S]."""
     ids_BR = None if mask.q_segments_BT is None else jnp.take(mask.q_segments_BT, at_R, axis=1)
-    keys_S = jnp.arange(keys, dtype=at_R.dtype)
+    keys_S = jnp.arange(keys, dtype=jnp.int32)
     seen = mask.visible(at_R, keys_S, ids_BR, mask.kv_segments_BS)
     return jnp.ones((1, len(at_R), keys), bool) if seen is None else seen

@@ -257,7 +257,8 @@ class Checkpoints:
 
     def _damaged_best(self, step: int, target: Arrays) -> dict[int, Exception]:
         """The best step that the checkpoint of `step` names, and why those arrays of `target` that
-        readers of it ask for cannot be read; {} where they can, or have no checkpoint."""
+        readers of it ask for cannot be read; {} where they can, or have no checkpoint, or where
+        storage fails, after which it may be whole."""
         best = self._best_at(step)
         if best is None or best.step == step or best.step not in self.steps():
             return {}
@@ -268,7 +269,9 @@ class Checkpoints:
         except Exception as error:  # whatever the damage raises
             if _is_shortage(error):
                 raise
-            return {best.step: error}
+            if not isinstance(error, OSError) or isinstance(error, FileNotFoundError):
+                return {best.step: error}
+            log.warning('the best checkpoint, of step %d, is not verified: %s', best.step, error)
         return {}
 
     def _check_kind(self, steps: list[int]) -> None:

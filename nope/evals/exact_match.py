@@ -143,7 +143,8 @@ def sequence_accuracy(generator: Generator, examples: Sequence[Tokenised]) -> fl
     right = 0
     for start in range(0, len(examples), CHUNK):
         chunk = examples[start : start + CHUNK]
-        scores = generator.score([x.prompt for x in chunk], [x.target for x in chunk])
+        asked = [x.prompt for x in chunk], [x.target for x in chunk]
+        scores = generator.score(*asked, written=True)
         right += sum(bool(score.greedy.all()) for score in scores)
     return right / len(examples)
 
@@ -208,7 +209,7 @@ def _share(rows: Sequence[dict[str, Any]], split: str) -> float | None:
 def _rows(generator: Generator, asked: Asked, chunk: Sequence[Question]) -> list[dict[str, Any]]:
     """The log's rows of some questions."""
     ids = [asked.ids(question) for question in chunk]
-    scores = generator.score([x.prompt for x in ids], [x.target for x in ids])
+    scores = generator.score([x.prompt for x in ids], [x.target for x in ids], written=True)
     rows = [_row(asked, *given) for given in zip(chunk, ids, scores, strict=True)]
     if asked.task.form is answers.WHOLE:
         return rows

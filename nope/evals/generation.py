@@ -95,14 +95,23 @@ class Generator:
         self._scorer = Scorer(config, self._weights, mesh, batch_tokens)
 
     def score(
-        self, prompts: Sequence[np.ndarray], continuations: Sequence[np.ndarray]
+        self,
+        prompts: Sequence[np.ndarray],
+        continuations: Sequence[np.ndarray],
+        *,
+        written: bool = False,
     ) -> list[Score]:
         """Log-probabilities of the tokens of continuations[i] after prompts[i], which is not
-        empty; see `Score`. A prefix that sequences share is read once."""
+        empty; see `Score`. A prefix that sequences share is read once.
+
+        written: whether the continuation stands for what `generate` would write: a model that
+        follows the length is told its end then, as there, and else the tokens that are read, one
+        less, as in a forward pass.
+        """
         for prompt, continuation in zip(prompts, continuations, strict=True):
             self._check(prompt, len(continuation) - 1)
             batching.check_ids(continuation, self.config.vocab_size)
-        return self._scorer.score(prompts, continuations)
+        return self._scorer.score(prompts, continuations, written)
 
     def generate(
         self,

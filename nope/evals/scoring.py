@@ -62,7 +62,7 @@ class Scorer:
         self._used: set[tuple[int, int]] = set()  # sizes and rows that there are programs for
 
     def score(
-        self, prompts: Sequence[np.ndarray], continuations: Sequence[np.ndarray]
+        self, prompts: Sequence[np.ndarray], continuations: Sequence[np.ndarray], written: bool
     ) -> list[Score]:
         found: dict[int, Score] = {}
         groups: dict[int, list[int]] = {}
@@ -74,7 +74,7 @@ class Scorer:
                 found[i] = _unread(0)
         with sharding.use(self._mesh, sharding.GENERATION_RULES):
             for size, indices in sorted(groups.items()):
-                asked = [_ask(prompts[i], continuations[i]) for i in indices]
+                asked = [_ask(prompts[i], continuations[i], written) for i in indices]
                 found.update(zip(indices, self._scores(asked, size), strict=True))
         return [found[i] for i in range(len(prompts))]
 
@@ -126,7 +126,7 @@ class Scorer:
             prefix = batch[0].tokens[:shared]
             more = -(-(shared - batching.shared_prefix(trunk, prefix)) // piece)
             trunk = prefix if more else trunk
-            rest = -(-(max(a.length for a in batch) - shared) // piece)
+            rest = -(-(max(len(a.tokens) for a in batch) - shared) // piece)
             tokens += (more + rows * rest) * piece
             calls += more + rest
         return tokens + CALL_COST * calls
@@ -134,7 +134,9 @@ class Scorer:
     def _batch(self, asked: list[_Asked], rows: int, width: int, trunk: Trunk) -> list[Score]:
         shared = self._shared(asked, trunk.piece)
         lengths = [a.length for a in asked] + [asked[0].length] * (rows - len(asked))
-        cache = trunk.rows(asked[0].tokens[:shared], np.array(lengths, np.float32))
+        # Where it was written, the last token may lie beyond the last position: it is not read.
+        length_B = np.minimum(np.array(lengths, np.float32), self._config.longest or np.inf)
+        cache = trunk.rows(asked[0].tokens[:shared], length_B)
         rest = [a.tokens[shared:] for a in asked]
         pieces = -(-max(map(len, rest)) // trunk.piece)
         tokens = batching.right_padded(rest, rows, pieces * trunk.piece)
@@ -175,21 +177,18 @@ def sizes(tokens: int) -> tuple[int, int]:
 
 
 class _Asked(NamedTuple):
-    """tokens: what the model reads, all but the last; length: how many these are, which positions
-    and multipliers that follow the length are told, as in one forward pass."""
+    """tokens: what the model reads, all but the last; length: what positions and multipliers that
+    follow the length are told."""
 
     prompt: np.ndarray
     continuation: np.ndarray
     tokens: np.ndarray
-
-    @property
-    def length(self) -> int:
-        return len(self.tokens)
+    length: int
 
 
-def _ask(prompt: np.ndarray, continuation: np.ndarray) -> _Asked:
+def _ask(prompt: np.ndarray, continuation: np.ndarray, written: bool) -> _Asked:
     tokens = np.concatenate([prompt, continuation[:-1]]).astype(np.int32)
-    return _Asked(prompt, continuation, tokens)
+    return _Asked(prompt, continuation, tokens, len(tokens) + written)
 
 
 class _Look(NamedTuple):

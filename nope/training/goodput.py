@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 
+from nope.checkpoints.manager import UnwritableError
 from nope.runtime import processes
 from nope.runtime.files import read_object, write_json
 
@@ -45,7 +46,7 @@ class Goodput:
         """Writes the file, but for errors of storage: another command may hold the folder now."""
         if error is None:
             self.write()
-        elif not issubclass(error, OSError):
+        elif not issubclass(error, OSError | UnwritableError):
             with contextlib.suppress(OSError):  # the other error is the one to tell
                 self.write()
 

@@ -124,3 +124,15 @@ def test_arguments_are_checked_as_those_of_attention(how: dict[str, Any], messag
     q, k, _, _ = operands()
     with pytest.raises(ValueError, match=message):
         attention_rows(q[:, :2], k, jnp.asarray([3, 5]), **how)
+
+
+@pytest.mark.parametrize('dtype', [np.int8, np.uint8, np.int64])
+def test_places_of_queries_may_be_of_any_integer_type(dtype: Any) -> None:
+    """Keys beyond the type's range are masked as all others."""
+    rng = np.random.default_rng(2)
+    q, k = (jnp.asarray(rng.normal(size=(1, n, 1, 8)), jnp.float32) for n in (2, 300))
+    at = np.array([3, 100], dtype)
+    found = attention_rows(q, k, at, bias=AlibiBias(jnp.asarray([0.1])))
+    expected = attention_rows(q, k, jnp.asarray([3, 100]), bias=AlibiBias(jnp.asarray([0.1])))
+    np.testing.assert_array_equal(found, expected)
+    assert np.count_nonzero(np.asarray(found), axis=-1).tolist() == [[[4, 101]]]

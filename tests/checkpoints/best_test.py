@@ -102,6 +102,24 @@ def test_a_damaged_best_is_set_aside_when_training_goes_on(tmp_path: pathlib.Pat
     assert (tmp_path / 'damaged' / '2').is_dir()
 
 
+def test_a_best_that_storage_fails_to_give_stays(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {1: None, 2: FIRST, 3: FIRST})
+    read = Checkpoints._read
+
+    def failing(self, step, *given):
+        if step == 2:
+            raise OSError('the network is away')
+        return read(self, step, *given)
+
+    with open_in(tmp_path) as checkpoints:
+        monkeypatch.setattr(Checkpoints, '_read', failing)
+        restored = checkpoints.restore(TARGET)
+        assert restored is not None and restored.step == 3
+        assert checkpoints.steps() == [2, 3] and checkpoints.best() == Best(*FIRST)
+
+
 def test_a_damaged_best_stays_where_nothing_else_can_be_read(tmp_path: pathlib.Path) -> None:
     write(tmp_path, {1: None, 2: FIRST, 3: FIRST})
     for step in (2, 3):

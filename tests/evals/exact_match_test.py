@@ -169,7 +169,10 @@ class Written:
         made = self._tokenizer.encode(self._answer(self._tokenizer.decode(prompt)))
         return np.append(made, self._tokenizer.eos_id)
 
-    def score(self, prompts: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> list[Score]:
+    def score(
+        self, prompts: Sequence[np.ndarray], targets: Sequence[np.ndarray], written: bool
+    ) -> list[Score]:
+        assert written  # as decoding would write the targets
         self.scored += len(prompts)
         return [self._score(*pair) for pair in zip(prompts, targets, strict=True)]
 

@@ -227,11 +227,14 @@ PAIRS = [
 ]
 
 
-def assert_scores(config: ModelConfig, pairs: Sequence, found: Sequence[Score]) -> None:
+def assert_scores(
+    config: ModelConfig, pairs: Sequence, found: Sequence[Score], written: bool = False
+) -> None:
     """Those of the whole sequence at once, without a cache."""
     for (prompt, continuation), score in zip(pairs, found, strict=True):
         tokens = np.concatenate([prompt, continuation])
-        of_all = log_probs(config, tokens[:-1], len(tokens) - 1)[len(prompt) - 1 :]
+        told = len(tokens) - 1 + written
+        of_all = log_probs(config, tokens[:-1], told)[len(prompt) - 1 :]
         assert score.log_probs.dtype == np.float32 and score.greedy.dtype == bool
         assert len(score.log_probs) == len(score.greedy) == len(continuation)
         if len(continuation):
@@ -251,7 +254,9 @@ def test_scores_are_those_of_the_log_softmax(config: ModelConfig, batch_tokens: 
     if config == FOLLOWING:
         pairs.append((PROMPTS[1], np.array(greedy(FOLLOWING)[1][:1])))
     prompts, continuations = zip(*pairs, strict=True)
-    found = generator(config, batch_tokens).score(prompts, continuations)
+    subject = generator(config, batch_tokens)
+    found = subject.score(prompts, continuations)
+    assert_scores(config, pairs, subject.score(prompts, continuations, written=True), written=True)
     assert_scores(config, pairs, found)
 
 

@@ -316,6 +316,17 @@ def test_files_of_the_user_are_no_changed_settings(work):
     assert changed == {'fig1': ['train.batch_size=3'], 'fig5': [], 'extend': []}
 
 
+def test_a_checkpoint_of_the_user_s_is_no_result(work, tmp_path, capsys):
+    (work / 'figures/fig5').rename(work / 'figures/extend')
+    assert claims.main([f'--workdir={work}', f'--results={tmp_path}']) == 2
+    assert "extend is about a checkpoint of the user's" in capsys.readouterr().err
+
+
+def test_a_folder_without_results_is_named(tmp_path, capsys):
+    assert claims.main([f'--results={tmp_path}']) == 2
+    assert f'{tmp_path} has no results' in capsys.readouterr().err
+
+
 def test_results_that_no_command_of_the_log_drew_are_said(work, tmp_path, capsys):
     results = tmp_path / 'results'
     results.mkdir()

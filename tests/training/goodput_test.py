@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from nope.checkpoints.manager import UnwritableError
 from nope.training.goodput import Goodput
 
 EARLIER = {'attempts': 2, 'goodput': 0.5, 'seconds': {'other': 1.0, 'step': 1.0}, 'steps': 7}
@@ -30,12 +31,13 @@ def test_attempts_add_up(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ('error', 'counted'), [(RuntimeError, True), (KeyboardInterrupt, True), (OSError, False)]
+    ('error', 'counted'),
+    [(RuntimeError, True), (KeyboardInterrupt, True), (OSError, False), (UnwritableError, False)],
 )
 def test_an_attempt_that_fails_is_counted_where_the_folder_is_surely_its_own(
     error: type[BaseException], counted: bool, tmp_path: pathlib.Path
 ) -> None:
-    """The loss of a lease is an OSError."""
+    """The loss of a lease is an OSError; a folder that has vanished may be another one now."""
     with pytest.raises(error), Goodput(tmp_path) as times:
         times.step_done()
         raise error

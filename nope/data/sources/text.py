@@ -6,7 +6,8 @@ at line breaks into documents of about that size.
 
 Splits: folders named train, validation and test where there are any (`splits.named_splits`).
 Otherwise by a hash of the relative path, 90/5/5; where that leaves a split empty, or training with
-less than half of the bytes, by position: the first 90 % of each file for training.
+less than half of the bytes, by position: the first 90 % of each file for training; and where files
+have too few lines for that, by the order of these hashes, one file for validation and one for test.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, ClassVar
 
-from nope.data import splits
+from nope.data import digest, splits
 from nope.data.sources import folders
 from nope.data.sources.base import PART_BYTES, Source
 
@@ -39,13 +40,14 @@ class Text(Source):
     def identity(self) -> dict[str, Any]:
         names, declared = self._files()
         path = pathlib.Path(self.path)
-        cut = {'cut': 'by position'} if not declared and not _hashed_splits(path, names) else {}
-        return folders.identity(self.kind, path, names, **(cut if len(names) > 2 else {}))
+        new = len(names) > 2 and not declared and not _splits(path, names)
+        how = {'cut': 'by position'} if new else {}
+        return folders.identity(self.kind, path, names, **how)
 
     def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> list[TextPart]:
         names, declared = self._files()
         path = pathlib.Path(self.path)
-        found = declared or _hashed_splits(path, names)
+        found = declared or _splits(path, names)
         pieces: list[Piece] = []
         for name in names:
             pieces += _pieces_of(folders.resolve(path, name), found.get(name))
@@ -67,6 +69,10 @@ class Piece:
     end: int
     split: str
 
+    def bounds(self, file: BinaryIO) -> tuple[int, int]:
+        """Where its text begins and ends in the open file."""
+        return _line_start(file, self.begin), _line_start(file, self.end)
+
 
 @dataclasses.dataclass(frozen=True)
 class TextPart:
@@ -81,8 +87,7 @@ class TextPart:
     def documents(self) -> Iterator[tuple[str, bytes]]:
         for piece in self.pieces:
             with open(piece.path, 'rb') as file:
-                begin = _line_start(file, piece.begin)
-                end = _line_start(file, piece.end)
+                begin, end = piece.bounds(file)
                 file.seek(begin)
                 yield piece.split, file.read(end - begin)
 
@@ -92,14 +97,32 @@ def _is_text(path: pathlib.Path) -> bool:
         return b'\0' not in file.read(_BINARY_SEARCH_BYTES)
 
 
-def _hashed_splits(path: pathlib.Path, names: Sequence[str]) -> dict[str, str]:
-    """Splits of files by hash; {} where these leave one empty or too little for training."""
+def _splits(path: pathlib.Path, names: Sequence[str]) -> dict[str, str]:
+    """Splits of whole files; {} where each is cut by position."""
     found = {name: splits.split_of(name.encode()) for name in names}
-    if len(set(found.values())) < len(splits.SPLITS):
-        return {}
-    sizes = {name: folders.resolve(path, name).stat().st_size for name in names}
+    files = {name: folders.resolve(path, name) for name in names}
+    sizes = {name: file.stat().st_size for name, file in files.items()}
     trained = sum(size for name, size in sizes.items() if found[name] == 'train')
-    return found if trained >= LEAST_TRAINED * sum(sizes.values()) else {}
+    every = set(found.values()) == set(splits.SPLITS)
+    if every and trained >= LEAST_TRAINED * sum(sizes.values()):
+        return found
+    if len(names) < len(splits.SPLITS) or _fills_all(files.values()):
+        return {}
+    *train, validation, test = sorted(names, key=lambda name: digest.fraction(name.encode()))
+    return dict.fromkeys(train, 'train') | {validation: 'validation', test: 'test'}
+
+
+def _fills_all(files: Iterable[pathlib.Path]) -> bool:
+    """Whether files that are cut by position leave text in every split."""
+    filled = set()
+    for path in files:
+        with path.open('rb') as file:
+            for piece in _pieces_of(path, None):
+                begin, end = piece.bounds(file)
+                filled |= {piece.split} if end > begin else set()
+        if len(filled) == len(splits.SPLITS):
+            return True
+    return False
 
 
 def _pieces_of(file: pathlib.Path, split: str | None) -> list[Piece]:

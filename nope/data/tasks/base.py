@@ -153,11 +153,6 @@ class SteppedTask(Task):
     scratchpad: Format = NONE
 
     @property
-    def by_symbol(self) -> bool:
-        """Whether a bin's number of examples says which symbols it has: the first ones."""
-        return False
-
-    @property
     def style(self) -> Format:
         return self.scratchpad
 

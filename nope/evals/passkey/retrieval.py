@@ -186,7 +186,8 @@ def run(
 
     def answer(chunk: Sequence[Question]) -> list[dict[str, Any]]:
         prompts = [plan.prompt(question) for question in chunk]
-        scores = generator.score([p.ids for p in prompts], [p.answer for p in prompts])
+        asked = [p.ids for p in prompts], [p.answer for p in prompts]
+        scores = generator.score(*asked, written=True)
         return [
             _row(question, prompt, score.greedy)
             for question, prompt, score in zip(chunk, prompts, scores, strict=True)

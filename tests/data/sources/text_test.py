@@ -56,6 +56,17 @@ def test_few_texts_are_each_cut_by_position(tmp_path, make_corpus, files):
     assert [s for s, _ in documents] == ['train', 'validation', 'test'] * files
 
 
+@pytest.mark.parametrize('lines', [1, 3])
+def test_few_texts_of_few_lines_still_fill_every_split(tmp_path, lines):
+    folder = tmp_path / 'text'
+    folder.mkdir()
+    for i in range(10):
+        (folder / f'{i}.txt').write_text('\n'.join([f'paragraph {i} ' * 500] * lines))
+    documents = read_all(Text(str(folder)), tmp_path)
+    shares = collections.Counter(split for split, _ in documents)
+    assert len(documents) == 10 and shares['validation'] >= 1 and shares['test'] >= 1
+
+
 def test_one_long_text_among_many_does_not_leave_training_without_text(tmp_path):
     """By a hash of its name the long one is of the test."""
     folder = tmp_path / 'text'

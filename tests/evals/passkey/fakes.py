@@ -108,8 +108,9 @@ class Model:
         return [self._ids(prompt)[: options.new_tokens] for prompt in prompts]
 
     def score(
-        self, prompts: Sequence[np.ndarray], continuations: Sequence[np.ndarray]
+        self, prompts: Sequence[np.ndarray], continuations: Sequence[np.ndarray], written: bool
     ) -> list[Score]:
+        assert written  # as decoding would write the answers
         self.calls += 1
         self.asked += prompts
         scores = []
