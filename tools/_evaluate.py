@@ -47,9 +47,9 @@ def _run(options: argparse.Namespace) -> None:
     model = found.described.model
     tokenizer = _models.tokenizer_of(found, options.tokenizer)
     if model.longest is not None and max(options.lengths) + options.bos > model.longest:
-        asked = f'{max(options.lengths)}{" and BOS" if options.bos else ""}'
+        longest = f'{max(options.lengths)}{" and BOS" if options.bos else ""}'
         raise ValueError(
-            f'--lengths has {asked}; the positions of the model end at {model.longest}'
+            f'--lengths has {longest}; the positions of the model end at {model.longest}'
         )
     if options.bos and tokenizer.bos_id is None:
         raise ValueError('--bos: the tokenizer has no BOS')
