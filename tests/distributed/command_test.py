@@ -127,6 +127,7 @@ def test_a_process_with_another_flag_is_named_before_any_work(flag, text, tmp_pa
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_texts_that_differ_between_processes_are_refused_before_any_work(tmp_path) -> None:
     """Each machine has its own under the same path."""
     for process in range(2):
