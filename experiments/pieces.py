@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 from nope.runtime.files import read_object, write_json
@@ -65,6 +66,24 @@ def read(root: pathlib.Path, name: str) -> list[Piece]:
         return [_piece(entry) for entry in found['pieces']]
     except (KeyError, TypeError) as error:
         raise ValueError(f'{path} is damaged: it lists no pieces ({error})') from error
+
+
+def asked(unmade: Sequence[Piece]) -> list[Piece]:
+    """Those of the pieces that are not there that the config asks for, or that one of these needs.
+    unmade: each after its needs."""
+    found: set[str] = set()
+    for piece in reversed(unmade):
+        if piece.wanted or piece.folder in found:
+            found |= {piece.folder, *piece.needs}
+    return [piece for piece in unmade if piece.folder in found]
+
+
+def reason(path: pathlib.Path) -> str:
+    """Why and where a piece failed, by its note of a failure; '' where there is none."""
+    note = read_object(path)
+    if note is None:
+        return ''
+    return f'{note.get("error")} on {note.get("host")}, {note.get("at")}: {note.get("message")}'
 
 
 def _piece(entry: dict[str, Any]) -> Piece:

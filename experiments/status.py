@@ -22,7 +22,6 @@ from experiments import pieces
 from experiments.config import BAD_INPUT
 from experiments.pieces import Piece
 from nope.checkpoints import holder
-from nope.runtime.files import read_object
 from nope.training import metrics
 
 SAMPLES = 'samples.jsonl'
@@ -43,11 +42,9 @@ def rows(root: pathlib.Path, name: str) -> list[Row]:
     what only finished pieces needed is left out. ValueError as `pieces.read`."""
     listed = pieces.read(root, name)
     done = {piece.folder for piece in listed if (root / piece.folder / piece.finished).exists()}
-    asked: set[str] = set(done)
-    for piece in reversed(listed):
-        if piece.folder not in done and (piece.wanted or piece.folder in asked):
-            asked |= {piece.folder, *piece.needs}
-    return [_row(root, piece, done) for piece in listed if piece.folder in asked]
+    asked = pieces.asked([piece for piece in listed if piece.folder not in done])
+    shown = done | {piece.folder for piece in asked}
+    return [_row(root, piece, done) for piece in listed if piece.folder in shown]
 
 
 def table(found: Sequence[Row], only: Iterable[str] = STATES) -> str:
@@ -100,12 +97,9 @@ def _progress(folder: pathlib.Path, piece: Piece, at_rest: bool = False) -> str:
 
 def _failure(path: pathlib.Path) -> str:
     try:
-        note = read_object(path)
+        return pieces.reason(path)
     except (OSError, ValueError):
         return 'for a reason that cannot be read'
-    if note is None:
-        return ''
-    return f'{note.get("error")} on {note.get("host")}, {note.get("at")}: {note.get("message")}'
 
 
 def _users(piece: Piece) -> str:

@@ -9,9 +9,9 @@ from experiments import pieces
 from experiments.pieces import Piece
 from experiments.report.problems import Problem, noted
 from experiments.report.workfolder import WorkFolder
-from nope.runtime.files import read_object
 
 MOST = 100  # rows of pieces on a page
+LONGEST = 500  # characters of a reason
 FEW = 3  # of the records that a piece is for
 
 
@@ -24,7 +24,7 @@ def find(folder: WorkFolder) -> list[Problem]:
         with noted(problems, f'{pieces.ROOM}/{name}.json'):
             listed = pieces.read(folder.root, name)
             done = {p.folder for p in listed if (folder.root / p.folder / p.finished).exists()}
-            unmade = _asked([piece for piece in listed if piece.folder not in done])
+            unmade = pieces.asked([piece for piece in listed if piece.folder not in done])
             problems += _not_drawn(folder.root, name, unmade)
             for row, piece in _rows(folder.root, unmade, done, problems):
                 users.setdefault(row, []).extend(f'{name}: {user}' for user in piece.used_by)
@@ -33,15 +33,6 @@ def find(folder: WorkFolder) -> list[Problem]:
         what = f'{len(told) - MOST} more pieces; experiments.status names all'
         told = [*told[:MOST], Problem('left out', pieces.ROOM, what)]
     return problems + told
-
-
-def _asked(unmade: Sequence[Piece]) -> list[Piece]:
-    """Those that the config asks for, or that one of these needs."""
-    asked: set[str] = set()
-    for piece in reversed(unmade):
-        if piece.wanted or piece.folder in asked:
-            asked |= {piece.folder, *piece.needs}
-    return [piece for piece in unmade if piece.folder in asked]
 
 
 def _rows(
@@ -53,18 +44,13 @@ def _rows(
     for piece in unmade:
         if (root / piece.failed).exists():
             with noted(problems, piece.failed):
-                rows.append((Problem('failed', piece.failed, _reason(root / piece.failed)), piece))
+                why = pieces.reason(root / piece.failed)[:LONGEST]
+                rows.append((Problem('failed', piece.failed, why), piece))
         elif piece.what == 'export' or not (root / piece.folder).exists():
             needs = [need for need in piece.needs if need not in done]
             what = f'not there: it needs {_some(needs)}' if needs else 'not there'
             rows.append((Problem('missing', piece.folder, what), piece))
     return rows
-
-
-def _reason(path: pathlib.Path) -> str:
-    note = read_object(path) or {}
-    why = f'{note.get("error")} on {note.get("host")}, {note.get("at")}: {note.get("message")}'
-    return why[:500]
 
 
 def _not_drawn(root: pathlib.Path, name: str, unmade: Sequence[Piece]) -> list[Problem]:
