@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.board.decisions import DISAGREE, NOT_MEASURED, Decision, Missing, Row
+from experiments.figures import captions
 from experiments.figures.base import csv_text
 
 # A verdict in one sign, which needs no colour.
@@ -139,8 +140,7 @@ def _decided(row: Row, size: str, decision: Decision | None) -> dict[str, Any]:
 
 def _legend(sizes: Sequence[str]) -> str:
     signs = ', '.join(f'{MARKS[v]} {v}' for v in MARKS)
-    *first, last = (f'`{size}`' for size in sizes)
-    named = f'{", ".join(first)} and {last}' if first else last
+    named = captions.join([f'`{size}`' for size in sizes])
     return (
         f'What figures at {named} decided of each claim, one row a claim: the numbers '
         'that the paper or another source prints, and ours in the words of the figure that '

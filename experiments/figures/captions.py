@@ -123,7 +123,7 @@ def run_label(records: Records) -> str:
 
 def _seeds(records: Sequence[Records]) -> str:
     seeds = sorted({seed for r in records for seed in _seeds_of(r)}, key=natural.order)
-    return f'seed{"s" if len(seeds) > 1 else ""} {_join(seeds)}'
+    return f'seed{"s" if len(seeds) > 1 else ""} {join(seeds)}'
 
 
 def _seeds_of(records: Records) -> tuple[str, ...]:
@@ -139,13 +139,9 @@ def measured_on(*records: Records) -> str:
     for r in records:
         measured = r.attributes['measured_on']
         found.setdefault(measured['how'], []).append(measured['what'])
-    return _join([f'{_join(list(dict.fromkeys(what)))} ({how})' for how, what in found.items()])
+    return join([f'{join(list(dict.fromkeys(what)))} ({how})' for how, what in found.items()])
 
 
-def either(words: Sequence[str]) -> str:
-    """'a, b or c'."""
-    return words[0] if len(words) == 1 else ', '.join(words[:-1]) + ' or ' + words[-1]
-
-
-def _join(labels: list[str]) -> str:
-    return labels[0] if len(labels) == 1 else ', '.join(labels[:-1]) + ' and ' + labels[-1]
+def join(labels: Sequence[str], last: str = 'and') -> str:
+    """Enumeration in words, 'a, b and c'; at least one label."""
+    return labels[0] if len(labels) == 1 else f'{", ".join(labels[:-1])} {last} {labels[-1]}'

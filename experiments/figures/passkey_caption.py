@@ -66,7 +66,7 @@ def _lengths(panels: Sequence[PasskeyPanel], token: str) -> str:
 def _line(
     panels: Sequence[PasskeyPanel], labelled: Mapping[str, Sequence[Records]], token: str
 ) -> str:
-    """What the line of panels marks: a length of their making, of others the length where it is."""
+    """Length that the black line marks: of training, tuning or search, else where it lies."""
     kinds: set[str] = set()
     others: dict[str, list[str]] = {}
     for p in panels:
@@ -81,7 +81,7 @@ def _line(
         where = '' if latest == 'training' else f' where the {latest} length is {made:,}'
         others.setdefault(place + where, []).append(p.label)
     words = [kind for kind in ('training', 'tuned', 'searched') if kind in kinds]
-    marked = [f'the {captions.either(words)} length'] if words else []
+    marked = [f'the {captions.join(words, "or")} length'] if words else []
     marked += [f'{place} ({"; ".join(labels)})' for place, labels in others.items()]
     return f'Black line: {", ".join(marked)}.'
 

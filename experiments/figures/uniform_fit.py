@@ -151,7 +151,7 @@ def _r2(panel: FitPanel) -> str:
 
 
 def _choice(panel: FitPanel) -> str:
-    """How the multipliers of a curve were chosen: means over seeds are none of the grid's."""
+    """Choice of the best multipliers, in words; means over seeds are none of the grid's."""
     if panel.seeds > 1:
         return f'chosen for each seed on unsmoothed losses, of a grid of {_grid(panel)}'
     return f'chosen on unsmoothed losses, so a staircase in steps of the grid, {_grid(panel)}'
