@@ -79,7 +79,7 @@ def asked(unmade: Sequence[Piece]) -> list[Piece]:
 
 
 def reason(path: pathlib.Path) -> str:
-    """Why and where a piece failed, by its note of a failure; '' where there is none."""
+    """Error message, host and time of a piece's failure, by its note; '' where there is none."""
     note = read_object(path)
     if note is None:
         return ''

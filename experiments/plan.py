@@ -78,8 +78,8 @@ def check_same(
 
 
 def _parts(wanted: Sequence[Spec], compute: Compute, batch_tokens: int) -> list[dict[str, Any]]:
-    """What is to be the same in all processes, JSON-able: means of execution, the identity of every
-    piece, and what changes the programs of their models but no result."""
+    """Identities that all processes have to share, JSON-able: means of execution, the identity of
+    every piece, and what changes the programs of their models but no result."""
     order = _ordered(wanted)
     shared = {k: v for k, v in dataclasses.asdict(compute).items() if k not in OWN}
     models = {

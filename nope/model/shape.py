@@ -58,7 +58,7 @@ def check_rows(rows: ChosenRows, tokens: int, heads: int) -> None:
 
 
 class LayerStats(NamedTuple):
-    """What attention says of itself, None where it was not asked for: entropy in nats and largest
+    """Statistics of attention, None where they were not asked for: entropy in nats and largest
     logit of every row, float32 [B, N, T], of all layers [L, B, N, T], its shape, and the weights of
     chosen rows, float32 [B, M, R, S], of all layers [L, B, M, R, S]."""
 

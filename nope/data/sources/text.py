@@ -70,7 +70,7 @@ class Piece:
     split: str
 
     def bounds(self, file: BinaryIO) -> tuple[int, int]:
-        """Where its text begins and ends in the open file."""
+        """Byte offsets of its text in the open file, both at line starts."""
         return _line_start(file, self.begin), _line_start(file, self.end)
 
 
