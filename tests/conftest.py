@@ -48,6 +48,7 @@ NEEDED = {
 ONCE = (
     'attention',
     'checkpoints',
+    'data/sources/parquet_test.py',
     'distributed',
     'evals',
     'experiments/attention_distance_test.py',
@@ -89,6 +90,7 @@ ONCE = (
 )
 # Few tests that take long: begun last, they would leave the other process idle at the end.
 FIRST = (
+    'tools/aot_compile_test.py',
     'tools/check_device_test.py',
     'experiments/run_test.py',
     'experiments/text_run_test.py',

@@ -114,7 +114,7 @@ def paths(config: dict[str, Any]) -> list[tuple[str, ...]]:
     return [(key,) for key in config] + inner
 
 
-@pytest.mark.parametrize('examples', [60, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize('examples', [30, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize('family', MODELS)
 def test_a_config_is_refused_or_is_the_model_of_the_weights(
     folders: dict[str, pathlib.Path], family: str, examples: int
