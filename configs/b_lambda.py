@@ -61,6 +61,9 @@ def _add(config: ConfigDict, trained: dict, task: str) -> list[dict]:
         search = {'form': form, 'times': (UNTIL,)}
         config.runs[f'{base}_{name}'] = {'init': base, 'task': longer, 'search': search}
         labels[f'{base}_{name}'] = (label, 'searched')
+    unlabelled = {'form': 'constant', 'times': (UNTIL,), 'objective': 'entropy'}
+    config.runs[f'{base}_prompts'] = {'init': base, 'task': longer, 'search': unlabelled}
+    labels[f'{base}_prompts'] = ('HeadScale, without answers', 'searched')
     task = config.runs[base].task.to_dict()
     inside = {'form': 'constant', 'times': (1.0,)}
     config.runs[f'{base}_inside'] = {'init': base, 'task': task, 'search': inside}

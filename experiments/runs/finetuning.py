@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 from experiments.config import Section
@@ -66,7 +65,7 @@ def from_entry(
         data_seed=section['data_seed'] + scope.seed,
         train_length=init.train_length,
         init=init,
-        typed=dataclasses.replace(init.typed, lengths=scope.lengths_field(section)),
+        typed=tasks.later_typed(scope, entry, init, section),
         order_from=_order(entry, init, model, find),
     )
 

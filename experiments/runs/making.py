@@ -19,6 +19,7 @@ from experiments.runs.spec import (
     Source,
     text_of,
 )
+from experiments.runs.tasks import reading_task
 from experiments.specs import identity
 from nope import data, sharding
 from nope.checkpoints import folders
@@ -131,11 +132,15 @@ def _check_task(spec: RunSpec) -> None:
     """Raises what drawing or reading the examples of a task raises, and names the field."""
     if not isinstance(spec.data, TaskData):
         return
-    try:
+    with reading_task(spec.typed.task):
         spec.data.dataset()
-    except (FileNotFoundError, ValueError) as error:
-        kind = FileNotFoundError if isinstance(error, FileNotFoundError) else ValueError
-        raise kind(f'{spec.typed.task}: {error}') from error
+    length = spec.train.optimizer.entropy_length
+    if length is not None and (shortest := tasks.shortest_prompt(spec.data)) <= length:
+        raise ValueError(
+            f'{spec.typed.task} has prompts of {shortest} tokens; the objective entropy compares '
+            f'prompts with their first {length} tokens, the longest of training: raise its '
+            '`shortest`'
+        )
 
 
 def score_of(bench: Bench, spec: RunSpec) -> Score | None:

@@ -13,6 +13,7 @@ from experiments.runs.laws import trained_with
 from experiments.runs.spec import MultiplierChoice, RunSpec, Source
 from experiments.scope import Scope
 from nope.data import TaskData
+from nope.data.tasks import longest_prompt
 from nope.model import ModelConfig, lam
 from nope.runtime.errors import one_of
 from nope.training.config import TrainConfig
@@ -67,7 +68,7 @@ def from_entry(
         data_seed=section['data_seed'] + scope.seed,
         train_length=init.train_length,
         init=init,
-        typed=dataclasses.replace(init.typed, lengths=scope.lengths_field(section)),
+        typed=tasks.later_typed(scope, entry, init, section),
         lam_start=_start(section, form, bound, grid),
     )
 
@@ -75,15 +76,19 @@ def from_entry(
 def _entropy_length(
     scope: Scope, section: Section, lengths: tuple[int, ...], init: Source
 ) -> int | None:
-    """The training length of a search whose objective is entropy, None of one whose loss counts."""
+    """The training length of a search whose objective is entropy, of a task that of its prompts;
+    None of one whose loss counts."""
     objective = section['objective']
     if objective not in OBJECTIVES:
         raise section.error('objective', one_of(OBJECTIVES))
     if objective == 'loss':
         return None
-    if isinstance(init.data, TaskData):
-        rule = 'its windows would end in the padding of a task; accepted: loss'
-        raise section.error('objective', rule)
+    trained = init
+    while trained.init is not None and not trained.fine_tunes:
+        trained = trained.init
+    if isinstance(trained.data, TaskData):
+        with tasks.reading_task(trained.typed.task):
+            return longest_prompt(trained.data)
     train_length = init.train_length
     if min(lengths) <= train_length:
         raise section.error(

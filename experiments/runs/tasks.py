@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 from experiments.config import USERS, Section
-from experiments.runs.spec import Source
+from experiments.runs.spec import Source, Typed
 from experiments.scope import Scope
 from nope.data import RunData, TaskData, load_tokenizer, tasks
 from nope.data.tasks import Sizes, Task, scratchpad, symbols
@@ -57,6 +59,23 @@ def later_data(scope: Scope, entry: Section, init: Source, block: int) -> RunDat
             f'({trained.describe()}); give it the same name and symbols'
         )
     return found
+
+
+def later_typed(scope: Scope, entry: Section, init: Source, section: Section) -> Typed:
+    """Fields as they were typed of a run that starts from another one. section: of its lengths."""
+    task = entry.path('task') if 'task' in entry else init.typed.task
+    return dataclasses.replace(init.typed, lengths=scope.lengths_field(section), task=task)
+
+
+@contextlib.contextmanager
+def reading_task(field: str) -> Iterator[None]:
+    """Errors of drawing or reading a task's examples name the field."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f'{field}: {error}') from error
+    except ValueError as error:
+        raise ValueError(f'{field}: {error}') from error
 
 
 def _tokenizer(section: Section) -> str:

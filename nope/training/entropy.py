@@ -25,7 +25,9 @@ def entropy_gap(
     mean_h (H_h(n; p_h) - H_h(L; 1))^2 over the heads in which lambda acts: H_h is the mean of the
     head's attention entropy over the windows and over the last half of their positions, p_h its
     multiplier. H_h(L; 1) is that of the windows' first L tokens without lambda, and a constant: no
-    gradient passes it. Targets and weights of the batch are not used.
+    gradient passes it. Targets of the batch are not used. Of a batch with weights a window is what
+    stands before a row's first target of weight above 0: the prompt of a task's example, whose
+    answer no head that counts has seen; n is then a number for each row.
 
     batch, errors: as `head_gaps`. mean_LN: differences of a whole batch of which `batch` is a part:
     the parts' values and gradients then average to those of the whole, which the mean of their own
@@ -46,8 +48,9 @@ def head_gaps(
 ) -> jax.Array:
     """H_h(n; p_h) - H_h(L; 1) of every head, float32 [L, N].
 
-    batch: tokens [B, n], or blocks [B, n + 1] of a plain one, with n >= L. ValueError for shorter
-    ones and for a batch with segments, whose documents have lengths of their own.
+    batch: tokens [B, n], or blocks [B, n + 1] of a plain one, with n >= L; prompts have L tokens at
+    least, which is not checked. ValueError for shorter ones and for a batch with segments, whose
+    documents have lengths of their own.
     """
     if not isinstance(batch, Batch):
         batch = Batch.of_blocks(batch)
@@ -56,14 +59,27 @@ def head_gaps(
         raise ValueError(f'tokens has {n} tokens; accepted: train_length, {train_length}, or more')
     if batch.segments is not None:
         raise ValueError('segments: entropy is matched over whole windows, without documents apart')
+    sizes_B = _prompt_sizes(batch)
     layers, heads = lam_of(variables).shape[:2]
     base = dataclasses.replace(config, lam=lam.Constant())
     wanted_LN = _late_entropy(
         base,
         with_lam(variables, jnp.ones((layers, heads), jnp.float32)),
         batch.tokens[:, :train_length],
+        None if sizes_B is None else jnp.minimum(sizes_B, train_length),
     )
-    return _late_entropy(config, variables, batch.tokens) - jax.lax.stop_gradient(wanted_LN)
+    found_LN = _late_entropy(config, variables, batch.tokens, sizes_B)
+    return found_LN - jax.lax.stop_gradient(wanted_LN)
+
+
+def _prompt_sizes(batch: Batch) -> jax.Array | None:
+    """Tokens of each row up to the one that predicts its first target of weight above 0, int32 [B]:
+    all of a row without such a target. None for a batch without weights."""
+    if batch.weights is None:
+        return None
+    counts_BT = batch.weights > 0
+    size_B = jnp.argmax(counts_BT, axis=-1) + 1
+    return jnp.where(jnp.any(counts_BT, axis=-1), size_B, counts_BT.shape[-1])
 
 
 def _acts(config: ModelConfig) -> np.ndarray:
@@ -72,8 +88,17 @@ def _acts(config: ModelConfig) -> np.ndarray:
     return acts_CN[config.kind_indices]
 
 
-def _late_entropy(config: ModelConfig, variables: Variables, tokens_BT: jax.Array) -> jax.Array:
-    """Entropy of every head, mean over rows and the last half of positions, float32 [L, N]."""
+def _late_entropy(
+    config: ModelConfig, variables: Variables, tokens_BT: jax.Array, sizes_B: jax.Array | None
+) -> jax.Array:
+    """Entropy of every head, mean over rows and the last half of positions, float32 [L, N].
+    sizes_B: the tokens that a row has; None for all."""
     entropy_LBNT = apply(config, variables, tokens_BT, entropy=True).entropy
     assert entropy_LBNT is not None
-    return jnp.mean(entropy_LBNT[..., tokens_BT.shape[1] // 2 :], axis=(1, 3))
+    length = tokens_BT.shape[1]
+    if sizes_B is None:
+        return jnp.mean(entropy_LBNT[..., length // 2 :], axis=(1, 3))
+    at_T, size_B1 = jnp.arange(length), sizes_B[:, None]
+    late_BT = (at_T >= size_B1 // 2) & (at_T < size_B1)
+    mean_LBN = jnp.mean(entropy_LBNT, axis=-1, where=late_BT[None, :, None, :])
+    return jnp.mean(mean_LBN, axis=1)

@@ -29,6 +29,7 @@ from experiments.workspace import Workspace
 from nope import records, sharding
 from nope.checkpoints.manager import CheckpointError
 from nope.data import TaskData
+from nope.data import tasks as tasks_of
 from nope.data.tasks import scratchpad, tokenised
 from nope.identity import plain
 from nope.interop.run_folder import read_run
@@ -292,17 +293,43 @@ def test_attention_of_a_searched_model_is_read_on_its_own_task(entry: dict[str, 
     [
         ({'task': {'name': 'mc'}}, r'runs\.two\.task has other words than runs\.one\.task \(cmc '),
         ({'task': {'name': 'cmc', 'symbols': 9}}, r'runs\.two\.task has other words'),
-        (
-            {'search': {'form': 'constant', 'times': (1.5,), 'objective': 'entropy'}},
-            r"search\.objective is 'entropy'; its windows would end in the padding of a task",
-        ),
     ],
 )
-def test_a_search_on_other_words_or_by_entropy_is_refused(
-    entry: dict[str, Any], message: str
-) -> None:
+def test_a_search_on_other_words_is_refused(entry: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build(searched(**entry))
+
+
+BY_ENTROPY = {'form': 'constant', 'times': (1.5,), 'objective': 'entropy'}
+
+
+def test_a_search_by_entropy_compares_prompts_with_the_longest_of_training(
+    tmp_path: pathlib.Path,
+) -> None:
+    """Also where lambda was searched before, on longer ones."""
+    found = searched(search=BY_ENTROPY)
+    found.runs.three = found.runs.two.to_dict() | {'init': 'two'}
+    found.evals['three/'] = {'kind': 'exact_match', 'run': 'three'}
+    experiment = build(found)
+    longest = tasks_of.longest_prompt(spec_of(build(config())).task_data)
+    for spec in experiment.evals.values():
+        run = spec.run
+        assert isinstance(run, RunSpec) and isinstance(run.data, TaskData)
+        assert run.train.optimizer.entropy_length == longest == 4 + 3
+        assert longest < tasks_of.shortest_prompt(run.data)
+        execute.check(Bench(Workspace(tmp_path), experiment.compute, 64), [run])
+
+
+def test_a_search_by_entropy_on_prompts_that_training_had_is_refused(
+    tmp_path: pathlib.Path,
+) -> None:
+    found = searched(search=BY_ENTROPY)
+    found.runs.two.task.shortest = 4
+    experiment = build(found)
+    bench = Bench(Workspace(tmp_path), experiment.compute, experiment.batch_tokens)
+    message = r'^runs\.two\.task has prompts of 7 tokens; .* with their first 7 tokens, .* raise its'
+    with pytest.raises(ValueError, match=message):
+        execute.check(bench, [spec_of(experiment).run])
 
 
 def test_a_search_at_a_length_that_cuts_examples_is_refused(tmp_path: pathlib.Path) -> None:

@@ -78,13 +78,39 @@ def test_the_gradient_is_the_slope_of_the_entropies_at_n_alone() -> None:
 
 
 def test_no_label_is_read() -> None:
-    """The last token of a block is a target only; weights change nothing either."""
+    """The last token of a block is a target only; weights without one change nothing either."""
     other = BLOCKS.copy()
     other[:, -1] = (other[:, -1] + 1) % tiny.MODEL.vocab_size
     weighted = Batch.of_blocks(BLOCKS)._replace(weights=np.zeros((3, N), np.float32))
     found = gap(CONFIG, SHARP)
     tiny.assert_same(gap(CONFIG, SHARP, other), found)
-    tiny.assert_same(gap(CONFIG, SHARP, weighted), found)
+    tiny.assert_close(gap(CONFIG, SHARP, weighted), found, rtol=1e-5, atol=1e-6)
+
+
+PROMPTS = 10, 15, N  # tokens of each row; an answer of two tokens and padding behind them
+
+
+def answered(answer: int) -> Batch:
+    batch = jax.tree.map(np.array, Batch.of_blocks(BLOCKS))
+    weights = np.zeros((3, N), np.float32)
+    for row, size in enumerate(PROMPTS):
+        weights[row, size - 1 : size + 1] = 1
+        batch.tokens[row, size:], batch.targets[row, size - 1 :] = answer, answer
+    return batch._replace(weights=weights)
+
+
+def test_of_examples_with_answers_the_prompts_are_compared() -> None:
+    """Each row's mean over the last half of its prompt, and of its first L tokens; no answer counts,
+    in values or gradients."""
+    found = gap(CONFIG, SHARP, answered(3))
+    tiny.assert_same(gap(CONFIG, SHARP, answered(5)), found)
+    rows_LN = []
+    for row, size in enumerate(PROMPTS):
+        entropy_LNT = run(CONFIG, SHARP, BLOCKS[row : row + 1, :N]).entropy[:, 0]
+        rows_LN.append(np.asarray(entropy_LNT)[..., size // 2 : size].mean(axis=-1))
+    wanted_LN = np.mean(rows_LN, axis=0) - late(CONFIG, SHARP, L)
+    np.testing.assert_allclose(found[0], np.mean(wanted_LN**2), rtol=1e-5)
+    assert np.all(np.asarray(lam_of(found[1])) != 0)
 
 
 def test_a_search_brings_entropies_back() -> None:

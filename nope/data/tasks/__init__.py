@@ -18,6 +18,7 @@ from nope.data.tasks.lego import Lego
 from nope.data.tasks.parity import Parity
 from nope.data.tasks.pcfg import Pcfg, PcfgOwn
 from nope.data.tasks.polynomial import Polynomial
+from nope.data.tasks.prompts import longest_prompt, shortest_prompt
 from nope.data.tasks.reverse import Reverse
 from nope.data.tasks.scan import Scan
 from nope.data.tasks.sorting import SortMulti, SortSingle
@@ -63,8 +64,10 @@ __all__ = [
     'Tokenised',
     'WordTokenizer',
     'dataset',
+    'longest_prompt',
     'named',
     'padded',
+    'shortest_prompt',
     'tokenised',
     'training_batches',
     'vocabulary',
