@@ -327,7 +327,7 @@ def test_a_search_by_entropy_on_prompts_that_training_had_is_refused(
     found.runs.two.task.shortest = 4
     experiment = build(found)
     bench = Bench(Workspace(tmp_path), experiment.compute, experiment.batch_tokens)
-    message = r'^runs\.two\.task has prompts of 7 tokens; .* with their first 7 tokens, .* raise its'
+    message = r'^runs\.two\.task has prompts of 7 tokens; .* their first 7 tokens, .* raise its'
     with pytest.raises(ValueError, match=message):
         execute.check(bench, [spec_of(experiment).run])
 
