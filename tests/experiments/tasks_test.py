@@ -332,6 +332,16 @@ def test_a_search_by_entropy_on_prompts_that_training_had_is_refused(
         execute.check(bench, [spec_of(experiment).run])
 
 
+def test_a_search_by_entropy_whose_lambda_acts_in_no_prompt_is_refused(
+    tmp_path: pathlib.Path,
+) -> None:
+    experiment = build(searched(search=BY_ENTROPY | {'form': 'log_position'}))
+    bench = Bench(Workspace(tmp_path), experiment.compute, experiment.batch_tokens)
+    message = r'^runs\.two\.task has prompts of up to 9 tokens, .* LogPosition is 1: .* beyond 20,'
+    with pytest.raises(ValueError, match=message):
+        execute.check(bench, [spec_of(experiment).run])
+
+
 def test_a_search_at_a_length_that_cuts_examples_is_refused(tmp_path: pathlib.Path) -> None:
     """However long its other sequences are."""
     experiment = build(searched(search={'form': 'constant', 'times': (0.5, 1.5)}))

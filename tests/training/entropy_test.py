@@ -100,8 +100,8 @@ def answered(answer: int) -> Batch:
 
 
 def test_of_examples_with_answers_the_prompts_are_compared() -> None:
-    """Each row's mean over the last half of its prompt, and of its first L tokens. No answer plays a
-    part, in values or gradients."""
+    """Each row's mean over the last half of its prompt, and of its first L tokens. Answers change
+    neither values nor gradients."""
     found = gap(CONFIG, SHARP, answered(3))
     tiny.assert_same(gap(CONFIG, SHARP, answered(5)), found)
     rows_LN = []
