@@ -82,13 +82,13 @@ class Pretrained:
         return positions.run(self.model, self.variables, blocks, mesh=self.mesh, batch_size=most)
 
     def generate(self, text: str, new_tokens: int, *, bos: bool = False) -> str:
-        """The greedy continuation of a text, up to EOS."""
+        """The greedy continuation of a text, up to EOS or another token at which its files stop."""
         tokenizer = self._tokenizer
         made = Generator(
             self.model, self.variables, self.mesh, batch_tokens=self.batch_tokens
         ).generate(
             [encode_with_bos(tokenizer, text, bos)],
-            Options(new_tokens, stop_ids=(tokenizer.eos_id,)),
+            Options(new_tokens, stop_ids=tokenizer.stop_ids),
         )
         return tokenizer.decode(made[0])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import re
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from nope.evals import positions
+from nope.evals.generation import Generator, Options
 from nope.interop import Described, save
 from nope.pretrained import Pretrained
 from nope.variables import lam_of
@@ -62,6 +64,21 @@ def test_a_search_lowers_the_loss_and_leaves_the_weights(directory: pathlib.Path
         *(jax.tree.leaves(m.variables['params']) for m in (model, longer)), strict=True
     ):
         np.testing.assert_array_equal(old, new)
+
+
+def test_a_text_ends_where_the_models_files_say(directory: pathlib.Path) -> None:
+    model = Pretrained.open(directory)
+    prompt = model._tokenizer.encode('the')
+    (made,) = Generator(model.model, model.variables, model.mesh, batch_tokens=64).generate(
+        [prompt], Options(8)
+    )
+    assert len(made) == 8
+    end = int(made[2])
+    kept = list(made).index(end)
+    (directory / 'generation_config.json').write_text(json.dumps({'eos_token_id': [256, end]}))
+    found = Pretrained.open(directory).generate('the', 8)
+    assert found == model._tokenizer.decode(made[:kept])
+    assert model.generate('the', 8) == model._tokenizer.decode(made)
 
 
 def test_what_cannot_be_done_is_refused(directory: pathlib.Path) -> None:

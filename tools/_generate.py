@@ -39,7 +39,7 @@ def _run(options: argparse.Namespace, early_stopping: bool | str) -> None:
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
     found = _models.open_model(options, mesh)
     tokenizer = _models.tokenizer_of(found, options.tokenizer)
-    how = dataclasses.replace(how, stop_ids=(tokenizer.eos_id,))
+    how = dataclasses.replace(how, stop_ids=tokenizer.stop_ids)
     bos = _prompts.begins(tokenizer, options.bos)
     texts = [
         _prompts.Text(tokenizer, encode_with_bos(tokenizer, prompt.text, bos), tuple(options.stop))

@@ -6,9 +6,10 @@
     python tools/generate.py --model=hf:DIR --prompt=... --beams=4 --early-stopping=true
 
 A continuation is greedy, sampled (--temperature above 0) or the best that a beam search finds. It
-ends at the tokenizer's EOS, before the first --stop text (in a shell, $'\\n' is a line feed),
-or after --new-tokens. A FILE of the suffix .jsonl, .ndjson or .json holds a JSON object of the one
-field "prompt" on each line; any other file a prompt on each line. Empty lines are skipped.
+ends at the tokenizer's EOS or another eos_token_id of the model's generation_config.json, before
+the first --stop text (in a shell, $'\\n' is a line feed), or after --new-tokens. A FILE of the
+suffix .jsonl, .ndjson or .json holds a JSON object of the one field "prompt" on each line; any
+other file a prompt on each line. Empty lines are skipped.
 
 Without --bos or --no-bos, a prompt begins with BOS where the tokenizer has one and its tokens are
 more than single bytes: byte models have never seen BOS. --output writes a JSON object for each

@@ -35,6 +35,12 @@ class Tokenizer(Protocol):
     def bos_id(self) -> int | None: ...
 
     @property
+    def stop_ids(self) -> tuple[int, ...]:
+        """Tokens that end a generated text: EOS, and what its model's files name besides, such as
+        the end of a turn."""
+        ...
+
+    @property
     def fingerprint(self) -> str:
         """Digest of everything that determines the ids; not of where the file lies."""
         ...
@@ -57,6 +63,7 @@ class ByteTokenizer:
     vocab_size: int = BYTE_VALUES + 2
     eos_id: int = BYTE_VALUES
     bos_id: int | None = BYTE_VALUES + 1
+    stop_ids: tuple[int, ...] = (BYTE_VALUES,)
     fingerprint: str = 'bytes-258'
 
     def encode(self, text: str | bytes) -> np.ndarray:
@@ -75,6 +82,7 @@ class SentencePieceTokenizer:
     vocab_size: int
     eos_id: int
     bos_id: int | None
+    stop_ids: tuple[int, ...]
     fingerprint: str
 
     def encode(self, text: str | bytes) -> np.ndarray:
@@ -93,6 +101,7 @@ class HuggingFaceTokenizer:
     vocab_size: int
     eos_id: int
     bos_id: int | None
+    stop_ids: tuple[int, ...]
     fingerprint: str
 
     def encode(self, text: str | bytes) -> np.ndarray:
@@ -174,6 +183,7 @@ def _load_sentencepiece(path: pathlib.Path) -> SentencePieceTokenizer:
         vocab_size=processor.vocab_size(),
         eos_id=_require_eos(eos),
         bos_id=bos,
+        stop_ids=_stop_ids(path, _require_eos(eos)),
         fingerprint=digest.of_json(['sentencepiece', digest.of_bytes(content), eos, bos]),
     )
 
@@ -202,6 +212,7 @@ def _load_hugging_face(path: pathlib.Path) -> HuggingFaceTokenizer:
         vocab_size=max(vocabulary.values(), default=-1) + 1,  # ids may have gaps
         eos_id=_require_eos(eos),
         bos_id=bos,
+        stop_ids=_stop_ids(path, _require_eos(eos)),
         fingerprint=digest.of_json(['tokenizers', digest.of_bytes(content), eos, bos]),
     )
 
@@ -209,12 +220,7 @@ def _load_hugging_face(path: pathlib.Path) -> HuggingFaceTokenizer:
 def _declared_pieces(path: pathlib.Path) -> dict[str, tuple[str, ...]]:
     """eos_token and bos_token as a tokenizer_config.json beside the tokenizer declares them: () for
     null, missing where it leaves one out."""
-    if not path.is_file():
-        return {}
-    try:
-        config = files.read_object(path) or {}
-    except ValueError as error:
-        raise _Unusable(f'{path.name} beside it is not a JSON object') from error
+    config = _object_beside(path)
     pieces: dict[str, tuple[str, ...]] = {}
     for key in ('eos_token', 'bos_token'):
         value = config.get(key)
@@ -224,6 +230,33 @@ def _declared_pieces(path: pathlib.Path) -> dict[str, tuple[str, ...]]:
         if isinstance(value, str) and _is_unicode(value):
             pieces[key] = (value,)
     return pieces
+
+
+def _stop_ids(tokenizer: pathlib.Path, eos: int) -> tuple[int, ...]:
+    """EOS, and the eos_token_id of the generation_config.json beside the tokenizer or, where that
+    names none, of the config.json: an id, or a list of them."""
+    for name in ('generation_config.json', 'config.json'):
+        value = _object_beside(tokenizer.with_name(name)).get('eos_token_id')
+        if value is None:
+            continue
+        ids = value if isinstance(value, list) else [value]
+        if any(type(i) is not int or i < 0 for i in ids):
+            raise _Unusable(
+                f'{name} beside it: eos_token_id is {value!r}; accepted: a token id, a list of '
+                'them, or null'
+            )
+        return tuple(dict.fromkeys((eos, *ids)))
+    return (eos,)
+
+
+def _object_beside(path: pathlib.Path) -> dict[str, Any]:
+    """What a JSON file beside the tokenizer holds, {} where there is none."""
+    if not path.is_file():
+        return {}
+    try:
+        return files.read_object(path) or {}
+    except ValueError as error:
+        raise _Unusable(f'{path.name} beside it is not a JSON object') from error
 
 
 def _is_unicode(text: str) -> bool:

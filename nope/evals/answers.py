@@ -87,7 +87,7 @@ def run(
 
 def options(budget: int, tokenizer: Tokenizer) -> Options:
     """Greedy decoding of so many tokens, up to EOS."""
-    return Options(new_tokens=budget, stop_ids=(tokenizer.eos_id,))
+    return Options(new_tokens=budget, stop_ids=tokenizer.stop_ids)
 
 
 def _batches(

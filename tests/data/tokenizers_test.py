@@ -245,6 +245,35 @@ def test_a_declared_mark_that_is_no_text_is_none(tmp_path):
         assert (found.eos_id, found.bos_id) == (wanted.eos_id, wanted.bos_id)
 
 
+@pytest.mark.parametrize(('files', 'wanted'), [
+    ({}, (1,)),
+    ({'config.json': {'eos_token_id': None}}, (1,)),
+    ({'config.json': {'eos_token_id': [5, 7, 5]}}, (1, 5, 7)),
+    ({'config.json': {'eos_token_id': 5}, 'generation_config.json': {'top_k': 3}}, (1, 5)),
+    ({'config.json': {'eos_token_id': 1}, 'generation_config.json': {'eos_token_id': 9}}, (1, 9)),
+])  # fmt: skip
+@pytest.mark.parametrize('kind', ['json', 'model'])
+def test_texts_end_where_the_models_files_say(tmp_path, sentencepiece_model, kind, files, wanted):
+    path = tmp_path / f'tokenizer.{kind}'
+    content = hugging_face_json(['<s>', '</s>']).encode()
+    path.write_bytes(sentencepiece_model if kind == 'model' else content)
+    before = load_tokenizer(str(path))
+    for name, found in files.items():
+        (tmp_path / name).write_text(json.dumps(found))
+    after = load_tokenizer(str(path))
+    assert after.stop_ids == tuple(dict.fromkeys((before.eos_id, *wanted[1:])))
+    assert (after.eos_id, after.fingerprint) == (before.eos_id, before.fingerprint)
+
+
+@pytest.mark.parametrize('value', ['</s>', True, -1, [2, '3'], 1.5])
+def test_a_damaged_list_of_ends_is_named(tmp_path, value):
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(hugging_face_json(['<s>', '</s>']))
+    (tmp_path / 'generation_config.json').write_text(json.dumps({'eos_token_id': value}))
+    with pytest.raises(ValueError, match=r'generation_config\.json beside it: eos_token_id is '):
+        load_tokenizer(str(path))
+
+
 def test_a_declared_null_is_no_bos(tmp_path):
     path = tmp_path / 'tokenizer.json'
     path.write_text(hugging_face_json(['<s>', '</s>']))

@@ -64,6 +64,10 @@ class WordTokenizer:
         return len(self.pieces)
 
     @property
+    def stop_ids(self) -> tuple[int, ...]:
+        return (self.eos_id,)
+
+    @property
     def fingerprint(self) -> str:
         return digest.of_json(['words', *self.pieces])
 

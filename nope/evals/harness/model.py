@@ -221,7 +221,9 @@ class Requests:
     def _text(self, request: Any) -> _Text:
         context, arguments = request.args
         try:
-            options, until = options_of(arguments, eos_id=self.eot_token_id, seed=self._seed)
+            options, until = options_of(
+                arguments, stop_ids=self._tokenizer.stop_ids, seed=self._seed
+            )
             room = self.max_length - options.new_tokens
             if room < 1:
                 raise ValueError(

@@ -17,13 +17,14 @@ ACCEPTED = ('until', *LIMITS, *SAMPLING, *SEARCH)
 
 
 def options_of(
-    arguments: Mapping[str, Any], *, eos_id: int, seed: int
+    arguments: Mapping[str, Any], *, stop_ids: tuple[int, ...], seed: int
 ) -> tuple[Options, tuple[str, ...]]:
     """Decoding options, and the strings before whose first occurrence a text ends.
 
-    arguments: a task's `generation_kwargs`. EOS ends a text too. Texts are sampled where do_sample
-    is true, at temperature 1 unless one is given, or where it is not given and temperature is above
-    0. What is not given is off. ValueError for another key and for a value that is not accepted.
+    arguments: a task's `generation_kwargs`. A token of stop_ids ends a text too. Texts are sampled
+    where do_sample is true, at temperature 1 unless one is given, or where it is not given and
+    temperature is above 0. What is not given is off. ValueError for another key and for a value
+    that is not accepted.
     """
     unknown = sorted(set(arguments) - set(ACCEPTED))
     if unknown:
@@ -32,7 +33,7 @@ def options_of(
         )
     options = Options(
         new_tokens=_new_tokens(arguments),
-        stop_ids=(eos_id,),
+        stop_ids=stop_ids,
         beams=_number(arguments, 'num_beams', 1),
         length_penalty=_number(arguments, 'length_penalty', 1.0),
         early_stopping=arguments.get('early_stopping', False),

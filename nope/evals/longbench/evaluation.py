@@ -73,7 +73,7 @@ def options(dataset: Dataset, tokenizer: Tokenizer, beams: int) -> Options:
 
     samsum's have a token at least and end with their line.
     """
-    stops = [tokenizer.eos_id]
+    stops = [*tokenizer.stop_ids]
     newline = newline_id(tokenizer) if dataset.ends_at_newline else None
     if newline is not None:
         stops.append(newline)

@@ -11,11 +11,11 @@ from nope.evals.harness.options import cut, options_of
 
 
 def parsed(**arguments: Any) -> tuple[Options, tuple[str, ...]]:
-    return options_of(arguments, eos_id=7, seed=5)
+    return options_of(arguments, stop_ids=(7, 9), seed=5)
 
 
 def options(new_tokens: int = 256, **fields: Any) -> Options:
-    return Options(new_tokens, stop_ids=(7,), seed=5, **fields)
+    return Options(new_tokens, stop_ids=(7, 9), seed=5, **fields)
 
 
 @pytest.mark.parametrize(

@@ -234,6 +234,7 @@ class Pieces:
     """A tokenizer that knows how one newline is spelt, and what its ids mean."""
 
     eos_id = 2
+    stop_ids = (2,)
 
     def __init__(self, newline: list[int], texts: dict[int, str]) -> None:
         self._newline, self._texts = newline, texts

@@ -25,6 +25,7 @@ class Pieces:
     cut: Callable[[str], list[str]]
     bos_id: int | None = 1
     eos_id: int = 2
+    stop_ids: tuple[int, ...] = (2,)
     fingerprint: str = 'pieces'
     vocab_size: int = 1_000
 
