@@ -63,7 +63,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
                 'tail': SCORED / TRAINED,
                 'evaluation': documents,
             }
-            row = f'documents of {shortest:,} to {longest:,} tokens'
+            row = f'documents of {shortest:,} to {longest:,} {"tokens" if paper else "bytes"}'
             curves.append({'group': group, 'label': encodings.ENCODINGS[run][0], 'row': row})
             roles[role] = (*roles.get(role, ()), group)
     config.figure = {'kind': 'length_curves', 'curves': tuple(curves), 'roles': roles}

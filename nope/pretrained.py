@@ -147,7 +147,7 @@ class Pretrained:
             self.variables,
             self.described,
             export=interop.Export(**{'dtype': self.described.dtype, **export}),
-            tokenizer=interop.tokenizer_in(self.path),
+            tokenizer=str(self.path) if interop.tokenizer_in(self.path) else None,
         )
 
     @property

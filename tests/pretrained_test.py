@@ -88,3 +88,17 @@ def test_what_cannot_be_done_is_refused(directory: pathlib.Path) -> None:
     (directory / 'tokenizer.json').unlink()
     with pytest.raises(ValueError, match='DIR holds no tokenizer'):
         Pretrained.open(directory).generate('a', 1)
+
+
+def test_what_is_saved_keeps_the_tokenizer_and_its_ends(
+    directory: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """Everything beside the tokenizer; ends that the config alone names too."""
+    config = json.loads((directory / 'config.json').read_text())
+    (directory / 'config.json').write_text(json.dumps(config | {'eos_token_id': [256, 65]}))
+    (directory / 'chat_template.jinja').write_text('{{ messages }}')
+    Pretrained.open(directory).save(tmp_path / 'SAVED')
+    for name in ('tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja'):
+        assert (tmp_path / 'SAVED' / name).read_bytes() == (directory / name).read_bytes()
+    tokenizer = Pretrained.open(tmp_path / 'SAVED')._tokenizer
+    assert tokenizer.stop_ids == (256, 65)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from jax.sharding import Mesh
 
 from nope import interop
-from nope.data import Tokenizer, load_tokenizer
+from nope.data import Tokenizer, ids_in_use, load_tokenizer
 from nope.interop import Described
 from nope.interop.run_folder import read_run
 from nope.positions import NoPE
@@ -65,9 +65,7 @@ def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
     if not name:
         raise ValueError('the model says no tokenizer; name one: --tokenizer=bytes, or a file')
     tokenizer = load_tokenizer(name)
-    size = model.described.model.vocab_size
-    if tokenizer.vocab_size > size:
-        raise ValueError(
-            f'--tokenizer={name} has {tokenizer.vocab_size} tokens; the model has {size}'
-        )
+    size, used = model.described.model.vocab_size, ids_in_use(tokenizer)
+    if used > size:
+        raise ValueError(f'--tokenizer={name} has {used} tokens; the model has {size}')
     return tokenizer

@@ -145,7 +145,7 @@ def _legend(sizes: Sequence[str]) -> str:
         f'What figures at {named} decided of each claim, one row a claim: the numbers '
         'that the paper or another source prints, and ours in the words of the figure that '
         'decided it, with the 95 percent interval of the mean over seeds in brackets where there '
-        "are several (of fig9 and table4, over orders of the searches' examples). "
+        'are several. '
         f'{signs}. Figures that decide the same claim stand under each other; those '
         'with the most seeds decide, which have to agree. Of a claim that no figure decided, the '
         'configs that would are named.'

@@ -142,7 +142,9 @@ def _claims(path: pathlib.Path, found: Mapping[str, Any], remedy: str) -> tuple[
     claims = _typed(path, found, 'claims', list, remedy)
     try:
         read = tuple(
-            Finding(c['id'], c['verdict'], tuple(map(_number, c['numbers'])), c['statement'])
+            Finding(
+                c['id'], c['verdict'], tuple(map(Number.from_stated, c['numbers'])), c['statement']
+            )
             for c in claims
         )
     except (KeyError, TypeError, AttributeError) as error:
@@ -156,7 +158,3 @@ def _claims(path: pathlib.Path, found: Mapping[str, Any], remedy: str) -> tuple[
                 f'verdict; {remedy}'
             )
     return read
-
-
-def _number(stated: Mapping[str, Any]) -> Number:
-    return Number(stated['what'], stated['unit'], tuple(stated['by_seed']))

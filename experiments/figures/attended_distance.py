@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.figures import captions, mpl, style
+from experiments.figures import mpl, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -17,6 +17,7 @@ from experiments.figures.base import (
     shared_attribute,
 )
 from experiments.figures.encoding_tasks import accuracy_axes, curves
+from experiments.figures.encoding_tasks import captions as task_captions
 
 MEASURES = {
     'attended_distance': {
@@ -25,6 +26,13 @@ MEASURES = {
     }
 }
 COLUMNS = 3  # panels side by side
+
+
+class Group(NamedTuple):
+    """Label of a curve, and names of its records, one a seed."""
+
+    label: str
+    names: Sequence[str]
 
 
 def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
@@ -136,9 +144,9 @@ def _markdown(given: FigureInput, found: Mapping[str, Sequence[str]]) -> str:
 def _caption(given: FigureInput, found: Mapping[str, Sequence[str]], task: str) -> str:
     count = len(next(iter(found.values())))
     seeds = 'one seed' if count == 1 else f'means of {count} seeds (dots: each)'
-    labelled = {label: [given.records[n] for n in names] for label, names in found.items()}
+    models = task_captions.models(given, {task: [Group(*pair) for pair in found.items()]})
     return (
         'How far back the key with most attention is, as a share of what the query sees: (q - k) / '
         f'(q + 1) (arXiv 2305.19466, Figure 7), over all heads and tokens of targets of {task}; '
-        f'{seeds}. {captions.sources(labelled)}'
+        f'{seeds}. {models}'
     )

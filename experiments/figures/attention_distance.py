@@ -17,6 +17,7 @@ from experiments.figures.base import (
 )
 from experiments.figures.claims import patterns as claims
 from experiments.figures.claims.decide import decide
+from experiments.figures.encoding_tasks import captions as task_captions
 from experiments.figures.encoding_tasks import curves
 from experiments.figures.pattern_distances import TEXT, Distances
 
@@ -193,14 +194,22 @@ def _caption(given: FigureInput, found: Mapping[str, Sequence[Distances]]) -> st
     count = len(every[0].seeds)
     seeds = 'One seed' if count == 1 else f'Means of {count} seeds, bands from lowest to highest'
     trained = '; '.join(f'{what} to {some[0].longest}' for what, some in found.items())
-    labelled: dict[str, list[Any]] = {}
-    for d in every:
-        labelled.setdefault(d.label, []).extend(given.records[name] for name in d.names)
     other = given.records[every[0].names[0]].attributes['other']
     return (
         "Distance between the attention of an encoding's model and of NoPE's "
         f'({other}) that read the same tokens: Jensen-Shannon divergence of the weights of a '
         'query, averaged over queries, least over all pairs of heads of a layer (arXiv 2305.19466, '
         f'Figures 4 and F.7); at most ln 2 = 0.693. {seeds}; grey: lengths of training '
-        f'({trained}). {captions.sources(labelled)}'
+        f'({trained}). {_models(given, found)}'
     )
+
+
+def _models(given: FigureInput, found: Mapping[str, Sequence[Distances]]) -> str:
+    """The models, and how they were trained and measured: on tasks a model for each."""
+    every = [d for some in found.values() for d in some]
+    if all(given.records[name].attributes.get('task') for d in every for name in d.names):
+        return task_captions.models(given, found)
+    labelled: dict[str, list[Any]] = {}
+    for d in every:
+        labelled.setdefault(d.label, []).extend(given.records[name] for name in d.names)
+    return captions.sources(labelled)

@@ -17,11 +17,11 @@ PANELS: Mapping[str, str] = {
 }
 
 
-def titles(tail: int | None) -> Mapping[str, str]:
-    """As `PANELS`, where the tail is so many tokens and not L/2."""
-    return (
-        PANELS if tail is None else {**PANELS, 'loss_tail': f'mean over the last {tail:,} tokens'}
-    )
+def titles(tail: int | None, token: str) -> Mapping[str, str]:
+    """As `PANELS`, where the tail is so many positions and not L/2. token: what a position is."""
+    if tail is None:
+        return PANELS
+    return {**PANELS, 'loss_tail': f'mean over the last {tail:,} {token}s'}
 
 
 def set_axis(axes: mpl.Axes, multiples: np.ndarray) -> None:
@@ -57,8 +57,8 @@ def band_handle(seeds: int, band: str = 'min-max') -> list[mpl.Patch]:
     return [mpl.Patch(color=style.GREY, alpha=0.2, label=f'{spread(band)}, {seeds} seeds')]
 
 
-def panels_caption(train_length: int, tail: int | None = None) -> str:
-    last = 'L/2 positions' if tail is None else f'{tail:,} tokens'
+def panels_caption(train_length: int, tail: int | None = None, token: str = 'token') -> str:
+    last = 'L/2 positions' if tail is None else f'{tail:,} {token}s'
     return (
         'Loss against the length n of the sequence, in multiples of the training length '
         f'L = {train_length:,}. Left: mean over the window. Right: mean over its last '

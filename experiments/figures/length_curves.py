@@ -63,14 +63,14 @@ def draw(given: FigureInput) -> FigureOutput:
     figure = style.new_figure(*size)
     axes = figure.subplots(len(rows), len(length_axes.PANELS), squeeze=False)
     for row, beside in zip(rows, axes, strict=True):
-        _draw_row(row, beside, groups, band, f'loss (nats per {token})', tail)
+        _draw_row(row, beside, groups, band, token, tail)
     seeds = len(groups[0].seeds)
     _draw_legends(figure, axes, rows, groups, length_axes.band_handle(seeds, band))
     labelled: dict[str, list[Records]] = {}  # one model may be in several rows
     for g in groups:
         labelled.setdefault(g.label, []).extend(given.records[name] for name in g.names)
     caption = (
-        f'{length_axes.panels_caption(train_length, tail)} '
+        f'{length_axes.panels_caption(train_length, tail, token)} '
         f'{length_axes.seeds_caption(seeds, band)} {captions.sources(labelled)}'
     )
     return FigureOutput(
@@ -120,14 +120,14 @@ def _roles(given: FigureInput, groups: Sequence[Group]) -> Roles[Group]:
 
 
 def _draw_row(
-    row: Row, axes: Any, groups: Sequence[Group], band: str, ylabel: str, tail: int | None
+    row: Row, axes: Any, groups: Sequence[Group], band: str, token: str, tail: int | None
 ) -> None:
-    for (measure, title), ax in zip(length_axes.titles(tail).items(), axes, strict=True):
+    for (measure, title), ax in zip(length_axes.titles(tail, token).items(), axes, strict=True):
         for index, mark in row.curves.items():
             _draw_curve(measure, ax, groups[index], mark, band)
         length_axes.set_axis(ax, groups[0].multiples)
         ax.set_title(f'{row.title}\n{title}' if row.title else title)
-        ax.set_ylabel(ylabel)
+        ax.set_ylabel(f'loss (nats per {token})')
 
 
 def _draw_curve(measure: str, axes: mpl.Axes, group: Group, mark: Mark, band: str) -> None:

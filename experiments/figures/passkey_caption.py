@@ -95,18 +95,18 @@ def _made_at(records: Records) -> dict[str, int]:
 
 
 def _seeds(panels: Sequence[PasskeyPanel]) -> str:
-    """Panels that are means over seeds, and how far the averages above them lie apart."""
+    """Panels that are means over several runs, and how far the averages of models lie apart."""
     spread = []
     for p in panels:
-        if len(p.seeds) == 1:
+        if len(p.runs) == 1:
             continue
         by_seed = p.inside_by_seed
         apart = (
-            f', {100 * by_seed.min():.0f} % to {100 * by_seed.max():.0f} % inside'
-            if by_seed is not None
+            f', by seed {100 * by_seed.min():.0f} % to {100 * by_seed.max():.0f} % inside'
+            if by_seed is not None and len(by_seed) > 1
             else ''
         )
-        spread.append(f'{p.label} ({len(p.seeds)}: seeds {"; ".join(p.seeds)}{apart})')
+        spread.append(f'{p.label} ({len(p.runs)}: seeds {"; ".join(p.runs)}{apart})')
     return f'Means over several runs: {"; ".join(spread)}.' if spread else ''
 
 

@@ -231,6 +231,7 @@ def _title(label: str, result: str, paper: float | None) -> str:
 
 def _rows(panel: PasskeyPanel) -> list[dict[str, Any]]:
     """One row a record, length and depth."""
+    inside_R = panel.inside_by_record
     return [
         {
             'panel': panel.label,
@@ -242,11 +243,9 @@ def _rows(panel: PasskeyPanel) -> list[dict[str, Any]]:
             'accuracy': float(panel.accuracy[s, i, j]),
             'prompt_tokens': float(panel.tokens[i]),
             'inside_window': bool(panel.inside[i]),
-            'average_inside_window': (
-                None if panel.inside_by_seed is None else float(panel.inside_by_seed[s])
-            ),
+            'average_inside_window': None if inside_R is None else float(inside_R[s]),
         }
-        for s, (name, seed) in enumerate(zip(panel.names, panel.seeds, strict=True))
+        for s, (name, seed) in enumerate(zip(panel.names, panel.runs, strict=True))
         for i, length in enumerate(panel.lengths)
         for j, depth in enumerate(panel.depths)
     ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.figures import captions
 from experiments.figures.base import FigureInput, names_below, shared_attribute
+from experiments.figures.orders import of_models
 from nope.records import Records
 
 # What the seeds of a panel have in common.
@@ -18,8 +19,9 @@ SHARED = ('position', 'train_length', 'window', 'tests', 'template', 'max_length
 
 @dataclasses.dataclass(frozen=True)
 class PasskeyPanel:
-    """names, seeds: the records and their seeds, S of them. lengths: nominal, in tokens,
-    ascending. tokens: true ones of the prompts, means. depths: shares. accuracy: shares, by seed.
+    """names, runs: the R records, and what tells each from the others. lengths: nominal, in tokens,
+    ascending. tokens: true ones of the prompts, means. depths: shares. accuracy: shares, by record.
+    by_seed: the same by seed, S of them, means over the runs of a model.
 
     train_length: L. context: tokens that the model reads at once. tests: prompts of a
     cell. line: multiple of L at which the context is marked. paper: percent that the paper
@@ -28,11 +30,12 @@ class PasskeyPanel:
 
     label: str
     names: tuple[str, ...]
-    seeds: tuple[str, ...]
+    runs: tuple[str, ...]
     lengths: np.ndarray  # [lengths]
     tokens: np.ndarray  # [lengths]
     depths: np.ndarray  # [depths]
-    accuracy: np.ndarray  # [S, lengths, depths]
+    accuracy: np.ndarray  # [R, lengths, depths]
+    by_seed: np.ndarray  # [S, lengths, depths]
     train_length: int
     context: int
     tests: int
@@ -43,7 +46,7 @@ class PasskeyPanel:
     @property
     def mean(self) -> np.ndarray:
         """[lengths, depths] over seeds."""
-        return self.accuracy.mean(axis=0)
+        return self.by_seed.mean(axis=0)
 
     @property
     def inside(self) -> np.ndarray:
@@ -53,9 +56,15 @@ class PasskeyPanel:
     @property
     def inside_by_seed(self) -> np.ndarray | None:
         """[S] mean accuracy of the cells inside the context; None where no length is."""
-        if not self.inside.any():
-            return None
-        return self.accuracy[:, self.inside].mean(axis=(1, 2))
+        return self._inside(self.by_seed)
+
+    @property
+    def inside_by_record(self) -> np.ndarray | None:
+        """[R] as `inside_by_seed`."""
+        return self._inside(self.accuracy)
+
+    def _inside(self, accuracy: np.ndarray) -> np.ndarray | None:
+        return accuracy[:, self.inside].mean(axis=(1, 2)) if self.inside.any() else None
 
     @property
     def inside_mean(self) -> float | None:
@@ -75,7 +84,7 @@ class PasskeyPanel:
         return _reach(self.lengths, self.mean, least)
 
     def reach_by_seed(self, least: float) -> list[int]:
-        return [_reach(self.lengths, accuracy, least) for accuracy in self.accuracy]
+        return [_reach(self.lengths, accuracy, least) for accuracy in self.by_seed]
 
 
 def _reach(lengths: np.ndarray, accuracy: np.ndarray, least: float) -> int:
@@ -97,14 +106,16 @@ def read(given: FigureInput, chosen: Mapping[str, Any]) -> PasskeyPanel:
     records = [given.records[n] for n in names]
     facts = {attribute: shared_attribute(given, names, attribute) for attribute in SHARED}
     line = chosen.get('line')
+    accuracy = np.stack([r['accuracy'] for r in records]).astype(np.float64)
     return PasskeyPanel(
         label=chosen['label'],
         names=tuple(names),
-        seeds=tuple(captions.run_label(r) for r in records),
+        runs=tuple(captions.run_label(r) for r in records),
         lengths=_alike(given, name, 'lengths', [_along(r, 'length', 0) for r in records]),
         tokens=_alike(given, name, 'prompts', [r['tokens'] for r in records]),
         depths=_alike(given, name, 'depths', [_along(r, 'depth', 1) for r in records]),
-        accuracy=np.stack([r['accuracy'] for r in records]).astype(np.float64),
+        accuracy=accuracy,
+        by_seed=of_models(accuracy, records),
         train_length=int(facts['train_length']),
         context=int(facts['window']),
         tests=int(facts['tests']),

@@ -115,7 +115,7 @@ def _say_position(found: str, where: str, path: str) -> None:
 
 
 def _check_tokenizer(config: DataConfig, described: Described, directory: Directory) -> None:
-    found = data.load_tokenizer(config.tokenizer).vocab_size
+    found = data.ids_in_use(data.load_tokenizer(config.tokenizer))
     if found > described.model.vocab_size:
         raise ValueError(
             f'data.tokenizer has {found} tokens; the model in {directory.path} has '

@@ -19,7 +19,7 @@ from experiments.runs.spec import (
     Source,
     text_of,
 )
-from experiments.runs.tasks import reading_task
+from experiments.runs.tasks import check_extents, check_unpadded, reading_task
 from experiments.specs import identity
 from nope import data, sharding
 from nope.checkpoints import folders
@@ -134,27 +134,9 @@ def _check_task(spec: RunSpec) -> None:
         return
     with reading_task(spec.typed.task):
         spec.data.dataset()
-    length = spec.train.optimizer.entropy_length
-    if length is not None:
-        _check_prompts(spec, spec.data, length)
-
-
-def _check_prompts(spec: RunSpec, data: TaskData, length: int) -> None:
-    """ValueError for a search by entropy on prompts in which nothing is to be matched, or no
-    multiplier acts."""
-    if (shortest := tasks.shortest_prompt(data)) <= length:
-        raise ValueError(
-            f'{spec.typed.task} has prompts of {shortest} tokens; the objective entropy compares '
-            f'prompts with their first {length} tokens, the longest of training: raise its '
-            '`shortest`'
-        )
-    longest = tasks.longest_prompt(data)
-    if not spec.model.lam.acts_inside and longest <= spec.train_length:
-        raise ValueError(
-            f'{spec.typed.task} has prompts of up to {longest} tokens, in which lambda of the form '
-            f'{type(spec.model.lam).__name__} is 1: it acts beyond {spec.train_length}, and the '
-            'objective entropy reads prompts alone; take longer examples, or the form constant'
-        )
+    check_unpadded(spec.data, spec.model, spec.typed.task)
+    if spec.searches:
+        check_extents(spec, spec.data)
 
 
 def score_of(bench: Bench, spec: RunSpec) -> Score | None:

@@ -12,8 +12,6 @@ from experiments.runs import tasks
 from experiments.runs.laws import trained_with
 from experiments.runs.spec import MultiplierChoice, RunSpec, Source
 from experiments.scope import Scope
-from nope.data import TaskData
-from nope.data.tasks import longest_prompt
 from nope.model import ModelConfig, lam
 from nope.runtime.errors import one_of
 from nope.training.config import TrainConfig
@@ -37,7 +35,7 @@ def from_entry(
     form = lam.from_section(
         section['form'],
         section.path('form'),
-        train_length=init.train_length,
+        train_length=tasks.trained_length(init),
         head_dim=init.model.head_dim,
     )
     if not form.acts_inside and max(lengths) <= init.train_length:
@@ -83,12 +81,8 @@ def _entropy_length(
         raise section.error('objective', one_of(OBJECTIVES))
     if objective == 'loss':
         return None
-    trained = init
-    while trained.init is not None and not trained.fine_tunes:
-        trained = trained.init
-    if isinstance(trained.data, TaskData):
-        with tasks.reading_task(trained.typed.task):
-            return longest_prompt(trained.data)
+    if (extents := tasks.trained_extents(init)) is not None:
+        return extents.longest_prompt
     train_length = init.train_length
     if min(lengths) <= train_length:
         raise section.error(

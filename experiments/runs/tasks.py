@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from experiments.config import USERS, Section
-from experiments.runs.spec import Source, Typed
+from experiments.runs.spec import RunSpec, Source, Typed
 from experiments.scope import Scope
 from nope.data import RunData, TaskData, load_tokenizer, tasks
-from nope.data.tasks import Sizes, Task, scratchpad, symbols
+from nope.data.tasks import Extents, Sizes, Task, scratchpad, symbols, training_extents
 from nope.data.tokenizers import SentencePieceTokenizer
+from nope.model import ModelConfig
+from nope.model.lam import Product
+from nope.model.lam.relative import Relative
 
 _SIZES = ('train', 'validation', 'test')
 _CHOSEN = ('longest', 'shortest', 'symbols', 'scratchpad', 'path', *_SIZES)  # by the task, or given
@@ -59,6 +62,60 @@ def later_data(scope: Scope, entry: Section, init: Source, block: int) -> RunDat
             f'({trained.describe()}); give it the same name and symbols'
         )
     return found
+
+
+def trained_extents(init: Source) -> Extents | None:
+    """Of the task that the weights of a model were last trained on; None for a model of text."""
+    while init.init is not None and not init.fine_tunes:
+        init = init.init
+    if not isinstance(init.data, TaskData):
+        return None
+    with reading_task(init.typed.task):
+        return training_extents(init.data)
+
+
+def trained_length(init: Source) -> int:
+    """Tokens of the longest sequence that a model was trained on, of a task without padding."""
+    extents = trained_extents(init)
+    return init.train_length if extents is None else extents.longest
+
+
+def check_unpadded(data: RunData, model: ModelConfig, field: str) -> None:
+    """ValueError for a model that would follow the length of a task's padded rows."""
+    if isinstance(data, TaskData) and model.follows_length:
+        followed = (
+            f'lambda of the form {type(model.lam).__name__}'
+            if model.lam.follows_length
+            else f'positions of the kind {model.describe_position()}'
+        )
+        raise ValueError(
+            f'{field}: rows of a task are padded to one length, which {followed} would follow; '
+            'accepted: what follows the position, or nothing'
+        )
+
+
+def check_extents(spec: RunSpec, data: TaskData) -> None:
+    """ValueError for a search of lambda on a task in whose examples it cannot act, or by entropy on
+    prompts that training had."""
+    extents, length = training_extents(data), spec.train.optimizer.entropy_length
+    if length is not None and extents.shortest_prompt <= length:
+        raise ValueError(
+            f'{spec.typed.task} has prompts of {extents.shortest_prompt} tokens; the objective '
+            f'entropy compares prompts with their first {length} tokens, the longest of training: '
+            'raise its `shortest`, where longer problems have longer prompts'
+        )
+    form = spec.model.lam.searched if isinstance(spec.model.lam, Product) else spec.model.lam
+    if form.acts_inside or not isinstance(form, Relative):
+        return
+    read, what = extents.longest, 'examples'
+    if length is not None:
+        read, what = extents.longest_prompt, 'prompts'
+    if read <= form.train_length:
+        raise ValueError(
+            f'{spec.typed.task} has {what} of up to {read} tokens, in which lambda of the form '
+            f'{type(form).__name__} is 1: it acts beyond {form.train_length}; take longer ones, or '
+            'the form constant'
+        )
 
 
 def later_typed(scope: Scope, entry: Section, init: Source, section: Section) -> Typed:

@@ -8,7 +8,7 @@ from nope.data.run_data import RunData, describe, identity, tokenizer_of
 from nope.data.splits import SPLITS
 from nope.data.stores import stored_tokens
 from nope.data.tasks.config import TaskData
-from nope.data.tokenizers import Tokenizer, encode_with_bos, load_tokenizer
+from nope.data.tokenizers import Tokenizer, encode_with_bos, ids_in_use, load_tokenizer
 
 __all__ = [
     'SPLITS',
@@ -23,6 +23,7 @@ __all__ = [
     'eval_blocks',
     'from_section',
     'identity',
+    'ids_in_use',
     'load_tokenizer',
     'stored_tokens',
     'tokenizer_of',

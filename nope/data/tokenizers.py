@@ -141,6 +141,21 @@ def load_tokenizer(spec: str) -> Tokenizer:
         raise ValueError(f'data.tokenizer={spec!r}: {error}') from error
 
 
+def ids_in_use(tokenizer: Tokenizer) -> int:
+    """One more than the greatest id of a text, BOS or EOS: what a model's vocabulary has to hold.
+
+    Special tokens that text never becomes, such as those in the place of images, may lie beyond it.
+    """
+    if not isinstance(tokenizer, HuggingFaceTokenizer):
+        return tokenizer.vocab_size
+    library = tokenizer.tokenizer
+    added = library.get_added_tokens_decoder()
+    plain = set(library.get_vocab(with_added_tokens=False).values())
+    unused = {i for i, token in added.items() if token.special} - plain
+    used = set(library.get_vocab(with_added_tokens=True).values()) - unused
+    return max({*used, tokenizer.eos_id, tokenizer.bos_id or 0}) + 1
+
+
 def encode_with_bos(tokenizer: Tokenizer, text: str, bos: bool) -> np.ndarray:
     """Token ids of `text`, int32 [n], after BOS where `bos` is on.
 

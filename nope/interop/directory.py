@@ -93,7 +93,9 @@ def open_directory(path: pathlib.Path) -> Directory:
     """
     names = _listing(path)
     config = _read_config(path, names)
-    tensors = _indexed(path, names) if INDEX in names else _single(path, names)
+    # As `transformers`: one whole file is read even beside the index of an earlier save in parts.
+    indexed = INDEX in names and SINGLE not in names
+    tensors = _indexed(path, names) if indexed else _single(path, names)
     if EXPORT not in names:
         return Directory(path, config, tensors, {})
     export = _read_object(path / EXPORT, MAX_INDEX_BYTES)

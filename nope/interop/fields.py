@@ -159,15 +159,15 @@ class Fields:
         return found[0] if found else keys[0]
 
 
-def token(fields: Fields, key: str, vocabulary: int) -> int | None:
-    """A token's id; the first of a list of them; None where the key is left out."""
+def tokens(fields: Fields, key: str, vocabulary: int) -> tuple[int, ...]:
+    """Ids of one token or of a list of them, each once; none where the key is left out or null."""
     value = fields.values.get(key)
-    first = value[0] if isinstance(value, list) and value else value
-    if first is None:
-        return None
-    if type(first) is not int or not 0 <= first < vocabulary:
+    if value is None:
+        return ()
+    ids = value if isinstance(value, list) else [value]
+    if not ids or any(type(i) is not int or not 0 <= i < vocabulary for i in ids):
         raise fields.wrong(key, f'a token from 0 to {vocabulary - 1}, or a list of such')
-    return first
+    return tuple(dict.fromkeys(ids))
 
 
 def dtype(fields: Fields) -> str:

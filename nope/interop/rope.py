@@ -36,7 +36,7 @@ from nope.positions import (
 THETA = 10_000.0
 _SHARE = 'partial_rotary_factor'
 _COMMON = ('rope_type', 'type', 'rope_theta', _SHARE)
-_ORIGINAL = 'original_max_position_embeddings'
+ORIGINAL = 'original_max_position_embeddings'
 
 
 class _Settings(NamedTuple):
@@ -187,10 +187,10 @@ def _theta(config: Fields, fields: Fields, default: float) -> float:
 
 
 def _original(config: Fields, fields: Fields, longest: int) -> int:
-    outside = config.optional_integer(_ORIGINAL, MAX_LENGTH)
-    inside = fields.optional_integer(_ORIGINAL, MAX_LENGTH)
+    outside = config.optional_integer(ORIGINAL, MAX_LENGTH)
+    inside = fields.optional_integer(ORIGINAL, MAX_LENGTH)
     if outside is not None and inside is not None and outside != inside:
-        raise fields.wrong(_ORIGINAL, f'{outside}, what it is outside')
+        raise fields.wrong(ORIGINAL, f'{outside}, what it is outside')
     return inside or outside or longest
 
 
@@ -244,7 +244,7 @@ def _mscale_ratio(fields: Fields, factor: float) -> float | None:
 def _read_longrope(settings: _Settings) -> Scaling:
     fields = settings.fields
     if settings.original < 2:
-        raise fields.wrong(_ORIGINAL, 'at least 2')
+        raise fields.wrong(ORIGINAL, 'at least 2')
     factor = fields.number('factor', settings.longest / settings.original)
     multiplier = fields.number('attention_factor', longrope_multiplier(factor, settings.original))
     short, long = fields.numbers('short_factor'), fields.numbers('long_factor')
@@ -267,15 +267,15 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[_Settings], Scaling]]] = {
     'yarn': (
         (
             *('factor', 'attention_factor', 'beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim'),
-            *('truncate', 'finetuned', _ORIGINAL),
+            *('truncate', 'finetuned', ORIGINAL),
         ),
         _read_yarn,
     ),
     'longrope': (
-        ('factor', 'attention_factor', 'short_factor', 'long_factor', _ORIGINAL),
+        ('factor', 'attention_factor', 'short_factor', 'long_factor', ORIGINAL),
         _read_longrope,
     ),
-    'llama3': (('factor', 'low_freq_factor', 'high_freq_factor', _ORIGINAL), _read_llama3),
+    'llama3': (('factor', 'low_freq_factor', 'high_freq_factor', ORIGINAL), _read_llama3),
     'proportional': (('factor',), _read_proportional),
 }
 # Kinds of scaling, and the settings of each.
@@ -314,7 +314,7 @@ def _write_by_parts(scaling: Any) -> dict[str, Any]:
     settings = {
         'rope_type': 'yarn',
         'factor': float(scaling.factor),
-        _ORIGINAL: scaling.train_length,
+        ORIGINAL: scaling.train_length,
         'beta_fast': float(scaling.fast),
         'beta_slow': float(scaling.slow),
     }
@@ -329,7 +329,7 @@ def _write_longrope(scaling: Any) -> dict[str, Any]:
         'rope_type': 'longrope',
         'short_factor': list(scaling.short),
         'long_factor': list(scaling.long),
-        _ORIGINAL: scaling.train_length,
+        ORIGINAL: scaling.train_length,
         'attention_factor': float(scaling.attention_factor(1)),
     }
 
@@ -340,7 +340,7 @@ def _write_llama3(scaling: Any) -> dict[str, Any]:
         'factor': float(scaling.factor),
         'low_freq_factor': float(scaling.low),
         'high_freq_factor': float(scaling.high),
-        _ORIGINAL: scaling.train_length,
+        ORIGINAL: scaling.train_length,
     }
 
 

@@ -113,7 +113,8 @@ def make_step(config: ModelConfig, optimizer: optim.OptimizerConfig) -> Step:
                 raise ValueError('the model has dropout: its training step takes a seed')
             keys_AB = row_keys(seed, state.step, _rows(batch))
         of_micro = functools.partial(of_trained, gap_LN=gap_of(state, frozen, batch))
-        loss, gradient = _accumulate(of_micro, batch, keys_AB)
+        shares = optimizer.entropy_length is None
+        loss, gradient = _accumulate(of_micro, batch, keys_AB, shares=shares)
         gradients = {**jax.tree.map(jnp.zeros_like, variables), **gradient}
         measured = {'loss': loss, 'grad_norm': optax.tree.norm(gradient)}
         more = measured if optimizer.guarded else {}
@@ -162,6 +163,8 @@ def _accumulate(
     value_and_grad: Callable[..., tuple[jax.Array, Variables]],
     batch: Placed,
     keys_AB: jax.Array | None,
+    *,
+    shares: bool,
 ) -> tuple[jax.Array, Variables]:
     """Loss and gradient of a batch, from its micro-batches along the first axis of the arrays, each
     with the keys of its rows where there are some.
@@ -169,9 +172,10 @@ def _accumulate(
     With weights a micro-batch gives its share sum(w nll) / W, W being the weight of the whole
     batch, and shares add up: a mean of means would favour the targets of light micro-batches.
     Without weights all have as many targets and the mean of their means is the mean; it is taken so
-    because the other order rounds otherwise.
+    because the other order rounds otherwise. shares: False for a loss that is a mean over rows
+    whatever their weights.
     """
-    weights = batch.weights if isinstance(batch, Batch) else None
+    weights = batch.weights if shares and isinstance(batch, Batch) else None
     total = None if weights is None else jnp.sum(weights, dtype=jnp.float32)
     count = jax.tree.leaves(batch)[0].shape[0]
     first, keys_B = jax.tree.map(lambda array: array[0], (batch, keys_AB))

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from nope.data import encode_with_bos, load_tokenizer
+from nope.data import encode_with_bos, ids_in_use, load_tokenizer
 from tests.data import damage
 
 BYTES = load_tokenizer('bytes')
@@ -311,3 +311,21 @@ def test_a_number_without_end_in_a_sentencepiece_model_takes_no_time(tmp_path):
     with pytest.raises(ValueError, match=r'data\.tokenizer=.*a number without end at byte 1'):
         load_tokenizer(str(path))
     assert time.process_time() - began < 2
+
+
+def test_ids_in_use_are_those_of_texts_and_marks(tmp_path):
+    """Special tokens that no text becomes, such as that in the place of an image, do not count."""
+    content = json.loads(hugging_face_json(['<s>', '</s>']))
+    size = len(content['model']['vocab'])
+    mark = content['added_tokens'][0]
+    path = tmp_path / 'tokenizer.json'
+    for number, (special, more) in enumerate([(True, 0), (False, 1)]):
+        image = {**mark, 'id': size + 2, 'content': '<image>', 'special': special}
+        changed = {**content, 'added_tokens': [*content['added_tokens'], image]}
+        path.write_text(json.dumps(changed))
+        found = load_tokenizer(str(path))
+        assert found.vocab_size > size
+        assert (ids_in_use(found) == found.vocab_size) is bool(more), number
+        if special:
+            assert max(found.encode('<image> the quick')) < ids_in_use(found)
+    assert ids_in_use(load_tokenizer('bytes')) == 258

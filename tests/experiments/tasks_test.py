@@ -311,12 +311,12 @@ def test_a_search_by_entropy_compares_prompts_with_the_longest_of_training(
     found.runs.three = found.runs.two.to_dict() | {'init': 'two'}
     found.evals['three/'] = {'kind': 'exact_match', 'run': 'three'}
     experiment = build(found)
-    longest = tasks_of.longest_prompt(spec_of(build(config())).task_data)
+    longest = tasks_of.training_extents(spec_of(build(config())).task_data).longest_prompt
     for spec in experiment.evals.values():
         run = spec.run
         assert isinstance(run, RunSpec) and isinstance(run.data, TaskData)
         assert run.train.optimizer.entropy_length == longest == 4 + 3
-        assert longest < tasks_of.shortest_prompt(run.data)
+        assert longest < tasks_of.training_extents(run.data).shortest_prompt
         execute.check(Bench(Workspace(tmp_path), experiment.compute, 64), [run])
 
 
@@ -332,13 +332,33 @@ def test_a_search_by_entropy_on_prompts_that_training_had_is_refused(
         execute.check(bench, [spec_of(experiment).run])
 
 
-def test_a_search_by_entropy_whose_lambda_acts_in_no_prompt_is_refused(
-    tmp_path: pathlib.Path,
+@pytest.mark.parametrize(('objective', 'longest', 'message'), [
+    ('entropy', 6, r'^runs\.two\.task has prompts of up to 9 tokens, .* LogPosition is 1: '),
+    ('loss', 4, r'^runs\.two\.task has examples of up to 11 tokens, .* acts beyond 11; take '),
+])  # fmt: skip
+def test_a_search_whose_lambda_acts_in_nothing_that_is_read_is_refused(
+    tmp_path: pathlib.Path, objective: str, longest: int, message: str
 ) -> None:
-    experiment = build(searched(search=BY_ENTROPY | {'form': 'log_position'}))
+    """However far its rows are padded: it acts beyond the longest example of training, 7 tokens of
+    a prompt and 4 that are read of the answer."""
+    found = searched(search=BY_ENTROPY | {'form': 'log_position', 'objective': objective})
+    found.runs.two.task.update({'longest': longest, 'shortest': longest - 1})
+    experiment = build(found)
     bench = Bench(Workspace(tmp_path), experiment.compute, experiment.batch_tokens)
-    message = r'^runs\.two\.task has prompts of up to 9 tokens, .* LogPosition is 1: .* beyond 20,'
     with pytest.raises(ValueError, match=message):
+        execute.check(bench, [spec_of(experiment).run])
+
+
+@pytest.mark.parametrize('entry', [
+    {'lam': {'form': 'log_length', 'coefficient': 1.0}},
+    {'model': {'position': {'kind': 'rotary', 'scaling': {'kind': 'dynamic_ntk', 'factor': 2.0}}}},
+])  # fmt: skip
+def test_what_follows_the_length_of_padded_rows_is_refused(
+    tmp_path: pathlib.Path, entry: dict[str, Any]
+) -> None:
+    experiment = build(config(**entry))
+    bench = Bench(Workspace(tmp_path), experiment.compute, experiment.batch_tokens)
+    with pytest.raises(ValueError, match=r'^runs\.one\.task: rows of a task are padded to one'):
         execute.check(bench, [spec_of(experiment).run])
 
 

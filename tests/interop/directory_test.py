@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shlex
+import shutil
 from typing import Any
 
 import ml_dtypes
@@ -102,9 +103,22 @@ def test_several_files_with_an_index(sharded: pathlib.Path) -> None:
 
 
 def test_files_beside_those_of_the_index_are_left_alone(sharded: pathlib.Path) -> None:
-    (sharded / 'model.safetensors').write_text('not one')
+    (sharded / 'adapter.safetensors').write_text('not one')
     (sharded / 'training_args.bin').write_text('a pickle')
     assert_holds_arrays(open_directory(sharded))
+
+
+@pytest.mark.parametrize('there', [True, False])
+def test_one_whole_file_is_read_beside_the_index_of_an_earlier_save(
+    single: pathlib.Path, sharded: pathlib.Path, there: bool
+) -> None:
+    """As `transformers` does, whose later save in one file leaves the index behind."""
+    shutil.copyfile(single / 'model.safetensors', sharded / 'model.safetensors')
+    if not there:
+        for shard in set(WEIGHT_MAP.values()):
+            (sharded / shard).unlink()
+    found = open_directory(sharded)
+    assert {located.file.name for located in found.tensors.values()} == {'model.safetensors'}
 
 
 def test_links_are_followed_as_in_the_hubs_cache(sharded: pathlib.Path, tmp_path) -> None:

@@ -134,7 +134,7 @@ def test_patterns_are_read_at_their_shortest() -> None:
         ),
         (
             'olmo3',
-            {'rope_parameters': None, 'rope_scaling': {'type': 'linear', 'factor': 2.0}},
+            {'rope_parameters': None, 'rope_scaling': {'rope_type': 'linear', 'factor': 2.0}},
             {'pattern': (LayerKind(Rotary(5e5), 5), LayerKind(Rotary(5e5, Linear(2.0))))},
         ),
         (
@@ -330,7 +330,7 @@ def test_positions_of_lit_gpt(changes: dict, position: Position) -> None:
         ({'torch_dtype': 'torch.float16'}, {'dtype': 'float16'}),
         ({'torch_dtype': None, 'dtype': 'bfloat16'}, {'dtype': 'bfloat16'}),
         ({'torch_dtype': None}, {'dtype': 'float32'}),
-        ({'eos_token_id': [5, 6]}, {'eos': 5}),
+        ({'eos_token_id': [5, 6, 5]}, {'eos': 5, 'ends': (6,)}),
         ({'bos_token_id': None, 'eos_token_id': 0}, {'bos': None, 'eos': 0}),
         ({'max_position_embeddings': None}, {'train_length': None}),
     ],

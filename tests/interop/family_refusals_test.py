@@ -132,6 +132,20 @@ UNTRUNCATED = {'rope_type': 'yarn', 'factor': 4.0, 'truncate': False}
             {'rope_parameters': None, 'rope_scaling': UNTRUNCATED},
             ['rope_scaling.truncate is False', 'stock truncates'],
         ),
+        (
+            'olmo3',
+            {'rope_parameters': None, 'rope_scaling': {'type': 'yarn', 'factor': 4.0}},
+            ["rope_scaling.type is 'yarn'", 'stock looks for rope_type alone'],
+        ),
+        (
+            'olmo3',
+            {
+                'rope_parameters': None,
+                'rope_scaling': {'rope_type': 'yarn', 'factor': 4.0},
+                'original_max_position_embeddings': 9,
+            },
+            ['original_max_position_embeddings is 9', 'of the settings alone'],
+        ),
         ('exaone4', {'sliding_window': None}, ['layer_types', 'full_attention only']),
         (
             'exaone4',
@@ -182,6 +196,7 @@ UNTRUNCATED = {'rope_type': 'yarn', 'factor': 4.0, 'truncate': False}
         ),
         ('gemma3_text', {'per_layer_config': {'1': {'head_dim': 8}}}, ['per_layer_config', 'null']),
         ('gemma4_text', {'enable_moe_block': True}, ['enable_moe_block is True', 'experts']),
+        ('gemma4_text', {'sliding_window_pattern': 3}, ['sliding_window_pattern is 3', '6']),
         (
             'gemma4_text',
             {'use_bidirectional_attention': 'all'},

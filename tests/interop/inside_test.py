@@ -82,6 +82,16 @@ def test_the_whole_model_says_how_its_head_is_tied() -> None:
     assert not read(tied | {'tie_word_embeddings': None}).model.tied_head
 
 
+@pytest.mark.parametrize('head', ['lm_head.weight', 'language_model.lm_head.weight'])
+def test_a_head_that_stock_found_apart_is_apart(head: str) -> None:
+    """A model that stock saved again has both matrices, and is tied outside alone."""
+    config = inside('mistral3', 'mistral', tie_word_embeddings=False)
+    family = BY_NAME['mistral3 with mistral']
+    for tied in (True, False):
+        found = family.read_config(config | {'tie_word_embeddings': tied}, frozenset({head}))
+        assert not found.model.tied_head
+
+
 def test_the_whole_model_says_what_its_text_model_leaves_out() -> None:
     text = written('mistral', described(MODELS['mistral'], bos=3))
     for key in ('torch_dtype', 'eos_token_id'):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -127,15 +128,23 @@ def test_a_search_brings_entropies_back() -> None:
     assert np.all(np.asarray(lam_of(state.trained)) > 0.1)
 
 
-@pytest.mark.parametrize('micro_batches', [2, 4])
-def test_micro_batches_make_one_batch(micro_batches: int) -> None:
-    """The square of a mean over all rows, and not the mean of squares."""
-    blocks = tiny.tokens(4, N + 1)
+def in_parts(parts: int, rows: np.ndarray) -> jax.Array:
+    return jnp.reshape(rows, (parts, len(rows) // parts, *rows.shape[1:]))
+
+
+@pytest.mark.parametrize('weighted', [False, True])
+@pytest.mark.parametrize('micro_batches', [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_micro_batches_make_one_batch(micro_batches: int, weighted: bool) -> None:
+    """The square of a mean over all rows, and not the mean of squares; of prompts too."""
+    batch: Any = tiny.tokens(4, N + 1)
+    if weighted:
+        weights = np.arange(N) >= np.array([[9], [14], [20], [23]])
+        batch = Batch.of_blocks(batch)._replace(weights=weights.astype(np.float32))
     variables = with_lam(SHARP, jnp.full((2, 4), 0.3))
     found = []
     for parts in (1, micro_batches):
         state, frozen = fresh_state(variables, SEARCH, tiny.mesh())
-        split = jnp.asarray(blocks).reshape(parts, 4 // parts, N + 1)
+        split = jax.tree.map(functools.partial(in_parts, parts), batch)
         state, metrics = jax.jit(make_step(CONFIG, SEARCH))(state, frozen, split)
         found.append((metrics['loss'], metrics['grad_norm'], lam_of(state.trained)))
     tiny.assert_close(*found, rtol=1e-4)

@@ -24,11 +24,13 @@ PASSKEY, LONGBENCH = 'passkey', 'longbench'
 @dataclasses.dataclass(frozen=True)
 class AblationRow:
     """option: what the config says of it. perplexity: by corpus. scores: passkey and longbench,
-    percent [S]. lacking: why one of them is not there. names: of the records."""
+    percent [R], one a record. by_seed: the same, [S] means over the searches of a model. lacking:
+    why one of them is not there. names: of the records."""
 
     option: Options
     perplexity: Mapping[str, Perplexity]
     scores: Mapping[str, np.ndarray]
+    by_seed: Mapping[str, np.ndarray]
     lacking: Mapping[str, str]
     names: tuple[str, ...]
 
@@ -40,13 +42,13 @@ class AblationRow:
         """Percent [S]; Undecided where it was not measured."""
         if name not in self.scores:
             raise Undecided(f'{self.label!r} has no {name}: {self.lacking[name]}')
-        return self.scores[name]
+        return self.by_seed[name]
 
     def loss(self, corpus: str) -> np.ndarray:
         """Nats [S]; Undecided where it was not measured."""
         if corpus not in self.perplexity:
             raise Undecided(f'{self.label!r} has no perplexity on {corpus!r}')
-        return self.perplexity[corpus].loss
+        return self.perplexity[corpus].loss_by_seed
 
 
 @dataclasses.dataclass(frozen=True)

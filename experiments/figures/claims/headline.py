@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -65,7 +66,8 @@ class Number:
         )
 
     def stated(self) -> dict[str, Any]:
-        """As it stands in summary.json: mean and interval are None where there is none."""
+        """As it stands in summary.json: mean and interval are None where there is none, ends stand
+        there where they are its own, None for none on that side."""
         found = self.interval
         several = found is not None and len(self.by_seed) > 1
         return {
@@ -74,7 +76,18 @@ class Number:
             'mean': found.mean if found else None,
             'interval': [found.low, found.high] if found and several else None,
             'by_seed': list(self.by_seed),
+            **({'ends': [x if math.isfinite(x) else None for x in self.ends]} if self.ends else {}),
         }
+
+    @classmethod
+    def from_stated(cls, stated: Mapping[str, Any]) -> Number:
+        """Of what `stated` gave; without its limits."""
+        found = cls(stated['what'], stated['unit'], tuple(stated['by_seed']))
+        if 'ends' not in stated:
+            return found
+        low, high = stated['ends']
+        ends = -math.inf if low is None else low, math.inf if high is None else high
+        return dataclasses.replace(found, ends=ends)
 
     def _digits(self, value: float) -> str:
         text = f'{value:.{_DIGITS.get(self.unit, _RATIO)}f}'

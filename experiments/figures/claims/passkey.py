@@ -79,14 +79,15 @@ def _reach(roles: Panels) -> Measured:
         }
         for p in chosen
     }
-    reaches = {p.label: np.array(p.reach_by_seed(least)) / p.context for p in chosen}
+    reaches = {_told(p, least): np.array(p.reach_by_seed(least)) / p.context for p in chosen}
     verdicts = {
-        p.label: _works_to(reaches[p.label], windows) if p in decided else None for p in chosen
+        _told(p, least): _works_to(reaches[_told(p, least)], windows) if p in decided else None
+        for p in chosen
     }
     numbers = decisive('shortest reach', reaches, 'windows', highest=False, verdicts=verdicts)
     if not decided:
         return measured, None, numbers
-    return measured, intervals.every(verdicts[p.label] for p in decided), numbers
+    return measured, intervals.every(verdicts[_told(p, least)] for p in decided), numbers
 
 
 def _works_to(reach_S: np.ndarray, windows: float) -> bool | None:
@@ -124,7 +125,7 @@ def _rotary_fails(roles: Panels) -> Measured:
     by_length = {
         f'at {length / panel.train_length:g} L': Interval.of(accuracy_S)
         for length, accuracy_S in zip(
-            panel.lengths[beyond], panel.accuracy[:, beyond].mean(axis=2).T, strict=True
+            panel.lengths[beyond], panel.by_seed[:, beyond].mean(axis=2).T, strict=True
         )
     }
     holds = intervals.every(found.below(limits['accuracy']) for found in by_length.values())
@@ -140,11 +141,19 @@ def _alibi_fails(roles: Panels) -> Measured:
         _works_inside(panel)
         if panel.lengths[-1] < windows * panel.context:
             raise Undecided(f'{panel.label!r} has no prompts of {windows:g} windows')
-    reaches = {p.label: Interval.of(np.array(p.reach_by_seed(least)) / p.context) for p in panels}
+    reaches = {
+        _told(p, least): Interval.of(np.array(p.reach_by_seed(least)) / p.context) for p in panels
+    }
     holds, numbers = all_decide(
         'furthest reach', reaches, 'windows', lambda reach: reach.below(windows), highest=True
     )
     return {'reach_over_window': intervals.stated(reaches)}, holds, numbers
+
+
+def _told(panel: PasskeyPanel, least: float) -> str:
+    """Its label, and whether it works as far as prompts went: how far is then not known."""
+    ends = all(reach == panel.lengths[-1] for reach in panel.reach_by_seed(least))
+    return f'{panel.label} (to the end of its prompts)' if ends else panel.label
 
 
 def _beginning(roles: Panels) -> Measured:
@@ -155,7 +164,7 @@ def _beginning(roles: Panels) -> Measured:
     if not lengths.any() or not start.any() or start.all():
         raise Undecided(f'{panel.label!r} has no such prompts beyond L inside its window')
     near, far = (
-        panel.accuracy[:, lengths][:, :, depths].mean(axis=(1, 2)) for depths in (start, ~start)
+        panel.by_seed[:, lengths][:, :, depths].mean(axis=(1, 2)) for depths in (start, ~start)
     )
     least = PASSKEY_REACH.thresholds['accuracy']
     if near.mean() < least:

@@ -27,9 +27,10 @@ def draw(axes: mpl.Axes, task: str, some: Sequence[Score]) -> None:
     first = some[0]
     axes.axvspan(first.lengths[0] - 0.5, first.longest + 0.5, color='#EDEDED', zorder=0)
     for e, score in enumerate(some):
-        mean, spread = score.accuracy.mean(axis=0), score.accuracy.std(axis=0)
+        mean = score.accuracy.mean(axis=0)
         axes.plot(score.lengths, mean, color=color(e), marker='o', markersize=2.5, linewidth=1.2)
         if len(score.seeds) > 1:
+            spread = score.accuracy.std(axis=0, ddof=1)
             low, high = np.maximum(mean - spread, 0), np.minimum(mean + spread, 1)
             axes.fill_between(score.lengths, low, high, color=color(e), alpha=0.15, linewidth=0)
         if score.released:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from experiments.figures import natural
 from experiments.figures.base import FigureInput
@@ -36,8 +37,18 @@ def _dotted(found: Mapping[str, Sequence[Score]]) -> str:
     return f'Dotted ({", ".join(tasks)}): {released.SOURCE}, means over three seeds. '
 
 
-def models(given: FigureInput, found: Mapping[str, Sequence[Score]]) -> str:
-    """Models of each label, and how they were trained and measured."""
+class Named(Protocol):
+    """What a curve is named, and its records, one a seed."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+
+def models(given: FigureInput, found: Mapping[str, Sequence[Named]]) -> str:
+    """Models of each label, and how they were trained and measured, of curves by task."""
     described: dict[str, dict[str, None]] = {}
     trained: dict[str, None] = {}
     asked: dict[str, None] = {}

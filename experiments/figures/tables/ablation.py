@@ -18,6 +18,7 @@ from experiments.figures.base import (
 from experiments.figures.claims import ablations as claims
 from experiments.figures.claims.ablations import LONGBENCH, PASSKEY, AblationRow
 from experiments.figures.claims.decide import decide
+from experiments.figures.orders import of_models
 from experiments.figures.roles import Roles
 from experiments.figures.tables import (
     longbench,
@@ -116,6 +117,7 @@ def _read(given: FigureInput, option: Options) -> AblationRow:
     values = perplexity_rows.values_of(given, record, shown) if record else {}
     within = given.options.get('passkey_within', WITHIN)
     scores: dict[str, np.ndarray] = {}
+    by_seed: dict[str, np.ndarray] = {}
     lacking = dict(given.options.get('missing', {}))
     names = [n for c in corpora if record for n in names_below(given, record_name(record, c))]
     for key in (PASSKEY, LONGBENCH):
@@ -127,10 +129,11 @@ def _read(given: FigureInput, option: Options) -> AblationRow:
         ]
         if records and None not in means:
             scores[key] = np.array(means, dtype=np.float64)
+            by_seed[key] = of_models(scores[key], records)
         elif records:
             lacking[key] = OUTSIDE if key == PASSKEY else PARTIAL
     by_corpus = {corpus: value for (corpus, _), value in values.items()}
-    return AblationRow(option, by_corpus, scores, lacking, tuple(names))
+    return AblationRow(option, by_corpus, scores, by_seed, lacking, tuple(names))
 
 
 def passkey_inside(records: Records, within: float) -> float | None:
@@ -159,8 +162,12 @@ def _table(given: Options, rows: Sequence[AblationRow], token: str) -> Table:
     keys = options.shown_keys(given['rows'])
     title = f'perplexity at {given.get("window", WINDOW):g} L'
     decimals = perplexity_caption.DECIMALS.get(token, 1)
+    same = perplexity_caption.comparable(token)
     columns = (
-        *(Column(c['key'], c.get('label') or c['key'], title, decimals) for c in given['corpora']),
+        *(
+            Column(c['key'], c.get('label') or c['key'], title, decimals, comparable=same)
+            for c in given['corpora']
+        ),
         Column(PASSKEY, 'passkey, %'),
         Column(LONGBENCH, 'LongBench'),
     )

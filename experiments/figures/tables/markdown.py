@@ -21,7 +21,13 @@ def write(table: Table, caption: str) -> str:
 def _legend(table: Table) -> str:
     several = any(cell.spread is not None for cell in table.cells)
     spread = ' ± standard deviation over runs' if several else ''
-    return f"Ours{spread} / the paper's (ours less the paper's)."
+    compared = any(
+        column.difference(cell) is not None
+        for row in table.rows
+        for column, cell in zip(table.columns, row.cells, strict=True)
+    )
+    less = " (ours less the paper's)" if compared else ''
+    return f"Ours{spread} / the paper's{less}."
 
 
 def _header(column: Column) -> str:
@@ -49,8 +55,9 @@ def _cell(table: Table, column: Column, cell: Cell) -> str:
         text += f' ± {number(cell.spread, column.decimals)}'
     if cell.paper is not None:
         text += f' / {_text(paper_text(cell, column))}'
-    if cell.difference is not None:
-        text += f' ({number(cell.difference, column.decimals, "+")})'
+    difference = column.difference(cell)
+    if difference is not None:
+        text += f' ({number(difference, column.decimals, "+")})'
     return text
 
 

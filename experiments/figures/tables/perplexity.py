@@ -135,18 +135,19 @@ def _table(given: FigureInput, rows: Sequence[PerplexityRow]) -> Table:
         )
         for row in rows
     ]
-    decimals = perplexity_caption.DECIMALS.get(perplexity_caption.token_name(given, rows), 1)
-    return Table(_columns(given, decimals), grouped(made), options.headings(keys))
+    columns = _columns(given, perplexity_caption.token_name(given, rows))
+    return Table(columns, grouped(made), options.headings(keys))
 
 
-def _columns(given: FigureInput, decimals: int) -> tuple[Column, ...]:
+def _columns(given: FigureInput, token: str) -> tuple[Column, ...]:
     return tuple(
         Column(
             f'{corpus["key"]} {window:g} L',
             'L' if window == 1 else f'{window:g} L',
             corpus.get('label') or corpus['key'],
-            decimals,
+            perplexity_caption.DECIMALS.get(token, 1),
             {'corpus': corpus['key'], 'window_over_L': window},
+            comparable=perplexity_caption.comparable(token),
         )
         for corpus in given.options['corpora']
         for window in windows_of(given.options, corpus)

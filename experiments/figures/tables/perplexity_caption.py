@@ -56,11 +56,16 @@ def _what(given: FigureInput, rows: Sequence[PerplexityRow]) -> str:
     )
 
 
+def comparable(token: str) -> bool:
+    """Whether ours are of the unit of the paper's, whose positions are tokens."""
+    return token != 'byte'
+
+
 def units(token: str, base: str = '') -> str:
     """Comparison of ours with the paper's where a position is a byte. base: label of the row whose
     value at L the CSV holds ratios to, '' for none."""
     ratio = f'; the CSV holds the ratio to the value of {base} at L' if base else ''
-    if token != 'byte':
+    if comparable(token):
         return ''
     return (
         "Ours is for each byte, the paper's for each token of models with 1.1B parameters: the "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.base import FigureInput, names_below
+from experiments.figures.orders import of_models
 from experiments.figures.roles import Undecided
 from experiments.figures.tables.options import Options
 from nope.records import Records
@@ -23,16 +24,18 @@ PER_WINDOW, ONE_FACTOR = 'best factor for each window', 'one factor'
 
 @dataclasses.dataclass(frozen=True)
 class Perplexity:
-    """loss: nats, perplexity: exp of it, both [S], one a seed, of all tokens or of key tokens.
-    factor: of the method, None where it has none."""
+    """loss: nats, perplexity: exp of it, both [R], one a record, of all tokens or of key tokens.
+    loss_by_seed: [S] means over the runs of a model. factor: of the method, None where it has
+    none."""
 
     loss: np.ndarray
     perplexity: np.ndarray
+    loss_by_seed: np.ndarray
     factor: float | None = None
 
     @property
     def mean_loss(self) -> float:
-        return float(self.loss.mean())
+        return float(self.loss_by_seed.mean())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +76,7 @@ class PerplexityRow:
     def losses(self, corpus: str, multiple: float) -> np.ndarray:
         """[S] nats, one a seed; Undecided as `loss`."""
         self.loss(corpus, multiple)
-        return self.values[corpus, multiple].loss
+        return self.values[corpus, multiple].loss_by_seed
 
 
 def record_name(record: str, corpus: str) -> str:
@@ -137,7 +140,7 @@ def values_of(
     given: FigureInput, record: str, shown: Sequence[Key], factor: float | None = None
 ) -> dict[Key, Perplexity]:
     """Those shown for which every record that `record` stands for on the corpus has a number, by
-    corpus and window; those records are the seeds. factor: to be noted with the values."""
+    corpus and window. factor: to be noted with the values."""
     values = {}
     for corpus, multiple in shown:
         names = names_below(given, record_name(record, corpus))
@@ -149,7 +152,8 @@ def values_of(
             for which in (0, 1)
         )
         if not np.isnan(loss).any():
-            values[corpus, float(multiple)] = Perplexity(loss, perplexity, factor)
+            by_seed = of_models(loss, records)
+            values[corpus, float(multiple)] = Perplexity(loss, perplexity, by_seed, factor)
     return values
 
 

@@ -41,13 +41,19 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """key: its name in the CSV. group: what it stands under together with its neighbours."""
+    """key: its name in the CSV. group: what it stands under together with its neighbours.
+    comparable: whether ours and the paper's are in one unit."""
 
     key: str
     label: str
     group: str = ''
     decimals: int = 1
     facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    comparable: bool = True
+
+    def difference(self, cell: Cell) -> float | None:
+        """Ours less the paper's, None unless both are numbers in one unit."""
+        return cell.difference if self.comparable else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +131,7 @@ def tidy(table: Table) -> list[dict[str, Any]]:
             'spread': cell.spread,
             'seeds': cell.seeds,
             'paper': cell.paper,
-            'difference': cell.difference,
+            'difference': column.difference(cell),
             'missing': cell.reason,
             **column.facts,
             **row.facts,

@@ -14,11 +14,11 @@ from nope.data.tasks.batches import Tokenised, padded, tokenised, training_batch
 from nope.data.tasks.config import WORDS, TaskData
 from nope.data.tasks.copy import Copy
 from nope.data.tasks.dataset import SEED, Dataset, Overlap, dataset
+from nope.data.tasks.extents import Extents, training_extents
 from nope.data.tasks.lego import Lego
 from nope.data.tasks.parity import Parity
 from nope.data.tasks.pcfg import Pcfg, PcfgOwn
 from nope.data.tasks.polynomial import Polynomial
-from nope.data.tasks.prompts import longest_prompt, shortest_prompt
 from nope.data.tasks.reverse import Reverse
 from nope.data.tasks.scan import Scan
 from nope.data.tasks.sorting import SortMulti, SortSingle
@@ -56,6 +56,7 @@ __all__ = [
     'WORDS',
     'Dataset',
     'Example',
+    'Extents',
     'Overlap',
     'Sizes',
     'SteppedTask',
@@ -64,12 +65,11 @@ __all__ = [
     'Tokenised',
     'WordTokenizer',
     'dataset',
-    'longest_prompt',
     'named',
     'padded',
-    'shortest_prompt',
     'tokenised',
     'training_batches',
+    'training_extents',
     'vocabulary',
 ]
 

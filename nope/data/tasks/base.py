@@ -61,6 +61,8 @@ class Task(abc.ABC):
     paper_sizes: ClassVar[Sizes] = Sizes()
     exhaustive: ClassVar[bool] = False  # a bin has the same examples whatever its number
     sampled_test: ClassVar[bool] = False  # a test bin is a sample of one as large as in training
+    # Whether examples of a length have as many tokens, and more than those of a smaller one.
+    tokens_by_length: ClassVar[bool] = False
     least: ClassVar[int] = 1  # the shortest length there can be
 
     def __post_init__(self) -> None:

@@ -33,6 +33,7 @@ class Copy(Task):
 
     separator: ClassVar[str] = '[SEP] '
     sampled_test: ClassVar[bool] = True
+    tokens_by_length: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.variant not in SYMBOLS:

@@ -25,6 +25,7 @@ class Reverse(Task):
 
     separator: ClassVar[str] = '[SEP] '
     sampled_test: ClassVar[bool] = True
+    tokens_by_length: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:

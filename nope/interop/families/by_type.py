@@ -72,7 +72,10 @@ class ByType(Decoder):
             base = self.sliding_theta
             if self.sliding_key is not None:
                 base = fields.number(self.sliding_key, base, above=1.0)
-            _check_truncated(fields.section('rope_scaling'))
+            scaling = fields.section('rope_scaling')
+            _check_truncated(scaling)
+            _check_spelling(scaling)
+            _check_original(fields, scaling)
             return rope.read(fields, theta=theta, longest=longest), Rotary(base)
         for key in filter(None, ('rope_theta', 'rope_scaling', self.sliding_key)):
             fields.only(key, why=f'{SETTINGS} has the settings of both types of layers')
@@ -80,6 +83,7 @@ class ByType(Decoder):
         both.known((kinds.FULL, kinds.SLIDING), 'the types of layers')
         whole, windowed = both.section(kinds.FULL), both.section(kinds.SLIDING)
         _check_truncated(whole)
+        _check_original(fields, whole)
         full = rope.read(fields, theta=theta, longest=longest, settings=whole)
         sliding = rope.read(fields, theta=self.sliding_theta, longest=longest, settings=windowed)
         if sliding != Rotary(sliding.base):
@@ -123,6 +127,21 @@ class ByType(Decoder):
                 return None
             found.append(only)
         return found[0], found[1]
+
+
+def _check_spelling(settings: Fields) -> None:
+    """ValueError for a kind of scaling that is not called rope_type: stock knows no other name in
+    these classes, and scales nothing."""
+    if not settings.has('rope_type'):
+        settings.only('type', 'default', why='stock looks for rope_type alone in this class')
+
+
+def _check_original(fields: Fields, settings: Fields) -> None:
+    """ValueError for a length of pre-training outside of the settings: stock takes
+    max_position_embeddings where they have none."""
+    if fields.has(rope.ORIGINAL) and not settings.has(rope.ORIGINAL):
+        why = 'stock reads that of the settings alone in this class'
+        fields.only(rope.ORIGINAL, fields.values.get('max_position_embeddings'), why=why)
 
 
 def _check_truncated(settings: Fields) -> None:

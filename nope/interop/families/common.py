@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nope.interop.families.base import Described, Ignored
-from nope.interop.fields import Fields, dtype, token
+from nope.interop.fields import Fields, dtype, tokens
 from nope.model import ModelConfig
 
 log = logging.getLogger(__name__)
@@ -74,11 +74,12 @@ def described(
     """The model and what its config.json says besides. defaults: BOS and EOS of the stock class,
     for files that leave them out; null is none. longest: None for train_length."""
     keys = 'bos_token_id', 'eos_token_id'
-    bos, eos = (
-        token(fields, key, model.vocab_size) if key in fields.values else default
+    (bos, *_), (eos, *ends) = (
+        tokens(fields, key, model.vocab_size) or (None,) if key in fields.values else (default,)
         for key, default in zip(keys, defaults, strict=True)
     )
-    return Described(model, train_length, dtype(fields), bos, eos, longest or train_length)
+    longest = longest or train_length
+    return Described(model, train_length, dtype(fields), bos, eos, longest, tuple(ends))
 
 
 def head(architecture: str, model_type: str) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def facts(described: Described) -> dict[str, Any]:
     return {
         'torch_dtype': described.dtype,
         'bos_token_id': described.bos,
-        'eos_token_id': described.eos,
+        'eos_token_id': [described.eos, *described.ends] if described.ends else described.eos,
         'pad_token_id': None,
     }
 

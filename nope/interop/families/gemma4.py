@@ -238,7 +238,8 @@ _TEXT: dict[str, Any] = {
     'qk_norm': True,
     'fixed': {'block': 'both', 'softmax_scale': 1.0, 'value_norm': True, 'layer_scale': True},
     'activation': 'hidden_activation',
-    'notes': {'use_bidirectional_attention': (False, 'vision')},
+    # Stock takes every sixth layer where layer_types is left out, whatever this says.
+    'notes': {'use_bidirectional_attention': (False, 'vision'), 'sliding_window_pattern': (6,)},
     'by_layer': True,
 }
 _DEFAULTS = GEMMA3.defaults._replace(vocabulary=262_144)

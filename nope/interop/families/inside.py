@@ -67,10 +67,14 @@ class Inside:
         for keys in _ABOVE:
             if all(inner.get(key) is None for key in keys):
                 inner |= {key: config[key] for key in keys if key in config}
-        if config.get(_TIED) is not None:
-            inner[_TIED] = config[_TIED]  # the head is the whole model's
+        plain = frozenset(_plain_names(names))
+        # The head is the whole model's. Stock saves models whose head it found to be another matrix
+        # than the embedding as tied outside and not inside.
+        apart = inner.get(_TIED) is False and 'lm_head.weight' in plain
+        if config.get(_TIED) is not None and not apart:
+            inner[_TIED] = config[_TIED]
         try:
-            return self.text.read_config(inner, frozenset(_plain_names(names)))
+            return self.text.read_config(inner, plain)
         except ValueError as error:
             raise ValueError(str(error).replace(WHERE, f'{WHERE}{_TEXT}.', 1)) from error
 

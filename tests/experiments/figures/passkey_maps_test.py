@@ -186,7 +186,8 @@ def test_the_mean_over_seeds_is_drawn_and_the_caption_says_how_far_they_lie_apar
     np.testing.assert_allclose(mesh_of(axes).get_array(), mean.T)
     # Shares of 1 and of 0.9.
     assert axes.get_title() == 'HeadScale at 2 L: 95 % inside 2 L (paper: 81 %)'
-    means = 'Means over several runs: HeadScale at 2 L (2: seeds 0; 1, 90 % to 100 % inside)'
+    means = 'Means over several runs: HeadScale at 2 L (2: seeds 0; 1, by seed 90 % to 100 % '
+    means += 'inside)'
     assert means in output.caption
     assert 'RoPE (' not in output.caption.split('Prompts follow')[0]
 

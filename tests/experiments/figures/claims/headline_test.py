@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import numpy as np
 import pytest
 
-from experiments.figures.claims.headline import apart, decisive, line, merged, number
+from experiments.figures.claims.headline import Number, apart, decisive, line, merged, number
 from experiments.figures.claims.intervals import Interval
 
 
@@ -66,3 +69,12 @@ def test_the_decisive_one_of_several_numbers_is_the_highest_or_the_lowest():
 def test_differences_are_those_of_each_seed_where_both_have_as_many():
     np.testing.assert_allclose(apart(np.array([2.0, 3.0]), np.array([1.0, 1.0])), [1, 2])
     np.testing.assert_allclose(apart(np.array([2.0, 3.0]), np.array([1.0])), [1.5])
+
+
+@pytest.mark.parametrize('ends', [None, (-1, 1), (-math.inf, 1), (0, math.inf)])
+def test_a_number_read_back_says_what_the_one_that_was_written_says(ends):
+    """An interval that ends where the number does, too; as JSON, which has no infinity."""
+    wanted = number('R^2', np.array([-0.1, 0.9, 0.95]), ends=ends)
+    text = json.dumps(wanted.stated(), allow_nan=False)
+    found = Number.from_stated(json.loads(text))
+    assert found == wanted and found.said() == wanted.said()

@@ -148,7 +148,7 @@ def test_seeds_whose_interval_contains_the_limit_decide_nothing():
     runs = perplexity_runs(3)
     for seed, value in enumerate((14.0, 14.9, 15.9)):  # level with NoPE in the mean
         values = (value, 505.0, 470.0, 640.0)
-        runs[f'rope@pg19/seed{seed}'] = perplexity_records(values, corpus='pg19')
+        runs[f'rope@pg19/seed{seed}'] = perplexity_records(values, corpus='pg19', seed=seed)
     found = KINDS['perplexity_table'].draw(FigureInput('f', runs, PERPLEXITY_OPTIONS)).claims
     assert found[PARITY].holds is None and found[PARITY].verdict == 'undecided'
 
