@@ -11,8 +11,9 @@ LABELS = {'bloom': ('BLOOM 1.1B', 'BLOOM-1.1B'), 'mpt': ('MPT 7B', 'MPT-7B')}
 TEXT = {'bos': False}  # their tokenizers put no BOS in front of text
 
 
-def parse(argument: str) -> tuple[str, dict[str, str]]:
-    """'paper,mpt=DIR' -> 'paper', {'mpt': 'DIR'}. ValueError for another name."""
+def parse(argument: str, *besides: str) -> tuple[str, dict[str, str]]:
+    """'paper,mpt=DIR' -> 'paper', {'mpt': 'DIR'}. besides: what else a config takes there, for
+    messages. ValueError for another name."""
     size, *given = argument.split(',')
     directories = {}
     for part in given:
@@ -20,7 +21,7 @@ def parse(argument: str) -> tuple[str, dict[str, str]]:
         if name not in LABELS or not path:
             raise ValueError(
                 f'{part!r} is unknown; accepted after the size: '
-                + ', '.join(f'{known}=DIR' for known in LABELS)
+                + ', '.join((*(f'{known}=DIR' for known in LABELS), *besides))
             )
         directories[name] = path
     return size, directories

@@ -40,7 +40,9 @@ BASE, ROTARY, EXTENDED = 'As trained', 'Rotary, extended', 'NoPE, extended'
 @released.also
 def get_config(argument: str = 'quick') -> ConfigDict:
     parts = argument.split(',')
-    size, directories = published.parse(','.join(part for part in parts if part != LONGPPL))
+    size, directories = published.parse(
+        ','.join(part for part in parts if part != LONGPPL), LONGPPL
+    )
     config = text.add(base.experiment('table2', size), size)
     if size != 'paper':
         config.finetune.learning_rate = config.train.learning_rate / 4

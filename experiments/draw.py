@@ -105,6 +105,9 @@ def read_inputs(folder: pathlib.Path) -> Mapping[str, Any]:
 
 
 def main(folders: list[str]) -> int:
+    if {'--help', '-h'} & {*folders}:
+        print(__doc__)
+        return 0
     if not folders:
         print(__doc__, file=sys.stderr)
         return 2

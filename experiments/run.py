@@ -86,6 +86,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     if {'--help', '-h', '--helpfull'} & set(argv[1:]):
         print(f'{__doc__}\n{flags.FLAGS.main_module_help()}')
         sys.exit(0)
+    argv = typed.joined(argv)
     try:
         known, added = of_entries(argv)
         nones = [found[1] for argument in known if (found := NONE.fullmatch(argument))]
@@ -125,7 +126,16 @@ def config_of(argv: Sequence[str]) -> Any:
     """The config that the arguments name, as its file gives it."""
     files = [found[1] for argument in argv if (found := FILE.fullmatch(argument))]
     path, _, size = files[-1].partition(':') if files else ('', '', '')
-    return runpy.run_path(path)['get_config'](*[size] if size else [])
+    if path and not pathlib.Path(path).is_file():
+        raise NoConfig(f'there is no file {path}')
+    names = runpy.run_path(path)
+    if 'get_config' not in names:
+        raise NoConfig(f'{path} is no config: it has no get_config')
+    return names['get_config'](*[size] if size else [])
+
+
+class NoConfig(Exception):
+    """What --config names makes no config."""
 
 
 def plain_reason(argv: Sequence[str]) -> str | None:
@@ -135,7 +145,9 @@ def plain_reason(argv: Sequence[str]) -> str | None:
         config = config_of(argv)
     except ValueError as error:
         return str(error)
-    except Exception:  # a file that is not there or is broken: absl tells it, with the place
+    except NoConfig as error:
+        return f'--config: {error}; accepted: configs/NAME.py:SIZE, as configs/fig1.py:quick'
+    except Exception:  # a file that is broken: absl tells it, with the place
         return None
     for argument in argv:
         path = found[1] if (found := FIELD.match(argument)) else ''

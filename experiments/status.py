@@ -108,6 +108,9 @@ def _users(piece: Piece) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
+    if {'--help', '-h'} & {*arguments}:
+        print(__doc__)
+        return 0
     places = [a for a in arguments if not a.startswith('-')]
     options = [a.removeprefix('--only=') for a in arguments if a.startswith('--only=')]
     if not places or len(places) + len(options) < len(arguments) or len(options) > 1:

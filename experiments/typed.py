@@ -17,6 +17,7 @@ from ml_collections import ConfigDict
 from experiments.config import within
 
 GROUPS = ('runs', 'evals', 'exports')
+FLAG = re.compile(r'--config(\.[^=]+)?')
 OF_ENTRY = re.compile(rf'--?config\.({"|".join(GROUPS)})[.\[]')
 _ARGUMENT = re.compile(r'--?config\.([^=]+)(?:=(.*))?', re.DOTALL)
 _PATH = re.compile(r'(\w+)(?:\.|(?=\[))(.+)', re.DOTALL)
@@ -47,6 +48,18 @@ class Added(NamedTuple):
 
     place: Place
     value: Any
+
+
+def joined(argv: Sequence[str]) -> list[str]:
+    """The arguments with `--config FILE` and `--config.FIELD VALUE` as one argument each."""
+    found: list[str] = []
+    for argument in argv:
+        waits = found and FLAG.fullmatch(found[-1]) and not argument.startswith('--')
+        if waits:
+            found[-1] += f'={argument}'
+        else:
+            found.append(argument)
+    return found
 
 
 def place_of(config: Mapping[str, Any], path: str) -> Place | None:

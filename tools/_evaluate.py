@@ -19,8 +19,9 @@ import jax
 import numpy as np
 from _evaluations import Asked, Row
 
-from nope import interop, records, sharding
+from nope import records, sharding
 from nope.checkpoints.manager import CheckpointError
+from nope.data import Tokenizer
 from nope.evals.generation import Generator
 from nope.evals.samples import NAME, SampleLog
 from nope.identity import first_difference
@@ -28,7 +29,7 @@ from nope.model.lam import Constant
 from nope.runtime import progress
 from nope.runtime.files import parse_json, read_object, write_json, write_text
 from nope.sharding import MeshConfig, make_mesh
-from nope.variables import Variables, lam_of, with_lam, with_uniform_lam
+from nope.variables import Variables, lam_is_neutral, lam_of, with_lam, with_uniform_lam
 
 SETTINGS, RECORDS = 'settings.json', 'records.json'
 
@@ -46,8 +47,10 @@ def _run(options: argparse.Namespace) -> None:
     found = _models.open_model(options, mesh)
     model = found.described.model
     tokenizer = _models.tokenizer_of(found, options.tokenizer)
-    if model.longest is not None and max(options.lengths) + options.bos > model.longest:
-        longest = f'{max(options.lengths)}{" and BOS" if options.bos else ""}'
+    # Of these alone lengths do not count BOS.
+    beyond = options.bos and any(name in ('ruler', 'nolima') for name, _ in options.eval)
+    if model.longest is not None and max(options.lengths) + beyond > model.longest:
+        longest = f'{max(options.lengths)}{" and BOS" if beyond else ""}'
         raise ValueError(
             f'--lengths has {longest}; the positions of the model end at {model.longest}'
         )
@@ -64,8 +67,8 @@ def _run(options: argparse.Namespace) -> None:
         mesh=mesh,
     )
     plans = [(name, _evaluations.KINDS[name](asked, path)) for name, path in options.eval]
-    _take_folder(options, multipliers, tokenizer.fingerprint)
-    variables = _with(found.variables(), multipliers)
+    variables = _with(found, multipliers)
+    _take_folder(options, found.identity, multipliers, tokenizer)
     generator = Generator(model, variables, mesh, batch_tokens=options.batch_tokens)
     rows: list[Row] = []
     for name, plan in plans:
@@ -110,27 +113,35 @@ def _read(path: pathlib.Path) -> Any:
     raise ValueError(f'no array `multiplier`; it has {sorted(found)}')
 
 
-def _with(variables: Variables, multipliers: np.ndarray | None) -> Variables:
+def _with(found: _models.Model, multipliers: np.ndarray | None) -> Variables:
+    """The model's variables under the multipliers. ValueError where it has some of its own."""
+    variables = found.variables()
     if multipliers is None:
         return variables
+    if not lam_is_neutral(found.described.model, variables):
+        raise ValueError(
+            'the model has multipliers of its own, which --scale and --lam would take the place '
+            'of; name the model that they were searched on'
+        )
     placed = lam_of(with_uniform_lam(variables, 1.0))
     return with_lam(variables, sharding.put(multipliers, placed.sharding))
 
 
 def _take_folder(
-    options: argparse.Namespace, multipliers: np.ndarray | None, tokenizer: str
+    options: argparse.Namespace,
+    identity: str,
+    multipliers: np.ndarray | None,
+    tokenizer: Tokenizer,
 ) -> None:
     """ValueError where the folder holds results of another model, lambda or tokenizer."""
     path = options.model.removeprefix(_models.IMPORT)
-    imported = options.model.startswith(_models.IMPORT)
     settings = {
         'model': str(pathlib.Path(path).resolve()),
-        'fingerprint': interop.fingerprint(interop.open_directory(pathlib.Path(path)))
-        if imported
-        else None,
+        'fingerprint': identity,
         'step': options.step,
         'nope': options.nope,
-        'tokenizer': tokenizer,
+        'tokenizer': tokenizer.fingerprint,
+        'stop_ids': list(tokenizer.stop_ids),
         'bos': options.bos,
         'multipliers': None if multipliers is None else multipliers.tolist(),
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+import os
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -92,11 +93,17 @@ class Ruler:
         self._plan.check()
         named = {'tasks': self._plan.tasks, 'lengths': asked.lengths, 'samples': o.samples}
         files = list(dict.fromkeys(f for task in self._plan.tasks for f in ruler.TASKS[task].files))
-        self.settings = {**named, 'files': self._plan.corpora.identity(files)}
+        words = any(ruler.TASKS[task].needs_words for task in self._plan.tasks)
+        self.settings = {
+            **named,
+            'files': self._plan.corpora.identity(files),
+            'words': ruler.load_words().fingerprint if words else None,
+        }
 
     def measure(
         self, generator: Generator, variables: Variables, log: SampleLog, bar: Progress
     ) -> Records:
+        ruler.build(self._plan, workers=os.cpu_count() or 1, progress=bar)
         return ruler.run(generator, self._plan, log=log, bos=self._bos, progress=bar)
 
     def rows(self, found: Records) -> list[Row]:

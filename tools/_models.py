@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 from jax.sharding import Mesh
 
 from nope import interop
-from nope.data import Tokenizer, ids_in_use, load_tokenizer
+from nope.data import Tokenizer, digest, ids_in_use, load_tokenizer
 from nope.interop import Described
 from nope.interop.run_folder import read_run
 from nope.positions import NoPE
+from nope.runtime.files import read_object
 from nope.variables import Variables
 
 IMPORT = 'hf:'
@@ -22,11 +23,12 @@ BYTES = 'bytes'
 
 
 class Model(NamedTuple):
-    """variables: reads the weights. tokenizer: 'bytes' or a file, what the model comes with; ''
-    where that is not known."""
+    """variables: reads the weights. identity: tells it from what else is put in its place.
+    tokenizer: 'bytes' or a file, what the model comes with; '' where that is not known."""
 
     described: Described
     variables: Callable[[], Variables]
+    identity: str
     tokenizer: str
 
 
@@ -39,14 +41,18 @@ def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
         directory = interop.open_directory(pathlib.Path(options.model.removeprefix(IMPORT)))
         described = interop.describe(directory, position=NoPE() if options.nope else None)
         load = functools.partial(interop.load, directory, described.model, mesh)
-        return Model(described, load, interop.tokenizer_in(directory.path) or '')
+        identity = interop.fingerprint(directory)
+        return Model(described, load, identity, interop.tokenizer_in(directory.path) or '')
     if options.nope:
         raise ValueError(f'--nope is for {IMPORT}DIR; the run {options.model} says what it is')
-    run = read_run(pathlib.Path(options.model), mesh, options.step)
+    folder = pathlib.Path(options.model)
+    run = read_run(folder, mesh, options.step)
     source = tokenizer_source(run.spec)
     if source and source != BYTES:
         source = interop.tokenizer_in(pathlib.Path(source)) or ''
-    return Model(run.described, lambda: run.variables, source)
+    # How long it took tells it from the same run trained again; unfinished ones still change.
+    done = read_object(folder / 'done.json') if options.step is None else None
+    return Model(run.described, lambda: run.variables, digest.of_json([run.spec, done]), source)
 
 
 def tokenizer_source(spec: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from nope.evals.harness.options import cut
 from nope.runtime.files import parse_json
 
 FIELD = 'prompt'
+END_TOKENS = 64
 OBJECTS = ('.jsonl', '.ndjson', '.json')
 
 
@@ -93,11 +95,17 @@ class Text:
 
     def added(self, ids: np.ndarray) -> str:
         """The text of `ids` after the prompt. Some tokenizers drop a blank from the beginning of
-        what they decode: the prompt is decoded with it."""
+        what they decode: the end of the prompt is decoded with it."""
         ids = ids[ids < self.tokenizer.vocab_size]  # a model may have more, which no text has
-        before = self.tokenizer.decode(self.prompt)
-        whole = self.tokenizer.decode(np.concatenate([self.prompt, ids]))
+        end, before = self._end
+        whole = self.tokenizer.decode(np.concatenate([end, ids]))
         return whole[len(before) :] if whole.startswith(before) else self.tokenizer.decode(ids)
+
+    @functools.cached_property
+    def _end(self) -> tuple[np.ndarray, str]:
+        """The last tokens of the prompt and their text, which is as much as others depend on."""
+        end = self.prompt[-END_TOKENS:]
+        return end, self.tokenizer.decode(end)
 
     def stopped(self, ids: np.ndarray) -> bool:
         """True where the text of `ids` contains a stop."""

@@ -15,10 +15,11 @@
 | longppl:PATH | perplexity over tokens that need more than L, or than half the least length |
 | loss:PATH | loss and attention entropy by position up to the longest length |
 
---scale multiplies the attention logits of all heads, --lam=FILE those of each (.npz with an array
-`multiplier`, as records have it, .npy or .json, [layers][heads]). Each evaluation has a folder in
-FOLDER, with its records and finished samples: the same command goes on where it was stopped, and
-measures nothing twice. FOLDER belongs to one model under one lambda.
+--scale multiplies the attention logits of all heads in which lambda acts, --lam=FILE those of each
+(.npz with an array `multiplier`, as records have it, .npy or .json, [layers][heads]), of a model
+that has no multipliers of its own. Each evaluation has a folder in FOLDER, with its records and
+finished samples: the same command goes on where it was stopped, and measures nothing twice. FOLDER
+belongs to one model under one lambda.
 """
 
 from __future__ import annotations
@@ -29,6 +30,18 @@ import sys
 
 import _flags
 
+# Option -> the evaluations that read it.
+READ_BY = {
+    'samples': ('ruler',),
+    'tasks': ('ruler',),
+    'files': ('ruler',),
+    'tests': ('passkey',),
+    'template': ('passkey',),
+    'windows': ('loss',),
+    'stride': ('perplexity',),
+    'budget': ('perplexity', 'longppl'),
+    'limit': ('longbench', 'helmet', 'nolima'),
+}
 NEEDS = {
     'ruler': '',
     'passkey': '',
@@ -118,6 +131,13 @@ def _check(options: argparse.Namespace) -> None:
         value = vars(options)[flag]
         if value is not None and value < 1:
             raise ValueError(f'--{flag}={value}; it must be at least 1')
+    for flag, kinds in READ_BY.items():
+        given = vars(options)[flag] != _parser().get_default(flag)
+        if given and not {*kinds}.intersection(names):
+            raise ValueError(
+                f'--{flag}={vars(options)[flag]} is for {" and ".join(kinds)}, which --eval does '
+                'not ask for'
+            )
 
 
 if __name__ == '__main__':

@@ -10,6 +10,7 @@ train from the shards: --config.data.source=shards:shards/corpus.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import pathlib
 import sys
@@ -27,6 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     out = pathlib.Path(options.out)
     try:
         kind = KINDS[options.source]
+        _check_read(options)
         names = {field: f'--{field}' for field in vars(options)} | {'source': '--path'}
         source = kind.from_section(options.path, vars(options), None, names)
         with tempfile.TemporaryDirectory() as scratch:
@@ -82,6 +84,22 @@ def _parser() -> argparse.ArgumentParser:
         help='MiB of text that a worker takes at a time and that a restart may repeat',
     )
     return parser
+
+
+def _check_read(options: argparse.Namespace) -> None:
+    """ValueError for a flag that is given and that sources of this kind do not read."""
+    fields = {name: {f.name for f in dataclasses.fields(kind)} for name, kind in KINDS.items()}
+    defaults = vars(_parser().parse_args(['--source', options.source, '--out', options.out]))
+    for field in set().union(*fields.values()) & vars(options).keys() - {'path'}:
+        default = defaults[field]
+        given = vars(options)[field] != (tuple(default) if isinstance(default, list) else default)
+        if field in fields[options.source] or not given:
+            continue
+        kinds = [name for name, own in fields.items() if field in own and name != 'shards']
+        raise ValueError(
+            f'--{field} is given, and --source={options.source} does not read it; it is for '
+            f'{" and ".join(sorted(kinds))}'
+        )
 
 
 def _rule(typed: str) -> tuple[str, str]:

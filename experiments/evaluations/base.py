@@ -23,7 +23,7 @@ from experiments.runs import (
 from experiments.scope import Scope
 from experiments.specs import Spec, identifier
 from nope import sharding
-from nope.data import TaskData
+from nope.data import TaskData, load_tokenizer
 from nope.evals import batching
 from nope.evals.generation import Generator
 from nope.evals.samples import NAME, SampleLog
@@ -299,6 +299,13 @@ def of_text(asked: Asked, section: Section, bos: bool | None = None) -> dict[str
         'multiplier': asked.multiplier(),
         'position': asked.position(),
     }
+
+
+def ends_of(run: Source) -> list[list[int]]:
+    """What ends a generated text besides EOS, for the identity of evaluations that generate: left
+    out for tokenizers with EOS alone, whose records keep their names."""
+    tokenizer = load_tokenizer(run.data.tokenizer)
+    return [] if tokenizer.stop_ids == (tokenizer.eos_id,) else [list(tokenizer.stop_ids)]
 
 
 TEXT_FIELDS = ('multiplier', 'multiplier_from', 'position')

@@ -11,7 +11,15 @@ from typing import Any, Self
 
 from experiments.bench import Bench
 from experiments.config import USERS, Section
-from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
+from experiments.evaluations.base import (
+    TEXT_FIELDS,
+    Asked,
+    Rows,
+    TextSpec,
+    ends_of,
+    of_text,
+    open_log,
+)
 from experiments.programs import Program, Scoring
 from nope.data import digest, load_tokenizer
 from nope.data.sources import folders
@@ -53,7 +61,7 @@ class HarnessSpec(TextSpec):
         common = of_text(asked, section)
         names = section.names('tasks') or tuple(harness.TASKS)
         local, include = _files(section, names), section.execution('include')
-        with section.reading('include'):
+        with section.reading('include' if include else 'tasks'):
             harness.find(names, include=_folder(include), data=None)
         with section.reading('files', asked_by='tasks'):
             harness.find(names, include=_folder(include), data=_folder(local))
@@ -66,8 +74,9 @@ class HarnessSpec(TextSpec):
             fingerprint=digest.of_json(
                 [
                     version('lm_eval'),
-                    _content(include, ('*.yaml', '*.yml', '*.py')),
+                    _content(include, ('*',)),
                     _content(local, tuple(p for name in names for p in harness.patterns(name))),
+                    *ends_of(asked.run),
                 ]
             ),
             window=window,

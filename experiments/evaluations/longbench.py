@@ -9,7 +9,15 @@ from typing import Any, Self
 
 from experiments.bench import Bench
 from experiments.config import USERS, Section
-from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
+from experiments.evaluations.base import (
+    TEXT_FIELDS,
+    Asked,
+    Rows,
+    TextSpec,
+    ends_of,
+    of_text,
+    open_log,
+)
 from experiments.programs import Continuing, Program
 from nope.data import digest, load_tokenizer
 from nope.data.sources import folders
@@ -49,11 +57,11 @@ class LongbenchSpec(TextSpec):
             longbench.check(folder, names)
         window = asked.window()
         asked.check_reach(common['position'], window)
+        content = folders.identity('longbench', folder, [f'{name}.jsonl' for name in names])
+        ends = ends_of(asked.run)
         return cls(
             folder=str(folder),
-            fingerprint=digest.of_json(
-                folders.identity('longbench', folder, [f'{name}.jsonl' for name in names])
-            ),
+            fingerprint=digest.of_json([content, *ends] if ends else content),
             datasets=names,
             limit=0 if section.optional('limit') is None else section.at_least('limit', 1),
             max_length=_max_length(asked, section, names, window),

@@ -10,7 +10,15 @@ from typing import Any, Self
 
 from experiments.bench import Bench
 from experiments.config import USERS, Section
-from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
+from experiments.evaluations.base import (
+    TEXT_FIELDS,
+    Asked,
+    Rows,
+    TextSpec,
+    ends_of,
+    of_text,
+    open_log,
+)
 from experiments.programs import Continuing, Program
 from nope.data import digest, load_tokenizer
 from nope.evals import batching, ruler
@@ -58,7 +66,11 @@ class RulerSpec(TextSpec):
             plan_seed=section.at_least('seed', 0),
             folder=folder,
             fingerprint=digest.of_json(
-                [corpora.identity(files), ruler.load_words().fingerprint if words else None]
+                [
+                    corpora.identity(files),
+                    ruler.load_words().fingerprint if words else None,
+                    *ends_of(asked.run),
+                ]
             ),
             typed=field,
             **common,

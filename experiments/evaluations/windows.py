@@ -14,6 +14,7 @@ from experiments.evaluations.base import EvalSpec
 from experiments.runs import Source, text_of
 from nope import sharding
 from nope.data.evaluation import CUTS, ENDS
+from nope.data.splits import SPLITS
 from nope.evals import batching
 from nope.identity import added_later
 from nope.records import Records
@@ -57,7 +58,7 @@ def windows(length: int, section: Section, block: int | None = None) -> Windows:
             length=length,
             block=block or length,
             count=section['windows'],
-            split=section['split'],
+            split=section.choice('split', SPLITS[1:]),
             seed=section['seed'],
             cut=cut,
             **{name: section.optional(name) for name in ends},

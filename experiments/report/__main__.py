@@ -18,6 +18,9 @@ NAME = 'report.html'
 
 
 def main(arguments: list[str]) -> int:
+    if {'--help', '-h'} & {*arguments}:
+        print(__doc__)
+        return 0
     folders = [a for a in arguments if not a.startswith('-')]
     outs = [a.removeprefix('--out=') for a in arguments if a.startswith('--out=')]
     known = len(folders) + len(outs) == len(arguments)
@@ -27,6 +30,8 @@ def main(arguments: list[str]) -> int:
     roots = [pathlib.Path(folder) for folder in folders]
     out = pathlib.Path(outs[0]) if outs else roots[0] / NAME
     try:
+        if out.is_dir():
+            raise ValueError(f'--out={out} is a folder; it must be a file')
         data = page.render(roots, out)
         files.write_bytes(out, data)
     except (OSError, ValueError) as error:

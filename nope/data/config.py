@@ -60,8 +60,8 @@ class DataConfig:
             )
         if not self.tokenizer:
             raise ValueError(
-                f"{name('tokenizer')} is empty: give 'bytes' or the path of a *.model or *.json "
-                'file'
+                f"{name('tokenizer')} is empty: give 'bytes', the path of a *.model or *.json "
+                "file, or None for an imported model's own"
             )
         if self.documents not in DOCUMENTS:
             raise ValueError(

@@ -8,12 +8,15 @@ file; shards that were not renamed when a process died are written again.
 from __future__ import annotations
 
 import concurrent.futures
+import logging
 import multiprocessing
 import os
 import pathlib
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import numpy as np
@@ -21,10 +24,13 @@ import numpy as np
 from nope.data import digest, shards
 from nope.data.sources import PART_BYTES, Part, Source, of_split
 from nope.data.splits import SPLITS
-from nope.data.tokenizers import Tokenizer, load_tokenizer
+from nope.data.tokenizers import ByteTokenizer, Tokenizer, load_tokenizer
 from nope.runtime import files
 from nope.runtime import progress as progress_bars
 
+log = logging.getLogger(__name__)
+
+REPLACED = 'replaced'  # documents of a shard that are no UTF-8
 _REPORT_SECONDS = 0.2
 
 # (documents, tokens, bytes of text) since the last report.
@@ -98,12 +104,15 @@ def _check_plan(out: pathlib.Path, plan: dict[str, Any]) -> None:
         return
     ignored = {'description'}  # the name of a folder, not its content
     different = [k for k in sorted({*plan, *found} - ignored) if found.get(k) != plan.get(k)]
-    if different:
+    if different and not any(out.glob('unit-*.json')) and not any(out.glob('*.array_record')):
+        files.write_json(path, plan)  # nothing was made by what is there
+    elif different:
         changes = ', '.join(
             f'{k}: {found.get(k)!r:.200} there, {plan.get(k)!r:.200} now' for k in different
         )
         raise ValueError(
-            f'{out} was begun for other data or settings ({changes}): choose another folder'
+            f'{out} was begun for other data or settings ({changes}): choose another folder, or '
+            'remove it'
         )
 
 
@@ -116,6 +125,12 @@ def _write_metadata(source: Source, out: pathlib.Path, plan: dict[str, Any]) -> 
     if not any(splits.values()) and 'split' not in plan:  # of one split its reader says so
         raise ValueError(f'{source.name()}: there is no text in {plan["description"]}')
     files.write_json(out / 'metadata.json', {**plan, 'splits': splits})
+    replaced = sum(entry.get(REPLACED, 0) for entries in splits.values() for entry in entries)
+    if replaced:
+        log.warning(
+            '%s: %d documents of %s are no UTF-8: each byte that is none became U+FFFD',
+            *(source.name(), replaced, plan['description']),
+        )
 
 
 def _unit(out: pathlib.Path, index: int, count: int) -> dict[str, Any] | None:
@@ -166,6 +181,11 @@ def _tokenise_parts(
                         bar.show(*counters[:])
                     for job in done:
                         job.result()
+            except BrokenProcessPool as error:
+                raise OSError(
+                    f'{out}: a worker was killed, as for lack of memory; what is finished stays, '
+                    'and the same command goes on from there; fewer workers need less'
+                ) from error
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
@@ -183,6 +203,7 @@ def _tokenise_part(
     dtype = shards.token_dtype(tokenizer.vocab_size)
     eos = np.asarray([tokenizer.eos_id], np.int32)
     writers: dict[str, shards.ShardWriter] = {}
+    replaced: Counter[str] = Counter()
     documents = tokens = size = 0
     reported = time.monotonic()
     try:
@@ -190,6 +211,8 @@ def _tokenise_part(
             ids = tokenizer.encode(text)
             if len(ids) == 0:
                 continue
+            if not _is_read_whole(text, tokenizer):
+                replaced[split] += 1
             if split not in writers:
                 stem = shards.shard_stem(split, index, count)
                 writers[split] = shards.ShardWriter(out, stem, dtype)
@@ -201,11 +224,23 @@ def _tokenise_part(
                 reported = time.monotonic()
         report(documents, tokens, size)
         unit = {split: writer.close() for split, writer in writers.items()}
+        unit |= {split: {**unit[split], REPLACED: n} for split, n in replaced.items()}
         files.write_json(_unit_path(out, index, count), _sealed(unit))
     except BaseException:
         for writer in writers.values():
             writer.discard()
         raise
+
+
+def _is_read_whole(text: str | bytes, tokenizer: Tokenizer) -> bool:
+    """False for bytes that are no UTF-8, of which a tokenizer of texts reads U+FFFD."""
+    if isinstance(text, str) or isinstance(tokenizer, ByteTokenizer):
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class _Progress:

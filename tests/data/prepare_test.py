@@ -13,6 +13,7 @@ import pytest
 
 from nope.data import prepare, sources
 from nope.data.sources import JsonLines, Text
+from tests.data.tokenizers_test import hugging_face_json
 
 PART_BYTES = 4000
 PROGRAM = """
@@ -230,3 +231,30 @@ def test_a_plan_of_one_split_is_not_that_of_all(corpus, reference, tmp_path):
     (out / 'plan.json').write_text(json.dumps({**plan, 'split': 'train'}))
     with pytest.raises(ValueError, match=r"was begun for other .*split: 'train' there, None now"):
         run(corpus, out)
+
+
+def test_a_folder_in_which_nothing_was_made_takes_other_settings(corpus, tmp_path):
+    out = tmp_path / 'out'
+    out.mkdir()
+    (out / 'plan.json').write_text(json.dumps({'source': 'another'}))
+    run(corpus, out)
+    with pytest.raises(ValueError, match=r'begun for other data or settings .* or remove it'):
+        run(corpus, out, part_bytes=2 * PART_BYTES)
+
+
+@pytest.mark.parametrize('workers', [1, 2])
+def test_text_that_is_no_utf_8_is_counted_in_a_warning(tmp_path, caplog, workers):
+    tokenizer = tmp_path / 'tokenizer.json'
+    tokenizer.write_text(hugging_face_json(['<s>', '</s>']))
+    corpus = tmp_path / 'corpus'
+    corpus.mkdir()
+    for number in range(40):
+        text = 'caf\u00e9 and more of it ' * 5
+        (corpus / f'{number}.txt').write_bytes(text.encode('latin-1' if number % 2 else 'utf-8'))
+    run(corpus, tmp_path / 'bytes', workers=workers)
+    assert not caplog.records
+    found = run(corpus, tmp_path / 'out', tokenizer=str(tokenizer), workers=workers)
+    entries = [entry for entries in found['splits'].values() for entry in entries]
+    assert sum(entry.get('replaced', 0) for entry in entries) == 20
+    (warning,) = caplog.records
+    assert '20 documents of' in warning.getMessage() and 'U+FFFD' in warning.getMessage()

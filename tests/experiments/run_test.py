@@ -150,7 +150,9 @@ def test_a_figure_of_another_config_is_not_overwritten(finished, text):
 
 
 BAD_INPUT = {
-    '--config=configs/fig99.py': 'configs/fig99.py',
+    '--config=configs/fig99.py': '--config: there is no file configs/fig99.py; accepted: configs/N',
+    '--config=configs/': '--config: there is no file configs/; accepted: ',
+    '--config=configs/base.py': '--config: configs/base.py is no config: it has no get_config',
     '--config.train.lenght=8': 'lenght',
     '--config.model.kv_heads=3': 'model.kv_heads',
     '--config.train.length=5000': 'train.length',

@@ -106,3 +106,10 @@ def test_the_command_line_reaches_every_entry_of_a_table() -> None:
         *('evals.rope_tasks/.window', 'evals.nope_tasks/.run', 'evals.nope_tasks/.harness.limit'),
         'evals.nope_tasks/.kind',
     }
+
+
+def test_values_may_stand_behind_their_flags() -> None:
+    given = ['run', '--config', 'a.py:quick', '--plan', '--config.train.length', 'None', '--x', 'y']
+    assert typed.joined(given) == [
+        'run', '--config=a.py:quick', '--plan', '--config.train.length=None', '--x', 'y'
+    ]  # fmt: skip

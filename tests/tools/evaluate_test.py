@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import pathlib
+import shutil
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,8 +47,11 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 def measured(directory: pathlib.Path, out: pathlib.Path, *options: str) -> list[dict[str, Any]]:
     """Lines of the table."""
-    given = [f'--model=hf:{directory}', f'--out={out}', '--batch-tokens=512', '--windows=3']
-    tool.main([*given, '--budget=64', *options])
+    given = [f'--model=hf:{directory}', f'--out={out}', '--batch-tokens=512']
+    asked = next(option for option in options if option.startswith('--eval='))
+    few = {'loss:': '--windows=3', 'perplexity:': '--budget=64'}
+    given += [option for name, option in few.items() if name in asked]
+    tool.main([*given, *options])
     rows = [json.loads(line) for line in (out / 'results.jsonl').read_text().splitlines()]
     with (out / 'results.csv').open() as stream:
         assert [{**r, 'length': int(r['length'])} for r in csv.DictReader(stream)] == [
@@ -121,6 +125,49 @@ def test_files_of_lambda_that_hold_none_are_named(
     ask = (f'--eval=loss:{text}', '--lengths=32', f'--lam={tmp_path / name}')
     with pytest.raises(SystemExit, match=rf'--lam={tmp_path / name} .*({said})'):
         measured(directory, tmp_path / 'out', *ask)
+
+
+def test_multipliers_of_the_models_own_are_not_taken_the_place_of(
+    text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """scale_param of a directory, as searches leave it."""
+    described = Described(CONFIG, 16, 'float32', bos=257, eos=256)
+    variables = with_uniform_lam(tiny.variables(CONFIG), 1.5)
+    export = Export(lam='scale_param')
+    save(tmp_path / 'hf', variables, described, export=export, tokenizer='bytes')
+    with pytest.raises(SystemExit, match='the model has multipliers of its own, which --scale'):
+        measured(
+            tmp_path / 'hf', tmp_path / 'o', f'--eval=loss:{text}', '--lengths=32', '--scale=1.2'
+        )
+
+
+@pytest.mark.parametrize(('option', 'said'), [
+    ('--tests=3', '--tests=3 is for passkey'), ('--stride=9', '--stride=9 is for perplexity'),
+    ('--limit=1', '--limit=1 is for longbench and helmet and nolima'),
+    ('--tasks=vt', '--tasks=vt is for ruler'),
+])  # fmt: skip
+def test_options_of_evaluations_that_are_not_asked_for_are_refused(
+    directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path, option: str, said: str
+) -> None:
+    with pytest.raises(SystemExit, match=f'{said}, which --eval does not ask for'):
+        measured(directory, tmp_path / 'o', f'--eval=loss:{text}', '--lengths=32', option)
+
+
+def test_results_are_of_the_run_that_was_there(text: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Another one in its place is told apart."""
+    run, out = tmp_path / 'run', tmp_path / 'out'
+    ask = [f'--model={run}', f'--out={out}', f'--eval=loss:{text}', '--lengths=32', '--windows=3']
+    ask += ['--tokenizer=bytes']
+    described = Described(CONFIG, 16, 'float32', bos=257, eos=256)
+    for number in range(2):
+        variables = with_uniform_lam(tiny.variables(CONFIG), 1.0 + number)
+        write_run(run, described, variables, tiny.mesh(), {'path': 'DIR', 'fingerprint': number})
+        if number:
+            with pytest.raises(SystemExit, match='results of other settings: fingerprint is'):
+                tool.main(ask)
+        else:
+            tool.main(ask)
+            shutil.rmtree(run)
 
 
 def test_several_evaluations_share_a_table_and_are_measured_once(
