@@ -46,16 +46,17 @@ def run(
     ValueError, before anything is generated of a part, for prompts that the plan cannot make, and
     for a log of other samples.
     """
-    parts = [_part(plan, length, task) for length, task in plan.parts]
-    answers.run(
-        generator,
-        plan.tokenizer,
-        parts,
-        log=log,
-        bos=bos,
-        batch_size=batch_size,
-        progress=progress,
-    )
+    for length, task in plan.parts:
+        part = _part(plan, length, task)  # one at a time: a part may have 250 MB
+        answers.run(
+            generator,
+            plan.tokenizer,
+            [part],
+            log=log,
+            bos=bos,
+            batch_size=batch_size,
+            progress=progress,
+        )
     return _records(plan, log, bos)
 
 

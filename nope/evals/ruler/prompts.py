@@ -60,9 +60,12 @@ class Plan:
         return list(itertools.product(self.lengths, self.tasks))
 
     def check(self) -> None:
-        """Makes the first sample of every part: ValueError for lengths that are too short."""
+        """Makes the first sample of every part that the cache lacks: ValueError for lengths that
+        are too short."""
         for length, task in self.parts:
-            self._made(length, task, 1)
+            path = self._path(length, task)
+            if path is None or not path.is_file():
+                self._made(length, task, 1)
 
     def prompts(self, length: int, task: str) -> list[Sample]:
         """The samples of a part, from the cache where they are in it.
