@@ -16,6 +16,7 @@ from nope import data, interop
 from nope.identity import first_difference
 from nope.interop import Described, Export, check_export, tokenizer_in
 from nope.interop.fold import check_foldable
+from nope.interop.tokenizer_files import ends_within
 from nope.model.lam import Constant
 from nope.runtime.files import read_object
 
@@ -56,6 +57,7 @@ class ExportSpec(Spec):
             tokenizer.bos_id,
             tokenizer.eos_id,
             self._longest,
+            ends_within(tokenizer, self.run.model.vocab_size),
         )
 
     @property

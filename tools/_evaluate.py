@@ -32,6 +32,7 @@ from nope.sharding import MeshConfig, make_mesh
 from nope.variables import Variables, lam_is_neutral, lam_of, with_lam, with_uniform_lam
 
 SETTINGS, RECORDS = 'settings.json', 'records.json'
+EARLIER_WITHOUT = ('fingerprint', 'words')  # of runs; of RULER
 
 
 def main(options: argparse.Namespace) -> None:
@@ -67,8 +68,10 @@ def _run(options: argparse.Namespace) -> None:
         mesh=mesh,
     )
     plans = [(name, _evaluations.KINDS[name](asked, path)) for name, path in options.eval]
+    settings = _settings(options, found, multipliers, tokenizer)
+    _check_settings(options.out, '--out', settings)
     variables = _with(found, multipliers)
-    _take_folder(options, found.identity, multipliers, tokenizer)
+    _take_settings(options.out, '--out', settings)
     generator = Generator(model, variables, mesh, batch_tokens=options.batch_tokens)
     rows: list[Row] = []
     for name, plan in plans:
@@ -127,35 +130,45 @@ def _with(found: _models.Model, multipliers: np.ndarray | None) -> Variables:
     return with_lam(variables, sharding.put(multipliers, placed.sharding))
 
 
-def _take_folder(
+def _settings(
     options: argparse.Namespace,
-    identity: str,
+    found: _models.Model,
     multipliers: np.ndarray | None,
     tokenizer: Tokenizer,
-) -> None:
-    """ValueError where the folder holds results of another model, lambda or tokenizer."""
+) -> dict[str, Any]:
+    """Model, lambda and tokenizer that the results of a folder are of."""
     path = options.model.removeprefix(_models.IMPORT)
     settings = {
         'model': str(pathlib.Path(path).resolve()),
-        'fingerprint': identity,
+        'fingerprint': found.identity(),
         'step': options.step,
         'nope': options.nope,
         'tokenizer': tokenizer.fingerprint,
-        'stop_ids': list(tokenizer.stop_ids),
         'bos': options.bos,
         'multipliers': None if multipliers is None else multipliers.tolist(),
     }
-    _take_settings(options.out, '--out', settings)
+    others = [end for end in tokenizer.stop_ids if end != tokenizer.eos_id]
+    return {**settings, 'stop_ids': list(tokenizer.stop_ids)} if others else settings
 
 
 def _take_settings(folder: pathlib.Path, name: str, settings: dict[str, Any]) -> None:
     """Leaves the settings in a folder. ValueError where it has other ones."""
-    path = folder / SETTINGS
-    found = read_object(path)
+    _check_settings(folder, name, settings)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / SETTINGS, settings)
+
+
+def _check_settings(folder: pathlib.Path, name: str, settings: dict[str, Any]) -> None:
+    """ValueError where a folder has other settings. What an earlier version left out, or as None,
+    may be anything."""
+    found = read_object(folder / SETTINGS)
     if found is None:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(path, settings)
-    elif difference := first_difference(settings, found):
+        return
+    unsaid = {key for key in EARLIER_WITHOUT if found.get(key) is None}
+    if difference := first_difference(
+        {key: value for key, value in settings.items() if key not in unsaid},
+        {key: value for key, value in found.items() if key not in unsaid},
+    ):
         raise ValueError(
             f'{folder} holds results of other settings: {difference}. Give another --out, or '
             f'remove {folder}' + ('' if name == '--out' else f', and {name} is measured anew')

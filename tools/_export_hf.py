@@ -13,7 +13,7 @@ from nope.checkpoints.manager import CheckpointError
 from nope.data import load_tokenizer
 from nope.interop import Export, check_export, save
 from nope.interop.run_folder import read_run
-from nope.interop.tokenizer_files import tokenizer_in
+from nope.interop.tokenizer_files import ends_within, tokenizer_in
 from nope.sharding import MeshConfig, make_mesh
 
 
@@ -49,7 +49,8 @@ def _run(options: argparse.Namespace) -> None:
         readable = tokenizer
     if readable:
         marks = load_tokenizer(readable)
-        described = described._replace(bos=marks.bos_id, eos=marks.eos_id)
+        ends = ends_within(marks, described.model.vocab_size)
+        described = described._replace(bos=marks.bos_id, eos=marks.eos_id, ends=ends)
     origin = {
         'run': options.run.resolve().name,
         'step': options.step,

@@ -23,12 +23,12 @@ BYTES = 'bytes'
 
 
 class Model(NamedTuple):
-    """variables: reads the weights. identity: tells it from what else is put in its place.
+    """variables: reads the weights. identity: finds what tells it from others in its place.
     tokenizer: 'bytes' or a file, what the model comes with; '' where that is not known."""
 
     described: Described
     variables: Callable[[], Variables]
-    identity: str
+    identity: Callable[[], str]
     tokenizer: str
 
 
@@ -41,7 +41,7 @@ def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
         directory = interop.open_directory(pathlib.Path(options.model.removeprefix(IMPORT)))
         described = interop.describe(directory, position=NoPE() if options.nope else None)
         load = functools.partial(interop.load, directory, described.model, mesh)
-        identity = interop.fingerprint(directory)
+        identity = functools.partial(interop.fingerprint, directory)
         return Model(described, load, identity, interop.tokenizer_in(directory.path) or '')
     if options.nope:
         raise ValueError(f'--nope is for {IMPORT}DIR; the run {options.model} says what it is')
@@ -52,7 +52,8 @@ def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
         source = interop.tokenizer_in(pathlib.Path(source)) or ''
     # How long it took tells it from the same run trained again; unfinished ones still change.
     done = read_object(folder / 'done.json') if options.step is None else None
-    return Model(run.described, lambda: run.variables, digest.of_json([run.spec, done]), source)
+    identity = functools.partial(digest.of_json, [run.spec, done])
+    return Model(run.described, lambda: run.variables, identity, source)
 
 
 def tokenizer_source(spec: Mapping[str, Any]) -> str:

@@ -76,7 +76,8 @@ class HarnessSpec(TextSpec):
                     version('lm_eval'),
                     _content(include, ('*',)),
                     _content(local, tuple(p for name in names for p in harness.patterns(name))),
-                    *ends_of(asked.run),
+                    # The default tasks choose among answers; of others a text may be asked for.
+                    *(ends_of(asked.run) if set(names) - set(harness.TASKS) else ()),
                 ]
             ),
             window=window,
@@ -169,10 +170,16 @@ def _folder(path: str) -> pathlib.Path | None:
 
 
 def _content(path: str, patterns: tuple[str, ...]) -> Any:
-    """Identity of the files in a folder that match; None for no folder."""
+    """Identity of the files in a folder that match; None for no folder. Hidden ones and Python's
+    caches, which loading a task leaves behind, are left out."""
     folder = _folder(path)
     if folder is None:
         return None
     found = {p for pattern in patterns for p in folder.rglob(pattern) if p.is_file()}
-    names = sorted(p.relative_to(folder).as_posix() for p in found)
+    within = [p.relative_to(folder) for p in found]
+    names = sorted(p.as_posix() for p in within if not any(map(_passing, p.parts)))
     return folders.identity('files', folder, names)
+
+
+def _passing(part: str) -> bool:
+    return part.startswith('.') or part == '__pycache__'

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from experiments.config import Section
 from experiments.models import coefficient
+from experiments.runs import tasks
 from experiments.runs.spec import LawSpec, SilencedSpec, Source, TemperatureSpec
 from experiments.scope import Scope
+from nope.data import RunData
 from nope.model import lam
 
 FIELDS = ('init', 'nope', 'own_tokenizer', 'lam')
@@ -25,19 +27,22 @@ def from_entry(scope: Scope, entry: Section, init: Source) -> LawSpec:
     """The model that the entry starts from under a law; nothing is trained. ValueError where its
     lambda was set already."""
     section = _section(scope, entry).only(('form', 'coefficient'))
-    law = read(section, init.train_length, init.model.head_dim)
+    weights = tasks.trained_weights(init)
+    law = read(section, weights.data, weights.typed.task, init.train_length, init.model.head_dim)
     check_replaceable(entry, init)
     return LawSpec(init, *law)
 
 
-def in_training(scope: Scope, entry: Section, train_length: int, head_dim: int) -> tuple[Law, bool]:
+def in_training(
+    scope: Scope, entry: Section, data: RunData, train_length: int, head_dim: int
+) -> tuple[Law, bool]:
     """The law that a model is pre-trained under, and whether its coefficients are trained with the
     weights, from the given ones on; else they stay as they are."""
     section = _section(scope, entry).only(('form', 'coefficient', 'trained'))
     trained = section.get('trained', False)
     if not isinstance(trained, bool):
         raise section.error('trained', 'accepted: True or False')
-    return read(section, train_length, head_dim), trained
+    return read(section, data, entry.path('task'), train_length, head_dim), trained
 
 
 def _section(scope: Scope, entry: Section) -> Section:
@@ -45,13 +50,12 @@ def _section(scope: Scope, entry: Section) -> Section:
     return Section(entry.path('lam'), entry.inner('lam'), scope.ledger)
 
 
-def read(section: Section, train_length: int, head_dim: int) -> Law:
-    """`form` and `coefficient`, without which it is the published one."""
+def read(section: Section, data: RunData, task: str, train_length: int, head_dim: int) -> Law:
+    """`form` and `coefficient`, without which it is the published one. data: that the weights were
+    trained on; task: its field, of a task."""
     if 'form' not in section:
         raise section.error('form', f'it is missing; accepted: {", ".join(lam.FORMS)}')
-    form = lam.from_section(
-        section['form'], section.path('form'), train_length=train_length, head_dim=head_dim
-    )
+    form = tasks.form_of(section, data, task, train_length, head_dim)
     if 'coefficient' not in section or section.optional('coefficient') is None:
         if form.published is None:
             name = type(form).__name__

@@ -12,6 +12,8 @@ from experiments.runs import tasks
 from experiments.runs.laws import trained_with
 from experiments.runs.spec import MultiplierChoice, RunSpec, Source
 from experiments.scope import Scope
+from nope.data import TaskData
+from nope.data.tasks import training_extents
 from nope.model import ModelConfig, lam
 from nope.runtime.errors import one_of
 from nope.training.config import TrainConfig
@@ -32,13 +34,11 @@ def from_entry(
     target = section.optional('target')
     if target is not None and target <= init.train_length:
         raise section.error('target', f'it must be beyond the training length, {init.train_length}')
-    form = lam.from_section(
-        section['form'],
-        section.path('form'),
-        train_length=tasks.trained_length(init),
-        head_dim=init.model.head_dim,
-    )
-    if not form.acts_inside and max(lengths) <= init.train_length:
+    weights = tasks.trained_weights(init)
+    of_weights = weights.data, weights.typed.task
+    form = tasks.form_of(section, *of_weights, init.train_length, init.model.head_dim)
+    of_text = not isinstance(init.data, TaskData)  # of a task its examples say how far they reach
+    if of_text and not form.acts_inside and max(lengths) <= init.train_length:
         raise section.error(
             scope.lengths_field(section).rpartition('.')[2],
             f'it makes sequences of up to {max(lengths)} tokens; lambda of the form '
@@ -54,7 +54,7 @@ def from_entry(
         trains='lam',
         decay_steps=section['steps'],
         bound=bound,
-        entropy_length=_entropy_length(scope, section, lengths, init),
+        entropy_length=_entropy_length(scope, section, lengths, weights),
     )
     with section.naming():
         train = TrainConfig(lengths, section['batch_size'], section['steps'], optimizer)
@@ -72,18 +72,19 @@ def from_entry(
 
 
 def _entropy_length(
-    scope: Scope, section: Section, lengths: tuple[int, ...], init: Source
+    scope: Scope, section: Section, lengths: tuple[int, ...], weights: Source
 ) -> int | None:
     """The training length of a search whose objective is entropy, of a task that of its prompts;
-    None of one whose loss counts."""
+    None of one whose loss counts. weights: the run that trained them last."""
     objective = section['objective']
     if objective not in OBJECTIVES:
         raise section.error('objective', one_of(OBJECTIVES))
     if objective == 'loss':
         return None
-    if (extents := tasks.trained_extents(init)) is not None:
-        return extents.longest_prompt
-    train_length = init.train_length
+    if isinstance(weights.data, TaskData):
+        with tasks.reading_task(weights.typed.task):
+            return training_extents(weights.data).longest_prompt
+    train_length = weights.train_length
     if min(lengths) <= train_length:
         raise section.error(
             scope.lengths_field(section).rpartition('.')[2],

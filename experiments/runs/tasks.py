@@ -12,9 +12,9 @@ from experiments.config import USERS, Section
 from experiments.runs.spec import RunSpec, Source, Typed
 from experiments.scope import Scope
 from nope.data import RunData, TaskData, load_tokenizer, tasks
-from nope.data.tasks import Extents, Sizes, Task, scratchpad, symbols, training_extents
+from nope.data.tasks import Sizes, Task, scratchpad, symbols, training_extents
 from nope.data.tokenizers import SentencePieceTokenizer
-from nope.model import ModelConfig
+from nope.model import ModelConfig, lam
 from nope.model.lam import Product
 from nope.model.lam.relative import Relative
 
@@ -64,20 +64,30 @@ def later_data(scope: Scope, entry: Section, init: Source, block: int) -> RunDat
     return found
 
 
-def trained_extents(init: Source) -> Extents | None:
-    """Of the task that the weights of a model were last trained on; None for a model of text."""
+def trained_weights(init: Source) -> Source:
+    """The run that trained a model's weights last: searches and changes of it leave them."""
     while init.init is not None and not init.fine_tunes:
         init = init.init
-    if not isinstance(init.data, TaskData):
-        return None
-    with reading_task(init.typed.task):
-        return training_extents(init.data)
+    return init
 
 
-def trained_length(init: Source) -> int:
-    """Tokens of the longest sequence that a model was trained on, of a task without padding."""
-    extents = trained_extents(init)
-    return init.train_length if extents is None else extents.longest
+def form_of(
+    section: Section, data: RunData, task: str, train_length: int, head_dim: int
+) -> lam.Form:
+    """The form of lambda of a section. data: that the weights were trained on, in sequences of
+    `train_length` tokens; of a task, whose rows are padded, L is the longest example that training
+    read. task: its field."""
+
+    def of_length(length: int) -> lam.Form:
+        return lam.from_section(
+            section['form'], section.path('form'), train_length=length, head_dim=head_dim
+        )
+
+    form = of_length(train_length)
+    if not isinstance(data, TaskData) or not isinstance(form, Relative):
+        return form
+    with reading_task(task):
+        return of_length(training_extents(data).longest)
 
 
 def check_unpadded(data: RunData, model: ModelConfig, field: str) -> None:

@@ -118,6 +118,7 @@ def _check_plan(out: pathlib.Path, plan: dict[str, Any]) -> None:
 
 def _write_metadata(source: Source, out: pathlib.Path, plan: dict[str, Any]) -> None:
     units = [_unit(out, i, plan['parts']) or {} for i in range(plan['parts'])]
+    replaced = sum(counts.pop(REPLACED, 0) for unit in units for counts in unit.values())
     splits = {
         split: [{'part': i, **unit[split]} for i, unit in enumerate(units) if split in unit]
         for split in SPLITS
@@ -125,7 +126,6 @@ def _write_metadata(source: Source, out: pathlib.Path, plan: dict[str, Any]) -> 
     if not any(splits.values()) and 'split' not in plan:  # of one split its reader says so
         raise ValueError(f'{source.name()}: there is no text in {plan["description"]}')
     files.write_json(out / 'metadata.json', {**plan, 'splits': splits})
-    replaced = sum(entry.get(REPLACED, 0) for entries in splits.values() for entry in entries)
     if replaced:
         log.warning(
             '%s: %d documents of %s are no UTF-8: each byte that is none became U+FFFD',

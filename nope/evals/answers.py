@@ -58,7 +58,8 @@ def run(
     batch_size: int = 32,
     progress: Progress = iter,
 ) -> None:
-    """Lets the model answer every sample that `log` has not, up to EOS.
+    """Lets the model answer every sample that `log` has not, up to one of the tokenizer's
+    `stop_ids`.
 
     bos: prompts begin with BOS. Answers are logged batch_size at a time, each under
     'task/length/index' with its prediction, its score, what it is held against, and the tokens of
@@ -86,7 +87,7 @@ def run(
 
 
 def options(budget: int, tokenizer: Tokenizer) -> Options:
-    """Greedy decoding of so many tokens, up to EOS."""
+    """Greedy decoding of so many tokens, up to one of the tokenizer's `stop_ids`."""
     return Options(new_tokens=budget, stop_ids=tokenizer.stop_ids)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 import shutil
 
-from nope.data.tokenizers import BYTE_VALUES, ByteTokenizer
+from nope.data.tokenizers import BYTE_VALUES, ByteTokenizer, Tokenizer
 from nope.runtime.files import write_json
 
 # What `transformers` may read beside the weights; the weights and their config are ours to write.
@@ -40,6 +40,12 @@ def write_tokenizer(source: str, folder: pathlib.Path) -> None:
         shutil.copyfile(path, folder / f'tokenizer{path.suffix}')
     else:
         raise ValueError(f'tokenizer {source!r} is neither bytes nor a file nor a directory')
+
+
+def ends_within(tokenizer: Tokenizer, vocab_size: int) -> tuple[int, ...]:
+    """Tokens besides EOS that end a text, those that a model of that vocabulary can say."""
+    ends = (end for end in tokenizer.stop_ids if end != tokenizer.eos_id)
+    return tuple(end for end in ends if end < vocab_size)
 
 
 def tokenizer_in(directory: pathlib.Path) -> str | None:

@@ -254,7 +254,6 @@ def test_text_that_is_no_utf_8_is_counted_in_a_warning(tmp_path, caplog, workers
     run(corpus, tmp_path / 'bytes', workers=workers)
     assert not caplog.records
     found = run(corpus, tmp_path / 'out', tokenizer=str(tokenizer), workers=workers)
-    entries = [entry for entries in found['splits'].values() for entry in entries]
-    assert sum(entry.get('replaced', 0) for entry in entries) == 20
+    assert 'replaced' not in json.dumps(found)  # what is made of it is the same
     (warning,) = caplog.records
     assert '20 documents of' in warning.getMessage() and 'U+FFFD' in warning.getMessage()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import pathlib
 import shutil
 from typing import Any
@@ -66,6 +67,15 @@ def test_extending_searches_on_the_checkpoint_at_the_target_length(directories) 
     (export,) = experiment.exports
     assert export.run == after and export.export.length == 128 and export.export.lam == 'fold'
     assert export.tokenizer == str(directories['nope'])
+
+
+def test_every_end_of_a_text_is_exported(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / 'nope'
+    save(path, tiny.variables(SMALL), Described(SMALL, 32, bos=257, eos=256), tokenizer='bytes')
+    config = json.loads((path / 'config.json').read_text())
+    (path / 'config.json').write_text(json.dumps(config | {'eos_token_id': [256, 65]}))
+    (export,) = build(extending(path)).exports
+    assert (export.described.eos, export.described.ends) == (256, (65,))
 
 
 def test_a_length_aware_lambda_is_searched_up_to_the_target(directories) -> None:

@@ -33,6 +33,7 @@ from nope.data import tasks as tasks_of
 from nope.data.tasks import scratchpad, tokenised
 from nope.identity import plain
 from nope.interop.run_folder import read_run
+from nope.model.lam import LogPosition
 from nope.training import metrics
 from nope.training.config import Validation
 from nope.training.validation import ACCURACY
@@ -347,6 +348,22 @@ def test_a_search_whose_lambda_acts_in_nothing_that_is_read_is_refused(
     bench = Bench(Workspace(tmp_path), experiment.compute, experiment.batch_tokens)
     with pytest.raises(ValueError, match=message):
         execute.check(bench, [spec_of(experiment).run])
+
+
+def test_a_law_counts_from_the_longest_example_of_training_however_it_comes(
+    tmp_path: pathlib.Path,
+) -> None:
+    """Searched, given or trained in, at whatever width rows are padded to; a search at that width
+    is one on longer examples all the same."""
+    law = {'form': 'log_position', 'coefficient': 0.5}
+    given = with_run(two={'init': 'one', 'lam': law})
+    given.evals['one/'].run = 'two'
+    by_search = build(searched(search={'form': 'log_position', 'times': (1.0,)}))
+    for experiment in (by_search, build(given), build(config(lam=law))):
+        form = spec_of(experiment).run.model.lam
+        assert isinstance(form, LogPosition) and form.train_length == 11
+    bench = Bench(Workspace(tmp_path), by_search.compute, by_search.batch_tokens)
+    execute.check(bench, [spec_of(by_search).run])
 
 
 @pytest.mark.parametrize('entry', [

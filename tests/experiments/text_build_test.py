@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.build import build
+from experiments.evaluations import base
 from experiments.evaluations.harness import HarnessSpec
 from experiments.evaluations.longppl import LongpplSpec
 from experiments.evaluations.multiplier_grid import GridSpec
@@ -17,6 +19,7 @@ from experiments.evaluations.perplexity import PerplexitySpec
 from experiments.runs import RunSpec
 from experiments.specs import identifier, identity
 from nope.data.sources import Retrieval, Stdlib
+from nope.data.tokenizers import ByteTokenizer
 from nope.evals.longppl import Rule
 from nope.interop import CheckpointFileError
 from tests.evals.harness.documents import write_all, write_jsonl
@@ -300,6 +303,28 @@ def test_missing_data_of_tasks_name_the_field_that_asks_for_them(tmp_path: pathl
         harness_spec(tmp_path)
     with pytest.raises(ValueError, match=r'the data of harness\.tasks \(piqa, winogrande\), which'):
         harness_spec(pathlib.Path(), files='')
+
+
+def test_a_harness_record_is_of_the_files_of_its_own_tasks_and_not_of_what_python_leaves(tasks):
+    include = tasks / 'mine'
+    include.mkdir()
+    (include / 'mine.jsonl').write_text('{}')
+    name = harness_spec(tasks, include=str(include)).fingerprint
+    for left in ('__pycache__/utils.cpython-311.pyc', '.cache/x', '.DS_Store'):
+        (include / left).parent.mkdir(exist_ok=True)
+        (include / left).write_text('left')
+    assert harness_spec(tasks, include=str(include)).fingerprint == name
+    (include / 'mine.jsonl').write_text('{"a": 1}')
+    assert harness_spec(tasks, include=str(include)).fingerprint != name
+
+
+@pytest.mark.parametrize(('ends', 'names'), [((256,), []), ((256, 65), [[256, 65]])])
+def test_records_are_of_the_ends_of_texts_where_there_are_several(monkeypatch, ends, names):
+    """So that those of a tokenizer with EOS alone keep their names."""
+    tokenizer = dataclasses.replace(ByteTokenizer(), stop_ids=ends)
+    monkeypatch.setattr(base, 'load_tokenizer', lambda name: tokenizer)
+    run = build(config_of('table4')).evals['full_passkey/314/seed0'].run
+    assert base.ends_of(run) == names
 
 
 def test_a_task_that_lm_eval_does_not_know_is_named(tmp_path: pathlib.Path):

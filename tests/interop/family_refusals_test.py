@@ -196,7 +196,11 @@ UNTRUNCATED = {'rope_type': 'yarn', 'factor': 4.0, 'truncate': False}
         ),
         ('gemma3_text', {'per_layer_config': {'1': {'head_dim': 8}}}, ['per_layer_config', 'null']),
         ('gemma4_text', {'enable_moe_block': True}, ['enable_moe_block is True', 'experts']),
-        ('gemma4_text', {'sliding_window_pattern': 3}, ['sliding_window_pattern is 3', '6']),
+        (
+            'gemma4_text',
+            {'sliding_window_pattern': 3, 'layer_types': None},
+            ['sliding_window_pattern is 3', '6', 'layer_types is left out'],
+        ),
         (
             'gemma4_text',
             {'use_bidirectional_attention': 'all'},

@@ -26,7 +26,8 @@ class Number:
 
     by_seed: one value a seed, or a single one; None stands for 'not within what was measured'.
     limits: that the claim compares it with, of a number that decides alone. ends: between which its
-    values lie, so that an interval of their mean ends there.
+    values lie, so that an interval of their mean ends there. note: words behind it, which tell no
+    number from another.
     """
 
     what: str
@@ -34,6 +35,7 @@ class Number:
     by_seed: tuple[float | None, ...]
     limits: tuple[float, ...] = ()
     ends: tuple[float, float] | None = None
+    note: str = ''
 
     @property
     def interval(self) -> Interval | None:
@@ -53,6 +55,9 @@ class Number:
 
     def said(self) -> str:
         """'NoPE - RoPE 0.180 nats', of several seeds with their interval behind it."""
+        return f'{self._said()} ({self.note})' if self.note else self._said()
+
+    def _said(self) -> str:
         found = self.interval
         if found is None and not any(value is not None for value in self.by_seed):
             return f'{self.what}: none measured'
@@ -77,12 +82,14 @@ class Number:
             'interval': [found.low, found.high] if found and several else None,
             'by_seed': list(self.by_seed),
             **({'ends': [x if math.isfinite(x) else None for x in self.ends]} if self.ends else {}),
+            **({'note': self.note} if self.note else {}),
         }
 
     @classmethod
     def from_stated(cls, stated: Mapping[str, Any]) -> Number:
         """Of what `stated` gave; without its limits."""
-        found = cls(stated['what'], stated['unit'], tuple(stated['by_seed']))
+        by_seed, note = tuple(stated['by_seed']), stated.get('note', '')
+        found = cls(stated['what'], stated['unit'], by_seed, note=note)
         if 'ends' not in stated:
             return found
         low, high = stated['ends']

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from experiments.figures.claims.catalogue import (
     ROTARY_PASSKEY_FAILS,
 )
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.headline import apart, decisive, number
+from experiments.figures.claims.headline import Numbers, apart, decisive, number
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.margins import all_decide
 from experiments.figures.passkey_panel import PasskeyPanel
@@ -79,15 +80,15 @@ def _reach(roles: Panels) -> Measured:
         }
         for p in chosen
     }
-    reaches = {_told(p, least): np.array(p.reach_by_seed(least)) / p.context for p in chosen}
+    reaches = {p.label: np.array(p.reach_by_seed(least)) / p.context for p in chosen}
     verdicts = {
-        _told(p, least): _works_to(reaches[_told(p, least)], windows) if p in decided else None
-        for p in chosen
+        p.label: _works_to(reaches[p.label], windows) if p in decided else None for p in chosen
     }
     numbers = decisive('shortest reach', reaches, 'windows', highest=False, verdicts=verdicts)
+    numbers = _with_ends(numbers, chosen, least)
     if not decided:
         return measured, None, numbers
-    return measured, intervals.every(verdicts[_told(p, least)] for p in decided), numbers
+    return measured, intervals.every(verdicts[p.label] for p in decided), numbers
 
 
 def _works_to(reach_S: np.ndarray, windows: float) -> bool | None:
@@ -141,19 +142,28 @@ def _alibi_fails(roles: Panels) -> Measured:
         _works_inside(panel)
         if panel.lengths[-1] < windows * panel.context:
             raise Undecided(f'{panel.label!r} has no prompts of {windows:g} windows')
-    reaches = {
-        _told(p, least): Interval.of(np.array(p.reach_by_seed(least)) / p.context) for p in panels
-    }
+    reaches = {p.label: Interval.of(np.array(p.reach_by_seed(least)) / p.context) for p in panels}
     holds, numbers = all_decide(
         'furthest reach', reaches, 'windows', lambda reach: reach.below(windows), highest=True
     )
+    numbers = _with_ends(numbers, panels, least)
     return {'reach_over_window': intervals.stated(reaches)}, holds, numbers
 
 
-def _told(panel: PasskeyPanel, least: float) -> str:
-    """Its label, and whether it works as far as prompts went: how far is then not known."""
-    ends = all(reach == panel.lengths[-1] for reach in panel.reach_by_seed(least))
-    return f'{panel.label} (to the end of its prompts)' if ends else panel.label
+def _with_ends(numbers: Numbers, panels: Sequence[PasskeyPanel], least: float) -> Numbers:
+    """Reaches of panels, with a note on those that work to the end of their prompts: how far they
+    work is then not known."""
+    whole = [
+        f', {p.label}'
+        for p in panels
+        if all(reach == p.lengths[-1] for reach in p.reach_by_seed(least))
+    ]
+    return tuple(
+        dataclasses.replace(n, note='the end of its prompts')
+        if n.what.endswith(tuple(whole))
+        else n
+        for n in numbers
+    )
 
 
 def _beginning(roles: Panels) -> Measured:

@@ -32,7 +32,10 @@ def training_extents(data: TaskData) -> Extents:
 
 def _decisive(data: TaskData) -> Iterable[Example]:
     """All examples; where a length says how many tokens there are, those of both ends alone."""
+    if not data.task.tokens_by_length:
+        found = data.dataset()
+        return (*found.train, *found.validation)
     drawn = [part for part in parts(data.task) if part[0] == TRAIN]
-    if data.task.tokens_by_length:
-        drawn = [drawn[0], drawn[-1]]
-    return (e for part in drawn for e in draw(data.task, part, data.sizes, data.seed))
+    return (
+        e for part in (drawn[0], drawn[-1]) for e in draw(data.task, part, data.sizes, data.seed)
+    )

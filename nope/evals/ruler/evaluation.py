@@ -32,7 +32,8 @@ def run(
 ) -> Records:
     """Lets the model answer every sample that `log` has not, and scores all of the plan's.
 
-    bos: prompts begin with BOS, one token that lengths do not count. Answers end at EOS. They are
+    bos: prompts begin with BOS, one token that lengths do not count. Answers end at a token of the
+    tokenizer's `stop_ids`. They are
     logged batch_size at a time, each under 'task/length/index' with its prediction, its score in
     0 .. 1, what it is to contain, and the tokens of its prompt.
 
@@ -61,7 +62,7 @@ def run(
 
 
 def options(task: str, tokenizer: Tokenizer) -> Options:
-    """Greedy decoding of a task's budget of tokens, up to EOS."""
+    """Greedy decoding of a task's budget of tokens, up to one of the tokenizer's `stop_ids`."""
     return answers.options(TASKS[task].budget, tokenizer)
 
 

@@ -139,7 +139,8 @@ def _check_spelling(settings: Fields) -> None:
 def _check_original(fields: Fields, settings: Fields) -> None:
     """ValueError for a length of pre-training outside of the settings: stock takes
     max_position_embeddings where they have none."""
-    if fields.has(rope.ORIGINAL) and not settings.has(rope.ORIGINAL):
+    scaled = settings.values.get('rope_type') not in (None, 'default')
+    if scaled and fields.has(rope.ORIGINAL) and not settings.has(rope.ORIGINAL):
         why = 'stock reads that of the settings alone in this class'
         fields.only(rope.ORIGINAL, fields.values.get('max_position_embeddings'), why=why)
 

@@ -44,6 +44,9 @@ class _Types(Interleaved):
     """The last layer sees every key, whatever the file says of it."""
 
     def read(self, fields: Fields, layers: int, rotary: Rotary) -> Sequence[LayerKind]:
+        if not fields.has('layer_types'):
+            why = f'stock takes every {self.interval}th layer where layer_types is left out'
+            fields.only('sliding_window_pattern', self.interval, why=why)
         *others, last = super().read(fields, layers, rotary)
         return [*others, dataclasses.replace(last, window=None)]
 
@@ -238,8 +241,7 @@ _TEXT: dict[str, Any] = {
     'qk_norm': True,
     'fixed': {'block': 'both', 'softmax_scale': 1.0, 'value_norm': True, 'layer_scale': True},
     'activation': 'hidden_activation',
-    # Stock takes every sixth layer where layer_types is left out, whatever this says.
-    'notes': {'use_bidirectional_attention': (False, 'vision'), 'sliding_window_pattern': (6,)},
+    'notes': {'use_bidirectional_attention': (False, 'vision')},
     'by_layer': True,
 }
 _DEFAULTS = GEMMA3.defaults._replace(vocabulary=262_144)

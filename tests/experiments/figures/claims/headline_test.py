@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -75,6 +76,7 @@ def test_differences_are_those_of_each_seed_where_both_have_as_many():
 def test_a_number_read_back_says_what_the_one_that_was_written_says(ends):
     """An interval that ends where the number does, too; as JSON, which has no infinity."""
     wanted = number('R^2', np.array([-0.1, 0.9, 0.95]), ends=ends)
+    wanted = dataclasses.replace(wanted, note='of a kind')
     text = json.dumps(wanted.stated(), allow_nan=False)
     found = Number.from_stated(json.loads(text))
     assert found == wanted and found.said() == wanted.said()

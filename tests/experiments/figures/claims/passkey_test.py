@@ -207,8 +207,8 @@ def test_alibi_fails_where_it_works_to_less_than_one_and_a_half_windows():
         runs = {'a': by_length([0.9] + [0.8] * reach), 'b': by_length([0.9])}
         found = claims(runs, {'alibi': ['a', 'b']})['alibi_passkey_fails']
         assert found.holds is holds
-        whole = ' (to the end of its prompts)' if reach == 8 else ''
-        assert found.headline == f'furthest reach, a{whole} {1 + reach / 8:.2f} windows'
+        whole = ' (the end of its prompts)' if reach == 8 else ''
+        assert found.headline == f'furthest reach, a {1 + reach / 8:.2f} windows{whole}'
 
 
 @pytest.mark.parametrize('role', ['rotary', 'alibi'])
