@@ -19,7 +19,6 @@ from nope.model import counts
 from nope.runtime.hardware import Target
 from nope.training.config import TrainConfig
 from nope.training.least_memory import GIB, state_bytes
-from nope.variables import TABLE
 
 HOUR = 3600.0
 
@@ -61,9 +60,9 @@ def _flops(train: TrainConfig, start: int, stop: int, spec: RunSpec) -> float:
     total = 0.0
     for place, length in enumerate(lengths):
         steps = len(range(place, stop, len(lengths))) - len(range(place, start, len(lengths)))
-        total += steps * length * counts.training_flops(spec.model, length)
-    share = 2 / 3 if train.optimizer.trains in ('lam', TABLE) else 1.0
-    return share * train.batch_size * total
+        frozen = train.optimizer.freezes
+        total += steps * length * counts.training_flops(spec.model, length, frozen=frozen)
+    return train.batch_size * total
 
 
 def table(pieces: Sequence[Spec], target: Target, names: Names) -> str:

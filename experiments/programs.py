@@ -54,9 +54,7 @@ class Step:
 
     @property
     def model_flops(self) -> float:
-        """Frozen weights need no gradients of their own: a third less."""
-        share = 2 / 3 if self.kind == 'search' else 1.0
-        return share * _training_flops(self)
+        return _training_flops(self, frozen=self.optimizer.freezes)
 
     def state(self, mesh: Mesh) -> dict[str, Any]:
         """Arrays on the devices before and after, by their kind."""
@@ -297,10 +295,10 @@ def _newton(model: ModelConfig) -> int:
     return MOST_STEPS if model.weights == 'entmax' else 0
 
 
-def _training_flops(program: Any) -> float:
+def _training_flops(program: Any, *, frozen: bool = False) -> float:
     """Of a step on these tokens, forward and backward."""
     tokens = program.batch * program.length
-    return tokens * counts.training_flops(program.model, program.length)
+    return tokens * counts.training_flops(program.model, program.length, frozen=frozen)
 
 
 def _abstract_state(

@@ -145,10 +145,8 @@ def _optimizer(kind: str) -> optim.OptimizerConfig:
 
 
 def _flops_per_token(model: ModelConfig, length: int, kind: str) -> float:
-    """Of the gradient's products, frozen weights need half: those of the activations."""
-    total = counts.training_flops(model, length)
-    weights = counts.training_flops(model, 0)
-    return {'pretrain': total, 'head_scale': total - weights / 3, 'evaluate': total / 3}[kind]
+    total = counts.training_flops(model, length, frozen=kind == 'head_scale')
+    return total / 3 if kind == 'evaluate' else total
 
 
 def start_peer(

@@ -48,12 +48,15 @@ def maps(folder: WorkFolder, most_cells: int) -> list[RetrievalMap]:
         where = relative(recording.folder, folder.root)
         with noted(folder.problems, where):
             made = _map(recording, mapped)
-            most_cells -= sum(map(len, made.cells))
-            if most_cells < 0:
-                what = 'its retrieval map is not shown: the page has no room for it'
-                folder.problems.append(Problem('left out', where, what))
-            else:
+            size = sum(map(len, made.cells))
+            if size <= most_cells:
+                most_cells -= size
                 found.append(made)
+                continue
+            what = 'its retrieval map is not shown: the page has no room for it'
+            folder.problems.append(Problem('left out', where, what))
+            if made.samples:
+                found.append(dataclasses.replace(made, cells=()))
     return found
 
 

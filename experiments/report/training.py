@@ -105,8 +105,11 @@ def _facts(run: RunFolder, rows: list[Mapping[str, Any]], bad: list[float]) -> d
     rates = [row['tokens_per_second'] for row in rows if _number(row.get('tokens_per_second'))]
     if rates:
         facts['tokens/s, median'] = f'{statistics.median(rates):,.0f}'
-    if run.done is not None and _number(run.done.get('seconds')):
-        facts['time'] = f'{run.done["seconds"]:,.0f} s'
+    spent = run.goodput.get('seconds')  # of all attempts, by what they were spent on
+    if isinstance(spent, dict) and spent and all(map(_number, spent.values())):
+        facts['time'] = f'{sum(spent.values()):,.0f} s'
+    elif run.done is not None and _number(run.done.get('seconds')):
+        facts['time of the last attempt'] = f'{run.done["seconds"]:,.0f} s'
     return facts
 
 

@@ -23,10 +23,11 @@ def parameters(model: ModelConfig) -> int:
     return layers + embeddings + norm * (1 + model.embedding_norm) + table + inputs
 
 
-def training_flops(model: ModelConfig, length: int) -> float:
+def training_flops(model: ModelConfig, length: int, *, frozen: bool = False) -> float:
     """FLOPs of a training step per token of a sequence of `length`: 6 per weight in a matrix
     product, and the causal half of attention's two products, forward and backward (windows not
-    counted)."""
+    counted). frozen: weights have no gradients of their own, as in a search of lambda: 4 per
+    weight, and all of attention's."""
     weights = model.vocab_size * model.width
     weights += model.width * model.layers * (model.token_width or 0)
     dims = 0
@@ -34,7 +35,7 @@ def training_flops(model: ModelConfig, length: int) -> float:
         weights += _layer_weights(model, layer)
         dims += model.heads * model.of_layer(layer).head_dim
     attended = dims * (2 if model.temperature == 'entropy' else 1)
-    return 6.0 * weights + 6.0 * attended * length
+    return (4.0 if frozen else 6.0) * weights + 6.0 * attended * length
 
 
 def _projections(model: ModelConfig, layer: int) -> tuple[int, int]:

@@ -16,12 +16,12 @@ from nope.runtime import memory
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """A device's data sheet.
+    """A device's data sheet, of a chip that is two devices the half of its.
 
     flops: dense, per second, for bfloat16 inputs. memory: bytes. bandwidth: of that memory, bytes
     per second. links: bytes per second that it can receive from its neighbours, all links together
     (of GPUs, those of one machine). float32: FLOP/s of products that keep float32 inputs whole,
-    which on GPUs have no tensor cores; None where no sheet states it.
+    which on GPUs have no tensor cores; None where no sheet states it. per_chip: devices of a chip.
     """
 
     flops: float
@@ -29,6 +29,7 @@ class Device:
     bandwidth: float
     links: float
     float32: float | None = None
+    per_chip: int = 1
 
 
 # Share of a device's memory that programs get; the rest is the runtime's (on GPUs of what
@@ -47,7 +48,7 @@ DEVICES = {
     'TPU v5e': Device(197e12, 16 * 2**30, 0.82e12, 180e9),
     'TPU v5': Device(459e12, 95 * 2**30, 2.77e12, 540e9),
     'TPU v6': Device(918e12, 32 * 2**30, 1.64e12, 360e9),
-    'TPU7x': Device(2307e12, 192 * 2**30, 7.37e12, 600e9),
+    'TPU7x': Device(1153.5e12, 96 * 2**30, 3.69e12, 300e9, per_chip=2),
 }
 
 
@@ -87,8 +88,8 @@ class Target:
 
 
 def target(text: str, field: str) -> Target:
-    """The devices of 'NAME', 'NAME:COUNT' or 'NAME:4x4', a product, which need not be there.
-    ValueError, naming the field, for others."""
+    """The devices of 'NAME', 'NAME:COUNT' or 'NAME:4x4', a product, of chips that need not be
+    there. ValueError, naming the field, for others."""
     name, _, size = text.partition(':')
     if name.lower() not in NAMES or not re.fullmatch(r'[1-9]\d*(x[1-9]\d*)*', size or '1'):
         raise ValueError(
@@ -96,7 +97,8 @@ def target(text: str, field: str) -> Target:
             '(h100:8) or a grid of them (v5e:4x4)'
         )
     sides = [int(side) for side in (size or '1').split('x')]
-    return Target(text, DEVICES[NAMES[name.lower()]].flops, math.prod(sides), SHEET)
+    device = DEVICES[NAMES[name.lower()]]
+    return Target(text, device.flops, math.prod(sides) * device.per_chip, SHEET)
 
 
 def present() -> Target:

@@ -65,6 +65,11 @@ class OptimizerConfig:
     spike: float | None = added_later(None)
     entropy_length: int | None = added_later(None)
 
+    @property
+    def freezes(self) -> bool:
+        """Whether the weights stay as they are: lambda trains alone, or the table of positions."""
+        return self.trains in ('lam', TABLE)
+
     def __post_init__(self) -> None:
         for name, value, accepted in (
             ('trains', self.trains, TRAINS),

@@ -164,9 +164,7 @@ class Throughput:
         self, model: ModelConfig, mean_length: int, tokens_per_step: float, *, frozen: bool
     ) -> None:
         self._tokens_per_step = tokens_per_step
-        # Frozen weights need no gradients of their own: a third less work.
-        share = 2 / 3 if frozen else 1.0
-        self._flops_per_token = share * counts.training_flops(model, mean_length)
+        self._flops_per_token = counts.training_flops(model, mean_length, frozen=frozen)
         self._last: tuple[int, float] | None = None
 
     def since_last(self, step: int) -> dict[str, float]:

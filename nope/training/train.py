@@ -29,7 +29,7 @@ from nope.training.stepping import Stepping
 from nope.training.tracker import Tracker
 from nope.training.validation import Score, Selection
 from nope.training.watch import Watch
-from nope.variables import TABLE, Variables
+from nope.variables import Variables
 
 log = logging.getLogger(__name__)
 
@@ -212,7 +212,7 @@ def make_reporter(
         model,
         round(sum(config.lengths) / len(config.lengths)),
         config.tokens / config.steps,
-        frozen=config.optimizer.trains in ('lam', TABLE),
+        frozen=config.optimizer.freezes,
     )
     return Reporter(
         folder,

@@ -43,7 +43,7 @@ def test_a_training_costs_its_steps() -> None:
     assert found.state == 3 * 4 * counts.parameters(run.model)
 
 
-def test_a_search_costs_two_thirds_and_keeps_no_moments_of_the_weights() -> None:
+def test_a_search_costs_no_gradients_of_weights_and_keeps_no_moments_of_them() -> None:
     run = run_of(fig4.get_config('quick'), 'headscale')
     step = Step(run.model, run.train.optimizer, run.train.block, run.train.batch_size, 1)
     found = costs.cost(run)

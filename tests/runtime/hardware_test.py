@@ -71,3 +71,10 @@ def test_devices_that_are_not_there_have_their_data_sheets_peak(
 def test_devices_that_are_not_known_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=rf"^--plan-for is '{text}'; accepted: h200, h100, a100"):
         hardware.target(text, '--plan-for')
+
+
+def test_a_chip_of_two_devices_counts_twice_at_half_its_sheet() -> None:
+    """2,307 TFLOP/s and 192 GiB of a TPU7x chip."""
+    found = hardware.target('tpu7x:2x2', '--plan-for')
+    assert (found.count, found.count * found.flops) == (8, 4 * 2307e12)
+    assert hardware.DEVICES['TPU7x'].memory == 96 * 2**30

@@ -70,6 +70,10 @@ def test_the_flops_of_a_step_are_those_of_the_convention() -> None:
     assert program.model_flops == tokens * counts.training_flops(model, 16)
     head = 2.0 * model.vocab_size * model.width * tokens
     assert aot.computed(program) in (program.model_flops, program.model_flops + head)
+    search = optim.OptimizerConfig(0.1, trains='lam', bound=1.0)
+    frozen = programs.Step(model, search, 64, 4, 1)
+    found, head = aot.computed(frozen), 2.0 * model.vocab_size * model.width * 4 * 64
+    assert found in (frozen.model_flops, frozen.model_flops + head)
     again = programs.Step(tiny.model(remat='full'), optim.OptimizerConfig(1e-3), 16, 4, 1)
     assert aot.computed(program) < aot.computed(again) < 8 / 6 * aot.computed(program)
 

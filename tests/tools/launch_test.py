@@ -190,3 +190,20 @@ for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
         ['scancel', '--signal=TERM', '7'],
         ['scontrol', 'requeue', '7'],
     ]
+
+
+@pytest.mark.parametrize(('status', 'put_back'), [(143, True), (0, False), (1, False)])
+def test_a_job_whose_steps_alone_were_told_of_a_preemption_is_put_back(
+    tmp_path: pathlib.Path, status: int, put_back: bool
+) -> None:
+    """All processes have saved and ended with 143, and the script got no signal."""
+    calls = tmp_path / 'calls'
+    stand_in(tmp_path / 'srun', calls, f'exit {status}')
+    stand_in(tmp_path / 'scontrol', calls, '')
+    environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': '/bin/true'}
+    environment |= {'SLURM_JOB_ID': '7', 'SLURM_CPUS_PER_TASK': '8'}
+    script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/fig4.py:paper']
+    assert subprocess.run(script, env=environment, timeout=60, check=False).returncode == status
+    asked, *others = called(calls)
+    assert '--cpus-per-task=8' in asked
+    assert others == ([['scontrol', 'requeue', '7']] if put_back else [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import pathlib
 
@@ -173,6 +174,15 @@ def test_a_retrieval_map_has_the_shares_and_both_kinds_of_samples(folder: WorkFo
     assert found.columns == ('key', 'length', 'depth', 'correct', 'matched')
     assert [row[3] for row in found.samples] == ['no'] * 3 + ['yes'] * 3
     assert found.out_of == 10
+
+
+def test_a_map_without_room_takes_none_from_what_is_smaller(folder: WorkFolder) -> None:
+    """And its samples stay."""
+    (whole,) = retrieval.maps(folder, 10**6)
+    twice = dataclasses.replace(folder, recordings=folder.recordings * 2, problems=[])
+    first, second = retrieval.maps(twice, sum(map(len, whole.cells)))
+    assert first == whole and second == dataclasses.replace(whole, cells=())
+    assert [problem.kind for problem in twice.problems] == ['left out']
 
 
 def test_samples_of_other_evaluations_are_shown_with_their_answers(tmp_path: pathlib.Path) -> None:
