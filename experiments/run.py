@@ -135,7 +135,7 @@ def config_of(argv: Sequence[str]) -> Any:
 
 
 class NoConfig(Exception):
-    """What --config names makes no config."""
+    """Config file that is not there, or a Python file without get_config."""
 
 
 def plain_reason(argv: Sequence[str]) -> str | None:

@@ -131,8 +131,9 @@ def _check(options: argparse.Namespace) -> None:
         value = vars(options)[flag]
         if value is not None and value < 1:
             raise ValueError(f'--{flag}={value}; it must be at least 1')
+    parser = _parser()
     for flag, kinds in READ_BY.items():
-        given = vars(options)[flag] != _parser().get_default(flag)
+        given = vars(options)[flag] != parser.get_default(flag)
         if given and not {*kinds}.intersection(names):
             raise ValueError(
                 f'--{flag}={vars(options)[flag]} is for {" and ".join(kinds)}, which --eval does '

@@ -302,8 +302,8 @@ def of_text(asked: Asked, section: Section, bos: bool | None = None) -> dict[str
 
 
 def ends_of(run: Source) -> list[list[int]]:
-    """What ends a generated text besides EOS, for the identity of evaluations that generate: left
-    out for tokenizers with EOS alone, whose records keep their names."""
+    """Stop tokens of a run's tokenizer, for the identity of evaluations that generate: left out
+    where EOS is the only one, so that such records keep their names."""
     tokenizer = load_tokenizer(run.data.tokenizer)
     return [] if tokenizer.stop_ids == (tokenizer.eos_id,) else [list(tokenizer.stop_ids)]
 

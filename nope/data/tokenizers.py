@@ -265,7 +265,7 @@ def _stop_ids(tokenizer: pathlib.Path, eos: int) -> tuple[int, ...]:
 
 
 def _object_beside(path: pathlib.Path) -> dict[str, Any]:
-    """What a JSON file beside the tokenizer holds, {} where there is none."""
+    """JSON object of a file beside the tokenizer; {} where there is no such file."""
     if not path.is_file():
         return {}
     try:

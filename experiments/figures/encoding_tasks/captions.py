@@ -38,7 +38,7 @@ def _dotted(found: Mapping[str, Sequence[Score]]) -> str:
 
 
 class Named(Protocol):
-    """What a curve is named, and its records, one a seed."""
+    """Curve of one model on a task: its label, and the names of its records, one a seed."""
 
     @property
     def label(self) -> str: ...

@@ -26,7 +26,7 @@ def caption(given: FigureInput, rows: Sequence[PerplexityRow]) -> str:
 
 
 def _longppl(given: FigureInput, rows: Sequence[PerplexityRow]) -> str:
-    """What its columns are; '' where there are none."""
+    """LongPPL's key tokens, in a sentence; '' where no column has it."""
     names = [name for row in rows for name in row.names]
     kinds = {given.records[name].attributes['evaluation']: name for name in names}
     if LONGPPL not in kinds:
