@@ -192,7 +192,8 @@ def scanned_layers(
     """`Block` scanned over layers and rematerialised as the config says. drops: whether it takes
     keys of dropout."""
     scanned = nn.scan(
-        _rematerialised(config, prevent_cse=False),
+        # Within a loop XLA merges nothing; where layers are unrolled there is none.
+        _rematerialised(config, prevent_cse=config.unroll in (None, config.layers)),
         variable_axes={'params': 0},
         split_rngs={'params': True},
         in_axes=(0, 0, nn.broadcast, 0) if drops else (0, 0, nn.broadcast),

@@ -11,6 +11,8 @@ from nope.model.kinds import LayerKind
 from nope.positions import NoPE, Position
 from nope.runtime.errors import FieldError, inside
 
+MOST_POSITIONS = 2**24  # below which float32, in which angles are computed, has every whole number
+
 
 def check(model: ModelFields) -> None:
     accepted.check(vars(model))
@@ -22,6 +24,8 @@ def check(model: ModelFields) -> None:
         raise FieldError('norm_bias', True, "only the norm 'layer' has a bias")
     if model.embedding_norm and model.norm == 'none':
         raise FieldError('embedding_norm', True, "the norm is 'none'")
+    if model.block in ('post', 'both') and model.norm == 'none':
+        raise FieldError('block', model.block, "accepted: pre, parallel, where the norm is 'none'")
     if model.qk_norm_over != 'head' and not model.qk_norm:
         raise FieldError('qk_norm_over', model.qk_norm_over, 'qk_norm is False')
     if model.unroll is not None and not 1 <= model.unroll <= model.layers:
@@ -104,8 +108,8 @@ def _check_range(model: ModelFields, position_range: int) -> None:
         if position.longest is not None and position.longest < position_range:
             rule = f'{position.describe()} positions end at {position.longest}'
             raise FieldError('position_range', position_range, rule)
-    if not 1 <= position_range <= 2**30:
-        raise FieldError('position_range', position_range, 'accepted: 1 to 2**30')
+    if not 1 <= position_range <= MOST_POSITIONS:
+        raise FieldError('position_range', position_range, f'accepted: 1 to {MOST_POSITIONS:,}')
 
 
 def _check_pattern(model: ModelFields) -> None:

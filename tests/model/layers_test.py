@@ -119,7 +119,9 @@ def test_a_model_without_norms_has_none_of_their_weights() -> None:
     assert layers.norm(tiny.model(norm='none'), 'any')(X_BTD) is X_BTD
 
 
-@pytest.mark.parametrize('changes', [{'norm_bias': True}, {'embedding_norm': True}])
-def test_parts_of_norms_that_are_not_there_are_refused(changes: dict[str, bool]) -> None:
+@pytest.mark.parametrize('changes', [
+    {'norm_bias': True}, {'embedding_norm': True}, {'block': 'post'}, {'block': 'both'},
+])  # fmt: skip
+def test_parts_of_norms_that_are_not_there_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(FieldError, match=next(iter(changes))):
         tiny.model(norm='none', **changes)

@@ -119,3 +119,9 @@ def test_encodings_without_free_positions_are_refused(changes: dict, message: st
 def test_a_model_whose_positions_are_dropped_has_no_range() -> None:
     assert ranged(position=Rotary()).with_position(NoPE()) == tiny.MODEL
     assert ranged(position=Split(Rotary())).follows_length
+
+
+def test_positions_that_float32_has_not_are_refused() -> None:
+    assert tiny.model(position=Rotary(), position_range=2**24).position_range == 2**24
+    with pytest.raises(ValueError, match=r'^position_range is 16777217; accepted: 1 to 16,777'):
+        tiny.model(position=Rotary(), position_range=2**24 + 1)

@@ -250,3 +250,21 @@ def test_lambda_of_a_wrong_shape_is_refused(shape: tuple[int, ...]) -> None:
     variables = with_lam(tiny.variables(), jnp.ones(shape))
     with pytest.raises(ValueError, match=r'lam has shape .* takes \(2, 4\)'):
         run.eval_shape(tiny.MODEL, variables, tiny.tokens(1, T))
+
+
+@pytest.mark.parametrize(('unroll', 'loops'), [(1, True), (None, False)])
+def test_what_is_computed_again_cannot_be_merged_with_what_was(
+    unroll: int | None, loops: bool
+) -> None:
+    """By a loop over the layers, or where they are unrolled by a barrier, of which there is none
+    for CPUs."""
+    config = tiny.model(layers=4, remat='full', unroll=unroll)
+    variables, tokens = tiny.variables(config), tiny.tokens(2, 8)
+
+    def total(params: Any) -> jax.Array:
+        return jnp.sum(apply(config, {**variables, 'params': params}, tokens).hidden)
+
+    traced = jax.jit(jax.grad(total)).trace(variables['params'])
+    text = traced.lower(lowering_platforms=('cuda',)).as_text()
+    assert ('stablehlo.while' in text) is loops
+    assert ('optimization_barrier' in text) is not loops
