@@ -33,7 +33,7 @@ from nope.data import tasks as tasks_of
 from nope.data.tasks import scratchpad, tokenised
 from nope.identity import plain
 from nope.interop.run_folder import read_run
-from nope.model.lam import LogPosition
+from nope.model.lam.log_position import LogPosition
 from nope.training import metrics
 from nope.training.config import Validation
 from nope.training.validation import ACCURACY
