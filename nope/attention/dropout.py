@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.extend.random import threefry2x32_p
 
 
 class Dropout(NamedTuple):
@@ -22,10 +24,27 @@ class Dropout(NamedTuple):
 def dropped(rate: float, x: jax.Array, keys: jax.Array) -> jax.Array:
     """x with each entry 0 with probability `rate`, else divided by 1 - rate: its mean stays.
 
-    keys: typed keys [...], one for each index of the leading axes of x; a key gives the mask of the
-    axes behind them, by a counter for each entry. So the mask of a row is the same in any batch and
-    on any mesh.
+    keys: typed threefry keys [...], one for each index of the leading axes of x; a key gives the
+    mask of the axes behind them, by a counter for each entry. So the mask of a row is the same in
+    any batch and on any mesh. The rate is rounded to a multiple of 2^-16, not to 0 nor to 1.
     """
+    least = min(max(round(rate * 2**16), 1), 2**16 - 1) if rate else 0
     shape = x.shape[keys.ndim :]
-    kept = jax.vmap(lambda key: jax.random.bernoulli(key, 1 - rate, shape))(keys.ravel())
-    return jnp.where(kept.reshape(x.shape), x / (1 - rate), 0)
+    kept = jax.vmap(lambda key: _uniform16(key, shape) >= np.uint32(least))(keys.ravel())
+    return jnp.where(kept.reshape(x.shape), x / (1 - least / 2**16), 0)
+
+
+def _uniform16(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Whole numbers below 2^16, each with the same probability, as uint32: four of each counter,
+    which numbers the entries of a quarter of the first axis. A sharded axis behind it is drawn
+    where it lies."""
+    first, *rest = shape or (1,)
+    quarter = (-(-first // 4), *rest)
+    counters = jnp.zeros(quarter, jnp.uint32)
+    for axis, size in enumerate(quarter):
+        counters = counters * np.uint32(size) + jax.lax.broadcasted_iota(jnp.uint32, quarter, axis)
+    one, two = jax.random.key_data(key)
+    high, low = threefry2x32_p.bind(one, two, jnp.zeros_like(counters), counters)
+    half = np.uint32(2**16 - 1)
+    numbers = jnp.concatenate([high & half, high >> 16, low & half, low >> 16])
+    return numbers[:first].reshape(shape)

@@ -23,7 +23,7 @@ def test_the_share_that_stays_is_one_less_the_rate_and_the_mean_is_kept() -> Non
     ones = jnp.ones((ROWS, 64, 96))
     found = np.asarray(dropped(rate, ones, keys()))
     kept = found != 0
-    np.testing.assert_allclose(found[kept], 1 / (1 - rate), rtol=1e-6)
+    np.testing.assert_allclose(found[kept], 1 / (1 - round(rate * 2**16) / 2**16), rtol=1e-6)
     deviation = np.sqrt(rate * (1 - rate) / found.size)
     assert abs(kept.mean() - (1 - rate)) < 4 * deviation
     by_row = np.sqrt(rate * (1 - rate) / found[0].size)
@@ -39,6 +39,31 @@ def test_a_row_s_mask_follows_its_key_alone() -> None:
     np.testing.assert_array_equal(whole[some], dropped(0.5, ones[some], keys()[some]))
     masks = {row.tobytes() for row in whole}
     assert len(masks) == ROWS
+
+
+def test_entries_are_independent_within_and_between_quarters() -> None:
+    """An entry and any other at the same distance agree as often as two coins do."""
+    rate, T = 0.5, 64
+    kept = np.asarray(dropped(rate, jnp.ones((256, T)), keys(256))) != 0
+    for distance in range(1, T):  # a quarter, 16 entries, shares its counters with the others
+        agree = kept[:, distance:] == kept[:, :-distance]
+        assert abs(agree.mean() - 0.5) < 5 * np.sqrt(0.25 / agree.size), distance
+
+
+@pytest.mark.parametrize('rate', [1e-9, 1e-5, 0.3, 0.99999, 1 - 1e-9])
+def test_a_rate_is_rounded_but_neither_to_nothing_nor_to_all(rate: float) -> None:
+    found = np.asarray(dropped(rate, jnp.ones((1, 2**18)), keys(1)))
+    kept = min(max(round((1 - rate) * 2**16), 1), 2**16 - 1) / 2**16
+    assert abs((found != 0).mean() - kept) < 5 * np.sqrt(kept * (1 - kept) / found.size)
+    np.testing.assert_allclose(found.max(), 1 / kept, rtol=1e-5)
+
+
+@pytest.mark.parametrize('shape', [(), (1,), (3,), (5, 2), (4, 3, 7)])
+def test_any_shape_behind_the_keys(shape: tuple[int, ...]) -> None:
+    found = np.asarray(dropped(0.5, jnp.ones((64, *shape)), keys(64)))
+    assert found.shape == (64, *shape)
+    assert set(np.unique(found)) == {0.0, 2.0}
+    assert len({row.tobytes() for row in found}) >= min(64, 2)
 
 
 @pytest.mark.parametrize('dtype', ['float32', 'bfloat16'])

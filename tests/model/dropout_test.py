@@ -23,6 +23,7 @@ from tests.model.context_test import mesh_of
 B, T = 3, 6
 DROPPING = tiny.model(width=24, mlp_width=40, dropout=0.1, attention_dropout=0.2)
 D, F, N = DROPPING.width, DROPPING.mlp_width, DROPPING.heads
+Q = -(-T // 4)  # counters along the first axis of a mask: each draws four numbers
 
 
 def keys(step: int = 0) -> jax.Array:
@@ -36,10 +37,10 @@ def traced(config: ModelConfig, keys_B: jax.Array | None, **how: Any) -> Any:
 
 
 def drawn(jaxpr: Any) -> Counter[tuple[int, ...]]:
-    """How many masks are drawn by shape, those of a row's layers once."""
+    """How many masks are drawn by the shape of their counters, those of a row's layers once."""
     found: Counter[tuple[int, ...]] = Counter()
     for equation in jaxpr.eqns:
-        if equation.primitive.name == 'random_bits':
+        if equation.primitive.name == 'threefry2x32':
             found[equation.outvars[0].aval.shape] += 1
         for value in jax.tree.leaves(equation.params, is_leaf=lambda x: hasattr(x, 'eqns')):
             if hasattr(value, 'eqns'):  # of a loop, or of what is computed again
@@ -52,11 +53,11 @@ def test_it_drops_in_the_five_places_of_t5(remat: str) -> None:
     """Embeddings, attention weights, what attention adds, activations, what the MLP adds, and the
     final states: two of width D outside of the layers, two inside."""
     found = drawn(traced(dataclasses.replace(DROPPING, remat=remat), keys()).jaxpr)
-    assert found == {(B, T, D): 4, (B, T, F): 1, (B * N, T, T): 1}
+    assert found == {(B, Q, D): 4, (B, Q, F): 1, (B * N, Q, T): 1}
     alone = drawn(traced(dataclasses.replace(DROPPING, attention_dropout=0.0), keys()).jaxpr)
-    assert alone == {(B, T, D): 4, (B, T, F): 1}
+    assert alone == {(B, Q, D): 4, (B, Q, F): 1}
     weights = drawn(traced(dataclasses.replace(DROPPING, dropout=0.0), keys()).jaxpr)
-    assert weights == {(B * N, T, T): 1}
+    assert weights == {(B * N, Q, T): 1}
 
 
 def test_without_keys_or_without_a_rate_the_program_is_the_one_without_dropout() -> None:
@@ -66,7 +67,7 @@ def test_without_keys_or_without_a_rate_the_program_is_the_one_without_dropout()
         for config, keys_B in ((plain, None), (plain, keys()), (DROPPING, None))
     ]
     assert programs[0] == programs[1] == programs[2]
-    assert 'random' not in programs[0]
+    assert 'random' not in programs[0] and 'threefry' not in programs[0]
 
 
 def test_keys_differ_by_step_row_layer_place_and_head() -> None:
@@ -82,7 +83,7 @@ def test_keys_differ_by_step_row_layer_place_and_head() -> None:
 def test_split_heads_have_masks_of_their_own() -> None:
     """As many as there are heads, whichever call of attention they are in."""
     config = dataclasses.replace(DROPPING, dropout=0.0, position=Split(Rotary(), window=4))
-    assert drawn(traced(config, keys()).jaxpr) == {(B * N // 2, T, T): 2}
+    assert drawn(traced(config, keys()).jaxpr) == {(B * N // 2, Q, T): 2}
     variables = tiny.variables(config)
     tokens = jnp.asarray(tiny.tokens(B, T))
     found = [apply(config, variables, tokens, keys_B=keys(step)).hidden for step in (0, 0, 1)]
