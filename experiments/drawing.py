@@ -107,9 +107,8 @@ def draw_all(size: str, work: pathlib.Path, options: Sequence[str]) -> tuple[lis
     could not be drawn, and whether the command was asked to stop."""
     missing = []
     for name in configs():
-        config = f'configs/{name}.py:{size}'
-        command = [sys.executable, '-m', 'experiments.run', f'--config={config}']
-        command += [f'--workdir={work.absolute()}', *options]
+        command = [sys.executable, '-m', 'experiments.run']
+        command += [f'--config={ROOT}/configs/{name}.py:{size}', f'--workdir={work}', *options]
         if name in OF_CHECKPOINTS:
             reason = f'it is about a checkpoint, which {USERS}'
             missing.append(Missing(name, size, reason, f'see configs/{name}.py', failed=False))
@@ -139,12 +138,17 @@ def _reason(said: str) -> str:
 
 
 def run_command(command: Sequence[str]) -> tuple[int, str]:
-    """Exit status of a command, and the last of its messages, which are passed on as they come.
-    SIGTERM and Ctrl-C are passed to it, which saves and ends."""
+    """Exit status of a command, which finds this project from any folder, and the last of its
+    messages, which are passed on as they come. SIGTERM and Ctrl-C are passed to it, which saves and
+    ends."""
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get('PYTHONPATH'))))
     # A session of its own: Ctrl-C reaches it once, from here.
     with (
         subprocess.Popen(
-            command, cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True
+            command,
+            env=os.environ | {'PYTHONPATH': path},
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         ) as child,
         _passing_on(child) as asked,
     ):

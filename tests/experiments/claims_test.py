@@ -161,7 +161,7 @@ def ending(monkeypatch, statuses: dict[str, tuple[int, str]]) -> list[list[str]]
 
     def run(command):
         ran.append(list(command))
-        name = command[3].removeprefix('--config=configs/').partition('.')[0]
+        name = command[3].rpartition('/')[2].partition('.')[0]
         return statuses.get(name, (0, ''))
 
     monkeypatch.setattr(drawing, 'run_command', run)
@@ -176,7 +176,7 @@ def test_every_figure_that_decides_a_claim_is_drawn_one_after_another(work, monk
     )
     found = [command[3] for command in ran]
     assert len(found) == len(set(found)) == len(named)
-    assert set(found) == {f'--config=configs/{name}.py:quick' for name in named}
+    assert set(found) == {f'--config={drawing.ROOT}/configs/{name}.py:quick' for name in named}
     assert all(command[1:3] == ['-m', 'experiments.run'] for command in ran)
     assert all(command[4:] == [f'--workdir={work}', '--config.seeds=(0, 1)'] for command in ran)
 
@@ -222,6 +222,13 @@ def test_a_command_has_its_messages_passed_on_and_its_status_told(capsys):
     script = 'import sys; print("error: no", file=sys.stderr); sys.exit(2)'
     assert drawing.run_command([sys.executable, '-c', script]) == (2, 'error: no\n')
     assert capsys.readouterr().err == 'error: no\n'
+
+
+def test_a_command_runs_where_the_user_is_and_finds_the_project_from_there(tmp_path, monkeypatch):
+    """So that relative paths among the options are the user's."""
+    monkeypatch.chdir(tmp_path)
+    script = 'import os, sys, configs.base; print(os.getcwd(), file=sys.stderr)'
+    assert drawing.run_command([sys.executable, '-P', '-c', script]) == (0, f'{tmp_path}\n')
 
 
 def test_a_signal_to_stop_reaches_the_command_that_runs():
