@@ -71,7 +71,7 @@ def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
     name = named or model.tokenizer
     if not name:
         raise ValueError('the model says no tokenizer; name one: --tokenizer=bytes, or a file')
-    tokenizer = load_tokenizer(name)
+    tokenizer = load_tokenizer(name, '--tokenizer')
     size, used = model.described.model.vocab_size, ids_in_use(tokenizer)
     if used > size:
         raise ValueError(f'--tokenizer={name} has {used} tokens; the model has {size}')

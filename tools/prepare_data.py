@@ -17,7 +17,7 @@ import sys
 import tempfile
 from typing import Any
 
-from nope.data import SPLITS, prepare
+from nope.data import SPLITS, load_tokenizer, prepare
 from nope.data.sources import KINDS, PART_BYTES, Shards
 from nope.data.sources.base import MAX_LINE_BYTES
 
@@ -29,6 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         kind = KINDS[options.source]
         _check_read(options)
+        load_tokenizer(options.tokenizer, '--tokenizer')
         names = {field: f'--{field}' for field in vars(options)} | {'source': '--path'}
         source = kind.from_section(options.path, vars(options), None, names)
         with tempfile.TemporaryDirectory() as scratch:

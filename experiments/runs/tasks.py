@@ -181,7 +181,7 @@ def _symbols(name: str, count: int, tokenizer: str) -> tuple[str, ...]:
     """The first `count` symbols: closed ones, or strings that are single tokens of a model."""
     if tokenizer == tasks.WORDS:
         return symbols.closed(count)
-    model = load_tokenizer(tokenizer)
+    model = load_tokenizer(tokenizer, 'task.tokenizer')
     if not isinstance(model, SentencePieceTokenizer):
         raise ValueError(f'{tokenizer} is no SentencePiece model, whose tokens would be symbols')
     if name == 'sort_single':

@@ -94,9 +94,10 @@ class SentencePieceTokenizer:
 
 @dataclasses.dataclass(frozen=True)
 class HuggingFaceTokenizer:
-    """A `tokenizer.json` of the Hugging Face tokenizers library. path: its file, for messages."""
+    """A `tokenizer.json` of the Hugging Face tokenizers library. named: what named its file, and
+    the file, for messages."""
 
-    path: str
+    named: str
     tokenizer: Any
     vocab_size: int
     eos_id: int
@@ -109,7 +110,7 @@ class HuggingFaceTokenizer:
             encoding = self.tokenizer.encode(_to_str(text), add_special_tokens=False)
         except Exception as error:  # the library raises plain Exception
             raise ValueError(
-                f'data.tokenizer={self.path!r}: it cannot encode every text ({error})'
+                f'{self.named}: it cannot encode every text ({error})'
             ) from error
         return np.asarray(encoding.ids, np.int32)
 
@@ -118,8 +119,8 @@ class HuggingFaceTokenizer:
         return self.tokenizer.decode(known, skip_special_tokens=True)
 
 
-def load_tokenizer(spec: str) -> Tokenizer:
-    """The tokenizer that `data.tokenizer` names: `bytes`, a `*.model` or a `*.json` file.
+def load_tokenizer(spec: str, field: str = 'data.tokenizer') -> Tokenizer:
+    """The tokenizer that `field` names: `bytes`, a `*.model` or a `*.json` file.
 
     Raises FileNotFoundError for a missing file and ValueError for one that is of another
     kind, cannot be read, or has no end-of-document token.
@@ -129,16 +130,17 @@ def load_tokenizer(spec: str) -> Tokenizer:
     path = pathlib.Path(spec)
     if path.suffix not in ('.model', '.json'):
         raise ValueError(
-            f"data.tokenizer={spec!r}: must be 'bytes', a SentencePiece *.model file or a "
+            f"{field}={spec!r}: must be 'bytes', a SentencePiece *.model file or a "
             'Hugging Face tokenizer.json file'
         )
     if not path.is_file():
-        raise FileNotFoundError(f'data.tokenizer={spec!r}: there is no such file')
-    load = _load_sentencepiece if path.suffix == '.model' else _load_hugging_face
+        raise FileNotFoundError(f'{field}={spec!r}: there is no such file')
     try:
-        return load(path)
+        if path.suffix == '.model':
+            return _load_sentencepiece(path)
+        return _load_hugging_face(path, f'{field}={spec!r}')
     except _Unusable as error:
-        raise ValueError(f'data.tokenizer={spec!r}: {error}') from error
+        raise ValueError(f'{field}={spec!r}: {error}') from error
 
 
 def ids_in_use(tokenizer: Tokenizer) -> int:
@@ -203,7 +205,7 @@ def _load_sentencepiece(path: pathlib.Path) -> SentencePieceTokenizer:
     )
 
 
-def _load_hugging_face(path: pathlib.Path) -> HuggingFaceTokenizer:
+def _load_hugging_face(path: pathlib.Path, named: str) -> HuggingFaceTokenizer:
     import tokenizers
 
     content = path.read_bytes()
@@ -222,7 +224,7 @@ def _load_hugging_face(path: pathlib.Path) -> HuggingFaceTokenizer:
     bos = _first(tokenizer.token_to_id, (*declares_bos, *BOS_PIECES) if declares_bos else ())
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
     return HuggingFaceTokenizer(
-        path=str(path),
+        named=named,
         tokenizer=tokenizer,
         vocab_size=max(vocabulary.values(), default=-1) + 1,  # ids may have gaps
         eos_id=_require_eos(eos),

@@ -193,7 +193,10 @@ def test_what_is_asked_for_reaches_the_generator(
         (['--prompt=a', '--seed=-1'], '--seed=-1; accepted are 0 to'),
         (['--prompt=a', '--output=.'], '--output=. is there already'),
         (['--prompt=a', '--step=1'], '--step is for a run'),
-        (['--prompt=a', '--tokenizer=nowhere.json'], 'there is no such file'),
+        (
+            ['--prompt=a', '--tokenizer=nowhere.json'],
+            "--tokenizer='nowhere.json': there is no such file",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(

@@ -44,7 +44,7 @@ class TaskData:
         """The tokenizer that examples are read through; errors as `nope.data.load_tokenizer`."""
         if self.tokenizer == WORDS:
             return WordTokenizer.of(self.task)
-        return load_tokenizer(self.tokenizer)
+        return load_tokenizer(self.tokenizer, 'task.tokenizer')
 
     def dataset(self) -> Dataset:
         """All examples; errors as `nope.data.tasks.dataset`."""
