@@ -50,6 +50,9 @@ def _check_kinds(model: ModelFields) -> None:
     else:
         _check_pattern(model)
         _check_sizes(model)
+    for kind in model.kinds:
+        with inside('lam'):
+            model.lam.check_head_dim(kind.head_dim or model.head_dim)
     if model.position_range is not None:
         _check_range(model, model.position_range)
     if model.lam_layers == 'nope' and not model.heads_without_position.any():
@@ -164,9 +167,6 @@ def _check_sizes(model: ModelFields) -> None:
         if kind.kv_heads is not None and model.heads % kind.kv_heads:
             rule = f'heads, {model.heads}, must be a multiple of it'
             raise FieldError(f'pattern[{i}].kv_heads', kind.kv_heads, rule)
-        if kind.head_dim is not None:
-            with inside('lam'):
-                model.lam.check_head_dim(kind.head_dim)
         if kind.keys_from == 'earlier' and model.gate is not None:
             raise FieldError(
                 f'pattern[{i}].keys_from',

@@ -18,7 +18,7 @@ from nope.model.config import ModelConfig
 _TINYLLAMA: dict[str, Callable[[ModelConfig], float]] = dict.fromkeys(
     ('embedding', 'head', 'query', 'key', 'value', 'gate', 'mlp_in'),
     lambda c: (2 / (5 * c.width)) ** 0.5,
-) | dict.fromkeys(('output', 'mlp_out'), lambda c: 1 / (c.width**0.5 * c.layers))
+) | dict.fromkeys(('output', 'mlp_out', 'token_out'), lambda c: 1 / (c.width**0.5 * c.layers))
 
 _T5: dict[str, Callable[[ModelConfig], float]] = {
     'embedding': lambda c: 1.0,
@@ -30,6 +30,7 @@ _T5: dict[str, Callable[[ModelConfig], float]] = {
     'output': lambda c: (c.heads * c.head_dim) ** -0.5,
     'mlp_in': lambda c: c.width**-0.5,
     'mlp_out': lambda c: c.mlp_width**-0.5,
+    'token_out': lambda c: (c.token_width or 1) ** -0.5,
 }
 
 

@@ -66,7 +66,7 @@ class TokenInput(nn.Module):
         shape, axes = (c.width, P), ('embed', 'mlp')
         in_DP = parameter(self, 'gate', initializer(c, 'mlp_in'), shape, axes, c.dtype)
         shape, axes = (P, c.width), ('mlp', 'embed')
-        out_PD = parameter(self, 'output', initializer(c, 'output'), shape, axes, c.dtype)
+        out_PD = parameter(self, 'output', initializer(c, 'token_out'), shape, axes, c.dtype)
         inner_BTP = activate(c.activation, project(x_BTD, in_DP)) * input_BTP
         norm = Norm(c, centred=False, biased=False, name='norm')
         return norm(project(inner_BTP, out_PD))

@@ -8,6 +8,7 @@ import jax
 import pytest
 
 from nope.model import LayerKind, ModelConfig, counts
+from nope.model.lam.info_scale import InfoScale
 from nope.positions import (
     Alibi,
     Learned,
@@ -127,6 +128,7 @@ def test_a_training_step_costs_six_flops_per_weight_and_the_causal_half_of_atten
         ({'layers': 10**9}, r'^layers is 1000000000; accepted: up to 10,000'),
         ({'vocab_size': 2**31}, r'^vocab_size is 2147483648; accepted: up to 2,147,483,647'),
         ({'vocab_size': -1}, r'^vocab_size is -1'),
+        ({'lam': InfoScale(64, 16)}, r'^lam\.head_dim is 16; there are heads of 8 dimensions'),
         ({'kv_heads': 3}, r'kv_heads is 3; heads, 4, must be a multiple of it'),
         ({'head_dim': 7, 'position': Rotary()}, r'^head_dim is 7; .* even'),
         ({'position': Rotary(dims=16)}, r'position\.dims is 16; .* at most head_dim, 8'),

@@ -89,6 +89,13 @@ def test_the_t5_decoder_starts_as_its_authors_do() -> None:
     assert set(params) == {'embedding', 'final_norm', 'layers', 'position'}
 
 
+def test_inputs_of_tokens_start_by_their_own_width() -> None:
+    P = 64
+    params = fresh(tiny.t5_decoder(layers=2, width=128, token_width=P))
+    for layer in params['layers'].values():
+        assert_deviates(layer['token_input']['output'], P**-0.5)
+
+
 def test_biases_start_at_zero_and_norms_at_one() -> None:
     params = fresh(WITH_BIASES)
     found = {'scale': 0, 'bias': 0}
