@@ -63,6 +63,8 @@ ONCE = (
     'experiments/new_form_test.py',
     'experiments/report',
     'experiments/silenced_test.py',
+    'experiments/task_searches_test.py',
+    'experiments/task_validation_test.py',
     'experiments/tasks_test.py',
     'experiments/temperatures_test.py',
     'experiments/text_run_test.py',
