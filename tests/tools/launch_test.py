@@ -192,16 +192,20 @@ for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
     ]
 
 
-@pytest.mark.parametrize(('status', 'put_back'), [(143, True), (0, False), (1, False)])
+@pytest.mark.parametrize(('status', 'restarts', 'put_back'), [
+    (143, None, True), (143, '9', True), (143, '10', False), (0, None, False), (1, None, False),
+])  # fmt: skip
 def test_a_job_whose_steps_alone_were_told_of_a_preemption_is_put_back(
-    tmp_path: pathlib.Path, status: int, put_back: bool
+    tmp_path: pathlib.Path, status: int, restarts: str | None, put_back: bool
 ) -> None:
-    """All processes have saved and ended with 143, and the script got no signal."""
+    """All processes have saved and ended with 143, and the script got no signal. Not for ever: one
+    process that always fails may end the others so."""
     calls = tmp_path / 'calls'
     stand_in(tmp_path / 'srun', calls, f'exit {status}')
     stand_in(tmp_path / 'scontrol', calls, '')
     environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': '/bin/true'}
     environment |= {'SLURM_JOB_ID': '7', 'SLURM_CPUS_PER_TASK': '8'}
+    environment |= {} if restarts is None else {'SLURM_RESTART_COUNT': restarts}
     script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/fig4.py:paper']
     assert subprocess.run(script, env=environment, timeout=60, check=False).returncode == status
     asked, *others = called(calls)
