@@ -36,7 +36,7 @@ class Spec(abc.ABC):
 
     @property
     def revision(self) -> int:
-        """Part of the identity, where it is not 0."""
+        """Part of its identity and of those of what needs it, where it is not 0."""
         return 0
 
     @abc.abstractmethod
@@ -79,10 +79,8 @@ def identifier(spec: Any) -> str:
 @functools.lru_cache(maxsize=1024)
 def identity(spec: Any) -> dict[str, Any]:
     """JSON-able content of a spec: what determines its result and nothing else."""
-    revision = spec.revision if isinstance(spec, Spec) else 0
     return {
         'version': VERSION,
-        **({'revision': revision} if revision else {}),
         **plain(spec, dict.fromkeys((DataConfig, TaskData), _data_identity)),
     }
 

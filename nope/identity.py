@@ -14,7 +14,8 @@ def plain(value: Any, special: Mapping[type, Callable[[Any], Any]] | None = None
 
     Fields marked `metadata={'identity': False}` are left out, and `added_later` ones that have
     their default. None is what stood for it (`none_was`). `special` maps types to what stands for
-    them. A class that was renamed says what it was called, as `identity_type`.
+    them. A class that was renamed says what it was called, as `identity_type`. A value from which
+    code makes something else than it did says so by a `revision`, which is there where it is not 0.
     """
     special = special or {}
     if type(value) in special:
@@ -27,7 +28,8 @@ def plain(value: Any, special: Mapping[type, Callable[[Any], Any]] | None = None
             if f.name not in execution and not _unchanged(f, getattr(value, f.name))
         }
         name = getattr(type(value), 'identity_type', type(value).__name__)
-        return {'type': name, **fields}
+        revision = getattr(value, 'revision', 0)
+        return {'type': name, **({'revision': revision} if revision else {}), **fields}
     if isinstance(value, tuple):
         return [plain(item, special) for item in value]
     return value

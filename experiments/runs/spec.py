@@ -22,6 +22,7 @@ from nope.model import ModelConfig
 from nope.model.lam import Coefficient, Form
 from nope.positions import NoPE
 from nope.training.config import Compute, Earlier, TrainConfig
+from nope.training.step import drops
 from nope.variables import Variables, with_uniform_lam
 
 
@@ -145,6 +146,11 @@ class RunSpec(Spec):
                 "data.documents is 'apart', where positions begin anew; those of the model are "
                 f'random ones below {position_range}'
             )
+
+    @property
+    def revision(self) -> int:
+        """1 where weights train with dropout: four entries of a mask share a counter."""
+        return int(drops(self.model, self.train.optimizer))
 
     @property
     def searches(self) -> bool:

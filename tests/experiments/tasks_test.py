@@ -251,6 +251,18 @@ def test_dropout_at_quick_is_none_and_leaves_runs_what_they_were() -> None:
     assert dropping.drops and dropping.attention_dropout == 0
 
 
+def test_runs_with_dropout_are_others_than_with_a_counter_for_each_entry() -> None:
+    """And so is what is measured of them, or searched on them; searches themselves drop nothing."""
+    plain_run = spec_of(build(config()))
+    assert 'revision' not in str(identity(plain_run))
+    found = with_run(two={'init': 'one', 'task': {'name': 'cmc'}, 'search': {'form': 'constant'}})
+    found.model.dropout = 0.1
+    found.evals['one/'].run = 'two'
+    measured = identity(spec_of(build(found)))
+    assert 'revision' not in measured and 'revision' not in measured['run']
+    assert measured['run']['init']['revision'] == 1
+
+
 def test_an_attention_without_dropout_is_refused_by_its_name() -> None:
     found = b_mrr.get_config('small')
     found.model.attention = 'chunked'
