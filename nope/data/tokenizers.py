@@ -105,13 +105,15 @@ class HuggingFaceTokenizer:
     stop_ids: tuple[int, ...]
     fingerprint: str
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.tokenizer.encode_special_tokens = True  # which the library does not pickle
+
     def encode(self, text: str | bytes) -> np.ndarray:
         try:
             encoding = self.tokenizer.encode(_to_str(text), add_special_tokens=False)
         except Exception as error:  # the library raises plain Exception
-            raise ValueError(
-                f'{self.named}: it cannot encode every text ({error})'
-            ) from error
+            raise ValueError(f'{self.named}: it cannot encode every text ({error})') from error
         return np.asarray(encoding.ids, np.int32)
 
     def decode(self, ids: Any) -> str:

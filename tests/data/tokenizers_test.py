@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import pathlib
+import pickle
 import time
 
 import numpy as np
@@ -99,6 +100,8 @@ def test_hugging_face_text_that_spells_a_mark_is_no_mark(tmp_path):
     ids = tokenizer.encode('one </s> two')
     assert tokenizer.eos_id not in ids
     assert tokenizer.decode(ids) == 'one </s> two'
+    elsewhere = pickle.loads(pickle.dumps(tokenizer))  # as processes get it
+    np.testing.assert_array_equal(elsewhere.encode('one </s> two'), ids)
 
 
 def test_hugging_face_saved_truncation_and_padding_do_not_count(tmp_path):
