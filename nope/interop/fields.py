@@ -160,14 +160,16 @@ class Fields:
 
 
 def tokens(fields: Fields, key: str, vocabulary: int) -> tuple[int, ...]:
-    """Ids of one token or of a list of them, each once; none where the key is left out or null."""
+    """Ids of one token or of a list of them, each once; none where the key is left out or null. Of
+    a list those behind the first may lie beyond the vocabulary, and are left out: of a vocabulary
+    that was trimmed."""
     value = fields.values.get(key)
     if value is None:
         return ()
     ids = value if isinstance(value, list) else [value]
-    if not ids or any(type(i) is not int or not 0 <= i < vocabulary for i in ids):
+    if not ids or any(type(i) is not int or i < 0 for i in ids) or ids[0] >= vocabulary:
         raise fields.wrong(key, f'a token from 0 to {vocabulary - 1}, or a list of such')
-    return tuple(dict.fromkeys(ids))
+    return tuple(dict.fromkeys(i for i in ids if i < vocabulary))
 
 
 def dtype(fields: Fields) -> str:

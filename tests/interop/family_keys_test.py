@@ -331,6 +331,7 @@ def test_positions_of_lit_gpt(changes: dict, position: Position) -> None:
         ({'torch_dtype': None, 'dtype': 'bfloat16'}, {'dtype': 'bfloat16'}),
         ({'torch_dtype': None}, {'dtype': 'float32'}),
         ({'eos_token_id': [5, 6, 5]}, {'eos': 5, 'ends': (6,)}),
+        ({'eos_token_id': [5, 10**6, 6]}, {'eos': 5, 'ends': (6,)}),  # a trimmed vocabulary
         ({'bos_token_id': None, 'eos_token_id': 0}, {'bos': None, 'eos': 0}),
         ({'max_position_embeddings': None}, {'train_length': None}),
     ],
