@@ -153,13 +153,18 @@ def apart(first_S: np.ndarray, second_S: np.ndarray) -> np.ndarray:
 
 
 def merged(numbers_S: Sequence[Numbers]) -> Numbers:
-    """Numbers that were measured for each of S seeds apart, those in the same words as one."""
+    """Numbers that were measured for each of S seeds apart, those in the same words as one, with a
+    note that all of them have."""
     found: dict[tuple[str, str], list[Number]] = {}
     for numbers in numbers_S:
         for n in numbers:
             found.setdefault((n.what, n.unit), []).append(n)
     return tuple(
-        dataclasses.replace(some[0], by_seed=tuple(v for n in some for v in n.by_seed))
+        dataclasses.replace(
+            some[0],
+            by_seed=tuple(v for n in some for v in n.by_seed),
+            note=some[0].note if len({n.note for n in some}) == 1 else '',
+        )
         for some in found.values()
     )
 

@@ -153,14 +153,12 @@ def _alibi_fails(roles: Panels) -> Measured:
 def _with_ends(numbers: Numbers, panels: Sequence[PasskeyPanel], least: float) -> Numbers:
     """Reaches of panels, with a note on those that work to the end of their prompts: how far they
     work is then not known."""
-    whole = [
-        f', {p.label}'
-        for p in panels
-        if all(reach == p.lengths[-1] for reach in p.reach_by_seed(least))
-    ]
+    whole = {
+        p.label for p in panels if all(reach == p.lengths[-1] for reach in p.reach_by_seed(least))
+    }
     return tuple(
         dataclasses.replace(n, note='the end of its prompts')
-        if n.what.endswith(tuple(whole))
+        if n.what.partition(', ')[2] in whole
         else n
         for n in numbers
     )

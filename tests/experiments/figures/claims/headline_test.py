@@ -60,6 +60,13 @@ def test_seeds_are_merged_by_the_words_of_their_numbers():
     assert line(merged(seeds)) == 'a 1.00 [1.00, 1.00]; b 3.00 [-9.71, 15.71]'
 
 
+def test_a_note_of_some_seeds_is_none_of_all():
+    noted = dataclasses.replace(number('a', 1.0), note='the end')
+    for both, said in (((noted, number('a', 1.0)), ''), ((noted, noted), ' (the end)')):
+        for seeds in (both, both[::-1]):
+            assert line(merged([(n,) for n in seeds])) == f'a 1.00 [1.00, 1.00]{said}'
+
+
 def test_the_decisive_one_of_several_numbers_is_the_highest_or_the_lowest():
     found = {'2 L': np.array([0.1, 0.3]), '4 L': 0.1, 'lacking': None}
     assert decisive('rise', found, 'nats', highest=True)[0].what == 'rise, 2 L'
