@@ -86,8 +86,8 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     if {'--help', '-h', '--helpfull'} & set(argv[1:]):
         print(f'{__doc__}\n{flags.FLAGS.main_module_help()}')
         sys.exit(0)
-    argv = typed.joined(argv)
     try:
+        argv = typed.joined(argv)
         known, added = of_entries(argv)
         nones = [found[1] for argument in known if (found := NONE.fullmatch(argument))]
         arguments[:] = [argument for argument in known if not NONE.fullmatch(argument)]

@@ -51,7 +51,8 @@ class Added(NamedTuple):
 
 
 def joined(argv: Sequence[str]) -> list[str]:
-    """The arguments with `--config FILE` and `--config.FIELD VALUE` as one argument each."""
+    """The arguments with `--config FILE` and `--config.FIELD VALUE` as one argument each.
+    ValueError for a `--config` without a file."""
     found: list[str] = []
     for argument in argv:
         waits = found and FLAG.fullmatch(found[-1]) and not argument.startswith('--')
@@ -59,6 +60,8 @@ def joined(argv: Sequence[str]) -> list[str]:
             found[-1] += f'={argument}'
         else:
             found.append(argument)
+    if '--config' in found:
+        raise ValueError('--config names no file; accepted: --config=FILE.py:SIZE')
     return found
 
 

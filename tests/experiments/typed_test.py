@@ -113,3 +113,9 @@ def test_values_may_stand_behind_their_flags() -> None:
     assert typed.joined(given) == [
         'run', '--config=a.py:quick', '--plan', '--config.train.length=None', '--x', 'y'
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize('given', [['run', '--config'], ['run', '--config', '--workdir=w']])
+def test_a_config_without_a_file_is_named(given: list[str]) -> None:
+    with pytest.raises(ValueError, match=r'^--config names no file; accepted: '):
+        typed.joined(given)
