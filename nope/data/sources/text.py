@@ -1,8 +1,8 @@
 """Text files: one file, one document.
 
 Every file of the folder that is not hidden counts, whatever its suffix, unless a NUL byte among
-its first 8 KiB says that it is not text (UTF-16 is not read). A file above 64 MiB is cut
-at line breaks into documents of about that size.
+its first 8 KiB says that it is not text (UTF-16 is not read); a single file of that kind is
+refused. A file above 64 MiB is cut at line breaks into documents of about that size.
 
 Splits: folders named train, validation and test where there are any (`splits.named_splits`).
 Otherwise by a hash of the relative path, 90/5/5; where that leaves a split empty, or training with
@@ -57,7 +57,13 @@ class Text(Source):
         return pathlib.PurePath(self.path).name
 
     def _files(self) -> tuple[list[str], dict[str, str]]:
-        return folders.list_corpus(self.name(), pathlib.Path(self.path), _is_text)
+        path = pathlib.Path(self.path)
+        if path.is_file() and not _is_text(path):
+            raise ValueError(
+                f'{self.name()}: {self.path} is no text: it has NUL bytes, as packed files and '
+                'UTF-16 have; unpack it, or write it as UTF-8'
+            )
+        return folders.list_corpus(self.name(), path, _is_text)
 
 
 @dataclasses.dataclass(frozen=True)

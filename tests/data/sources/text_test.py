@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import collections
+import gzip
 
 import pytest
 
@@ -21,6 +22,14 @@ def test_text_is_one_document_a_file_in_name_order(corpus, tmp_path):
 def test_text_does_not_depend_on_the_size_of_parts(corpus, tmp_path, part_bytes):
     source = Text(str(corpus))
     assert read_all(source, tmp_path, part_bytes) == read_all(source, tmp_path)
+
+
+def test_a_single_file_that_is_packed_is_refused(tmp_path):
+    path = tmp_path / 'corpus.txt.gz'
+    path.write_bytes(gzip.compress(b'a text of some words ' * 99))
+    message = rf'data\.source: {path} is no text: it has NUL bytes, .* unpack it'
+    with pytest.raises(ValueError, match=message):
+        Text(str(path)).identity()
 
 
 def test_text_leaves_out_hidden_and_binary_files_and_keeps_invalid_utf8(tmp_path):
