@@ -6,6 +6,7 @@ import argparse
 import pathlib
 import sys
 
+import _flags
 import _models
 import jax
 
@@ -19,10 +20,8 @@ from nope.sharding import MeshConfig, make_mesh
 
 def main(options: argparse.Namespace) -> None:
     """Exits with 1 and a message for what cannot be done."""
-    try:
+    with _flags.ending(ValueError, OSError, CheckpointError):
         _run(options)
-    except (ValueError, OSError, CheckpointError) as error:
-        sys.exit(f'error: {error}')
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -39,7 +38,7 @@ def _run(options: argparse.Namespace) -> None:
         check_export(found.described.model, export)
         if path.exists():
             raise ValueError(f'{path} is there already; nothing was written')
-    tokenizer = options.tokenizer or _models.tokenizer_source(found.spec)
+    tokenizer = options.tokenizer or _models.tokenizer_source(options.run, found.spec)
     if not tokenizer:
         print('no tokenizer is written: name one with --tokenizer', file=sys.stderr)
     described = found.described

@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 from nope import interop
 from nope.data import Tokenizer, digest, ids_in_use, load_tokenizer
 from nope.interop import Described
-from nope.interop.run_folder import read_run
+from nope.interop.run_folder import imported_from, read_run
 from nope.positions import NoPE
 from nope.runtime.files import read_object
 from nope.variables import Variables
@@ -46,8 +46,12 @@ def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
     if options.nope:
         raise ValueError(f'--nope is for {IMPORT}DIR; the run {options.model} says what it is')
     folder = pathlib.Path(options.model)
+    if (folder / 'config.json').is_file() and not (folder / 'spec.json').exists():
+        raise ValueError(
+            f'--model={folder} is a Hugging Face directory; say so: --model={IMPORT}{folder}'
+        )
     run = read_run(folder, mesh, options.step)
-    source = tokenizer_source(run.spec)
+    source = tokenizer_source(folder, run.spec)
     if source and source != BYTES:
         source = interop.tokenizer_in(pathlib.Path(source)) or ''
     # How long it took tells it from the same run trained again; unfinished ones still change.
@@ -56,13 +60,17 @@ def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
     return Model(run.described, lambda: run.variables, identity, source)
 
 
-def tokenizer_source(spec: Mapping[str, Any]) -> str:
+def tokenizer_source(folder: pathlib.Path, spec: Mapping[str, Any]) -> str:
     """Tokenizer of a run by its spec.json: 'bytes', or the directory that the model was imported
-    from; '' where that is unknown."""
-    if spec.get('data', {}).get('tokenizer') == load_tokenizer(BYTES).fingerprint:
+    from, by the run or by what lambda was searched on; '' where that is unknown, or has another."""
+    wanted = spec.get('data', {}).get('tokenizer')
+    if wanted == load_tokenizer(BYTES).fingerprint:
         return BYTES
-    path = spec.get('origin', {}).get('path', '')
-    return path if pathlib.Path(path).is_dir() else ''
+    if path := spec.get('origin', {}).get('path', ''):
+        return path if pathlib.Path(path).is_dir() else ''
+    directory = imported_from(folder)
+    file = directory and interop.tokenizer_in(directory)
+    return str(directory) if file and load_tokenizer(file).fingerprint == wanted else ''
 
 
 def tokenizer_of(model: Model, named: str = '') -> Tokenizer:

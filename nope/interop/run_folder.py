@@ -111,6 +111,16 @@ def name_base_model(folder: pathlib.Path, base: pathlib.Path) -> None:
     write_json(folder / BASE_MODEL, {'folder': path})
 
 
+def imported_from(folder: pathlib.Path) -> pathlib.Path | None:
+    """The Hugging Face directory whose weights a search's run has, at any remove; None where it has
+    others, or that is not there."""
+    while (named := read_object(folder / BASE_MODEL)) is not None:
+        folder = folder.resolve() / folders.named(named, folder / BASE_MODEL)
+        if not (folder / 'spec.json').exists():
+            return folder if folder.is_dir() else None
+    return None
+
+
 def _base_model(
     folder: pathlib.Path, spec: Mapping[str, Any], mesh: Mesh
 ) -> tuple[Variables, int | None]:

@@ -113,7 +113,8 @@ def test_stock_transformers_gives_the_losses_of_the_figure(
 
 
 def test_the_run_alone_is_exported_the_same(workdir: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """By a tool that has its folder, which names the checkpoint that it was searched on."""
+    """By a tool that has its folder, which names the checkpoint that it was searched on: also whose
+    tokenizer it has."""
     (export,) = (workdir / 'exports').glob('extended-*')
     run = json.loads((export / 'nope_export.json').read_text())['origin']['run']
     call = [sys.executable, 'tools/export_hf.py', workdir / 'runs' / run, tmp_path / 'out']
@@ -121,6 +122,8 @@ def test_the_run_alone_is_exported_the_same(workdir: pathlib.Path, tmp_path: pat
     done = subprocess.run([*map(str, call)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert open_directory(tmp_path / 'out').checksums == open_directory(export).checksums
+    for name in ('config.json', 'tokenizer.json'):
+        assert (tmp_path / 'out' / name).read_text() == (export / name).read_text()
 
 
 def test_the_export_says_where_it_is_from(workdir: pathlib.Path) -> None:
