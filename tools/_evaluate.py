@@ -8,12 +8,12 @@ import functools
 import io
 import json
 import pathlib
-import sys
 import zipfile
 from collections.abc import Sequence
 from typing import Any
 
 import _evaluations
+import _flags
 import _models
 import jax
 import numpy as np
@@ -31,16 +31,15 @@ from nope.runtime.files import parse_json, read_object, write_json, write_text
 from nope.sharding import MeshConfig, make_mesh
 from nope.variables import Variables, lam_is_neutral, lam_of, with_lam, with_uniform_lam
 
+STOPPED = 'stopped; the same command goes on from here'
 SETTINGS, RECORDS = 'settings.json', 'records.json'
 EARLIER_WITHOUT = ('fingerprint', 'words')  # of runs; of RULER
 
 
 def main(options: argparse.Namespace) -> None:
     """Exits with 1 and a message for what cannot be done."""
-    try:
+    with _flags.ending(ValueError, OSError, CheckpointError, ModuleNotFoundError, stopped=STOPPED):
         _run(options)
-    except (ValueError, OSError, CheckpointError, ModuleNotFoundError) as error:
-        sys.exit(f'error: {error}')
 
 
 def _run(options: argparse.Namespace) -> None:

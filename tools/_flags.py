@@ -1,8 +1,15 @@
-"""Flags that several tools share."""
+"""Flags and ends that several tools share."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import pathlib
+import sys
+import tempfile
+from collections.abc import Iterator
+
+INTERRUPTED = 130  # as a shell tells it
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -12,3 +19,27 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--step', type=int, help='a kept checkpoint before the last, of a run')
     parser.add_argument('--nope', action='store_true', help='hf: it was trained without rotation')
     parser.add_argument('--batch-tokens', type=int, default=16384, help='a batch, per device')
+
+
+def check_output(path: pathlib.Path) -> None:
+    """ValueError where the file of --output is there, or could not be written; makes its folder."""
+    if path.exists():
+        raise ValueError(f'--output={path} is there already')
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise ValueError(f'--output={path} cannot be written: {error.strerror}') from error
+
+
+@contextlib.contextmanager
+def ending(*errors: type[Exception], stopped: str = 'stopped') -> Iterator[None]:
+    """Exits with 1 and the message of one of `errors`, with 130 and a line at Ctrl-C."""
+    try:
+        yield
+    except errors as error:
+        sys.exit(f'error: {error}')
+    except KeyboardInterrupt:
+        print(f'\n{stopped}', file=sys.stderr)
+        sys.exit(INTERRUPTED)

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
+import _flags
 import _models
 import _prompts
 import jax
@@ -27,10 +28,8 @@ COMPILING = '/jax/core/compile/'  # begins the names of the events of JAX's comp
 
 def main(options: argparse.Namespace, early_stopping: bool | str) -> None:
     """Exits with 1 and a message for what cannot be done. early_stopping: of beam search."""
-    try:
+    with _flags.ending(ValueError, OSError, CheckpointError):
         _run(options, early_stopping)
-    except (ValueError, OSError, CheckpointError) as error:
-        sys.exit(f'error: {error}')
 
 
 def _run(options: argparse.Namespace, early_stopping: bool | str) -> None:
@@ -109,16 +108,16 @@ def _report(
     ends: Sequence[tuple[str, np.ndarray]],
 ) -> None:
     found = list(zip(prompts, ends, strict=True))
+    for prompt, (text, _) in found:
+        if len(found) > 1:
+            print(f'--- {prompt.where}')
+        print(prompt.text + text)
     if options.output:
         rows = (
             {_prompts.FIELD: prompt.text, 'continuation': text, 'tokens': ids.tolist()}
             for prompt, (text, ids) in found
         )
         write_text(options.output, ''.join(json.dumps(row) + '\n' for row in rows))
-    for prompt, (text, _) in found:
-        if len(found) > 1:
-            print(f'--- {prompt.where}')
-        print(prompt.text + text)
 
 
 def _how(options: argparse.Namespace, early_stopping: bool | str) -> Options:

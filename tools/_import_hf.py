@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import resource
-import sys
 import time
 from collections.abc import Mapping
 
+import _flags
 import jax
 
 from nope import interop
@@ -20,10 +20,8 @@ from nope.sharding import MeshConfig, make_mesh
 
 def main(options: argparse.Namespace) -> None:
     """Exits with 1 and a message for what cannot be done."""
-    try:
+    with _flags.ending(ValueError, OSError):
         _run(options)
-    except (ValueError, OSError) as error:
-        sys.exit(f'error: {error}')
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
-import sys
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+import _flags
 import _models
 import jax
 
@@ -29,15 +29,13 @@ KEPT = ('results', 'groups', 'versions', 'higher_is_better', *COUNTS)
 
 def main(options: argparse.Namespace) -> None:
     """Exits with 1 and a message for what cannot be done."""
-    try:
+    with _flags.ending(ValueError, OSError, CheckpointError, ModuleNotFoundError):
         _run(options)
-    except (ValueError, OSError, CheckpointError, ModuleNotFoundError) as error:
-        sys.exit(f'error: {error}')
 
 
 def _run(options: argparse.Namespace) -> None:
-    if options.output and options.output.exists():
-        raise ValueError(f'--output={options.output} is there already')
+    if options.output:
+        _flags.check_output(options.output)
     names = options.tasks.split(',') if options.tasks is not None else list(harness.TASKS)
     told = _metadata(options.metadata)
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))

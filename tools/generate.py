@@ -41,8 +41,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _check(options: argparse.Namespace) -> None:
     """ValueError for options that do not go together."""
-    if options.output and options.output.exists():
-        raise ValueError(f'--output={options.output} is there already')
     if not 0 <= options.seed < 2**32:
         raise ValueError(f'--seed={options.seed}; accepted are 0 to {2**32 - 1}')
     if '' in options.stop:
@@ -53,6 +51,8 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError('--top-k and --top-p are for samples, which need a --temperature above 0')
     if options.beams == 1 and (options.length_penalty != 1 or options.early_stopping != 'false'):
         raise ValueError('--length-penalty and --early-stopping are for 2 --beams or more')
+    if options.output:
+        _flags.check_output(options.output)
 
 
 def _parser() -> argparse.ArgumentParser:

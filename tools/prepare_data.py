@@ -13,9 +13,10 @@ import argparse
 import dataclasses
 import os
 import pathlib
-import sys
 import tempfile
 from typing import Any
+
+import _flags
 
 from nope.data import SPLITS, load_tokenizer, prepare
 from nope.data.sources import KINDS, PART_BYTES, Shards
@@ -26,7 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     options.leave_out = tuple(options.leave_out)
     out = pathlib.Path(options.out)
-    try:
+    with _flags.ending(ValueError, OSError, stopped='stopped; the same command goes on from here'):
         kind = KINDS[options.source]
         _check_read(options)
         load_tokenizer(options.tokenizer, '--tokenizer')
@@ -41,8 +42,6 @@ def main(arguments: list[str] | None = None) -> None:
                 workers=options.workers,
                 part_bytes=options.part_mib << 20,
             )
-    except (ValueError, OSError) as error:
-        sys.exit(f'error: {error}')
     print(_summary(out, metadata))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import pathlib
 import re
@@ -178,6 +179,36 @@ def test_what_is_asked_for_reaches_the_generator(
     assert capsys.readouterr().out == ('x ya\n' if stops else 'x yabc\n')
 
 
+def test_an_output_that_cannot_be_written_is_refused_before_the_model_is_read(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load('_models'), 'open_model', None)
+    (tmp_path / 'file').write_text('')
+    said = rf'--output={tmp_path}/file/made\.jsonl cannot be written: '
+    with pytest.raises(SystemExit, match=said):
+        tool.main(['--model=x', '--prompt=a', f'--output={tmp_path}/file/made.jsonl'])
+
+
+def test_an_interrupt_ends_in_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(load('_models'), 'open_model', interrupted)
+    with pytest.raises(SystemExit) as ended:
+        tool.main(['--model=x', '--prompt=a'])
+    assert (ended.value.code, capsys.readouterr().err.strip()) == (130, 'stopped')
+
+
+def test_a_hugging_face_directory_by_its_path_alone_is_told_apart(
+    directory: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, 'Generator', None)
+    with pytest.raises(SystemExit, match=rf'say so: --model=hf:{directory}$'):
+        tool.main([f'--model={directory}', '--prompt=a'])
+
+
 @pytest.mark.parametrize(
     ('arguments', 'said'),
     [
@@ -243,7 +274,7 @@ def test_only_the_time_of_compilation_counts_and_once() -> None:
 
 
 def test_the_tokenizer_of_a_run_is_found_where_it_says_so(tmp_path: pathlib.Path) -> None:
-    source = load('_models').tokenizer_source
+    source = functools.partial(load('_models').tokenizer_source, tmp_path)
     assert source({'data': {'tokenizer': load_tokenizer('bytes').fingerprint}}) == 'bytes'
     assert source({'origin': {'path': str(tmp_path)}}) == str(tmp_path)
     assert source({'origin': {'path': str(tmp_path / 'gone')}}) == ''
