@@ -8,6 +8,8 @@ import numpy as np
 
 from nope.data import Tokenizer, digest, encode_with_bos
 from nope.data.documents import Documents
+from nope.data.sources import folders
+from nope.data.sources.text import is_text
 
 
 class Texts(Documents):
@@ -44,11 +46,15 @@ class Texts(Documents):
 
 
 def read(path: pathlib.Path, tokenizer: Tokenizer, *, bos: bool) -> Texts:
-    """A text file as one document, or the *.txt files of a folder, by name, as one each. ValueError
-    for a folder without any and for a file that is empty or no UTF-8."""
-    paths = sorted(path.glob('*.txt')) if path.is_dir() else [path]
+    """A text file as one document, or the files of a folder that `text:FOLDER` would read, by name,
+    as one each, but for empty ones. ValueError for a folder without any, for an empty file and for
+    one that is no UTF-8."""
+    paths = [path]
+    if path.is_dir():
+        listed = [path / name for name in folders.list_files('--eval', path, is_text)]
+        paths = [file for file in listed if file.stat().st_size]
     if not paths:
-        raise ValueError(f'{path} has no *.txt files')
+        raise ValueError(f'{path} has only empty files')
     tokens = []
     for file in paths:
         try:

@@ -42,6 +42,14 @@ def main(options: argparse.Namespace) -> None:
         _run(options)
 
 
+def _planned(asked: _evaluations.Asked, name: str, path: str) -> _evaluations.Plan:
+    """The evaluation `name`, which stands before its errors."""
+    try:
+        return _evaluations.KINDS[name](asked, path)
+    except ValueError as error:
+        raise ValueError(f'--eval={name}: {error}') from error
+
+
 def _run(options: argparse.Namespace) -> None:
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
     found = _models.open_model(options, mesh)
@@ -66,7 +74,7 @@ def _run(options: argparse.Namespace) -> None:
         tokenizer=tokenizer,
         mesh=mesh,
     )
-    plans = [(name, _evaluations.KINDS[name](asked, path)) for name, path in options.eval]
+    plans = [(name, _planned(asked, name, path)) for name, path in options.eval]
     settings = _settings(options, found, multipliers, tokenizer)
     _check_settings(options.out, '--out', settings)
     variables = _with(found, multipliers)

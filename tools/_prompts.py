@@ -34,6 +34,8 @@ def read(given: Sequence[str] | None, file: pathlib.Path | None) -> list[Prompt]
     if given or file is None:
         numbered = enumerate(given or (), 1)
         return [_checked(Prompt(f'--prompt {number}', text)) for number, text in numbered]
+    if file.is_dir():
+        raise ValueError(f'--prompts={file} is a folder; it takes a file')
     if not file.is_file():
         raise FileNotFoundError(f'--prompts={file}: there is no such file')
     try:

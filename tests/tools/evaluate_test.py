@@ -282,7 +282,7 @@ def test_bad_options_are_refused_before_a_model_is_read(
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        (['--eval=passkey', '--lengths=20'], 'length'),
+        (['--eval=passkey', '--lengths=20'], '^error: --eval=passkey: length'),
         (
             ['--eval=passkey', '--lengths=200', '--template=long'],
             '--template=long; accepted: paper',
@@ -314,6 +314,26 @@ def test_a_length_beyond_the_positions_is_refused(
     with pytest.raises(SystemExit, match='--lengths has 32; the positions of the model end at 16'):
         options = [f'--model={folder}', '--tokenizer=bytes', f'--eval=loss:{text}']
         tool.main([*options, '--lengths=32', f'--out={tmp_path / "out"}'])
+
+
+def test_a_folder_is_read_as_training_reads_it(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / 'texts'
+    for name, content in {
+        **{'b.py': b'code', 'more/a.md': b'words', 'more/__init__.py': b''},
+        **{'.hidden.txt': b'no', 'image.png': b'\x89PNG\0'},
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    read = load('_corpus').read
+    np.testing.assert_array_equal(read(folder, ByteTokenizer(), bos=False).lengths, [4, 5])
+    (tmp_path / 'empty').mkdir()
+    (tmp_path / 'empty/a.txt').write_text('')
+    for path, said in (
+        (tmp_path / 'empty', 'only empty files'),
+        (tmp_path / 'empty/a.txt', 'is empty'),
+    ):
+        with pytest.raises(ValueError, match=said):
+            read(path, ByteTokenizer(), bos=False)
 
 
 def test_a_text_that_is_too_short_is_refused(

@@ -58,12 +58,12 @@ class Text(Source):
 
     def _files(self) -> tuple[list[str], dict[str, str]]:
         path = pathlib.Path(self.path)
-        if path.is_file() and not _is_text(path):
+        if path.is_file() and not is_text(path):
             raise ValueError(
                 f'{self.name()}: {self.path} is no text: it has NUL bytes, as packed files and '
                 'UTF-16 have; unpack it, or write it as UTF-8'
             )
-        return folders.list_corpus(self.name(), path, _is_text)
+        return folders.list_corpus(self.name(), path, is_text)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,8 @@ class TextPart:
                 yield piece.split, file.read(end - begin)
 
 
-def _is_text(path: pathlib.Path) -> bool:
+def is_text(path: pathlib.Path) -> bool:
+    """Whether a file may be UTF-8: it has no NUL byte in its first 8 KiB."""
     with path.open('rb') as file:
         return b'\0' not in file.read(_BINARY_SEARCH_BYTES)
 
