@@ -49,7 +49,7 @@ def build(config_dict: Mapping[str, Any], changed: Collection[str] = ()) -> Expe
     fit, or that was set and has no use.
     """
     config: dict[str, Any] = plain(config_dict)
-    ledger = Ledger()
+    ledger = Ledger(length='length' in config)
     check_name('name', config['name'])
     seeds = Section('seeds', {'seeds': config['seeds']}, ledger, {'seeds': 'seeds'})
     evals: dict[str, EvalSpec] = {}

@@ -27,6 +27,7 @@ from nope.interop import CheckpointFileError
 from nope.runtime import ending, hardware, library_log, processes, progress
 from nope.runtime.ending import Failure
 from nope.runtime.errors import brief
+from nope.runtime.files import read_object
 from nope.training.reporting import TrainingDiverged
 from nope.training.train import Interrupted
 
@@ -114,6 +115,7 @@ def run(
                 draw.write_inputs(figure, experiment.name, experiment.figure, sources)
                 drawn = draw.draw(figure)
                 take_figure(figure, experiment.settings)  # what cannot be drawn takes no name
+            tell_claims(figure)
             print(drawn)
         execute(bench, plan.missing, failures)
         failed = failures.describe(plan.missing)
@@ -151,6 +153,12 @@ def note(workspace: Workspace, experiment: Experiment) -> None:
     exports = {f'export {spec.name}': spec for spec in experiment.exports}
     wanted = {**experiment.evals, **exports}
     pieces.write(workspace.root, experiment.name, listed(workspace, wanted))
+
+
+def tell_claims(figure: pathlib.Path) -> None:
+    """Logs what the figure in that folder decides, a line each."""
+    for claim in (read_object(figure / 'summary.json') or {}).get('claims', ()):
+        log.info('%s: %s (%s)', claim['id'], claim['verdict'], claim['headline'])
 
 
 def tell_exports(workspace: Workspace, experiment: Experiment) -> None:

@@ -30,10 +30,12 @@ class Ledger:
     """The fields that the build of an experiment has read, by their paths.
 
     execution: those that change no result. shadowed: path of a section's field -> paths of the
-    entries' fields that took its place.
+    entries' fields that took its place. length: whether the config has a field of that name above
+    all sections, which every `target` is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, length: bool = False) -> None:
+        self.length = length
         self.read: dict[str, Any] = {}
         self.execution: set[str] = set()
         self.shadowed: dict[str, set[str]] = {}
@@ -191,6 +193,8 @@ class Section(Mapping[str, Any]):
 
     def error(self, field: str, rule: str) -> ValueError:
         """Error for a field's value, to be raised."""
+        if field == 'target' and self._ledger.length:
+            rule = f'{rule} (it is what --config.length gives)'
         return ValueError(describe(self.path(field), self._values.get(field), rule))
 
     def at_least(self, field: str, least: int) -> int:

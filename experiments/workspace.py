@@ -33,6 +33,10 @@ class Workspace:
         self.root = root.absolute()
         if not make:
             return
+        if self.root.is_file():
+            raise ValueError(
+                f'--workdir={root} is a file; accepted: a folder, made where there is none'
+            )
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:

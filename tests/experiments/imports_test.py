@@ -228,7 +228,10 @@ def test_the_identity_is_that_of_the_weights_and_not_of_the_place(
         ({'init': 'checkpoint'}, r"runs\.base\.init is 'checkpoint'; accepted is hf:DIR"),
         ({'init': 'hf:'}, "init is 'hf:'"),
         ({'init': 'hf:/nowhere'}, '/nowhere'),
-        ({'length': 0}, 'target is 0; it must be at least 1'),
+        (
+            {'length': 0},
+            r'target is 0; it must be at least 1 \(it is what --config\.length gives\)',
+        ),
         ({'length': None}, 'target is None; it must be at least 1'),
         ({'length': 32}, r'target is 32; it must be beyond the training length, 32'),
         ({'model.lam_layers': 'some'}, "model.lam_layers is 'some'"),
