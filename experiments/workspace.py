@@ -34,9 +34,7 @@ class Workspace:
         if not make:
             return
         if self.root.is_file():
-            raise ValueError(
-                f'--workdir={root} is a file; accepted: a folder, made where there is none'
-            )
+            raise ValueError(f'--workdir={root} is a file; accepted: a folder')
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -282,7 +282,7 @@ def test_bad_options_are_refused_before_a_model_is_read(
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        (['--eval=passkey', '--lengths=20'], '^error: --eval=passkey: length'),
+        (['--eval=passkey', '--lengths=20'], '^error: --eval=passkey: max_length is 20'),
         (
             ['--eval=passkey', '--lengths=200', '--template=long'],
             '--template=long; accepted: paper',
@@ -328,12 +328,9 @@ def test_a_folder_is_read_as_training_reads_it(tmp_path: pathlib.Path) -> None:
     np.testing.assert_array_equal(read(folder, ByteTokenizer(), bos=False).lengths, [4, 5])
     (tmp_path / 'empty').mkdir()
     (tmp_path / 'empty/a.txt').write_text('')
-    for path, said in (
-        (tmp_path / 'empty', 'only empty files'),
-        (tmp_path / 'empty/a.txt', 'is empty'),
-    ):
+    for path, said in (('empty', 'only empty files'), ('empty/a.txt', 'is empty')):
         with pytest.raises(ValueError, match=said):
-            read(path, ByteTokenizer(), bos=False)
+            read(tmp_path / path, ByteTokenizer(), bos=False)
 
 
 def test_a_text_that_is_too_short_is_refused(
