@@ -47,8 +47,7 @@ def quick(name: str) -> Task:
 
 
 def test_every_split_of_the_paper_is_named() -> None:
-    assert len(TASKS) == 18
-    assert TASKS.keys() - PAPER.keys() == {'pcfg', 'pcfg_own'}
+    assert TASKS.keys() >= {*PAPER, 'pcfg', 'pcfg_own'} and len(PAPER) == 16
     assert TASKS['pcfg'].paper_sizes == Sizes(72_909, 8_101, 11_333)
 
 
