@@ -29,6 +29,7 @@ from experiments.figures.encoding_tasks.scores import Score
 
 MEASURES = {'exact_match': {'accuracy': ('length',), 'samples': ('length',)}}
 COLUMNS = 3  # of panels of tasks
+WIDTHS = {1: 6.0, 2: 8.5, COLUMNS: 11.0}  # inches, by panels in a row
 
 
 def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
@@ -64,17 +65,19 @@ def _of_paper(found: Mapping[str, Sequence[Score]]) -> Ranks:
 
 
 def _picture(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> mpl.Figure:
-    rows = math.ceil(len(found) / COLUMNS)
-    figure = style.new_figure(11.0, 3.2 + 2.7 * rows)
-    grid = figure.add_gridspec(1 + rows, COLUMNS)
+    columns = min(len(found), COLUMNS)
+    rows = math.ceil(len(found) / columns)
+    figure = style.new_figure(WIDTHS[columns], 3.2 + 2.7 * rows)
+    grid = figure.add_gridspec(1 + rows, columns)
     handles = _bars(figure.add_subplot(grid[0, :]), ranked)
     if any(score.released for some in found.values() for score in some):
         line = {'color': style.BLACK, **accuracy_axes.RELEASED}
         handles.append(mpl.Line2D([], [], label=f'{released.SOURCE}, by length', **line))
     for number, (task, some) in enumerate(found.items()):
-        axes = figure.add_subplot(grid[1 + number // COLUMNS, number % COLUMNS])
+        axes = figure.add_subplot(grid[1 + number // columns, number % columns])
         accuracy_axes.draw(axes, task, some)
-    figure.legend(handles=handles, loc='outside lower center', ncols=len(handles))
+    ncols = len(handles) if columns == COLUMNS else min(columns + 2, len(handles))
+    figure.legend(handles=handles, loc='outside lower center', ncols=ncols)
     return figure
 
 

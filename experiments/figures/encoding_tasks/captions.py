@@ -24,7 +24,8 @@ def caption(given: FigureInput, found: Mapping[str, Sequence[Score]], ranked: Ra
         f'Above: mean reciprocal rank of the {len(ranked.labels)} encodings by accuracy over all '
         f'examples longer than those of training, {count} seed{"s" if count > 1 else ""} of each '
         f'task (white dots: each seed){diamonds}. Equal accuracies are ranked in '
-        f'the order {", ".join(released.ENCODINGS)}, as there. Below: exact match by length, '
+        f'the order {", ".join(ranked.order)}{", as there" if ranked.as_released else ""}. Below: '
+        'exact match by length, '
         f'{seeds}; grey: lengths of training, on validation examples ({lengths}). {_dotted(found)}'
         f'{models(given, found)}'
     )

@@ -56,6 +56,11 @@ class Ranks:
         """Whether the ranks are among the encodings of the paper, and these alone."""
         return sorted(self.paper) == sorted(released.ENCODINGS)
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        """[E] labels in the order that decides equal accuracies."""
+        return tuple(self.labels[i] for i in _order(self.paper))
+
     def at(self, paper: str) -> int | None:
         """Index of the encoding that the paper calls so; None where the figure has none."""
         return self.paper.index(paper) if paper in self.paper else None
