@@ -91,7 +91,7 @@ def _facts(run: RunFolder, rows: list[Mapping[str, Any]], bad: list[float]) -> d
     facts = {'steps': _progress(run)}
     if rows:
         last = [float(row['loss']) for row in rows[-LAST_ROWS:]]
-        facts['final loss'] = f'{sum(last) / len(last):.4g} nats'
+        facts['final loss'] = f'{sum(last) / len(last):.4g} nats, mean of {len(last)} logged steps'
     actions = [str(row.get('action', ''))[:40] for row in run.bad_steps]
     told = f' ({", ".join(sorted(set(actions)))})' if bad else ''
     facts['bad steps'] = f'{len(bad)}{told}'

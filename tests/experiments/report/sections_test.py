@@ -160,7 +160,10 @@ def test_a_training_tells_its_bad_steps_goodput_and_mfu(folder: WorkFolder) -> N
     facts = dict(found[work.RUN].facts)
     assert facts['bad steps'] == '1 (skipped)' and facts['goodput'] == '90.0 %'
     assert facts['MFU, median'] == '25.0 %' and facts['tokens/s, median'] == '20,000'
-    assert facts['steps'] == '2,400 of 2,400' and facts['final loss'] == '1.017 nats'
+    assert (
+        facts['steps'] == '2,400 of 2,400'
+        and facts['final loss'] == '1.017 nats, mean of 5 logged steps'
+    )
     assert found[work.RUN].chart is not None and len(found[work.RUN].chart.marks) == 1
     unfinished = found[work.UNFINISHED]
     assert not unfinished.finished and dict(unfinished.facts)['steps'] == '500 of 2,400'
