@@ -81,7 +81,11 @@ def sums(pieces: Sequence[Spec], target: Target) -> str:
     trained = sum(flops or 0.0 for spec, flops in found if isinstance(spec, RunSpec))
     measured = sum(flops or 0.0 for spec, flops in found if isinstance(spec, EvalSpec))
     unknown = sum(flops is None for _, flops in found)
-    left = f', {unknown} of them, which only their files tell, not counted' if unknown else ''
+    left = (
+        f', {unknown} of them, whose examples are counted when they are read, left out'
+        if unknown
+        else ''
+    )
     total = (trained + measured) / target.flops / HOUR
     wall = f', {total / target.count:,.4g} hours of {target.count}' if target.count > 1 else ''
     return (

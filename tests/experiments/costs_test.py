@@ -96,7 +96,7 @@ def test_what_only_files_tell_is_said_and_not_counted(tmp_path: pathlib.Path) ->
     missing = make_plan(Workspace(tmp_path), list(names.values())).missing
     lines = costs.table(missing, DEVICE, names).splitlines()
     assert len(lines) == 1 + 510 + 2
-    assert '255 of them, which only their files tell, not counted' in lines[-2]
+    assert '255 of them, whose examples are counted when they are read, left out' in lines[-2]
     flops = sum(costs.training_flops(spec) for spec in missing if isinstance(spec, RunSpec))
     hours = flops / 1e12 / 3600
     assert f'at least {hours:,.4g} device hours, {hours / 4:,.4g} hours of 4 on device' in lines[-1]
