@@ -25,7 +25,7 @@ def dropped(rate: float, x: jax.Array, keys: jax.Array) -> jax.Array:
     """x with each entry 0 with probability `rate`, else divided by 1 - rate: its mean stays.
 
     keys: typed threefry keys [...], one for each index of the leading axes of x; a key gives the
-    mask of the axes behind them, by a counter for each entry. So the mask of a row is the same in
+    mask of the axes behind them, by a counter for four entries. So the mask of a row is the same in
     any batch and on any mesh. The rate is rounded to a multiple of 2^-16, not to 0 nor to 1.
     """
     least = min(max(round(rate * 2**16), 1), 2**16 - 1) if rate else 0
@@ -35,9 +35,8 @@ def dropped(rate: float, x: jax.Array, keys: jax.Array) -> jax.Array:
 
 
 def _uniform16(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Whole numbers below 2^16, each with the same probability, as uint32: four of each counter,
-    which numbers the entries of a quarter of the first axis. A sharded axis behind it is drawn
-    where it lies."""
+    """Whole numbers below 2^16, each with the same probability, as uint32: of each counter four
+    neighbours along the first axis. So an axis that is split is drawn where it lies."""
     first, *rest = shape or (1,)
     quarter = (-(-first // 4), *rest)
     counters = jnp.zeros(quarter, jnp.uint32)
@@ -46,5 +45,5 @@ def _uniform16(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     one, two = jax.random.key_data(key)
     high, low = threefry2x32_p.bind(one, two, jnp.zeros_like(counters), counters)
     half = np.uint32(2**16 - 1)
-    numbers = jnp.concatenate([high & half, high >> 16, low & half, low >> 16])
-    return numbers[:first].reshape(shape)
+    numbers = jnp.stack([high & half, high >> 16, low & half, low >> 16], axis=1)
+    return numbers.reshape(-1, *rest)[:first].reshape(shape)

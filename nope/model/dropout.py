@@ -31,13 +31,8 @@ def row_keys(seed: jax.Array, step: jax.Array, rows: jax.Array) -> jax.Array:
     """Typed keys of the rows of a step's batch, of the shape of `rows`.
 
     seed: uint32 scalar. step: int32 scalar, updates made before. rows: int32, numbers of the rows
-    in the whole batch. ValueError where JAX is told to draw in a way that is not by entry.
+    in the whole batch.
     """
-    if not getattr(jax.config, 'jax_threefry_partitionable', True):
-        raise ValueError(
-            'jax_threefry_partitionable is False; accepted: True, as is the default, where the '
-            'model has dropout, whose masks would be others'
-        )
     key = jax.random.fold_in(jax.random.key(seed, impl=IMPLEMENTATION), _STREAM)
     return _folded(jax.random.fold_in(key, step), rows)
 

@@ -41,11 +41,11 @@ def test_a_row_s_mask_follows_its_key_alone() -> None:
     assert len(masks) == ROWS
 
 
-def test_entries_are_independent_within_and_between_quarters() -> None:
+def test_entries_are_independent_of_those_at_any_distance() -> None:
     """An entry and any other at the same distance agree as often as two coins do."""
     rate, T = 0.5, 64
     kept = np.asarray(dropped(rate, jnp.ones((256, T)), keys(256))) != 0
-    for distance in range(1, T):  # a quarter, 16 entries, shares its counters with the others
+    for distance in range(1, T):  # four neighbours share a counter
         agree = kept[:, distance:] == kept[:, :-distance]
         assert abs(agree.mean() - 0.5) < 5 * np.sqrt(0.25 / agree.size), distance
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from nope.attention.dropout import dropped
 from nope.model import ModelConfig, apply
 from nope.model.dropout import Place, head_keys, layer_keys, place_keys, row_keys
 from nope.model.shape import ChosenRows
@@ -112,9 +113,10 @@ def test_a_mesh_that_splits_sequences_has_no_dropout_of_weights() -> None:
     check_whole_sequences(alone, mesh_of(2, 2, 1, 2), 'compute.mesh', dropout=True)
 
 
-def test_masks_that_would_not_be_by_entry_are_refused() -> None:
-    with (
-        jax.threefry_partitionable(False),
-        pytest.raises(ValueError, match='jax_threefry_partitionable is False; accepted: True'),
-    ):
-        keys()
+def test_masks_are_the_same_however_jax_draws_numbers_of_its_own() -> None:
+    found = []
+    for partitionable in (True, False):
+        with jax.threefry_partitionable(partitionable):
+            ones, of_place = jnp.ones((B, T, D)), place_keys(keys(), Place.MLP)
+            found.append(np.asarray(dropped(0.5, ones, of_place)))
+    np.testing.assert_array_equal(*found)
