@@ -192,20 +192,24 @@ for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
     ]
 
 
-@pytest.mark.parametrize(('status', 'restarts', 'put_back'), [
-    (143, None, True), (143, '9', True), (143, '10', False), (0, None, False), (1, None, False),
+@pytest.mark.parametrize(('status', 'more', 'put_back'), [
+    (143, {}, True),
+    (143, {'SLURM_RESTART_COUNT': '9'}, True),
+    (143, {'SLURM_RESTART_COUNT': '10'}, False),
+    (143, {'SLURM_RESTART_COUNT': '10', 'SECONDS': '900'}, True),  # it has worked
+    (0, {}, False),
+    (1, {}, False),
 ])  # fmt: skip
 def test_a_job_whose_steps_alone_were_told_of_a_preemption_is_put_back(
-    tmp_path: pathlib.Path, status: int, restarts: str | None, put_back: bool
+    tmp_path: pathlib.Path, status: int, more: dict[str, str], put_back: bool
 ) -> None:
     """All processes have saved and ended with 143, and the script got no signal. Not for ever: one
-    process that always fails may end the others so."""
+    process that always fails at the start may end the others so."""
     calls = tmp_path / 'calls'
     stand_in(tmp_path / 'srun', calls, f'exit {status}')
     stand_in(tmp_path / 'scontrol', calls, '')
     environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': '/bin/true'}
-    environment |= {'SLURM_JOB_ID': '7', 'SLURM_CPUS_PER_TASK': '8'}
-    environment |= {} if restarts is None else {'SLURM_RESTART_COUNT': restarts}
+    environment |= {'SLURM_JOB_ID': '7', 'SLURM_CPUS_PER_TASK': '8', **more}
     script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/fig4.py:paper']
     assert subprocess.run(script, env=environment, timeout=60, check=False).returncode == status
     asked, *others = called(calls)
