@@ -155,6 +155,4 @@ def _dropped_by(run: RunSpec) -> dict[str, Any]:
 
 def _searched(run: RunSpec) -> str:
     by = '' if run.train.optimizer.entropy_length is None else ', by entropy'
-    shortest, longest = min(run.train.lengths), run.train.block
-    lengths = f'{longest}' if shortest == longest else f'{shortest} to {longest}'
-    return f'{run.model.lam.describe()} at {lengths}{by}'
+    return f'{run.model.lam.describe()} at {run.train.block}{by}'
