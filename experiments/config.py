@@ -30,12 +30,12 @@ class Ledger:
     """The fields that the build of an experiment has read, by their paths.
 
     execution: those that change no result. shadowed: path of a section's field -> paths of the
-    entries' fields that took its place. length: whether the config has a field of that name above
-    all sections, which every `target` is.
+    entries' fields that took its place. given_once: field -> its value, where one field
+    above all sections, `length`, gives it for several entries.
     """
 
-    def __init__(self, *, length: bool = False) -> None:
-        self.length = length
+    def __init__(self, given_once: Mapping[str, Any] | None = None) -> None:
+        self.given_once = given_once or {}
         self.read: dict[str, Any] = {}
         self.execution: set[str] = set()
         self.shadowed: dict[str, set[str]] = {}
@@ -193,9 +193,10 @@ class Section(Mapping[str, Any]):
 
     def error(self, field: str, rule: str) -> ValueError:
         """Error for a field's value, to be raised."""
-        if field == 'target' and self._ledger.length:
+        value, once = self._values.get(field), self._ledger.given_once
+        if field in once and value == once[field]:
             rule = f'{rule} (it is what --config.length gives)'
-        return ValueError(describe(self.path(field), self._values.get(field), rule))
+        return ValueError(describe(self.path(field), value, rule))
 
     def at_least(self, field: str, least: int) -> int:
         value = self.optional(field)
