@@ -46,19 +46,20 @@ class Texts(Documents):
 
 
 def read(path: pathlib.Path, tokenizer: Tokenizer, *, bos: bool) -> Texts:
-    """A text file as one document, or the files of a folder that `text:FOLDER` would read, by name,
-    as one each, but for empty ones. ValueError for a folder without any, for an empty file and for
-    one that is no UTF-8."""
+    """A text file as one document, or the files of a folder, by name, as one each: all of them but
+    hidden, binary and empty ones, whatever splits they are of. ValueError for a folder without any,
+    for an empty file and for one alone that is no UTF-8; of others bytes that are none become
+    U+FFFD."""
     paths = [path]
     if path.is_dir():
-        listed = [path / name for name in folders.list_files('--eval', path, is_text)]
+        listed = [path / name for name in folders.list_files('PATH', path, is_text)]
         paths = [file for file in listed if file.stat().st_size]
     if not paths:
         raise ValueError(f'{path} has only empty files')
     tokens = []
     for file in paths:
         try:
-            text = file.read_text('utf-8')
+            text = file.read_text('utf-8', errors='replace' if path.is_dir() else 'strict')
         except UnicodeDecodeError as error:
             raise ValueError(f'{file} is no UTF-8 text: {error.reason}') from error
         if not text:

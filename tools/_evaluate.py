@@ -46,7 +46,7 @@ def _planned(asked: _evaluations.Asked, name: str, path: str) -> _evaluations.Pl
     """The evaluation `name`, which stands before its errors."""
     try:
         return _evaluations.KINDS[name](asked, path)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         raise ValueError(f'--eval={name}: {error}') from error
 
 

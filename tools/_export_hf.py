@@ -47,7 +47,7 @@ def _run(options: argparse.Namespace) -> None:
     else:
         readable = tokenizer
     if readable:
-        marks = load_tokenizer(readable)
+        marks = load_tokenizer(readable, '--tokenizer')
         ends = ends_within(marks, described.model.vocab_size)
         described = described._replace(bos=marks.bos_id, eos=marks.eos_id, ends=ends)
     origin = {

@@ -23,9 +23,9 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def check_output(path: pathlib.Path) -> None:
     """ValueError where the file of --output is there, or could not be written; makes its folder."""
-    if path.exists():
-        raise ValueError(f'--output={path} is there already')
     try:
+        if path.exists():
+            raise ValueError(f'--output={path} is there already')
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
             pass

@@ -108,16 +108,18 @@ def _report(
     ends: Sequence[tuple[str, np.ndarray]],
 ) -> None:
     found = list(zip(prompts, ends, strict=True))
-    for prompt, (text, _) in found:
-        if len(found) > 1:
-            print(f'--- {prompt.where}')
-        print(prompt.text + text)
-    if options.output:
-        rows = (
-            {_prompts.FIELD: prompt.text, 'continuation': text, 'tokens': ids.tolist()}
-            for prompt, (text, ids) in found
-        )
-        write_text(options.output, ''.join(json.dumps(row) + '\n' for row in rows))
+    try:
+        for prompt, (text, _) in found:
+            if len(found) > 1:
+                print(f'--- {prompt.where}')
+            print(prompt.text + text)
+    finally:  # also where nobody reads what is printed
+        if options.output:
+            rows = (
+                {_prompts.FIELD: prompt.text, 'continuation': text, 'tokens': ids.tolist()}
+                for prompt, (text, ids) in found
+            )
+            write_text(options.output, ''.join(json.dumps(row) + '\n' for row in rows))
 
 
 def _how(options: argparse.Namespace, early_stopping: bool | str) -> Options:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import pathlib
 from collections.abc import Callable, Mapping
@@ -51,7 +52,7 @@ def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
             f'--model={folder} is a Hugging Face directory; say so: --model={IMPORT}{folder}'
         )
     run = read_run(folder, mesh, options.step)
-    source = tokenizer_source(folder, run.spec)
+    source = '' if options.tokenizer else tokenizer_source(folder, run.spec)
     if source and source != BYTES:
         source = interop.tokenizer_in(pathlib.Path(source)) or ''
     # How long it took tells it from the same run trained again; unfinished ones still change.
@@ -62,7 +63,8 @@ def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
 
 def tokenizer_source(folder: pathlib.Path, spec: Mapping[str, Any]) -> str:
     """Tokenizer of a run by its spec.json: 'bytes', or the directory that the model was imported
-    from, by the run or by what lambda was searched on; '' where that is unknown, or has another."""
+    from, by the run or by what lambda was searched on; '' where that is unknown, or has another
+    tokenizer or one of no use."""
     wanted = spec.get('data', {}).get('tokenizer')
     if wanted == load_tokenizer(BYTES).fingerprint:
         return BYTES
@@ -70,7 +72,9 @@ def tokenizer_source(folder: pathlib.Path, spec: Mapping[str, Any]) -> str:
         return path if pathlib.Path(path).is_dir() else ''
     directory = imported_from(folder)
     file = directory and interop.tokenizer_in(directory)
-    return str(directory) if file and load_tokenizer(file).fingerprint == wanted else ''
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        return str(directory) if file and load_tokenizer(file).fingerprint == wanted else ''
+    return ''
 
 
 def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
