@@ -163,7 +163,8 @@ def test_error_in_a_part_reaches_the_caller(tmp_path, workers):
 
 LIMITED = """
 import resource, sys
-from tools import prepare_data
+sys.path.insert(0, 'tools')  # as when it is called by its path
+import prepare_data
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
 prepare_data.main(sys.argv[2:])
