@@ -18,7 +18,7 @@ from typing import Any
 
 import _flags
 
-from nope.data import SPLITS, load_tokenizer, prepare
+from nope.data import SPLITS, prepare
 from nope.data.sources import KINDS, PART_BYTES, Shards
 from nope.data.sources.base import MAX_LINE_BYTES
 
@@ -30,7 +30,6 @@ def main(arguments: list[str] | None = None) -> None:
     with _flags.ending(ValueError, OSError, stopped='stopped; the same command goes on from here'):
         kind = KINDS[options.source]
         _check_read(options)
-        load_tokenizer(options.tokenizer, '--tokenizer')
         names = {field: f'--{field}' for field in vars(options)} | {'source': '--path'}
         source = kind.from_section(options.path, vars(options), None, names)
         with tempfile.TemporaryDirectory() as scratch:
@@ -39,6 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
                 options.tokenizer,
                 out,
                 cache=pathlib.Path(scratch),
+                field='--tokenizer',
                 workers=options.workers,
                 part_bytes=options.part_mib << 20,
             )

@@ -43,6 +43,7 @@ def prepare(
     out: pathlib.Path,
     *,
     cache: pathlib.Path,
+    field: str = 'data.tokenizer',
     split: str | None = None,
     workers: int = 1,
     part_bytes: int = PART_BYTES,
@@ -55,7 +56,7 @@ def prepare(
     take turns. The files are the same for any `workers`; with one, no process is started; with
     more, the main program is imported again in each and needs its `if __name__ == '__main__'`.
 
-    tokenizer: as `data.tokenizer`.
+    tokenizer: as `data.tokenizer`. field: what names it, for messages.
     split: tokenises that split alone.
     part_bytes: approximate text of a part, the unit of work and of repetition after a restart.
     Raises as `Source.list_parts` and `load_tokenizer`; ValueError when `out` holds, or was
@@ -64,7 +65,7 @@ def prepare(
     parts = source.list_parts(cache, part_bytes)
     if split is not None:
         parts = of_split(parts, split)
-    loaded = load_tokenizer(tokenizer)
+    loaded = load_tokenizer(tokenizer, field)
     plan = {
         'format': shards.FORMAT,
         'version': shards.VERSION,
@@ -89,7 +90,7 @@ def prepare(
                 for leftover in out.glob('*.partial-*'):
                     leftover.unlink()
             todo = [i for i in range(len(parts)) if _unit(out, i, len(parts)) is None]
-            _tokenise_parts(parts, todo, tokenizer, loaded, out, workers, progress)
+            _tokenise_parts(parts, todo, loaded, out, workers, progress)
             _write_metadata(source, out, plan)
     return shards.read_metadata(source.name(), out)
 
@@ -155,8 +156,7 @@ def _unit_path(out: pathlib.Path, index: int, count: int) -> pathlib.Path:
 def _tokenise_parts(
     parts: Sequence[Part],
     todo: Sequence[int],
-    tokenizer: str,
-    loaded: Tokenizer,
+    tokenizer: Tokenizer,
     out: pathlib.Path,
     workers: int,
     progress: bool,
@@ -165,7 +165,7 @@ def _tokenise_parts(
     with _Progress(total, hidden=not (progress and todo)) as bar:
         if min(workers, len(todo)) <= 1:
             for i in todo:
-                _tokenise_part(parts[i], i, len(parts), loaded, out, bar.add)
+                _tokenise_part(parts[i], i, len(parts), tokenizer, out, bar.add)
             return
         # spawn: a fork would copy the threads' locks of whatever else runs in this process.
         context = multiprocessing.get_context('spawn')
@@ -278,7 +278,7 @@ class _Progress:
 _worker: dict[str, Any] = {}
 
 
-def _start_worker(tokenizer: str, counters: Any, out: pathlib.Path) -> None:
+def _start_worker(tokenizer: Tokenizer, counters: Any, out: pathlib.Path) -> None:
     """A parent that is killed takes its workers along, and the next one waits for their end."""
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -287,7 +287,7 @@ def _start_worker(tokenizer: str, counters: Any, out: pathlib.Path) -> None:
         os._exit(1)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     os.environ['TOKENIZERS_PARALLELISM'] = 'false'
-    _worker.update(tokenizer=load_tokenizer(tokenizer), counters=counters)
+    _worker.update(tokenizer=tokenizer, counters=counters)
 
 
 def _end_with(process: Any) -> None:
