@@ -49,7 +49,7 @@ def build(config_dict: Mapping[str, Any], changed: Collection[str] = ()) -> Expe
     fit, or that was set and has no use.
     """
     config: dict[str, Any] = plain(config_dict)
-    ledger = Ledger({'target': config['length']} if 'length' in config else None)
+    ledger = Ledger({'target': ('length', config['length'])} if 'length' in config else None)
     check_name('name', config['name'])
     seeds = Section('seeds', {'seeds': config['seeds']}, ledger, {'seeds': 'seeds'})
     evals: dict[str, EvalSpec] = {}

@@ -30,11 +30,11 @@ class Ledger:
     """The fields that the build of an experiment has read, by their paths.
 
     execution: those that change no result. shadowed: path of a section's field -> paths of the
-    entries' fields that took its place. given_once: field -> its value, where one field
-    above all sections, `length`, gives it for several entries.
+    entries' fields that took its place. given_once: field of entries -> the path
+    of the one field above all sections that gives it for them, and its value.
     """
 
-    def __init__(self, given_once: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, given_once: Mapping[str, tuple[str, Any]] | None = None) -> None:
         self.given_once = given_once or {}
         self.read: dict[str, Any] = {}
         self.execution: set[str] = set()
@@ -193,9 +193,10 @@ class Section(Mapping[str, Any]):
 
     def error(self, field: str, rule: str) -> ValueError:
         """Error for a field's value, to be raised."""
-        value, once = self._values.get(field), self._ledger.given_once
-        if field in once and value == once[field]:
-            rule = f'{rule} (it is what --config.length gives)'
+        value = self._values.get(field)
+        path, given = self._ledger.given_once.get(field, ('', None))
+        if path and value == given:
+            rule = f'{rule} (it is what --config.{path} gives)'
         return ValueError(describe(self.path(field), value, rule))
 
     def at_least(self, field: str, least: int) -> int:
