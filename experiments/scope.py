@@ -44,11 +44,11 @@ class Scope:
 
     def section(self, name: str, entry: Section | None = None) -> Section:
         """A section of the config, with the changes of an entry that names it."""
-        if name == 'task' and name not in self._config and entry is not None:
-            rule = 'it needs the sections task and exact_match, which configs/tasks.py has'
-            raise entry.error(name, rule)
         if name not in self._config:
-            raise ValueError(f'the config has no section {name!r}; it has {sorted(self._config)}')
+            needed = f'{entry.path(name)} changes a section: ' if entry and name in entry else ''
+            raise ValueError(
+                f'{needed}the config has no section {name!r}; it has {sorted(self._config)}'
+            )
         section = Section(name, self._config[name], self.ledger)
         if name == 'model':
             section = section.with_defaults(MODEL_DEFAULTS)

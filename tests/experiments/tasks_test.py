@@ -251,6 +251,14 @@ def test_dropout_at_quick_is_none_and_leaves_runs_what_they_were() -> None:
     assert dropping.drops and dropping.attention_dropout == 0
 
 
+def test_a_task_in_a_config_without_its_section_is_named() -> None:
+    found = config()
+    del found['task']
+    message = r"^runs\.one\.task changes a section: the config has no section 'task'; it has"
+    with pytest.raises(ValueError, match=message):
+        build(found)
+
+
 def test_runs_with_dropout_are_others_than_with_a_counter_for_each_entry() -> None:
     """And so is what is measured of them, or searched on them; searches themselves drop nothing."""
     plain_run = spec_of(build(config()))
