@@ -114,11 +114,17 @@ def name_base_model(folder: pathlib.Path, base: pathlib.Path) -> None:
 def imported_from(folder: pathlib.Path) -> pathlib.Path | None:
     """The Hugging Face directory whose weights a search's run has, at any remove; None where it has
     others, or that is not there."""
-    while (named := read_object(folder / BASE_MODEL)) is not None:
-        folder = folder.resolve() / folders.named(named, folder / BASE_MODEL)
+    while (base := _place_of_base(folder)) is not None:
+        folder = base
         if not (folder / 'spec.json').exists():
             return folder if folder.is_dir() else None
     return None
+
+
+def _place_of_base(folder: pathlib.Path) -> pathlib.Path | None:
+    """Where a search's run folder says that its base model is; None where it names none."""
+    named = read_object(folder / BASE_MODEL)
+    return None if named is None else folder.resolve() / folders.named(named, folder / BASE_MODEL)
 
 
 def _base_model(
@@ -126,10 +132,10 @@ def _base_model(
 ) -> tuple[Variables, int | None]:
     """{'params': ...} of the base model and its `Described.longest`; empty and None for a run that
     has all its variables itself."""
-    named = read_object(folder / BASE_MODEL)
-    if named is None:
+    place = _place_of_base(folder)
+    if place is None:
         return {}, None
-    init, place = spec.get('init'), folder.resolve() / folders.named(named, folder / BASE_MODEL)
+    init = spec.get('init')
     if not isinstance(init, dict):
         raise ValueError(
             f'{folder / "spec.json"} has no model that the run starts from, and '

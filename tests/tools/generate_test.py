@@ -17,7 +17,7 @@ import pytest
 from nope.data import load_tokenizer
 from nope.evals.generation import Generator, Options
 from nope.interop import Described, Export, save
-from nope.interop.run_folder import read_run, write_run
+from nope.interop.run_folder import name_base_model, read_run, write_run
 from nope.positions import Learned
 from nope.runtime.files import read_json
 from nope.sharding import MeshConfig, make_mesh
@@ -279,3 +279,7 @@ def test_the_tokenizer_of_a_run_is_found_where_it_says_so(tmp_path: pathlib.Path
     assert source({'origin': {'path': str(tmp_path)}}) == str(tmp_path)
     assert source({'origin': {'path': str(tmp_path / 'gone')}}) == ''
     assert source({'data': {'tokenizer': 'another'}}) == source({'origin': {}}) == ''
+    (tmp_path / 'hf').mkdir()
+    (tmp_path / 'hf/tokenizer.json').write_text('damaged')
+    name_base_model(tmp_path, tmp_path / 'hf')
+    assert source({'data': {'tokenizer': 'another'}}) == ''
