@@ -68,6 +68,7 @@ def workdir(text: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pat
         [*command, f'--workdir={folder / "out"}'], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+    assert 'extension_gains: ' in done.stderr  # and whether it holds
     printed = [pathlib.Path(line) for line in done.stdout.split()]
     assert all(path.exists() for path in printed) and len(printed) == 2
     return folder / 'out'

@@ -29,6 +29,12 @@ def folder() -> Iterator[pathlib.Path]:
                 os.seteuid(0)
 
 
+def test_a_file_in_the_place_of_a_work_folder_is_told(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'work').write_text('')
+    with pytest.raises(ValueError, match=r'^--workdir=.*/work is a file; accepted: a folder$'):
+        Workspace(tmp_path / 'work')
+
+
 def test_a_command_of_one_process_leaves_no_mark_for_others(
     tmp_path: pathlib.Path, monkeypatch
 ) -> None:
