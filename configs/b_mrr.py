@@ -11,7 +11,7 @@ symbols, two seeds (`--config.seeds="(0,1,2)"` for three). A minute of one core 
 and measurement included: 30 models, half an hour of one core. Commands on one work folder share
 them.
 small, medium: five tasks at the paper's lengths, three seeds. Not run. `configs/b_mrr.py:small,rsc`
-draws one of them, 15 models; a step at small takes 0.75 s of one core, a model an hour.
+draws one of them, 15 models; a step at small takes 0.62 s of one core, so a model most of an hour.
 paper: all 17 tasks, three seeds, 255 runs. Not run.
 
 Result at quick: NoPE is first and sinusoidal last on every task and for every seed, as in the
