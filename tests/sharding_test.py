@@ -15,8 +15,8 @@ from nope.model import ModelConfig, counts
 from nope.sharding import AXES, MeshConfig
 from nope.training.optim import OptimizerConfig
 from nope.training.state import TrainState, fresh_state
-from nope.training.step import Metrics, make_step
-from nope.variables import abstract_variables
+from nope.training.step import Metrics, batch_loss, make_step
+from nope.variables import Variables, abstract_variables, fresh_variables
 from tests import tiny
 
 MODEL = tiny.model(attention=None)  # the implementation that is used, whatever it is
@@ -80,6 +80,19 @@ def test_a_step_is_the_same_on_every_mesh(shape: tuple[int, ...]) -> None:
     embedding = state.trained['params']['embedding']
     _, fsdp, tensor, _ = shape
     assert embedding.addressable_shards[0].data.size == embedding.size // (fsdp * tensor)
+
+
+def test_the_gradient_of_rows_that_the_mesh_does_not_divide_is_that_of_one_device() -> None:
+    """Three rows over two devices, the embedding over two others."""
+    blocks = tiny.tokens(3, 17)
+
+    def gradient(mesh: jax.sharding.Mesh) -> Variables:
+        with sharding.use(mesh):
+            of_variables = jax.jit(jax.grad(functools.partial(batch_loss, MODEL)))
+            return of_variables(fresh_variables(MODEL, mesh, 0), blocks)
+
+    mesh = sharding.make_mesh(MeshConfig(1, 2, 2, 1), jax.devices()[:4])
+    tiny.assert_close(gradient(mesh), gradient(tiny.mesh()), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(

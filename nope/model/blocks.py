@@ -15,11 +15,10 @@ from nope.model.attention import SelfAttention, Sequence
 from nope.model.cache import Cache, LayerCache
 from nope.model.config import ModelConfig
 from nope.model.dropout import Place
-from nope.model.layers import MLP, drop, norm, parameter
+from nope.model.layers import MLP, drop, norm, parameter, split_over_mesh
 from nope.model.shape import LayerStats
 from nope.model.token_inputs import TokenInput
 
-ACTIVATIONS = ('batch', 'sequence', 'activation')
 BLOCK_INPUT = 'block_input'  # the name under which rematerialisation knows what goes into a layer
 
 
@@ -90,7 +89,7 @@ class Block(nn.Module):
         if c.layer_scale:
             scale_1 = parameter(self, 'layer_scale', nn.initializers.ones, (1,), ('norm',), c.dtype)
             x_BTD = x_BTD * scale_1
-        return nn.with_logical_constraint(x_BTD, ACTIVATIONS), (stats, cached)
+        return split_over_mesh(x_BTD), (stats, cached)
 
     def _before(self, x_BTD: jax.Array, part: str) -> jax.Array:
         """Input of attention or MLP: the residual stream, normed unless `block` is 'post'."""

@@ -4,6 +4,7 @@ computation in `dtype`."""
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -66,6 +67,20 @@ def drop(
     if keys_B is None or config.dropout == 0:
         return x_BTD
     return elementwise(config, dropped, config.dropout)(x_BTD, place_keys(keys_B, place))
+
+
+def split_over_mesh(x_BTD: jax.Array) -> jax.Array:
+    """Activations with their rows and tokens over the devices of the current mesh, if any; an axis
+    that these do not divide evenly stays whole. XLA would pad it, and then its gradient of an
+    embedding that is split over 'tensor' counts the padding as tokens."""
+    sizes = jax.sharding.get_abstract_mesh().shape
+    axes = []
+    for name, size in zip(('batch', 'sequence'), x_BTD.shape[:2], strict=True):
+        (found,) = nn.logical_to_mesh_axes((name,)) or (None,)
+        over = (found,) if isinstance(found, str) else found or ()
+        parts = math.prod(sizes.get(axis, 1) for axis in over)
+        axes.append(None if size % parts else name)
+    return nn.with_logical_constraint(x_BTD, (*axes, 'activation'))
 
 
 class Norm(nn.Module):

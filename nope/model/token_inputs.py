@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from nope.model.config import ModelConfig
 from nope.model.init import initializer
-from nope.model.layers import Norm, activate, parameter, project
+from nope.model.layers import Norm, activate, parameter, project, split_over_mesh
 
 
 class TokenInputs(nn.Module):
@@ -51,7 +51,7 @@ class TokenInputs(nn.Module):
         table_VC = nn.with_logical_constraint(table_VC, axes)
         rows_BTC = jnp.take(table_VC, tokens_BT, axis=0)
         rows_BTC = nn.with_logical_constraint(rows_BTC, (None, None, 'embed'))
-        return nn.with_logical_constraint(rows_BTC, ('batch', 'sequence', 'activation'))
+        return split_over_mesh(rows_BTC)
 
 
 class TokenInput(nn.Module):

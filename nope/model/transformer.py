@@ -17,13 +17,13 @@ import jax.numpy as jnp
 from nope.attention import Mask
 from nope.model import lam
 from nope.model.attention import Sequence
-from nope.model.blocks import ACTIVATIONS, LayersApart, cached_layers, scanned_layers
+from nope.model.blocks import LayersApart, cached_layers, scanned_layers
 from nope.model.cache import Cache
 from nope.model.chunks import Places
 from nope.model.config import ModelConfig
 from nope.model.dropout import Place, layer_keys
 from nope.model.init import initializer
-from nope.model.layers import drop, norm, parameter
+from nope.model.layers import drop, norm, parameter, split_over_mesh
 from nope.model.shape import AttentionShape, ChosenRows, check_rows
 from nope.model.spread import spread
 from nope.model.token_inputs import TokenInputs
@@ -153,7 +153,7 @@ class Transformer(nn.Module):
         x_BTD = c.position.embed(x_BTD, sequence.for_encodings, sequence.table)
         if c.embedding_norm:
             x_BTD = norm(c, 'embedding_norm')(x_BTD)
-        return nn.with_logical_constraint(x_BTD, ACTIVATIONS)
+        return split_over_mesh(x_BTD)
 
     def _head(self, embedding_VD: jax.Array) -> jax.Array:
         c = self.config
