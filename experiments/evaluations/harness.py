@@ -64,7 +64,7 @@ class HarnessSpec(TextSpec):
         with section.reading('include' if include else 'tasks'):
             harness.find(names, include=_folder(include), data=None)
         with section.reading('files', asked_by='tasks'):
-            harness.find(names, include=_folder(include), data=_folder(local))
+            found = harness.find(names, include=_folder(include), data=_folder(local))
         window = asked.window()
         asked.check_reach(common['position'], window)
         return cls(
@@ -75,7 +75,7 @@ class HarnessSpec(TextSpec):
                 [
                     version('lm_eval'),
                     _content(include, ('*',)),
-                    _content(local, tuple(p for name in names for p in harness.patterns(name))),
+                    _content(local, tuple(map(harness.pattern, found.local))),
                     # The default tasks choose among answers; of others a text may be asked for.
                     *(ends_of(asked.run) if set(names) - set(harness.TASKS) else ()),
                 ]

@@ -7,7 +7,7 @@ from nope.evals.harness.commonsense import TASKS, check, run
 from nope.evals.harness.endings import Ending, longest_endings
 from nope.evals.harness.evaluate import evaluate
 from nope.evals.harness.extra import check_installed
-from nope.evals.harness.local import patterns
+from nope.evals.harness.local import pattern
 from nope.evals.harness.model import adapter
 from nope.evals.harness.tasks import Found, find, load
 
@@ -22,6 +22,6 @@ __all__ = [
     'find',
     'load',
     'longest_endings',
-    'patterns',
+    'pattern',
     'run',
 ]

@@ -42,13 +42,9 @@ def local_tasks(
     return [_redirected(name, _there(paths)[0]) for name, paths in files.items()]
 
 
-def patterns(name: str) -> tuple[str, ...]:
-    """Globs of the files below the user's folder that a task may read; of a group's name those of
-    all tasks that lie beside it in lm_eval."""
-    folder = name.partition('_')[0]
-    beside = [task.pattern for task in PUBLISHED.values() if task.folder == folder]
-    found = [PUBLISHED[name].pattern] if name in PUBLISHED else beside or [f'{name}.*']
-    return tuple(dict.fromkeys(found))
+def pattern(task: str) -> str:
+    """Glob of the files below the user's folder that a built-in task may read."""
+    return PUBLISHED[task].pattern
 
 
 def _candidates(folder: pathlib.Path, name: str, metadata: Mapping[str, Any]) -> list[pathlib.Path]:

@@ -19,11 +19,13 @@ GROUP = 'local files'  # in which built-in tasks are redirected; no name of the 
 
 class Found(NamedTuple):
     """Tasks that were found, of which no data are read yet. manager: the
-    lm_eval.tasks.TaskManager that knows them; specs: what its `load` takes."""
+    lm_eval.tasks.TaskManager that knows them; specs: what its `load` takes. local: the tasks that
+    read the user's files, of groups and tags their members."""
 
     names: tuple[str, ...]
     manager: Any
     specs: tuple[Any, ...]
+    local: tuple[str, ...] = ()
 
 
 def find(
@@ -69,9 +71,9 @@ def find(
             'these'
         )
     others = [name for name in names if name not in redirected]
-    return Found(
-        tuple(names), manager, (*_redirected(redirected, manager, data, metadata), *others)
-    )
+    specs = *_redirected(redirected, manager, data, metadata), *others
+    local = tuple(task for tasks in redirected.values() for task in tasks)
+    return Found(tuple(names), manager, specs, local)
 
 
 def _members(name: str, manager: Any) -> tuple[str, ...]:

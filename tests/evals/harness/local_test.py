@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nope.evals.harness import local
-from nope.evals.harness.local import local_tasks, patterns
+from nope.evals.harness.local import local_tasks, pattern
 from nope.evals.harness.published import LONGBENCH_2, TABLE_1
 from tests.evals.harness.documents import DOCUMENTS, write_all, write_jsonl
 
@@ -127,13 +127,8 @@ def test_babilong_takes_one_length(tmp_path: pathlib.Path, length: Any) -> None:
 
 
 def test_a_pattern_finds_what_a_task_may_read() -> None:
-    assert patterns('babilong_qa3') == ('qa3/*.*',) and patterns('mine') == ('mine.*',)
-    assert {patterns(name) for name in LONGBENCH_2} == {('data.*',)}
-
-
-def test_the_patterns_of_a_group_find_what_its_tasks_may_read() -> None:
-    assert set(patterns('babilong_longctx')) == {f'qa{k}/*.*' for k in range(1, 21)}
-    assert patterns('longbench2') == ('data.*',)
+    assert pattern('babilong_qa3') == 'qa3/*.*'
+    assert {pattern(name) for name in LONGBENCH_2} == {'data.*'}
 
 
 @pytest.mark.parametrize(

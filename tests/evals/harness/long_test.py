@@ -126,7 +126,9 @@ def test_a_group_or_a_tag_stands_for_its_tasks(tmp_path: pathlib.Path, group: st
     }
     rows = [choice(part, SINGLE, 'ABCD'[k % 4]) for k, part in enumerate(tasks.values())]
     write_jsonl(tmp_path / 'data.jsonl', [*rows, choice('Legal', SINGLE, 'A')])
-    loaded = load(find([group], data=tmp_path, built_in=False))
+    asked = find([group], data=tmp_path, built_in=False)
+    assert set(asked.local) == set(tasks)  # whose files make the identity of what is measured
+    loaded = load(asked)
     assert len(tasks) == 7 and set(loaded['tasks']) == set(tasks)
     found = evaluate(loaded, FakeGenerator(), TOKENIZER, window=WINDOW)
     counts = [2 if name == 'longbench2_legal_single' else 1 for name in found['n-samples']]
