@@ -86,6 +86,10 @@ def _grids(asked: Asked, measured: tuple[int, ...]) -> tuple[GridSpec, ...]:
     """Grids that choose the multiplier of every length on other windows; none without `grid`."""
     if 'grid' not in asked.entry:
         return ()
+    asked.check_no_law('grid')
+    if 'position' in asked.entry:
+        rule = 'its multipliers would be chosen under the encoding that the run was trained with'
+        raise asked.entry.error('grid', f'not with position: {rule}')
     section = asked.section('grid')
     grid, block = section.make(Grid), max(measured)
     return tuple(
