@@ -9,10 +9,9 @@ import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import _models
 import numpy as np
 
-from nope.data import Tokenizer, load_tokenizer
+from nope.data import Tokenizer, takes_bos
 from nope.evals.harness.options import cut
 from nope.runtime.files import parse_json
 
@@ -80,11 +79,7 @@ def begins(tokenizer: Tokenizer, wanted: bool | None) -> bool:
     and its tokens are more than single bytes. ValueError where BOS is wanted and there is none."""
     if wanted and tokenizer.bos_id is None:
         raise ValueError('--bos: the tokenizer has no BOS; accepted: --no-bos')
-    if wanted is not None:
-        return wanted
-    probe = 'The é'  # the same ids as of bytes, though the tokenizer may be a file
-    bytewise = np.array_equal(tokenizer.encode(probe), load_tokenizer(_models.BYTES).encode(probe))
-    return tokenizer.bos_id is not None and not bytewise
+    return takes_bos(tokenizer) if wanted is None else wanted
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,6 +20,10 @@
 that has no multipliers of its own. Each evaluation has a folder in FOLDER, with its records and
 finished samples: the same command goes on where it was stopped, and measures nothing twice. FOLDER
 belongs to one model under one lambda.
+
+Without --bos or --no-bos, texts and prompts begin with BOS where the tokenizer has one and its
+tokens are more than single bytes, as the published protocols have it. LongBench is asked with five
+beams, as in the paper on NoPE.
 """
 
 from __future__ import annotations
@@ -78,7 +82,11 @@ def _parser() -> argparse.ArgumentParser:
     lam = parser.add_mutually_exclusive_group()
     lam.add_argument('--scale', type=float, help='one multiplier of 1/sqrt(head_dim) in all heads')
     lam.add_argument('--lam', type=pathlib.Path, help='file of multipliers, [layers, heads]')
-    parser.add_argument('--bos', action='store_true', help='texts and prompts begin with BOS')
+    parser.add_argument(
+        '--bos',
+        action=argparse.BooleanOptionalAction,
+        help='whether texts begin with BOS',
+    )
     parser.add_argument('--samples', type=int, default=500, help='of each RULER task and length')
     parser.add_argument('--tasks', default='', help='of RULER; default: those without files')
     parser.add_argument('--files', type=pathlib.Path, help="folder of RULER's files")

@@ -23,7 +23,7 @@ from experiments.runs import (
 from experiments.scope import Scope
 from experiments.specs import Spec, identifier
 from nope import sharding
-from nope.data import TaskData, load_tokenizer
+from nope.data import TaskData, load_tokenizer, takes_bos
 from nope.evals import batching
 from nope.evals.generation import Generator
 from nope.evals.samples import NAME, SampleLog
@@ -292,10 +292,14 @@ class TextSpec(EvalSpec):
 
 def of_text(asked: Asked, section: Section, bos: bool | None = None) -> dict[str, Any]:
     """The fields that evaluations of text share, from an entry and its section. bos: of one whose
-    section does not have it."""
+    section does not have it. Where the section's is None, it is as `takes_bos` says."""
+    if bos is None:
+        bos = section.optional('bos')
+    if bos is None:
+        bos = takes_bos(load_tokenizer(asked.run.data.tokenizer))
     return {
         'run': asked.run,
-        'bos': section['bos'] if bos is None else bos,
+        'bos': bos,
         'multiplier': asked.multiplier(),
         'position': asked.position(),
     }

@@ -8,7 +8,7 @@ from nope.data.run_data import RunData, describe, identity, tokenizer_of
 from nope.data.splits import SPLITS
 from nope.data.stores import stored_tokens
 from nope.data.tasks.config import TaskData
-from nope.data.tokenizers import Tokenizer, encode_with_bos, ids_in_use, load_tokenizer
+from nope.data.tokenizers import Tokenizer, encode_with_bos, ids_in_use, load_tokenizer, takes_bos
 
 __all__ = [
     'SPLITS',
@@ -26,6 +26,7 @@ __all__ = [
     'ids_in_use',
     'load_tokenizer',
     'stored_tokens',
+    'takes_bos',
     'tokenizer_of',
     'training_batches',
 ]

@@ -160,6 +160,14 @@ def ids_in_use(tokenizer: Tokenizer) -> int:
     return max({*used, tokenizer.eos_id, tokenizer.bos_id or 0}) + 1
 
 
+def takes_bos(tokenizer: Tokenizer) -> bool:
+    """Whether texts begin with BOS where nobody says so: if the tokenizer has one, and its tokens
+    are more than single bytes, whose models have never seen it."""
+    probe = 'The é'  # the same ids as of bytes, though the tokenizer may be a file
+    bytewise = np.array_equal(tokenizer.encode(probe), ByteTokenizer().encode(probe))
+    return tokenizer.bos_id is not None and not bytewise
+
+
 def encode_with_bos(tokenizer: Tokenizer, text: str, bos: bool) -> np.ndarray:
     """Token ids of `text`, int32 [n], after BOS where `bos` is on.
 
