@@ -15,6 +15,7 @@ from typing import Any
 import _evaluations
 import _flags
 import _models
+import _prompts
 import jax
 import numpy as np
 from _evaluations import Asked, Row
@@ -55,6 +56,7 @@ def _run(options: argparse.Namespace) -> None:
     found = _models.open_model(options, mesh)
     model = found.described.model
     tokenizer = _models.tokenizer_of(found, options.tokenizer)
+    options.bos = _prompts.begins(tokenizer, options.bos)
     # Of these alone lengths do not count BOS.
     beyond = options.bos and any(name in ('ruler', 'nolima') for name, _ in options.eval)
     if model.longest is not None and max(options.lengths) + beyond > model.longest:
@@ -62,8 +64,6 @@ def _run(options: argparse.Namespace) -> None:
         raise ValueError(
             f'--lengths has {longest}; the positions of the model end at {model.longest}'
         )
-    if options.bos and tokenizer.bos_id is None:
-        raise ValueError('--bos: the tokenizer has no BOS')
     multipliers = _multipliers(options, model.layers, model.heads)
     if multipliers is not None and not isinstance(model.lam, Constant):
         raise ValueError(f'the model has a lambda of its own, {model.lam.describe()}, which stays')
@@ -77,6 +77,8 @@ def _run(options: argparse.Namespace) -> None:
     plans = [(name, _planned(asked, name, path)) for name, path in options.eval]
     settings = _settings(options, found, multipliers, tokenizer)
     _check_settings(options.out, '--out', settings)
+    for name, plan in plans:
+        _check_settings(options.out / name, name, plan.settings)
     variables = _with(found, multipliers)
     _take_settings(options.out, '--out', settings)
     generator = Generator(model, variables, mesh, batch_tokens=options.batch_tokens)
@@ -182,6 +184,11 @@ def _check_settings(folder: pathlib.Path, name: str, settings: dict[str, Any]) -
         )
 
 
+def _digits(value: float) -> str:
+    """Four digits; of a whole number all."""
+    return f'{value:.0f}' if float(value).is_integer() else f'{value:.4g}'
+
+
 def _report(out: pathlib.Path, rows: Sequence[Row]) -> None:
     """The table on the terminal, as CSV and as JSON lines."""
     text = io.StringIO()
@@ -192,7 +199,7 @@ def _report(out: pathlib.Path, rows: Sequence[Row]) -> None:
     # JSON has no NaN, which the mean of nothing is.
     plain = [row._asdict() | {'value': None if np.isnan(row.value) else row.value} for row in rows]
     write_text(out / 'results.jsonl', ''.join(f'{json.dumps(row)}\n' for row in plain))
-    cells = [Row._fields, *((*map(str, row[:3]), f'{row.value:.4g}', row.unit) for row in rows)]
+    cells = [Row._fields, *((*map(str, row[:3]), _digits(row.value), row.unit) for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(Row._fields))]
     for line in cells:
         print(

@@ -252,6 +252,19 @@ def test_a_folder_keeps_to_its_settings(
         measured(directory, out, *ask, '--scale=2')
     with pytest.raises(SystemExit, match=r'loss holds results .* length is 24 here and 32 there'):
         measured(directory, out, ask[0], '--lengths=24')
+    several = f'--eval=passkey,loss:{text}'
+    with pytest.raises(SystemExit, match=r'loss holds results .* length is 512 here'):
+        measured(directory, out, several, '--lengths=512', '--tests=1')
+    assert not (out / 'passkey').exists()  # nothing is measured before all can be
+
+
+def test_texts_begin_with_bos_unless_tokens_are_bytes(
+    directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    for bos in ([], ['--bos']):
+        out = tmp_path / f'out{len(bos)}'
+        measured(directory, out, f'--eval=loss:{text}', '--lengths=32', *bos)
+        assert json.loads((out / 'settings.json').read_text())['bos'] is bool(bos)
 
 
 @pytest.mark.parametrize(
