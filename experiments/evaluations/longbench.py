@@ -57,6 +57,9 @@ class LongbenchSpec(TextSpec):
             longbench.check(folder, names)
         window = asked.window()
         asked.check_reach(common['position'], window)
+        max_length, beyond = _max_length(asked, section, names, window), section['beyond']
+        if beyond:
+            asked.check_reach(common['position'], max_length + _longest_answer(names))
         content = folders.identity('longbench', folder, [f'{name}.jsonl' for name in names])
         ends = ends_of(asked.run)
         return cls(
@@ -64,9 +67,9 @@ class LongbenchSpec(TextSpec):
             fingerprint=digest.of_json([content, *ends] if ends else content),
             datasets=names,
             limit=0 if section.optional('limit') is None else section.at_least('limit', 1),
-            max_length=_max_length(asked, section, names, window),
+            max_length=max_length,
             window=window,
-            beyond=section['beyond'],
+            beyond=beyond,
             beams=section.at_least('beams', 1),
             **common,
         )
@@ -95,8 +98,7 @@ class LongbenchSpec(TextSpec):
         return found, more
 
     def programs(self, rows: Rows) -> Iterator[Program]:
-        most = max(longbench.DATASETS[name].new_tokens for name in self.datasets)
-        options = Options(new_tokens=most, beams=self.beams)
+        options = Options(new_tokens=_longest_answer(self.datasets), beams=self.beams)
         length = batching.padded_length(self.max_length)
         tokens = (length + options.new_tokens) * options.beams
         yield Continuing(self.model, options, length, rows(tokens, Continuing.rules))
@@ -120,6 +122,11 @@ def _folder(section: Section, names: tuple[str, ...]) -> str:
             + '), as in the published archive'
         )
     return folder
+
+
+def _longest_answer(names: tuple[str, ...]) -> int:
+    """Tokens that a data set's answers may have, at most."""
+    return max(longbench.DATASETS[name].new_tokens for name in names)
 
 
 def _max_length(asked: Asked, section: Section, names: tuple[str, ...], window: int) -> int:

@@ -19,6 +19,7 @@ from nope.evals import passkey
 from nope.evals.passkey import cells, keys, needles
 from nope.identity import added_later
 from nope.records import Records
+from nope.runtime.seeds import RULE, is_seed
 
 NEEDLES = {'needles': 1, 'alike': False, 'haystack': FILLER}
 TEXT_SPLIT = 'validation'
@@ -59,6 +60,8 @@ class PasskeySpec(TextSpec):
         asked.check_reach(common['position'], max_length)
         if not 1 <= section['tests'] <= passkey.TESTS:
             raise section.error('tests', f'accepted: 1 to {passkey.TESTS}')
+        if not is_seed(section['seed']):
+            raise section.error('seed', RULE)
         spec = cls(
             template=section.choice('template', TEMPLATES),
             max_length=max_length,

@@ -59,7 +59,7 @@ def windows(length: int, section: Section, block: int | None = None) -> Windows:
             block=block or length,
             count=section['windows'],
             split=section.choice('split', SPLITS[1:]),
-            seed=section['seed'],
+            seed=section.at_least('seed', 0),
             cut=cut,
             **{name: section.optional(name) for name in ends},
         )

@@ -53,10 +53,10 @@ class SampleLog:
         again = [key for key in rows if key in self._rows]
         if again:
             raise ValueError(f'{self._path}: the sample {again[0]!r} is finished already')
+        lines = [json.dumps({'key': key, **row}, allow_nan=False) for key, row in rows.items()]
         self._rows.update({key: dict(row) for key, row in rows.items()})
         if not processes.is_first():
             return
-        lines = [json.dumps({'key': key, **row}, allow_nan=False) for key, row in rows.items()]
         with self._path.open('a', encoding='utf-8') as stream:
             stream.write(''.join(f'{line}\n' for line in lines))
             stream.flush()

@@ -76,6 +76,13 @@ class Scorer:
             for size, indices in sorted(groups.items()):
                 asked = [_ask(prompts[i], continuations[i], written) for i in indices]
                 found.update(zip(indices, self._scores(asked, size), strict=True))
+        for i, score in found.items():
+            if np.isnan(score.log_probs).any():
+                raise ValueError(
+                    f'log-probabilities of sequence {i} ({len(prompts[i])} tokens and '
+                    f'{len(continuations[i])} that are scored) are NaN: the weights, a multiplier '
+                    'or the dtype of the computation overflows'
+                )
         return [found[i] for i in range(len(prompts))]
 
     def _scores(self, asked: list[_Asked], size: int) -> list[Score]:

@@ -381,6 +381,13 @@ def test_questions_that_make_no_sense_are_refused() -> None:
         Generator(PLAIN, tiny.variables(PLAIN), tiny.mesh(), batch_tokens=0)
 
 
+def test_scores_that_are_no_numbers_are_refused() -> None:
+    broken = jax.tree.map(lambda x: x * np.nan, tiny.variables(PLAIN))
+    asked = Generator(PLAIN, broken, tiny.mesh(), batch_tokens=ONE_BATCH)
+    with pytest.raises(ValueError, match=r'sequence 0 \(9 tokens and 15 that are scored\) are NaN'):
+        asked.score(PROMPTS[:1], PROMPTS[1:2])
+
+
 @pytest.mark.parametrize(
     ('fields', 'message'),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 
 import pytest
@@ -37,6 +38,13 @@ def test_a_sample_is_appended_once(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ValueError, match="'a/1' is finished already"):
         log.append({'a/1': {}})
     assert len(SampleLog(tmp_path / 'samples.jsonl')) == 2
+
+
+def test_a_sample_that_cannot_be_written_is_not_finished(tmp_path: pathlib.Path) -> None:
+    log = SampleLog(tmp_path / 'samples.jsonl')
+    with pytest.raises(ValueError, match='not JSON compliant'):
+        log.append({'a': {'score': math.nan}})
+    assert 'a' not in log
 
 
 def test_another_file_is_refused(tmp_path: pathlib.Path) -> None:

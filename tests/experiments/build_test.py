@@ -241,6 +241,7 @@ def test_compute_does_not_change_identity(monkeypatch):
         ('grid.low', 0.0, 'grid.low'),
         ('grid.high', float('inf'), 'grid.high'),
         ('evaluation.windows', 0, 'evaluation.windows'),
+        ('evaluation.seed', -1, r'evaluation\.seed is -1; it must be at least 0'),
         ('compute.accumulate', -1, 'compute.accumulate'),
         ('data.source', 'nosuch:thing', 'nosuch'),
         ('data.tokenizer', 'nosuch.model', 'data.tokenizer'),

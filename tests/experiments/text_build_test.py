@@ -253,6 +253,15 @@ def test_longbench_asks_for_what_the_chosen_data_sets_need_and_names_the_fields(
         build(config)
 
 
+def test_answers_of_longbench_end_with_the_positions():
+    config = config_of('table3')
+    config.runs.nope.model = {'position': {'kind': 'learned', 'size': 80}}
+    config.longbench.update({'datasets': ('hotpotqa',), 'max_length': 60, 'beyond': True})
+    config.evals = {'nope/': {'kind': 'longbench', 'run': 'nope', 'window': 1.0}}
+    with pytest.raises(ValueError, match=r'sequences of 92 tokens; learned positions end at 80'):
+        build(config)
+
+
 def harness_spec(data: pathlib.Path, **section) -> HarnessSpec:
     """Of table 1's rotary model, on PIQA with an answer of 322 bytes."""
     config = config_of('table1')
@@ -335,6 +344,19 @@ def test_a_task_that_lm_eval_does_not_know_is_named(tmp_path: pathlib.Path):
         build(config)
 
 
+def test_multipliers_of_each_length_are_not_chosen_under_another_encoding_or_law():
+    config = config_of('fig_dynamic')
+    config.evals['x/'] = {'kind': 'lengths', 'run': 'nope', 'times': (1.0, 2.0), 'grid': {}}
+    assert len(build(config).evals['x/seed0'].grids) == 2
+    config.evals['x/'].position = {'kind': 'rotary'}
+    with pytest.raises(ValueError, match=r'evals\.x/\.grid is .* not with position'):
+        build(config)
+    config = config_of('laws')
+    config.evals['trained_log_keys/'].grid = {}
+    with pytest.raises(ValueError, match=r'grid is .* trained with lambda of the form LogPosition'):
+        build(config)
+
+
 @pytest.mark.parametrize(
     ('name', 'field', 'value', 'message'),
     [
@@ -358,6 +380,7 @@ def test_a_task_that_lm_eval_does_not_know_is_named(tmp_path: pathlib.Path):
         ),
         ('fig8', 'passkey.template', 'long', r"passkey\.template is 'long'; accepted: paper"),
         ('fig8', 'passkey.tests', 11, r'passkey\.tests is 11; accepted: 1 to 10'),
+        ('fig8', 'passkey.seed', -1, r'passkey\.seed is -1; accepted: whole numbers from 0'),
         ('fig8', 'evals.alibi_passkey/.times', 0.0, r'times is 0'),
         ('table3', 'longbench.beams', 0, r'longbench\.beams'),
         ('table3', 'evals.nope_longbench/.longbench.beyond', False, r'more than the window, 64'),
