@@ -41,6 +41,8 @@ SHEET = 'of dense bfloat16 products'  # a sheet's `flops`
 # By a part of `device_kind`; of two that fit, the first.
 DEVICES = {
     'H200': Device(989e12, 141e9, 4.8e12, 450e9, 67e12),
+    'H100 PCIe': Device(756e12, 80e9, 2.0e12, 300e9, 51e12),
+    'H100 NVL': Device(835e12, 94e9, 3.9e12, 300e9, 60e12),
     'H100': Device(989e12, 80e9, 3.35e12, 450e9, 67e12),
     'A100': Device(312e12, 80e9, 2.04e12, 300e9, 19.5e12),
     'TPU v4': Device(275e12, 32 * 2**30, 1.23e12, 270e9),

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import logging
+import math
 import pathlib
 import sys
 import time
@@ -72,7 +73,8 @@ class MetricsWriter:
     def write(self, step: int, values: Mapping[str, float]) -> None:
         """Adds the row of a step. OSError, naming the file, where it cannot be written."""
         with files.writing(self._path):
-            self._file.write(json.dumps({'step': step, **values}) + '\n')
+            row = {name: json_number(value) for name, value in values.items()}
+            self._file.write(json.dumps({'step': step, **row}) + '\n')
         self._events.write(step, values)
 
     def close(self) -> None:
@@ -82,6 +84,15 @@ class MetricsWriter:
                 self._file.close()
         finally:
             self._events.close()
+
+
+def json_number(value: float) -> float | str:
+    """A number as JSON has it: what is not finite by its name."""
+    return value if math.isfinite(value) else str(value)
+
+
+def _number(value: Any) -> Any:
+    return float(value) if value in ('nan', 'inf', '-inf') else value
 
 
 class _EventFile:
@@ -121,7 +132,7 @@ def read(folder: pathlib.Path) -> list[dict[str, Any]]:
     """Rows of a run's `metrics.jsonl`, without a last line cut short by a kill and without damaged
     lines, which are reported when the run goes on."""
     rows, _ = parse(folder / JSONL)
-    return rows
+    return [{name: _number(value) for name, value in row.items()} for row in rows]
 
 
 def parse(path: pathlib.Path) -> tuple[list[dict[str, Any]], list[int]]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import pathlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -16,7 +15,7 @@ from nope.checkpoints import folders
 from nope.model import ModelConfig, counts
 from nope.runtime import hardware, processes, progress
 from nope.training import metrics
-from nope.training.metrics import MetricsWriter
+from nope.training.metrics import MetricsWriter, json_number
 from nope.training.step import Metrics
 from nope.training.tracker import Tracker
 
@@ -132,8 +131,8 @@ class Reporter:
         row = {
             'step': step,
             'examples': [first, last],
-            'loss': _json_number(values['loss']),
-            'grad_norm': _json_number(values['grad_norm']),
+            'loss': json_number(values['loss']),
+            'grad_norm': json_number(values['grad_norm']),
             'action': 'skipped' if goes_on else 'stopped',
         }
         if processes.is_first():
@@ -161,10 +160,14 @@ class Throughput:
     """
 
     def __init__(
-        self, model: ModelConfig, mean_length: int, tokens_per_step: float, *, frozen: bool
+        self, model: ModelConfig, lengths: Sequence[int], batch_size: int, *, frozen: bool
     ) -> None:
-        self._tokens_per_step = tokens_per_step
-        self._flops_per_token = counts.training_flops(model, mean_length, frozen=frozen)
+        """lengths: tokens of the sequences of successive steps, over and over."""
+        self._tokens = [batch_size * length for length in lengths]
+        self._flops = [
+            tokens * counts.training_flops(model, length, frozen=frozen)
+            for tokens, length in zip(self._tokens, lengths, strict=True)
+        ]
         self._last: tuple[int, float] | None = None
 
     def since_last(self, step: int) -> dict[str, float]:
@@ -174,9 +177,13 @@ class Throughput:
             hardware.peak_flops()  # measured here, outside the rated intervals, where unknown
             self._last = (step, time.perf_counter())
             return {}
-        rate = (step - last[0]) * self._tokens_per_step / (self._last[1] - last[1])
+        seconds = self._last[1] - last[1]
+        taken = [done % len(self._tokens) for done in range(last[0], step)]
         peak = hardware.peak_flops() * jax.device_count()
-        return {'tokens_per_second': rate, 'mfu': rate * self._flops_per_token / peak}
+        return {
+            'tokens_per_second': sum(self._tokens[i] for i in taken) / seconds,
+            'mfu': sum(self._flops[i] for i in taken) / (seconds * peak),
+        }
 
 
 def skipped_of(data: Mapping[str, Any]) -> int:
@@ -198,7 +205,3 @@ def _scalars(by_layer: Metrics) -> dict[str, float]:
         for name, array in by_layer.items()
         for layer, value in enumerate(np.asarray(array))
     }
-
-
-def _json_number(value: float) -> float | str:
-    return value if math.isfinite(value) else str(value)

@@ -209,10 +209,7 @@ def make_reporter(
             Tracker, compute.wandb, folder.name, title=title, folder=folder, config=identity
         )
     throughput = Throughput(
-        model,
-        round(sum(config.lengths) / len(config.lengths)),
-        config.tokens / config.steps,
-        frozen=config.optimizer.freezes,
+        model, config.lengths, config.batch_size, frozen=config.optimizer.freezes
     )
     return Reporter(
         folder,

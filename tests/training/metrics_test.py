@@ -61,6 +61,15 @@ def test_values_that_are_not_finite_are_kept(tmp_path: pathlib.Path) -> None:
     assert math.isnan(metrics.read(tmp_path)[0]['loss'])
 
 
+def test_values_that_are_not_finite_are_json(tmp_path: pathlib.Path) -> None:
+    writer = MetricsWriter(tmp_path, 0)
+    writer.write(1, {'loss': math.nan, 'grad_norm': math.inf})
+    writer.close()
+    assert (
+        tmp_path / metrics.JSONL
+    ).read_text() == '{"step": 1, "loss": "nan", "grad_norm": "inf"}\n'
+
+
 def test_an_event_file_is_written(tmp_path: pathlib.Path) -> None:
     write(tmp_path, range(1, 3))
     assert [p.stat().st_size > 0 for p in (tmp_path / 'tensorboard').iterdir()] == [True]

@@ -17,7 +17,7 @@ import pytest
 
 from nope.checkpoints.manager import CheckpointError, Checkpoints, Restored
 from nope.data import Batch
-from nope.model import LayerKind
+from nope.model import LayerKind, counts
 from nope.model.lam import LogLength
 from nope.positions import Rotary
 from nope.sharding import MeshConfig, make_mesh
@@ -203,6 +203,27 @@ def test_attention_without_segments_is_refused() -> None:
         check_segments(chunks, PRETRAIN, 'runs.a.model.pattern')
     for other in (None, 'chunked', 'reference'):
         check_segments(tiny.model(attention=other), PRETRAIN, 'data.documents')
+
+
+def test_rates_are_those_of_the_lengths_that_were_trained_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A device that makes so many FLOP/s whatever the length, looked at every four of three."""
+    model, lengths, batch, rate = tiny.model(), (8, 16, 64), 2, 1e9
+    flops = [batch * n * counts.training_flops(model, n, frozen=True) for n in lengths]
+    clock = [0.0]
+    monkeypatch.setattr(reporting.time, 'perf_counter', lambda: clock[0])
+    monkeypatch.setattr(reporting.hardware, 'peak_flops', lambda: 4 * rate / jax.device_count())
+    throughput = reporting.Throughput(model, lengths, batch, frozen=True)
+    assert throughput.since_last(1) == {}
+    for step in range(1, 13):
+        clock[0] += flops[step % 3] / rate
+        if step % 4 == 0:
+            found = throughput.since_last(step + 1)
+            tokens = batch * sum(lengths[k % 3] for k in range(step - 3, step + 1))
+            seconds = sum(flops[k % 3] for k in range(step - 3, step + 1)) / rate
+            assert found['mfu'] == pytest.approx(0.25)
+            assert found['tokens_per_second'] == pytest.approx(tokens / seconds)
 
 
 def test_training_changes_what_trains_and_nothing_else(whole: dict[str, pathlib.Path]) -> None:
