@@ -60,8 +60,10 @@ def prepare(
     split: tokenises that split alone.
     part_bytes: approximate text of a part, the unit of work and of repetition after a restart.
     Raises as `Source.list_parts` and `load_tokenizer`; ValueError when `out` holds, or was
-    begun for, something else.
+    begun for, something else, lies in the corpus, or the corpus changes meanwhile.
     """
+    out = out.absolute()
+    source.check_outside(out)
     parts = source.list_parts(cache, part_bytes)
     if split is not None:
         parts = of_split(parts, split)
@@ -91,6 +93,7 @@ def prepare(
                     leftover.unlink()
             todo = [i for i in range(len(parts)) if _unit(out, i, len(parts)) is None]
             _tokenise_parts(parts, todo, loaded, out, workers, progress)
+            _check_unchanged(source, out, plan)
             _write_metadata(source, out, plan)
     return shards.read_metadata(source.name(), out)
 
@@ -115,6 +118,20 @@ def _check_plan(out: pathlib.Path, plan: dict[str, Any]) -> None:
             f'{out} was begun for other data or settings ({changes}): choose another folder, or '
             'remove it'
         )
+
+
+def _check_unchanged(source: Source, out: pathlib.Path, plan: dict[str, Any]) -> None:
+    """ValueError where the corpus is not the one whose name the tokens are to have. What was made
+    is removed, since it may be of either."""
+    if source.identity() == plan['source']:
+        return
+    for made in ('unit-*.json', '*.array_record', '*.documents.npy', 'plan.json'):
+        for path in out.glob(made):
+            path.unlink()
+    raise ValueError(
+        f'{source.name()}: files of {plan["description"]} changed while they were tokenised; start '
+        'again once they stay as they are'
+    )
 
 
 def _write_metadata(source: Source, out: pathlib.Path, plan: dict[str, Any]) -> None:

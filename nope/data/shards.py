@@ -268,7 +268,7 @@ class TokenStore:
         """Tokens of each document, its EOS included, int64."""
         path, entry = self._path(shard, 'documents.npy'), self._entries[shard]
         if not path.is_file():
-            raise FileNotFoundError(f'token shard {path} is missing: prepare it again')
+            raise self._missing(path)
         try:
             lengths = np.load(path)
         except _UNREADABLE as error:
@@ -293,7 +293,7 @@ class TokenStore:
             if shard not in self._readers:
                 path = self._path(shard, 'array_record')
                 if not path.is_file():
-                    raise FileNotFoundError(f'token shard {path} is missing: prepare it again')
+                    raise self._missing(path)
                 try:
                     reader = array_record_module.ArrayRecordReader(str(path))
                     pages = reader.num_records()
@@ -311,6 +311,11 @@ class TokenStore:
 
     def _path(self, shard: int, kind: str) -> pathlib.Path:
         return self._folder / f'{self._stems[shard]}.{kind}'
+
+    def _missing(self, path: pathlib.Path) -> FileNotFoundError:
+        return FileNotFoundError(
+            f'token shard {path} is missing; remove {self._folder} and prepare it again'
+        )
 
     def _damaged(self, shard: int, kind: str, why: object) -> ValueError:
         return ValueError(

@@ -137,6 +137,43 @@ def test_corpus_without_text_is_refused(tmp_path):
         run(tmp_path / 'text', tmp_path / 'out')
 
 
+@pytest.mark.parametrize('kind', [Text, JsonLines])
+def test_a_folder_in_the_corpus_is_refused_unless_it_is_hidden(corpus, tmp_path, kind):
+    copy = tmp_path / 'corpus'
+    shutil.copytree(corpus, copy)
+    (copy / 'a.jsonl').write_text('{"text": "a"}\n' * 20)
+    source, scratch = kind(str(copy)), tmp_path / 'scratch'
+    with pytest.raises(ValueError, match=r"data\.source: '.*corpus' holds '.*shards', into which"):
+        prepare.prepare(source, 'bytes', copy / 'shards', cache=scratch, progress=False)
+    assert not (copy / 'shards').exists()
+    for _ in range(2):  # the second finds the corpus as it was
+        prepare.prepare(source, 'bytes', copy / '.shards', cache=scratch, progress=False)
+
+
+def test_a_corpus_that_changes_meanwhile_is_refused(corpus, tmp_path, monkeypatch):
+    copy, out = tmp_path / 'corpus', tmp_path / 'out'
+    shutil.copytree(corpus, copy)
+    tokenise = prepare._tokenise_parts
+
+    def edited(*given):
+        tokenise(*given)
+        (copy / 'more.txt').write_text('more ' * 100)
+
+    monkeypatch.setattr(prepare, '_tokenise_parts', edited)
+    with pytest.raises(ValueError, match='changed while they were tokenised; start again'):
+        run(copy, out)
+    assert not list(out.iterdir())
+    monkeypatch.undo()
+    run(copy, out)
+
+
+def test_the_present_folder_is_taken(corpus, reference, tmp_path, monkeypatch):
+    (tmp_path / 'here').mkdir()
+    monkeypatch.chdir(tmp_path / 'here')
+    run(corpus, pathlib.Path())
+    assert contents(tmp_path / 'here') == contents(reference)
+
+
 def test_folder_begun_for_something_else_is_refused(corpus, tmp_path):
     run(corpus, tmp_path / 'out')
     with pytest.raises(ValueError, match=r'begun for other .*part_bytes: 4000 there, 5000 now'):

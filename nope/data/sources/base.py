@@ -8,6 +8,8 @@ import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
+from nope.data.sources import folders
+
 PART_BYTES = 64 << 20
 MAX_LINE_BYTES = 64 << 20
 
@@ -93,6 +95,17 @@ class Source(abc.ABC):
         """The folder of its token shards, where it is tokenised already; such a source has no
         parts."""
         return None
+
+    def walked(self) -> pathlib.Path | None:
+        """The path below which any text would be read; None where there is none."""
+        return None
+
+    def check_outside(self, folder: pathlib.Path) -> None:
+        """ValueError where a folder that is to be written lies in the corpus, which would grow by
+        its files."""
+        whole = self.walked()
+        if whole is not None:
+            folders.check_outside(self.name(), whole, folder)
 
     def check_limit(self, field: str) -> None:
         """ValueError unless a field is a number of bytes."""

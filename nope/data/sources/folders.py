@@ -49,6 +49,24 @@ def list_files(name: str, path: pathlib.Path, keep: Callable[[pathlib.Path], boo
     return sorted(found)
 
 
+def name_of(path: str) -> str:
+    """The last name of a path, of '.' that of the folder."""
+    return pathlib.PurePath(os.path.abspath(path)).name
+
+
+def check_outside(name: str, path: pathlib.Path, folder: pathlib.Path) -> None:
+    """ValueError where `folder` lies in the corpus at `path` and is not hidden: its files would be
+    text of the corpus when that is listed again. name: of the corpus's field, for messages."""
+    whole, inner = path.resolve(), folder.resolve()
+    if not (whole.is_dir() and inner.is_relative_to(whole)):
+        return
+    if not any(part.startswith('.') for part in inner.relative_to(whole).parts):
+        raise ValueError(
+            f'{name}: {str(path)!r} holds {str(folder)!r}, into which is written: the corpus would '
+            'be another one afterwards. Choose a folder outside of it'
+        )
+
+
 def list_corpus(
     name: str, path: pathlib.Path, keep: Callable[[pathlib.Path], bool]
 ) -> tuple[list[str], dict[str, str]]:

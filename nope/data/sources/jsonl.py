@@ -76,8 +76,11 @@ class JsonLines(Source):
                 parts.append(JsonLinesPart(self, str(file), begin, end, split))
         return parts
 
+    def walked(self) -> pathlib.Path:
+        return pathlib.Path(self.path)
+
     def describe(self) -> str:
-        return pathlib.PurePath(self.path).name
+        return folders.name_of(self.path)
 
     def _files(self) -> tuple[list[str], dict[str, str]]:
         found = folders.list_corpus(self.name(), pathlib.Path(self.path), _is_json_lines)

@@ -64,7 +64,7 @@ class Parquet(Source):
         return parts
 
     def describe(self) -> str:
-        return pathlib.PurePath(self.path).name
+        return folders.name_of(self.path)
 
     def _files(self) -> tuple[list[str], dict[str, str]]:
         path = pathlib.Path(self.path)

@@ -53,8 +53,11 @@ class Text(Source):
             pieces += _pieces_of(folders.resolve(path, name), found.get(name))
         return [TextPart(tuple(group)) for group in _group(pieces, part_bytes)]
 
+    def walked(self) -> pathlib.Path:
+        return pathlib.Path(self.path)
+
     def describe(self) -> str:
-        return pathlib.PurePath(self.path).name
+        return folders.name_of(self.path)
 
     def _files(self) -> tuple[list[str], dict[str, str]]:
         path = pathlib.Path(self.path)
