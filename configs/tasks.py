@@ -10,7 +10,7 @@ measures so many examples of each length (None: all), of at most `limit` tokens 
 
 quick: the block of the other quick models, 4 layers of width 64, constant learning rate with a
     linear tail.
-small, medium: T5's decoder, 6 layers of width 128 and 8 of width 256, with the released dropout:
+small, medium: T5's decoder, 4 layers of width 96 and 8 of width 256, with the released dropout:
     0.1 of the embeddings, of attention's weights, of the MLP's activations, of what attention and
     MLP add, and of the final states. Attention trains with T x S numbers for each head, since no
     kernel drops weights (`--config.model.attention_dropout=0.0` trains with kernels). quick has no
@@ -49,7 +49,7 @@ PAPER = {
 
 _SHAPES: dict[str, dict] = {
     'quick': {'layers': 4, 'width': 64, 'heads': 4, 'mlp_width': 168},
-    'small': {'layers': 6, 'width': 128, 'heads': 4, 'mlp_width': 512},
+    'small': {'layers': 4, 'width': 96, 'heads': 4, 'mlp_width': 384},
     'medium': {'layers': 8, 'width': 256, 'heads': 8, 'mlp_width': 1024},
     'paper': {'layers': 12, 'width': 768, 'heads': 12, 'mlp_width': 3072},
 }
@@ -58,7 +58,7 @@ _VOCABULARY = {'small': 1200, 'medium': 1200, 'paper': 32_100}
 # Training: steps, learning rate, share of the steps that warm up.
 _TRAIN = {
     'quick': (400, 1e-3, 0.06),
-    'small': (5000, 3e-4, 0.06),
+    'small': (2500, 1e-3, 0.06),
     'medium': (20_000, 1e-4, 0.06),
     'paper': (40_000, 3e-5, 0.06),
 }
