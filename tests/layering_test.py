@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import graphlib
 import importlib.metadata
 import pathlib
@@ -193,13 +194,17 @@ def loaded_with(module: str, imports: dict[str, list[Import]]) -> set[str]:
 
 def project_imports(*packages: str) -> dict[str, list[Import]]:
     """Module name -> its imports, for every Python file of `packages`."""
+    return {module: found for package in packages for module, found in _imports_in(package).items()}
+
+
+@functools.cache
+def _imports_in(package: str) -> dict[str, list[Import]]:
     found = {}
-    for package in packages:
-        for path in sorted((ROOT / package).rglob('*.py')):
-            parts = path.relative_to(ROOT).with_suffix('').parts
-            is_package = parts[-1] == '__init__'
-            module = '.'.join(parts[:-1] if is_package else parts)
-            found[module] = imports_of(path.read_text(), module, is_package)
+    for path in sorted((ROOT / package).rglob('*.py')):
+        parts = path.relative_to(ROOT).with_suffix('').parts
+        is_package = parts[-1] == '__init__'
+        module = '.'.join(parts[:-1] if is_package else parts)
+        found[module] = imports_of(path.read_text(), module, is_package)
     return found
 
 

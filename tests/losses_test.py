@@ -121,7 +121,7 @@ def test_a_frozen_head_costs_no_gradient(chunk: int) -> None:
     assert flops(0, chunk) < (products + 1) * product
 
 
-@pytest.mark.parametrize('chunk', [10, 16, 40])
+@pytest.mark.parametrize('chunk', [pytest.param(10, marks=pytest.mark.slow), 16, 40])
 def test_every_device_of_a_sequence_has_its_share_of_every_chunk(chunk: int) -> None:
     """As where the batch is split: what a chunk's logits cost does not depend on the axis."""
     rng = np.random.default_rng(0)

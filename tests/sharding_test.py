@@ -100,7 +100,10 @@ def test_the_gradient_of_rows_that_the_mesh_does_not_divide_is_that_of_one_devic
     [
         pytest.param({'block': 'parallel'}, marks=pytest.mark.slow),
         {'block': 'post', 'qk_norm': True, 'qk_norm_over': 'projection'},
-        {'block': 'both', 'norm_offset': True, 'embedding_multiplier': 32**0.5},
+        pytest.param(
+            {'block': 'both', 'norm_offset': True, 'embedding_multiplier': 32**0.5},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=['parallel', 'post', 'both'],
 )

@@ -48,7 +48,7 @@ class TestPallasTpu(AttentionContract):
 def test_on_a_simulated_tpu(bias: str) -> None:
     """With the blocks of a TPU and its memories, where what was never written is NaN and copies
     that race are an error."""
-    case = Case('', 1, 260, 300, 4, 2, 64, True, 'packed', 'float32', 100, 40, bias)
+    case = Case('', 1, 260, 300, 2, 1, 64, True, 'packed', 'float32', 100, 40, bias)
     inputs = make_inputs(dataclasses.replace(case, key_bias=True))
     wanted = value_and_gradients(functools.partial(attention, implementation='reference'), inputs)
     simulated = pltpu.InterpretParams(uninitialized_memory='nan', detect_races=True)

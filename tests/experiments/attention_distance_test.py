@@ -65,6 +65,7 @@ def made(experiment: Experiment, work: pathlib.Path) -> dict[str, Records]:
     return {n: records.load(bench.workspace.folder(s)) for n, s in experiment.evals.items()}
 
 
+@pytest.mark.slow
 def test_models_of_a_task_read_held_out_examples_of_each_length(tmp_path: pathlib.Path) -> None:
     (found,) = made(build(of_task(examples=4)), tmp_path).values()
     assert found.along('length', 0).tolist() == [2, 3, 4, 5, 6]

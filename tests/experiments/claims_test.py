@@ -42,6 +42,17 @@ def drawn(tmp_path_factory) -> pathlib.Path:
 
 
 @pytest.fixture
+def real_pictures() -> None:
+    """For a test that looks at pictures, which take most of the command's time."""
+
+
+@pytest.fixture(autouse=True)
+def _quick_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if 'real_pictures' not in request.fixturenames:
+        monkeypatch.setattr(claims, 'rendered', lambda figure, kind: kind.encode())
+
+
+@pytest.fixture
 def work(drawn: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
     """A copy to change."""
     for path in drawn.glob('figures/*/*.json'):
@@ -51,6 +62,7 @@ def work(drawn: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / 'work'
 
 
+@pytest.mark.usefixtures('real_pictures')
 def test_the_board_is_written_in_all_forms_and_again_with_the_same_bytes(work, capsys):
     assert claims.main([f'--workdir={work}']) == 0
     folder = work / 'claims'

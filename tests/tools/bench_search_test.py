@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pathlib
 
+import pytest
+
 from nope.model import counts
 from tests import tiny
 from tests.tools.loading import load
@@ -11,6 +13,7 @@ from tests.tools.loading import load
 tool = load('bench_search')
 
 
+@pytest.mark.slow
 def test_a_search_holds_its_weights_once_and_saves_none(tmp_path: pathlib.Path) -> None:
     case = tool.Case('tiny', tiny.model(attention=None, width=64), 16, 8)
     shared = tool.held(tool.jax.live_arrays())

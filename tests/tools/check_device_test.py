@@ -79,6 +79,7 @@ def test_what_it_names_is_there(platform: str) -> None:
         assert all(x.seconds < tool.STAGE_SECONDS for x in commands)
 
 
+@pytest.mark.slow
 def test_it_runs_dry(tmp_path: pathlib.Path) -> None:
     stages = list(tool.stages('cpu', dry=True))
     words = [sys.executable, str(TOOLS / 'check_device.py'), *stages, '--dry', f'--out={tmp_path}']
