@@ -33,6 +33,7 @@ def get_config(row: str = 'alone') -> ConfigDict:
         )
     config = text.add(base.experiment('ruler', 'quick'), 'quick')
     config.name = 'ruler' if row == 'alone' else f'ruler_{row}'
+    config.ruler.bos = placeholder(bool)  # as the tokenizer of the directory says
     config.init = placeholder(str)
     config.length = placeholder(int)
     config.nope = False

@@ -12,15 +12,15 @@ from ml_collections.config_dict import placeholder
 def add(config: ConfigDict, size: str) -> ConfigDict:
     """Adds the sections at a size; returns the config.
 
-    bos: whether documents and prompts begin with the tokenizer's BOS. The paper's do; None: those
-    of a tokenizer that has one and whose tokens are more than bytes.
+    bos: whether documents and prompts begin with the tokenizer's BOS. The paper's do; byte
+    models have never seen one. None: those of a tokenizer that has one and whose tokens are more
+    than bytes.
     """
     paper = size == 'paper'
-    bos = True if paper else placeholder(bool)
     config.corpora = _corpora(size)
     # stride: tokens scored in a window, None for L / 8 (256 of 2,048). budget: at each length.
     budget = {'quick': 8192, 'small': 16_384, 'medium': 32_768, 'paper': 2**21}[size]
-    config.perplexity = {'stride': placeholder(int), 'budget': budget, 'bos': bos}
+    config.perplexity = {'stride': placeholder(int), 'budget': budget, 'bos': paper}
     # short: tokens of the short context, None for L; stride: of its steps, None for L / 4. Paper
     # size has the published ones.
     config.longppl = {
@@ -29,13 +29,13 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
         'gain': 2.0,  # nats, as published
         'ceiling': 2.0,
         'budget': budget,
-        'bos': bos,
+        'bos': paper,
     }
     config.passkey = {
         'template': 'paper' if paper else 'brief',
         'seed': 42,
         'tests': 10,
-        'bos': bos,
+        'bos': paper,
     }
     config.longbench = {
         'folder': '',
@@ -43,7 +43,7 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
         'limit': placeholder(int),  # samples of each; None for all
         'max_length': placeholder(int),  # tokens of a prompt; None for the rule of the window
         'beams': 5,
-        'bos': bos,
+        'bos': paper,
         'beyond': False,  # whether a prompt with its answer may be longer than the window
     }
     config.harness = {
@@ -60,7 +60,7 @@ def add(config: ConfigDict, size: str) -> ConfigDict:
         'samples': 500,
         'seed': 42,
         'folder': '',  # of essays, SQuAD and HotpotQA, for the other tasks
-        'bos': bos,
+        'bos': paper,
     }
     return config
 

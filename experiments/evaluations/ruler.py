@@ -53,7 +53,7 @@ class RulerSpec(TextSpec):
         common = of_text(asked, section)
         tasks = section.names('tasks', ruler.TASKS) or ruler.FREE
         lengths, field = _lengths(asked, section)
-        asked.check_reach(common['position'], max(lengths))
+        asked.check_reach(common['position'], max(lengths) + common['bos'])
         folder = section.execution('folder')
         corpora = ruler.Corpora(pathlib.Path(folder) if folder else None)
         files = list(dict.fromkeys(name for task in tasks for name in ruler.TASKS[task].files))

@@ -54,6 +54,11 @@ def test_lengths_are_halves_of_the_longest_down_to_4096(directory: pathlib.Path)
     assert found.lengths == (3000,)  # type: ignore[attr-defined]
 
 
+def test_prompts_of_bytes_have_no_bos_unless_it_is_asked_for(directory: pathlib.Path) -> None:
+    assert spec(directory).bos is False
+    assert spec(directory, bos=True).bos is True
+
+
 def test_the_tasks_are_those_without_files_unless_others_are_asked_for(directory) -> None:
     found = spec(directory)
     assert (found.tasks, found.samples, found.plan_seed) == (FREE, 500, 42)
