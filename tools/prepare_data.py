@@ -21,6 +21,7 @@ import _flags
 from nope.data import SPLITS, prepare
 from nope.data.sources import KINDS, PART_BYTES, Shards
 from nope.data.sources.base import MAX_LINE_BYTES
+from nope.data.templates import FILLER
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -69,6 +70,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument('--record_length', type=_positive, help='bytes of a record (retrieval)')
     parser.add_argument('--needles', type=_positive, default=1, help='keys of a record (retrieval)')
+    parser.add_argument(
+        '--haystacks',
+        type=_names,
+        default=(FILLER,),
+        help="what keys are hidden in: 'filler', 'text' of the standard library, or "
+        "'filler,text' (retrieval)",
+    )
     parser.add_argument('--tokenizer', default='bytes', help="'bytes', *.model or tokenizer.json")
     parser.add_argument('--out', required=True, help='folder for the shards')
     parser.add_argument(
@@ -107,6 +115,10 @@ def _rule(typed: str) -> tuple[str, str]:
     if not (field and found):
         raise argparse.ArgumentTypeError(f'{typed!r}; accepted: FIELD=TEXT')
     return field, value
+
+
+def _names(typed: str) -> tuple[str, ...]:
+    return tuple(typed.split(','))
 
 
 def _positive(text: str) -> int:

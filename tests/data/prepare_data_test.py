@@ -55,9 +55,21 @@ def test_a_record_length_is_asked_for_by_its_flag(tmp_path):
     assert '--record_length=128 with it' in typed
 
 
+def test_keys_are_hidden_in_what_the_flag_names(tmp_path):
+    out = f'--out={tmp_path / "out"}'
+    done = command('--source=retrieval', '--record_length=300', '--haystacks=books', out)
+    assert "--haystacks is ('books',); accepted: ('filler',), ('text',), (" in done.stderr
+
+
 def test_flags_that_the_source_does_not_read_are_refused(corpus, tmp_path):
     given = f'--path={corpus}', f'--out={tmp_path / "out"}'
-    for flag in ('--leave_out=set=A', '--field=body', '--needles=3', '--max_line_bytes=9'):
+    for flag in (
+        '--leave_out=set=A',
+        '--field=body',
+        '--needles=3',
+        '--haystacks=text',
+        '--max_line_bytes=9',
+    ):
         done = command('--source=text', *given, flag)
         name = flag.partition('=')[0]
         said = f'error: {name} is given, and --source=text does not read it; it is for '
