@@ -4,7 +4,6 @@ computation in `dtype`."""
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from nope.model import context
 from nope.model.config import ModelConfig
 from nope.model.dropout import Place, place_keys
 from nope.model.init import initializer
+from nope.runtime.mesh_axes import axes_of, parts_of
 
 
 def parameter(
@@ -73,13 +73,11 @@ def split_over_mesh(x_BTD: jax.Array) -> jax.Array:
     """Activations with their rows and tokens over the devices of the current mesh, if any; an axis
     that these do not divide evenly stays whole. XLA would pad it, and then its gradient of an
     embedding that is split over 'tensor' counts the padding as tokens."""
-    sizes = jax.sharding.get_abstract_mesh().shape
-    axes = []
-    for name, size in zip(('batch', 'sequence'), x_BTD.shape[:2], strict=True):
-        (found,) = nn.logical_to_mesh_axes((name,)) or (None,)
-        over = (found,) if isinstance(found, str) else found or ()
-        parts = math.prod(sizes.get(axis, 1) for axis in over)
-        axes.append(None if size % parts else name)
+    B, T, _ = x_BTD.shape
+    axes = [
+        None if size % parts_of(axes_of(name)) else name
+        for name, size in (('batch', B), ('sequence', T))
+    ]
     return nn.with_logical_constraint(x_BTD, (*axes, 'activation'))
 
 
