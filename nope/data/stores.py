@@ -40,7 +40,6 @@ def open_store(
                 f'fingerprint {tokenizer.fingerprint})'
             )
     else:
-        source.check_outside(cache)
         folder = _folder(source, tokenizer, cache)
         alone = alone and not (folder / 'metadata.json').is_file()
         if alone:

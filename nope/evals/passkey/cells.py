@@ -12,6 +12,7 @@ from nope.evals.forward import Progress
 from nope.evals.passkey import keys
 from nope.evals.samples import SampleLog
 from nope.records import Measure
+from nope.runtime.seeds import check_seed
 
 # Nominal tokens that are asked, at most, between two writes to the log.
 CHUNK_TOKENS = 2**20
@@ -55,8 +56,7 @@ def questions(
     """
     if not 1 <= tests <= keys.TESTS:
         raise ValueError(f'tests is {tests}; it must be in 1 .. {keys.TESTS}')
-    if not 0 <= seed < 2**32:
-        raise ValueError(f'seed is {seed}; it must be in 0 .. 2**32 - 1')
+    check_seed(seed)
     return tuple(
         Question(cell.length, cell.depth, test, cell.positions[test], cell.keys[test])
         for cell in (
