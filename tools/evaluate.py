@@ -22,8 +22,8 @@ finished samples: the same command goes on where it was stopped, and measures no
 belongs to one model under one lambda.
 
 Without --bos or --no-bos, texts and prompts begin with BOS where the tokenizer has one and its
-tokens are more than single bytes, as the published protocols have it. LongBench is asked with five
-beams, as in the paper on NoPE.
+tokens are more than single bytes, as RULER and HELMET ask. LongBench is asked with five beams, as
+in the paper on NoPE.
 """
 
 from __future__ import annotations

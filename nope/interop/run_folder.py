@@ -122,7 +122,7 @@ def imported_from(folder: pathlib.Path) -> pathlib.Path | None:
 
 
 def _place_of_base(folder: pathlib.Path) -> pathlib.Path | None:
-    """Where a search's run folder says that its base model is; None where it names none."""
+    """Path of a search's base model, as its run folder names it; None where it names none."""
     named = read_object(folder / BASE_MODEL)
     return None if named is None else folder.resolve() / folders.named(named, folder / BASE_MODEL)
 

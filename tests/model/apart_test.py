@@ -122,14 +122,8 @@ def test_layers_apart_compute_what_stacked_ones_do() -> None:
 
 def models_but(*slow: str) -> Any:
     """Over the models, those with one of these words in their names slow."""
-    marked = (any(word in name for word in slow) for name in MODELS)
-    return pytest.mark.parametrize(
-        'model',
-        [
-            pytest.param(name, marks=pytest.mark.slow if is_slow else ())
-            for name, is_slow in zip(MODELS, marked, strict=True)
-        ],
-    )
+    marks = {name: pytest.mark.slow if any(w in name for w in slow) else () for name in MODELS}
+    return pytest.mark.parametrize('model', [pytest.param(n, marks=m) for n, m in marks.items()])
 
 
 some = models_but('every', 'all')
