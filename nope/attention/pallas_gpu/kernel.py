@@ -97,14 +97,20 @@ class PallasGpu:
 
     by_slope: ClassVar[bool] = False
 
+    @property
+    def _float32(self) -> lax.Precision | lax.DotAlgorithmPreset:
+        """Three products of tf32, on tensor cores, for one of float32: what they leave out is of
+        the size of float32's own rounding. XLA on a CPU has float32 itself."""
+        return lax.Precision.HIGHEST if self.interpret else lax.DotAlgorithmPreset.TF32_TF32_F32_X3
+
     def forward(self, rules: Rules, operands: Operands) -> AttentionOutput:
         T, N, H = operands.q_BTNH.shape[1:]
         S, K = operands.k_BSKH.shape[1:3]
         G = N // K
         if G > 1 and T * G <= _FOLDED_ROWS:
-            problem = Problem(rules, T * G, S, H, group=1, fold=G)
+            problem = Problem(rules, T * G, S, H, group=1, fold=G, float32=self._float32)
             return _unfold(self._forward(problem, _fold(operands)), G)
-        return self._forward(Problem(rules, T, S, H, group=G), operands)
+        return self._forward(Problem(rules, T, S, H, group=G, float32=self._float32), operands)
 
     def _forward(self, problem: Problem, operands: Operands) -> AttentionOutput:
         B, T, N, _ = operands.q_BTNH.shape
@@ -143,7 +149,7 @@ class PallasGpu:
     ) -> Gradients:
         T, N, H = operands.q_BTNH.shape[1:]
         S, K = operands.k_BSKH.shape[1:3]
-        problem = Problem(rules, T, S, H, group=N // K)
+        problem = Problem(rules, T, S, H, group=N // K, float32=self._float32)
         refs = _refs(problem, operands, rows)
         # The gradients of both lines, where there are factors: a bias has its parameters in both.
         d_lines = self._d_lines(problem, refs) if wanted.line or wanted.factors else []

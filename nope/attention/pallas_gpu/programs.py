@@ -46,6 +46,7 @@ class Problem:
     queries: rows of q. With `fold` > 1, row r is query r // fold of query head r % fold of the
         key/value head that the program works on; else rows are queries.
     keys, head_dim: S and H. group: query heads for each key/value head.
+    float32: precision of the products of float32 inputs, as `lax.dot_general` takes it.
     """
 
     rules: Rules
@@ -54,6 +55,7 @@ class Problem:
     head_dim: int
     group: int
     fold: int = 1
+    float32: Any = lax.Precision.HIGHEST
 
     @property
     def padded_head_dim(self) -> int:
@@ -136,11 +138,11 @@ def _side(ids_ref: Any, at: jax.Array, edge: jax.Array | None, length: int, turn
     return Side(turn(at), ids)
 
 
-def _dot(x: jax.Array, y: jax.Array, contract: tuple[int, int]) -> jax.Array:
-    """Float32 sums of products; those of float32 are true float32 products and not tf32."""
+def _dot(problem: Problem, x: jax.Array, y: jax.Array, contract: tuple[int, int]) -> jax.Array:
+    """Float32 sums of products."""
     return lax.dot_general(
         x, y, (((contract[0],), (contract[1],)), ((), ())),
-        precision=lax.Precision.HIGHEST if x.dtype == jnp.float32 else None,
+        precision=problem.float32 if x.dtype == jnp.float32 else None,
         preferred_element_type=jnp.float32,
     )  # fmt: skip
 
@@ -233,7 +235,7 @@ def forward_kernel(
             None if refs.kv_ids is None else refs.kv_ids.at[here], at_S, edge, problem.keys, _row
         )
         k_SH = load_matrix(problem.head_dim, refs.k.at[here, :], edge, problem.keys)
-        s_TS, _ = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, head, cut=cut)
+        s_TS, _ = _rule(problem, refs, _dot(problem, q_TH, k_SH, (1, 1)), q, k, head, cut=cut)
         new_T = jnp.maximum(maximum_T, jnp.max(s_TS, axis=1))
         z_TS = s_TS - _column(new_T)
         p_TS = jnp.exp2(z_TS * _LOG2_E)
@@ -244,7 +246,7 @@ def forward_kernel(
             old_T = decay_T * (entropy_T[0] + moved_T * norm_T)
             entropy_T = [old_T + jnp.sum(p_TS * z_TS, axis=1)]
         v_SH = load_matrix(problem.head_dim, refs.v.at[here, :], edge, problem.keys)
-        out_TH = _column(decay_T) * out_TH + _dot(p_TS.astype(v_SH.dtype), v_SH, (1, 0))
+        out_TH = _column(decay_T) * out_TH + _dot(problem, p_TS.astype(v_SH.dtype), v_SH, (1, 0))
         return new_T, decay_T * norm_T + jnp.sum(p_TS, axis=1), *entropy_T, out_TH
 
     seen = _visible_keys(problem, blocks, refs, i)
@@ -334,9 +336,9 @@ def d_q_kernel(problem: Problem, blocks: Blocks, refs: Refs, d_q_ref: Any) -> No
         )
         k_SH = load_matrix(problem.head_dim, refs.k.at[here, :], edge, problem.keys)
         v_SH = load_matrix(problem.head_dim, refs.v.at[here, :], edge, problem.keys)
-        logits_TS = _rule(problem, refs, _dot(q_TH, k_SH, (1, 1)), q, k, 0, cut=cut)
-        pair_TS = _pair_gradient(rows, logits_TS, _dot(rows.d_out_TH, v_SH, (1, 1)))
-        return d_q_TH + _dot(pair_TS.d_products.astype(k_SH.dtype), k_SH, (1, 0))
+        logits_TS = _rule(problem, refs, _dot(problem, q_TH, k_SH, (1, 1)), q, k, 0, cut=cut)
+        pair_TS = _pair_gradient(rows, logits_TS, _dot(problem, rows.d_out_TH, v_SH, (1, 1)))
+        return d_q_TH + _dot(problem, pair_TS.d_products.astype(k_SH.dtype), k_SH, (1, 0))
 
     seen = _visible_keys(problem, blocks, refs, i)
     d_q_TH = sweep(seen, step, jnp.zeros(q_TH.shape, jnp.float32))
@@ -369,12 +371,12 @@ def d_kv_kernel(
         )
         q_TH = load_matrix(problem.head_dim, refs.q.at[here, g, :], edge, problem.queries)
         rows = _load_rows(problem, refs, (here, g, slice(None)), (g, here), edge, _row)
-        logits_ST = _rule(problem, refs, _dot(k_SH, q_TH, (1, 1)), q, k, g, cut=cut)
+        logits_ST = _rule(problem, refs, _dot(problem, k_SH, q_TH, (1, 1)), q, k, g, cut=cut)
         p_ST, d_s_ST, d_products_ST = _pair_gradient(
-            rows, logits_ST, _dot(v_SH, rows.d_out_TH, (1, 1))
+            rows, logits_ST, _dot(problem, v_SH, rows.d_out_TH, (1, 1))
         )
-        d_v_SH += _dot(p_ST.astype(v_SH.dtype), rows.d_out_TH, (1, 0))
-        d_k_SH += _dot(d_products_ST.astype(q_TH.dtype), q_TH, (1, 0))
+        d_v_SH += _dot(problem, p_ST.astype(v_SH.dtype), rows.d_out_TH, (1, 0))
+        d_k_SH += _dot(problem, d_products_ST.astype(q_TH.dtype), q_TH, (1, 0))
         return d_k_SH, d_v_SH, *(sums_S + jnp.sum(d_s_ST, axis=1) for sums_S in d_bias_S)
 
     # Key s is seen by the queries at s - ahead to s + behind: the rule seen from the other side.
@@ -427,9 +429,9 @@ def d_line_kernel(
             for ref in (refs.k, refs.v)
         )
         rows = _load_rows(problem, refs, (b, here_T, slice(None)), (b, here_T), edge_T, _column)
-        products_TS = _dot(q_TH, k_SH, (1, 1))
+        products_TS = _dot(problem, q_TH, k_SH, (1, 1))
         logits_TS = _rule(problem, refs, products_TS, q, k, 0, lead=(b,), cut=True)
-        d_s_TS = _pair_gradient(rows, logits_TS, _dot(rows.d_out_TH, v_SH, (1, 1))).d_s
+        d_s_TS = _pair_gradient(rows, logits_TS, _dot(problem, rows.d_out_TH, v_SH, (1, 1))).d_s
         return d_bias_TS + d_s_TS, *(sums_TS + d_s_TS * products_TS for sums_TS in d_factors_TS)
 
     # Whether a diagonal is in sight is the same for all of its pairs.
