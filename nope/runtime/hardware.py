@@ -20,8 +20,8 @@ class Device:
 
     flops: dense, per second, for bfloat16 inputs. memory: bytes. bandwidth: of that memory, bytes
     per second. links: bytes per second that it can receive from its neighbours, all links together
-    (of GPUs, those of one machine). float32: FLOP/s of products that keep float32 inputs whole,
-    which on GPUs have no tensor cores; None where no sheet states it. per_chip: devices of a chip.
+    (of GPUs, those of one machine). float32: FLOP/s of float32 products without tensor cores; None
+    where no sheet states it. per_chip: devices of a chip.
     """
 
     flops: float

@@ -142,6 +142,6 @@ def test_float32_on_a_gpu_says_what_it_costs(caplog: pytest.LogCaptureFixture) -
     with caplog.at_level(logging.INFO, logger='nope.attention.api'):
         choice(dtype='float32')
     assert caplog.records[-1].getMessage() == (
-        'attention: float32 has no tensor cores on gpu (NVIDIA H200): at most 67 of 989 TFLOP/s, '
-        "which model.dtype='bfloat16' has"
+        'attention: float32 takes three products of tf32 on gpu (NVIDIA H200): at most 165 of '
+        "989 TFLOP/s, which model.dtype='bfloat16' has"
     )

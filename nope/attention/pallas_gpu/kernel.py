@@ -48,8 +48,8 @@ _KEY_BLOCKS = 4  # of a part of the keys, at least
 # By bytes of an entry, kernel, and head dim (up to 64, 128, 256). Chosen with the compiler, for
 # compute capabilities 8.0, 8.6 and 9.0, and not yet by their times: the largest that fit into the
 # 99 KiB of shared memory of the smaller GPUs and into registers (spilling a few dozen bytes at
-# most). Float32 products have no matrix units and hold their operands in registers. The gradient
-# of a bias needs square blocks.
+# most), those of float32 when its products had no matrix units. The gradient of a bias needs square
+# blocks.
 _BLOCKS = {
     2: {
         'forward': (Blocks(128, 64, 4, 3), Blocks(128, 64, 8, 3), Blocks(64, 32, 8, 2)),
