@@ -6,6 +6,7 @@ compile as a user's do, though no program twice. JAX_PLATFORMS chooses another p
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib.util
 import os
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 import jax
 import pytest
 
+from tests import slow
 from tests.quick import QUICK
 
 jax.config.update('jax_num_cpu_devices', 8)
@@ -114,6 +116,7 @@ collect_ignore = [
 
 # Those of one marker stand in few files; to import the others takes a third of a minute.
 NAMED = ('compile', 'device', 'faults', 'slow')
+SLOW_FILES = {pathlib.Path(__file__).parents[1] / name.split('::')[0] for name in slow.listed()}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -155,8 +158,8 @@ def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) 
     if asked in NAMED and collection_path.name.endswith('_test.py'):
         text = collection_path.read_text()
         # A contract's tests have its marks.
-        inherits = asked == 'slow' and 'contract import' in text
-        return True if f'mark.{asked}' not in text and not inherits else None
+        besides = asked == 'slow' and ('contract import' in text or collection_path in SLOW_FILES)
+        return True if f'mark.{asked}' not in text and not besides else None
     return None
 
 
@@ -164,17 +167,33 @@ def pytest_report_header() -> list[str]:
     return [f'without {LACKING[path]}: {path} left out' for path in collect_ignore]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     here = pathlib.Path(__file__).parent
     gone = [path for path in (*ONCE, *FIRST) if not (here / path).exists()]
     if gone:
         raise pytest.UsageError(f'ONCE or FIRST names tests that are not there: {", ".join(gone)}')
+    _check_listed(config, items)
     for item in items:
         if _is_of(item.path, ONCE):
             item.add_marker(pytest.mark.once)
+        if item.nodeid in slow.listed():
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: not _is_of(item.path, FIRST))
 
 
+def _check_listed(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """UsageError where slow.txt has a case that its file has not."""
+    if any('::' in str(argument) for argument in config.args):
+        return
+    names = {item.nodeid for item in items}
+    files = {name.split('::')[0] for name in names}
+    gone = [name for name in slow.listed() if name.split('::')[0] in files and name not in names]
+    gone += [str(path) for path in SLOW_FILES if not path.exists()]
+    if gone:
+        raise pytest.UsageError(f'slow.txt names tests that are not there: {", ".join(gone)}')
+
+
+@functools.cache  # of thousands of tests in hundreds of files
 def _is_of(path: pathlib.Path, names: tuple[str, ...]) -> bool:
     here = pathlib.Path(__file__).parent
     return any(path.is_relative_to(here / name) for name in names)

@@ -1,0 +1,75 @@
+"""Tests that are slow as measured: the list, and the rule that makes it.
+
+    python -m pytest -n 2 --durations=0 --durations-min=1 -m 'not compile and not device' >TIMED
+    python tests/slow.py TIMED
+
+slow.txt holds the seconds and the name of each case of a test that the usual run leaves out, as if
+it had the marker `slow`. Of every test the quickest cases stay, TOGETHER seconds in all; a test
+whose quickest case takes ALONE seconds leaves the run unless it is one of KEPT. Cases that TIMED
+does not have stay as they are listed.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import pathlib
+import re
+import sys
+
+TOGETHER = 3
+ALONE = 8
+LEAST = 2  # seconds of a case that is worth leaving out
+# What a user does, and what holds for every field, module or figure.
+KEPT = (
+    'tests/evals/harness/tool_test.py::test_a_model_is_measured_as_by_plain_forward_passes',
+    'tests/experiments/attention_distance_test.py::'
+    'test_models_of_a_task_read_held_out_examples_of_each_length',
+    'tests/experiments/fields_test.py::test_no_field_is_accepted_and_ignored',
+    'tests/experiments/text_run_test.py::test_no_sample_is_lost_or_evaluated_twice',
+    'tests/interop/tools_test.py::test_a_run_is_exported_for_several_lengths_and_read_back',
+    'tests/layering_test.py::test_drawing_needs_no_model',
+    'tests/layering_test.py::test_every_import_is_a_declared_dependency',
+    'tests/model/apart_test.py::test_a_cache_continues_as_the_whole_does',
+    'tests/pretrained_test.py::test_the_example_of_the_readme_runs',
+    'tests/sharding_test.py::test_a_step_of_other_blocks_is_the_same_on_a_mesh',
+)
+_LIST = pathlib.Path(__file__).with_suffix('.txt')
+_TIMED = re.compile(r'\s*([\d.]+)s call\s+(\S.*)')
+
+
+@functools.cache
+def listed() -> dict[str, float]:
+    """Seconds by the name of each case that is left out."""
+    rows = (line.split(' ', 1) for line in _LIST.read_text().splitlines())
+    return {name: float(seconds) for seconds, name in rows}
+
+
+def chosen(seconds: dict[str, float]) -> dict[str, float]:
+    """Of cases by name those to leave out."""
+    tests = collections.defaultdict(list)
+    for name, taken in seconds.items():
+        tests[name.partition('[')[0]].append((taken, name))
+    gone = {}
+    for test, cases in tests.items():
+        together = 0.0
+        for index, (taken, name) in enumerate(sorted(cases)):
+            together += taken
+            stays = index == 0 and (taken < ALONE or test in KEPT)
+            if taken >= LEAST and together > TOGETHER and not stays:
+                gone[name] = taken
+    return gone
+
+
+def main(paths: list[str]) -> None:
+    seconds = dict(listed())
+    for path in paths:
+        found = map(_TIMED.fullmatch, pathlib.Path(path).read_text().splitlines())
+        seconds |= {row[2]: float(row[1]) for row in found if row}
+    gone = chosen(seconds)
+    _LIST.write_text(''.join(f'{gone[name]:.0f} {name}\n' for name in sorted(gone)))
+    print(f'{len(gone)} of {len(seconds)} cases, {sum(gone.values()):.0f} seconds: {_LIST}')
+
+
+if __name__ == '__main__':
+    main(sys.argv[1:])
