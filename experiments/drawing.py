@@ -48,14 +48,19 @@ def config_of(figure: str) -> tuple[str, str] | None:
 
 
 def trained_tokens(name: str, size: str, figures: pathlib.Path | None = None) -> int | None:
-    """Tokens of the pre-training of a figure's models, None where the user gives them: as the
-    figure in the folder `figures` was drawn, by default as its config says."""
+    """Tokens of the whole pre-training of a figure's models, None where the user gives them and
+    where runs have lengths or steps of their own: as the figure in the folder `figures` was drawn,
+    by default as its config says."""
     if size == RELEASED or name in OF_CHECKPOINTS:
         return None
+    fields = ('steps', 'batch_size', 'length')
+    config = _config(name, size)
+    if any(field in run.get('train', {}) for run in config.runs.values() for field in fields):
+        return None
     drawn = {} if figures is None else _settings(figures / figure_name(name, size))
-    train = _config(name, size).train
+    train = config.train
     tokens = 1
-    for field in ('steps', 'batch_size', 'length'):
+    for field in fields:
         tokens *= drawn.get(f'train.{field}', train[field])
     return tokens
 

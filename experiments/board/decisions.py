@@ -102,7 +102,7 @@ def rows(summaries: Collection[Summary]) -> tuple[Row, ...]:
     twice = sorted({place for place in places if places.count(place) > 1})
     if twice:
         raise ValueError(f'the summary of {twice[0][1]!r} at {twice[0][0]!r} is given twice')
-    ordered = sorted(summaries, key=lambda s: (_rank(s.size), s.figure))
+    ordered = sorted(summaries, key=lambda s: (rank(s.size), s.figure))
     numbered = sorted(CLAIMS.values(), key=lambda c: (c.number is None, c.number or 0))
     return tuple(
         Row(
@@ -120,10 +120,11 @@ def rows(summaries: Collection[Summary]) -> tuple[Row, ...]:
 
 def sizes_of(summaries: Collection[Summary]) -> tuple[str, ...]:
     """Those that there are, in the order in which they are shown."""
-    return tuple(sorted({s.size for s in summaries}, key=_rank))
+    return tuple(sorted({s.size for s in summaries}, key=rank))
 
 
-def _rank(size: str) -> tuple[int, str]:
+def rank(size: str) -> tuple[int, str]:
+    """Sorts sizes as they are shown."""
     return (SIZES.index(size) if size in SIZES else len(SIZES), size)
 
 

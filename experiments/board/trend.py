@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from experiments.board.decisions import Decision, Row
+from experiments.board.decisions import Decision, Row, rank
 from experiments.figures import mpl, style
 from experiments.figures.claims.headline import Number
 from nope.runtime.amounts import amount
@@ -159,10 +159,7 @@ def _legend_above(axes: mpl.Axes, columns: int) -> None:
 
 def _sizes(found: Sequence[Course]) -> list[str]:
     """Those of a panel, in the order in which the board has them."""
-    several = {point.size for course in found for point in course.points}
-    first = max(found, key=lambda course: len(course.points))
-    ordered = [point.size for point in first.points]
-    return ordered + sorted(several - set(ordered))
+    return sorted({point.size for course in found for point in course.points}, key=rank)
 
 
 def _named(size: str, found: Sequence[Course]) -> str:

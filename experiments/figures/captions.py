@@ -50,14 +50,21 @@ def _with_lambda(label: str, records: Sequence[Records]) -> str:
 
 
 def _lambdas(records: Sequence[Records]) -> dict[str, dict[str, None]]:
-    """Lambdas of every seed, each once; records that are means over seeds count as those of all."""
+    """Lambdas of every seed, each once; records that are means over seeds count as those of all.
+    Losses by length do not say it, but at which length it was searched."""
     found: dict[str, dict[str, None]] = {}
+    silent: dict[str, str] = {}
     for r in records:
-        seeds, lam = _seeds_of(r), r.attributes.get('lam', '1')
+        seeds, searched = _seeds_of(r), r.attributes.get('searched_length')
+        if 'lam' not in r.attributes:
+            said = f'searched at {searched:,} {token_name(r)}s' if searched else '1'
+            silent |= dict.fromkeys(seeds, said)
+            continue
+        lam = r.attributes['lam']
         lams = lam if isinstance(lam, tuple) else (lam,) * len(seeds)
         for seed, one in zip(seeds, lams, strict=True):
             found.setdefault(seed, {})[str(one)] = None
-    return found
+    return {seed: {said: None} for seed, said in silent.items()} | found
 
 
 def smoothing(half: int) -> str:

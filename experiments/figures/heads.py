@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -66,7 +67,9 @@ def draw(given: FigureInput) -> FigureOutput:
         'Dashed: the bound log2(i) of even attention. Dotted: the training length L. '
         + captions.sources({label: [given.records[r]] for r, label in labels.items()})
     )
-    found = decide(claims.APART, {label: given.records[r] for r, label in labels.items()})
+    shared = collections.Counter(labels.values())
+    rows_of = {f'{x} ({r})' if shared[x] > 1 else x: given.records[r] for r, x in labels.items()}
+    found = decide(claims.APART, rows_of)
     return FigureOutput(given.name, figure, rows, caption, found, runs_of(given, list(labels)))
 
 

@@ -190,7 +190,7 @@ def test_a_gpu_has_its_kernel(caplog: pytest.LogCaptureFixture) -> None:
         "attention: implementation 'pallas_gpu' on gpu (NVIDIA A100-SXM4-80GB), not library: "
         'cuDNN has no float32 attention; not mosaic_gpu: '
     )
-    assert 'at most 20 of 312 TFLOP/s' in cost
+    assert 'at most 52 of 312 TFLOP/s' in cost
 
 
 @pytest.mark.parametrize(

@@ -24,14 +24,16 @@ def _gains(curves: Curves) -> Measured:
     beyond = _compared(curves, length, end)
     losses = {name: _compared(curves, *found) for name, found in ranges.items()}
     measured = {'loss_nats': {**losses, f'all of {_named(length, end, length)}': beyond}}
-    numbers = (number('after - before beyond L', beyond['after_minus_before'], 'nats'),)
+    numbers = (number('after - before beyond L', beyond['after_minus_before'], 'nats', (0,)),)
     return measured, beyond['after_minus_before'] < 0, numbers
 
 
 def _costs(curves: Curves) -> Measured:
     inside = _compared(curves, 0, curves['before'].train_length)
-    holds = inside['after_minus_before'] <= EXTENSION_COSTS.thresholds['nats']
-    numbers = (number('after - before over (0, L]', inside['after_minus_before'], 'nats'),)
+    limit = EXTENSION_COSTS.thresholds['nats']
+    holds = inside['after_minus_before'] <= limit
+    what = 'after - before over (0, L]'
+    numbers = (number(what, inside['after_minus_before'], 'nats', (limit,)),)
     return {'loss_inside_L_nats': inside}, holds, numbers
 
 

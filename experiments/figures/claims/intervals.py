@@ -71,6 +71,12 @@ class Interval:
         turned = Interval(-self.mean, -self.high, -self.low, (), self.decides)
         return turned.above(-limit, margin)
 
+    def at_most(self, limit: float) -> bool | None:
+        """Whether the mean does not lie above `limit`; None where the interval contains it, and
+        where nothing is to be decided. Where several seeds decide, each is on the mean's side."""
+        above = self.above(limit)
+        return None if above is None else not above
+
     def near(self, value: float, most: float) -> bool | None:
         """Whether the mean is within `most` of `value`; None where the interval contains an end."""
         return every((self.above(value - most), self.below(value + most)))

@@ -9,15 +9,16 @@ import numpy as np
 from experiments.figures.claims import others
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import decisive
-from experiments.figures.claims.intervals import RULE
+from experiments.figures.claims.intervals import RULE, Interval
 from experiments.figures.claims.lengths import BASE, HEADSCALE, UNIFORM, Groups
 from experiments.figures.claims.listed import Listed
+from experiments.figures.claims.margins import all_decide
 from experiments.figures.claims.others import (
     FIT_NEAR_BEST,
     LOG_SQUARE_SERVES_HEADSCALE,
     LOG_SQUARE_SERVES_TAIL,
 )
-from experiments.figures.length_group import Group, by_length
+from experiments.figures.length_group import Group, by_length, told_apart
 from experiments.figures.roles import Shape, Undecided
 
 # Searched on a frozen model, as `log_length` of `claims.lengths`.
@@ -58,11 +59,15 @@ def _lower(claim: Listed, law: str, other: str, name: str, than: str) -> Rule[Gr
             f'{law}_minus_{other}_nats': by_length(beyond, difference.mean(axis=0)),
             'highest_of_the_seeds_nats': by_length(beyond, difference.max(axis=0)),
         }
-        by_n = {f'at {m:g} L': difference[:, i] for i, m in enumerate(beyond)}
-        numbers = decisive(
-            f'highest {name} - {than}', by_n, 'nats', highest=True, limits=(-margin,)
+        by_n = {f'at {m:g} L': Interval.of(difference[:, i]) for i, m in enumerate(beyond)}
+        holds, numbers = all_decide(
+            f'highest {name} - {than}',
+            by_n,
+            'nats',
+            lambda found: found.at_most(-margin),
+            highest=True,
         )
-        return measured, bool((difference <= -margin).all()), numbers
+        return measured, holds, numbers
 
     statement = (
         f'At every n > L measured {name} has a loss of the last L/2 positions at least {margin} '
@@ -82,33 +87,38 @@ def _beyond(group: Group) -> np.ndarray:
 def _fit_near_best(roles: Groups) -> Measured:
     fit, best = roles[FIXED_FIT], roles[UNIFORM]
     above_S = fit.loss_window - best.loss_window
-    above = above_S.mean(axis=0)
     beyond = fit.multiples > 1
     if not beyond.any():
         raise Undecided('no length beyond L was measured')
-    holds = bool((above[beyond] <= FIT_NEAR_BEST.thresholds['nats']).all())
+    above = above_S.mean(axis=0)[beyond]
+    holds = bool((above <= FIT_NEAR_BEST.thresholds['nats']).all())
     by_n = {f'at {m:g} L': above_S[:, i] for i, m in enumerate(fit.multiples) if beyond[i]}
     numbers = decisive('highest fit - best uniform', by_n, 'nats', highest=True)
-    measured = by_length(fit.multiples[beyond], above[beyond])
+    measured = by_length(fit.multiples[beyond], above)
     return {'fit_minus_best_uniform_nats': measured}, holds, numbers
 
 
 def _square_serves_headscale(roles: Groups) -> Measured:
     law = roles[LOG_SQUARE]
+    searches = list(roles.by_multiple(HEADSCALE).values())
     above = {
-        g.label: law.loss_window - g.loss_window for g in roles.by_multiple(HEADSCALE).values()
+        name: law.loss_window - g.loss_window
+        for name, g in zip(told_apart(searches), searches, strict=True)
     }
-    measured = {
-        label: by_length(law.multiples, values.mean(axis=0)) for label, values in above.items()
-    }
+    measured = {name: by_length(law.multiples, x.mean(axis=0)) for name, x in above.items()}
     margin = LOG_SQUARE_SERVES_HEADSCALE.thresholds['nats']
     by_n = {
-        f'{label}, at {m:g} L': values[:, i]
-        for label, values in above.items()
+        f'{name}, at {m:g} L': Interval.of(x[:, i])
+        for name, x in above.items()
         for i, m in enumerate(law.multiples)
     }
-    numbers = decisive('highest 1 + a x + b x^2 -', by_n, 'nats', highest=True, limits=(margin,))
-    holds = all(bool((values <= margin).all()) for values in above.values())
+    holds, numbers = all_decide(
+        'highest 1 + a x + b x^2 -',
+        by_n,
+        'nats',
+        lambda found: found.at_most(margin),
+        highest=True,
+    )
     return {'log_square_minus_headscale_nats': measured}, holds, numbers
 
 
@@ -123,10 +133,14 @@ def _square_serves_tail(roles: Groups) -> Measured:
         raise Undecided('no search of HeadScale has windows of its length')
     margin = LOG_SQUARE_SERVES_TAIL.thresholds['nats']
     measured = {f'{multiple:g} L': values.tolist() for multiple, values in above.items()}
-    by_n = {f'at {multiple:g} L': values for multiple, values in above.items()}
-    what = 'highest 1 + a x + b x^2 - HeadScale'
-    numbers = decisive(what, by_n, 'nats', highest=True, limits=(margin,))
-    holds = all(bool((values <= margin).all()) for values in above.values())
+    by_n = {f'at {multiple:g} L': Interval.of(values) for multiple, values in above.items()}
+    holds, numbers = all_decide(
+        'highest 1 + a x + b x^2 - HeadScale',
+        by_n,
+        'nats',
+        lambda found: found.at_most(margin),
+        highest=True,
+    )
     return {'log_square_minus_headscale_by_seed_nats': measured}, holds, numbers
 
 

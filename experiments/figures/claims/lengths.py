@@ -20,7 +20,7 @@ from experiments.figures.claims.headline import number
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.margins import all_decide
 from experiments.figures.claims.others import ONE_SET
-from experiments.figures.length_group import Group
+from experiments.figures.length_group import Group, told_apart
 from experiments.figures.roles import Roles, Shape, Undecided
 
 BASE, UNIFORM, HEADSCALE, LOG_LENGTH = 'base', 'uniform', 'headscale', 'log_length'
@@ -34,14 +34,22 @@ ROLES: Mapping[str, Shape] = {
 Groups = Roles[Group]
 
 
+def _told_apart(searches: Mapping[float, Group]) -> list[tuple[str, float, Group]]:
+    """Name, multiple of L and curve of each search."""
+    names = told_apart(list(searches.values()))
+    return [
+        (name, multiple, g) for name, (multiple, g) in zip(names, searches.items(), strict=True)
+    ]
+
+
 def _headscale_hurts(roles: Groups) -> Measured:
     base, searches = roles[BASE], roles.by_multiple(HEADSCALE)
     index = base.at(1)
     if index is None:
         raise Undecided('windows of L were not measured')
     costs = {
-        g.label: Interval.of(g.loss_window[:, index] - base.loss_window[:, index])
-        for g in searches.values()
+        name: Interval.of(g.loss_window[:, index] - base.loss_window[:, index])
+        for name, _, g in _told_apart(searches)
     }
     margin = HEADSCALE_HURTS.thresholds['nats']
     holds, numbers = all_decide(
@@ -57,8 +65,8 @@ def _headscale_hurts(roles: Groups) -> Measured:
 def _headscale_beats_uniform(roles: Groups) -> Measured:
     uniform = roles[UNIFORM]
     above = {
-        g.label: Interval.of(g.loss_window[:, index] - uniform.loss_window[:, index])
-        for multiple, g in roles.by_multiple(HEADSCALE).items()
+        name: Interval.of(g.loss_window[:, index] - uniform.loss_window[:, index])
+        for name, multiple, g in _told_apart(roles.by_multiple(HEADSCALE))
         if (index := g.at(multiple)) is not None
     }
     if not above:
@@ -76,10 +84,10 @@ def _headscale_beats_uniform(roles: Groups) -> Measured:
 
 def _fails_past_searched(roles: Groups) -> Measured:
     rises: dict[str, Interval] = {}
-    for multiple, g in roles.by_multiple(HEADSCALE).items():
+    for name, multiple, g in _told_apart(roles.by_multiple(HEADSCALE)):
         target, twice = g.at(multiple), g.at(2 * multiple)
         if target is not None and twice is not None:
-            rises[g.label] = Interval.of(g.loss_tail[:, twice] - g.loss_tail[:, target])
+            rises[name] = Interval.of(g.loss_tail[:, twice] - g.loss_tail[:, target])
     if not rises:
         raise Undecided('no search of HeadScale has windows of its length and of twice that')
     limit = FAILS_PAST_SEARCHED.thresholds['nats']
@@ -141,6 +149,7 @@ def _lowest(roles: Groups) -> Measured:
     groups = list(roles.players.values())
     if len(groups) < 2:
         raise Undecided('no other curve is drawn')
+    names = told_apart(groups)
     measured: dict[str, Any] = {}
     for measure in ('loss_window', 'loss_tail'):
         losses = np.stack([getattr(g, measure).mean(axis=0) for g in groups])
@@ -148,9 +157,9 @@ def _lowest(roles: Groups) -> Measured:
         low = np.take_along_axis(losses, order, axis=0)
         measured[measure] = {
             f'{m:g} L': {
-                'best': groups[order[0, i]].label,
+                'best': names[order[0, i]],
                 'ahead_of_next_nats': low[1, i] - low[0, i],
-                'loss_nats': {g.label: losses[j, i] for j, g in enumerate(groups)},
+                'loss_nats': {name: losses[j, i] for j, name in enumerate(names)},
             }
             for i, m in enumerate(groups[0].multiples)
         }

@@ -51,9 +51,10 @@ def _carries(shown: Shown) -> Measured:
         for label in searched
     }
     limit = TEMPERATURE_CARRIES_TASKS.thresholds['points']
-    found = [interval.above(limit) for interval in margins.values()]
-    holds = True if True in found else None if None in found else False
-    numbers = headline.decisive('greatest gain beyond the search', margins, 'points', highest=True)
+    verdicts = {name: interval.above(limit) for name, interval in margins.items()}
+    holds = next(found for found in (True, None, False) if found in verdicts.values())
+    deciding = {name: margins[name] for name, found in verdicts.items() if found is holds}
+    numbers = headline.decisive('greatest gain beyond the search', deciding, 'points', highest=True)
     return stated(margins), holds, numbers
 
 

@@ -51,7 +51,7 @@ class Named(Protocol):
 def models(given: FigureInput, found: Mapping[str, Sequence[Named]]) -> str:
     """Models of each label, and how they were trained and measured, of curves by task."""
     described: dict[str, dict[str, None]] = {}
-    trained: dict[str, None] = {}
+    trained: dict[str, dict[int, int]] = {}  # tokens by steps, of each data
     asked: dict[str, None] = {}
     later = {'searched_length', 'tuned_length'}
     for some in found.values():
@@ -59,9 +59,10 @@ def models(given: FigureInput, found: Mapping[str, Sequence[Named]]) -> str:
             facts = given.records[score.names[0]].attributes
             tuning = f'; {facts["tuning"]}' if facts.get('tuning') else ''
             described.setdefault(score.label, {})[facts['model'] + tuning] = None
-            tokens = f'{amount(facts["train_tokens"])} {facts["token"]}s with padding'
             if not later.intersection(facts):  # of others the steps are those of what came later
-                trained[f'{facts["step"]:,} steps ({tokens}) on {facts["data"]}'] = None
+                each = [given.records[name].attributes for name in score.names]
+                steps = trained.setdefault(facts['data'], {})
+                steps |= {x['step']: x['train_tokens'] for x in each}
             asked[f'{facts["measured_on"]["what"]} ({facts["measured_on"]["how"]})'] = None
     named = '; '.join(f'{label}: {" / ".join(each)}' for label, each in described.items())
     every = {str(r.attributes['seed']) for r in given.records.values()}
@@ -71,6 +72,15 @@ def models(given: FigureInput, found: Mapping[str, Sequence[Named]]) -> str:
     wrong = f' Examples beyond the limit of tokens, which count as wrong: {long:,}.' if long else ''
     return (
         f'{named}. A model for every task, encoding and seed ({seeds}), trained for '
-        f'{"; ".join(trained)}. '
+        f'{"; ".join(_trained(*each, facts["token"]) for each in trained.items())}. '
         f'Measured on {"; ".join(asked)}.{wrong}'
     )
+
+
+def _trained(data: str, tokens_by_steps: Mapping[int, int], token: str) -> str:
+    """Of models that keep their best step, from the fewest steps to the most."""
+    ends = dict.fromkeys((min(tokens_by_steps), max(tokens_by_steps)))
+    steps = ' to '.join(f'{end:,}' for end in ends)
+    tokens = ' to '.join(amount(tokens_by_steps[end]) for end in ends)
+    kept = ', at the best of which each is measured' if len(ends) > 1 else ''
+    return f'{steps} steps ({tokens} {token}s with padding{kept}) on {data}'

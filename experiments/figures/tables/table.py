@@ -13,15 +13,16 @@ from experiments.figures.tables.paper import Printed
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """ours: mean over seeds, None where it is missing, for the `reason` given then and only then.
-    spread: standard deviation over seeds, None with one seed. paper: a number, a text as '>1000',
-    None where the paper has none. facts: further columns of the CSV."""
+    """ours: mean over runs, which differ in their seed or in the order of their examples; None
+    where it is missing, for the `reason` given then and only then. spread: standard deviation over
+    runs, None with one. runs: how many. paper: a number, a text as '>1000', None where the paper
+    has none. facts: further columns of the CSV."""
 
     ours: float | None = None
     paper: Printed = None
     reason: str = ''
     spread: float | None = None
-    seeds: int = 0
+    runs: int = 0
     facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -107,7 +108,7 @@ class Table:
 
 
 def measured(values: np.ndarray, paper: Printed, facts: Mapping[str, Any] | None = None) -> Cell:
-    """The cell of one value a seed, [S]."""
+    """The cell of one value a run, [S]."""
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return Cell(float(np.mean(values)), paper, '', spread, len(values), facts or {})
 
@@ -129,7 +130,7 @@ def tidy(table: Table) -> list[dict[str, Any]]:
             'column': column.key,
             'ours': cell.ours,
             'spread': cell.spread,
-            'seeds': cell.seeds,
+            'runs': cell.runs,
             'paper': cell.paper,
             'difference': column.difference(cell),
             'missing': cell.reason,

@@ -218,7 +218,7 @@ def _notes(page: _Page, table: Table) -> None:
 
 def _legend(table: Table) -> str:
     several = any(cell.spread is not None for cell in table.cells)
-    spread = ', ± standard deviation over seeds' if several else ''
+    spread = ', ± standard deviation over runs' if several else ''
     return f"Black: ours{spread}. Grey: the paper's."
 
 

@@ -103,6 +103,9 @@ def test_figures_of_different_numbers_are_told_apart():
     assert named == ['fig1: number 0', 'fig4: number 9'] and 'number' not in panel.get_xlabel()
 
 
+OF_TASKS = ('b_attention', 'b_lambda', 'b_mrr', 'b_positions', 'b_scratchpad')
+
+
 def test_tokens_are_those_of_the_config_or_of_the_figure_as_it_was_drawn(tmp_path):
     assert drawing.trained_tokens('fig1', 'quick') == 2400 * 32 * 64
     assert drawing.trained_tokens('fig1', 'released') is None
@@ -116,6 +119,17 @@ def test_tokens_are_those_of_the_config_or_of_the_figure_as_it_was_drawn(tmp_pat
 
 @pytest.mark.parametrize('size', drawing.SIZES)
 def test_every_config_that_decides_a_claim_has_tokens(size):
+    """But those of checkpoints, and those whose runs have lengths of their own, one a task."""
     for name in drawing.configs():
         given = drawing.trained_tokens(name, size) is None
-        assert given == (name in drawing.OF_CHECKPOINTS)
+        assert given == (name in (*drawing.OF_CHECKPOINTS, *OF_TASKS))
+
+
+def test_the_sizes_of_a_panel_ascend_where_no_figure_has_them_all():
+    found = courses(
+        summary('quick', [0.3]), summary('medium', [0.2]),
+        summary('quick', [0.3], figure='fig2'), summary('small', [0.2], figure='fig2'),
+    )  # fmt: skip
+    (panel,) = trend.draw(found).axes
+    ticks = [tick.get_text().partition('\n')[0] for tick in panel.get_xticklabels()]
+    assert ticks == ['quick', 'small', 'medium']

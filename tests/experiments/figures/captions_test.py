@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from experiments.figures import captions
@@ -74,3 +76,14 @@ def test_lambda_is_that_of_every_seed(lams, noted):
 def test_seeds_and_their_lambdas_are_in_the_order_of_numbers():
     found = sentence({'seed': 10, 'lam': '1.6'}, {'seed': 2, 'lam': '1.5'})
     assert '(lambda: 1.5; 1.6 by seed)' in found and found.endswith('seeds 2 and 10).')
+
+
+def test_losses_by_length_say_where_lambda_was_searched_and_not_what_it_is():
+    searched = synthetic.length_records([1.5] * 7, 0)
+    attributes = {**searched.attributes, 'searched_length': 512}
+    attributes.pop('lam', None)
+    losses = dataclasses.replace(searched, attributes=attributes)
+    found = captions.sources({'model': [losses]})
+    assert found.startswith(f'model (lambda: searched at 512 {attributes["token"]}s): ')
+    known = dataclasses.replace(losses, attributes={**attributes, 'lam': 'HeadScale at 512'})
+    assert 'model (lambda: HeadScale at 512): ' in captions.sources({'model': [losses, known]})

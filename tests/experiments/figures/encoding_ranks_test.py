@@ -281,3 +281,15 @@ def test_tasks_with_other_curves_or_seeds_are_refused() -> None:
     gone = {name: r for name, r in figure.records.items() if name != 'rdc_1/1'}
     with pytest.raises(ValueError, match=r"'ALiBi' on 'rdc' has the seeds \['0'\]"):
         KINDS['encoding_ranks'].draw(dataclasses.replace(figure, records=gone))
+
+
+def test_the_caption_has_the_steps_of_every_seed() -> None:
+    figure = given({'rsc': (0.2, 0.4, 0.6, 0.0, 0.8)})
+    name = 'rsc_4/1'
+    facts = figure.records[name].attributes
+    earlier = {**facts, 'step': 7, 'train_tokens': 800}
+    changed = dataclasses.replace(figure.records[name], attributes=earlier)
+    figure = dataclasses.replace(figure, records={**figure.records, name: changed})
+    assert (
+        f'trained for 7 to {facts["step"]:,} steps' in KINDS['encoding_ranks'].draw(figure).caption
+    )

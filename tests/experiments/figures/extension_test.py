@@ -122,3 +122,14 @@ def test_records_must_be_of_the_same_windows(attribute):
     runs = {**synthetic.extension_runs(), 'extended': extended}
     with pytest.raises(ValueError, match=f"figure 'f': the runs differ in '{attribute}'"):
         KINDS['extension'].draw(FigureInput('f', runs, OPTIONS))
+
+
+@pytest.mark.parametrize('changes', [(-0.001, -0.5, -0.002), (0.0499, 0.001, 0.0498)])
+def test_a_limit_inside_the_interval_over_seeds_decides_nothing(changes):
+    runs = {}
+    for seed, change in enumerate(changes):
+        runs[f'o/seed{seed}'] = synthetic.positions_records(seed=seed)
+        runs[f'e/seed{seed}'] = synthetic.positions_records(seed=seed, floor=1.5 + change)
+    given = FigureInput('f', runs, {'before': 'o', 'after': 'e'})
+    gains, costs, _ = KINDS['extension'].draw(given).claims
+    assert (gains if changes[0] < 0 else costs).verdict == 'undecided'

@@ -143,3 +143,12 @@ def test_searches_that_lie_too_far_apart_are_not_compared():
     found = {c.id: c for c in KINDS['length_curves'].draw(INPUTS['length_curves']).claims}
     missing = found['longer_search_serves_end'].measured['missing']
     assert missing == 'no two searches of HeadScale are within a factor of 1.5'
+
+
+def test_searches_of_one_label_are_all_decided():
+    given = INPUTS['length_curves']
+    apart = KINDS['length_curves'].draw(given).claims[0]
+    alike = [{**curve, 'label': 'HeadScale'} for curve in OPTIONS['curves']]
+    found = claims(given.records, curves=alike)[0]
+    (ours, others) = (c.measured['headscale_minus_base_at_L_nats'] for c in (found, apart))
+    assert list(ours.values()) == list(others.values())

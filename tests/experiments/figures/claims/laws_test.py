@@ -134,3 +134,23 @@ def test_no_length_beyond_l_decides_nothing():
 def test_the_figure_of_laws_gives_every_role():
     made = config.get_config('quick').figure.roles.to_dict()
     assert set(laws.ROLES) <= set(made)
+
+
+@pytest.mark.parametrize(
+    ('at_two', 'at_four', 'verdict'),
+    [
+        ((-0.006, -0.0061, -0.0062), (-0.08, -0.08, 0.01), 'undecided'),
+        ((-0.006, -0.0061, -0.0062), (-0.0052, -0.0053, -0.2), 'undecided'),
+        ((0.02, 0.0201, 0.0202), (0.08, 0.05, -0.04), 'does not hold'),
+        ((-0.006, -0.0061, -0.0062), (-0.08, -0.081, -0.082), 'holds'),
+    ],
+)
+def test_the_interval_over_seeds_decides_at_each_length(at_two, at_four, verdict):
+    """Not at that with the highest mean alone."""
+    beyond = [
+        BASE + np.where(MULTIPLES == 2, two, four)
+        for two, four in zip(at_two, at_four, strict=True)
+    ]
+    law = [np.where(MULTIPLES > 1, loss, BASE) for loss in beyond]
+    found = claims({'base': [BASE] * 3, 'fixed_log_ratio': law})['log_n_extends']
+    assert found.verdict == verdict

@@ -46,7 +46,7 @@ def test_values_land_in_their_cells_next_to_the_papers():
             assert cell['ours'] == pytest.approx(seeds.mean())
             assert cell['spread'] == pytest.approx(seeds.std(ddof=1))
             assert cell['loss_nats'] == pytest.approx(np.log(seeds).mean())
-            assert (cell['seeds'], cell['missing']) == (2, '')
+            assert (cell['runs'], cell['missing']) == (2, '')
     last = found(output, 'HeadScale 9 L', 8)
     assert (last['paper'], last['group']) == (30.4, 'NoPE, extended')
     assert last['difference'] == pytest.approx(last['ours'] - 30.4)
@@ -74,7 +74,7 @@ def test_a_name_with_a_slash_takes_every_seed_and_one_without_takes_one_record()
         'nope@pg19': 'perplexity'
     }
     cell = found(draw(runs, (ROW,)), 'NoPE', 4)
-    assert (cell['ours'], cell['spread'], cell['seeds']) == (5.0, None, 1)
+    assert (cell['ours'], cell['spread'], cell['runs']) == (5.0, None, 1)
     needs = KINDS['perplexity_table'].required(GIVEN.name, GIVEN.options)
     assert {'nope@pg19/', 'nope@proof_pile/', 'ntk_4@pg19/'} <= set(needs)
 

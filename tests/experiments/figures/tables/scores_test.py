@@ -65,7 +65,7 @@ def test_seeds_are_averaged_and_spread():
     given = INPUTS[LONG]
     output = KINDS[LONG].draw(given)
     cell = found(output, 'NoPE', 'trec')
-    assert (cell['ours'], cell['seeds'], cell['group']) == (34.25, 2, 'Original models')
+    assert (cell['ours'], cell['runs'], cell['group']) == (34.25, 2, 'Original models')
     assert cell['spread'] == pytest.approx(0.5 / np.sqrt(2))
     average = found(output, 'NoPE', 'avg')
     assert average['ours'] == pytest.approx(SCORES.mean() + 1.25)
@@ -94,7 +94,7 @@ def test_a_task_that_a_seed_lacks_is_missing():
     }
     output = draw(LONG, runs, ({'label': 'a', 'record': 'a/'},))
     assert found(output, 'a', LONGBENCH[0])['ours'] is None
-    assert found(output, 'a', LONGBENCH[1])['seeds'] == 2
+    assert found(output, 'a', LONGBENCH[1])['runs'] == 2
 
 
 def test_captions_say_the_protocol():

@@ -86,7 +86,7 @@ def test_differences_are_between_numbers(ours, paper, difference):
 
 def test_seeds_give_mean_and_sample_deviation():
     cell = measured(np.array([1.0, 2.0, 3.0]), None)
-    assert (cell.ours, cell.spread, cell.seeds) == (2.0, 1.0, 3)
+    assert (cell.ours, cell.spread, cell.runs) == (2.0, 1.0, 3)
     assert measured(np.array([4.0]), None).spread is None
 
 
@@ -130,7 +130,7 @@ def test_tidy_holds_every_cell_with_the_same_keys():
         'column': 'a',
         'ours': 14.66,
         'spread': None,
-        'seeds': 0,
+        'runs': 0,
         'paper': 14.5,
         'difference': pytest.approx(0.16),
         'missing': '',
