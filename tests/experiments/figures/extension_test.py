@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, FigureInput, position_curve, write
+from experiments.figures import KINDS, FigureInput, draw, position_curve, write
 from experiments.figures.claims import extension
 from experiments.figures.claims.decide import decide
 from tests.experiments.figures import synthetic
@@ -131,5 +131,5 @@ def test_a_limit_inside_the_interval_over_seeds_decides_nothing(changes):
         runs[f'o/seed{seed}'] = synthetic.positions_records(seed=seed)
         runs[f'e/seed{seed}'] = synthetic.positions_records(seed=seed, floor=1.5 + change)
     given = FigureInput('f', runs, {'before': 'o', 'after': 'e'})
-    gains, costs, _ = KINDS['extension'].draw(given).claims
+    gains, costs, _ = draw('extension', given).claims
     assert (gains if changes[0] < 0 else costs).verdict == 'undecided'
