@@ -76,7 +76,8 @@ class ExactMatchSpec(TextSpec):
                 f'task.validation is {sizes.validation}; accepted: at least 1, since exact match '
                 'inside L is that of validation examples'
             )
-        self._asked()
+        if not any(question.split == 'validation' for question in self._asked().questions):
+            raise ValueError(f'task.validation: {exact_match.no_validation(self.task_data)}')
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         variables, more = self.measured(bench)
@@ -91,7 +92,8 @@ class ExactMatchSpec(TextSpec):
     def programs(self, rows: Rows) -> Iterator[Program]:
         yield Scoring(self.model, self.limit, rows(self.limit, Scoring.rules), self.limit)
         if self.task_data.task.form is not answers.WHOLE:
-            prompt = task_examples.longest(self.task_data).prompt
+            # Of prompts that are too long no answer is asked.
+            prompt = min(task_examples.longest(self.task_data).prompt, self.limit - 1)
             options = Options(new_tokens=self.limit - prompt)
             count = rows(self.limit, Continuing.rules)
             yield Continuing(self.model, options, batching.padded_length(prompt), count)

@@ -47,6 +47,11 @@ def longest(data: TaskData) -> Longest:
     task, tokenizer = data.task, data.load_tokenizer()
     there = task.per_bin(TEST, data.sizes or task.paper_sizes)
     rng = np.random.default_rng(data.seed)
+    if not there:
+        raise ValueError(
+            f'task.test: {task.name} has no test example for each of {len(task.bins(TEST))} bins; '
+            'raise it'
+        )
     some = task.examples(TEST, task.bins(TEST)[-1], rng, min(there, MOST))
     ids = [tokenised(task, tokenizer, example) for example in some]
     return Longest(max(len(x.prompt) for x in ids), max(x.length for x in ids))

@@ -97,8 +97,8 @@ def _caption(given: FigureInput, found: Mapping[str, Bars]) -> str:
         'share the mean of their ranks. Under it by encoding, over the tasks that have it. '
         'Below: exact match of final answers beyond L (bars) and '
         'inside L on validation examples (lines), and shares of scratchpads that are right in '
-        f'every step beyond L (crosses). Diamonds: {released.SOURCE}, ranks read off its Figure 6, '
-        'which has eight formats. '
+        f'every step beyond L (crosses). Diamonds: {released.SOURCE}, at its own lengths, ranks '
+        'read off its Figure 6, which has eight formats. '
         f'Right answers behind a scratchpad that does not parse: {unparsed:,}. '
         f'{task_captions.models(given, scores)}'
     )

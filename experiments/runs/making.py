@@ -146,7 +146,8 @@ def score_of(bench: Bench, spec: RunSpec) -> Score | None:
     if validation is None:
         return None
     assert isinstance(spec.data, TaskData)  # where the spec is made
-    examples = exact_match.validation(spec.data, validation.share)
+    with reading_task(spec.typed.task):
+        examples = exact_match.validation(spec.data, validation.share)
     mesh = bench.mesh_of(spec)
 
     def score(variables: Variables) -> float:

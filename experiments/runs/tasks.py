@@ -35,9 +35,8 @@ def data_of(scope: Scope, entry: Section) -> TaskData:
     task = _task(section, entry, section.choice('name', tasks.TASKS), tokenizer)
     given = {name: section[name] for name in _SIZES}
     own = dataclasses.asdict(task.paper_sizes)
-    with section.reading('name'):
-        sizes = Sizes(**{name: own[name] if n is None else n for name, n in given.items()})
     with section.naming():
+        sizes = Sizes(**{name: own[name] if n is None else n for name, n in given.items()})
         return TaskData(task, sizes, tokenizer, section['seed'])
 
 
@@ -185,5 +184,7 @@ def _symbols(name: str, count: int, tokenizer: str) -> tuple[str, ...]:
     if not isinstance(model, SentencePieceTokenizer):
         raise ValueError(f'{tokenizer} is no SentencePiece model, whose tokens would be symbols')
     if name == 'sort_single':
-        return symbols.of_model(model, count, symbols.SORTING_FIRST, symbols.SORTING_WITHOUT)
+        return symbols.of_model(
+            model, count, symbols.SORTING_FIRST, symbols.SORTING_WITHOUT, symbols.RESERVED
+        )
     return symbols.of_model(model, count)

@@ -125,13 +125,22 @@ def ask(data: TaskData, tests: int | None, limit: int, keep_long: bool = False) 
     return Asked(data.task, data.load_tokenizer(), tuple(chosen), limit, keep_long)
 
 
+def no_validation(data: TaskData) -> str:
+    """Why a task has no example of validation."""
+    sizes = data.sizes or data.task.paper_sizes
+    return (
+        f'{data.task.name} has no example of validation left: validation is {sizes.validation}, '
+        'and what equal numbers of examples of each length leave over is taken from it; raise it'
+    )
+
+
 @functools.lru_cache(maxsize=2)
 def validation(data: TaskData, share: float) -> tuple[Tokenised, ...]:
     """The first examples of validation, that share of them in the order of the data set, at least
     one; kept for the runs that are scored on the same. ValueError where there is none."""
     found = data.dataset().validation
     if not found:
-        raise ValueError(f'{data.task.name} has no example of validation')
+        raise ValueError(no_validation(data))
     tokenizer = data.load_tokenizer()
     chosen = found[: max(round(share * len(found)), 1)]
     return tuple(tokenised(data.task, tokenizer, example) for example in chosen)

@@ -107,7 +107,7 @@ def test_every_field_of_a_task_is_in_the_settings() -> None:
         ({'name': 'cmc', 'scratchpad': 'full'}, r"the task 'cmc' has no such field"),
         ({'name': 'parity', 'scratchpad': 'all'}, r"scratchpad is 'all'; accepted: none, full"),
         ({'name': 'cmc', 'seed': -1}, r'runs\.one\.task\.seed is -1; it must be at least 0'),
-        ({'name': 'cmc', 'train': 0}, r'runs\.one\.task\.name: sizes\.train is 0; at least 1'),
+        ({'name': 'cmc', 'train': 0}, r'runs\.one\.task\.train is 0; at least 1'),
         ({'name': 'cmc', 'tokenizer': 'none.model'}, r'task\.tokenizer is .*no such file'),
         ({'name': 'cmc', 'length': 4}, r'runs\.one\.task\.length is unknown; accepted: longest'),
     ],
@@ -183,6 +183,21 @@ def test_lengths_of_training_need_examples_of_validation() -> None:
     spec = spec_of(build(config(task={'name': 'cmc', 'longest': 4, **sizes})))
     with pytest.raises(ValueError, match=r'^task\.validation is 0; accepted: at least 1'):
         spec.check(cast(Bench, None))
+
+
+def test_validation_that_equal_numbers_leave_nothing_of_is_refused_before_training() -> None:
+    sizes = {'train': 960, 'validation': 50, 'test': 400}
+    task = {'name': 'addition', 'longest': 8, **sizes}
+    spec = spec_of(build(config(task=task)))
+    with pytest.raises(ValueError, match=r'^task\.validation: addition has no .* validation is 50'):
+        spec.check(cast(Bench, None))
+
+
+def test_the_longest_of_too_few_tests_names_their_number() -> None:
+    sizes = {'train': 1000, 'validation': 100, 'test': 100}
+    data = spec_of(build(config(task={'name': 'addition', 'longest': 8, **sizes}))).task_data
+    with pytest.raises(ValueError, match=r'^task\.test: addition has no test example'):
+        task_examples.longest(data)
 
 
 def test_encodings_that_differ_by_task_are_refused_before_any_training() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from nope.data.tasks import answers
 from nope.data.tasks.scratchpad import NONE, Checked, Format, Step, check, write
+from nope.runtime.errors import FieldError
 
 TRAIN, TEST = SPLITS = ('train', 'test')
 
@@ -43,7 +44,7 @@ class Sizes:
     def __post_init__(self) -> None:
         for name, least in (('train', 1), ('validation', 0), ('test', 1)):
             if getattr(self, name) < least:
-                raise ValueError(f'sizes.{name} is {getattr(self, name)}; at least {least}')
+                raise FieldError(name, getattr(self, name), f'at least {least}')
 
 
 @dataclasses.dataclass(frozen=True)

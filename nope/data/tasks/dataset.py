@@ -32,7 +32,8 @@ _BINS, _SHUFFLE, _SAMPLE = range(3)
 @dataclasses.dataclass(frozen=True)
 class Overlap:
     """Examples, by source: of the test and of validation those in training, and those of training
-    that repeat an earlier one."""
+    that repeat an earlier one. Examples of LEGO that ask for other letters of one chain differ in
+    their source."""
 
     test_in_train: int
     validation_in_train: int
@@ -90,7 +91,7 @@ def draw(task: Task, part: Part, sizes: Sizes | None = None, seed: int = SEED) -
     sampled = split == TEST and task.sampled_test
     if sampled and task.by_symbol and tested > trained:
         raise ValueError(
-            f'{task.name}: sizes.test={sizes.test} asks for {tested} examples of each length, with '
+            f'{task.name}: test={sizes.test} asks for {tested} examples of each length, with '
             f'more symbols than the {trained} of training have; lower it'
         )
     count = trained if split == TRAIN else max(trained, tested) if sampled else tested
@@ -128,8 +129,8 @@ def assemble(
     sizes = sizes or task.paper_sizes
     if len(pool) < sizes.train:
         raise ValueError(
-            f'{task.name}: {len(pool)} examples for sizes.train={sizes.train}; bins are rounded '
-            'down, so raise sizes.validation'
+            f'{task.name}: {len(pool)} examples for train={sizes.train}; bins are rounded '
+            'down, so raise validation'
         )
     return Dataset(tuple(pool[: sizes.train]), tuple(pool[sizes.train :]), tuple(test))
 

@@ -20,7 +20,7 @@ SORTING_FIRST = ALPHANUMERIC
 SORTING_WITHOUT = frozenset('()*+,-./:;<=>"\'\\^_`{|}~')
 
 # Words of sources, targets and scratchpads, which no closed symbol is.
-_RESERVED = frozenset({'by', 'in', 'is', 're', 'out', 'the', 'comp', 'list', 'step', 'with'})
+RESERVED = frozenset({'by', 'in', 'is', 're', 'out', 'the', 'comp', 'list', 'step', 'with'})
 
 _REPEATS = 10
 
@@ -33,7 +33,7 @@ def closed(count: int) -> tuple[str, ...]:
         for size in itertools.count(2)
         for letters in itertools.product(string.ascii_lowercase, repeat=size)
     )
-    every = itertools.chain(ALPHANUMERIC, (word for word in several if word not in _RESERVED))
+    every = itertools.chain(ALPHANUMERIC, (word for word in several if word not in RESERVED))
     return tuple(itertools.islice(every, count))
 
 
@@ -56,11 +56,13 @@ def of_model(
     count: int,
     first: str = COPYING_FIRST,
     without: frozenset[str] = frozenset(),
+    reserved: frozenset[str] = frozenset(),
 ) -> tuple[str, ...]:
     """The first `count` strings that are single tokens of a SentencePiece model.
 
     First the characters `first`, then the pieces in the vocabulary's order, without their
-    word-boundary mark and without those that contain a character of `without`. A string is a single
+    word-boundary mark and without those that contain a character of `without` or are one of
+    `reserved`. A string is a single
     token where ten of them, with blanks between, are ten tokens. The released code tries marked
     pieces with their mark and may have a string twice, as a piece with a mark and as one without;
     here each stands once. Pieces that stand for themselves alone (`</s>`) are no strings here.
@@ -70,7 +72,8 @@ def of_model(
     pieces = (processor.id_to_piece(i) for i in range(tokenizer.vocab_size))
     names = (piece.removeprefix('▁') for piece in pieces)
     found: dict[str, None] = {}
-    for name in itertools.chain(first, (name for name in names if not without & set(name))):
+    allowed = (name for name in names if not without & set(name) and name not in reserved)
+    for name in itertools.chain(first, allowed):
         if len(found) == count:
             break
         if name and name not in found and _is_single(tokenizer, name):

@@ -227,7 +227,7 @@ def test_replacement_has_all_ordered_pairs_of_the_first_symbols() -> None:
             'gives no train example for each of 64 bins',
         ),
         ('addition', Sizes(640, 0, 100), 'gives no test example for each of 192 bins'),
-        ('summation', Sizes(1000, 0, 80), '994 examples for sizes.train=1000'),
+        ('summation', Sizes(1000, 0, 80), '994 examples for train=1000'),
         ('lego', Sizes(1000, 150, 40), 'sizes give no whole example of length 12'),
         ('rsc', Sizes(120_000, 0, 1000), 'symbols has 6052, and 6315 examples of each length'),
     ],
@@ -241,7 +241,7 @@ def test_sizes_that_cannot_be_are_refused(name: str, sizes: Sizes, problem: str)
     'field, value, least', [('train', 0, 1), ('validation', -1, 0), ('test', 0, 1)]
 )
 def test_sizes_below_their_least_are_refused(field: str, value: int, least: int) -> None:
-    with pytest.raises(ValueError, match=f'sizes.{field} is {value}; at least {least}'):
+    with pytest.raises(ValueError, match=f'{field} is {value}; at least {least}'):
         dataclasses.replace(SMALL, **{field: value})
 
 
@@ -256,7 +256,7 @@ def test_a_data_set_tells_its_own_sizes() -> None:
 def test_no_test_has_symbols_that_training_has_not(name: str) -> None:
     """Training has the first symbols, as many as it has examples of a length."""
     sizes = Sizes(train=1000, validation=200, test=10_000)
-    with pytest.raises(ValueError, match=rf'{name}: sizes\.test=10000 asks for .* of each length'):
+    with pytest.raises(ValueError, match=rf'{name}: test=10000 asks for .* of each length'):
         dataset(TASKS[name], sizes)
     data = dataset(TASKS[name], dataclasses.replace(sizes, test=1000))
     known = {word for example in data.train for word in example.source.split()}

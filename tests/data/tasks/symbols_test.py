@@ -75,6 +75,12 @@ def test_sortings_list_has_no_punctuation(tokenizer) -> None:
     assert set(found) < set(plain)
 
 
+def test_words_of_scratchpads_are_no_symbols_where_they_are_reserved(tokenizer) -> None:
+    assert 'the' in most(tokenizer)
+    found = most(tokenizer, reserved=symbols.RESERVED)
+    assert found == tuple(name for name in most(tokenizer) if name not in symbols.RESERVED)
+
+
 def test_a_model_with_too_few_strings_says_how_many_it_has(tokenizer) -> None:
     has = len(most(tokenizer))
     with pytest.raises(ValueError, match=f'90 pieces has {has} single-token strings; 6052 are'):
