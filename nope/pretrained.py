@@ -120,7 +120,8 @@ class Pretrained:
             bound=bound,
         )
         length = blocks.shape[1] - 1
-        config = TrainConfig((length,), min(batch_size, len(blocks)), steps, optimizer)
+        rows = _rows(min(batch_size, len(blocks)), sharding.batch_parts(self.mesh))
+        config = TrainConfig((length,), rows, steps, optimizer)
 
         def batches(consumed: int) -> Iterator[Batch]:
             return _batches(blocks, config.batch_size, seed, consumed)
@@ -155,6 +156,11 @@ class Pretrained:
         if self.tokenizer is None:
             raise ValueError(f'{self.path} holds no tokenizer')
         return self.tokenizer
+
+
+def _rows(wanted: int, parts: int) -> int:
+    """As many, or more where every device has to have as many."""
+    return -(-wanted // parts) * parts
 
 
 def _batches(blocks: np.ndarray, size: int, seed: int, consumed: int) -> Iterator[Batch]:

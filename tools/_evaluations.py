@@ -269,7 +269,8 @@ class Perplexity(_OfText):
     def __init__(self, asked: Asked, path: str) -> None:
         super().__init__(asked, path)
         o = asked.options
-        self._stride = o.stride or max(self._length // 8, 1)
+        shortest = min(self._length, *asked.lengths)
+        self._stride = o.stride or max(shortest // 8, 1)
         for length in asked.lengths:
             sliding.plan(self._texts.lengths, length, stride=self._stride, budget=o.budget)
         self.settings = {

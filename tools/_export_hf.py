@@ -44,6 +44,8 @@ def _run(options: argparse.Namespace) -> None:
     described = found.described
     if tokenizer and pathlib.Path(tokenizer).is_dir():
         readable = tokenizer_in(pathlib.Path(tokenizer))
+        if readable is None and options.tokenizer:
+            raise ValueError(f'--tokenizer={tokenizer}: there is no tokenizer file in it')
     else:
         readable = tokenizer
     if readable:

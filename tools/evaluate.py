@@ -93,7 +93,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--tests', type=int, default=10, help='pass keys of each length and depth')
     parser.add_argument('--template', default='paper', help="of pass keys: 'paper' or 'brief'")
     parser.add_argument('--windows', type=int, default=16, help='texts of `loss`')
-    parser.add_argument('--stride', type=int, help='tokens scored in a window; default: L / 8')
+    parser.add_argument(
+        '--stride',
+        type=int,
+        help='tokens scored in a window; default: an eighth of L, or of a shorter window',
+    )
     parser.add_argument('--budget', type=int, default=2**18, help='tokens scored at each length')
     parser.add_argument(
         '--limit', type=int, help="samples of each file of LongBench and HELMET; NoLiMa's pairs"

@@ -50,7 +50,9 @@ def fold(
         variables['params']['layers'],
         *(multipliers_LN, behind_LN),
     )
-    plain = dataclasses.replace(model, lam=Constant(), lam_layers='all')
+    # A temperature acts in the same heads, and stays there.
+    layers_of_lam = 'all' if model.temperature == 'none' else model.lam_layers
+    plain = dataclasses.replace(model, lam=Constant(), lam_layers=layers_of_lam)
     params = {**variables['params'], 'layers': layers}
     return plain, with_uniform_lam({**variables, 'params': params}, Constant.neutral)
 

@@ -128,6 +128,9 @@ def write(rotary: Rotary, head_dim: int, longest: int | None) -> dict[str, Any]:
     keys = {'rope_theta': _base(rotary, dims), 'rope_scaling': settings or None}
     if dims != head_dim:
         keys[_SHARE] = _share_of(dims, head_dim)
+    if ORIGINAL in settings and isinstance(scaling, LongRoPE):
+        # Transformers 4 looks here for the length that decides between short and long factors.
+        keys[ORIGINAL] = settings[ORIGINAL]
     longest = _longest(scaling, longest)
     return keys if longest is None else {**keys, 'max_position_embeddings': longest}
 

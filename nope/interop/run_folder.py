@@ -69,19 +69,34 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
     try:
         model = rebuild(_model_at(spec, step), model_types())
         train_length = int(spec['train_length']) or None
-        longest = int(spec.get('longest') or 0) or None
+        own = _own_facts(spec)
         target = abstract_variables(model, mesh)
     except _MISFITS as error:
         raise ValueError(
             f'{folder / "spec.json"} describes no model we know: {brief(error)}'
         ) from error
-    base, inherited = _base_model(folder, spec, mesh)
+    base, inherited = _base_model(folder, spec, mesh, model)
     with Checkpoints(checkpoints_in, spec) as checkpoints:
         checkpoints.stand_on(base)
         found = checkpoints.read({k: v for k, v in target.items() if k not in base}, step)
     variables = _as_used({**base, **found}, spec)
-    described = Described(model, train_length, _dtype(spec), longest=longest or inherited)
+    described = inherited._replace(
+        model=model, train_length=train_length, dtype=_dtype(spec), **own
+    )
     return SavedModel(described, variables, spec)
+
+
+def _own_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of `Described` that an imported model's spec states."""
+    numbers = {
+        'longest': spec.get('longest') or None,
+        'bos': spec.get('bos'),
+        'eos': spec.get('eos'),
+    }
+    found: dict[str, Any] = {name: int(x) for name, x in numbers.items() if x is not None}
+    if ends := spec.get('ends'):
+        found['ends'] = tuple(int(end) for end in ends)
+    return found
 
 
 def _as_used(variables: Variables, spec: Mapping[str, Any]) -> Variables:
@@ -128,13 +143,13 @@ def _place_of_base(folder: pathlib.Path) -> pathlib.Path | None:
 
 
 def _base_model(
-    folder: pathlib.Path, spec: Mapping[str, Any], mesh: Mesh
-) -> tuple[Variables, int | None]:
-    """{'params': ...} of the base model and its `Described.longest`; empty and None for a run that
-    has all its variables itself."""
+    folder: pathlib.Path, spec: Mapping[str, Any], mesh: Mesh, model: ModelConfig
+) -> tuple[Variables, Described]:
+    """{'params': ...} of the base model and what is known of it; empty, and of `model` nothing
+    more, for a run that has all its variables itself."""
     place = _place_of_base(folder)
     if place is None:
-        return {}, None
+        return {}, Described(model, None)
     init = spec.get('init')
     if not isinstance(init, dict):
         raise ValueError(
@@ -152,11 +167,11 @@ def _base_model(
         directory = open_directory(place)
         _check_base(folder, place, init['fingerprint'], fingerprint(directory))
         params = load(directory, rebuild(init['model'], model_types()), mesh)['params']
-        return {'params': params}, describe(directory).longest
+        return {'params': params}, describe(directory)
     saved = read_object(place / 'spec.json') or {}
     _check_base(folder, place, init, {k: v for k, v in saved.items() if k != 'version'})
     found = read_run(place, mesh)
-    return {'params': found.variables['params']}, found.described.longest
+    return {'params': found.variables['params']}, found.described
 
 
 def _check_base(folder: pathlib.Path, place: pathlib.Path, wanted: Any, found: Any) -> None:
@@ -197,6 +212,9 @@ def write_run(
         'train_length': described.train_length or 0,
         'dtype': described.dtype,
         'longest': described.longest,
+        'bos': described.bos,
+        'eos': described.eos,
+        'ends': list(described.ends),
         'origin': dict(origin),
     }
     with files.unfinished_folder(folder.absolute()) as partial:

@@ -115,8 +115,8 @@ def _by_hand(environ: Mapping[str, str], given: list[str]) -> dict[str, Any]:
         raise ValueError(f'{", ".join(given)} is set, but not {", ".join(missing)}')
     address, *numbers = (environ[name] for name in BY_HAND)
     host, _, port = address.rpartition(':')
-    if not host or not port.isdigit():
-        raise ValueError(f'{BY_HAND[0]} is {address!r}; accepted: HOST:PORT')
+    if not host or not port.isdigit() or not 1 <= int(port) <= 65_535:
+        raise ValueError(f'{BY_HAND[0]} is {address!r}; accepted: HOST:PORT, 1 to 65535')
     for name, number in zip(BY_HAND[1:], numbers, strict=True):
         if not number.isdigit():
             raise ValueError(f'{name} is {number!r}; accepted: a whole number')

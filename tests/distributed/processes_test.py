@@ -216,6 +216,7 @@ def test_the_environment_says_who_takes_part(mode, environ, expected) -> None:
         ({'JAX_PROCESS_ID': '-1'}, "JAX_PROCESS_ID is '-1'; accepted: a whole number"),
         ({'JAX_NUM_PROCESSES': 'x'}, "JAX_NUM_PROCESSES is 'x'"),
         ({'JAX_COORDINATOR_ADDRESS': 'host'}, "is 'host'; accepted: HOST:PORT"),
+        ({'JAX_COORDINATOR_ADDRESS': 'host:99999'}, "is 'host:99999'; accepted: HOST:PORT, 1 to"),
     ],
 )
 def test_settings_that_make_no_sense_are_named(changes, message) -> None:

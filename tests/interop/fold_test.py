@@ -33,6 +33,9 @@ def output(config: ModelConfig, variables: Variables, length: int = 12) -> np.nd
         tiny.model(position=T5Bias(buckets=8, max_distance=16)),
         tiny.model(pattern=MIXED),
         tiny.model(pattern=MIXED, lam_layers='nope'),
+        pytest.param(
+            tiny.model(pattern=MIXED, lam_layers='nope', temperature='adaptive'), id='temperature'
+        ),
         tiny.model(position=Rotary(), qk_norm=True, qk_norm_over='projection', block='post'),
         tiny.model(
             pattern=(LayerKind(Rotary()), LayerKind(NoPE(), qk_norm=False)),

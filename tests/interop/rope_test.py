@@ -144,6 +144,13 @@ def test_what_is_written_is_read_back(scaling: Scaling, longest: int | None) -> 
     assert rope.train_length(found, written.get('max_position_embeddings')) == expected
 
 
+def test_the_original_length_of_longrope_stands_where_both_versions_look_for_it() -> None:
+    """Transformers 4 decides between short and long factors by a key beside `rope_scaling`."""
+    written = rope.write(Rotary(1e4, LongRoPE(SHORT, LONG, 2048, 1.25)), H, 65_536)
+    assert written[ORIGINAL] == written['rope_scaling'][ORIGINAL] == 2048
+    assert ORIGINAL not in rope.write(Rotary(1e4, Yarn(4.0, 2048)), H, 8192)
+
+
 def test_ntk_aware_scaling_is_written_as_a_larger_base() -> None:
     rotary = Rotary(10_000.0, NTK(4.0))
     written = rope.write(rotary, H, 2048)

@@ -10,7 +10,6 @@ The length of pre-training stands outside the settings, and is 4096 where it is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from nope.interop import rope
 from nope.interop.families import kinds
@@ -53,11 +52,6 @@ class _Phi3(Decoder):
         if isinstance(rotary.scaling, LongRoPE) and config.head_dim != config.width // config.heads:
             return f'head_dim is {config.head_dim}, by which stock does not count the factors'
         return rope.unwritable(rotary, config.head_dim, partial=True)
-
-    def _write_positions(self, config: ModelConfig, longest: int | None) -> dict[str, Any]:
-        keys = super()._write_positions(config, longest)
-        settings = keys['rope_scaling']
-        return keys if settings is None else {**keys, _ORIGINAL: settings[_ORIGINAL]}
 
 
 PHI3 = _Phi3(
