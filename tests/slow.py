@@ -5,8 +5,9 @@
 
 slow.txt holds the seconds and the name of each case of a test that the usual run leaves out, as if
 it had the marker `slow`. Of every test the quickest cases stay, TOGETHER seconds in all; a test
-whose quickest case takes ALONE seconds leaves the run unless it is one of KEPT. Cases that TIMED
-does not have stay as they are listed.
+whose quickest case takes ALONE seconds leaves the run unless it is one of KEPT. What is listed of
+tests that TIMED has no case of stays, some kernels that are compiled for devices among it, which
+were chosen by hand.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def chosen(seconds: dict[str, float]) -> dict[str, float]:
     """Of cases by name those to leave out."""
     tests = collections.defaultdict(list)
     for name, taken in seconds.items():
-        tests[name.partition('[')[0]].append((taken, name))
+        tests[_test_of(name)].append((taken, name))
     gone = {}
     for test, cases in tests.items():
         together = 0.0
@@ -61,12 +62,20 @@ def chosen(seconds: dict[str, float]) -> dict[str, float]:
     return gone
 
 
+def _test_of(name: str) -> str:
+    return name.partition('[')[0]
+
+
 def main(paths: list[str]) -> None:
-    seconds = dict(listed())
+    timed: dict[str, float] = {}
     for path in paths:
         found = map(_TIMED.fullmatch, pathlib.Path(path).read_text().splitlines())
-        seconds |= {row[2]: float(row[1]) for row in found if row}
-    gone = chosen(seconds)
+        timed |= {row[2]: float(row[1]) for row in found if row}
+    tests = {_test_of(name) for name in timed}
+    again = {name: taken for name, taken in listed().items() if _test_of(name) in tests}
+    kept = {name: taken for name, taken in listed().items() if _test_of(name) not in tests}
+    seconds = again | timed
+    gone = kept | chosen(seconds)
     _LIST.write_text(''.join(f'{gone[name]:.0f} {name}\n' for name in sorted(gone)))
     print(f'{len(gone)} of {len(seconds)} cases, {sum(gone.values()):.0f} seconds: {_LIST}')
 
