@@ -14,7 +14,7 @@ from nope.checkpoints.manager import CheckpointError
 from nope.data import load_tokenizer
 from nope.interop import Export, check_export, save
 from nope.interop.run_folder import read_run
-from nope.interop.tokenizer_files import ends_within, tokenizer_in
+from nope.interop.tokenizer_files import ends_within, has_tokenizer, tokenizer_in
 from nope.sharding import MeshConfig, make_mesh
 
 
@@ -39,15 +39,15 @@ def _run(options: argparse.Namespace) -> None:
         if path.exists():
             raise ValueError(f'{path} is there already; nothing was written')
     tokenizer = options.tokenizer or _models.tokenizer_source(options.run, found.spec)
-    if not tokenizer:
-        print('no tokenizer is written: name one with --tokenizer', file=sys.stderr)
     described = found.described
+    readable, written = tokenizer, bool(tokenizer)
     if tokenizer and pathlib.Path(tokenizer).is_dir():
         readable = tokenizer_in(pathlib.Path(tokenizer))
-        if readable is None and options.tokenizer:
-            raise ValueError(f'--tokenizer={tokenizer}: there is no tokenizer file in it')
-    else:
-        readable = tokenizer
+        written = has_tokenizer(pathlib.Path(tokenizer))
+    if options.tokenizer and not written:
+        raise ValueError(f'--tokenizer={tokenizer}: there is no tokenizer file in it')
+    if not written:
+        print('no tokenizer is written: name one with --tokenizer', file=sys.stderr)
     if readable:
         marks = load_tokenizer(readable, '--tokenizer')
         ends = ends_within(marks, described.model.vocab_size)

@@ -56,6 +56,11 @@ def tokenizer_in(directory: pathlib.Path) -> str | None:
     return None
 
 
+def has_tokenizer(directory: pathlib.Path) -> bool:
+    """Whether `write_tokenizer` finds a vocabulary there, readable for `nope.data` or not."""
+    return tokenizer_in(directory) is not None or (directory / 'vocab.json').is_file()
+
+
 def _write_bytes_tokenizer(folder: pathlib.Path) -> None:
     """Byte tokenizer as a byte-level BPE without merges: ids are byte values, then EOS and BOS."""
     ours = ByteTokenizer()

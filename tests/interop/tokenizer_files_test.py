@@ -10,7 +10,12 @@ import pytest
 from hypothesis import strategies
 
 from nope.data import load_tokenizer
-from nope.interop.tokenizer_files import byte_characters, tokenizer_in, write_tokenizer
+from nope.interop.tokenizer_files import (
+    byte_characters,
+    has_tokenizer,
+    tokenizer_in,
+    write_tokenizer,
+)
 
 
 @pytest.fixture(scope='module')
@@ -56,6 +61,13 @@ def test_files_of_a_directory_are_carried_over(
     assert tokenizer_in(target) == str(target / 'tokenizer.json')
     write_tokenizer(str(folder / 'tokenizer_config.json'), target)  # a file by itself
     assert tokenizer_in(source) and tokenizer_in(tmp_path) is None
+
+
+def test_a_vocabulary_that_is_copied_and_not_read_is_a_tokenizer(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'merges.txt').write_text('')
+    assert not has_tokenizer(tmp_path)
+    (tmp_path / 'vocab.json').write_text('{}')
+    assert has_tokenizer(tmp_path) and tokenizer_in(tmp_path) is None
 
 
 def test_a_tokenizer_that_is_not_there(tmp_path: pathlib.Path) -> None:
