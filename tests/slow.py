@@ -1,13 +1,12 @@
 """Tests that are slow as measured: the list, and the rule that makes it.
 
-    python -m pytest -n 2 --durations=0 --durations-min=1 -m 'not compile and not device' >TIMED
+    python -m pytest -n 2 --durations=0 --durations-min=1 >TIMED
     python tests/slow.py TIMED
 
 slow.txt holds the seconds and the name of each case of a test that the usual run leaves out, as if
 it had the marker `slow`. Of every test the quickest cases stay, TOGETHER seconds in all; a test
-whose quickest case takes ALONE seconds leaves the run unless it is one of KEPT. What is listed of
-tests that TIMED has no case of stays, some kernels that are compiled for devices among it, which
-were chosen by hand.
+whose quickest case takes ALONE seconds leaves the run unless it is one of KEPT. Cases that are
+listed and not timed again keep their seconds; six kernels compiled for devices were chosen by hand.
 """
 
 from __future__ import annotations

@@ -52,7 +52,8 @@ class Row(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What all evaluations share. train_length: None where the model does not say it."""
+    """Model, mesh, tokenizer and options of a call, which its evaluations share. train_length: None
+    where the model does not say it."""
 
     options: argparse.Namespace
     model: ModelConfig
@@ -334,7 +335,7 @@ class LongPPL(_OfText):
         )
 
     def rows(self, found: Records) -> list[Row]:
-        """Where no token is key, the loss over none is not a number."""
+        """Rows of LongPPL by length; NaN where no token is a key token."""
         return [
             Row('longppl', what, length, float(value), unit)
             for what, measure, unit in (

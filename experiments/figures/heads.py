@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from experiments.figures.base import (
 )
 from experiments.figures.claims import heads as claims
 from experiments.figures.claims.decide import decide
+from experiments.figures.roles import told_apart
 
 # Attributes that all of its records share.
 SHARED = ('train_length', 'length', 'n_heads')
@@ -60,16 +60,15 @@ def draw(given: FigureInput) -> FigureOutput:
     figure.supxlabel(f'position ({token}s)', fontsize=9)
     figure.supylabel('attention entropy (bits)', fontsize=9)
     head_grid.head_bar(figure, list(axes.flat), count)
+    labelled = {label: given.records[r] for r, label in told_apart(labels).items()}
     caption = (
         'Attention entropy of each head against position, one curve a head, every head drawn '
         f'({len(kept):,} of {length:,} positions, not smoothed). Rows: '
         f'{"; ".join(labels.values())}. Columns: layers {", ".join(map(str, layers))} (from 0). '
         'Dashed: the bound log2(i) of even attention. Dotted: the training length L. '
-        + captions.sources({label: [given.records[r]] for r, label in labels.items()})
+        + captions.sources({label: [record] for label, record in labelled.items()})
     )
-    shared = collections.Counter(labels.values())
-    rows_of = {f'{x} ({r})' if shared[x] > 1 else x: given.records[r] for r, x in labels.items()}
-    found = decide(claims.APART, rows_of)
+    found = decide(claims.APART, labelled)
     return FigureOutput(given.name, figure, rows, caption, found, runs_of(given, list(labels)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -50,12 +49,6 @@ def read(given: FigureInput, name: str, label: str) -> Group:
         loss_window=found.stacked('loss_window'),
         loss_tail=found.stacked('loss_tail'),
     )
-
-
-def told_apart(groups: Sequence[Group]) -> list[str]:
-    """The labels, with the names of groups behind those that several have."""
-    shared = collections.Counter(g.label for g in groups)
-    return [g.label if shared[g.label] == 1 else f'{g.label} ({g.name})' for g in groups]
 
 
 def check_alike(given: FigureInput, groups: Sequence[Group]) -> None:

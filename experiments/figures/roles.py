@@ -8,6 +8,7 @@ and labels are free.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import enum
 from collections.abc import Collection, Mapping
@@ -110,6 +111,12 @@ class Roles(Generic[R]):
         if name not in self.players:
             raise Undecided(f'{name!r}, of the role {role!r}, was not measured')
         return self.players[name]
+
+
+def told_apart(labels: Mapping[str, str]) -> dict[str, str]:
+    """Labels by name, those that several have with the name behind them."""
+    shared = collections.Counter(labels.values())
+    return {name: x if shared[x] == 1 else f'{x} ({name})' for name, x in labels.items()}
 
 
 def by_multiple(figure: str, role: str, given: Any) -> dict[float, str]:

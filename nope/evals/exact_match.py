@@ -126,7 +126,7 @@ def ask(data: TaskData, tests: int | None, limit: int, keep_long: bool = False) 
 
 
 def no_validation(data: TaskData) -> str:
-    """Why a task has no example of validation."""
+    """Message about a task whose sizes leave no validation example."""
     sizes = data.sizes or data.task.paper_sizes
     return (
         f'{data.task.name} has no example of validation left: validation is {sizes.validation}, '

@@ -8,9 +8,9 @@ import numpy as np
 
 from experiments.figures.claims import others
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.headline import decisive
+from experiments.figures.claims.headline import Numbers, decisive
 from experiments.figures.claims.intervals import RULE, Interval
-from experiments.figures.claims.lengths import BASE, HEADSCALE, UNIFORM, Groups
+from experiments.figures.claims.lengths import BASE, HEADSCALE, UNIFORM, Groups, told
 from experiments.figures.claims.listed import Listed
 from experiments.figures.claims.margins import all_decide
 from experiments.figures.claims.others import (
@@ -18,7 +18,7 @@ from experiments.figures.claims.others import (
     LOG_SQUARE_SERVES_HEADSCALE,
     LOG_SQUARE_SERVES_TAIL,
 )
-from experiments.figures.length_group import Group, by_length, told_apart
+from experiments.figures.length_group import Group, by_length
 from experiments.figures.roles import Shape, Undecided
 
 # Searched on a frozen model, as `log_length` of `claims.lengths`.
@@ -60,13 +60,7 @@ def _lower(claim: Listed, law: str, other: str, name: str, than: str) -> Rule[Gr
             'highest_of_the_seeds_nats': by_length(beyond, difference.max(axis=0)),
         }
         by_n = {f'at {m:g} L': Interval.of(difference[:, i]) for i, m in enumerate(beyond)}
-        holds, numbers = all_decide(
-            f'highest {name} - {than}',
-            by_n,
-            'nats',
-            lambda found: found.at_most(-margin),
-            highest=True,
-        )
+        holds, numbers = _at_most(f'highest {name} - {than}', by_n, -margin)
         return measured, holds, numbers
 
     statement = (
@@ -74,6 +68,11 @@ def _lower(claim: Listed, law: str, other: str, name: str, than: str) -> Rule[Gr
         f'nats lower than {than}, for every seed; {RULE}.'
     )
     return Rule(claim, statement, measure)
+
+
+def _at_most(what: str, found: Mapping[str, Interval], nats: float) -> tuple[bool | None, Numbers]:
+    """Whether no number lies above `nats`, and the one that decides it."""
+    return all_decide(what, found, 'nats', lambda one: one.at_most(nats), highest=True)
 
 
 def _beyond(group: Group) -> np.ndarray:
@@ -100,11 +99,8 @@ def _fit_near_best(roles: Groups) -> Measured:
 
 def _square_serves_headscale(roles: Groups) -> Measured:
     law = roles[LOG_SQUARE]
-    searches = list(roles.by_multiple(HEADSCALE).values())
-    above = {
-        name: law.loss_window - g.loss_window
-        for name, g in zip(told_apart(searches), searches, strict=True)
-    }
+    searches = told(roles.by_multiple(HEADSCALE))
+    above = {name: law.loss_window - g.loss_window for name, _, g in searches}
     measured = {name: by_length(law.multiples, x.mean(axis=0)) for name, x in above.items()}
     margin = LOG_SQUARE_SERVES_HEADSCALE.thresholds['nats']
     by_n = {
@@ -112,13 +108,7 @@ def _square_serves_headscale(roles: Groups) -> Measured:
         for name, x in above.items()
         for i, m in enumerate(law.multiples)
     }
-    holds, numbers = all_decide(
-        'highest 1 + a x + b x^2 -',
-        by_n,
-        'nats',
-        lambda found: found.at_most(margin),
-        highest=True,
-    )
+    holds, numbers = _at_most('highest 1 + a x + b x^2 -', by_n, margin)
     return {'log_square_minus_headscale_nats': measured}, holds, numbers
 
 
@@ -134,13 +124,7 @@ def _square_serves_tail(roles: Groups) -> Measured:
     margin = LOG_SQUARE_SERVES_TAIL.thresholds['nats']
     measured = {f'{multiple:g} L': values.tolist() for multiple, values in above.items()}
     by_n = {f'at {multiple:g} L': Interval.of(values) for multiple, values in above.items()}
-    holds, numbers = all_decide(
-        'highest 1 + a x + b x^2 - HeadScale',
-        by_n,
-        'nats',
-        lambda found: found.at_most(margin),
-        highest=True,
-    )
+    holds, numbers = _at_most('highest 1 + a x + b x^2 - HeadScale', by_n, margin)
     return {'log_square_minus_headscale_by_seed_nats': measured}, holds, numbers
 
 

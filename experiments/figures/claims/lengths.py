@@ -20,8 +20,8 @@ from experiments.figures.claims.headline import number
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.margins import all_decide
 from experiments.figures.claims.others import ONE_SET
-from experiments.figures.length_group import Group, told_apart
-from experiments.figures.roles import Roles, Shape, Undecided
+from experiments.figures.length_group import Group
+from experiments.figures.roles import Roles, Shape, Undecided, told_apart
 
 BASE, UNIFORM, HEADSCALE, LOG_LENGTH = 'base', 'uniform', 'headscale', 'log_length'
 ROLES: Mapping[str, Shape] = {
@@ -34,12 +34,10 @@ ROLES: Mapping[str, Shape] = {
 Groups = Roles[Group]
 
 
-def _told_apart(searches: Mapping[float, Group]) -> list[tuple[str, float, Group]]:
-    """Name, multiple of L and curve of each search."""
-    names = told_apart(list(searches.values()))
-    return [
-        (name, multiple, g) for name, (multiple, g) in zip(names, searches.items(), strict=True)
-    ]
+def told(searches: Mapping[float, Group]) -> list[tuple[str, float, Group]]:
+    """Label, multiple of L and curve of each search."""
+    labels = told_apart({g.name: g.label for g in searches.values()})
+    return [(labels[g.name], multiple, g) for multiple, g in searches.items()]
 
 
 def _headscale_hurts(roles: Groups) -> Measured:
@@ -49,7 +47,7 @@ def _headscale_hurts(roles: Groups) -> Measured:
         raise Undecided('windows of L were not measured')
     costs = {
         name: Interval.of(g.loss_window[:, index] - base.loss_window[:, index])
-        for name, _, g in _told_apart(searches)
+        for name, _, g in told(searches)
     }
     margin = HEADSCALE_HURTS.thresholds['nats']
     holds, numbers = all_decide(
@@ -66,7 +64,7 @@ def _headscale_beats_uniform(roles: Groups) -> Measured:
     uniform = roles[UNIFORM]
     above = {
         name: Interval.of(g.loss_window[:, index] - uniform.loss_window[:, index])
-        for name, multiple, g in _told_apart(roles.by_multiple(HEADSCALE))
+        for name, multiple, g in told(roles.by_multiple(HEADSCALE))
         if (index := g.at(multiple)) is not None
     }
     if not above:
@@ -84,7 +82,7 @@ def _headscale_beats_uniform(roles: Groups) -> Measured:
 
 def _fails_past_searched(roles: Groups) -> Measured:
     rises: dict[str, Interval] = {}
-    for name, multiple, g in _told_apart(roles.by_multiple(HEADSCALE)):
+    for name, multiple, g in told(roles.by_multiple(HEADSCALE)):
         target, twice = g.at(multiple), g.at(2 * multiple)
         if target is not None and twice is not None:
             rises[name] = Interval.of(g.loss_tail[:, twice] - g.loss_tail[:, target])
@@ -149,7 +147,7 @@ def _lowest(roles: Groups) -> Measured:
     groups = list(roles.players.values())
     if len(groups) < 2:
         raise Undecided('no other curve is drawn')
-    names = told_apart(groups)
+    names = list(told_apart({g.name: g.label for g in groups}).values())
     measured: dict[str, Any] = {}
     for measure in ('loss_window', 'loss_tail'):
         losses = np.stack([getattr(g, measure).mean(axis=0) for g in groups])
