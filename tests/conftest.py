@@ -46,6 +46,8 @@ NEEDED = {
     'evals/harness': ('lm_eval',),
     'training/wandb_test.py': ('wandb',),
 }
+# Compared with PyTorch or transformers, which `tools/test --without-peers` does not install.
+COMPARED = tuple(path for path, names in NEEDED.items() if names is PEERS)
 # Long, and the same on every Python: `tools/test --brief` leaves them out.
 ONCE = (
     'attention',
@@ -115,7 +117,7 @@ collect_ignore = [
 
 
 # Those of one marker stand in few files; to import the others takes a third of a minute.
-NAMED = ('compile', 'device', 'faults', 'slow')
+NAMED = ('compile', 'device', 'faults', 'peers', 'slow')
 SLOW_FILES = {pathlib.Path(__file__).parents[1] / name.split('::')[0] for name in slow.listed()}
 
 
@@ -151,14 +153,16 @@ def _asked(config: pytest.Config) -> str:
 
 def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
     """With `-m MARKER` or `-m 'MARKER and not ...'`, a file that does not name the marker; with
-    `-m '... not once ...'`, those of ONCE."""
+    `-m '... not once ...'`, those of ONCE, and with `not peers` those of COMPARED."""
     asked = _asked(config)
-    if 'not once' in config.getoption('markexpr') and _is_of(collection_path, ONCE):
-        return True
+    for marker, files in (('once', ONCE), ('peers', COMPARED)):
+        if f'not {marker}' in config.getoption('markexpr') and _is_of(collection_path, files):
+            return True
     if asked in NAMED and collection_path.name.endswith('_test.py'):
         text = collection_path.read_text()
         # A contract's tests have its marks.
         besides = asked == 'slow' and ('contract import' in text or collection_path in SLOW_FILES)
+        besides |= asked == 'peers' and _is_of(collection_path, COMPARED)
         return True if f'mark.{asked}' not in text and not besides else None
     return None
 
@@ -176,6 +180,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _is_of(item.path, ONCE):
             item.add_marker(pytest.mark.once)
+        if _is_of(item.path, COMPARED):
+            item.add_marker(pytest.mark.peers)
         if item.nodeid in slow.listed():
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: not _is_of(item.path, FIRST))

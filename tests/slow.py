@@ -17,22 +17,28 @@ import pathlib
 import re
 import sys
 
-TOGETHER = 3
-ALONE = 8
-LEAST = 2  # seconds of a case that is worth leaving out
+TOGETHER = 2
+ALONE = 6
+LEAST = 1  # seconds of a case that is worth leaving out
 # What a user does, and what holds for every field, module or figure.
 KEPT = (
+    'tests/distributed/processes_test.py::test_all_stop_at_the_same_call',
     'tests/evals/harness/tool_test.py::test_a_model_is_measured_as_by_plain_forward_passes',
     'tests/experiments/attention_distance_test.py::'
     'test_models_of_a_task_read_held_out_examples_of_each_length',
+    'tests/experiments/evaluations_test.py::test_a_kind_is_made_from_its_entry_to_its_records',
     'tests/experiments/fields_test.py::test_no_field_is_accepted_and_ignored',
     'tests/experiments/text_run_test.py::test_no_sample_is_lost_or_evaluated_twice',
+    'tests/fuzz/permissions_test.py::test_what_may_not_be_read_or_written_is_named',
     'tests/interop/tools_test.py::test_a_run_is_exported_for_several_lengths_and_read_back',
     'tests/layering_test.py::test_drawing_needs_no_model',
     'tests/layering_test.py::test_every_import_is_a_declared_dependency',
     'tests/model/apart_test.py::test_a_cache_continues_as_the_whole_does',
     'tests/pretrained_test.py::test_the_example_of_the_readme_runs',
     'tests/sharding_test.py::test_a_step_of_other_blocks_is_the_same_on_a_mesh',
+    'tests/training/entropy_test.py::test_micro_batches_make_one_batch',
+    'tests/training/step_test.py::test_one_step',
+    'tests/training/tasks_test.py::test_a_stopped_run_on_a_task_goes_on_bitwise',
 )
 _LIST = pathlib.Path(__file__).with_suffix('.txt')
 _TIMED = re.compile(r'\s*([\d.]+)s call\s+(\S.*)')

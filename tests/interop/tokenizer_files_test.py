@@ -41,6 +41,7 @@ def test_bytes_are_the_ids_of_a_hugging_face_tokenizer_too(folder: pathlib.Path,
     assert (found.vocab_size, found.eos_id, found.bos_id) == (258, ours.eos_id, ours.bos_id)
 
 
+@pytest.mark.peers
 def test_stock_transformers_reads_it(folder: pathlib.Path) -> None:
     transformers = pytest.importorskip('transformers')
     found = transformers.AutoTokenizer.from_pretrained(folder)

@@ -145,6 +145,7 @@ def test_a_step_reads_matrices_once_and_every_cache(cases: Mapping[str, Any]) ->
     assert cases['perplexity'].bytes_per_step is None
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize('name', NAMES)
 def test_peers_find_the_same(
     name: str, cases: Mapping[str, Any], results: dict[str, dict[str, Any]]

@@ -49,11 +49,12 @@ def results(
     return evaluate(load(found)['tasks'], generator, TOKENIZER, window=window)  # type: ignore[arg-type]
 
 
+@pytest.mark.peers  # lm_eval's task imports transformers
 @pytest.mark.parametrize('suffix', ['json', 'jsonl', 'parquet'])
 def test_babilong_asks_with_two_examples_and_looks_for_the_target(
     tmp_path: pathlib.Path, suffix: str
 ) -> None:
-    pytest.importorskip('transformers')  # lm_eval's task imports it
+    pytest.importorskip('transformers')
     (tmp_path / 'qa1').mkdir()
     path = tmp_path / f'qa1/4k.{suffix}'
     if suffix == 'json':
@@ -74,6 +75,7 @@ def test_babilong_asks_with_two_examples_and_looks_for_the_target(
     assert [options.new_tokens for options in writes.options] == [16]
 
 
+@pytest.mark.peers
 def test_a_task_without_lengths_of_its_own_reads_its_file_too(tmp_path: pathlib.Path) -> None:
     pytest.importorskip('transformers')
     (tmp_path / 'qa11').mkdir()
@@ -83,6 +85,7 @@ def test_a_task_without_lengths_of_its_own_reads_its_file_too(tmp_path: pathlib.
     assert found['results']['babilong_qa11']['acc,none'] == 0.5
 
 
+@pytest.mark.peers
 def test_contexts_that_lost_their_beginning_are_counted(tmp_path: pathlib.Path) -> None:
     pytest.importorskip('transformers')
     (tmp_path / 'qa1').mkdir()
