@@ -28,6 +28,7 @@ def run(monkeypatch, capsys, *arguments: str) -> tuple[int, list[dict]]:
     return status, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
+@pytest.mark.slow  # two minutes, a third of what all take
 def test_pretraining_fits_a_pod_slice(monkeypatch, capsys) -> None:
     asked = ['--config=configs/fig1.py:paper', '--topology=v5e:4x4', '--kind=train']
     status, (line,) = run(monkeypatch, capsys, *asked, '--only=none')
