@@ -43,7 +43,7 @@ def test_the_page_of_claims_and_both_readmes_are_made_from_results():
 
 def test_prose_around_the_made_text_states_no_verdict():
     text = (ROOT / 'configs/README.md').read_text()
-    section = text.partition('\n### Agreement with the paper\n')[2].partition('\n### ')[0]
+    section = text.partition('\n## Agreement with the paper\n')[2].partition('\n## ')[0]
     prose = re.sub(r'<!-- claims: .*?<!-- /claims -->', '', section, flags=re.DOTALL)
     assert len(prose) < len(section)
     for verdict in (*page.MARKS, 'agree with', 'hold,'):
