@@ -113,7 +113,8 @@ def mean_loss(
     weights_BT = weights_BT.astype(jnp.float32)
     if total is None:
         total = jnp.sum(weights_BT)
-    # A weight of 0 removes the token even where its loss is not finite.
+    # A weight of 0 removes the token even where its loss is not finite (from the loss, not from a
+    # gradient that runs through a hidden state that is not).
     weighted_BT = jnp.where(weights_BT == 0, 0.0, nll_BT * weights_BT)
     return jnp.sum(weighted_BT) / jnp.where(total == 0, 1.0, total)
 

@@ -99,6 +99,11 @@ def _counted(
             )
             counts += np.asarray(found[0])
             sums += np.asarray(found[1], np.float64)
+    if np.isnan(sums).any():
+        raise ValueError(
+            'attention weights are NaN: the weights of the model, a multiplier or the dtype of the '
+            'computation overflows'
+        )
     return counts, sums
 
 
@@ -111,7 +116,7 @@ def histogram(
     bins: int,
 ) -> tuple[jax.Array, jax.Array]:
     """Of the queries with first <= q < end: int32 [L, N, bins] how many have their distance in
-    each bin, and float32 [L, N] the sums of the distances."""
+    each bin, and float32 [L, N] the sums of the distances, NaN where weights are."""
     key_LBNR = jnp.argmax(weights_LBNRS, axis=-1).astype(jnp.int32)
     back_LBNR = queries_R - key_LBNR
     counted_BR = (queries_R >= first_B[:, None]) & (queries_R < end_B[:, None])
@@ -119,5 +124,6 @@ def histogram(
     bin_LBNR = back_LBNR * bins // (queries_R + 1)
     of_bin = (bin_LBNR[..., None] == jnp.arange(bins)) & counted_BR[:, None, :, None]
     distance_LBNR = back_LBNR.astype(jnp.float32) / (queries_R + 1).astype(jnp.float32)
+    distance_LBNR = jnp.where(jnp.isnan(weights_LBNRS).any(axis=-1), jnp.nan, distance_LBNR)
     sums_LN = jnp.where(counted_BR[:, None], distance_LBNR, 0).sum(axis=(1, 3))
     return of_bin.sum(axis=(1, 3), dtype=jnp.int32), sums_LN

@@ -125,7 +125,8 @@ class Generator:
         prompts: int32 ids, each at least one. ended: asked every few tokens, with a prompt's index
         and its new ids so far, whether to end that row (not with beams). numbers: of 32 bits, with
         the seed what a prompt's samples are drawn by; None for its index. ValueError for a prompt
-        that leaves no room for the new tokens in the position encoding.
+        that leaves no room for the new tokens in the position encoding, and where a model computes
+        NaN or infinity in place of logits.
         """
         drawn_by = range(len(prompts)) if numbers is None else numbers
         for prompt in prompts:
@@ -179,7 +180,7 @@ class Generator:
                 place(numbers),
             )
             if options.beams > 1:
-                made_BM, lengths_B = sharding.fetch(
+                made_BM, lengths_B, scores_B = sharding.fetch(
                     search_batch(
                         self.config,
                         options.search,
@@ -189,13 +190,20 @@ class Generator:
                         options.stops,
                     )
                 )
+                invalid_B = np.isnan(scores_B)
             else:
-                made_BM, lengths_B = self._sample(asked, options, indices, ended)
+                made_BM, lengths_B, invalid_B = self._sample(asked, options, indices, ended)
+        for i, prompt, invalid in zip(indices, prompts, invalid_B, strict=False):  # idle rows last
+            if invalid:
+                raise ValueError(
+                    f'logits after prompt {i} ({len(prompt)} tokens) are NaN or infinite: the '
+                    'weights, a multiplier or the dtype of the computation overflows'
+                )
         return [made_BM[row, : lengths_B[row]] for row in range(len(prompts))]
 
     def _sample(
         self, asked: Asked, options: Options, indices: Sequence[int], ended: Ended | None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         sampling, stops, last = options.sampling, options.stops, options.new_tokens
         key = jax.random.key(options.seed)
         state = begin_batch(self.config, sampling, last, self._weights, asked, stops, key)
@@ -205,7 +213,7 @@ class Generator:
                 state = _end(state, indices, ended)
         if last > 1:
             state = advance_batch(self.config, sampling, self._weights, state, stops, last)
-        return sharding.fetch((state.tokens_BM, state.lengths_B))
+        return sharding.fetch((state.tokens_BM, state.lengths_B, state.invalid_B))
 
     def _check(self, prompt: np.ndarray, more: int) -> None:
         if not len(prompt):
@@ -285,10 +293,9 @@ def search_batch(
     weights: Mapping[str, Any],
     asked: Asked,
     stops: Stops,
-) -> tuple[jax.Array, jax.Array]:
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     logits_BV, cache = _read(config, new_tokens, weights, asked)
     upto = jnp.asarray(new_tokens, jnp.int32)
-    tokens_BM, lengths_B, _ = beams.search(
+    return beams.search(
         config, search, weights, cache, logits_BV, new_tokens, stops, upto, asked.idle_B
     )
-    return tokens_BM, lengths_B

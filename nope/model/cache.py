@@ -12,6 +12,7 @@ from typing import NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nope.model.config import ModelConfig
 from nope.runtime.platform import target_device
@@ -167,8 +168,16 @@ def empty(
     slots: int,
     padding_B: jax.Array | None = None,
 ) -> Cache:
-    """A cache of B rows that holds nothing. Arguments as the fields of `Cache`."""
+    """A cache of B rows that holds nothing. Arguments as the fields of `Cache`; ValueError for a
+    length, where it is known, that the position encoding is not defined for."""
     rows = length_B.shape[0], slots
+    if config.longest is not None and not isinstance(length_B, jax.core.Tracer):
+        longest = int(np.max(length_B))
+        if longest > config.longest:
+            raise ValueError(
+                f'length_B has {longest}; {config.describe_position()} positions end at '
+                f'{config.longest}'
+            )
 
     def zeros(heads: int, size: int, dtype: str = config.dtype) -> jax.Array:
         return nn.with_logical_constraint(jnp.zeros((*rows, heads, size), dtype), _AXES)

@@ -85,12 +85,23 @@ class Transformer(nn.Module):
         return the largest logit of every row, without a cache only. rows: queries and heads whose
         attention weights are returned, without a cache only. keys_B: typed keys of the rows'
         dropout, without a cache only; None for no dropout, as everywhere but in training.
-        ValueError for more tokens than the position encoding is defined for, or than the cache has
-        slots left (of what is filled, as far as it is known), and for rows that there are not.
+        ValueError for more tokens than the position encoding is defined for (with a cache its
+        length says, `nope.model.cache.empty`), or than the cache has slots left (of what is filled,
+        as far as it is known), for what goes without a cache only, and for rows that there are not.
         """
         c = self.config
         T = tokens_BT.shape[1]
         _check_tokens(c, T, cache)
+        if cache is not None:
+            _check_alone(
+                segments_BT=segments_BT,
+                positions_BT=positions_BT,
+                length=length,
+                span=span,
+                max_logit=max_logit or None,
+                rows=rows,
+                keys_B=keys_B,
+            )
         if rows is not None:
             check_rows(rows, T, c.heads)
         embedding_VD = self._matrix('embedding', (c.vocab_size, c.width), ('vocab', 'embed'))
@@ -188,6 +199,12 @@ def _check_tokens(config: ModelConfig, tokens: int, cache: Cache | None) -> None
     elif config.longest is not None and config.longest < tokens:
         end = f'{config.describe_position()} positions end at {config.longest}'
         raise ValueError(f'{given}; {end}')
+
+
+def _check_alone(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f'{name} is given with a cache, which says it or has no part for it')
 
 
 def _sequence(

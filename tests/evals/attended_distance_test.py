@@ -116,3 +116,10 @@ def test_padding_stays_inside_a_learned_table() -> None:
 def test_bad_input_is_refused(parts: Any, how: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         measured(tiny.model(), parts, **how)
+
+
+def test_weights_that_are_no_numbers_have_no_distance() -> None:
+    config = tiny.model()
+    broken = jax.tree.map(lambda x: x * np.nan, tiny.variables(config))
+    with pytest.raises(ValueError, match='attention weights are NaN'):
+        attended_distance.run(config, broken, PARTS[:1], mesh=tiny.mesh())

@@ -388,6 +388,17 @@ def test_scores_that_are_no_numbers_are_refused() -> None:
         asked.score(PROMPTS[:1], PROMPTS[1:2])
 
 
+@pytest.mark.parametrize('how', [{}, {'temperature': 1.0}, {'beams': 2}], ids=str)
+@pytest.mark.parametrize('value', [np.nan, np.inf])
+def test_logits_that_are_no_numbers_write_nothing(value: float, how: dict[str, Any]) -> None:
+    variables = tiny.variables(PLAIN)
+    head_DV = variables['params']['head'] * 0 + value
+    broken = {**variables, 'params': {**variables['params'], 'head': head_DV}}
+    asked = Generator(PLAIN, broken, tiny.mesh(), batch_tokens=ONE_BATCH)
+    with pytest.raises(ValueError, match=r'prompt 3 \(16 tokens\) are NaN or infinite'):
+        asked.generate(PROMPTS, Options(2, **how))
+
+
 @pytest.mark.parametrize(
     ('fields', 'message'),
     [

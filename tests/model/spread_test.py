@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.model import LayerKind, ModelConfig
+from nope.model import LayerKind, ModelConfig, apply
 from nope.model.lam.log_position import LogPosition
 from nope.model.spread import spread
 from nope.positions import (
@@ -45,7 +45,16 @@ def test_positions_are_spread_evenly() -> None:
     np.testing.assert_array_equal(spread(at, 7, 13)[0], [0, 1, 3, 5, 7, 9])
     np.testing.assert_array_equal(spread(at, 20, 13)[0], np.arange(6))
     rows = spread(at, jnp.asarray([6.0, 3.0]), 12)
-    np.testing.assert_array_equal(rows, [2 * np.arange(6), 4 * np.arange(6)])
+    np.testing.assert_array_equal(rows, [2 * np.arange(6), [0, 4, 8, 8, 8, 8]])
+
+
+def test_a_row_is_the_same_with_padding_after_it() -> None:
+    """The table has no position for the padding, which keys of no weight would make NaN."""
+    config = tiny.model(position=Learned(16), position_range=16)
+    tokens, variables = tiny.tokens(1, 12), tiny.varied_lam(config)
+    alone = apply(config, variables, tokens[:, :10]).hidden
+    padded = apply(config, variables, tokens, length=jnp.asarray([10])).hidden
+    tiny.assert_close(padded[:, :10], alone, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize('n', [1, 2, 63, 64, 65, 100, 383, 511, 512])

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from nope.model.cache import Cache
 from nope.model.config import ModelConfig
 from nope.model.decoding import loop
+from nope.model.decoding.choose import invalid
 from nope.model.decoding.prompt import next_logits
 from nope.model.decoding.steps import Stops
 
@@ -64,7 +65,8 @@ class Beams(NamedTuple):
 
 class _State(NamedTuple):
     """finished_Bk: whether each of `best` is a finished continuation. open_B: whether a running
-    beam may still get among them. Row b's beams are rows b k ... of the cache."""
+    beam may still get among them. invalid_B: whether logits were those of no distribution. Row b's
+    beams are rows b k ... of the cache."""
 
     cache: Cache
     running: Beams
@@ -72,6 +74,7 @@ class _State(NamedTuple):
     finished_Bk: jax.Array
     open_B: jax.Array
     made: jax.Array
+    invalid_B: jax.Array
 
 
 def search(
@@ -86,7 +89,7 @@ def search(
     idle_B: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The best continuation of every row: tokens [B, M], its length [B] without the stop id, and
-    its score [B].
+    its score [B], NaN where the logits of a step were those of no distribution.
 
     cache, logits_BV: of the prompts, which fill the first slots; the cache has M more. new_tokens:
     M. upto: int32 scalar, the most that are made, from 1 to M. idle_B: rows that only fill the
@@ -102,7 +105,8 @@ def search(
     )
     # All beams are the same at first: only one of them counts.
     running = none._replace(scores=none.scores.at[:, 0].set(0.0))
-    state = _State(cache, running, none, jnp.zeros((B, k), bool), ~idle_B, jnp.zeros((), jnp.int32))
+    nothing = jnp.zeros((), jnp.int32), jnp.zeros(B, bool)
+    state = _State(cache, running, none, jnp.zeros((B, k), bool), ~idle_B, *nothing)
     first_BkV = jnp.repeat(logits_BV[:, None], k, axis=1)
     state = _extend(beams, state, first_BkV, stops, upto, prompt)
 
@@ -117,7 +121,7 @@ def search(
 
     state = loop.repeat(unfinished, step, state)
     best = jax.tree.map(lambda x: x[:, 0], state.best)
-    return best.tokens, best.lengths, best.scores
+    return best.tokens, best.lengths, jnp.where(state.invalid_B, jnp.nan, best.scores)
 
 
 def _extend(
@@ -157,6 +161,7 @@ def _extend(
         finished_Bk,
         state.open_B & _may_improve(beams, running, best, finished_Bk, made, upto),
         made,
+        state.invalid_B | (state.open_B & jnp.any(invalid(logits_BkV), axis=1)),
     )
 
 

@@ -38,6 +38,11 @@ def choose(sampling: Sampling, logits_BV: jax.Array, keys_B: jax.Array) -> jax.A
     return jax.vmap(jax.random.categorical)(keys_B, kept_BV).astype(jnp.int32)
 
 
+def invalid(logits: jax.Array) -> jax.Array:
+    """Whether logits [..., V] are those of no distribution, NaN or infinity among them; bool [...]."""
+    return ~jnp.all(logits < jnp.inf, axis=-1)
+
+
 def keep(sampling: Sampling, logits_BV: jax.Array) -> jax.Array:
     """The logits, minus infinity where `top_k` and then `top_p` leave a token out.
 

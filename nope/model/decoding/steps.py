@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from nope.model.cache import Cache
 from nope.model.config import ModelConfig
 from nope.model.decoding import loop
-from nope.model.decoding.choose import Sampling, choose
+from nope.model.decoding.choose import Sampling, choose, invalid
 from nope.model.decoding.prompt import next_logits
 
 
@@ -37,7 +37,8 @@ class State(NamedTuple):
 
     cache: of the prompts and of what was made but for the last token. tokens_BM: int32, what was
     made. made: int32 scalar, how many of them. lengths_B: int32, of each row without its stop id.
-    done_B: bool. keys_B: one random key a row.
+    done_B: bool. keys_B: one random key a row. invalid_B: bool, rows that a token was chosen for by
+    logits of no distribution.
     """
 
     cache: Cache
@@ -46,6 +47,7 @@ class State(NamedTuple):
     lengths_B: jax.Array
     done_B: jax.Array
     keys_B: jax.Array
+    invalid_B: jax.Array
 
 
 def begin(
@@ -66,6 +68,7 @@ def begin(
         jnp.zeros(B, jnp.int32),
         done_B,
         keys_B,
+        jnp.zeros(B, bool),
     )
     return _add(sampling, state, logits_BV, stops)
 
@@ -103,4 +106,5 @@ def _add(sampling: Sampling, state: State, logits_BV: jax.Array, stops: Stops) -
         made=state.made + 1,
         lengths_B=state.lengths_B + (~done_B).astype(jnp.int32),
         done_B=done_B,
+        invalid_B=state.invalid_B | (invalid(logits_BV) & ~state.done_B),
     )

@@ -175,6 +175,23 @@ def test_more_tokens_than_slots_are_refused() -> None:
         piece.eval_shape(MIXED, unstack(MIXED, tiny.variables(MIXED)), TOKENS, cache)
 
 
+@pytest.mark.parametrize(
+    ('name', 'value'),
+    [
+        ('segments_BT', np.zeros((1, 1), np.int32)),
+        ('positions_BT', np.zeros((1, 1), np.int32)),
+        ('length', 12),
+        ('span', 4),
+        ('max_logit', True),
+    ],
+)
+def test_what_a_cache_says_or_has_not_is_refused_beside_it(name: str, value: Any) -> None:
+    weights = unstack(MIXED, tiny.variables(MIXED))
+    cache = empty(MIXED, jnp.asarray(LENGTH), T)
+    with pytest.raises(ValueError, match=f'{name} is given with a cache'):
+        apply(MIXED, weights, jnp.asarray(TOKENS[:, :5]), cache=cache, **{name: value})
+
+
 def test_more_tokens_than_slots_left_are_refused() -> None:
     """They would be written over earlier ones."""
     weights = unstack(MIXED, tiny.variables(MIXED))
