@@ -1,7 +1,9 @@
-"""Programs of an experiment, for compilation ahead of time: each with the mesh it runs on."""
+"""Programs of an experiment ahead of time, each with the mesh it runs on: for compilation, and for
+the check that the attention which a model names can run them."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import jax
@@ -13,32 +15,66 @@ from experiments.evaluations.base import most_rows
 from experiments.programs import Program, Scoring, Step
 from experiments.runs import RunSpec
 from experiments.specs import Spec
+from nope import sharding
+from nope.attention.api import Unsupported
+from nope.training.config import Compute
 
 
 def programs(experiment: Experiment, devices: list[jax.Device]) -> Iterator[tuple[Program, Mesh]]:
     """Programs that the experiment runs on the devices, with repetitions."""
-    compute = experiment.compute
-    first, later = (compute.mesh_of(later, devices) for later in (False, True))
-    rows = most_rows(experiment.batch_tokens, later)
 
     def of(spec: Spec) -> Iterator[tuple[Program, Mesh]]:
-        if isinstance(spec, RunSpec):
-            train, mesh = spec.train, later if spec.init else first
-            micro = spec.compute(compute).micro_batches(train.batch_size, mesh)
-            shape = train.block, train.batch_size, micro
-            arrays = spec.data.arrays
-            yield Step(spec.model, train.optimizer, *shape, arrays=arrays), mesh
-            if spec.earlier is not None:
-                yield Step(spec.earlier.model, train.optimizer, *shape, arrays=arrays), mesh
-            if train.validation is not None:
-                length = train.block + 1
-                size = most_rows(experiment.batch_tokens, mesh)(length, Scoring.rules)
-                yield Scoring(spec.model, length, size, length), mesh
-        elif isinstance(spec, EvalSpec):
-            for program in spec.programs(rows):
-                yield program, later
+        yield from of_piece(spec, experiment.compute, experiment.batch_tokens, devices)
         for part in spec.needs:
             yield from of(part)
 
     for spec in experiment.evals.values():
         yield from of(spec)
+
+
+def of_piece(
+    spec: Spec, compute: Compute, batch_tokens: int, devices: list[jax.Device] | None = None
+) -> Iterator[tuple[Program, Mesh]]:
+    """Programs of one run or evaluation on the devices (None: all that are present)."""
+    first, later = (compute.mesh_of(later, devices) for later in (False, True))
+    if isinstance(spec, RunSpec):
+        train, mesh = spec.train, later if spec.init else first
+        micro = spec.compute(compute).micro_batches(train.batch_size, mesh)
+        shape = train.block, train.batch_size, micro
+        arrays = spec.data.arrays
+        yield Step(spec.model, train.optimizer, *shape, arrays=arrays), mesh
+        if spec.earlier is not None:
+            yield Step(spec.earlier.model, train.optimizer, *shape, arrays=arrays), mesh
+        if train.validation is not None:
+            length = train.block + 1
+            size = most_rows(batch_tokens, mesh)(length, Scoring.rules)
+            yield Scoring(spec.model, length, size, length), mesh
+    elif isinstance(spec, EvalSpec):
+        for program in spec.programs(most_rows(batch_tokens, later)):
+            yield program, later
+
+
+def check_attention(spec: RunSpec | EvalSpec, compute: Compute, batch_tokens: int) -> None:
+    """ValueError, naming the field, where the attention that the model names cannot run one of the
+    programs of the run or evaluation."""
+    name = spec.model.attention
+    if name is None:  # one that can is chosen
+        return
+    typed = spec.typed if isinstance(spec, RunSpec) else spec.run.typed
+    for program, mesh in of_piece(spec, compute, batch_tokens):
+        reason = _refused(program, mesh)
+        if reason is not None:
+            raise ValueError(
+                f'{typed.attention} is {name!r}, which cannot {program.describe()}: {reason}'
+            )
+
+
+@functools.cache
+def _refused(program: Program, mesh: Mesh) -> str | None:
+    """Why the named attention cannot run the program; None where it can."""
+    try:
+        with sharding.use(mesh, program.rules):
+            program.trace(mesh)
+    except Unsupported as error:
+        return error.reason
+    return None

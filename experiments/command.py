@@ -65,7 +65,7 @@ def show_plan(
         print(f'error: {error}', file=sys.stderr)
         return BAD_INPUT
     told = costs.table(missing, target, experiment.evals)
-    print(f'to make: {len(missing)} pieces\n{told}')
+    print(f'to make: {len(missing)} pieces\n{told}', flush=True)
     return 0
 
 

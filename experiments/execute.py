@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from experiments import exports
+from experiments.ahead import check_attention
 from experiments.bench import Bench
 from experiments.evaluations import EvalSpec
 from experiments.evaluations import making as evaluating
@@ -43,6 +44,8 @@ def check(bench: Bench, pieces: Sequence[Spec]) -> None:
                 training.check(bench, spec)
             elif isinstance(spec, EvalSpec):
                 evaluating.check(bench, spec)
+            if isinstance(spec, RunSpec | EvalSpec):
+                check_attention(spec, bench.compute, bench.batch_tokens)
 
     processes.from_first(read)
     processes.together(read, 'reading the data')
@@ -62,6 +65,7 @@ def execute(bench: Bench, pieces: Sequence[Spec], failures: Failures | None = No
             if number is None:
                 return
             if number >= 0:
+                bench.stop_where_asked('between two pieces')
                 _attempt(bench, pieces[number], check_alone, failures)
                 pause = 0.0
                 continue

@@ -17,6 +17,7 @@ if __name__ == '__main__':  # before JAX is imported
     memory.restart_with_huge_pages()
     memory.few_arenas()
 
+import os
 import pathlib
 import re
 import runpy
@@ -105,7 +106,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
                 '--plan-for, --profile, --distributed and --config.FIELD=VALUE'
             )
         return rest
-    except (flags.Error, AttributeError, KeyError, OSError, TypeError, ValueError) as error:
+    except (flags.Error, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
         print(f'error: {plain_reason(argv) or error}', file=sys.stderr)
         sys.exit(BAD_INPUT)
 
@@ -185,4 +186,7 @@ def set_none(config: Any, path: str) -> None:
 
 
 if __name__ == '__main__':
-    app.run(main, flags_parser=parse_flags)
+    try:
+        app.run(main, flags_parser=parse_flags)
+    except BrokenPipeError:  # whoever read it has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

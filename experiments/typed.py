@@ -132,7 +132,9 @@ def plain_path(config: Mapping[str, Any], path: str) -> str:
 
 
 def read(text: str) -> Any:
-    """A Python literal, or the text itself."""
+    """A Python literal, true or false as flags have them, or the text itself."""
+    if text in ('true', 'false'):
+        return text == 'true'
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -75,7 +75,7 @@ def _metadata(text: str) -> dict[str, Any]:
 
 
 def _window(wanted: int | None, described: Described) -> int:
-    window = wanted or described.train_length
+    window = described.train_length if wanted is None else wanted
     if window is None:
         raise ValueError('the model says no training length; give --window')
     longest = described.model.longest

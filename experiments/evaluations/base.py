@@ -295,6 +295,8 @@ def of_text(asked: Asked, section: Section, bos: bool | None = None) -> dict[str
     section does not have it. Where the section's is None, it is as `takes_bos` says."""
     if bos is None:
         bos = section.optional('bos')
+        if not isinstance(bos, bool | None):
+            raise section.error('bos', 'accepted: True, False, or None for what the tokenizer says')
     if bos is None:
         bos = takes_bos(load_tokenizer(asked.run.data.tokenizer))
     return {

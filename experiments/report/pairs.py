@@ -49,17 +49,40 @@ def paired(sides: Sequence[Sequence[T]]) -> list[Pair[T]]:
     if len(sides) == 1:
         return [Pair(item.names[0], (item,), '') for item in sides[0]]
     first, second = sides
-    by_name = {name: i for i, item in reversed([*enumerate(second)]) for name in item.names}
-    taken: set[int] = set()
-    found: list[Pair[T]] = []
-    for item in first:
-        places = [by_name[name] for name in item.names if name in by_name]
-        place = next((p for p in places if p not in taken), None)
-        other = None if place is None else second[place]
-        taken |= set() if place is None else {place}
-        found.append(Pair(item.names[0], (item, other), _note(item, other)))
+    partners = _partners(first, second)
+    others = [second[partners[i]] if i in partners else None for i in range(len(first))]
+    found: list[Pair[T]] = [
+        Pair(item.names[0], (item, other), _note(item, other))
+        for item, other in zip(first, others, strict=True)
+    ]
+    taken = set(partners.values())
     alone = [item for i, item in enumerate(second) if i not in taken]
     return [*found, *(Pair(item.names[0], (None, item), 'only in B') for item in alone)]
+
+
+def _partners(first: Sequence[Item], second: Sequence[Item]) -> dict[int, int]:
+    """Index in the second folder by that in the first: what is the same before what has the same
+    first name, and that before what is known by another name."""
+
+    def same(a: Item, b: Item) -> bool:
+        return a.names[0] == b.names[0] and a.compared == b.compared
+
+    def named(a: Item, b: Item) -> bool:
+        return a.names[0] == b.names[0]
+
+    def known(a: Item, b: Item) -> bool:
+        return not set(a.names).isdisjoint(b.names)
+
+    found: dict[int, int] = {}
+    free = dict.fromkeys(range(len(second)))
+    for alike in (same, named, known):
+        for i, item in enumerate(first):
+            if i not in found:
+                j = next((j for j in free if alike(item, second[j])), None)
+                if j is not None:
+                    found[i] = j
+                    del free[j]
+    return found
 
 
 def _note(a: Item, b: Item | None) -> str:

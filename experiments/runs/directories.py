@@ -52,6 +52,11 @@ class Imported:
             later = {'search', 'finetune', 'lam'}.intersection(entry)
             if shapeless and not later and entry.get('init') not in runs:
                 check_init(entry.get('init'), f'runs.{name}')
+            for field in ('nope', 'own_tokenizer'):
+                if not isinstance(entry.get(field, False), bool):
+                    raise ValueError(
+                        f'runs.{name}.{field} is {entry[field]!r}; accepted: True, False'
+                    )
             if entry.get('nope') and not entry.get('init'):
                 raise ValueError(
                     f'runs.{name}.nope is True; it needs runs.{name}.init=hf:DIR, the model that '

@@ -106,8 +106,16 @@ def attention(
     )  # fmt: skip
 
 
+class Unsupported(ValueError):
+    """A call that the backend that was named cannot run; `reason` says why."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f'implementation={name!r} cannot: {reason}')
+        self.reason = reason
+
+
 def choose(call: Call, implementation: str | None) -> Backend:
-    """The backend of that name, or for None the fastest one; ValueError where it cannot."""
+    """The backend of that name, or for None the fastest one; `Unsupported` where it cannot."""
     return _fastest(call) if implementation is None else _named(implementation, call)
 
 
@@ -119,7 +127,7 @@ def _named(name: str, call: Call) -> Backend:
         )
     reason = BACKENDS[name].unsupported(call)
     if reason is not None:
-        raise ValueError(f'implementation={name!r} cannot: {reason}')
+        raise Unsupported(name, reason)
     return BACKENDS[name]
 
 

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 def spread(positions_BT: jax.Array, length: int | jax.Array, position_range: int) -> jax.Array:
     """floor(i range / n) of position i, int32 [B, T]; i itself in sequences longer than the range.
 
-    positions_BT: int32, 0-based; from n on, in padding after a row, as n - 1. length: n, of all rows
-    or [B]. Exact for n up to 2**26.
+    positions_BT: int32, 0-based; from n on, in padding after a row, as n - 1. length: n, of all
+    rows or [B]. Exact for n up to 2**26.
     """
     n = jnp.maximum(jnp.asarray(length).astype(jnp.int32), 1)
     n = n[:, None] if n.ndim else n

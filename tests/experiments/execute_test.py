@@ -180,13 +180,29 @@ def test_a_command_that_waits_can_be_stopped(
         execute.execute(bench, [run])
 
 
+def test_a_command_that_was_stopped_begins_nothing(
+    experiment: Experiment, tmp_path: pathlib.Path
+) -> None:
+    run = base_of(experiment)
+    bench = bench_of(experiment, tmp_path, lambda: True)
+    with pytest.raises(Interrupted, match='what was finished before it is kept'):
+        execute.execute(bench, [run])
+    assert not (bench.workspace.folder(run) / 'checkpoints').exists()
+
+
 def test_checkpoints_go_where_they_were_asked_to_and_are_found(
     experiment: Experiment, tmp_path: pathlib.Path
 ) -> None:
     """A run that was stopped goes on there, and nowhere else."""
     away, run = tmp_path / 'away', base_of(experiment)
+    answers = iter([False])  # as the run is begun, and then at its first step
     with pytest.raises(Interrupted):
-        train(bench_of(experiment, tmp_path / 'work', lambda: True, checkpoints=str(away)), run)
+        train(
+            bench_of(
+                experiment, tmp_path / 'work', lambda: next(answers, True), checkpoints=str(away)
+            ),
+            run,
+        )
     with pytest.raises(ValueError, match=r'compute\.checkpoints.* there are some in .*away'):
         train(bench_of(experiment, tmp_path / 'work'), run)
     folder = train(bench_of(experiment, tmp_path / 'work', checkpoints=str(away)), run)

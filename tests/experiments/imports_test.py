@@ -257,6 +257,8 @@ def test_bad_input_names_the_field(directories, changes: dict, message: str) -> 
             r'runs\.nope\.train: fine-tuning takes no train',
         ),
         ({'init': 'nope'}, r"runs\.nope\.init is 'nope'; accepted is hf:DIR"),
+        ({'init': 'hf:DIR', 'nope': 'no'}, r"runs\.nope\.nope is 'no'; accepted: True, False"),
+        ({'init': 'hf:DIR', 'own_tokenizer': 1}, r'runs\.nope\.own_tokenizer is 1; accepted: True'),
     ],
 )
 def test_a_run_is_one_thing(directories, entry: dict, message: str) -> None:

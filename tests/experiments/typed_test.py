@@ -87,6 +87,14 @@ def test_what_cannot_be_added_is_named(argument: str, message: str) -> None:
         typed.add(made, typed.sort_out(made, [argument])[1])
 
 
+@pytest.mark.parametrize(
+    ('text', 'value'),
+    [('true', True), ('false', False), ('False', False), ('2.5', 2.5), ('a,b', 'a,b')],
+)
+def test_values_of_added_fields_are_read_as_flags_are(text: str, value: object) -> None:
+    assert typed.read(text) == value and type(typed.read(text)) is type(value)
+
+
 def test_the_command_line_reaches_every_entry_of_a_table() -> None:
     done = subprocess.run(
         [

@@ -113,3 +113,9 @@ sh -c 'echo "${{PYTHONDONTWRITEBYTECODE:-none}}, ${{PYTHONPYCACHEPREFIX:-none}}"
     rest = {name: value for name, value in os.environ.items() if name not in names}
     done = subprocess.run(['sh', '-c', script], env=rest | given, capture_output=True, text=True)
     assert done.stdout.strip() == found, done.stderr
+
+
+@pytest.mark.parametrize('asked', ['--plan', '--plan-for=h100:8'])
+def test_a_plan_has_no_report(python: pathlib.Path, asked: str) -> None:
+    assert start(python, asked).wait() == 0
+    assert commands(python) == [f'-m experiments.run {OWN} {asked}']

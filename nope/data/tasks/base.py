@@ -67,6 +67,9 @@ class Task(abc.ABC):
     least: ClassVar[int] = 1  # the shortest length there can be
 
     def __post_init__(self) -> None:
+        for name, value in (('shortest', self.shortest), ('longest', self.longest)):
+            if type(value) is not int:
+                raise ValueError(f'{self.name}: {name}={value!r}; accepted: a whole number')
         if not self.least <= self.shortest <= self.longest:
             raise ValueError(
                 f'{self.name}: shortest={self.shortest} and longest={self.longest}; accepted: '

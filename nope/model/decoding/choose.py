@@ -39,7 +39,7 @@ def choose(sampling: Sampling, logits_BV: jax.Array, keys_B: jax.Array) -> jax.A
 
 
 def invalid(logits: jax.Array) -> jax.Array:
-    """Whether logits [..., V] are those of no distribution, NaN or infinity among them; bool [...]."""
+    """Whether logits [..., V] are of no distribution, NaN or infinity among them; bool [...]."""
     return ~jnp.all(logits < jnp.inf, axis=-1)
 
 

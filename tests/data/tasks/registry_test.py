@@ -75,6 +75,7 @@ def test_an_unknown_task_or_field_is_refused_with_those_that_there_are() -> None
         ('lego', {'longest': 14}, 'tests of 28 variables, and there are 26 letters; at most 13'),
         ('lego', {'shortest': 1}, 'shortest=1 and longest=8; accepted: 2 <= shortest'),
         ('parity', {'longest': 3}, 'shortest=4 and longest=3'),
+        ('parity', {'shortest': 2.5}, r'parity: shortest=2\.5; accepted: a whole number'),
         ('parity', {'shortest': 0}, 'accepted: 1 <= shortest <= longest'),
         ('addition', {'longest': 2001}, 'longest=2001; at most 2000 digits'),
         ('addition', {'longest': 0}, 'addition: shortest=1 and longest=0'),

@@ -38,3 +38,13 @@ def test_a_thing_is_shown_once_where_it_is_the_same() -> None:
 def test_no_thing_meets_two() -> None:
     found = paired([[Thing(('x',)), Thing(('x',))], [Thing(('x',))]])
     assert [pair.note for pair in found] == ['same', 'only in A']
+
+
+def test_the_same_and_the_first_name_come_before_another_name() -> None:
+    """Data sources go by their kind alone, runs by their slug and by what they are without it."""
+    first = [Thing(('retrieval',), 6), Thing(('retrieval',), 1)]
+    found = [pair.note for pair in paired([first, [Thing(('retrieval',), 1)]])]
+    assert found == ['only in A', 'same']
+    first = [Thing(('rotary-1', 'rotary'), 6), Thing(('rotary-2', 'rotary'), 1)]
+    found = [pair.note for pair in paired([first, [Thing(('rotary-2', 'rotary'), 3)]])]
+    assert found == ['only in A', 'differs']
