@@ -1,7 +1,8 @@
 """Differences of a figure's settings from the config that it was made from.
 
-A figure's spec.json has its settings and not the file: that is found by the figure's name, as
-FILE or FILE_SIZE and whatever was put behind, and is read as `experiments.run` reads it.
+A figure's spec.json has its settings and not the file: that is told by the command that drew it, or
+else found by the figure's name, as FILE or FILE_SIZE and whatever was put behind. It is read as
+`experiments.run` reads it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import dataclasses
 import functools
 import importlib.util
 import pathlib
+import re
 import runpy
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.board.decisions import RELEASED, SIZES
@@ -32,19 +34,33 @@ class Differences:
     flags: tuple[str, ...] | None
 
 
-def of(name: str, settings: Mapping[str, Any]) -> Differences:
-    """From that size of the config whose settings differ in the fewest paths."""
-    found = _config_of(name)
+def of(name: str, settings: Mapping[str, Any], asked: str = '') -> Differences:
+    """From the config that a command asked for, or where that is not known from that size of the
+    config of the figure's name whose settings differ in the fewest paths. asked: what followed
+    --config=, 'PLACE/configs/FILE.py:ARGUMENT'."""
+    found, arguments = _asked_for(asked)
+    if found is None:
+        found = _config_of(name)
+        short = found is not None and name == found.stem
+        arguments = SIZES[:1] if short else (*SIZES, RELEASED)
     if found is None or not settings:
         return Differences('', {}, None)
-    stem = found.stem
-    sizes = SIZES[:1] if name == stem else (*SIZES, RELEASED)
-    made = [(size, _changed(settings, flat)) for size in sizes if (flat := _defaults(found, size))]
+    made = [(a, _changed(settings, flat)) for a in arguments if (flat := _defaults(found, a))]
     if not made:
         return Differences('', {}, None)
-    size, changed = min(made, key=lambda pair: len(pair[1]))
+    argument, changed = min(made, key=lambda pair: len(pair[1]))
     told = {path: (_text(default), _text(here)) for path, (default, here) in changed.items()}
-    return Differences(f'configs/{stem}.py:{size}', told, _flags(changed))
+    config = f'configs/{found.stem}.py' + (f':{argument}' if argument else '')
+    return Differences(config, told, _flags(changed))
+
+
+def _asked_for(asked: str) -> tuple[pathlib.Path | None, Sequence[str]]:
+    """The config and its argument; None where it is none of ours."""
+    parts = re.fullmatch(r'(?:.*/)?configs/(\w+)\.py(?::(.*))?', asked)
+    folder = _configs()
+    if parts is None or folder is None or not (folder / f'{parts[1]}.py').is_file():
+        return None, ()
+    return folder / f'{parts[1]}.py', (parts[2] or '',)
 
 
 def changed(name: str, size: str, settings: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -71,8 +87,9 @@ def _config_of(name: str) -> pathlib.Path | None:
 def _defaults(path: pathlib.Path, size: str) -> dict[str, Any]:
     """Path -> value of a config; nothing where it has not that size, or is no figure's."""
     get_config = runpy.run_path(str(path)).get('get_config')
+    given = (size,) if size else ()
     try:
-        return {} if get_config is None else dict(_flat(get_config(size).to_dict(), ''))
+        return {} if get_config is None else dict(_flat(get_config(*given).to_dict(), ''))
     except ValueError:
         return {}
 

@@ -73,14 +73,26 @@ class MadeWith:
 
 def figures(folder: WorkFolder) -> list[FigureOrigin]:
     found = []
+    asked = _asked(folder)
     for figure in folder.figures:
         with noted(folder.problems, relative(figure.folder / 'spec.json', folder.root)):
-            found.append(_figure(folder, figure))
+            found.append(_figure(folder, figure, asked.get(figure.name, '')))
     return found
 
 
-def _figure(folder: WorkFolder, figure: FigureFolder) -> FigureOrigin:
-    differences = defaults.of(figure.name, figure.settings)
+def _asked(folder: WorkFolder) -> dict[str, str]:
+    """By figure the config of the newest command for it that the folder's log has."""
+    found = {}
+    for line in workfolder.lines(folder.root / 'commands.jsonl', folder.root, []):
+        arguments = line.get('arguments')
+        for argument in arguments if isinstance(arguments, list) else ():
+            if isinstance(argument, str) and argument.startswith('--config='):
+                found[str(line.get('figure'))] = argument.partition('=')[2]
+    return found
+
+
+def _figure(folder: WorkFolder, figure: FigureFolder, asked: str) -> FigureOrigin:
+    differences = defaults.of(figure.name, figure.settings, asked)
     rerun = ''
     if differences.config and differences.flags is not None:
         parts = [

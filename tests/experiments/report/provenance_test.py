@@ -62,6 +62,40 @@ def test_what_flags_cannot_say_gives_no_command() -> None:
     assert found.flags is None and 'model.position' in found.changed
 
 
+def test_the_command_that_drew_a_figure_tells_its_config(tmp_path: pathlib.Path) -> None:
+    """A name has the size alone, and that of an argument that is no size is unknown."""
+    folder = work.link(tmp_path, 'fig4_of_mine', {})
+    settings = settings_of('small', name='fig4_of_mine')
+    files.write_json(folder / 'spec.json', {'settings': settings})
+    lines = [
+        {'figure': 'fig4_of_mine', 'arguments': ['--config=configs/fig4.py:quick']},
+        {
+            'figure': 'fig4_of_mine',
+            'arguments': ['--workdir=W', '--config=/configs/fig4.py:small'],
+        },
+        {'figure': 'fig5', 'arguments': ['--config=configs/fig5.py:quick']},
+        {'figure': 'fig4_of_mine', 'arguments': None},
+    ]
+    (tmp_path / 'commands.jsonl').write_text(''.join(json.dumps(x) + '\n' for x in lines))
+    (origin,) = provenance.figures(workfolder.read(tmp_path))
+    assert origin.differences.config == 'configs/fig4.py:small'
+    assert origin.differences.flags == ('--config.name=fig4_of_mine',)
+    assert '--config=configs/fig4.py:small --workdir=' in origin.rerun
+
+
+@pytest.mark.parametrize(
+    ('asked', 'config'),
+    [
+        ('configs/b_attention.py:quick,text', 'configs/b_attention.py:quick,text'),
+        ('configs/extend.py', 'configs/extend.py'),
+        ('mine/fig4.py:quick', ''),
+        ('configs/no_such.py:quick', ''),
+    ],
+)
+def test_a_config_that_was_asked_for_is_read_as_it_was(asked: str, config: str) -> None:
+    assert defaults.of('no_such', {'name': 'no_such'}, asked).config == config
+
+
 def test_commands_are_quoted(tmp_path: pathlib.Path) -> None:
     root = tmp_path / "it's; rm"
     folder = work.link(root, 'fig4', {})
