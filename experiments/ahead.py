@@ -71,7 +71,7 @@ def check_attention(spec: RunSpec | EvalSpec, compute: Compute, batch_tokens: in
 
 @functools.cache
 def _refused(program: Program, mesh: Mesh) -> str | None:
-    """Why the named attention cannot run the program; None where it can."""
+    """Reason for which the attention backend that the model names refuses the program, or None."""
     try:
         with sharding.use(mesh, program.rules):
             program.trace(mesh)

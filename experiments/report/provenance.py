@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from experiments import defaults
+from experiments.board.summaries import COMMANDS
 from experiments.defaults import Differences
 from experiments.report import workfolder
 from experiments.report.claims import shown
@@ -83,7 +84,7 @@ def figures(folder: WorkFolder) -> list[FigureOrigin]:
 def _asked(folder: WorkFolder) -> dict[str, str]:
     """By figure the config of the newest command for it that the folder's log has."""
     found = {}
-    for line in workfolder.lines(folder.root / 'commands.jsonl', folder.root, []):
+    for line in workfolder.lines(folder.root / COMMANDS, folder.root, []):
         arguments = line.get('arguments')
         for argument in arguments if isinstance(arguments, list) else ():
             if isinstance(argument, str) and argument.startswith('--config='):
@@ -126,7 +127,7 @@ def made_with(folder: WorkFolder) -> list[MadeWith]:
     """Versions, commits and devices as specs, records and the log of commands name them."""
     counts: dict[tuple[str, str], int] = {}
     told = [r.spec for r in folder.runs] + [dict(r.records.attributes) for r in folder.recordings]
-    told += workfolder.lines(folder.root / 'commands.jsonl', folder.root, folder.problems)
+    told += workfolder.lines(folder.root / COMMANDS, folder.root, folder.problems)
     for place in told:
         for key in set(_said(place)):
             counts[key] = counts.get(key, 0) + 1

@@ -21,6 +21,7 @@ from nope.evals.attention_rows import BUDGET, Model
 from nope.evals.forward import Progress
 from nope.model import ModelConfig
 from nope.records import Measure, Records
+from nope.runtime.errors import OVERFLOWS
 from nope.variables import Variables
 
 BINS = 20  # of 0.05, as in the paper
@@ -100,10 +101,7 @@ def _counted(
             counts += np.asarray(found[0])
             sums += np.asarray(found[1], np.float64)
     if np.isnan(sums).any():
-        raise ValueError(
-            'attention weights are NaN: the weights of the model, a multiplier or the dtype of the '
-            'computation overflows'
-        )
+        raise ValueError(f'attention weights are NaN: {OVERFLOWS}')
     return counts, sums
 
 

@@ -18,6 +18,7 @@ from nope.evals.scoring import Score, Scorer
 from nope.model import ModelConfig
 from nope.model.cache import empty
 from nope.model.decoding import BeamSearch, Sampling, Stops, beams, next_logits, steps, unstack
+from nope.runtime.errors import OVERFLOWS
 from nope.runtime.seeds import check_seed
 from nope.variables import Variables
 
@@ -196,8 +197,8 @@ class Generator:
         for i, prompt, invalid in zip(indices, prompts, invalid_B, strict=False):  # idle rows last
             if invalid:
                 raise ValueError(
-                    f'logits after prompt {i} ({len(prompt)} tokens) are NaN or infinite: the '
-                    'weights, a multiplier or the dtype of the computation overflows'
+                    f'logits after prompt {i} ({len(prompt)} tokens) are NaN or infinite: '
+                    f'{OVERFLOWS}'
                 )
         return [made_BM[row, : lengths_B[row]] for row in range(len(prompts))]
 

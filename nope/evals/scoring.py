@@ -22,6 +22,7 @@ from nope.evals.trunk import Trunk
 from nope.model import ModelConfig
 from nope.model.cache import Cache
 from nope.model.decoding import read
+from nope.runtime.errors import OVERFLOWS
 
 # Tokens read at a time: this share of the longest sequence, between these bounds. What fills up the
 # last piece is read in vain. Measured with 8 layers of width 512 in float32, pieces of 64, 128, 256
@@ -80,8 +81,7 @@ class Scorer:
             if np.isnan(score.log_probs).any():
                 raise ValueError(
                     f'log-probabilities of sequence {i} ({len(prompts[i])} tokens and '
-                    f'{len(continuations[i])} that are scored) are NaN: the weights, a multiplier '
-                    'or the dtype of the computation overflows'
+                    f'{len(continuations[i])} that are scored) are NaN: {OVERFLOWS}'
                 )
         return [found[i] for i in range(len(prompts))]
 

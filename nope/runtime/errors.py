@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+# Why a model computes NaN or infinity, for messages.
+OVERFLOWS = 'the weights, a multiplier or the dtype of the computation overflows'
 _MOST_SHOWN = 8
 _LEFT_OUT = ' ... '
 
