@@ -31,6 +31,7 @@ CONFIGS = [
 _LINK = re.compile(r'!?\[[^\]]*\]\(([^)\s]+)\)')
 _FILE = re.compile(r'`((?:nope|experiments|configs|tools|tests)/[\w./-]+\.\w+)(?::\w+)?`')
 _COMMAND = re.compile(r'--config=(configs/\w+\.py)')
+_FIGURE = re.compile(r'^\| `(\w+)` \|', re.MULTILINE)
 _TOOL = re.compile(r'^ +(?:python )?(tools/[\w./]+)', re.MULTILINE)
 
 
@@ -75,10 +76,16 @@ def test_every_room_of_the_map_has_a_page() -> None:
 
 
 def test_the_table_of_figures_has_a_row_for_every_config_of_a_figure() -> None:
-    text = (ROOT / 'README.md').read_text()
-    table = text.partition('\n## Figures\n')[2].partition('\n## ')[0]
-    rows = re.findall(r'^\| `(\w+)` \|', table, re.MULTILINE)
-    assert sorted(rows) == sorted(CONFIGS)
+    assert sorted(_figures()) == sorted(CONFIGS)
+
+
+def test_the_front_page_has_every_subject_of_figures_and_names_some_of_its_configs() -> None:
+    page = _under('README.md', '## Figures')
+    rows = re.findall(r'^\| \[(.+?)\]\(.+\| (.+) \|$', page, re.MULTILINE)
+    subjects = _under('configs/README.md', '## Figures').split('\n### ')[1:]
+    assert [subject for subject, _ in rows] == [part.partition('\n')[0] for part in subjects]
+    for (_, named), part in zip(rows, subjects, strict=True):
+        assert set(re.findall(r'`(\w+)`', named)) <= set(_FIGURE.findall(part))
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -131,6 +138,15 @@ def test_the_table_of_figure_kinds_names_each_kind_with_its_configs() -> None:
 
 
 def _ordered(names: Iterable[str]) -> list[str]:
-    """Names in the order of the table of figures."""
-    text = (ROOT / 'README.md').read_text()
-    return sorted(names, key=lambda name: text.index(f'| `{name}` |'))
+    """Names in the order of the tables of figures."""
+    return sorted(names, key=_figures().index)
+
+
+def _figures() -> list[str]:
+    """Configs in the tables of figures, from the first row to the last."""
+    return _FIGURE.findall(_under('configs/README.md', '## Figures'))
+
+
+def _under(page: str, heading: str) -> str:
+    """Text of a page under a heading, its subheadings included."""
+    return (ROOT / page).read_text().partition(f'\n{heading}\n')[2].partition('\n## ')[0]
