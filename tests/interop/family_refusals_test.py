@@ -270,6 +270,7 @@ UNTRUNCATED = {'rope_type': 'yarn', 'factor': 4.0, 'truncate': False}
         ('granite_swa', {'layer_rope_theta': [0, 0.5, 0]}, ['layer_rope_theta', 'above 1, or 0']),
         ('granite_swa', {'sliding_window': None}, ['sliding_window is None', 'integer']),
         ('bloom', {'apply_residual_connection_post_layernorm': True}, ['post_layernorm', 'false']),
+        ('bloom', {'slow_but_exact': True, 'pretraining_tp': 2}, ['slow_but_exact', 'biases']),
         ('bloom', {'n_inner': 95}, ['n_inner is 95', '96']),
         ('bloom', {'n_embed': 25}, ['n_embed is 25', 'hidden_size']),
         ('bloom', {'n_head': 5}, ['hidden_size is 24', 'n_head']),

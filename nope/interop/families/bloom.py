@@ -34,7 +34,7 @@ from nope.interop.families.templates import (
     stacked,
     vector,
 )
-from nope.interop.fields import MAX_LENGTH, Fields
+from nope.interop.fields import MAX_LENGTH, MAX_WIDTH, Fields
 from nope.interop.mapping import Tensor
 from nope.model import ModelConfig
 from nope.positions import Alibi
@@ -70,6 +70,8 @@ class Bloom(uniform.Uniform):
             False,
             why='the residual stream is never normalised here',
         )
+        if fields.integer('pretraining_tp', MAX_WIDTH, default=1) > 1:
+            fields.only('slow_but_exact', False, why='stock leaves out biases otherwise')
         shape = uniform.read_shape(
             fields,
             width=fields.agreed('hidden_size', 'n_embed'),
