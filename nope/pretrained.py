@@ -6,6 +6,7 @@ What `experiments` does by configs, resumed and recorded, on one model and in me
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +17,15 @@ import numpy as np
 from jax.sharding import Mesh
 
 from nope import interop, sharding
-from nope.data import Batch, Tokenizer, encode_with_bos, load_tokenizer
+from nope.data import (
+    Batch,
+    Continuation,
+    Tokenizer,
+    encode_with_bos,
+    ids_in_use,
+    load_tokenizer,
+    takes_bos,
+)
 from nope.evals import batching, positions
 from nope.evals.generation import Generator, Options
 from nope.identity import plain
@@ -36,7 +45,8 @@ class Pretrained:
     """A model on a mesh, with its tokenizer.
 
     described: the model and its facts. variables: its parameters and lambda. tokenizer: None where
-    the directory has none. batch_tokens: tokens of a batch, per device.
+    the directory has none. batch_tokens: tokens of a batch, per device. searched_length: the
+    longest sequences that lambda was searched on here.
     """
 
     path: pathlib.Path
@@ -45,6 +55,7 @@ class Pretrained:
     tokenizer: Tokenizer | None
     mesh: Mesh
     batch_tokens: int = 16_384
+    searched_length: int | None = None
 
     @classmethod
     def open(cls, path: str | pathlib.Path, *, nope: bool = False) -> Self:
@@ -81,16 +92,20 @@ class Pretrained:
         most = batching.most_rows(self.batch_tokens, length, sharding.batch_parts(self.mesh))
         return positions.run(self.model, self.variables, blocks, mesh=self.mesh, batch_size=most)
 
-    def generate(self, text: str, new_tokens: int, *, bos: bool = False) -> str:
-        """The greedy continuation of a text, up to EOS or another token at which its files stop."""
+    def generate(
+        self, text: str, new_tokens: int, *, bos: bool | None = None, special: bool = False
+    ) -> str:
+        """The greedy continuation of a text, up to EOS or another token at which its files stop.
+
+        bos: whether the text begins with BOS; None: as `takes_bos` says. special: what it spells of
+        special tokens, as a chat template does, becomes these tokens.
+        """
         tokenizer = self._tokenizer
-        made = Generator(
-            self.model, self.variables, self.mesh, batch_tokens=self.batch_tokens
-        ).generate(
-            [encode_with_bos(tokenizer, text, bos)],
-            Options(new_tokens, stop_ids=tokenizer.stop_ids),
-        )
-        return tokenizer.decode(made[0])
+        begins = takes_bos(tokenizer) if bos is None else bos
+        prompt = encode_with_bos(tokenizer, text, begins, special=special)
+        generator = Generator(self.model, self.variables, self.mesh, batch_tokens=self.batch_tokens)
+        (made,) = generator.generate([prompt], Options(new_tokens, stop_ids=tokenizer.stop_ids))
+        return Continuation(tokenizer, prompt).text(made)
 
     def searched(
         self,
@@ -108,8 +123,10 @@ class Pretrained:
 
         T is what the model is to read, a multiple of the length it was trained at. The search
         starts from the multipliers of the model, or from `bound` where they are lower. ValueError
-        for a model with a lambda that follows the length or the position.
+        for a model with a lambda that follows the length or the position, and for ids that it does
+        not have.
         """
+        batching.check_ids(blocks, self.model.vocab_size)
         if not isinstance(self.model.lam, Constant):
             raise ValueError(f'lambda is {self.model.lam.describe()}; accepted: a constant one')
         optimizer = OptimizerConfig(
@@ -138,23 +155,34 @@ class Pretrained:
                 identity={'model': plain(self.model)},
                 title='search',
             )
-        return dataclasses.replace(self, variables=variables)
+        reached = max(length, self.searched_length or 0)
+        return dataclasses.replace(self, variables=variables, searched_length=reached)
 
     def save(self, path: str | pathlib.Path, **export: Any) -> None:
         """Writes a Hugging Face directory that stock `transformers` loads, lambda folded into the
-        query weights. export: fields of `nope.interop.Export`, as lam='scale_param'."""
+        query weights, with the files of the tokenizer and of generation that the model came with.
+        Its config names the longest sequences that lambda was searched on, where they are longer
+        than it had. export: fields of `nope.interop.Export`, as lam='scale_param'."""
         interop.save(
             pathlib.Path(path),
             self.variables,
             self.described,
-            export=interop.Export(**{'dtype': self.described.dtype, **export}),
-            tokenizer=str(self.path) if interop.tokenizer_in(self.path) else None,
+            export=interop.Export(
+                **{'dtype': self.described.dtype, 'length': self.searched_length, **export}
+            ),
+            tokenizer=str(self.path),
         )
 
-    @property
+    @functools.cached_property
     def _tokenizer(self) -> Tokenizer:
+        """ValueError where there is none, or one of more tokens than the model has."""
         if self.tokenizer is None:
-            raise ValueError(f'{self.path} holds no tokenizer')
+            raise ValueError(f'{self.path} holds no tokenizer.json or tokenizer.model')
+        used, size = ids_in_use(self.tokenizer), self.model.vocab_size
+        if used > size:
+            raise ValueError(
+                f'the tokenizer of {self.path} has {used} tokens; the model has {size}'
+            )
         return self.tokenizer
 
 

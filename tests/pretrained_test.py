@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -16,6 +17,7 @@ from nope.interop import Described, save
 from nope.pretrained import Pretrained
 from nope.variables import lam_of
 from tests import tiny
+from tests.data.words import words
 
 ROOT = pathlib.Path(__file__).parent.parent
 CONFIG = tiny.model(attention=None, vocab_size=258)
@@ -48,6 +50,8 @@ def test_the_example_of_the_readme_runs(
     assert len(capsys.readouterr().out) >= 1
     moved = np.asarray(lam_of(longer.variables))
     assert np.all(moved >= 1) and np.any(moved != np.asarray(lam_of(model.variables)))
+    saved = json.loads(pathlib.Path('LONGER/config.json').read_text())
+    assert saved['max_position_embeddings'] == 32  # what it was searched on
     again = Pretrained.open('LONGER').by_position(names['blocks'])  # folded
     np.testing.assert_allclose(
         again['loss'], longer.by_position(names['blocks'])['loss'], rtol=1e-4
@@ -92,9 +96,31 @@ def test_what_cannot_be_done_is_refused(directory: pathlib.Path) -> None:
     model = Pretrained.open(directory)
     with pytest.raises(ValueError, match=r'length is 4096; the text has \d+ tokens'):
         model.blocks(TEXT, 4096)
+    with pytest.raises(ValueError, match=r'ids from 7 to 258; those of the model are 0 to 257'):
+        model.searched(np.array([[7, 258]], np.int32))
+    larger = words(directory, *(f'w{i}' for i in range(257)), '<s>', '</s>')
+    with pytest.raises(ValueError, match='DIR has 259 tokens; the model has 258'):
+        dataclasses.replace(model, tokenizer=larger).generate('w0', 1)
     (directory / 'tokenizer.json').unlink()
-    with pytest.raises(ValueError, match='DIR holds no tokenizer'):
+    with pytest.raises(ValueError, match=r'DIR holds no tokenizer\.json or tokenizer\.model'):
         Pretrained.open(directory).generate('a', 1)
+
+
+def test_a_continuation_begins_as_that_of_the_tools(directory: pathlib.Path) -> None:
+    """With BOS where tokens are words, and with the blank that decoding drops."""
+    tokenizer = words(directory, *(f'▁w{i}' for i in range(256)), '<s>', '</s>')
+    model = dataclasses.replace(Pretrained.open(directory), tokenizer=tokenizer)
+
+    def continued(*prompt: int) -> list[int]:
+        (made,) = Generator(model.model, model.variables, model.mesh, batch_tokens=64).generate(
+            [np.array(prompt, np.int32)], Options(4, stop_ids=(257,))
+        )
+        return [int(i) for i in made if i < 256]
+
+    text = model.generate('w7 w9', 4)
+    assert text == ''.join(f' w{i}' for i in continued(256, 7, 9)) != ''
+    assert model.generate('w7 w9', 4, bos=False) == ''.join(f' w{i}' for i in continued(7, 9))
+    assert model.generate('<s>w7 w9', 4, special=True) == text
 
 
 def test_what_is_saved_keeps_the_tokenizer_and_its_ends(
@@ -109,3 +135,9 @@ def test_what_is_saved_keeps_the_tokenizer_and_its_ends(
         assert (tmp_path / 'SAVED' / name).read_bytes() == (directory / name).read_bytes()
     tokenizer = Pretrained.open(tmp_path / 'SAVED')._tokenizer
     assert tokenizer.stop_ids == (256, 65)
+    (directory / 'tokenizer.json').rename(directory / 'vocab.json')  # which only others read
+    (directory / 'generation_config.json').write_text('{}')
+    Pretrained.open(directory).save(tmp_path / 'OTHER')
+    assert {'vocab.json', 'generation_config.json'} <= {
+        *(p.name for p in (tmp_path / 'OTHER').iterdir())
+    }

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from nope.checkpoints.manager import CheckpointError
-from nope.data import encode_with_bos
+from nope.data import Continuation, Tokenizer, encode_with_bos, spells_special
 from nope.evals.generation import Generator, Options
 from nope.model import ModelConfig
 from nope.runtime.files import write_text
@@ -40,12 +40,12 @@ def _run(options: argparse.Namespace, early_stopping: bool | str) -> None:
     tokenizer = _models.tokenizer_of(found, options.tokenizer)
     how = dataclasses.replace(how, stop_ids=tokenizer.stop_ids)
     bos = _prompts.begins(tokenizer, options.bos)
-    texts = [
-        _prompts.Text(tokenizer, encode_with_bos(tokenizer, prompt.text, bos), tuple(options.stop))
-        for prompt in prompts
-    ]
-    for prompt, text in zip(prompts, texts, strict=True):
-        _check_length(prompt.where, len(text.prompt), how.new_tokens, found.described.model)
+    asked = [encode_with_bos(tokenizer, p.text, bos, special=options.special) for p in prompts]
+    for prompt, ids in zip(prompts, asked, strict=True):
+        _check_length(prompt.where, len(ids), how.new_tokens, found.described.model)
+    if not options.special:
+        _warn_of_special(tokenizer, prompts)
+    texts = [_prompts.Text(Continuation(tokenizer, ids), tuple(options.stop)) for ids in asked]
     generator = Generator(
         found.described.model, found.variables(), mesh, batch_tokens=options.batch_tokens
     )
@@ -55,9 +55,7 @@ def _run(options: argparse.Namespace, early_stopping: bool | str) -> None:
 
     with compilation() as compiled:
         began = time.perf_counter()
-        made = generator.generate(
-            [text.prompt for text in texts], how, ended if options.stop else None
-        )
+        made = generator.generate(asked, how, ended if options.stop else None)
         seconds = time.perf_counter() - began
     ends = [text.upto_stop(ids) for text, ids in zip(texts, made, strict=True)]
     _report(options, prompts, ends)
@@ -133,6 +131,16 @@ def _how(options: argparse.Namespace, early_stopping: bool | str) -> Options:
         top_p=options.top_p,
         seed=options.seed,
     )
+
+
+def _warn_of_special(tokenizer: Tokenizer, prompts: Sequence[_prompts.Prompt]) -> None:
+    spelling = [prompt.where for prompt in prompts if spells_special(tokenizer, prompt.text)]
+    if spelling:
+        print(
+            f'{spelling[0]} spells a special token, which the model reads as plain text; with '
+            '--special it reads the token',
+            file=sys.stderr,
+        )
 
 
 def _check_length(where: str, tokens: int, new_tokens: int, model: ModelConfig) -> None:

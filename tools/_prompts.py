@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-import functools
 import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from nope.data import Tokenizer, takes_bos
+from nope.data import Continuation, Tokenizer, takes_bos
 from nope.evals.harness.options import cut
 from nope.runtime.files import parse_json
 
 FIELD = 'prompt'
-END_TOKENS = 64
 OBJECTS = ('.jsonl', '.ndjson', '.json')
 
 
@@ -84,38 +82,23 @@ def begins(tokenizer: Tokenizer, wanted: bool | None) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """A prompt as ids [T] int32, and what new ids add to its text. stops: texts that end it."""
+    """What a prompt is continued with. stops: texts that end it."""
 
-    tokenizer: Tokenizer
-    prompt: np.ndarray
+    behind: Continuation
     stops: tuple[str, ...]
-
-    def added(self, ids: np.ndarray) -> str:
-        """The text of `ids` after the prompt. Some tokenizers drop a blank from the beginning of
-        what they decode: the end of the prompt is decoded with it."""
-        ids = ids[ids < self.tokenizer.vocab_size]  # a model may have more, which no text has
-        end, before = self._end
-        whole = self.tokenizer.decode(np.concatenate([end, ids]))
-        return whole[len(before) :] if whole.startswith(before) else self.tokenizer.decode(ids)
-
-    @functools.cached_property
-    def _end(self) -> tuple[np.ndarray, str]:
-        """The last tokens of the prompt and their text, which is as much as others depend on."""
-        end = self.prompt[-END_TOKENS:]
-        return end, self.tokenizer.decode(end)
 
     def stopped(self, ids: np.ndarray) -> bool:
         """True where the text of `ids` contains a stop."""
-        made = self.added(ids)
+        made = self.behind.text(ids)
         return cut(made, self.stops) != made
 
     def upto_stop(self, ids: np.ndarray) -> tuple[str, np.ndarray]:
         """The text before the first stop, and the fewest of the ids that hold it."""
-        made = self.added(ids)
+        made = self.behind.text(ids)
         kept = cut(made, self.stops)
         if kept == made:
             return made, ids
         count = bisect.bisect_left(
-            range(len(ids)), True, key=lambda n: self.added(ids[:n]).startswith(kept)
+            range(len(ids)), True, key=lambda n: self.behind.text(ids[:n]).startswith(kept)
         )
         return kept, ids[:count]

@@ -12,9 +12,11 @@ suffix .jsonl, .ndjson or .json holds a JSON object of the one field "prompt" on
 other file a prompt on each line. Empty lines are skipped.
 
 Without --bos or --no-bos, a prompt begins with BOS where the tokenizer has one and its tokens are
-more than single bytes: byte models have never seen BOS. --output writes a JSON object for each
-prompt: prompt, continuation, and tokens, the ids of the continuation. Tokens per second are over
-the time in which nothing was compiled, and count tokens that a stop text cut off.
+more than single bytes: byte models have never seen BOS. What a prompt spells of special tokens, as
+a chat template does ("<|im_start|>"), is plain text, or with --special the tokens. --output writes
+a JSON object for each prompt: prompt, continuation, and tokens, the ids of the continuation. Tokens
+per second are over the time in which nothing was compiled, and count tokens that a stop text cut
+off.
 """
 
 from __future__ import annotations
@@ -67,6 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--stop', action='append', default=[], help='a text; again for another')
     parser.add_argument(
         '--bos', action=argparse.BooleanOptionalAction, help='whether prompts begin with BOS'
+    )
+    parser.add_argument(
+        '--special', action='store_true', help='text of special tokens becomes these tokens'
     )
     parser.add_argument('--temperature', type=float, default=0.0, help='0 (default): greedy')
     parser.add_argument('--top-k', type=int, default=0, help='so many tokens; 0 (default) for all')

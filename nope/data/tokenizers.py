@@ -105,11 +105,9 @@ class HuggingFaceTokenizer:
     stop_ids: tuple[int, ...]
     fingerprint: str
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.tokenizer.encode_special_tokens = True  # which the library does not pickle
-
-    def encode(self, text: str | bytes) -> np.ndarray:
+    def encode(self, text: str | bytes, *, special: bool = False) -> np.ndarray:
+        """As `Tokenizer.encode`. special: what spells a special token becomes that token."""
+        self.tokenizer.encode_special_tokens = not special  # which the library does not pickle
         try:
             encoding = self.tokenizer.encode(_to_str(text), add_special_tokens=False)
         except Exception as error:  # the library raises plain Exception
@@ -168,13 +166,23 @@ def takes_bos(tokenizer: Tokenizer) -> bool:
     return tokenizer.bos_id is not None and not bytewise
 
 
-def encode_with_bos(tokenizer: Tokenizer, text: str, bos: bool) -> np.ndarray:
-    """Token ids of `text`, int32 [n], after BOS where `bos` is on.
+def spells_special(tokenizer: Tokenizer, text: str) -> bool:
+    """Whether a text spells a special token, which `encode` reads as plain text."""
+    found = isinstance(tokenizer, HuggingFaceTokenizer)
+    return found and not np.array_equal(tokenizer.encode(text), _with_special(tokenizer, text))
 
-    ValueError where `bos` is on and the tokenizer has no BOS.
+
+def encode_with_bos(
+    tokenizer: Tokenizer, text: str, bos: bool, *, special: bool = False
+) -> np.ndarray:
+    """Token ids of `text`, int32 [n], after BOS where `bos` is on. special: what the text spells of
+    special tokens becomes these tokens; a BOS that it begins with is the only one then.
+
+    ValueError where `bos` is on and the tokenizer has no BOS, and where it cannot read special
+    tokens.
     """
-    ids = tokenizer.encode(text)
-    if not bos:
+    ids = _with_special(tokenizer, text) if special else tokenizer.encode(text)
+    if not bos or (special and len(ids) and ids[0] == tokenizer.bos_id):
         return ids
     if tokenizer.bos_id is None:
         raise ValueError(
@@ -182,6 +190,16 @@ def encode_with_bos(tokenizer: Tokenizer, text: str, bos: bool) -> np.ndarray:
             f'{tokenizer.fingerprint}) has no BOS; use bos=False'
         )
     return np.concatenate([np.array([tokenizer.bos_id], np.int32), ids])
+
+
+def _with_special(tokenizer: Tokenizer, text: str) -> np.ndarray:
+    if isinstance(tokenizer, HuggingFaceTokenizer):
+        return tokenizer.encode(text, special=True)
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        raise ValueError(
+            'a SentencePiece model reads no special tokens in a text; a tokenizer.json does'
+        )
+    return tokenizer.encode(text)  # bytes: no text spells their EOS or BOS
 
 
 class _Unusable(Exception):
@@ -226,7 +244,6 @@ def _load_hugging_face(path: pathlib.Path, named: str) -> HuggingFaceTokenizer:
     # A saved truncation length would cut documents, padding would lengthen them.
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    tokenizer.encode_special_tokens = True
     declared = _declared_pieces(path.with_name('tokenizer_config.json'))
     eos = _first(tokenizer.token_to_id, (*declared.get('eos_token', ()), *EOS_PIECES))
     # A null says that there is none; what a file leaves out may be there all the same.

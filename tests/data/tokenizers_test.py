@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from nope.data import encode_with_bos, ids_in_use, load_tokenizer
+from nope.data import encode_with_bos, ids_in_use, load_tokenizer, spells_special
 from tests.data import damage
 
 BYTES = load_tokenizer('bytes')
@@ -100,8 +100,26 @@ def test_hugging_face_text_that_spells_a_mark_is_no_mark(tmp_path):
     ids = tokenizer.encode('one </s> two')
     assert tokenizer.eos_id not in ids
     assert tokenizer.decode(ids) == 'one </s> two'
+    tokenizer.encode('one </s> two', special=True)
     elsewhere = pickle.loads(pickle.dumps(tokenizer))  # as processes get it
     np.testing.assert_array_equal(elsewhere.encode('one </s> two'), ids)
+
+
+def test_special_tokens_that_a_text_spells_are_read_where_asked_for(tmp_path, sentencepiece_model):
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(hugging_face_json(['<s>', '</s>']))
+    tokenizer = load_tokenizer(str(path))
+    ids = tokenizer.encode('<s>one</s>', special=True)
+    assert ids.tolist() == [0, *tokenizer.encode('one'), 1]
+    assert encode_with_bos(tokenizer, '<s>one</s>', True, special=True).tolist() == ids.tolist()
+    assert encode_with_bos(tokenizer, 'one', True, special=True).tolist() == ids[:-1].tolist()
+    assert spells_special(tokenizer, 'one</s>') and not spells_special(tokenizer, 'one')
+    assert encode_with_bos(BYTES, '<s>', False, special=True).tolist() == [*b'<s>']
+    (tmp_path / 'tokenizer.model').write_bytes(sentencepiece_model)
+    pieces = load_tokenizer(str(tmp_path / 'tokenizer.model'))
+    assert not spells_special(pieces, '</s>')
+    with pytest.raises(ValueError, match='a SentencePiece model reads no special tokens'):
+        encode_with_bos(pieces, '</s>', False, special=True)
 
 
 def test_hugging_face_saved_truncation_and_padding_do_not_count(tmp_path):

@@ -102,6 +102,19 @@ def test_prompts_are_continued_greedily(
     assert made(run_folder, tmp_path / 'b.jsonl') == rows  # with the tokenizer of its origin
 
 
+def test_special_tokens_that_a_prompt_spells_are_read_where_asked_for(
+    directory: pathlib.Path, generator: Generator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (ids,) = generator.generate([np.array([BOS, 65], np.int32)], Options(NEW, stop_ids=(EOS,)))
+    same = [f'--model=hf:{directory}', '--prompt=<s>A', f'--new-tokens={NEW}', '--batch-tokens=512']
+    tool.main([*same, '--special'])
+    out, err = capsys.readouterr()
+    assert out == f'<s>A{bytes(ids.tolist()).decode()}\n'
+    assert 'spells' not in err
+    tool.main(same)
+    assert '--prompt 1 spells a special token' in capsys.readouterr().err
+
+
 def test_a_search_is_read_with_the_weights_of_its_base_model(
     run_folder: pathlib.Path, variables: Variables, tmp_path: pathlib.Path
 ) -> None:

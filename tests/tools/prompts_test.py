@@ -6,24 +6,13 @@ import pathlib
 
 import numpy as np
 import pytest
-import tokenizers
 
-from nope.data import Tokenizer, load_tokenizer
+from nope.data import Continuation, load_tokenizer
 from nope.interop.tokenizer_files import write_tokenizer
+from tests.data.words import words
 from tests.tools.loading import load
 
 prompts = load('_prompts')
-
-
-def pieces(folder: pathlib.Path, *names: str) -> Tokenizer:
-    """A tokenizer of words and marks, which begins what it decodes without a blank."""
-    model = tokenizers.models.WordLevel({name: i for i, name in enumerate(names)}, names[0])
-    made = tokenizers.Tokenizer(model)
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
-    made.decoder = tokenizers.decoders.Metaspace()
-    made.add_special_tokens([name for name in names if name.startswith('<')])
-    made.save(str(folder / 'tokenizer.json'))
-    return load_tokenizer(str(folder / 'tokenizer.json'))
 
 
 def test_a_file_holds_objects_or_lines_as_its_suffix_says(tmp_path: pathlib.Path) -> None:
@@ -74,22 +63,23 @@ def test_prompts_begin_with_a_mark_unless_tokens_are_bytes(tmp_path: pathlib.Pat
     for tokenizer in (load_tokenizer('bytes'), written):
         assert not prompts.begins(tokenizer, None)
         assert prompts.begins(tokenizer, True)
-    marked = pieces(tmp_path, '▁a', '<s>', '</s>')
+    marked = words(tmp_path, '▁a', '<s>', '</s>')
     assert prompts.begins(marked, None) and not prompts.begins(marked, False)
-    unmarked = pieces(tmp_path, '▁a', '</s>')
+    unmarked = words(tmp_path, '▁a', '</s>')
     assert not prompts.begins(unmarked, None)
     with pytest.raises(ValueError, match='--bos: the tokenizer has no BOS'):
         prompts.begins(unmarked, True)
 
 
-def test_a_blank_that_decoding_drops_stays_between_prompt_and_continuation(
+def test_stops_are_looked_for_behind_the_prompt(
     tmp_path: pathlib.Path,
 ) -> None:
-    tokenizer = pieces(tmp_path, '▁the', '▁cat', '▁sat', '▁on', '<s>', '</s>')
+    tokenizer = words(tmp_path, '▁the', '▁cat', '▁sat', '▁on', '<s>', '</s>')
     ids = tokenizer.encode('the cat sat on the cat')
     assert tokenizer.decode(ids[2:]) == 'sat on the cat'
-    text = prompts.Text(tokenizer, np.concatenate([[4], ids[:2]]).astype(np.int32), (' the',))
-    assert text.added(ids[2:]) == ' sat on the cat'
+    prompt = np.concatenate([[4], ids[:2]]).astype(np.int32)
+    text = prompts.Text(Continuation(tokenizer, prompt), (' the',))
+    assert text.upto_stop(ids[2:4])[0] == ' sat on'
     assert text.stopped(ids[2:]) and not text.stopped(ids[2:4])
     kept, tokens = text.upto_stop(ids[2:])
     assert kept == ' sat on' and tokens.tolist() == ids[2:4].tolist()
@@ -98,7 +88,7 @@ def test_a_blank_that_decoding_drops_stays_between_prompt_and_continuation(
 
 
 def test_a_stop_inside_a_token_keeps_the_token(tmp_path: pathlib.Path) -> None:
-    tokenizer = pieces(tmp_path, '▁the', '▁cat', '</s>')
-    text = prompts.Text(tokenizer, np.array([0], np.int32), ('at',))
+    tokenizer = words(tmp_path, '▁the', '▁cat', '</s>')
+    text = prompts.Text(Continuation(tokenizer, np.array([0], np.int32)), ('at',))
     kept, tokens = text.upto_stop(np.array([0, 1, 0], np.int32))
     assert (kept, tokens.tolist()) == (' the c', [0, 1])
