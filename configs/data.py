@@ -10,6 +10,8 @@ for the training length of the run that reads it, the longest of several. `needl
 such a record states at most; several have names (retrieval). `haystacks` are what keys are hidden
 in, each as likely: 'filler', or 'text', that of the standard library. `documents` of a training
 sequence are 'joined' to one text, or kept 'apart': attention and positions begin anew with each.
+`bos` puts BOS in place of the first token of every sequence, of training and of evaluation windows;
+None does so where the tokenizer has BOS and its tokens are more than single bytes.
 """
 
 from ml_collections import config_dict
@@ -29,6 +31,7 @@ def at(size: str) -> dict:
         'tokenizer': 'bytes',
         'eval_source': 0,
         'documents': 'joined',
+        'bos': False,
     }
     if size == 'paper':
         section['mixture'] = (

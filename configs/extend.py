@@ -16,9 +16,10 @@ Where only some layers of a model lack a position encoding, those are scaled
 (`--config.model.lam_layers=all` for all). `--config.nope=True` reads weights of the Llama shape
 that were trained without rotation, which their files do not say. Multipliers cannot be folded into
 a model with QK-norm: `--config.exports.extended.lam=scale_param` keeps them as tensors. The text
-should be of the kind the model was trained on. `--config.train.length` is the training length where
-config.json does not say it, `--config.model.dtype=bfloat16` the dtype of the computation on
-accelerators.
+should be of the kind the model was trained on; every sequence begins with BOS where the tokenizer
+has one (`--config.data.bos=False` for a model that was trained without). `--config.train.length` is
+the training length where config.json does not say it, `--config.model.dtype=bfloat16` the dtype of
+the computation on accelerators.
 
 The NoPE model of the quick figures, extended to 4 L = 256 bytes: two CPU cores, one minute. Its
 loss goes from 1.45 to 1.56 nats over (0, L], from 1.80 to 1.69 over (L, 2L] and from 2.84 to 2.08
@@ -47,6 +48,7 @@ def get_config(form: str = 'constant') -> ConfigDict:
     config.nope = False
     config.train.length = placeholder(int)
     config.data.tokenizer = placeholder(str)
+    config.data.bos = placeholder(bool)  # as the tokenizer says
     # The model is what its directory says; this is how it is computed, and what is scaled.
     config.model = {**models.execution(), 'remat': 'full', 'unroll': 1, 'lam_layers': 'auto'}
     config.evaluation.windows = 64

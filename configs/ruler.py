@@ -39,6 +39,7 @@ def get_config(row: str = 'alone') -> ConfigDict:
     config.nope = False
     config.train.length = placeholder(int)
     config.data.tokenizer = placeholder(str)
+    config.data.bos = placeholder(bool)  # as the tokenizer says
     config.model = {**models.execution(), 'remat': 'full', 'unroll': 1, 'lam_layers': 'auto'}
     config.evaluation.windows = 16
     config.evaluation.batch_tokens = 16_384

@@ -26,6 +26,7 @@ from nope.checkpoints import folders
 from nope.checkpoints.best import Best, best_of
 from nope.checkpoints.manager import CheckpointError, Checkpoints, OtherRunError
 from nope.data import DataConfig
+from nope.data.evaluation import begun
 from nope.interop import CheckpointFileError
 from nope.runtime import processes, progress
 from nope.runtime.files import read_json
@@ -179,8 +180,8 @@ class Bench:
         )
         if len(found.tokens) < count:
             _say_fewer(len(found.tokens), count, block, found.description)
-        blocks = np.ascontiguousarray(found.tokens[:, -(length + 1) :])
-        return blocks, {'documents': found.documents}
+        blocks = begun(found.tokens[:, -(length + 1) :], config.first_token())
+        return np.ascontiguousarray(blocks), {'documents': found.documents}
 
     def text_tokens(self, run: Source) -> int | None:
         """Tokens of the text that a model's weights were trained on; None for imported models, for

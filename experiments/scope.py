@@ -121,7 +121,8 @@ class Scope:
         used = self.imported.tokenizer() if used is None else used
         section = section.without('tokenizer').allowing('record_length')
         section = section.detailing(*data.sources.execution_fields())
-        whole = ChainMap({'tokenizer': used}, section)  # type: ignore[arg-type]  # only read
+        given = {'tokenizer': used, 'bos': _bos(section, used)}
+        whole = ChainMap(given, section)  # type: ignore[arg-type]  # only read
         return data.from_section(whole, length, section.path)
 
     # Models
@@ -163,6 +164,19 @@ class Scope:
         section = default.changed(fields, where)
         position = from_section(section['position'], train_length, f'{where}.position')
         return section.make(LayerKind, position=position)
+
+
+def _bos(section: Section, tokenizer: str) -> bool:
+    """Whether sequences begin with BOS: where the section says None, as `takes_bos` does."""
+    bos = section.optional('bos')
+    if not isinstance(bos, bool | None):
+        raise section.error('bos', 'accepted: True, False, or None for what the tokenizer says')
+    if bos is False:
+        return False
+    found = data.load_tokenizer(tokenizer, section.path('tokenizer'))
+    if bos and found.bos_id is None:
+        raise section.error('bos', f'accepted: False or None; {tokenizer} has no BOS')
+    return data.takes_bos(found) if bos is None else bos
 
 
 def _vocab_size(section: Section, config: RunData) -> int:

@@ -12,6 +12,7 @@ from experiments.evaluations.base import Asked, Rows, measured_model
 from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
 from experiments.programs import Evaluation, Program
+from experiments.runs import text_of
 from nope.evals import lengths
 from nope.evals.multiplier_grid import Grid
 from nope.identity import added_later
@@ -72,6 +73,7 @@ class LengthsSpec(WindowSpec):
             tokens,
             self.lengths,
             tail=self.tail or max(self.run.train_length // 2, 1),
+            first=text_of(self.run).first_token(),
             progress=bench.bar('loss by length'),
             **execution(bench, self.windows),
         )

@@ -105,8 +105,9 @@ class WindowSpec(EvalSpec):
     def known(self) -> dict[str, Any]:
         shape = {'n_layers': self.model.layers, 'n_heads': self.model.heads}
         asked = self.windows
-        cut = {} if asked.cut == 'documents' else {'cut': asked.cut}
+        cut: dict[str, Any] = {} if asked.cut == 'documents' else {'cut': asked.cut}
         cut |= {k: v for k in ('shortest', 'longest') if (v := getattr(asked, k)) is not None}
+        cut |= {'bos': True} if text_of(self.run).bos else {}
         length = {'length': self.extent, 'windows': self.windows.count}
         return super().known | length | shape | cut
 
@@ -131,7 +132,12 @@ class WindowSpec(EvalSpec):
 
 
 def _manner(facts: Mapping[str, Any]) -> str:
-    """Caption text of how evaluation windows were cut, behind the name of the split."""
+    """Caption text of how evaluation windows were cut and begin, behind the name of the split."""
+    begun = ', with BOS in place of the first token' if facts.get('bos') else ''
+    return _cut(facts) + begun
+
+
+def _cut(facts: Mapping[str, Any]) -> str:
     if facts.get('cut') == 'packed':
         return ', packed across documents'
     if facts.get('cut') != ENDS:

@@ -29,6 +29,8 @@ class DataConfig:
     documents: of a training sequence. 'joined': one text, in which attention crosses their
         boundaries; 'apart': each with its own attention and positions, as if it stood alone (see
         `Batch.of_documents`).
+    bos: whether every sequence, of training and of evaluation, has BOS in place of its first token,
+        as models expect that were trained with one.
 
     Raises ValueError naming the field for values outside of these.
     """
@@ -38,6 +40,7 @@ class DataConfig:
     eval_source: int = 0
     weights: tuple[float, ...] = (1.0,)
     documents: str = JOINED
+    bos: bool = False
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -67,11 +70,31 @@ class DataConfig:
             raise ValueError(
                 f'{name("documents")} is {self.documents!r}; accepted: {", ".join(DOCUMENTS)}'
             )
+        if not isinstance(self.bos, bool):
+            raise ValueError(f'{name("bos")} is {self.bos!r}; accepted: True or False')
+        if self.bos and self.documents == APART:
+            raise ValueError(
+                f'{name("bos")} is True; accepted: False where {name("documents")} is {APART!r}, '
+                'whose documents begin anywhere in a sequence'
+            )
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """Kind of every source."""
         return tuple(source.kind for source in self.sources)
+
+    def first_token(self) -> int | None:
+        """BOS, where every sequence begins with it. ValueError where the tokenizer has none."""
+        if not self.bos:
+            return None
+        found = load_tokenizer(self.tokenizer).bos_id
+        if found is None:
+            name = self.sources[0].name
+            raise ValueError(
+                f'{name("bos")} is True; accepted: False, since {name("tokenizer")}='
+                f'{self.tokenizer!r} has no BOS'
+            )
+        return found
 
     @property
     def arrays(self) -> tuple[str, ...]:
@@ -148,6 +171,7 @@ def identity(config: DataConfig) -> dict[str, Any]:
         'eval_source': config.eval_source,
         # Runs were identified before there was a choice.
         **({} if config.documents == JOINED else {'documents': config.documents}),
+        **({'bos': True} if config.bos else {}),
     }
 
 

@@ -23,7 +23,8 @@ CUTS = ('documents', 'packed', ENDS)
 class EvalBlocks:
     """Windows of held-out text.
 
-    tokens: int32 [n, length + 1], without separators, but packed ones with an EOS after a document.
+    tokens: int32 [n, length + 1], without separators, but packed ones with an EOS after a document,
+        and with BOS in place of the first token where the data have it (`DataConfig.bos`).
     documents: how many different documents they come from.
     description: all of that in words, for captions.
     """
@@ -69,8 +70,10 @@ def eval_blocks(
     source = config.sources[config.eval_source]
     store = stores.open_store(config, config.eval_source, split, cache)
     starts, lengths = store.document_spans()
+    first = config.first_token()
     if cut == 'packed':
-        return _packed(store, (starts, lengths), length + 1, count, split, source)
+        found = _packed(store, (starts, lengths), length + 1, count, split, source)
+        return dataclasses.replace(found, tokens=begun(found.tokens, first))
     if cut not in CUTS:
         raise ValueError(f'cut {cut!r}: accepted: {", ".join(CUTS)}')
     if cut == ENDS:
@@ -94,10 +97,17 @@ def eval_blocks(
     documents, offsets = np.asarray(chosen, np.int64).T
     used = len(np.unique(documents))
     return EvalBlocks(
-        tokens=store.windows(starts[documents] + offsets, length + 1),
+        tokens=begun(store.windows(starts[documents] + offsets, length + 1), first),
         documents=used,
         description=_description('windows', len(chosen), length + 1, used, split, source),
     )
+
+
+def begun(tokens_BT: np.ndarray, first: int | None) -> np.ndarray:
+    """Windows with the token `first` in place of their own first ones; None: as they are."""
+    if first is None:
+        return tokens_BT
+    return np.concatenate([np.full_like(tokens_BT[:, :1], first), tokens_BT[:, 1:]], axis=1)
 
 
 def _packed(

@@ -96,6 +96,7 @@ def _iterate(
     # Elements are block numbers, counted through all sources, until a whole batch is read.
     counts = [store.tokens // (length + 1) for store in read]
     firsts = np.concatenate([[0], np.cumsum(counts)])
+    apart, first = config.documents == APART, config.first_token()
     orders = [
         grain.MapDataset.range(int(firsts[i]), int(firsts[i + 1]))
         .seed(_derived_seed(seed, i))
@@ -111,7 +112,7 @@ def _iterate(
     batches = (
         examples.batch(batch_size, drop_remainder=True)[start:]
         .map(lambda blocks: blocks[rows])
-        .map(functools.partial(_read_batch, config.documents == APART, read, firsts, length + 1))
+        .map(functools.partial(_read_batch, apart, first, read, firsts, length + 1))
     )
     options = grain.ReadOptions(
         num_threads=threads, prefetch_buffer_size=threads * _BUFFERED_PER_THREAD
@@ -120,7 +121,12 @@ def _iterate(
 
 
 def _read_batch(
-    apart: bool, read: Sequence[TokenStore], firsts: np.ndarray, size: int, blocks: np.ndarray
+    apart: bool,
+    first: int | None,
+    read: Sequence[TokenStore],
+    firsts: np.ndarray,
+    size: int,
+    blocks: np.ndarray,
 ) -> Batch:
     """The blocks numbered `blocks` [n], of `size` tokens each."""
     tokens = np.empty((len(blocks), size), np.int32)
@@ -132,6 +138,8 @@ def _read_batch(
         tokens[mine] = read[source].windows(starts, size)
         if apart:
             begins[mine] = read[source].begins(starts, size)
+    if first is not None:
+        tokens[:, 0] = first
     return Batch.of_documents(tokens, begins) if apart else Batch.of_blocks(tokens)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jax.sharding import Mesh
 
+from nope.data.evaluation import begun
 from nope.evals.forward import Progress, means
 from nope.model import ModelConfig
 from nope.records import Measure, Records
@@ -22,6 +23,7 @@ def run(
     tail: int,
     mesh: Mesh,
     batch_size: int,
+    first: int | None = None,
     progress: Progress = iter,
 ) -> Records:
     """Measures variables[i] on the last lengths[i] tokens of blocks [windows, T + 1].
@@ -29,7 +31,8 @@ def run(
     All windows end at the same tokens, so that `loss_tail` [length], the mean over the last `tail`
     of them (all of a shorter window), compares like with like. `loss_window` [length] is the mean
     over the whole window; `multiplier_mean` [length] the mean multiplier of the last token. The
-    batch grows as windows get shorter: about batch_size * T tokens at a time. ValueError for a
+    batch grows as windows get shorter: about batch_size * T tokens at a time. first: the token that
+    every window has in place of its own first one, as BOS. ValueError for a
     length outside 1 .. T and for a `tail` below 1.
     """
     longest = blocks.shape[1] - 1
@@ -43,7 +46,7 @@ def run(
         found = means(
             config,
             model,
-            np.ascontiguousarray(blocks[:, -(length + 1) :]),
+            np.ascontiguousarray(begun(blocks[:, -(length + 1) :], first)),
             mesh=mesh,
             batch_size=max(batch_size * longest // length, 1),
             entropy=False,

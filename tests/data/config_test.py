@@ -4,6 +4,7 @@ import pytest
 
 from nope.data import DataConfig, describe, from_section, identity
 from nope.data.sources import JsonLines, Retrieval, Stdlib, Text
+from tests.data.words import words
 
 
 def test_default_is_the_standard_library_in_bytes():
@@ -120,3 +121,17 @@ def test_describe_reads_as_a_caption():
         tokenizer='/models/tokenizer.model',
     )
     assert describe(mixed) == 'web (75.0%) + code.jsonl (25.0%), tokenizer.model'
+
+
+def test_bos_in_front_is_part_of_the_identity_and_the_tokenizer_has_to_have_it(tmp_path):
+    without, behind = DataConfig(), from_section({'bos': True})
+    assert (without.first_token(), behind.first_token()) == (None, 257)
+    assert identity(behind) == {**identity(without), 'bos': True}
+    words(tmp_path, 'a', '</s>')
+    none = DataConfig(tokenizer=str(tmp_path / 'tokenizer.json'), bos=True)
+    with pytest.raises(ValueError, match=r'data\.bos is True; .*data\.tokenizer=.* has no BOS'):
+        none.first_token()
+    with pytest.raises(ValueError, match=r"data\.bos is 'yes'; accepted: True or False"):
+        DataConfig(bos='yes')
+    with pytest.raises(ValueError, match=r"data\.bos is True; .* where data\.documents is 'apart'"):
+        DataConfig(bos=True, documents='apart')

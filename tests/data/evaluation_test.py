@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 
 import numpy as np
 import pytest
 
-from nope.data import DataConfig, eval_blocks, stores
+from nope.data import DataConfig, eval_blocks, load_tokenizer, stores
 from nope.data.sources import Text
 
 LENGTH = 99
@@ -178,3 +179,11 @@ def test_a_packed_window_above_the_split_is_refused_by_its_size(config, cache):
         ValueError, match=f'has {total} tokens, EOS included, and a window {total + 1}'
     ):
         evaluate(config, cache, cut='packed', length=total)
+
+
+@pytest.mark.parametrize('cut', ['documents', 'packed', 'ends'])
+def test_windows_begin_with_bos_where_they_are_to(config, cache, cut):
+    plain = evaluate(config, cache, cut=cut).tokens
+    begun = evaluate(dataclasses.replace(config, bos=True), cache, cut=cut).tokens
+    assert (begun[:, 0] == load_tokenizer('bytes').bos_id).all()
+    np.testing.assert_array_equal(begun[:, 1:], plain[:, 1:])

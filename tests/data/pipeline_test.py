@@ -268,3 +268,10 @@ def test_impossible_numbers_are_refused_at_the_call(config, cache, options, mess
     arguments = {'length': 8, 'batch_size': 2, 'seed': 0, 'start': 0, 'cache': cache}
     with pytest.raises(ValueError, match=message):
         training_batches(config, **(arguments | options))
+
+
+def test_sequences_begin_with_bos_where_they_are_to(config, cache):
+    plain = batches(config, cache)
+    begun = batches(dataclasses.replace(config, bos=True), cache)
+    assert (begun[..., 0] == load_tokenizer('bytes').bos_id).all()
+    np.testing.assert_array_equal(begun[..., 1:], plain[..., 1:])
