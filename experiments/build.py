@@ -132,9 +132,8 @@ def _check_figure(config: dict[str, Any], evals: Mapping[str, EvalSpec]) -> None
             )
         members |= found
     _check_alike(kind, members, config['evals'])
-    if kind in figures.CHECKS:
-        known = {name: spec.known for name, spec in members.items()}
-        figures.CHECKS[kind](config['name'], options, known)
+    known = {name: spec.known for name, spec in members.items()}
+    figures.check_known(kind, config['name'], options, known)
 
 
 def _check_alike(kind: str, evals: Mapping[str, EvalSpec], entries: Mapping[str, Any]) -> None:
@@ -147,7 +146,7 @@ def _check_alike(kind: str, evals: Mapping[str, EvalSpec], entries: Mapping[str,
         typed = [field for field in _TYPED.get(attribute, ()) if field in entries[entry]]
         return '.'.join(['evals', entry, *typed[:1]])
 
-    for attribute in figures.SHARED.get(kind, ()):
+    for attribute in figures.shared(kind):
         known = {name: spec.known[attribute] for name, spec in evals.items()}
         if len(set(known.values())) > 1:
             by = {f'{value!r} by {place(x, attribute)}' for x, value in known.items()}

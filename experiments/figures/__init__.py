@@ -8,8 +8,7 @@ number. `write` stores the result. Adding a kind: its file and a line in `KINDS`
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from experiments.figures import (
@@ -30,7 +29,6 @@ from experiments.figures import (
     length_curves,
     multiplier_entropy,
     passkey_maps,
-    positions_known,
     ruler_scores,
     scratchpad_bars,
     seeds,
@@ -39,24 +37,30 @@ from experiments.figures import (
     uniform_fit,
 )
 from experiments.figures.base import Claim, FigureInput, FigureOutput, write
-from experiments.figures.encoding_tasks import curves as task_curves
 from experiments.figures.tables import ablation, commonsense, longbench, perplexity
 
 __all__ = [
-    'CHECKS',
     'KINDS',
-    'SHARED',
     'Claim',
     'FigureInput',
     'FigureOutput',
     'Kind',
+    'check_known',
     'draw',
+    'shared',
     'write',
 ]
 
 
 class Kind(Protocol):
-    """Interface of the module of a kind of figure."""
+    """Interface of the module of a kind of figure. It may have besides:
+
+    SHARED: attributes that all of its records share, compared before anything is trained.
+    check_known(name, options, known): ValueError where attributes that are known by then (record
+        name -> attributes) do not bear the figure.
+    MEANS: True where it reads a record by its name and its arrays have a meaning as means over
+        seeds; of another one that reads records by name, several seeds are shown by the first.
+    """
 
     def required(self, name: str, options: Mapping[str, Any], /) -> dict[str, str]:
         """Record name -> evaluation. A name that ends in '/' stands for one record or more below
@@ -95,40 +99,25 @@ KINDS: Mapping[str, Kind] = {
     'passkey_maps': passkey_maps,
     'ruler_scores': ruler_scores,
 }
-# Kinds that read a record by its name and whose arrays have a meaning as means over seeds; of the
-# others that do, which show single heads, several seeds are shown by the first.
-MEANS = ('entropy_loss', 'uniform_fit')
-# Attributes that all records of a figure share; figures that are not here compare none.
-SHARED: Mapping[str, tuple[str, ...]] = {
-    'entropy_loss': entropy_loss.SHARED,
-    'heads': heads.SHARED,
-    'attention_shape': attention_shape.SHARED,
-    'emergence': emergence.SHARED,
-    'length_curves': length_curves.SHARED,
-    'key_curves': key_curves.SHARED,
-    'frontier': frontier.SHARED,
-    'factor_grid': factor_grid.SHARED,
-    'tuned_lengths': tuned_lengths.SHARED,
-    'extension': extension.SHARED,
-}
 
 
-# What a kind asks of attributes that are known before anything is measured: figure name, options,
-# record name -> attributes. ValueError where they do not bear the figure.
-CHECKS: Mapping[str, Callable[[str, Mapping[str, Any], Mapping[str, Mapping[str, Any]]], None]] = {
-    'entropy_loss': positions_known.reaching_l,
-    'heads': positions_known.with_layers,
-    'multiplier_entropy': positions_known.with_layers,
-    'uniform_fit': positions_known.beyond_l,
-    'encoding_ranks': task_curves.check_known,
-    'encoding_pairs': task_curves.check_known,
-    'task_lambda': task_curves.check_known,
-    'attention_distance': task_curves.check_known,
-    'scratchpad_bars': functools.partial(task_curves.check_known, facts=('task', 'scratchpad')),
-}
+def shared(kind: str) -> tuple[str, ...]:
+    """Attributes that all records of a figure of a kind share."""
+    found: tuple[str, ...] = getattr(KINDS[kind], 'SHARED', ())
+    return found
+
+
+def check_known(
+    kind: str, name: str, options: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """ValueError where attributes that are known before anything is measured (record name ->
+    attributes) do not bear figure `name`."""
+    check = getattr(KINDS[kind], 'check_known', None)
+    if check is not None:
+        check(name, options, known)
 
 
 def draw(kind: str, given: FigureInput) -> FigureOutput:
     """The figure of a kind, from records of one seed or of several."""
     needs = KINDS[kind].required(given.name, given.options)
-    return seeds.draw(KINDS[kind].draw, needs, given, kind in MEANS)
+    return seeds.draw(KINDS[kind].draw, needs, given, getattr(KINDS[kind], 'MEANS', False))

@@ -21,6 +21,7 @@ from experiments.figures.encoding_tasks import captions as task_captions
 from experiments.figures.encoding_tasks import curves
 from experiments.figures.pattern_distances import TEXT, Distances
 
+check_known = curves.check_known
 MEASURES = {
     'attention_distance': {
         'distance': ('length', 'layer'),

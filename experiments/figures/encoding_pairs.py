@@ -16,6 +16,7 @@ from experiments.figures.encoding_tasks import accuracy_axes, captions, curves, 
 from experiments.figures.encoding_tasks.pairs import Pair
 from experiments.figures.encoding_tasks.released import SOURCE
 
+check_known = curves.check_known
 MEASURES = {'exact_match': {'accuracy': ('length',), 'samples': ('length',)}}
 
 

@@ -27,6 +27,7 @@ from experiments.figures.encoding_tasks import (
 from experiments.figures.encoding_tasks.ranks import Ranks
 from experiments.figures.encoding_tasks.scores import Score
 
+check_known = curves.check_known
 MEASURES = {'exact_match': {'accuracy': ('length',), 'samples': ('length',)}}
 COLUMNS = 3  # of panels of tasks
 WIDTHS = {1: 6.0, 2: 8.5, COLUMNS: 11.0}  # inches, by panels in a row

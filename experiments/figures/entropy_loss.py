@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.figures import captions, curves, mpl, position_curve, roles, style
+from experiments.figures import captions, curves, mpl, position_curve, positions_known, roles, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -23,6 +23,8 @@ from experiments.figures.roles import Roles
 
 # Attributes that all of its records share.
 SHARED = ('train_length', 'length')
+MEANS = True
+check_known = positions_known.reaching_l
 OPTIONS = {'panels', 'x_scale', 'roles'}
 X_SCALES = ('linear', 'log')
 MAX_PANELS = 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures import captions, curves, head_grid, position_curve, style
+from experiments.figures import captions, curves, head_grid, position_curve, positions_known, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -22,6 +22,7 @@ from experiments.figures.roles import told_apart
 
 # Attributes that all of its records share.
 SHARED = ('train_length', 'length', 'n_heads')
+check_known = positions_known.with_layers
 OPTIONS = {'rows', 'layers'}
 POINTS = 512
 

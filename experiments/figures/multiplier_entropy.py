@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures import captions, curves, mpl, position_curve, style
+from experiments.figures import captions, curves, mpl, position_curve, positions_known, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -19,6 +19,7 @@ from experiments.figures.claims import heads as claims
 from experiments.figures.claims.decide import decide
 from nope.records import Records
 
+check_known = positions_known.with_layers
 OPTIONS = {'record', 'control', 'label', 'layers'}
 MAX_LAYERS = 7
 MARKERS = 'osD^vP*X'

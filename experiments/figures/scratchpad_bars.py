@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ from experiments.figures.scratchpads import axes as bar_axes
 from experiments.figures.scratchpads import bars, formats, written
 from experiments.figures.scratchpads.bars import Bars
 
+check_known = functools.partial(curves.check_known, facts=('task', 'scratchpad'))
 MEASURES = {'exact_match': {'accuracy': ('length',), 'samples': ('length',)}}
 
 

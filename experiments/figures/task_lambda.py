@@ -22,6 +22,7 @@ from experiments.figures.encoding_tasks import accuracy_axes, curves, scores
 from experiments.figures.encoding_tasks import captions as task_captions
 from experiments.figures.encoding_tasks.scores import Score
 
+check_known = curves.check_known
 OPTIONS = {'curves'}
 CURVE_KEYS = {'group', 'label', 'role'}
 MEASURES = {'exact_match': {'accuracy': ('length',), 'samples': ('length',)}}

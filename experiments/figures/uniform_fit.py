@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figures import captions, curves, mpl, position_curve, style
+from experiments.figures import captions, curves, mpl, position_curve, positions_known, style
 from experiments.figures.base import (
     FigureInput,
     FigureOutput,
@@ -20,6 +20,8 @@ from experiments.figures.claims.decide import decide
 from experiments.figures.fit_panel import FitPanel
 from nope.records import Records
 
+MEANS = True
+check_known = positions_known.beyond_l
 OPTIONS = {'panels'}
 MEASURES = {
     'multiplier_grid': {

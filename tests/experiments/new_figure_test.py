@@ -91,3 +91,23 @@ def test_the_evaluation_it_asks_for_is_checked(config: ConfigDict) -> None:
     message = r"^figure \(loss_gap\) needs evals\.base of kind 'positions', it is 'lengths'"
     with pytest.raises(ValueError, match=message):
         build(config)
+
+
+def test_what_its_module_asks_of_its_records_is_checked_before_training(
+    config: ConfigDict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check_known(name: str, options: dict, known: dict) -> None:
+        raise ValueError(f'figure {name!r}: {options["record"]} reads {known["base"]["length"]}')
+
+    monkeypatch.setattr(loss_gap, 'check_known', check_known, raising=False)
+    with pytest.raises(ValueError, match=r"^figure 'fig1': base reads 256$"):
+        build(config)
+    monkeypatch.delattr(loss_gap, 'check_known')
+    monkeypatch.setattr(loss_gap, 'SHARED', ('train_length',), raising=False)
+    monkeypatch.setattr(
+        loss_gap, 'required', lambda name, options: {'base': 'positions', 'other': 'positions'}
+    )
+    config.runs.shorter = {'train': {'length': 32}, 'init': None}
+    config.evals['other'] = {'run': 'shorter', 'times': 4.0}
+    with pytest.raises(ValueError, match='compares records of one train_length; it is 32 by'):
+        build(config)
