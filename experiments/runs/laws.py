@@ -10,7 +10,8 @@ from experiments.models import coefficient
 from experiments.runs import tasks
 from experiments.runs.spec import LawSpec, SilencedSpec, Source, TemperatureSpec
 from experiments.scope import Scope
-from nope.data import RunData
+from nope.data import RunData, TaskData
+from nope.data.tasks import training_extents
 from nope.model import lam
 
 FIELDS = ('init', 'nope', 'own_tokenizer', 'lam')
@@ -42,7 +43,18 @@ def in_training(
     trained = section.get('trained', False)
     if not isinstance(trained, bool):
         raise section.error('trained', 'accepted: True or False')
-    return read(section, data, entry.path('task'), train_length, head_dim), trained
+    law = read(section, data, entry.path('task'), train_length, head_dim)
+    longest = train_length
+    if trained and isinstance(data, TaskData):
+        with tasks.reading_task(entry.path('task')):
+            longest = training_extents(data).longest
+    if trained and not law.form.acts_within(longest):
+        raise section.error(
+            'trained',
+            f'accepted: False; lambda of the form {type(law.form).__name__} is 1 in sequences of '
+            f'up to {longest} tokens, and its coefficient would stay as it is',
+        )
+    return law, trained
 
 
 def _section(scope: Scope, entry: Section) -> Section:

@@ -38,7 +38,7 @@ def from_entry(
     of_weights = weights.data, weights.typed.task
     form = tasks.form_of(section, *of_weights, init.train_length, init.model.head_dim)
     of_text = not isinstance(init.data, TaskData)  # of a task its examples say how far they reach
-    if of_text and not form.acts_inside and max(lengths) <= init.train_length:
+    if of_text and not form.acts_within(max(lengths)):
         raise section.error(
             scope.lengths_field(section).rpartition('.')[2],
             f'it makes sequences of up to {max(lengths)} tokens; lambda of the form '

@@ -114,12 +114,10 @@ def check_extents(spec: RunSpec, data: TaskData) -> None:
             'raise its `shortest`, where longer problems have longer prompts'
         )
     form = spec.model.lam.searched if isinstance(spec.model.lam, Product) else spec.model.lam
-    if form.acts_inside or not isinstance(form, Relative):
-        return
     read, what = extents.longest, 'examples'
     if length is not None:
         read, what = extents.longest_prompt, 'prompts'
-    if read <= form.train_length:
+    if isinstance(form, Relative) and not form.acts_within(read):
         raise ValueError(
             f'{spec.typed.task} has {what} of up to {read} tokens, in which lambda of the form '
             f'{type(form).__name__} is 1: it acts beyond {form.train_length}; take longer ones, or '

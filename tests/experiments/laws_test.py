@@ -127,12 +127,13 @@ def test_a_model_is_trained_under_a_law_with_it_or_without(tmp_path: pathlib.Pat
 def test_training_under_a_law_is_another_run() -> None:
     laws = {
         'frozen': {'form': 'log_position'},
-        'trained': {'form': 'log_position', 'trained': True},
+        'longer': {'form': {'kind': 'log_position', 'train_length': 8}},
+        'trained': {'form': {'kind': 'log_position', 'train_length': 8}, 'trained': True},
         'other': {'form': 'log_position', 'coefficient': 0.4},
     }
     runs = {name: {'init': None, 'lam': law} for name, law in laws.items()}
     found = experiment(None, **runs)
-    assert len({identifier(found.evals[f'{name}/seed0'].run) for name in ('nope', *runs)}) == 4
+    assert len({identifier(found.evals[f'{name}/seed0'].run) for name in ('nope', *runs)}) == 5
 
 
 def test_what_was_trained_under_a_law_keeps_it() -> None:
@@ -295,6 +296,10 @@ def test_a_search_of_two_numbers_starts_from_both() -> None:
         (
             {'init': None, 'lam': {'form': 'log_length', 'trained': 1}},
             r'lam\.trained is 1; accepted: True or False',
+        ),
+        (
+            {'init': None, 'lam': {'form': 'log_length', 'coefficient': 0.3, 'trained': True}},
+            r'lam\.trained is True; accepted: False; lambda of the form LogLength is 1 in ',
         ),
         (
             {'lam': {'form': 'log_length'}, 'search': {'times': (2.0,)}},

@@ -54,6 +54,10 @@ class Form(abc.ABC):
         the position, and not read by the others.
         """
 
+    def acts_within(self, length: int) -> bool:
+        """Whether p depends on the coefficient in sequences of up to `length` tokens."""
+        return self.acts_inside
+
     @abc.abstractmethod
     def describe(self) -> str:
         """A word or two for captions."""

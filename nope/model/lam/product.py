@@ -39,6 +39,9 @@ class Product(Form):
     def acts_inside(self) -> bool:  # type: ignore[override]
         return self.searched.acts_inside
 
+    def acts_within(self, length: int) -> bool:
+        return self.searched.acts_within(length)
+
     @property
     def fresh(self) -> Coefficient:
         return (*_of_head(self.trained), *_of_head(self.searched))

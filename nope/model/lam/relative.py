@@ -28,6 +28,9 @@ class Relative(Form):
             rule = f'it must be at least {self.least}'
             raise FieldError('train_length', self.train_length, rule)
 
+    def acts_within(self, length: int) -> bool:
+        return self.acts_inside or length > self.train_length
+
     def log_beyond(self, tokens: int | jax.Array) -> jax.Array:
         """ln(max(tokens / L, 1)), float32: 0 up to the training length."""
         return jnp.log(jnp.maximum(jnp.asarray(tokens, jnp.float32) / self.train_length, 1.0))
