@@ -1,6 +1,7 @@
 """Sections of text evaluations: corpora, the passkey, LongBench, tasks.
 
-`corpora` are documents for perplexity: name -> source (as in configs/data.py), field and split.
+`corpora` are documents for perplexity: name -> split, source and the fields of its kind, as in
+configs/data.py.
 Paper size: PG19 as TensorFlow Datasets prepares it, and a folder proof-pile with a file
 test.jsonl (or test.jsonl.zst).
 """

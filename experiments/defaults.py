@@ -20,7 +20,8 @@ from typing import Any
 from experiments.board.decisions import RELEASED, SIZES
 
 # Sections of entries by name: a field of an entry that its config has not was given to it.
-ENTRIES = ('evals.', 'exports.', 'runs.')
+ENTRIES = ('corpora.', 'evals.', 'exports.', 'runs.')
+_OF_CODE = re.compile(r'.*\.kind|corpora\.[^.]+\.tokenizer')  # fields of entries with defaults
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,8 +121,8 @@ def _changed(
 
 
 def _given(path: str) -> bool:
-    """Whether it is a field of an entry, but for its kind, which has a default."""
-    return path.startswith(ENTRIES) and not path.endswith('.kind')
+    """Whether it is a field of an entry, but for those that have a default."""
+    return path.startswith(ENTRIES) and not _OF_CODE.fullmatch(path)
 
 
 def _plain(value: Any) -> Any:

@@ -1,8 +1,8 @@
 """Fields of entries as the command line types them: --config.evals.NAME.FIELD=VALUE.
 
 The flags of ml_collections change fields that a config has, under names that are Python's. Entries
-of `runs`, `evals` and `exports` have names with slashes, and may have more fields than their config
-gives them.
+of `runs`, `evals`, `exports` and `corpora` may have names with slashes, and more fields than their
+config gives them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 
 from experiments.config import within
 
-GROUPS = ('runs', 'evals', 'exports')
+GROUPS = ('runs', 'evals', 'exports', 'corpora')
 FLAG = re.compile(r'--config(\.[^=]+)?')
 OF_ENTRY = re.compile(rf'--?config\.({"|".join(GROUPS)})[.\[]')
 _ARGUMENT = re.compile(r'--?config\.([^=]+)(?:=(.*))?', re.DOTALL)

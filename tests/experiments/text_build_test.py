@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pathlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from experiments.evaluations.passkey import PasskeySpec
 from experiments.evaluations.perplexity import PerplexitySpec
 from experiments.runs import RunSpec
 from experiments.specs import identifier, identity
+from nope.data import DataConfig
 from nope.data.sources import Retrieval, Stdlib
 from nope.data.tokenizers import ByteTokenizer
 from nope.evals.longppl import Rule
@@ -398,3 +400,19 @@ def test_bad_fields_are_named(name, field, value, message):
         section[last] = value
     with pytest.raises(ValueError, match=message):
         build(config)
+
+
+def test_a_corpus_takes_the_fields_of_its_kind_of_source(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'a.jsonl').write_text('{"text": "a", "from": "b"}\n')
+
+    def corpus_of(**fields: Any) -> DataConfig:
+        config = config_of('table2')
+        config.corpora.stdlib = {'source': f'jsonl:{tmp_path / "a.jsonl"}', **fields}
+        spec = next(s for s in build(config).evals.values() if isinstance(s, PerplexitySpec))
+        return spec.corpus
+
+    left_out = corpus_of(leave_out=(('from', 'b'),))
+    assert left_out.sources[0].leave_out == (('from', 'b'),)  # type: ignore[attr-defined]
+    assert left_out != corpus_of()
+    with pytest.raises(ValueError, match=r'corpora\.stdlib\.nesting is unknown; .*leave_out'):
+        corpus_of(nesting=3)

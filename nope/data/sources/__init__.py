@@ -37,6 +37,7 @@ __all__ = [
     'Text',
     'Tfds',
     'execution_fields',
+    'field_defaults',
     'of_split',
     'parse',
 ]
@@ -45,6 +46,17 @@ __all__ = [
 def execution_fields() -> frozenset[str]:
     """Fields of sources that change no document."""
     return frozenset().union(*map(identity.execution_fields, KINDS.values()))
+
+
+def field_defaults() -> dict[str, Any]:
+    """Defaults of the fields of all kinds of sources, but for their paths; None for a field that
+    has none."""
+    fields = [field for kind in KINDS.values() for field in dataclasses.fields(kind)]
+    return {
+        field.name: None if field.default is dataclasses.MISSING else field.default
+        for field in fields
+        if field.name not in ('path', 'names')
+    }
 
 
 def parse(
