@@ -22,12 +22,13 @@ class Table:
     `draw(key, shape, dtype)`.
 
     neutral: whether an array of zeros is no position encoding, so that a trained model can get it.
+    Tables are equal where they hold the same, however they are drawn at first.
     """
 
     shape: tuple[int, ...]
     axes: tuple[str, ...]
     stddev: float | None = None
-    draw: Callable[..., jax.Array] | None = None
+    draw: Callable[..., jax.Array] | None = dataclasses.field(default=None, compare=False)
     neutral: bool = False
 
 

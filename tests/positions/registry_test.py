@@ -4,6 +4,8 @@ import copy
 import dataclasses
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 from nope.positions import (
@@ -33,6 +35,7 @@ from nope.positions import (
     Yarn,
     from_section,
 )
+from nope.positions.base import Table
 from tests.positions import cases
 
 FIELD = 'runs.a.model.position'
@@ -45,6 +48,34 @@ def made(train_length: int = 512, **section: Any) -> Position:
 
 def scaled(kind: str, **fields: Any) -> Position:
     return made(kind='rotary', scaling={'kind': kind, **fields})
+
+
+@pytest.mark.parametrize('name', cases.ENCODINGS)
+def test_what_a_bias_gives_keys_behind_the_query_is_finite_with_its_gradient(name: str) -> None:
+    """It is masked, but 0 times an infinite slope is no number."""
+    position = cases.ENCODINGS[name]
+    table = position.table(8, 4)
+    array = None if table is None else jnp.full(table.shape, 0.25)
+    if position.bias(4, array) is None:
+        return
+    distances_D = jnp.arange(-20, 21)
+
+    def total(array: Any) -> jax.Array:
+        bias = position.bias(4, array)
+        assert bias is not None
+        factors_ND = bias.factors_by_distance(distances_D)
+        return bias.by_distance(distances_D).sum() + (
+            0.0 if factors_ND is None else factors_ND.sum()
+        )
+
+    assert jnp.isfinite(total(array))
+    if array is not None:
+        assert jnp.all(jnp.isfinite(jax.grad(total)(array)))
+
+
+def test_tables_that_are_drawn_in_other_ways_are_the_same() -> None:
+    drawn = [Table((2, 4), ('buckets', 'heads'), draw=lambda *given: jnp.zeros(2)) for _ in 'ab']
+    assert drawn[0] == drawn[1] != dataclasses.replace(drawn[0], shape=(3, 4))
 
 
 def test_the_tests_have_one_of_every_kind() -> None:
