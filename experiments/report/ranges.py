@@ -14,6 +14,7 @@ from experiments.report.problems import noted
 from experiments.report.workfolder import Recording, WorkFolder, relative
 
 _SEED = re.compile(r'/seed\d+$')
+POSITIONS = ('positions', 'attention_shape')  # evaluations with the loss of text by position
 LENGTHS = {'lengths': 'loss_window', 'perplexity': 'loss'}  # evaluation -> loss by length
 
 
@@ -85,10 +86,11 @@ def _named(folder: WorkFolder) -> Iterator[tuple[str, Recording]]:
 
 
 def _ranges(recording: Recording) -> dict[float, float]:
+    facts = recording.records.attributes
     measure = recording.records.measures.get('loss')
-    if measure is None or measure.axes != ('position',):
+    if measure is None or facts.get('evaluation') not in POSITIONS:
         return {}
-    train_length = int(recording.records.attributes['train_length'])
+    train_length = int(facts['train_length'])
     position_T = recording.records.along('position', len(measure.values))
     last = float(position_T[-1])
     found, low, high = {}, 0.0, float(train_length)

@@ -96,7 +96,8 @@ def test_whole_records_of_impossible_values_are_named(
     monkeypatch.setattr(records, 'CSV_MAX_AXES', 0)  # a table of them cannot be written
     position = np.arange(1, 9)[:: -1 if name == 'falling' else 1]
     along = {'position': position, 'length': np.arange(2), 'depth': np.arange(8)}
-    odd = Records(synthetic.attributes(), ODD[name], along)
+    facts = {**synthetic.attributes(), 'evaluation': 'positions'}
+    odd = Records(facts, ODD[name], along)
     records.save(odd, root / 'records' / name)
     assert f'records/{name}' in problems(root)
 

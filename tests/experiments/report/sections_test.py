@@ -91,6 +91,12 @@ def test_ranges_double_and_end_where_the_records_do(tmp_path: pathlib.Path) -> N
     assert row.values == {1: (32.5,), 2: (96.5,), 4: (192.5,), 6: (320.5,)}
     names = [ranges.range_name(end).replace('\N{NO-BREAK SPACE}', ' ') for end in row.values]
     assert names == ['(0, L]', '(L, 2 L]', '(2 L, 4 L]', '(4 L, 6 L]']
+    work.save(
+        tmp_path,
+        'two',
+        Records(facts | {'evaluation': 'repetition'}, made.measures, made.coordinates),
+    )
+    assert len(ranges.by_range(workfolder.read(tmp_path))) == 1  # of text alone
     assert ranges.range_name(0.5) == '(0, 0.5\N{NO-BREAK SPACE}L]'
 
 
