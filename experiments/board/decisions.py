@@ -103,6 +103,9 @@ def rows(summaries: Collection[Summary]) -> tuple[Row, ...]:
     if twice:
         raise ValueError(f'the summary of {twice[0][1]!r} at {twice[0][0]!r} is given twice')
     ordered = sorted(summaries, key=lambda s: (rank(s.size), s.figure))
+    missing = [name for name in CLAIMS if name not in ENTRIES]
+    if missing:
+        raise ValueError(f'the claim {missing[0]!r} has no line in experiments/board/entries.py')
     numbered = sorted(CLAIMS.values(), key=lambda c: (c.number is None, c.number or 0))
     return tuple(
         Row(

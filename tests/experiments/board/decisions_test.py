@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from experiments import board
-from experiments.board import Finding, Summary, page
+from experiments.board import Finding, Summary, decisions, page
 from experiments.board.entries import ENTRIES
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.headline import number
@@ -91,6 +93,12 @@ def test_the_order_of_the_summaries_changes_nothing():
 def test_one_figure_at_one_size_is_given_once():
     with pytest.raises(ValueError, match="summary of 'fig1' at 'quick' is given twice"):
         board.rows([summary(), summary()])
+
+
+def test_a_claim_without_a_line_on_the_board_is_named(monkeypatch):
+    monkeypatch.setitem(decisions.CLAIMS, 'new', dataclasses.replace(CLAIMS['parity'], id='new'))
+    with pytest.raises(ValueError, match=r"the claim 'new' has no line in .*entries\.py"):
+        board.rows([])
 
 
 def test_what_one_seed_decided_is_counted_apart():

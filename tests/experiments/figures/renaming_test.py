@@ -162,6 +162,7 @@ def made(evaluation: str, index: int, seed: int, facts: dict) -> Records:
         return synthetic.shape_records(**facts)
     scores = {'longbench': 16, 'harness': 7}
     make = {'longbench': synthetic.longbench_records, 'harness': synthetic.harness_records}
+    assert evaluation in make, f'no records are made up here for the evaluation {evaluation}'
     return make[evaluation](rng.uniform(20, 60, scores[evaluation]), **facts)
 
 
