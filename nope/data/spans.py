@@ -17,7 +17,7 @@ def encode_spans(tokenizer: Tokenizer, text: str) -> tuple[np.ndarray, np.ndarra
     if isinstance(tokenizer, ByteTokenizer):
         return tokenizer.encode(text), _of_bytes(text)
     if isinstance(tokenizer, HuggingFaceTokenizer):
-        found = tokenizer.tokenizer.encode(text, add_special_tokens=False)
+        found = tokenizer.encoding(text)
         return np.asarray(found.ids, np.int32), np.asarray(found.offsets, np.int64).reshape(-1, 2)
     raise ValueError(
         f'{type(tokenizer).__name__} does not say which characters a token stands for; accepted: '

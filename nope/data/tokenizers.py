@@ -107,12 +107,15 @@ class HuggingFaceTokenizer:
 
     def encode(self, text: str | bytes, *, special: bool = False) -> np.ndarray:
         """As `Tokenizer.encode`. special: what spells a special token becomes that token."""
+        return np.asarray(self.encoding(_to_str(text), special=special).ids, np.int32)
+
+    def encoding(self, text: str, *, special: bool = False) -> Any:
+        """The library's encoding of a text, with ids and offsets."""
         self.tokenizer.encode_special_tokens = not special  # which the library does not pickle
         try:
-            encoding = self.tokenizer.encode(_to_str(text), add_special_tokens=False)
+            return self.tokenizer.encode(text, add_special_tokens=False)
         except Exception as error:  # the library raises plain Exception
             raise ValueError(f'{self.named}: it cannot encode every text ({error})') from error
-        return np.asarray(encoding.ids, np.int32)
 
     def decode(self, ids: Any) -> str:
         known = [int(i) for i in ids if i < self.vocab_size]

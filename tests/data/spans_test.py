@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pathlib
+import pickle
 
 import numpy as np
 import pytest
 
 from nope.data.spans import encode_spans
 from nope.data.tasks.words import WordTokenizer
-from nope.data.tokenizers import ByteTokenizer, load_tokenizer
+from nope.data.tokenizers import ByteTokenizer, encode_with_bos, load_tokenizer
 from tests.data.tokenizers_test import hugging_face_json
 
 TEXT = 'naïve 漢字 two words'
@@ -38,6 +39,19 @@ def test_spans_of_a_hugging_face_tokenizer_cover_the_text(tmp_path: pathlib.Path
         if text[begin:end].isascii():
             assert tokenizer.decode([value]) == text[begin:end]
     assert covered.all()
+
+
+def test_text_that_spells_a_mark_is_no_mark_whatever_was_encoded_before(
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(hugging_face_json(['<s>', '</s>']))
+    tokenizer = load_tokenizer(str(path))
+    for place in (tokenizer, pickle.loads(pickle.dumps(tokenizer))):
+        ids, _ = encode_spans(place, 'one </s> two')
+        encode_with_bos(place, '</s>', False, special=True)
+        np.testing.assert_array_equal(ids, encode_spans(place, 'one </s> two')[0])
+        np.testing.assert_array_equal(ids, place.encode('one </s> two'))
 
 
 def test_a_tokenizer_without_spans_is_refused() -> None:
