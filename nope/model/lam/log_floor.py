@@ -35,5 +35,8 @@ class LogFloor(Relative):
         spans_T = (positions_T + 1) // self.train_length
         return 1.0 + coefficients_LN[:, None] * jnp.log1p(spans_T.astype(jnp.float32))[:, None]
 
+    def acts_within(self, length: int) -> bool:
+        return length >= self.train_length
+
     def describe(self) -> str:
         return 'log-floor'

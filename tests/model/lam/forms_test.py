@@ -123,6 +123,17 @@ def test_coefficients_act_up_to_the_training_length_where_a_form_says_so(form: l
 
 
 @pytest.mark.parametrize('form', FORMS, ids=named)
+def test_coefficients_act_within_a_length_where_a_form_says_so(form: lam.Form) -> None:
+    def at(coefficients: jax.Array, length: int) -> jax.Array:
+        return form.multipliers(coefficients, length, jnp.arange(length))
+
+    acts = False
+    for length in range(2, 19):  # L = 16
+        acts = acts or bool(np.any(jax.jacobian(at)(varied(form), length) != 0))
+        assert form.acts_within(length) == acts, length
+
+
+@pytest.mark.parametrize('form', FORMS, ids=named)
 def test_a_form_that_starts_from_a_uniform_multiplier_has_it_as_its_own(form: lam.Form) -> None:
     multipliers = form.multipliers(lam.uniform(1.55, 2, 3, form.numbers), 1000, POSITIONS)
     assert bool(np.all(multipliers == np.float32(1.55))) == form.starts_from_uniform
