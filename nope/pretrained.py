@@ -161,8 +161,9 @@ class Pretrained:
     def save(self, path: str | pathlib.Path, **export: Any) -> None:
         """Writes a Hugging Face directory that stock `transformers` loads, lambda folded into the
         query weights, with the files of the tokenizer and of generation that the model came with.
-        Its config names the longest sequences that lambda was searched on, where they are longer
-        than it had. export: fields of `nope.interop.Export`, as lam='scale_param'."""
+        Its config names the longest sequences that lambda was searched on, but under dynamic NTK
+        and YaRN, where stock computes by the length it had. export: fields of
+        `nope.interop.Export`, as lam='scale_param'."""
         interop.save(
             pathlib.Path(path),
             self.variables,
