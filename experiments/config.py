@@ -64,12 +64,25 @@ class Ledger:
             raise ValueError(f'{path} is set, but nothing in this config reads it{remedy}')
 
     def settings(self) -> dict[str, Any]:
-        """Settings that determine the results: path -> value of all that was read but execution."""
-        return {k: v for k, v in sorted(self.read.items()) if k not in self.execution}
+        """Settings that determine the results: path -> value of all that was read, without
+        execution and without fields that came later where they change nothing."""
+        return {
+            path: value
+            for path, value in sorted(self.read.items())
+            if path not in self.execution and not _came_later(path, value)
+        }
 
 
 def within(path: str, prefix: str) -> bool:
     return path == prefix or path.startswith(f'{prefix}.')
+
+
+# Fields of sections that figures were drawn without, and the values under which they are the same.
+LATER: Mapping[str, Any] = {'data.bos': False}
+
+
+def _came_later(path: str, value: Any) -> bool:
+    return any(f'.{path}'.endswith(f'.{field}') and value is off for field, off in LATER.items())
 
 
 class Section(Mapping[str, Any]):

@@ -121,7 +121,9 @@ class Scope:
         used = self.imported.tokenizer() if used is None else used
         section = section.without('tokenizer').allowing('record_length')
         section = section.detailing(*data.sources.execution_fields())
-        given = {'tokenizer': used, 'bos': _bos(section, used)}
+        bos = _bos(section, used)
+        self.ledger.note(section.path('bos'), bos)  # what None stands for
+        given = {'tokenizer': used, 'bos': bos}
         whole = ChainMap(given, section)  # type: ignore[arg-type]  # only read
         return data.from_section(whole, length, section.path)
 

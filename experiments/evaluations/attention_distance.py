@@ -11,9 +11,9 @@ from experiments import facts
 from experiments.bench import Bench
 from experiments.evaluations import task_examples
 from experiments.evaluations.base import Asked, EvalSpec, Rows, first_run
-from experiments.evaluations.windows import Windows, blocks, windows
+from experiments.evaluations.windows import Windows, blocks, manner, windows
 from experiments.programs import AttentionRows, Program
-from experiments.runs import Source
+from experiments.runs import Source, text_of
 from experiments.scope import MOST_TOKENS
 from experiments.specs import identifier
 from nope.data import TaskData, tokenizer_of
@@ -79,10 +79,12 @@ class AttentionDistanceSpec(EvalSpec):
 
     @property
     def known(self) -> dict[str, Any]:
-        task = {}
+        task: dict[str, Any] = {}
         if not self.windows:
             own = self.task_data.task
             task = {'task': own.name, 'longest': own.longest}
+        elif text_of(self.run).bos:
+            task = {'bos': True}
         return {
             **super().known,
             **task,
@@ -136,7 +138,7 @@ class AttentionDistanceSpec(EvalSpec):
             return what, f'{count:,} examples, prompt and target, {rows}'
         each, token = found['examples'][0], found.attributes['token']
         what = f'{each:,} windows of up to {lengths[-1]:,} {token}s of {found.attributes["data"]}'
-        return what, f'{found.attributes["split"]} split, {rows}'
+        return what, f'{found.attributes["split"]} split{manner(found.attributes)}, {rows}'
 
     def _groups(self, bench: Bench) -> list[Group]:
         """Sequences that both models read, by the length of the problem or of the window."""

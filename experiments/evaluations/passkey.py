@@ -156,7 +156,7 @@ class PasskeySpec(TextSpec):
     def _text(self, bench: Bench, length: int) -> np.ndarray:
         """Windows of one length, one for every prompt where there are so many."""
         found, _ = bench.blocks(
-            text_of(self.run),
+            dataclasses.replace(text_of(self.run), bos=False),  # prompts have their own
             split=TEXT_SPLIT,
             block=length,
             length=length,

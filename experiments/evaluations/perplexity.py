@@ -18,6 +18,8 @@ from nope.evals import sliding
 from nope.records import Records
 from nope.runtime.amounts import amount
 
+CORPUS = {'source': '', 'field': 'text', 'record_length': None, 'split': 'test'}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PerplexitySpec(TextSpec):
@@ -119,9 +121,10 @@ def corpus_of(asked: Asked) -> tuple[DataConfig, str]:
             f'{asked.where}.corpus is {name!r}; the config has the corpora {list(corpora)}'
         )
     where = f'corpora.{name}'
-    default = {'source': '', 'split': 'test', **data.sources.field_defaults()}
+    default = {**data.sources.field_defaults(), **CORPUS}
     corpus = Section(where, default, asked.scope.ledger).changed(corpora[name], where)
     corpus = corpus.with_defaults({'tokenizer': asked.run.data.tokenizer}).allowing('record_length')
-    corpus = corpus.detailing(*data.sources.execution_fields(), *(default.keys() - corpora[name]))
+    later = default.keys() - CORPUS.keys() - corpora[name].keys()  # figures were drawn without them
+    corpus = corpus.detailing(*data.sources.execution_fields(), *later)
     config = data.from_section(corpus, asked.train_length, corpus.path)
     return config, corpus.choice('split', SPLITS)

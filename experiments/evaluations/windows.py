@@ -123,7 +123,7 @@ class WindowSpec(EvalSpec):
         length = f'{self.reach}{facts["length"]:,} {facts["token"]}s'
         counted = '1 window' if facts['windows'] == 1 else f'{facts["windows"]:,} windows'
         what = f'{counted} of {length} of {facts["data"]}'
-        return what, f'{facts["split"]} split{_manner(facts)}'
+        return what, f'{facts["split"]} split{manner(facts)}'
 
     @property
     def reach(self) -> str:
@@ -131,7 +131,7 @@ class WindowSpec(EvalSpec):
         return ''
 
 
-def _manner(facts: Mapping[str, Any]) -> str:
+def manner(facts: Mapping[str, Any]) -> str:
     """Caption text of how evaluation windows were cut and begin, behind the name of the split."""
     begun = ', with BOS in place of the first token' if facts.get('bos') else ''
     return _cut(facts) + begun

@@ -83,13 +83,16 @@ def test_models_of_a_task_read_held_out_examples_of_each_length(tmp_path: pathli
 
 
 def test_models_of_text_read_windows_of_their_data(tmp_path: pathlib.Path) -> None:
-    (found,) = made(build(of_text(tmp_path, queries=4)), tmp_path / 'work').values()
+    config = of_text(tmp_path, queries=4)
+    config.data.bos = True
+    (found,) = made(build(config), tmp_path / 'work').values()
     assert found.along('length', 0).tolist() == [16, 32]
     assert found['examples'].tolist() == [3, 3] and np.all(found['distance'] > 0)
     assert found.attributes['queries'] == 4
     measured = found.attributes['measured_on']
     assert measured['what'].startswith('3 windows of up to 32 bytes of')
-    assert measured['how'] == 'test split, 4 queries of each' and measured['own_text']
+    begun = 'with BOS in place of the first token'
+    assert measured['how'] == f'test split, {begun}, 4 queries of each' and measured['own_text']
 
 
 def test_another_seed_is_the_next_of_the_config(tmp_path: pathlib.Path) -> None:

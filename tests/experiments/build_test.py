@@ -675,3 +675,13 @@ def test_a_search_changes_nothing_else_of_its_model():
     config.runs.half_forget_log_all.model = {'window': 4}
     with pytest.raises(ValueError, match=r'^runs\.half_.*\.model\.window is unknown; .*lam_layers'):
         build(config)
+
+
+@pytest.mark.parametrize(('bos', 'settled'), [(False, None), (None, None), (True, True)])
+def test_figures_that_were_drawn_before_bos_was_a_choice_are_the_same(
+    bos: bool | None, settled: bool | None
+) -> None:
+    config = config_of('fig1')
+    with config.unlocked():
+        config.data.bos = bos
+    assert build(config).settings.get('data.bos') == settled  # None: as bytes say, which is not

@@ -160,6 +160,10 @@ def test_text_around_the_keys_is_held_out_and_as_long_as_each_prompt():
     assert bench.asked == [(spec.run.data, 'validation', n, n, 100) for n in (128, 512)]
     for question in prompts.questions[::7]:
         assert (prompts.prompt(question).ids == ord('x')).sum() > question.length - 60
+    begun = dataclasses.replace(spec.run, data=dataclasses.replace(spec.run.data, bos=True))
+    bench.asked.clear()
+    dataclasses.replace(spec, run=begun)._plan(bench)
+    assert not any(config.bos for config, *_ in bench.asked)  # which would stand in the middle
     passkey_spec(lengths=(1.0, 4.0), needles=4).check(Texts(0))
     with pytest.raises(ValueError, match='length 512: no document'):
         spec.check(Texts(511))
@@ -414,5 +418,14 @@ def test_a_corpus_takes_the_fields_of_its_kind_of_source(tmp_path: pathlib.Path)
     left_out = corpus_of(leave_out=(('from', 'b'),))
     assert left_out.sources[0].leave_out == (('from', 'b'),)  # type: ignore[attr-defined]
     assert left_out != corpus_of()
+    config = config_of('table2')
+    config.corpora.stdlib = {'source': 'jsonl:a.jsonl'}
+    settings = {k: v for k, v in build(config).settings.items() if k.startswith('corpora.')}
+    assert settings == {
+        'corpora.stdlib.field': 'text',
+        'corpora.stdlib.source': 'jsonl:a.jsonl',
+        'corpora.stdlib.split': 'test',
+        'corpora.stdlib.tokenizer': 'bytes',
+    }
     with pytest.raises(ValueError, match=r'corpora\.stdlib\.nesting is unknown; .*leave_out'):
         corpus_of(nesting=3)
