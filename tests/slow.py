@@ -6,7 +6,8 @@
 slow.txt holds the seconds and the name of each case of a test that the usual run leaves out, as if
 it had the marker `slow`. Of every test the quickest cases stay, TOGETHER seconds in all; a test
 whose quickest case takes ALONE seconds leaves the run unless it is one of KEPT. Cases that are
-listed and not timed again keep their seconds; six kernels compiled for devices were chosen by hand.
+listed and not timed again keep their seconds; seven kernels compiled for devices were chosen by
+hand.
 """
 
 from __future__ import annotations
