@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.figures.base import FigureInput
 from experiments.figures.by_seed import BySeed
+from experiments.figures.captions import measured_on
 from nope.records import Records
 
 
@@ -18,7 +19,7 @@ class Group:
     """One curve: the same model, made in the same way, for every seed.
 
     names: the records, one a seed. multiples: [n] lengths over L. loss_window, loss_tail: [seeds,
-    n] in nats, means over the window and over its last L/2 positions.
+    n] in nats, means over the window and over its last L/2 positions. windows: what they are of.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Group:
     multiples: np.ndarray
     loss_window: np.ndarray
     loss_tail: np.ndarray
+    windows: str = ''
 
     def at(self, multiple: float) -> int | None:
         """Index of the length `multiple` L, None where it was not measured."""
@@ -48,6 +50,7 @@ def read(given: FigureInput, name: str, label: str) -> Group:
         multiples=np.array(lengths) / found.shared(lambda r: r.attributes['train_length'], 'L'),
         loss_window=found.stacked('loss_window'),
         loss_tail=found.stacked('loss_tail'),
+        windows=measured_on(found.records[0]),
     )
 
 

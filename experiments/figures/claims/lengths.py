@@ -147,6 +147,8 @@ def _lowest(roles: Groups) -> Measured:
     groups = list(roles.players.values())
     if len(groups) < 2:
         raise Undecided('no other curve is drawn')
+    if len({g.windows for g in groups}) > 1:
+        raise Undecided('curves were measured on different windows')
     names = list(told_apart({g.name: g.label for g in groups}).values())
     measured: dict[str, Any] = {}
     for measure in ('loss_window', 'loss_tail'):

@@ -95,6 +95,16 @@ def test_claims_whose_roles_nobody_plays_are_undecided_and_say_so():
     assert set(lowest.measured) == {'loss_window', 'loss_tail'}
 
 
+def test_curves_of_other_windows_are_not_ranked():
+    runs = synthetic.length_runs(1)
+    name = next(name for name in runs if name.startswith('headscale_4x/'))
+    measured = {**runs[name].attributes['measured_on'], 'how': 'test split, packed'}
+    facts = {**runs[name].attributes, 'measured_on': measured}
+    runs[name] = dataclasses.replace(runs[name], attributes=facts)
+    (lowest,) = [claim for claim in claims(runs) if claim.id == 'lowest']
+    assert lowest.measured == {'missing': 'curves were measured on different windows'}
+
+
 def test_a_search_at_another_length_than_its_role_says_is_refused():
     runs = synthetic.length_runs(1)
     facts = {**runs['headscale_8x/seed0'].attributes, 'searched_length': 256}
