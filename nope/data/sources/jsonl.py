@@ -145,6 +145,11 @@ class JsonLinesPart:
                     f'{self.source.name("leave_out")} names'
                 )
             found = found[key]
+        if isinstance(found, dict | list):
+            raise ValueError(
+                f'{self._place(offset)}: {self.source.name("leave_out")} names {name!r}, which is '
+                f'{_kind(found)}; accepted: a field that is a text, a number, true, false or null'
+            )
         return found
 
     def _text(self, offset: int, row: Any) -> bytes:

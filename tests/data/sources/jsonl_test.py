@@ -164,3 +164,11 @@ def test_a_line_without_the_named_field_is_refused_by_place(tmp_path, field):
 def test_a_rule_is_a_field_and_a_value(tmp_path, rules):
     with pytest.raises(ValueError, match=r'data.leave_out: .* is no rule'):
         JsonLines(str(tmp_path), leave_out=rules)
+
+
+def test_a_rule_for_an_object_is_refused_by_place(tmp_path):
+    write_sets(tmp_path / 'rows.jsonl')
+    source = JsonLines(str(tmp_path / 'rows.jsonl'), leave_out=(('meta', 'Github'),))
+    message = r"rows.jsonl at byte 0: .*leave_out names 'meta', which is an object; accepted"
+    with pytest.raises(ValueError, match=message):
+        read_all(source, tmp_path)
