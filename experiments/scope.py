@@ -113,16 +113,24 @@ class Scope:
 
     # Data
 
-    def data(self, entry: Section, length: int, tokenizer: str | None = None) -> DataConfig:
+    def data(
+        self,
+        entry: Section,
+        length: int,
+        tokenizer: str | None = None,
+        bos: bool | None = None,
+    ) -> DataConfig:
         """Data of a run: the config's with the run's changes. length: the longest it is
-        trained at, in tokens. tokenizer: that of the model it starts from."""
+        trained at, in tokens. tokenizer, bos: those of the model it starts from; another `bos` has
+        to be its entry's own."""
         section = self.section('data', entry)
         used = section.optional('tokenizer') if tokenizer is None else tokenizer
         used = self.imported.tokenizer() if used is None else used
         section = section.without('tokenizer').allowing('record_length')
         section = section.detailing(*data.sources.execution_fields())
-        bos = _bos(section, used)
-        self.ledger.note(section.path('bos'), bos)  # what None stands for
+        if bos is None or ('data' in entry and 'bos' in entry.inner('data')):
+            bos = _bos(section, used)
+            self.ledger.note(section.path('bos'), bos)  # what None stands for
         given = {'tokenizer': used, 'bos': bos}
         whole = ChainMap(given, section)  # type: ignore[arg-type]  # only read
         return data.from_section(whole, length, section.path)

@@ -48,7 +48,7 @@ def later_data(scope: Scope, entry: Section, init: Source, block: int) -> RunDat
     if not isinstance(trained, TaskData):
         if 'task' in entry:
             raise entry.error('task', f'{entry.path("init")} was trained on text')
-        return scope.data(entry, block, trained.tokenizer)
+        return scope.data(entry, block, trained.tokenizer, trained.bos)
     if 'task' not in entry:
         raise ValueError(
             f'{entry.path("task")} is missing: the task to read, as in '

@@ -184,5 +184,6 @@ def describe(config: DataConfig) -> str:
             f'{name} ({weight / total:.1%})'
             for name, weight in zip(names, config.weights, strict=True)
         ]
-    apart = ', documents apart' if config.documents == APART else ''
-    return f'{" + ".join(names)}, {pathlib.PurePath(config.tokenizer).name}{apart}'
+    how = ' with BOS' if config.bos else ''
+    how += ', documents apart' if config.documents == APART else ''
+    return f'{" + ".join(names)}, {pathlib.PurePath(config.tokenizer).name}{how}'

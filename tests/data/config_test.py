@@ -115,6 +115,7 @@ def test_describe_reads_as_a_caption():
     assert describe(DataConfig()) == 'Python standard library sources, bytes'
     apart = DataConfig(documents='apart')
     assert describe(apart) == 'Python standard library sources, bytes, documents apart'
+    assert describe(DataConfig(bos=True)) == 'Python standard library sources, bytes with BOS'
     mixed = DataConfig(
         (Text('/data/web'), JsonLines('code.jsonl')),
         weights=(3, 1),

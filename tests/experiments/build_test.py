@@ -685,3 +685,19 @@ def test_figures_that_were_drawn_before_bos_was_a_choice_are_the_same(
     with config.unlocked():
         config.data.bos = bos
     assert build(config).settings.get('data.bos') == settled  # None: as bytes say, which is not
+
+
+def test_a_later_run_reads_bos_as_the_model_that_it_starts_from() -> None:
+    config = config_of('fig4')
+    (search,) = [name for name, run in config.runs.items() if run.get('init')]
+    base = config.runs[search].init
+    with config.unlocked():
+        config.runs[base].data = {'bos': True}
+    experiment = build(config)
+    assert {spec.run.data.bos for spec in experiment.evals.values()} == {True}
+    settings = {k: v for k, v in experiment.settings.items() if k.endswith('data.bos')}
+    assert settings == {f'runs.{base}.data.bos': True}
+    with config.unlocked():
+        config.runs[search].data = {'bos': False}
+    found = {spec.run.data.bos for spec in build(config).evals.values()}
+    assert found == {True, False}
