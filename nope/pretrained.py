@@ -26,6 +26,7 @@ from nope.data import (
     load_tokenizer,
     takes_bos,
 )
+from nope.data.evaluation import begun
 from nope.evals import batching, positions
 from nope.evals.generation import Generator, Options
 from nope.identity import plain
@@ -73,17 +74,23 @@ class Pretrained:
     def model(self) -> ModelConfig:
         return self.described.model
 
-    def blocks(self, text: str, length: int) -> np.ndarray:
+    def blocks(self, text: str, length: int, *, bos: bool | None = None) -> np.ndarray:
         """A text in blocks of length + 1 tokens, one behind the other, int32 [blocks, length + 1].
-        ValueError where it has not as many tokens, or the model has no tokenizer."""
-        ids = self._tokenizer.encode(text)
+
+        bos: whether each has BOS in place of its first token; None: as `takes_bos` says. ValueError
+        where the text has not as many tokens, or the model has no tokenizer, or none with BOS.
+        """
+        tokenizer = self._tokenizer
+        begins = self._begins(bos)
+        ids = tokenizer.encode(text)
         count = len(ids) // (length + 1)
         if length < 1 or not count:
             raise ValueError(
                 f'length is {length}; the text has {len(ids)} tokens, of which a block needs '
                 f'length + 1'
             )
-        return np.asarray(ids[: count * (length + 1)]).reshape(count, length + 1)
+        blocks = np.asarray(ids[: count * (length + 1)]).reshape(count, length + 1)
+        return begun(blocks, tokenizer.bos_id if begins else None)
 
     def by_position(self, blocks: np.ndarray) -> Records:
         """Loss, nats [position], and attention entropy, nats [layer, head, position], of blocks
@@ -101,8 +108,7 @@ class Pretrained:
         special tokens, as a chat template does, becomes these tokens.
         """
         tokenizer = self._tokenizer
-        begins = takes_bos(tokenizer) if bos is None else bos
-        prompt = encode_with_bos(tokenizer, text, begins, special=special)
+        prompt = encode_with_bos(tokenizer, text, self._begins(bos), special=special)
         generator = Generator(self.model, self.variables, self.mesh, batch_tokens=self.batch_tokens)
         (made,) = generator.generate([prompt], Options(new_tokens, stop_ids=tokenizer.stop_ids))
         return Continuation(tokenizer, prompt).text(made)
@@ -185,6 +191,12 @@ class Pretrained:
                 f'the tokenizer of {self.path} has {used} tokens; the model has {size}'
             )
         return self.tokenizer
+
+    def _begins(self, bos: bool | None) -> bool:
+        """Whether a sequence begins with BOS; None: as `takes_bos` says."""
+        if bos and self._tokenizer.bos_id is None:
+            raise ValueError(f'bos is True; accepted: False or None, {self.path} has no BOS')
+        return takes_bos(self._tokenizer) if bos is None else bos
 
 
 def _rows(wanted: int, parts: int) -> int:

@@ -121,6 +121,12 @@ def test_a_continuation_begins_as_that_of_the_tools(directory: pathlib.Path) -> 
     assert text == ''.join(f' w{i}' for i in continued(256, 7, 9)) != ''
     assert model.generate('w7 w9', 4, bos=False) == ''.join(f' w{i}' for i in continued(7, 9))
     assert model.generate('<s>w7 w9', 4, special=True) == text
+    blocks = [model.blocks('w1 w2 w3 w4', 1, bos=bos).tolist() for bos in (None, False)]
+    assert blocks == [[[256, 2], [256, 4]], [[1, 2], [3, 4]]]
+    without = dataclasses.replace(model, tokenizer=words(directory, 'w0', '</s>'))
+    for asked in (without.blocks, without.generate):
+        with pytest.raises(ValueError, match=r'bos is True; .* has no BOS'):
+            asked('w0 w0', 1, bos=True)
 
 
 def test_what_is_saved_keeps_the_tokenizer_and_its_ends(
