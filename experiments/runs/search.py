@@ -42,7 +42,7 @@ def from_entry(
         raise section.error(
             scope.lengths_field(section).rpartition('.')[2],
             f'it makes sequences of up to {max(lengths)} tokens; lambda of the form '
-            f'{type(form).__name__} is 1 up to the training length, {init.train_length}',
+            f'{type(form).__name__} is 1 up to that length',
         )
     on_law = trained != lam.Constant()
     if on_law:

@@ -247,7 +247,9 @@ def test_weights_that_were_tuned_under_a_searched_lambda_keep_it(
 @pytest.mark.parametrize('form', ['log_length', 'log_square', 'log_position', 'yarn_temperature'])
 def test_a_form_that_is_1_up_to_l_is_searched_beyond_it(form: str) -> None:
     search = {'form': form, 'times': (0.5, 1.0), 'start': (0.1, 0.1) if 'square' in form else 0.1}
-    with pytest.raises(ValueError, match=r'^runs\.law\.search\.times .* is 1 up to the training'):
+    with pytest.raises(
+        ValueError, match=r'^runs\.law\.search\.times .* 64 tokens; .* is 1 up to that length'
+    ):
         experiment(None, law={'init': 'nope', 'search': search})
     experiment(None, law={'init': 'nope', 'search': search | {'times': (1.0, 2.0)}})
     experiment(None, law={'init': 'nope', 'search': {'form': 'constant', 'times': (1.0,)}})
