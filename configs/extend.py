@@ -17,9 +17,9 @@ Where only some layers of a model lack a position encoding, those are scaled
 that were trained without rotation, which their files do not say. Multipliers cannot be folded into
 a model with QK-norm: `--config.exports.extended.lam=scale_param` keeps them as tensors. The text
 should be of the kind the model was trained on; every sequence begins with BOS where the tokenizer
-has one (`--config.data.bos=False` for a model that was trained without). `--config.train.length` is
-the training length where config.json does not say it, `--config.model.dtype=bfloat16` the dtype of
-the computation on accelerators.
+has one and more than single bytes (`--config.data.bos=False` for a model that was trained without).
+`--config.train.length` is the training length where config.json does not say it,
+`--config.model.dtype=bfloat16` the dtype of the computation on accelerators.
 
 The NoPE model of the quick figures, extended to 4 L = 256 bytes: two CPU cores, one minute. Its
 loss goes from 1.45 to 1.56 nats over (0, L], from 1.80 to 1.69 over (L, 2L] and from 2.84 to 2.08
