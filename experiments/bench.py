@@ -180,7 +180,7 @@ class Bench:
         )
         if len(found.tokens) < count:
             _say_fewer(len(found.tokens), count, block, found.description)
-        blocks = begun(found.tokens[:, -(length + 1) :], config.first_token())
+        blocks = begun(found.tokens[:, -(length + 1) :], config.first_token)
         return np.ascontiguousarray(blocks), {'documents': found.documents}
 
     def text_tokens(self, run: Source) -> int | None:

@@ -129,7 +129,7 @@ class Scope:
         section = section.without('tokenizer').allowing('record_length')
         section = section.detailing(*data.sources.execution_fields())
         if bos is None or ('data' in entry and 'bos' in entry.inner('data')):
-            bos = _bos(section, used)
+            bos = bos_of(section, used)
             self.ledger.note(section.path('bos'), bos)  # what None stands for
         given = {'tokenizer': used, 'bos': bos}
         whole = ChainMap(given, section)  # type: ignore[arg-type]  # only read
@@ -176,17 +176,13 @@ class Scope:
         return section.make(LayerKind, position=position)
 
 
-def _bos(section: Section, tokenizer: str) -> bool:
-    """Whether sequences begin with BOS: where the section says None, as `takes_bos` does."""
+def bos_of(section: Section, tokenizer: str) -> bool:
+    """Whether what a section describes begins with BOS (`begins_with_bos`)."""
     bos = section.optional('bos')
-    if not isinstance(bos, bool | None):
-        raise section.error('bos', 'accepted: True, False, or None for what the tokenizer says')
-    if bos is False:
+    if bos is False:  # without reading the tokenizer
         return False
-    found = data.load_tokenizer(tokenizer, section.path('tokenizer'))
-    if bos and found.bos_id is None:
-        raise section.error('bos', f'accepted: False or None; {tokenizer} has no BOS')
-    return data.takes_bos(found) if bos is None else bos
+    with section.naming():
+        return data.begins_with_bos(data.load_tokenizer(tokenizer), bos)
 
 
 def _vocab_size(section: Section, config: RunData) -> int:

@@ -21,10 +21,10 @@ from nope.data import (
     Batch,
     Continuation,
     Tokenizer,
+    begins_with_bos,
     encode_with_bos,
     ids_in_use,
     load_tokenizer,
-    takes_bos,
 )
 from nope.data.evaluation import begun
 from nope.evals import batching, positions
@@ -81,7 +81,7 @@ class Pretrained:
         where the text has not as many tokens, or the model has no tokenizer, or none with BOS.
         """
         tokenizer = self._tokenizer
-        begins = self._begins(bos)
+        begins = begins_with_bos(tokenizer, bos)
         ids = tokenizer.encode(text)
         count = len(ids) // (length + 1)
         if length < 1 or not count:
@@ -108,7 +108,7 @@ class Pretrained:
         special tokens, as a chat template does, becomes these tokens.
         """
         tokenizer = self._tokenizer
-        prompt = encode_with_bos(tokenizer, text, self._begins(bos), special=special)
+        prompt = encode_with_bos(tokenizer, text, begins_with_bos(tokenizer, bos), special=special)
         generator = Generator(self.model, self.variables, self.mesh, batch_tokens=self.batch_tokens)
         (made,) = generator.generate([prompt], Options(new_tokens, stop_ids=tokenizer.stop_ids))
         return Continuation(tokenizer, prompt).text(made)
@@ -191,12 +191,6 @@ class Pretrained:
                 f'the tokenizer of {self.path} has {used} tokens; the model has {size}'
             )
         return self.tokenizer
-
-    def _begins(self, bos: bool | None) -> bool:
-        """Whether a sequence begins with BOS; None: as `takes_bos` says."""
-        if bos and self._tokenizer.bos_id is None:
-            raise ValueError(f'bos is True; accepted: False or None, {self.path} has no BOS')
-        return takes_bos(self._tokenizer) if bos is None else bos
 
 
 def _rows(wanted: int, parts: int) -> int:

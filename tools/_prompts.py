@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nope.data import Continuation, Tokenizer, takes_bos
+from nope.data import Continuation, Tokenizer, begins_with_bos
 from nope.evals.harness.options import cut
+from nope.runtime.errors import FieldError
 from nope.runtime.files import parse_json
 
 FIELD = 'prompt'
@@ -75,14 +76,15 @@ def _checked(prompt: Prompt) -> Prompt:
 def begins(tokenizer: Tokenizer, wanted: bool | None) -> bool:
     """True where prompts begin with BOS: as `wanted`; where that is None, if the tokenizer has BOS
     and its tokens are more than single bytes. ValueError where BOS is wanted and there is none."""
-    if wanted and tokenizer.bos_id is None:
-        raise ValueError('--bos: the tokenizer has no BOS; accepted: --no-bos')
-    return takes_bos(tokenizer) if wanted is None else wanted
+    try:
+        return begins_with_bos(tokenizer, wanted)
+    except FieldError as error:
+        raise ValueError('--bos: the tokenizer has no BOS; accepted: --no-bos') from error
 
 
 @dataclasses.dataclass(frozen=True)
 class Text:
-    """What a prompt is continued with. stops: texts that end it."""
+    """Text of a continuation up to the first stop. stops: texts that end it."""
 
     behind: Continuation
     stops: tuple[str, ...]

@@ -79,15 +79,15 @@ class AttentionDistanceSpec(EvalSpec):
 
     @property
     def known(self) -> dict[str, Any]:
-        task: dict[str, Any] = {}
+        read: dict[str, Any] = {}
         if not self.windows:
-            own = self.task_data.task
-            task = {'task': own.name, 'longest': own.longest}
+            task = self.task_data.task
+            read = {'task': task.name, 'longest': task.longest}
         elif text_of(self.run).bos:
-            task = {'bos': True}
+            read = {'bos': True}
         return {
             **super().known,
-            **task,
+            **read,
             'other': facts.describe_model(self.other.model),
             'other_run_id': identifier(self.other),
             'other_seed': self.other.seed,

@@ -20,10 +20,10 @@ from experiments.runs import (
     check_same_gates,
     check_same_table,
 )
-from experiments.scope import Scope
+from experiments.scope import Scope, bos_of
 from experiments.specs import Spec, identifier
 from nope import sharding
-from nope.data import TaskData, load_tokenizer, takes_bos
+from nope.data import TaskData, load_tokenizer
 from nope.evals import batching
 from nope.evals.generation import Generator
 from nope.evals.samples import NAME, SampleLog
@@ -292,16 +292,10 @@ class TextSpec(EvalSpec):
 
 def of_text(asked: Asked, section: Section, bos: bool | None = None) -> dict[str, Any]:
     """The fields that evaluations of text share, from an entry and its section. bos: of one whose
-    section does not have it. Where the section's is None, it is as `takes_bos` says."""
-    if bos is None:
-        bos = section.optional('bos')
-        if not isinstance(bos, bool | None):
-            raise section.error('bos', 'accepted: True, False, or None for what the tokenizer says')
-    if bos is None:
-        bos = takes_bos(load_tokenizer(asked.run.data.tokenizer))
+    section does not have it."""
     return {
         'run': asked.run,
-        'bos': bos,
+        'bos': bos_of(section, asked.run.data.tokenizer) if bos is None else bos,
         'multiplier': asked.multiplier(),
         'position': asked.position(),
     }

@@ -73,7 +73,7 @@ class LengthsSpec(WindowSpec):
             tokens,
             self.lengths,
             tail=self.tail or max(self.run.train_length // 2, 1),
-            first=text_of(self.run).first_token(),
+            first=text_of(self.run).first_token,
             progress=bench.bar('loss by length'),
             **execution(bench, self.windows),
         )

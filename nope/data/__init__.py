@@ -11,6 +11,7 @@ from nope.data.stores import stored_tokens
 from nope.data.tasks.config import TaskData
 from nope.data.tokenizers import (
     Tokenizer,
+    begins_with_bos,
     encode_with_bos,
     ids_in_use,
     load_tokenizer,
@@ -27,6 +28,7 @@ __all__ = [
     'RunData',
     'TaskData',
     'Tokenizer',
+    'begins_with_bos',
     'describe',
     'encode_with_bos',
     'eval_blocks',

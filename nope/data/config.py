@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import pathlib
 from collections.abc import Callable, Mapping
@@ -83,6 +84,7 @@ class DataConfig:
         """Kind of every source."""
         return tuple(source.kind for source in self.sources)
 
+    @functools.cached_property
     def first_token(self) -> int | None:
         """BOS, where every sequence begins with it. ValueError where the tokenizer has none."""
         if not self.bos:
@@ -98,7 +100,7 @@ class DataConfig:
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        """What its batches have besides tokens and targets (`Batch`)."""
+        """Arrays of its batches besides tokens and targets (`Batch`)."""
         return () if self.documents == JOINED else ('weights', 'segments', 'positions')
 
 

@@ -1,4 +1,4 @@
-"""Text that a model adds to a prompt."""
+"""Decoding of generated tokens to the text behind their prompt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ END_TOKENS = 64  # of a prompt: as much as the text of later tokens depends on
 
 @dataclasses.dataclass(frozen=True)
 class Continuation:
-    """A prompt as ids [T] int32, to which others are added."""
+    """Text of generated tokens behind a prompt, ids [T] int32."""
 
     tokenizer: Tokenizer
     prompt: np.ndarray

@@ -70,7 +70,7 @@ def eval_blocks(
     source = config.sources[config.eval_source]
     store = stores.open_store(config, config.eval_source, split, cache)
     starts, lengths = store.document_spans()
-    first = config.first_token()
+    first = config.first_token
     if cut == 'packed':
         found = _packed(store, (starts, lengths), length + 1, count, split, source)
         return dataclasses.replace(found, tokens=begun(found.tokens, first))

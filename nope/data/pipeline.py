@@ -96,7 +96,7 @@ def _iterate(
     # Elements are block numbers, counted through all sources, until a whole batch is read.
     counts = [store.tokens // (length + 1) for store in read]
     firsts = np.concatenate([[0], np.cumsum(counts)])
-    apart, first = config.documents == APART, config.first_token()
+    apart, first = config.documents == APART, config.first_token
     orders = [
         grain.MapDataset.range(int(firsts[i]), int(firsts[i + 1]))
         .seed(_derived_seed(seed, i))

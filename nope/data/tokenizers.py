@@ -16,6 +16,7 @@ import numpy as np
 
 from nope.data import digest, sentencepiece_file
 from nope.runtime import files
+from nope.runtime.errors import FieldError
 
 BYTE_VALUES = 256
 EOS_PIECES = ('</s>', '<|endoftext|>', '<|end_of_text|>', '<eos>', '<|im_end|>')
@@ -167,6 +168,17 @@ def takes_bos(tokenizer: Tokenizer) -> bool:
     probe = 'The é'  # the same ids as of bytes, though the tokenizer may be a file
     bytewise = np.array_equal(tokenizer.encode(probe), ByteTokenizer().encode(probe))
     return tokenizer.bos_id is not None and not bytewise
+
+
+def begins_with_bos(tokenizer: Tokenizer, bos: bool | None) -> bool:
+    """Whether sequences begin with BOS; None: as `takes_bos` says. FieldError for other values, and
+    for True where the tokenizer has no BOS."""
+    if not isinstance(bos, bool | None):
+        rule = 'accepted: True, False, or None for what the tokenizer says'
+        raise FieldError('bos', bos, rule)
+    if bos and tokenizer.bos_id is None:
+        raise FieldError('bos', bos, 'accepted: False or None; the tokenizer has no BOS')
+    return takes_bos(tokenizer) if bos is None else bos
 
 
 def spells_special(tokenizer: Tokenizer, text: str) -> bool:
