@@ -165,9 +165,11 @@ class JsonLinesPart:
 
 
 def _is(found: Any, wanted: Any) -> bool:
-    """Whether a value is what a rule says; a text is also what JSON writes of a number or so."""
+    """Whether a value is what a rule says; a text is also what JSON or Python writes of a number
+    or so."""
     if isinstance(wanted, str):
-        return (found if isinstance(found, str) else json.dumps(found)) == wanted
+        spelt = (found,) if isinstance(found, str) else (json.dumps(found), str(found))
+        return wanted in spelt
     return type(found) is type(wanted) and found == wanted
 
 
