@@ -6,8 +6,8 @@ n / L from 1 to 8 on windows that end at the same tokens. All three with half of
 ALiBi, half without position; entmax also with the adaptive temperature on the heads without
 position (ASEntmax, arXiv 2506.16640), stick-breaking (arXiv 2410.17980) also without any position
 encoding, since its weights know the order. Softmax and entmax with the log-length lambda too,
-searched up to 8 L. Weights other than softmax's hold T x T numbers a head, which at paper size
-no device has. Keys: configs/weights_passkey.py.
+searched up to 8 L. Weights other than softmax's hold T x T numbers a head; at paper size
+devices share the heads of one sequence at a time. Keys: configs/weights_passkey.py.
 
 Quick: two CPU cores, 43 minutes next to other work. Result (one seed): stick-breaking without
 position encoding has 1.242 nats at L and 1.197 at 8 L, entmax 1.277 and 1.243, softmax 1.319 and

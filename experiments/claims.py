@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
             found = _read(given.workdir, given.size, empty=bool(missing))
             _write(given.workdir, found, given.size, missing)
         if given.results:
-            _commit(given.results, found if given.workdir else [], given.workdir)
+            _write_results(given.results, found if given.workdir else [], given.workdir)
     except (OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
         return BAD_INPUT
@@ -143,7 +143,7 @@ def _picture(folder: pathlib.Path, name: str, figure: mpl.Figure) -> None:
         write_bytes(folder / f'{name}.{kind}', rendered(figure, kind))
 
 
-def _commit(folder: pathlib.Path, found: Sequence[Summary], work: pathlib.Path) -> None:
+def _write_results(folder: pathlib.Path, found: Sequence[Summary], work: pathlib.Path) -> None:
     """Results of the figures in `work` and the pages made from them; prints the paths of those that
     changed. ValueError for a figure of a changed config."""
     for s in found:

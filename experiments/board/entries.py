@@ -23,6 +23,14 @@ def _entry(short: str, printed: str, configs: str) -> Entry:
 LAWS = 'laws'
 SPLIT = 'frontier split_seeds split_window'
 KEYS = 'frontier split_passkey split_seeds split_text split_window'
+# Of configs that put the same claims of split heads to other models or prompts: which.
+ASKED: Mapping[str, str] = {
+    'frontier': 'with lambda',
+    'split_passkey': 'with lambda',
+    'split_seeds': 'as trained',
+    'split_text': 'as trained, in real text',
+    'split_window': 'as trained',
+}
 ENTRIES: Mapping[str, Entry] = {
     'parity': _entry(
         'NoPE and RoPE level inside L', '0.007 nats; 0.1 points', 'fig1 fig2 table1 table2'

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.board.decisions import DISAGREE, NOT_MEASURED, Decision, Missing, Row
+from experiments.board.entries import ASKED
 from experiments.figures import captions
 from experiments.figures.base import csv_text
 
@@ -103,14 +104,15 @@ def as_json(
 
 
 def said(decision: Decision) -> str:
-    """The figure and its headline, 'fig1: NoPE - RoPE 0.180 nats'; between them a few settings that
-    are not its config's."""
+    """The figure and its headline, 'fig1: NoPE - RoPE 0.180 nats'; between them what it asked of
+    which model where figures differ in that, and a few settings that are not its config's."""
+    asked = f' ({ASKED[decision.figure]})' if decision.figure in ASKED else ''
     count = len(decision.seeds)
     seeds = f', {count} seeds' if count > 1 else ''
     shown, more = decision.changed[:FEW], len(decision.changed[FEW:])
     others = f' and {more} more' if more else ''
     changed = f', drawn with {", ".join(shown)}{others}' if shown else ''
-    return f'{decision.figure}{seeds}{changed}: {decision.headline}'
+    return f'{decision.figure}{asked}{seeds}{changed}: {decision.headline}'
 
 
 def _facts(row: Row) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 
 from experiments import drawing
 from experiments.board import of_results
-from experiments.board.entries import ENTRIES
+from experiments.board.entries import ASKED, ENTRIES
 from experiments.figures import KINDS, FigureInput
 from tests.experiments.figures import renaming_test as renaming
 
@@ -43,6 +43,19 @@ def decided(name: str) -> frozenset[str]:
 def test_a_config_decides_the_claims_that_name_it(name):
     named = {claim for claim, entry in ENTRIES.items() if name in entry.configs}
     assert named - ELSEWHERE <= decided(name)
+
+
+@pytest.mark.parametrize('name', ENTRIES['keys_far'].configs)
+def test_the_board_says_which_model_a_config_asks_for_keys_and_where(name):
+    config = importlib.import_module(f'configs.{name}').get_config()
+    group = config.figure.roles['split']
+    for point in config.figure.get('points', ()):
+        if point['label'] == group:
+            group = point['keys']
+            break
+    asked = config.evals[f'{group}/']
+    assert ('search' in config.runs[asked.run]) == ('with lambda' in ASKED[name])
+    assert (asked.get('haystack') == 'text') == ('in real text' in ASKED[name])
 
 
 def test_every_committed_decision_is_of_a_config_that_its_claim_names():
