@@ -23,7 +23,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from experiments import board, drawing
+from experiments import board, figure_commands, figure_configs
 from experiments.board import Missing, Row, Summary, page, picture, results, trend
 from experiments.board.decisions import SIZES
 from experiments.board.summaries import COMMANDS
@@ -78,7 +78,7 @@ def _drawn(given: argparse.Namespace, options: Sequence[str]) -> tuple[list[Miss
     """Figures that could not be drawn, and whether the command was stopped."""
     if not given.run:
         return [], False
-    return drawing.draw_all(given.size, given.workdir, options)
+    return figure_commands.draw_all(given.size, given.workdir, options)
 
 
 def _read(work: pathlib.Path, size: str | None, *, empty: bool) -> list[Summary]:
@@ -89,7 +89,7 @@ def _read(work: pathlib.Path, size: str | None, *, empty: bool) -> list[Summary]
         raise ValueError(f'--workdir={work} has no folder figures; experiments.run makes one')
     found = []
     for path in sorted(folder.glob('*/summary.json')):
-        place = drawing.config_of(path.parent.name)
+        place = figure_configs.config_of(path.parent.name)
         if place is None:
             print(f'left out: {path.parent}, whose name is that of no config', file=sys.stderr)
         elif size in (None, place[1]):
@@ -103,7 +103,7 @@ def _read(work: pathlib.Path, size: str | None, *, empty: bool) -> list[Summary]
 
 def _changed(folder: pathlib.Path, name: str, size: str) -> tuple[str, ...]:
     """Settings of the figure in `folder`, 'PATH=VALUE', that its config has not."""
-    found = drawing.changes(folder, name, size)
+    found = figure_configs.changes(folder, name, size)
     return tuple(f'{path}={here!s:.100}' for path, (_, here) in found.items())
 
 
@@ -119,7 +119,7 @@ def _write(
     write_text(folder / 'claims.csv', page.csv(rows, sizes))
     write_json(folder / 'claims.json', page.as_json(rows, sizes, missing))
     write_text(folder / 'claims.md', page.markdown(rows, sizes, missing))
-    tokens = functools.partial(drawing.trained_tokens, figures=work / 'figures')
+    tokens = functools.partial(figure_configs.trained_tokens, figures=work / 'figures')
     if _trend(folder, rows, tokens) is not None:
         print(folder / 'trend.png')
     print(folder / 'claims.md')
@@ -147,15 +147,15 @@ def _write_results(folder: pathlib.Path, found: Sequence[Summary], work: pathlib
     """Results of the figures in `work` and the pages made from them; prints the paths of those that
     changed. ValueError for a figure of a changed config."""
     for s in found:
-        name = drawing.figure_name(s.figure, s.size)
-        drawing.check_unchanged(work / 'figures' / name, s.figure, s.size)
+        name = figure_configs.figure_name(s.figure, s.size)
+        figure_configs.check_unchanged(work / 'figures' / name, s.figure, s.size)
     changed = results.write(folder, found)
     for path, text in results.pages(folder).items():
         if not path.exists() or path.read_text() != text:
             write_text(path, text)
             changed.append(path)
     committed = board.of_results(folder)
-    if _trend(folder, board.rows(committed), drawing.trained_tokens):
+    if _trend(folder, board.rows(committed), figure_configs.trained_tokens):
         changed.append(folder / 'trend.png')
     for path in changed:
         print(path)
@@ -167,7 +167,7 @@ def _warn(found: Sequence[Summary], committed: Sequence[Summary], work: pathlib.
     places = {(s.figure, s.size) for s in committed if not s.drawn_by}
     for s in found:
         if (s.figure, s.size) in places:
-            name = drawing.figure_name(s.figure, s.size)
+            name = figure_configs.figure_name(s.figure, s.size)
             print(
                 f'warning: {work / COMMANDS} names no command that drew {name}: drawn_by of its '
                 'result is empty',

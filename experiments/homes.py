@@ -39,6 +39,12 @@ def take_home(folder: pathlib.Path, spec: Mapping[str, Any]) -> None:
         write_json(folder / SPEC, spec)
 
 
+def settings_of(figure: pathlib.Path) -> Mapping[str, Any]:
+    """Path -> value of the settings that the folder of a figure notes; none where it has none."""
+    settings = (read_object(figure / SPEC) or {}).get(SETTINGS)
+    return settings if isinstance(settings, dict) else {}
+
+
 def check_figure(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
     """ValueError where the folder of a figure holds one of other settings."""
     found = read_object(folder / SPEC)

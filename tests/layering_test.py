@@ -39,11 +39,11 @@ LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 FLOOR: tuple[frozenset[str], ...] = (
     frozenset({'config', 'figures', 'homes', 'pieces'}),
     frozenset({'board', 'models', 'specs', 'typed'}),
-    frozenset({'facts', 'programs', 'runs', 'scope', 'workspace', 'bench'}),
+    frozenset({'bench', 'facts', 'figure_configs', 'programs', 'runs', 'scope', 'workspace'}),
     frozenset({'evaluations', 'exports', 'failures'}),
     frozenset({'entries'}),
     frozenset({'build', 'plan'}),
-    frozenset({'ahead', 'costs', 'defaults', 'draw', 'drawing', 'execute', 'history'}),
+    frozenset({'ahead', 'costs', 'draw', 'execute', 'figure_commands', 'history'}),
     frozenset({'claims', 'command', 'report', 'status'}),
     frozenset({'run'}),
 )

@@ -10,6 +10,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+from experiments import homes
 from experiments.figures import natural
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.headline import Number, Numbers
@@ -82,8 +83,7 @@ def of_work(folder: pathlib.Path, figure: str, size: str) -> Summary:
     remedy = f'python -m experiments.draw {folder} writes it anew'
     claims = _claims(path, found, remedy)
     runs = _typed(path, found, 'runs', dict, remedy)
-    settings = (read_object(folder / 'spec.json') or {}).get('settings', {})
-    given = settings.get('seeds', []) if isinstance(settings, dict) else []
+    given = homes.settings_of(folder).get('seeds', [])
     seeds = sorted(given, key=lambda seed: natural.order(str(seed)))
     moment = datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC)
     drawn_by = _drawn_by(folder.parents[1] / COMMANDS, folder.name)

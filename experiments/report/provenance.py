@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from experiments import defaults
+from experiments import figure_configs
 from experiments.board.summaries import COMMANDS
-from experiments.defaults import Differences
+from experiments.figure_configs import Differences
 from experiments.report import workfolder
 from experiments.report.claims import shown
 from experiments.report.problems import noted
@@ -93,7 +93,7 @@ def _asked(folder: WorkFolder) -> dict[str, str]:
 
 
 def _figure(folder: WorkFolder, figure: FigureFolder, asked: str) -> FigureOrigin:
-    differences = defaults.of(figure.name, figure.settings, asked)
+    differences = figure_configs.differences(figure.name, figure.settings, asked)
     rerun = ''
     if differences.config and differences.flags is not None:
         parts = [

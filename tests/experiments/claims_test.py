@@ -14,7 +14,7 @@ import threading
 
 import pytest
 
-from experiments import claims, drawing, figures
+from experiments import claims, figure_commands, figure_configs, figures
 from experiments.board.entries import ENTRIES
 from experiments.board.summaries import of_work
 from experiments.config import USERS
@@ -176,7 +176,7 @@ def ending(monkeypatch, statuses: dict[str, tuple[int, str]]) -> list[list[str]]
         name = command[3].rpartition('/')[2].partition('.')[0]
         return statuses.get(name, (0, ''))
 
-    monkeypatch.setattr(drawing, 'run_command', run)
+    monkeypatch.setattr(figure_commands, 'run_command', run)
     return ran
 
 
@@ -184,11 +184,13 @@ def test_every_figure_that_decides_a_claim_is_drawn_one_after_another(work, monk
     ran = ending(monkeypatch, {})
     assert claims.main([f'--workdir={work}', '--run', '--config.seeds=(0, 1)']) == 0
     named = {name for entry in ENTRIES.values() for name in entry.configs} - set(
-        drawing.OF_CHECKPOINTS
+        figure_configs.OF_CHECKPOINTS
     )
     found = [command[3] for command in ran]
     assert len(found) == len(set(found)) == len(named)
-    assert set(found) == {f'--config={drawing.ROOT}/configs/{name}.py:quick' for name in named}
+    assert set(found) == {
+        f'--config={figure_configs.ROOT}/configs/{name}.py:quick' for name in named
+    }
     assert all(command[1:3] == ['-m', 'experiments.run'] for command in ran)
     assert all(command[4:] == [f'--workdir={work}', '--config.seeds=(0, 1)'] for command in ran)
 
@@ -211,13 +213,13 @@ def test_files_of_the_user_that_are_missing_are_no_failure(work, monkeypatch, ca
 def test_a_figure_that_fails_is_named_and_stops_no_other(work, monkeypatch, status):
     ran = ending(monkeypatch, {'fig1': (status, 'step 3\nerror: it broke\nlast words\n')})
     assert claims.main([f'--workdir={work}', '--run']) == 1
-    assert len(ran) == len(drawing.configs()) - len(drawing.OF_CHECKPOINTS)
+    assert len(ran) == len(figure_commands.configs()) - len(figure_configs.OF_CHECKPOINTS)
     found = json.loads((work / 'claims/claims.json').read_text())['missing'][0]
     assert (found['figure'], found['reason'], found['failed']) == ('fig1', 'it broke', True)
 
 
 def test_a_folder_where_everything_failed_has_a_board_of_nothing(tmp_path, monkeypatch):
-    ending(monkeypatch, dict.fromkeys(drawing.configs(), (1, 'error: it broke')))
+    ending(monkeypatch, dict.fromkeys(figure_commands.configs(), (1, 'error: it broke')))
     assert claims.main([f'--workdir={tmp_path}', '--run', '--size=small']) == 1
     found = json.loads((tmp_path / 'claims/claims.json').read_text())
     assert found['sizes'] == ['small']
@@ -232,7 +234,7 @@ def test_a_stop_ends_the_command_with_the_status_of_a_stop(work, monkeypatch):
 
 def test_a_command_has_its_messages_passed_on_and_its_status_told(capsys):
     script = 'import sys; print("error: no", file=sys.stderr); sys.exit(2)'
-    assert drawing.run_command([sys.executable, '-c', script]) == (2, 'error: no\n')
+    assert figure_commands.run_command([sys.executable, '-c', script]) == (2, 'error: no\n')
     assert capsys.readouterr().err == 'error: no\n'
 
 
@@ -240,7 +242,7 @@ def test_a_command_runs_where_the_user_is_and_finds_the_project_from_there(tmp_p
     """So that relative paths among the options are the user's."""
     monkeypatch.chdir(tmp_path)
     script = 'import os, sys, configs.base; print(os.getcwd(), file=sys.stderr)'
-    assert drawing.run_command([sys.executable, '-P', '-c', script]) == (0, f'{tmp_path}\n')
+    assert figure_commands.run_command([sys.executable, '-P', '-c', script]) == (0, f'{tmp_path}\n')
 
 
 def test_a_signal_to_stop_reaches_the_command_that_runs():
@@ -252,7 +254,7 @@ def test_a_signal_to_stop_reaches_the_command_that_runs():
     )
     timer = threading.Timer(2, os.kill, (os.getpid(), signal.SIGTERM))
     timer.start()
-    status, said = drawing.run_command([sys.executable, '-c', script])
+    status, said = figure_commands.run_command([sys.executable, '-c', script])
     assert (status, said) == (143, 'ready\nsaved\n')
 
 
@@ -274,7 +276,7 @@ def test_seeds_and_runs_are_those_of_the_folder(work):
     ],
 )
 def test_the_name_of_a_figure_tells_config_and_size(name, place):
-    assert drawing.config_of(name) == place
+    assert figure_configs.config_of(name) == place
 
 
 def test_the_page_is_made_without_jax(work):

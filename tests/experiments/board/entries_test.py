@@ -8,7 +8,7 @@ import pathlib
 
 import pytest
 
-from experiments import drawing
+from experiments import figure_commands
 from experiments.board import of_results
 from experiments.board.entries import ASKED, ENTRIES
 from experiments.figures import KINDS, FigureInput
@@ -39,7 +39,7 @@ def decided(name: str) -> frozenset[str]:
     return frozenset(claim.id for claim in output.claims if claim.verdict != 'not measured')
 
 
-@pytest.mark.parametrize('name', drawing.configs())
+@pytest.mark.parametrize('name', figure_commands.configs())
 def test_a_config_decides_the_claims_that_name_it(name):
     named = {claim for claim, entry in ENTRIES.items() if name in entry.configs}
     assert named - ELSEWHERE <= decided(name)

@@ -7,8 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments import board, drawing
+from experiments import board, figure_commands, figure_configs
 from experiments.board import Finding, Summary, trend
+from experiments.board.decisions import SIZES
 from experiments.figures.claims.headline import number
 
 TOKENS = {'quick': 5_000_000, 'small': 11_000_000, 'paper': 105_000_000_000}
@@ -107,22 +108,22 @@ OF_TASKS = ('b_attention', 'b_lambda', 'b_mrr', 'b_positions', 'b_scratchpad')
 
 
 def test_tokens_are_those_of_the_config_or_of_the_figure_as_it_was_drawn(tmp_path):
-    assert drawing.trained_tokens('fig1', 'quick') == 2400 * 32 * 64
-    assert drawing.trained_tokens('fig1', 'released') is None
-    assert drawing.trained_tokens('extend', 'quick') is None
+    assert figure_configs.trained_tokens('fig1', 'quick') == 2400 * 32 * 64
+    assert figure_configs.trained_tokens('fig1', 'released') is None
+    assert figure_configs.trained_tokens('extend', 'quick') is None
     folder = tmp_path / 'fig1_small'
     folder.mkdir()
     (folder / 'spec.json').write_text('{"settings": {"train.steps": 10, "train.length": 20}}')
-    assert drawing.trained_tokens('fig1', 'small', tmp_path) == 10 * 32 * 20
-    assert drawing.trained_tokens('fig1', 'quick', tmp_path) == 2400 * 32 * 64
+    assert figure_configs.trained_tokens('fig1', 'small', tmp_path) == 10 * 32 * 20
+    assert figure_configs.trained_tokens('fig1', 'quick', tmp_path) == 2400 * 32 * 64
 
 
-@pytest.mark.parametrize('size', drawing.SIZES)
+@pytest.mark.parametrize('size', SIZES)
 def test_every_config_that_decides_a_claim_has_tokens(size):
     """But those of checkpoints, and those whose runs have lengths of their own, one a task."""
-    for name in drawing.configs():
-        given = drawing.trained_tokens(name, size) is None
-        assert given == (name in (*drawing.OF_CHECKPOINTS, *OF_TASKS))
+    for name in figure_commands.configs():
+        given = figure_configs.trained_tokens(name, size) is None
+        assert given == (name in (*figure_configs.OF_CHECKPOINTS, *OF_TASKS))
 
 
 def test_the_sizes_of_a_panel_ascend_where_no_figure_has_them_all():

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from configs import fig4
-from experiments import defaults
+from experiments import figure_configs
 from experiments.build import build
 from experiments.report import provenance, stale, workfolder
 from nope.runtime import files
@@ -26,13 +26,13 @@ def settings_of(size: str, **changes: object) -> dict:
 @pytest.mark.parametrize('size', ['quick', 'small'])
 def test_a_figure_as_its_config_has_it_differs_in_nothing(size: str) -> None:
     name = 'fig4' if size == 'quick' else f'fig4_{size}'
-    found = defaults.of(name, settings_of(size))
-    assert found == defaults.Differences(f'configs/fig4.py:{size}', {}, ())
+    found = figure_configs.differences(name, settings_of(size))
+    assert found == figure_configs.Differences(f'configs/fig4.py:{size}', {}, ())
 
 
 def test_what_was_set_is_a_difference_and_a_flag() -> None:
     changes = {'train.steps': 600, 'name': 'fig4_long', 'seeds': (0, 1)}
-    found = defaults.of('fig4_long', settings_of('quick', **changes))
+    found = figure_configs.differences('fig4_long', settings_of('quick', **changes))
     assert found.config == 'configs/fig4.py:quick'
     assert found.changed['train.steps'] == ('2400', '600')
     assert set(found.changed) >= set(changes)
@@ -46,19 +46,23 @@ def test_a_field_given_to_an_entry_is_a_flag_of_the_command_that_runs_it_again()
     config.evals.headscale.multiplier = 1.25
     config.search.steps = 100
     settings = dict(build(config, [*changes]).settings)
-    found = defaults.of('fig4', settings)
+    found = figure_configs.differences('fig4', settings)
     assert {'--config.evals.headscale.multiplier=1.25', '--config.search.steps=100'} <= set(
         found.flags
     )
 
 
 def test_an_unknown_name_has_no_config() -> None:
-    assert defaults.of('no_such', {'a': 1}) == defaults.Differences('', {}, None)
-    assert defaults.of('base', {'a': 1}).config == '', 'it is no figure'
+    assert figure_configs.differences('no_such', {'a': 1}) == figure_configs.Differences(
+        '', {}, None
+    )
+    assert figure_configs.differences('base', {'a': 1}).config == '', 'it is no figure'
 
 
 def test_what_flags_cannot_say_gives_no_command() -> None:
-    found = defaults.of('fig4', settings_of('quick') | {'model.position': {'kind': 'rotary'}})
+    found = figure_configs.differences(
+        'fig4', settings_of('quick') | {'model.position': {'kind': 'rotary'}}
+    )
     assert found.flags is None and 'model.position' in found.changed
 
 
@@ -93,7 +97,7 @@ def test_the_command_that_drew_a_figure_tells_its_config(tmp_path: pathlib.Path)
     ],
 )
 def test_a_config_that_was_asked_for_is_read_as_it_was(asked: str, config: str) -> None:
-    assert defaults.of('no_such', {'name': 'no_such'}, asked).config == config
+    assert figure_configs.differences('no_such', {'name': 'no_such'}, asked).config == config
 
 
 def test_commands_are_quoted(tmp_path: pathlib.Path) -> None:

@@ -1,0 +1,201 @@
+"""The config of a figure, and the settings of the figure that its config has not.
+
+A figure's spec.json has its settings and not the file: that is told by the command that drew it, or
+else found by the figure's name, as FILE or FILE_SIZE and whatever was put behind. It is read as
+`experiments.run` reads it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import pathlib
+import re
+import runpy
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from experiments import homes
+from experiments.board.decisions import RELEASED, SIZES
+
+ROOT = pathlib.Path(__file__).parents[1]
+# What may differ in a figure that is one of its config, and at paper size besides, where the user
+# gives the files.
+FREE = ('name', 'seeds')
+FILES = ('corpora.', 'data.', 'harness.files', 'longbench.folder', 'task.path', 'task.tokenizer')
+OF_CHECKPOINTS = ('extend', 'ruler')  # their model is the user's, and they have no sizes
+# Sections of entries by name: a field of an entry that its config has not was given to it.
+ENTRIES = ('corpora.', 'evals.', 'exports.', 'runs.')
+_OF_CODE = re.compile(r'.*\.kind|corpora\.[^.]+\.tokenizer')  # fields of entries with defaults
+
+
+@dataclasses.dataclass(frozen=True)
+class Differences:
+    """config: 'configs/FILE.py:SIZE', '' where none has the figure's name. changed: path ->
+    (default, here). flags: those of a command that makes the same figure; None where a setting
+    cannot be given by a flag."""
+
+    config: str
+    changed: Mapping[str, tuple[str, str]]
+    flags: tuple[str, ...] | None
+
+
+def differences(name: str, settings: Mapping[str, Any], asked: str = '') -> Differences:
+    """From the config that a command asked for, or where that is not known from that size of the
+    config of the figure's name whose settings differ in the fewest paths. asked: what followed
+    --config=, 'PLACE/configs/FILE.py:ARGUMENT'."""
+    config, arguments = _asked_for(asked)
+    if config is None:
+        config = _named(name)
+        arguments = SIZES[:1] if config == name else (*SIZES, RELEASED)
+    if config is None or not settings:
+        return Differences('', {}, None)
+    made = [(a, _changed(settings, flat)) for a in arguments if (flat := _flattened(config, a))]
+    if not made:
+        return Differences('', {}, None)
+    argument, changed = min(made, key=lambda pair: len(pair[1]))
+    told = {path: (_text(default), _text(here)) for path, (default, here) in changed.items()}
+    place = f'configs/{config}.py' + (f':{argument}' if argument else '')
+    return Differences(place, told, _flags(changed))
+
+
+def changes(folder: pathlib.Path, name: str, size: str) -> dict[str, tuple[Any, Any]]:
+    """{path: (the config's value, the figure's)} of what the figure in `folder` was drawn with that
+    its config has not at that size, but for `FREE`, at paper size `FILES`, and all where the models
+    are the user's."""
+    if size == RELEASED or name in OF_CHECKPOINTS:
+        return {}
+    free = (*FREE, *FILES) if size == SIZES[-1] else FREE
+    found = _changed(homes.settings_of(folder), _flattened(name, size))
+    return {path: values for path, values in found.items() if not path.startswith(free)}
+
+
+def check_unchanged(folder: pathlib.Path, name: str, size: str) -> None:
+    """ValueError where the figure in `folder` has `changes`, naming a field, or is about a
+    checkpoint of the user's."""
+    if name in OF_CHECKPOINTS:
+        raise ValueError(
+            f"{folder} is about a checkpoint of the user's: --results takes figures of the configs "
+            'as they are'
+        )
+    for path, (own, here) in changes(folder, name, size).items():
+        raise ValueError(
+            f'{folder} was drawn with {path}={here}, configs/{name}.py:{size} has {own}: '
+            '--results takes figures of the configs as they are'
+        )
+
+
+def config_of(figure: str) -> tuple[str, str] | None:
+    """Config and size of a figure that has its name from them ('fig1_small'); None for others."""
+    name = _named(figure)
+    size = SIZES[0] if name == figure else figure.removeprefix(f'{name}_')
+    return (name, size) if name is not None and size in (*SIZES, RELEASED) else None
+
+
+def figure_name(config: str, size: str) -> str:
+    """Name of a config's figure at a size: the inverse of `config_of`."""
+    return config if size == SIZES[0] else f'{config}_{size}'
+
+
+def trained_tokens(name: str, size: str, figures: pathlib.Path | None = None) -> int | None:
+    """Tokens of the whole pre-training of a figure's models, None where the user gives them and
+    where runs have lengths or steps of their own: as the figure in the folder `figures` was drawn,
+    by default as its config says."""
+    if size == RELEASED or name in OF_CHECKPOINTS:
+        return None
+    fields = ('steps', 'batch_size', 'length')
+    config = _config(name, size)
+    if any(field in run.get('train', {}) for run in config['runs'].values() for field in fields):
+        return None
+    drawn = {} if figures is None else homes.settings_of(figures / figure_name(name, size))
+    tokens = 1
+    for field in fields:
+        tokens *= drawn.get(f'train.{field}', config['train'][field])
+    return tokens
+
+
+def _asked_for(asked: str) -> tuple[str | None, Sequence[str]]:
+    """The config and its argument; None where it is none of ours."""
+    parts = re.fullmatch(r'(?:.*/)?configs/(\w+)\.py(?::(.*))?', asked)
+    return (parts[1], (parts[2] or '',)) if parts and _is_config(parts[1]) else (None, ())
+
+
+def _named(figure: str) -> str | None:
+    """The config with the longest name that the figure's begins with."""
+    ends = [end for end in range(len(figure), 0, -1) if figure[end : end + 1] in ('', '_')]
+    return next((figure[:end] for end in ends if _is_config(figure[:end])), None)
+
+
+def _is_config(name: str) -> bool:
+    return (ROOT / f'configs/{name}.py').is_file()
+
+
+@functools.cache
+def _config(name: str, argument: str) -> Mapping[str, Any]:
+    """Empty where it has not that size, or is no figure's."""
+    get_config = runpy.run_path(str(ROOT / f'configs/{name}.py')).get('get_config')
+    try:
+        given = (argument,) if argument else ()
+        return {} if get_config is None else get_config(*given).to_dict()
+    except ValueError:
+        return {}
+
+
+@functools.cache
+def _flattened(name: str, argument: str) -> Mapping[str, Any]:
+    """Path -> value of a config, as `_config`."""
+    return dict(_flat(_config(name, argument), ''))
+
+
+def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Also the sections themselves: a figure's settings have some of them as one value."""
+    if path:
+        yield path, value
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(inner, f'{path}.{key}' if path else key)
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            yield from _flat(inner, f'{path}[{number}]')
+
+
+def _changed(
+    settings: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, tuple[Any, Any]]:
+    """Fields that the config has, and those of entries and of sections that it has not; what else
+    is in the settings are defaults of the code, which no config names."""
+    return {
+        path: (defaults.get(path), value)
+        for path, value in sorted(settings.items())
+        if _plain(defaults.get(path)) != _plain(value)
+        and (path in defaults or path.rpartition('.')[0] not in defaults or _given(path))
+    }
+
+
+def _given(path: str) -> bool:
+    """Whether it is a field of an entry, but for those that have a default."""
+    return path.startswith(ENTRIES) and not _OF_CODE.fullmatch(path)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def _flags(changed: Mapping[str, tuple[Any, Any]]) -> tuple[str, ...] | None:
+    flags = []
+    for path, (_, value) in changed.items():
+        if isinstance(value, Mapping) or (
+            isinstance(value, list) and any(isinstance(v, dict) for v in value)
+        ):
+            return None
+        typed = tuple(value) if isinstance(value, list) else value
+        flags.append(shlex.quote(f'--config.{path}={typed}'))
+    return tuple(flags)
+
+
+def _text(value: Any) -> str:
+    return f'{value!r:.300}'
