@@ -19,7 +19,6 @@ import argparse
 import dataclasses
 import functools
 import pathlib
-import signal
 import sys
 from collections.abc import Sequence
 
@@ -27,12 +26,10 @@ from experiments import board, figure_commands, figure_configs
 from experiments.board import Missing, Row, Summary, page, picture, results, trend
 from experiments.board.decisions import SIZES
 from experiments.board.summaries import COMMANDS
-from experiments.config import BAD_INPUT
 from experiments.figures import mpl
 from experiments.figures.base import METADATA, csv_text, rendered
+from experiments.statuses import BAD_INPUT, STOPPED
 from nope.runtime.files import write_bytes, write_json, write_text
-
-STOPPED = 128 + signal.SIGTERM
 
 
 def main(arguments: Sequence[str]) -> int:

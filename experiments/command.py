@@ -16,11 +16,11 @@ import jax
 from experiments import costs, draw, history, pieces
 from experiments.bench import Bench
 from experiments.build import Experiment, build
-from experiments.config import BAD_INPUT
 from experiments.execute import check, execute
 from experiments.failures import Failures
 from experiments.homes import check_figure, take_figure
 from experiments.plan import check_same, listed, make_plan
+from experiments.statuses import BAD_INPUT, STOPPED
 from experiments.workspace import Workspace
 from nope.checkpoints.manager import CheckpointError
 from nope.interop import CheckpointFileError
@@ -34,7 +34,6 @@ from nope.training.train import Interrupted
 FAR_ERRORS = (processes.MissingProcessError, processes.OtherProcessError)
 # Of reading a config and what it names, before any work.
 INPUT_ERRORS = (ValueError, OSError, ImportError, CheckpointError, *FAR_ERRORS)
-STOPPED = 128 + signal.SIGTERM
 
 log = logging.getLogger('experiments')
 

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from nope.identity import execution_fields
 from nope.runtime.errors import FieldError, describe
 
-BAD_INPUT = 2  # exit status of a command whose config or arguments do not fit
 # Of files that are missing, said in errors: the user alone can provide them.
 USERS = 'cannot come with this code'
 

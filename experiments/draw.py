@@ -17,6 +17,7 @@ from typing import Any
 from experiments import figures
 from experiments.figures.base import FigureInput
 from experiments.homes import check_name
+from experiments.statuses import BAD_INPUT
 from nope import records
 from nope.runtime import files
 from nope.runtime.files import read_object, write_json
@@ -110,7 +111,7 @@ def main(folders: list[str]) -> int:
         return 0
     if not folders:
         print(__doc__, file=sys.stderr)
-        return 2
+        return BAD_INPUT
     try:
         for folder in map(pathlib.Path, folders):
             read_inputs(folder)  # what is no figure's takes no lock file
@@ -118,7 +119,7 @@ def main(folders: list[str]) -> int:
                 print(redraw(folder))
     except (OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
-        return 2
+        return BAD_INPUT
     return 0
 
 

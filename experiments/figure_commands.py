@@ -13,11 +13,11 @@ from types import FrameType
 
 from experiments.board.decisions import Missing
 from experiments.board.entries import ENTRIES
-from experiments.config import BAD_INPUT, USERS
+from experiments.config import USERS
 from experiments.figure_configs import OF_CHECKPOINTS, ROOT
+from experiments.statuses import BAD_INPUT, STOPPED
 
 TAIL = 20_000  # bytes of a command's messages that are kept for the reason of a failure
-STOPPED = 128 + signal.SIGTERM
 
 
 def configs() -> list[str]:

@@ -29,7 +29,7 @@ from absl import app, flags
 from ml_collections import ConfigDict, config_flags
 
 from experiments import typed
-from experiments.config import BAD_INPUT
+from experiments.statuses import BAD_INPUT
 
 # JAX, which takes seconds, is imported by what `main` needs: what cannot be read is refused before.
 arguments: list[str] = []  # as ml_collections reads them, once `parse_flags` has been called

@@ -19,8 +19,8 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from experiments import pieces
-from experiments.config import BAD_INPUT
 from experiments.pieces import Piece
+from experiments.statuses import BAD_INPUT
 from nope.checkpoints import holder
 from nope.training import metrics
 

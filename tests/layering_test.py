@@ -37,7 +37,7 @@ LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
 # The parts of experiments; none imports a later one.
 FLOOR: tuple[frozenset[str], ...] = (
-    frozenset({'config', 'figures', 'homes', 'pieces'}),
+    frozenset({'config', 'figures', 'homes', 'pieces', 'statuses'}),
     frozenset({'board', 'models', 'specs', 'typed'}),
     frozenset({'bench', 'facts', 'figure_configs', 'programs', 'runs', 'scope', 'workspace'}),
     frozenset({'evaluations', 'exports', 'failures'}),

@@ -12,6 +12,7 @@ import pathlib
 import sys
 
 from experiments.report import page
+from experiments.statuses import BAD_INPUT
 from nope.runtime import files
 
 NAME = 'report.html'
@@ -26,7 +27,7 @@ def main(arguments: list[str]) -> int:
     known = len(folders) + len(outs) == len(arguments)
     if not known or len(folders) not in (1, 2) or len(outs) > 1 or '' in outs:
         print(__doc__, file=sys.stderr)
-        return 2
+        return BAD_INPUT
     roots = [pathlib.Path(folder) for folder in folders]
     out = pathlib.Path(outs[0]) if outs else roots[0] / NAME
     try:
@@ -36,7 +37,7 @@ def main(arguments: list[str]) -> int:
         files.write_bytes(out, data)
     except (OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
-        return 2
+        return BAD_INPUT
     if len(data) > page.LIMIT:
         print(f'warning: the page has {len(data):,} bytes', file=sys.stderr)
     print(out)
