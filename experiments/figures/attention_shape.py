@@ -21,7 +21,7 @@ from nope.records import Records
 
 # Attributes that all of its records share.
 SHARED = ('train_length',)
-OPTIONS = {'curves', 'kinds'}
+OPTIONS = {'curves'}
 BY_HEAD = ('layer', 'head', 'position')
 MEASURES: Measures = {
     'attention_shape': {

@@ -1,9 +1,9 @@
-"""Records of one model made in the same way, one a seed."""
+"""Records of one model made in the same way, one a seed, and means of each seed's records."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -46,3 +46,22 @@ class BySeed:
     def stacked(self, measure: str) -> np.ndarray:
         """An array of all records, float64 [S, ...]."""
         return np.stack([r[measure] for r in self.records]).astype(np.float64)
+
+
+def of_models(values_R: np.ndarray, records: Sequence[Records]) -> np.ndarray:
+    """Means [S, ...] of values [R, ...], one a record: of each seed over the records that have it,
+    seeds in their order. Runs of one model are alike, so that seeds alone are what an interval is
+    taken over."""
+    seeds = [records_of.attributes['seed'] for records_of in records]
+    return np.stack(
+        [
+            np.mean([v for v, own in zip(values_R, seeds, strict=True) if own == seed], axis=0)
+            for seed in dict.fromkeys(seeds)
+        ]
+    )
+
+
+def index_of(multiple: float, multiples: np.ndarray) -> int | None:
+    """Index of a length in L among those that were measured, None where it was not."""
+    found = np.flatnonzero(np.isclose(multiples, multiple))
+    return int(found[0]) if found.size else None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.base import FigureInput
-from experiments.figures.by_seed import BySeed
+from experiments.figures.by_seed import BySeed, index_of
 from nope.records import Records
 
 
@@ -42,8 +42,7 @@ class KeyGroup:
 
     def at(self, multiple: float) -> int | None:
         """Index of the length `multiple` L, None where it was not measured."""
-        found = np.flatnonzero(np.isclose(self.multiples, multiple))
-        return int(found[0]) if found.size else None
+        return index_of(multiple, self.multiples)
 
     @property
     def asked(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.base import FigureInput
-from experiments.figures.by_seed import BySeed
+from experiments.figures.by_seed import BySeed, index_of
 from experiments.figures.captions import measured_on
 from nope.records import Records
 
@@ -33,8 +33,7 @@ class Group:
 
     def at(self, multiple: float) -> int | None:
         """Index of the length `multiple` L, None where it was not measured."""
-        found = np.flatnonzero(np.isclose(self.multiples, multiple))
-        return int(found[0]) if found.size else None
+        return index_of(multiple, self.multiples)
 
 
 def read(given: FigureInput, name: str, label: str) -> Group:

@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.figures import captions
 from experiments.figures.base import FigureInput, names_below, shared_attribute
-from experiments.figures.orders import of_models
+from experiments.figures.by_seed import of_models
 from nope.records import Records
 
 # What the seeds of a panel have in common.

@@ -99,9 +99,9 @@ def bound(axes: mpl.Axes, positions: np.ndarray) -> mpl.Line2D:
     return line
 
 
-def training_length(axes: mpl.Axes, train_length: int, label: str | None = None) -> mpl.Line2D:
+def training_length(axes: mpl.Axes, train_length: int) -> mpl.Line2D:
     line = axes.axvline(train_length, color=GREY, linestyle=':', linewidth=1.2, zorder=1)
-    line.set_label(label or f'training length L = {train_length:,}')
+    line.set_label(f'training length L = {train_length:,}')
     return line
 
 
@@ -110,16 +110,14 @@ def head_colors(count: int) -> np.ndarray:
     return mpl.colormaps['viridis'](np.linspace(0, 0.88, count))
 
 
-def legend_below(
-    axes: mpl.Axes, curves: Sequence[mpl.Artist], marks: Sequence[mpl.Artist], offset: float = 0.48
-) -> None:
-    """Legend under the x label, `offset` inches below the axes, so that it covers no curve;
+def legend_below(axes: mpl.Axes, curves: Sequence[mpl.Artist], marks: Sequence[mpl.Artist]) -> None:
+    """Legend under the x label, 0.48 inches below the axes, so that it covers no curve;
     the constrained layout makes room for it. `curves` and `marks` do not mix in a column."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     lines = 2 if len(curves) <= 2 else max(len(curves), len(marks))
     handles = [*filled(curves, lines), *filled(marks, lines)]
-    down = mpl.ScaledTranslation(0, -offset, figure.dpi_scale_trans)
+    down = mpl.ScaledTranslation(0, -0.48, figure.dpi_scale_trans)
     axes.legend(
         handles=handles,
         ncols=len(handles) // lines,

@@ -143,8 +143,7 @@ def divergence_sums(
     """Sums of the Jensen-Shannon divergence, and of that with swapped arguments, over the queries
     that lie inside their sequences, of every pair of heads: float32 [B, L, N, M], nats.
 
-    `nope.evals.divergences` has both in float64. A weight below the smallest normal float32, which
-    the swapped one divides by, counts as that.
+    A weight below the smallest normal float32, which the swapped one divides by, counts as that.
     """
     inside_BR = (queries_R < lengths_B[:, None]).astype(jnp.float32)
 

@@ -55,8 +55,8 @@ class Fields:
             raise self.wrong(key, f'an integer from {least} to {most}')
         return value
 
-    def optional_integer(self, key: str, most: int, least: int = 1) -> int | None:
-        return self.integer(key, most, least=least) if self.has(key) else None
+    def optional_integer(self, key: str, most: int) -> int | None:
+        return self.integer(key, most) if self.has(key) else None
 
     def number(
         self,
@@ -74,10 +74,8 @@ class Fields:
             return float(value)  # type: ignore[arg-type]
         raise self.wrong(key, f'a number above {above:g}{" or 0" * zero}, at most {most:g}')
 
-    def optional_number(
-        self, key: str, above: float = 0.0, most: float = MAX_NUMBER
-    ) -> float | None:
-        return self.number(key, above=above, most=most) if self.has(key) else None
+    def optional_number(self, key: str) -> float | None:
+        return self.number(key) if self.has(key) else None
 
     def numbers(self, key: str, zero: bool = False) -> tuple[float, ...]:
         """A list of numbers above 0. zero: whether 0 is accepted too."""

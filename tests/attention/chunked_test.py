@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from nope.attention import Bias, Buckets, Mask, attention
-from nope.attention.cases import FACTOR_CASES, KEY_BIAS_CASES, TEST_CASES, Case, make_inputs
+from nope.attention.cases import Case, make_inputs
 from nope.attention.chunked import layout
+from tests.attention.cases import FACTOR_CASES, KEY_BIAS_CASES, TEST_CASES
 from tests.attention.contract import (
     TOLERANCE,
     AttentionContract,

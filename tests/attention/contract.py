@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from nope.attention import AlibiBias, AttentionOutput, Mask, attention
-from nope.attention.cases import TEST_CASES, Case, Inputs, make_inputs
+from nope.attention.cases import Case, Inputs, make_inputs
 from nope.attention.reference import reference_attention
+from tests.attention.cases import TEST_CASES
 
 # Largest error allowed next to the definition in float64, relative to the largest entry of the
 # array, or to 1 where that is larger. Float32 sums of a few thousand terms stay below the first;

@@ -20,14 +20,8 @@ import pytest
 from nope.attention import attention
 from nope.attention.api import BACKENDS, PREFERRED
 from nope.attention.backend import describe
-from nope.attention.cases import (
-    FACTOR_CASES,
-    KEY_BIAS_CASES,
-    TEST_CASES,
-    Case,
-    Inputs,
-    make_inputs,
-)
+from nope.attention.cases import Case, Inputs, make_inputs
+from tests.attention.cases import FACTOR_CASES, KEY_BIAS_CASES, TEST_CASES
 from tests.attention.contract import OUTPUTS, assert_agrees, expected
 
 # NOPE_DEVICE_TESTS=cpu tries the tests themselves where there is no accelerator.

@@ -14,7 +14,8 @@ import pytest
 
 from nope.attention import AlibiBias, Bias, ScaleInvariantBias, attention
 from nope.attention.bias import as_array, factors_as_array
-from nope.attention.cases import FACTOR_CASES, Case, Inputs, make_inputs
+from nope.attention.cases import Case, Inputs, make_inputs
+from tests.attention.cases import FACTOR_CASES
 from tests.attention.contract import (
     OUTPUTS,
     TOLERANCE,

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from nope.attention import AttentionOutput, attention
-from nope.attention.cases import KEY_BIAS_CASES, Case, Inputs, make_inputs
+from nope.attention.cases import Case, Inputs, make_inputs
+from tests.attention.cases import KEY_BIAS_CASES
 from tests.attention.contract import (
     OUTPUTS,
     TOLERANCE,

@@ -12,7 +12,8 @@ import pytest
 
 from nope.attention import attention, library
 from nope.attention.backend import Call
-from nope.attention.cases import TEST_CASES, Case, make_inputs
+from nope.attention.cases import Case, make_inputs
+from tests.attention.cases import TEST_CASES
 from tests.attention.contract import (
     COVERING,
     TOLERANCE,

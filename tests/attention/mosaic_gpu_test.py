@@ -16,13 +16,14 @@ import pytest
 
 from nope.attention import AlibiBias, block_sizes
 from nope.attention.backend import Call
-from nope.attention.cases import KEY_BIAS_CASES, TEST_CASES, Case, make_inputs
+from nope.attention.cases import Case, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.mosaic_gpu import BACKEND, MosaicGpu
 from nope.attention.mosaic_gpu.kernel import _missing
 from nope.attention.mosaic_gpu.sizes import Blocks, blocks_of
 from nope.attention.reference import reference_attention
 from nope.attention.structure import AttentionOutput, Mask
+from tests.attention.cases import KEY_BIAS_CASES, TEST_CASES
 from tests.attention.contract import (
     OUTPUTS,
     TOLERANCE,

@@ -13,9 +13,10 @@ import pytest
 
 from nope.attention import AttentionOutput, Buckets, Mask, attention
 from nope.attention.backend import Call
-from nope.attention.cases import TEST_CASES, Case, Inputs, make_inputs
+from nope.attention.cases import Case, Inputs, make_inputs
 from nope.attention.flash import flash_attention
 from nope.attention.pallas_gpu import BACKEND, PallasGpu, memory
+from tests.attention.cases import TEST_CASES
 from tests.attention.contract import AttentionContract, assert_agrees
 from tests.attention.devices import on_device
 from tests.attention.factor_contract import FactorContract

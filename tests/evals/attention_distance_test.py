@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from nope import records
-from nope.evals import attention_distance, attention_rows, divergences
+from nope.evals import attention_distance, attention_rows
 from nope.evals.attention_distance import Group
 from nope.evals.attention_rows import Model
 from nope.positions import Alibi, Learned, T5Bias
 from tests import tiny
+from tests.evals import divergences
 from tests.vectors import VECTORS
 
 NOPE = tiny.model()

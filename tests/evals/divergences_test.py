@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from nope.evals.divergences import (
+from tests.evals.divergences import (
     attention_distance,
     jensen_shannon,
     swapped_jensen_shannon,

@@ -128,7 +128,6 @@ def decisive(
     *,
     highest: bool,
     verdicts: Mapping[str, bool | None] | None = None,
-    limits: tuple[float, ...] = (),
 ) -> Numbers:
     """The one number with the highest mean, or the lowest, told by its name; with nothing found
     none. It decides a claim about all of them: where `verdicts` says what each one decides, it is
@@ -138,7 +137,7 @@ def decisive(
         if verdicts and (some := [name for name in found if verdicts[name] is verdict]):
             chosen = some
             break
-    numbers = {name: number(f'{what}, {name}', found[name], unit, limits) for name in chosen}
+    numbers = {name: number(f'{what}, {name}', found[name], unit) for name in chosen}
     means = {name: n.interval.mean for name, n in numbers.items() if n.interval}
     if not means:
         return tuple(numbers.values())[:1]

@@ -15,10 +15,10 @@ from experiments.figures.base import (
     names_below,
     runs_of,
 )
+from experiments.figures.by_seed import of_models
 from experiments.figures.claims import ablations as claims
 from experiments.figures.claims.ablations import LONGBENCH, PASSKEY, AblationRow
 from experiments.figures.claims.decide import decide
-from experiments.figures.orders import of_models
 from experiments.figures.roles import Roles
 from experiments.figures.tables import (
     longbench,
@@ -95,7 +95,10 @@ def draw(given: FigureInput) -> FigureOutput:
     name; roles, the labels of the rows that claims speak of (claims/ablations.py)."""
     check_records(given, required(given.name, given.options))
     rows = [_read(given, option) for option in given.options['rows']]
-    table, caption = _table(given.options, rows, _token(given, rows)), _caption(given, rows)
+    table, caption = (
+        _table(given.options, rows, perplexity_caption.token_name(given, rows)),
+        _caption(given, rows),
+    )
     players = Roles(given.name, given.options, {row.label: row for row in rows}, 'row')
     corpora = [c for c in given.options['corpora'] if not c.get('missing')]
     return FigureOutput(
@@ -151,11 +154,6 @@ def longbench_mean(records: Records) -> float | None:
     scores = by_task(records, longbench.TABLE.axis)
     tasks = [column.key for column in longbench.COLUMNS]
     return float(np.mean([scores[t] for t in tasks])) if set(tasks) <= set(scores) else None
-
-
-def _token(given: FigureInput, rows: Sequence[AblationRow]) -> str:
-    names = [name for row in rows for name in row.names]
-    return captions.token_name(given.records[names[0]]) if names else 'token'
 
 
 def _table(given: Options, rows: Sequence[AblationRow], token: str) -> Table:
@@ -220,7 +218,7 @@ def _caption(given: FigureInput, rows: Sequence[AblationRow]) -> str:
         f'{within:g} L that the context of the model reaches and all depths, unweighted mean of '
         "LongBench's 16 scores; means over searches of several orders of examples, next to the "
         f"paper's Table 4 ({paper.SOURCE}), which has one search a row, each of another order.",
-        perplexity_caption.units(_token(given, rows)),
+        perplexity_caption.units(perplexity_caption.token_name(given, rows)),
         captions.sources(labelled) if labelled else '',
     ]
     return ' '.join(sentence for sentence in sentences if sentence)

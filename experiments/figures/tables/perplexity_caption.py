@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from experiments.figures import captions
 from experiments.figures.base import FigureInput
+from experiments.figures.claims.ablations import AblationRow
 from experiments.figures.tables import paper, perplexity_rows
 from experiments.figures.tables.perplexity_rows import LONGPPL, PerplexityRow
 
@@ -40,7 +41,7 @@ def _longppl(given: FigureInput, rows: Sequence[PerplexityRow]) -> str:
     )
 
 
-def token_name(given: FigureInput, rows: Sequence[PerplexityRow]) -> str:
+def token_name(given: FigureInput, rows: Sequence[PerplexityRow | AblationRow]) -> str:
     """Name of a position in the records of `rows`."""
     names = [name for row in rows for name in row.names]
     return captions.token_name(given.records[names[0]]) if names else 'token'

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures.base import FigureInput, names_below
-from experiments.figures.orders import of_models
+from experiments.figures.by_seed import of_models
 from experiments.figures.roles import Undecided
 from experiments.figures.tables.options import Options
 from nope.records import Records

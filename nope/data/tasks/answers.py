@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,26 +68,3 @@ WORD = Form('word', _ANSWER, _word)
 WORDS = Form('list of words', _LIST, _words)
 NUMBERS = Form('list of numbers', _LIST, _numbers)
 WHOLE = Form('whole target', _ALL, lambda text: text or None)
-
-
-@dataclasses.dataclass(frozen=True)
-class Accuracy:
-    """Exact-match accuracy, in [0, 1], over all examples and by length."""
-
-    overall: float
-    by_length: dict[int, float]
-
-
-def accuracy(form: Form, graded: Iterable[tuple[int, str, str]]) -> Accuracy:
-    """Accuracy of (length, predicted target, gold target). ValueError where there is none."""
-    seen: Counter[int] = Counter()
-    right: Counter[int] = Counter()
-    for length, prediction, gold in graded:
-        seen[length] += 1
-        right[length] += form.matches(prediction, gold)
-    if not seen:
-        raise ValueError('no prediction to grade')
-    return Accuracy(
-        overall=right.total() / seen.total(),
-        by_length={length: right[length] / seen[length] for length in sorted(seen)},
-    )

@@ -12,7 +12,7 @@ import numpy as np
 from nope.data import digest
 from nope.data.tasks.base import Task
 
-PAD, BOS, EOS, SEP = SPECIALS = ('<pad>', '<bos>', '<eos>', '[SEP]')
+PAD, BOS, EOS, SEP = ('<pad>', '<bos>', '<eos>', '[SEP]')
 
 # A word, a separator or one other character, with the blank in front of it.
 _PIECE = re.compile(r' ?(?:\[SEP\]|\[NEXT\]|\w+|[^\w\s])')
@@ -52,7 +52,6 @@ class WordTokenizer:
     pad_id: int = 0
     bos_id: int | None = 1
     eos_id: int = 2
-    sep_id: int = 3
 
     @classmethod
     def of(cls, task: Task) -> WordTokenizer:

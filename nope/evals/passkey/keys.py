@@ -12,16 +12,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nope.data.templates import KEYS, PAPER
+from nope.data.templates import KEYS
 
 LENGTHS = 16
 DEPTHS = 10
 TESTS = 10
-
-TASK = PAPER.task
-FILLER = PAPER.filler
-INFO = PAPER.info
-QUESTION = PAPER.question
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,14 +80,6 @@ def _cells(length: int, generator: np.random.RandomState) -> Iterator[Cell]:
             positions=tuple(positions.tolist()),
             keys=tuple(map(str, keys.tolist())),
         )
-
-
-def prompt(key: str, before: int, after: int) -> str:
-    """The text that hides `key` behind `before` and in front of `after` repeats of the filler.
-
-    A tokenizer puts a BOS in front; the answer is the next tokens.
-    """
-    return PAPER.prompt(key, before, after)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,9 +33,6 @@ SINGULAR = (
 # Percentages of the sentences: 40, evenly spaced and rounded to even.
 DEPTHS = [round(100 * i / 39) for i in range(40)]
 
-HAYSTACKS = ('noise', 'essay', 'needle')
-KINDS = ('words', 'numbers', 'uuids')
-
 
 @dataclasses.dataclass(frozen=True)
 class Needles:

@@ -13,8 +13,9 @@ import pytest
 
 from nope.attention import AttentionOutput, Mask
 from nope.attention.bias import as_array
-from nope.attention.cases import TEST_CASES, Case, Inputs, make_inputs
+from nope.attention.cases import Case, Inputs, make_inputs
 from nope.attention.dense import WEIGHTS, dense_attention
+from tests.attention.cases import TEST_CASES
 from tests.attention.contract import TOLERANCE, assert_close, value_and_gradients
 from tests.attention.dense.entmax_test import by_bisection
 from tests.attention.dense.stick_breaking_test import by_product

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nope.data.tasks.answers import NUMBER, NUMBERS, WHOLE, WORD, WORDS, Form, accuracy
+from nope.data.tasks.answers import NUMBER, NUMBERS, WHOLE, WORD, WORDS, Form
 
 FORMS = (NUMBER, NUMBERS, WHOLE, WORD, WORDS)
 
@@ -74,11 +74,3 @@ def test_what_is_no_answer_does_not_parse() -> None:
 def test_a_gold_target_without_an_answer_is_an_error() -> None:
     with pytest.raises(ValueError, match='gold target'):
         NUMBER.matches('The answer is 1.', '1')
-
-
-def test_accuracy_is_overall_and_by_length() -> None:
-    found = accuracy(WHOLE, [(2, 'a', 'a'), (2, 'a', 'b'), (3, 'a', 'a'), (3, 'c', 'c')])
-    assert found.overall == 0.75
-    assert found.by_length == {2: 0.5, 3: 1.0}
-    with pytest.raises(ValueError, match='no prediction'):
-        accuracy(WHOLE, [])

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from nope.data.templates import PAPER
 from nope.evals.passkey import keys
 from nope.evals.passkey.keys import Cell, PieceCounts, fillers, plan, prompt_tokens, repeats
 from tests.vectors import VECTORS
@@ -143,7 +144,7 @@ def test_a_piece_without_tokens_is_refused(field: str) -> None:
 
 
 def test_a_prompt_is_its_pieces_in_order() -> None:
-    pieces = keys.prompt('12345', 2, 1).split(keys.FILLER)
+    pieces = PAPER.prompt('12345', 2, 1).split(PAPER.filler)
     assert pieces == [
         'There is an important info hidden inside a lot of irrelevant text. Find it and memorize '
         'them. I will quiz you about the important information there.\n',

@@ -1,4 +1,4 @@
-"""Several searches of one model count as that model, in claims about passkeys and tables."""
+"""Records of one model by seed: several searches of it count as that model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from experiments.figures import KINDS
 from experiments.figures.base import FigureInput
-from experiments.figures.orders import of_models
+from experiments.figures.by_seed import of_models
 from nope.records import Records
 from tests.experiments.figures import synthetic
 
