@@ -16,13 +16,11 @@ from collections.abc import Callable, Sequence
 from experiments import exports
 from experiments.ahead import check_attention
 from experiments.bench import Bench
-from experiments.evaluations import EvalSpec
-from experiments.evaluations import making as evaluating
+from experiments.evaluations import EvalSpec, measuring
 from experiments.exports import ExportSpec
 from experiments.failures import Failures
 from experiments.homes import take_home
-from experiments.runs import RunSpec
-from experiments.runs import making as training
+from experiments.runs import RunSpec, training
 from experiments.specs import Spec, identity
 from nope.checkpoints.lease import sole
 from nope.runtime import processes
@@ -43,7 +41,7 @@ def check(bench: Bench, pieces: Sequence[Spec]) -> None:
             if isinstance(spec, RunSpec):
                 training.check(bench, spec)
             elif isinstance(spec, EvalSpec):
-                evaluating.check(bench, spec)
+                measuring.check(bench, spec)
             if isinstance(spec, RunSpec | EvalSpec):
                 check_attention(spec, bench.compute, bench.batch_tokens)
 
@@ -146,4 +144,4 @@ def _make(bench: Bench, spec: Spec, check_alone: Callable[[], None]) -> None:
     if isinstance(spec, RunSpec):
         training.make(bench, spec, folder, check_alone)
     elif isinstance(spec, EvalSpec):
-        evaluating.make(bench, spec, folder)
+        measuring.make(bench, spec, folder)

@@ -160,15 +160,15 @@ def test_a_process_that_fails_in_training_ends_the_other_and_is_named(text, tmp_
         'import sys\n'
         'from absl import app\n'
         'from experiments import run\n'
-        'from experiments.runs import making\n'
+        'from experiments.runs import training\n'
         'from nope.runtime import processes\n'
-        'whole = making.batches\n'
+        'whole = training.batches\n'
         'def batches(bench, spec, consumed):\n'
         '    for number, block in enumerate(whole(bench, spec, consumed)):\n'
         '        if number == 12 and processes.index() == 1:\n'
         "            raise OSError('shard 3: input/output error')\n"
         '        yield block\n'
-        'making.batches = batches\n'
+        'training.batches = batches\n'
         'app.run(run.main, flags_parser=run.parse_flags)\n'
     )
     began = time.monotonic()

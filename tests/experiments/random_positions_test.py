@@ -6,7 +6,7 @@ import itertools
 import pathlib
 
 from experiments.runs import RunSpec
-from experiments.runs.making import batches
+from experiments.runs.training import batches
 from nope.data.drawn import positions_of
 from tests.experiments.execute_test import bench_of
 from tests.experiments.laws_test import experiment

@@ -11,7 +11,7 @@ import pytest
 from experiments import execute, facts
 from experiments.plan import make_plan
 from experiments.runs import RunSpec, SilencedSpec
-from experiments.runs.making import initial
+from experiments.runs.training import initial
 from experiments.specs import identifier
 from nope import records
 from tests.experiments.execute_test import bench_of

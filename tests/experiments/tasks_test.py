@@ -19,7 +19,7 @@ from experiments.evaluations import task_examples
 from experiments.evaluations.attended_distance import AttendedDistanceSpec
 from experiments.evaluations.exact_match import ExactMatchSpec
 from experiments.programs import Continuing, Program, Scoring, Step
-from experiments.runs import making, text_of
+from experiments.runs import text_of, training
 from experiments.specs import identifier, identity
 from nope import sharding
 from nope.data import TaskData
@@ -249,7 +249,7 @@ def test_examples_that_cannot_be_drawn_name_their_task() -> None:
     found.runs.rsc_rotary.task.symbols = 3
     run = build(found).evals['rsc_rotary/seed0'].run
     with pytest.raises(ValueError, match=r'^runs\.rsc_rotary\.task: rsc: symbols has 3, and 50'):
-        making._check_task(run)
+        training._check_task(run)
 
 
 def test_the_identity_has_no_list_of_symbols_and_no_path(tmp_path: pathlib.Path) -> None:

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from experiments import bench, draw
-from experiments.evaluations import making as evaluating
-from experiments.runs import making as training
+from experiments.evaluations import measuring
+from experiments.runs import training
 from nope.checkpoints import lease, manager
 from nope.data import prepare
 from nope.runtime import files
@@ -100,7 +100,7 @@ def _watch_training(at: Range) -> None:
 
 def _watch_measuring(at: Range) -> None:
     work = _Work()
-    make, bar = evaluating.make, bench.Bench.bar
+    make, bar = measuring.make, bench.Bench.bar
 
     def made(bench: Any, spec: Any, folder: pathlib.Path) -> None:
         work.name = str(at.name(folder))
@@ -117,5 +117,5 @@ def _watch_measuring(at: Range) -> None:
 
         return items
 
-    evaluating.make = made
+    measuring.make = made
     bench.Bench.bar = counted  # type: ignore[method-assign]
