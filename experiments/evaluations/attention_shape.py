@@ -7,16 +7,14 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any, Self
 
-from experiments import facts
 from experiments.bench import Bench
-from experiments.evaluations.base import Asked, Multiplier, Rows, measured_model
+from experiments.evaluations.base import Asked, Multiplier, Rows, measured_model, scaled
 from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
 from experiments.programs import Evaluation, Program
 from experiments.runs import HeadScores
 from nope.evals import attention_shape
 from nope.model import ModelConfig
 from nope.records import Records
-from nope.variables import lam_is_neutral
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,10 +54,8 @@ class ShapeSpec(WindowSpec, HeadScores):
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         del folder
-        multiplier = bench.best_multiplier(self.multiplier)
+        variables, said = scaled(bench, self, self.multiplier, self.windows.length)
         tokens, more = blocks(bench, self.run, self.windows)
-        variables = bench.scaled(self.run, None, multiplier)
-        neutral = lam_is_neutral(self.model, variables, self.windows.length)
         found = attention_shape.run(
             self.model,
             variables,
@@ -68,7 +64,7 @@ class ShapeSpec(WindowSpec, HeadScores):
             progress=bench.bar('shape of attention'),
             **execution(bench, self.windows),
         )
-        return found, more | facts.describe_lam(self.run, multiplier, neutral)
+        return found, more | said
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         length = self.windows.length

@@ -247,6 +247,17 @@ def measured_model(run: Source, multiplier: Any, position: Position | None) -> M
     return model if position is None else model.with_position(position)
 
 
+def scaled(
+    bench: Bench, spec: EvalSpec, multiplier: Multiplier, length: int, step: int | None = None
+) -> tuple[Variables, dict[str, Any]]:
+    """Variables of a run under a uniform multiplier, None for its own lambda, and what to say of
+    their lambda at that length. step: of its training, None for the last."""
+    chosen = bench.best_multiplier(multiplier)
+    variables = bench.scaled(spec.run, step, chosen)
+    neutral = lam_is_neutral(spec.model, variables, length)
+    return variables, facts.describe_lam(spec.run, chosen, neutral)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TextSpec(EvalSpec):
     """An evaluation of text: documents, prompts or tasks.
@@ -281,10 +292,7 @@ class TextSpec(EvalSpec):
 
     def measured(self, bench: Bench) -> tuple[Variables, dict[str, Any]]:
         """The variables that are measured, and what to say of their lambda."""
-        multiplier = bench.best_multiplier(self.multiplier)
-        variables = bench.scaled(self.run, None, multiplier)
-        neutral = lam_is_neutral(self.model, variables, self.extent)
-        return variables, facts.describe_lam(self.run, multiplier, neutral)
+        return scaled(bench, self, self.multiplier, self.extent)
 
     def generator(self, bench: Bench, variables: Variables) -> Generator:
         return Generator(self.model, variables, bench.mesh, batch_tokens=bench.batch_tokens)

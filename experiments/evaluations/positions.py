@@ -7,9 +7,8 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any, Self
 
-from experiments import facts
 from experiments.bench import Bench
-from experiments.evaluations.base import Asked, Multiplier, Rows, measured_model
+from experiments.evaluations.base import Asked, Multiplier, Rows, measured_model, scaled
 from experiments.evaluations.steps import kept_step
 from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
 from experiments.programs import Evaluation, Program
@@ -17,7 +16,6 @@ from nope.evals import positions
 from nope.model import ModelConfig
 from nope.positions import Position
 from nope.records import Records
-from nope.variables import lam_is_neutral
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,10 +58,9 @@ class PositionsSpec(WindowSpec):
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         del folder
-        multiplier = bench.best_multiplier(self.multiplier)
+        length = self.windows.length
+        variables, said = scaled(bench, self, self.multiplier, length, self.step)
         tokens, more = blocks(bench, self.run, self.windows)
-        variables = bench.scaled(self.run, self.step, multiplier)
-        neutral = lam_is_neutral(self.model, variables, self.windows.length)
         found = positions.run(
             self.model,
             variables,
@@ -71,7 +68,7 @@ class PositionsSpec(WindowSpec):
             progress=bench.bar('loss and entropy'),
             **execution(bench, self.windows),
         )
-        return found, more | facts.describe_lam(self.run, multiplier, neutral)
+        return found, more | said
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         length = self.windows.length
