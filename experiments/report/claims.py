@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from experiments.board.summaries import VERDICTS
-from experiments.report.problems import Problem, noted
+from experiments.report.problems import noted
 from experiments.report.workfolder import FigureFolder, WorkFolder, relative
 
-# What summaries of an earlier version say in place of a verdict: whether the claim holds.
-_HOLDS = {True: 'holds', False: 'does not hold', None: 'undecided'}
 LONGEST = 2000  # characters of a text
 
 
@@ -48,10 +46,6 @@ def _of_figure(folder: WorkFolder, figure: FigureFolder) -> list[ClaimRow]:
         claims = figure.summary.get('claims', [])
         if not isinstance(claims, list):
             raise ValueError(f'claims are {claims!r:.100}; accepted is a list')
-        if any('verdict' not in claim for claim in claims):
-            what = 'its claims are of an earlier version, without verdicts; draw it again'
-            where = relative(figure.folder, folder.root)
-            folder.problems.append(Problem('stale', where, what))
         for claim in claims:
             made.append(_row(figure.name, claim))
     return made
@@ -59,7 +53,7 @@ def _of_figure(folder: WorkFolder, figure: FigureFolder) -> list[ClaimRow]:
 
 def _row(figure: str, claim: dict[str, Any]) -> ClaimRow:
     number = claim['number']
-    verdict = str(claim['verdict'] if 'verdict' in claim else _HOLDS[claim['holds']])
+    verdict = str(claim['verdict'])
     if verdict not in VERDICTS:
         raise ValueError(f'verdict is {verdict!r:.100}; accepted: {", ".join(VERDICTS)}')
     if number is not None and type(number) is not int:

@@ -24,13 +24,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> WorkFolder:
     return workfolder.read(work.make(tmp_path_factory.mktemp('work')))
 
 
-def test_claims_of_an_earlier_version_get_a_verdict_and_are_stale(tmp_path: pathlib.Path) -> None:
+def test_a_claim_without_a_verdict_is_a_problem_of_its_file(tmp_path: pathlib.Path) -> None:
     claim = {'id': 'x', 'number': 2, 'paper': 'p', 'measured': {'a': [1.5, None]}, 'statement': 's'}
     path = work.link(tmp_path, 'old', {}) / 'summary.json'
-    files.write_json(path, {'claims': [claim | {'holds': False}, claim | {'holds': None}]})
+    files.write_json(path, {'claims': [claim | {'verdict': 'holds'}, claim]})
     found = workfolder.read(tmp_path)
-    assert [row.verdict for row in claims.rows(found)] == ['does not hold', 'undecided']
-    assert [(p.kind, p.file) for p in found.problems] == [('stale', 'figures/old')]
+    assert [row.verdict for row in claims.rows(found)] == ['holds']
+    (problem,) = found.problems
+    assert (problem.kind, problem.file) == ('damaged', 'figures/old/summary.json')
+    assert 'verdict' in problem.what
 
 
 def test_measured_numbers_are_named_by_their_path() -> None:
