@@ -1,7 +1,7 @@
 """Base class for position encodings: added to embeddings, applied to queries and keys, or a bias.
 
 An encoding overrides the one or two methods that it needs. All are pure functions; learned tables
-and gates belong to the model, which passes a table to each of them.
+and gates belong to the model, which passes the table to `embed` and to `bias`.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Position:
 
     @property
     def embeds(self) -> bool:
-        """True for an encoding added to the embeddings, in which layers cannot differ."""
-        return False
+        """Whether the encoding is added to the embeddings, in which layers cannot differ."""
+        return type(self).embed is not Position.embed
 
     @property
     def takes_positions(self) -> bool:

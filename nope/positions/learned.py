@@ -29,10 +29,6 @@ class Learned(Position):
     def takes_positions(self) -> bool:
         return True
 
-    @property
-    def embeds(self) -> bool:
-        return True
-
     def table(self, width: int, heads: int) -> Table:
         return Table((self.size, width), ('positions', 'embed'), neutral=True)
 

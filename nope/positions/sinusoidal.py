@@ -35,10 +35,6 @@ class Sinusoidal(Position):
     def takes_positions(self) -> bool:
         return True
 
-    @property
-    def embeds(self) -> bool:
-        return True
-
     def vectors(self, positions_BT: jax.Array, width: int) -> jax.Array:
         """[B, T, D] float32; an odd last dimension has no cosine."""
         inverse = np.float32(self.base ** (-np.arange(0, width, 2) / width))
