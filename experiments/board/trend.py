@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from experiments.board.decisions import Decision, Row, rank
 from experiments.figures import mpl, style
 from experiments.figures.claims.headline import Number
@@ -25,6 +27,7 @@ MARKS: Mapping[str, dict[str, Any]] = {
     'reading': {'marker': '.'},
 }
 COLORS = (style.BLUE, style.RED, *style.COLORS[2:])
+APART = 0.07  # of the distance of two sizes: between marks of one size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +103,11 @@ def draw(found: Sequence[Course]) -> mpl.Figure:
         mpl.Line2D([], [], color=style.BLACK, linestyle='none', label=verdict, **look)
         for verdict, look in MARKS.items()
     ]
+    interval = mpl.Line2D(
+        [], [], color=style.BLACK, linestyle='none', marker='|', markersize=9,
+        label='95 % interval over seeds',
+    )  # fmt: skip
+    handles.append(interval)
     figure.legend(handles=handles, loc='outside upper center', ncols=min(len(handles), 2 * columns))
     return figure
 
@@ -111,19 +119,22 @@ def _drawn(found: Sequence[Course]) -> Sequence[Course]:
 
 
 def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
-    """Lines by figure or by number against sizes, with the tokens of each."""
+    """Lines by figure or by number against sizes, with the tokens of each; a line has a gap at a
+    size where its figure decided by another number."""
     sizes = _sizes(found)
     alike = len({course.what for course in found}) == 1
     together = len({course.figure for course in found}) == 1
-    for course, color in zip(found, itertools.cycle(COLORS), strict=False):
-        x = [sizes.index(p.size) for p in course.points]
+    shifts = APART * (np.arange(len(found)) - (len(found) - 1) / 2)
+    for course, color, shift in zip(found, itertools.cycle(COLORS), shifts, strict=False):
+        means = {p.size: p.mean for p in course.points}
         label = course.figure if alike else course.what
         label = label if alike or together else f'{course.figure}: {label}'
         label = '\n'.join(textwrap.wrap(label, 44))
-        axes.plot(x, [p.mean for p in course.points], color=color, label=label)
-        for place, p in zip(x, course.points, strict=True):
+        line = [means.get(size, np.nan) for size in sizes]
+        axes.plot(np.arange(len(sizes)) + shift, line, color=color, label=label)
+        for p in course.points:
             axes.errorbar(
-                [place],
+                [sizes.index(p.size) + shift],
                 [p.mean],
                 [[p.mean - p.low], [p.high - p.mean]],
                 color=color,
@@ -135,7 +146,7 @@ def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
     printed = f'printed: {row.printed}' if row.printed not in ('', 'ours') else ''
     below = [*textwrap.wrap(found[0].what if alike else '', 46), *textwrap.wrap(printed, 46)]
     axes.set_xlabel('\n'.join(below), fontsize=6.5)
-    axes.set_ylabel(found[0].unit or 'ratio')
+    axes.set_ylabel(found[0].unit)
     axes.set_xlim(-0.4, len(sizes) - 0.6)
     axes.xaxis.set_major_locator(mpl.FixedLocator(range(len(sizes))))
     axes.set_xticklabels([_named(size, found) for size in sizes], fontsize=6.5)
@@ -167,7 +178,7 @@ def _named(size: str, found: Sequence[Course]) -> str:
     points = [p for course in found for p in course.points if p.size == size]
     tokens = [p.tokens for p in points if p.tokens is not None]
     said = [amount(n) for n in sorted({min(tokens), max(tokens)})] if tokens else []
-    return f'{size}\n{" to ".join(said)}'.strip()
+    return f'{size}\n{" to ".join(said)} tokens' if said else size
 
 
 def _course(

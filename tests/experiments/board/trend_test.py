@@ -85,7 +85,10 @@ def test_a_panel_has_a_line_for_each_figure_and_a_mark_for_each_verdict():
     parity, onset = trend.draw(found).axes
     assert [text.get_text() for text in parity.get_legend().get_texts()] == ['fig1', 'table2']
     assert onset.get_legend() is None and onset.get_ylabel() == 'L'
-    assert [tick.get_text() for tick in onset.get_xticklabels()] == ['quick\n5M', 'small\n11M']
+    assert [tick.get_text() for tick in onset.get_xticklabels()] == [
+        'quick\n5M tokens',
+        'small\n11M tokens',
+    ]
     assert {line.get_fillstyle() for line in parity.lines if line.get_marker() == 'o'} == {
         'full',
         'left',
