@@ -125,6 +125,8 @@ _BEYOND: Mapping[str, Mapping[str, tuple[float, ...]]] = {
 }
 
 
+_ADDITION = 8  # L of addition, of which accuracies by length are not known
+
 # Accuracies with a full scratchpad.
 _FULL: Mapping[str, Mapping[str, tuple[float, ...]]] = {
     'addition': {
@@ -157,8 +159,14 @@ def with_format(task: str, encoding: str, scratchpad: str) -> np.ndarray | None:
     return None if found is None else np.array(found, np.float64)
 
 
+def longest(task: str) -> int | None:
+    """L of the models of `beyond`; None where none are known."""
+    return _ADDITION if task == 'addition' else _by_length().get(task, {}).get('longest')
+
+
 def beyond(task: str, encoding: str) -> np.ndarray | None:
-    """[seeds] accuracies beyond the lengths of training; None where none are known."""
+    """[seeds] accuracies beyond the lengths of training, without scratchpad; None where none are
+    known."""
     found = _BEYOND.get(task, {}).get(encoding)
     return None if found is None else np.array(found, np.float64)
 

@@ -19,7 +19,8 @@ class Score:
 
     paper: the second paper's name of the encoding, '' where it has none. names: the records, one a
     seed. longest: L, the greatest length of training. lengths: [n]. accuracy: [S, n]. inside,
-    beyond: [S] accuracies over all examples up to L and beyond.
+    beyond: [S] accuracies over all examples up to L and beyond. scratchpad: its format, 'none'
+    without one.
     """
 
     task: str
@@ -33,11 +34,22 @@ class Score:
     samples: np.ndarray
     inside: np.ndarray
     beyond: np.ndarray
+    scratchpad: str = 'none'
 
     @property
     def released(self) -> Mapping[int, float]:
-        """Length -> the second paper's accuracy, where its models were trained to the same L."""
+        """Length -> the second paper's accuracy, where its models were trained to the same L, and
+        without scratchpad as these."""
+        if self.scratchpad != 'none':
+            return {}
         return released.by_length(self.task, self.paper, self.longest)
+
+    @property
+    def released_beyond(self) -> float | None:
+        """The second paper's mean accuracy beyond its own L, `released.longest`; None for one that
+        it does not give, or with a scratchpad."""
+        found = released.beyond(self.task, self.paper) if self.scratchpad == 'none' else None
+        return None if found is None else float(found.mean())
 
 
 def read(given: FigureInput, curve: Mapping[str, Any]) -> Score:
@@ -59,6 +71,10 @@ def read(given: FigureInput, curve: Mapping[str, Any]) -> Score:
         samples=np.array(found.records[0]['samples']),
         inside=np.array([r.attributes['inside'] for r in found.records], np.float64),
         beyond=np.array([r.attributes['beyond'] for r in found.records], np.float64),
+        # Records of tasks without a scratchpad need not say so.
+        scratchpad=found.shared(
+            lambda r: str(r.attributes.get('scratchpad', 'none')), 'their scratchpad'
+        ),
     )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from experiments.figures.encoding_tasks import released
 from experiments.figures.encoding_tasks.ranks import Ranks
 from experiments.figures.encoding_tasks.scores import Score
@@ -29,7 +27,8 @@ def rows(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> list[dict[str, 
             'reciprocal_rank': float(ranked.first[s, q, e]),
             'reciprocal_rank_shared': float(ranked.shared[s, q, e]),
             'released': score.released.get(int(length)),
-            'released_beyond': _mean(released.beyond(task, score.paper)),
+            'released_beyond': score.released_beyond,
+            'released_longest': released.longest(task),
             'record': score.names[s],
         }
         for q, (task, some) in enumerate(found.items())
@@ -48,29 +47,34 @@ def markdown(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> str:
         some = ranked.of(name)
         if some is not None:
             cells = [
-                _cell(f'{mean:.2f}', released.MRR[name][paper] if ranked.as_released else None)
+                _cell(f'{mean:.2f}', _printed(ranked, name, paper))
                 for mean, paper in zip(some.mean, ranked.paper, strict=True)
             ]
             lines.append(_line([f'{name} ({", ".join(some.tasks)})', *cells]))
     lines += ['\nAccuracy beyond L, each seed (released mean in brackets):\n\n', head]
     for task, scores in found.items():
         cells = [
-            _cell(
-                ' / '.join(f'{x:.3f}' for x in score.beyond),
-                _mean(released.beyond(task, score.paper)),
-            )
-            for score in scores
+            _cell(' / '.join(f'{x:.3f}' for x in score.beyond), _theirs(score)) for score in scores
         ]
         lines.append(_line([f'{task}, L = {scores[0].longest}', *cells]))
     return ''.join(lines)
 
 
-def _mean(values: np.ndarray | None) -> float | None:
-    return None if values is None else float(values.mean())
+def _printed(ranked: Ranks, name: str, paper: str) -> str | None:
+    return f'{released.MRR[name][paper]:.2f}' if ranked.as_released else None
 
 
-def _cell(ours: str, theirs: float | None) -> str:
-    return ours if theirs is None else f'{ours} ({theirs:.2f})'
+def _theirs(score: Score) -> str | None:
+    """The released mean, with its L where that is another one."""
+    if score.released_beyond is None:
+        return None
+    longest = released.longest(score.task)
+    where = '' if longest == score.longest else f', L = {longest}'
+    return f'{score.released_beyond:.2f}{where}'
+
+
+def _cell(ours: str, theirs: str | None) -> str:
+    return ours if theirs is None else f'{ours} ({theirs})'
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -133,10 +133,7 @@ def _check_alike(given: FigureInput, cell: Cell, first: Cell) -> None:
 
 def _cell(given: FigureInput, curve: Mapping[str, Any]) -> Cell:
     score, found = scores.read(given, curve), BySeed.of(given, curve['group'])
-    # Records of tasks without a scratchpad need not say so.
-    name = found.shared(
-        lambda r: str(r.attributes.get('scratchpad', formats.NONE)), 'their scratchpad'
-    )
+    name = score.scratchpad
     if name == formats.NONE:
         return Cell(score, name, None, None)
     weights = np.where(score.lengths > score.longest, score.samples, 0)

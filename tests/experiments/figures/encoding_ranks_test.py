@@ -122,8 +122,21 @@ def test_tables_have_the_released_numbers_in_brackets() -> None:
     text = written.markdown(found, ranks.rank(found))
     assert '| primitive (rsc, rdc) |' in text and 'math' not in text
     line = next(line for line in text.splitlines() if line.startswith('| rsc, L = 4 |'))
-    assert line.split('|')[-2].strip() == '0.900 / 0.890 (0.99)'
+    assert line.split('|')[-2].strip() == '0.900 / 0.890 (0.99, L = 20)'
     assert 'all (rsc, rdc, scan)' in text and '(0.69)' in text
+
+
+def test_released_numbers_stand_beside_none_with_a_scratchpad() -> None:
+    found = read(given(seeds=2))
+    padded = {
+        t: [dataclasses.replace(s, scratchpad='full') for s in some] for t, some in found.items()
+    }
+    text = written.markdown(padded, ranks.rank(padded))
+    assert '(0.' not in text and 'of 17 tasks' not in text
+    rows = written.rows(padded, ranks.rank(padded))
+    assert {row['released_beyond'] for row in rows} == {None}
+    assert not dataclasses.replace(padded['rsc'][-1], longest=20).released
+    assert dataclasses.replace(found['rsc'][-1], longest=20).released
 
 
 def test_the_paper_s_order_holds_where_it_comes_out() -> None:
@@ -252,7 +265,7 @@ def test_ranks_among_other_encodings_stand_beside_no_released_ones() -> None:
     )
     assert 'of the 6 encodings' in output.caption and 'diamonds' not in output.caption
     ranked, accuracies = output.markdown.split('Accuracy beyond L')
-    assert '(0.69)' in alone.markdown and '(0.69)' not in ranked and '(0.99)' in accuracies
+    assert '(0.69)' in alone.markdown and '(0.69)' not in ranked and '(0.99, L = 20)' in accuracies
     (legend,) = output.figure.legends
     assert not any('17 tasks' in text.get_text() for text in legend.get_texts())
     # It was not learned inside L, which the paper says of its own encodings alone.
