@@ -35,7 +35,7 @@ FORMS = {'headscale': ('HeadScale', 'constant'), 'position': ('by position', 'lo
 
 
 def get_config(argument: str = 'quick') -> ConfigDict:
-    """argument: as of b_mrr."""
+    """argument: as of b_mrr, of the tasks that copy or reverse. ValueError for others."""
     config = b_mrr.named('b_lambda', argument)
     config.search.batch_size = config.finetune.batch_size = 64
     config.finetune.learning_rate = config.train.learning_rate
@@ -44,6 +44,8 @@ def get_config(argument: str = 'quick') -> ConfigDict:
     trained = config.runs.to_dict()
     config.runs, config.evals = ConfigDict(), ConfigDict()
     chosen = [task for task in TASKS if f'{task}_nope' in trained]
+    if not chosen:
+        raise ValueError(f'configs/b_lambda.py:{argument} names no task of {", ".join(TASKS)}')
     curves = [curve for task in chosen for curve in _add(config, trained, task)]
     config.figure = {'kind': 'task_lambda', 'curves': tuple(curves)}
     return config

@@ -79,7 +79,7 @@ def experiment(name: str, size: str) -> ConfigDict:
     if size != 'quick':
         config.model.update(_t5(config.model.width))
     steps, rate, warmup = _TRAIN[size]
-    del config.train.decay_steps
+    del config.train.decay_steps, config.train.warmup_steps
     config.train.update(
         {
             'decay_steps': placeholder(int),
@@ -87,7 +87,8 @@ def experiment(name: str, size: str) -> ConfigDict:
             'batch_size': 64,
             'steps': steps,
             'learning_rate': rate,
-            'warmup_steps': round(warmup * steps),
+            'warmup_share': warmup,  # of the steps, where warmup_steps is None
+            'warmup_steps': placeholder(int),
             'schedule': 'linear_tail',
             'tail_share': 0.25 if size == 'quick' else 1 - warmup,
             'end_share': 0.0 if size == 'quick' else 1 / 300,

@@ -176,6 +176,14 @@ class Scope:
         return section.make(LayerKind, position=position)
 
 
+def warmup_steps(section: Section, steps: int) -> int:
+    """Steps of the warm-up that a section gives as a share of all."""
+    share = section.finite('warmup_share')
+    if not 0 <= share < 1:
+        raise section.error('warmup_share', 'accepted: a share of the steps, 0 or more and below 1')
+    return min(round(share * steps), steps - 1)
+
+
 def bos_of(section: Section, tokenizer: str) -> bool:
     """Whether what a section describes begins with BOS (`begins_with_bos`)."""
     bos = section.optional('bos')

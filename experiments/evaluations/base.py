@@ -19,6 +19,7 @@ from experiments.runs import (
     Source,
     check_same_gates,
     check_same_table,
+    tasks,
 )
 from experiments.scope import Scope, bos_of
 from experiments.specs import Spec, identifier
@@ -202,8 +203,9 @@ class Asked:
         """Another position encoding than the run was trained with."""
         if 'position' not in self.entry:
             return None
-        field = self.entry.path('position')
-        found = position_for(self.entry['position'], self.run.model, self.train_length, field)
+        field, weights = self.entry.path('position'), tasks.trained_weights(self.run)
+        length = tasks.length_read(weights.data, weights.typed.task, self.train_length)
+        found = position_for(self.entry['position'], self.run.model, length, field)
         with_position(self.run.model, found, self.entry, self.run.searched)
         return found
 

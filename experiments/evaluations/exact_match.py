@@ -70,6 +70,7 @@ class ExactMatchSpec(TextSpec):
         return super().known | facts | {'scratchpad': task.style.name}
 
     def check(self, bench: Bench) -> None:
+        self.task_data.check_targets()
         sizes = self.task_data.sizes or self.task_data.task.paper_sizes
         if sizes.validation < 1:
             raise ValueError(

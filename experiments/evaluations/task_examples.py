@@ -53,5 +53,10 @@ def longest(data: TaskData) -> Longest:
             'raise it'
         )
     some = task.examples(TEST, task.bins(TEST)[-1], rng, min(there, MOST))
+    if not some:  # as of LEGO, of whose chains each has several
+        raise ValueError(
+            f'task.test: {there} test examples of each length make no whole group of '
+            f'{task.name}; raise it'
+        )
     ids = [tokenised(task, tokenizer, example) for example in some]
     return Longest(max(len(x.prompt) for x in ids), max(x.length for x in ids))

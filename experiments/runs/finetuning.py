@@ -8,7 +8,7 @@ from experiments.config import Section
 from experiments.models import position_for, with_position
 from experiments.runs import tasks
 from experiments.runs.spec import HeadScores, RunSpec, SilencedSpec, Source, adds_table
-from experiments.scope import Scope
+from experiments.scope import Scope, warmup_steps
 from nope.model import ModelConfig
 from nope.positions import Learned, NoPE, Rotary, Sinusoidal, Split
 from nope.training.config import TrainConfig
@@ -45,14 +45,11 @@ def from_entry(
                 )
     section = scope.section('finetune', entry)
     steps = section.at_least('steps', 1)
-    share = section.finite('warmup_share')
-    if not 0 <= share < 1:
-        raise section.error('warmup_share', 'accepted: a share of the steps, 0 or more and below 1')
     optimizer = section.make(
         OptimizerConfig,
         trains=_trains(section, model),
         decay_steps=steps,
-        warmup_steps=min(round(share * steps), steps - 1),
+        warmup_steps=warmup_steps(section, steps),
     )
     lengths = scope.training_lengths(section, init.train_length)
     with section.naming():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from experiments.config import Section, is_number
 from experiments.models import same_scaled_heads
 from experiments.runs import laws, tasks
 from experiments.runs.spec import RunSpec, Typed
-from experiments.scope import Scope
+from experiments.scope import Scope, warmup_steps
 from nope.data import RunData, TaskData
 from nope.model import ModelConfig
 from nope.positions import NoPE
@@ -36,7 +37,10 @@ def from_entry(scope: Scope, entry: Section) -> RunSpec:
         model = dataclasses.replace(model, lam=law.form)
         trains = 'all' if trained else trains
     model, earlier = _dropped(entry, model, steps)
-    optimizer = section.make(OptimizerConfig, trains=trains, decay_steps=decay)
+    given: dict[str, Any] = {'trains': trains, 'decay_steps': decay}
+    if 'warmup_share' in section and section.optional('warmup_steps') is None:
+        given['warmup_steps'] = warmup_steps(section, steps)
+    optimizer = section.make(OptimizerConfig, **given)
     kept = tuple(kept_step(share, steps, section.path('keep')) for share in section['keep'])
     with section.naming(lengths='length', validation='validate_every'):
         train = TrainConfig(

@@ -73,9 +73,7 @@ def trained_weights(init: Source) -> Source:
 def form_of(
     section: Section, data: RunData, task: str, train_length: int, head_dim: int
 ) -> lam.Form:
-    """The form of lambda of a section. data: that the weights were trained on, in sequences of
-    `train_length` tokens; of a task, whose rows are padded, L is the longest example that training
-    read. task: its field."""
+    """The form of lambda of a section; L is `length_read`, whose arguments these are."""
 
     def of_length(length: int) -> lam.Form:
         return lam.from_section(
@@ -83,10 +81,19 @@ def form_of(
         )
 
     form = of_length(train_length)
-    if not isinstance(data, TaskData) or not isinstance(form, Relative):
+    if not isinstance(form, Relative):
         return form
+    return of_length(length_read(data, task, train_length))
+
+
+def length_read(data: RunData, task: str, train_length: int) -> int:
+    """Tokens of the longest sequence that weights trained on `data` have read: L of text in
+    sequences of `train_length` tokens; of a task, whose rows are padded, the longest example. task:
+    its field."""
+    if not isinstance(data, TaskData):
+        return train_length
     with reading_task(task):
-        return of_length(training_extents(data).longest)
+        return training_extents(data).longest
 
 
 def check_unpadded(data: RunData, model: ModelConfig, field: str) -> None:

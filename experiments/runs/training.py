@@ -133,7 +133,7 @@ def _check_task(spec: RunSpec) -> None:
     if not isinstance(spec.data, TaskData):
         return
     with reading_task(spec.typed.task):
-        spec.data.dataset()
+        spec.data.check_targets()
     check_unpadded(spec.data, spec.model, spec.typed.task)
     if spec.searches:
         check_extents(spec, spec.data)

@@ -23,7 +23,7 @@ from experiments.runs import text_of, training
 from experiments.specs import identifier, identity
 from nope import sharding
 from nope.data import TaskData
-from nope.data.tasks import scratchpad, tokenised
+from nope.data.tasks import Sizes, named, scratchpad, tokenised, training_extents
 from nope.identity import plain
 from nope.training.config import Validation
 from tests.experiments.task_configs import config, spec_of, with_run
@@ -319,6 +319,38 @@ def test_at_paper_size_runs_are_the_paper_s() -> None:
     assert (model.dropout, model.attention_dropout, model.attention) == (0.1, 0.1, None)
     optimizer = runs[0].train.optimizer
     assert (optimizer.learning_rate, optimizer.warmup_steps, optimizer.b2) == (3e-5, 2400, 0.999)
+
+
+def test_the_warm_up_is_a_share_of_the_steps_unless_it_is_given() -> None:
+    def warm_up(**train: int) -> int:
+        return spec_of(build(config(train={'length': 20} | train))).run.train.optimizer.warmup_steps
+
+    assert (warm_up(), warm_up(steps=1000), warm_up(steps=1000, warmup_steps=3)) == (24, 60, 3)
+    with pytest.raises(ValueError, match=r'^runs\.one\.train\.warmup_share is 1\.5'):
+        warm_up(warmup_share=1.5)
+
+
+def test_scaled_positions_of_a_task_s_model_are_of_the_longest_example_it_read() -> None:
+    """Rows are padded: their length says nothing of what the model has seen."""
+    found = config(
+        task={'name': 'cmc', 'longest': 4, 'train': 60, 'validation': 20, 'test': 40},
+        model={'position': {'kind': 'rotary'}},
+    )
+    found.evals['one/'].position = {'scaling': {'kind': 'dynamic_ntk', 'factor': 1.0}}
+    spec = spec_of(build(found))
+    longest = training_extents(spec.task_data).longest
+    assert spec.position.scaling.train_length == longest < spec.run.train_length == 20
+
+
+def test_groups_that_leave_no_test_example_name_the_field() -> None:
+    few = TaskData(named('lego', longest=4), Sizes(train=60, validation=20, test=4))
+    with pytest.raises(ValueError, match=r'^task\.test: 1 test examples of each length make no'):
+        task_examples.longest(few)
+
+
+def test_a_config_of_copies_refuses_other_tasks() -> None:
+    with pytest.raises(ValueError, match=r'b_lambda\.py:small,scan names no task of rsc, '):
+        b_lambda.get_config('small,scan')
 
 
 def scratchpads(size: str) -> Experiment:

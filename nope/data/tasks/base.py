@@ -151,6 +151,15 @@ class Task(abc.ABC):
         """Prompt of an example: source and separator."""
         return example.source + self.separator
 
+    def check_target(self, example: Example) -> None:
+        """ValueError for an example whose target does not end in its answer, as it is graded."""
+        stated, answer = self.form.parse(example.target), self.form.canonical(example.answer)
+        if stated is None or stated != answer:
+            raise ValueError(
+                f'{self.name}: the target {example.target!r:.300} has no answer of the form '
+                f'{self.form.name} that is {example.answer!r:.100}'
+            )
+
 
 @dataclasses.dataclass(frozen=True)
 class SteppedTask(Task):
@@ -169,6 +178,15 @@ class SteppedTask(Task):
     def check(self, source: str, text: str) -> Checked:
         """Each step of a predicted target, against those of its source."""
         return check(text, self.steps(source), self.scratchpad)
+
+    def check_target(self, example: Example) -> None:
+        """As of every task, and where the scratchpad of the target is not right."""
+        super().check_target(example)
+        problems = self.check(example.source, example.target).problems if self.scratchpad else ()
+        if problems:
+            raise ValueError(
+                f'{self.name}: the scratchpad of the target {example.target!r:.300}: {problems[0]}'
+            )
 
     def _finish(self, drawn: list[Example]) -> list[Example]:
         """Examples with the scratchpad in front of their targets."""

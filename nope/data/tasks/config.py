@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import pathlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -17,6 +18,8 @@ from nope.identity import plain
 from nope.runtime.errors import FieldError
 
 WORDS = 'words'  # the closed vocabulary of the task itself
+PARTS = ('train', 'validation', 'test')
+CHECKED = 20  # examples of each length of a held-out split whose targets are checked
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,13 +53,21 @@ class TaskData:
         """All examples; errors as `nope.data.tasks.dataset`."""
         return _dataset(self.task, self.sizes, self.seed)
 
+    def check_targets(self) -> None:
+        """ValueError for a held-out example that could not be graded (`Task.check_target`), among
+        the first of each length."""
+        _check_targets(self)
+
     def identity(self) -> dict[str, Any]:
-        """Identity of the examples and of their tokens, for the run's content hash: no paths."""
+        """Identity of the examples and of their tokens, for the run's content hash: no paths. Of a
+        task that is not of this package the examples themselves, since its code may change."""
         fields = plain(self.task)
         if 'symbols' in fields:
             fields['symbols'] = digest.of_json(list(fields['symbols']))
         if 'path' in fields:
             fields['path'] = [digest.of_file(file) for file in _files(fields['path'])]
+        if not type(self.task).__module__.startswith(f'{__package__}.'):
+            fields['examples'] = _digest(self)
         return {
             'task': {'name': self.task.name, **fields},
             'sizes': plain(self.sizes or self.task.paper_sizes),
@@ -84,6 +95,21 @@ def _files(path: str) -> list[pathlib.Path]:
     names = [f'{split}.{end}' for split in SPLITS for end in ('src', 'tgt')]
     found = [pathlib.Path(path) / name for name in names] if path else []
     return [file for file in found if file.is_file()]  # missing ones are told where they are read
+
+
+@functools.lru_cache(maxsize=64)
+def _check_targets(data: TaskData) -> None:
+    seen: Counter[tuple[str, int]] = Counter()
+    for split, example in data.held_out():
+        seen[split, example.length] += 1
+        if seen[split, example.length] <= CHECKED:
+            data.task.check_target(example)
+
+
+@functools.lru_cache(maxsize=64)
+def _digest(data: TaskData) -> str:
+    found = data.dataset()
+    return digest.of_json([[list(e) for e in getattr(found, split)] for split in PARTS])
 
 
 @functools.lru_cache(maxsize=4)
