@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import functools
 import pathlib
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from jax.sharding import Mesh
 
 from nope import interop
 from nope.data import Tokenizer, digest, ids_in_use, load_tokenizer
+from nope.data.tasks import WordTokenizer, words
 from nope.interop import Described
 from nope.interop.run_folder import imported_from, read_run
 from nope.positions import NoPE
@@ -25,12 +27,16 @@ BYTES = 'bytes'
 
 class Model(NamedTuple):
     """variables: reads the weights. identity: finds what tells it from others in its place.
-    tokenizer: 'bytes' or a file, what the model comes with; '' where that is not known."""
+    tokenizer: 'bytes' or a file, what the model comes with; '' where that is not known. trained_by:
+    fingerprint of the tokenizer of its training; '' likewise. task: what it was trained on, where
+    that is a synthetic task."""
 
     described: Described
     variables: Callable[[], Variables]
     identity: Callable[[], str]
     tokenizer: str
+    trained_by: str = ''
+    task: str = ''
 
 
 def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
@@ -53,12 +59,22 @@ def open_model(options: argparse.Namespace, mesh: Mesh) -> Model:
         )
     run = read_run(folder, mesh, options.step)
     source = '' if options.tokenizer else tokenizer_source(folder, run.spec)
-    if source and source != BYTES:
+    if not options.tokenizer and (folder / words.FILE).is_file():
+        source = str(folder / words.FILE)
+    elif source and source != BYTES:
         source = interop.tokenizer_in(pathlib.Path(source)) or ''
     # How long it took tells it from the same run trained again; unfinished ones still change.
     done = read_object(folder / 'done.json') if options.step is None else None
     identity = functools.partial(digest.of_json, [run.spec, done])
-    return Model(run.described, lambda: run.variables, identity, source)
+    data = run.spec.get('data', {})
+    return Model(
+        run.described,
+        lambda: run.variables,
+        identity,
+        source,
+        data.get('tokenizer') or '',
+        data.get('task', {}).get('name', ''),
+    )
 
 
 def tokenizer_source(folder: pathlib.Path, spec: Mapping[str, Any]) -> str:
@@ -77,13 +93,34 @@ def tokenizer_source(folder: pathlib.Path, spec: Mapping[str, Any]) -> str:
     return ''
 
 
+def _load(name: str) -> Tokenizer:
+    """A tokenizer by its name, or of the words of a synthetic task."""
+    path = pathlib.Path(name)
+    if path.name == words.FILE:
+        return WordTokenizer.read(path)
+    return load_tokenizer(name, '--tokenizer')
+
+
 def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
-    """The tokenizer `named`, or else the model's. ValueError where it is not known, or has more
-    tokens than the model."""
+    """The tokenizer `named`, or else the model's. ValueError where it is not known, has more tokens
+    than the model, or is another one than a model of a synthetic task was trained with."""
     name = named or model.tokenizer
     if not name:
+        if model.task:
+            raise ValueError(
+                f'the folder of the model has no {words.FILE} with the words of its task, '
+                f'{model.task}: name its tokenizer, if that was a file'
+            )
         raise ValueError('the model says no tokenizer; name one: --tokenizer=bytes, or a file')
-    tokenizer = load_tokenizer(name, '--tokenizer')
+    tokenizer = _load(name)
+    if model.trained_by and tokenizer.fingerprint != model.trained_by:
+        other = f'--tokenizer={name} is another one than the model was trained with'
+        if model.task:
+            raise ValueError(
+                f'{other}, on the task {model.task}: without the flag the words of the task are '
+                f'taken, where the folder of the run has them in {words.FILE}'
+            )
+        print(f'warning: {other}', file=sys.stderr)
     size, used = model.described.model.vocab_size, ids_in_use(tokenizer)
     if used > size:
         raise ValueError(f'--tokenizer={name} has {used} tokens; the model has {size}')

@@ -26,6 +26,7 @@ from nope.checkpoints import folders
 from nope.checkpoints.lease import only_writer
 from nope.checkpoints.manager import Checkpoints
 from nope.data import TaskData, tasks
+from nope.data.tasks import words
 from nope.evals import exact_match
 from nope.evals.generation import Generator
 from nope.heads import order_of, reordered
@@ -91,6 +92,7 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
     if spec.searches and spec.init is not None:
         base = place_of(bench, spec.init)
         processes.from_first(lambda: name_base_model(folder, base))
+    processes.from_first(lambda: _write_words(spec, folder))
     with only_writer(checkpoints, shared=elsewhere is not None) as check_bucket:
 
         def check() -> None:
@@ -126,6 +128,14 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
             done |= {} if best is None else best.entry
         check()
         processes.from_first(lambda: write_json(folder / spec.finished, done))
+
+
+def _write_words(spec: RunSpec, folder: pathlib.Path) -> None:
+    """Leaves the vocabulary of a task that is read through its own words, for tools."""
+    if isinstance(spec.data, TaskData):
+        tokenizer = spec.data.load_tokenizer()
+        if isinstance(tokenizer, tasks.WordTokenizer):
+            tokenizer.write(folder / words.FILE)
 
 
 def _check_task(spec: RunSpec) -> None:

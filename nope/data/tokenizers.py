@@ -163,10 +163,13 @@ def ids_in_use(tokenizer: Tokenizer) -> int:
 
 
 def takes_bos(tokenizer: Tokenizer) -> bool:
-    """Whether texts begin with BOS where nobody says so: if the tokenizer has one, and its tokens
-    are more than single bytes, whose models have never seen it."""
+    """Whether texts begin with BOS where nobody says so: if the tokenizer has one, but not of
+    single bytes or of the words of a task, whose models have never seen it."""
     probe = 'The é'  # the same ids as of bytes, though the tokenizer may be a file
-    bytewise = np.array_equal(tokenizer.encode(probe), ByteTokenizer().encode(probe))
+    try:
+        bytewise = np.array_equal(tokenizer.encode(probe), ByteTokenizer().encode(probe))
+    except ValueError:  # the words of a task do not spell it
+        return False
     return tokenizer.bos_id is not None and not bytewise
 
 

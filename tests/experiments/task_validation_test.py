@@ -18,6 +18,7 @@ from experiments.specs import identifier
 from experiments.workspace import Workspace
 from nope import records
 from nope.checkpoints.manager import CheckpointError
+from nope.data.tasks import WordTokenizer, words
 from nope.identity import plain
 from nope.interop.run_folder import read_run
 from nope.training import metrics
@@ -116,6 +117,7 @@ def test_the_best_step_is_what_is_measured(tmp_path: pathlib.Path) -> None:
     assert bench.best(spec.run) == (best, scores[best])
     tiny.assert_same(bench.variables(spec.run), bench.variables(spec.run, best))
     tiny.assert_same(read_run(folder, bench.mesh).variables, bench.variables(spec.run, best))
+    assert WordTokenizer.read(folder / words.FILE) == spec.task_data.load_tokenizer()
     facts = records.load(bench.workspace.folder(spec)).attributes
     assert (facts['best_step'], facts['step'], facts['train_tokens']) == (best, best, 320 * best)
     assert facts['validation_accuracy'] == scores[best]

@@ -14,7 +14,13 @@ import jax
 import numpy as np
 import pytest
 
-from nope.data import load_tokenizer
+from experiments.bench import Bench
+from experiments.build import build
+from experiments.execute import execute
+from experiments.plan import make_plan
+from experiments.workspace import Workspace
+from nope.data import load_tokenizer, takes_bos
+from nope.data.tasks import words
 from nope.evals.generation import Generator, Options
 from nope.interop import Described, Export, save
 from nope.interop.run_folder import name_base_model, read_run, write_run
@@ -23,10 +29,12 @@ from nope.runtime.files import read_json
 from nope.sharding import MeshConfig, make_mesh
 from nope.variables import Variables, lam_of, with_lam
 from tests import tiny
+from tests.experiments.task_configs import spec_of
+from tests.experiments.task_validation_test import NEVER, small, validated
 from tests.interop import run_folder_test
 from tests.tools.loading import load
 
-tool, work = load('generate'), load('_generate')
+tool, work, models = load('generate'), load('_generate'), load('_models')
 CONFIG = tiny.model(attention=None, vocab_size=258)
 EOS, BOS = 256, 257
 NEW = 18  # more than the tokens between two looks for a stop text
@@ -274,6 +282,42 @@ def test_prompts_end_where_the_positions_do(
         tool.main([*asked, '--nope'])
 
 
+def test_a_model_of_a_task_is_asked_in_the_words_of_the_task_alone(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture
+) -> None:
+    trained = build(small(validated(**NEVER)))
+    run = spec_of(trained).run
+    bench = Bench(Workspace(tmp_path), trained.compute, trained.batch_tokens)
+    execute(bench, make_plan(bench.workspace, [run]).missing)
+    folder = bench.workspace.folder(run)
+    asked = [f'--model={folder}', '--prompt=Copy: 0 1 [SEP]', '--new-tokens=2']
+    tool.main(asked)
+    assert capsys.readouterr().out.startswith('Copy: 0 1 [SEP]')
+    assert not takes_bos(spec_of(trained).task_data.load_tokenizer()), 'as in training'
+    tool.main([*asked, f'--tokenizer={folder / words.FILE}'])
+    with pytest.raises(SystemExit, match=r'is another one than|tokens; the model has'):
+        tool.main([*asked, '--tokenizer=bytes'])
+    (folder / words.FILE).write_text('{}')
+    with pytest.raises(SystemExit, match=r'words\.json holds no list of words'):
+        tool.main(asked)
+    (folder / words.FILE).unlink()
+    with pytest.raises(SystemExit, match=r'no words\.json with the words of its task, cmc'):
+        tool.main(asked)
+
+
+def test_a_tokenizer_that_the_model_was_not_trained_with_is_a_warning(
+    capsys: pytest.CaptureFixture,
+) -> None:
+    """That of a text may stand in another file; the words of a task may not."""
+    described = Described(tiny.model(vocab_size=258), 16)
+    model = models.Model(described, dict, str, 'bytes', trained_by='another')
+    assert models.tokenizer_of(model).vocab_size == 258
+    warned = 'warning: --tokenizer=bytes is another one than the model was trained with'
+    assert warned in capsys.readouterr().err
+    with pytest.raises(ValueError, match='on the task cmc: without the flag'):
+        models.tokenizer_of(model._replace(task='cmc'), 'bytes')
+
+
 def test_only_the_time_of_compilation_counts_and_once() -> None:
     event = '/jax/core/compile/test'
     with work.compilation() as spans:
@@ -287,7 +331,7 @@ def test_only_the_time_of_compilation_counts_and_once() -> None:
 
 
 def test_the_tokenizer_of_a_run_is_found_where_it_says_so(tmp_path: pathlib.Path) -> None:
-    source = functools.partial(load('_models').tokenizer_source, tmp_path)
+    source = functools.partial(models.tokenizer_source, tmp_path)
     assert source({'data': {'tokenizer': load_tokenizer('bytes').fingerprint}}) == 'bytes'
     assert source({'origin': {'path': str(tmp_path)}}) == str(tmp_path)
     assert source({'origin': {'path': str(tmp_path / 'gone')}}) == ''

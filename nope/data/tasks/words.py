@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import pathlib
 import re
 from typing import Any
 
@@ -11,7 +12,9 @@ import numpy as np
 
 from nope.data import digest
 from nope.data.tasks.base import Task
+from nope.runtime.files import read_json, write_json
 
+FILE = 'words.json'  # in the folder of a run that reads a task through its words
 PAD, BOS, EOS, SEP = ('<pad>', '<bos>', '<eos>', '[SEP]')
 
 # A word, a separator or one other character, with the blank in front of it.
@@ -57,6 +60,18 @@ class WordTokenizer:
     def of(cls, task: Task) -> WordTokenizer:
         """The tokenizer of a task's own vocabulary."""
         return cls(vocabulary(task))
+
+    @classmethod
+    def read(cls, path: pathlib.Path) -> WordTokenizer:
+        """The tokenizer that `write` wrote. ValueError, naming the file, for another content."""
+        pieces = read_json(path)
+        if not isinstance(pieces, list) or not {*map(type, pieces)} <= {str} or len(pieces) < 4:
+            raise ValueError(f'{path} holds no list of words: it is damaged or missing')
+        return cls(tuple(pieces))
+
+    def write(self, path: pathlib.Path) -> None:
+        """The vocabulary as a JSON file, in the order of its ids."""
+        write_json(path, list(self.pieces))
 
     @property
     def vocab_size(self) -> int:
