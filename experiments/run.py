@@ -11,9 +11,14 @@ With --plan, or --plan-for=h100:8, it prints what is missing with its least devi
 
 from __future__ import annotations
 
+import signal
+
 from nope.runtime import memory
 
 if __name__ == '__main__':  # before JAX is imported
+    # A shell that runs it with & has Ctrl-C ignored; until it is heeded it ends the command.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     memory.restart_with_huge_pages()
     memory.few_arenas()
 

@@ -35,6 +35,12 @@ _FIGURE = re.compile(r'^\| `(\w+)` \|', re.MULTILINE)
 _TOOL = re.compile(r'^ +(?:python )?(tools/[\w./]+)', re.MULTILINE)
 
 
+# zsh, the shell of macOS, takes a typed # for an argument.
+_COMMENTED = re.compile(
+    r'^    (?:(?:python|pip|tools/|sbatch|pre-commit|    --).*) # .*', re.MULTILINE
+)
+
+
 def _without_placeholders(names: list[str]) -> list[str]:
     """Names that stand for a file, without patterns such as `families/NAME.py`."""
     return [name for name in names if not re.search(r'\b[A-Z]{2,}\b', pathlib.Path(name).stem)]
@@ -44,6 +50,11 @@ def _headings(page: pathlib.Path) -> set[str]:
     """Anchors of a page's headings, as GitHub makes them."""
     found = re.findall(r'^#+ (.+)$', page.read_text(), re.MULTILINE)
     return {re.sub(r'[^\w\- ]', '', heading.lower()).replace(' ', '-') for heading in found}
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_can_be_pasted_into_any_shell(page: pathlib.Path) -> None:
+    assert not _COMMENTED.findall(page.read_text())
 
 
 @pytest.mark.parametrize('page', PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -16,6 +16,13 @@ fail() {
     exit 1
 }
 
+# A # that is an argument: typed at zsh it begins no comment.
+refuse_comment() {
+    for argument in "$@"; do
+        [ "$argument" != '#' ] || fail 'this shell takes # for an argument: leave the comment out'
+    done
+}
+
 # Says why the command $1 cannot be used; prints nothing when it can. With $2 = venv it must also
 # be able to make environments. A command may exist and still not run (a pyenv shim, for one).
 python_problem() {
@@ -24,9 +31,11 @@ python_problem() {
         return
     }
     "$1" -c '
-import sys
+import platform, sys
 if sys.version_info < (3, 11):
     print("is Python %d.%d, older than 3.11" % sys.version_info[:2])
+elif (sys.platform, platform.machine()) == ("darwin", "x86_64"):
+    print("is for Intel processors, for which macOS has no JAX: one for arm64 is needed")
 elif sys.argv[1:] == ["venv"]:
     try:
         import ensurepip, venv
@@ -124,21 +133,51 @@ provide_environment() {
     if is_right_version && is_installed "$@"; then
         return
     fi
-    if command -v flock >/dev/null 2>&1; then
-        mkdir -p "$(dirname "$folder")"
-        exec 9>"$folder.lock"
-        flock 9
-        if is_right_version && is_installed "$@"; then
-            exec 9>&-
-            return
-        fi
+    take_turn "$folder.lock"
+    if is_right_version && is_installed "$@"; then
+        end_turn
+        return
     fi
     # An update goes on top of a finished installation; anything else begins afresh.
     if ! is_right_version || [ ! -f "$installed" ]; then
         create_environment
     fi
     install_project "$@"
+    end_turn
+}
+
+# Waits for its turn, which it has until `end_turn` or its end. $1: a file. Where there is no flock,
+# as on macOS, it is a folder that holds the number of whoever made it.
+take_turn() {
+    mkdir -p "$(dirname "$1")"
+    turn=
+    if command -v flock >/dev/null 2>&1; then
+        exec 9>"$1"
+        flock 9
+        return
+    fi
+    nameless=0
+    until mkdir "$1.d" 2>/dev/null; do
+        holder=$(cat "$1.d/holder" 2>/dev/null || :)
+        if [ -z "$holder" ]; then
+            nameless=$((nameless + 1)) # it may be about to write it
+        fi
+        if [ "$nameless" -gt 5 ] || { [ -n "$holder" ] && ! kill -0 "$holder" 2>/dev/null; }; then
+            rm -rf "$1.d"
+            nameless=0
+        else
+            sleep 1
+        fi
+    done
+    turn=$1.d
+    echo $$ >"$turn/holder"
+    trap 'rm -rf "$turn"' EXIT
+}
+
+end_turn() {
     exec 9>&-
+    [ -z "$turn" ] || rm -rf "$turn"
+    turn=
 }
 
 # True unless PYTHON asks for another version than the one the environment has.
@@ -191,10 +230,7 @@ for line in importlib.metadata.requires("jax"):
 if sys.version_info >= (3, 12):
     print(f"jax-cuda13-plugin=={version}", f"jax-cuda13-pjrt=={version}", sep="\n")
 ') || return
-    if command -v flock >/dev/null 2>&1; then
-        exec 9>"$compilers.lock"
-        flock 9
-    fi
+    take_turn "$compilers.lock"
     if ! [ -f "$compilers/installed" ] || [ "$(cat "$compilers/installed")" != "$requirements" ]; then
         rm -rf "$compilers"
         # One package a word.
@@ -202,6 +238,6 @@ if sys.version_info >= (3, 12):
         "$python" -m pip install --disable-pip-version-check --no-compile --no-deps \
             --target "$compilers" $requirements >&2 && printf '%s\n' "$requirements" >"$compilers/installed"
     fi
-    exec 9>&-
+    end_turn
     [ -f "$compilers/installed" ]
 }

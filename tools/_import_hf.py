@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import sys
 import time
 from collections.abc import Mapping
 
@@ -45,7 +46,8 @@ def _run(options: argparse.Namespace) -> None:
         directory, model, mesh, progress=lambda tensors: progress.bar(tensors, desc='import')
     )
     seconds = time.monotonic() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    unit = 1 if sys.platform == 'darwin' else 2**10  # bytes there, KiB elsewhere
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
     read = len(directory.tensors) - len(ignored)
     print(f'{read} tensors read in {seconds:.1f} s, peak memory {peak:.1f} GiB')
     if options.out:

@@ -50,6 +50,7 @@ LENGTH, BATCH = 64, 32  # tokens, sequences
 WARM_UP, PART = 0.25, 0.2  # shares of the time
 MOST_DRIFT = 0.02
 IDENTITY = {'tool': 'soak'}
+STATUS = pathlib.Path('/proc/self/status')
 
 
 class Memory:
@@ -85,10 +86,10 @@ class Memory:
 
 
 def resident_mib() -> float:
-    for line in pathlib.Path('/proc/self/status').read_text().splitlines():
+    for line in STATUS.read_text().splitlines():
         if line.startswith('VmRSS:'):
             return int(line.split()[1]) / 1024
-    raise RuntimeError('/proc/self/status has no VmRSS: this tool needs Linux')
+    raise RuntimeError(f'{STATUS} has no VmRSS')
 
 
 def drift(rows: list[dict[str, float]]) -> dict[str, float]:
@@ -195,6 +196,8 @@ def main() -> int:
     parser.add_argument('--steps', type=int, default=200, help='of training in a round')
     parser.add_argument('--save-every', type=int, default=50, help='steps')
     options = parser.parse_args()
+    if not STATUS.exists():
+        parser.error(f'it needs Linux, whose {STATUS} says what is resident')
     options.workdir.mkdir(parents=True, exist_ok=True)
     logging.basicConfig(level=logging.WARNING)
     mesh = sharding.make_mesh(sharding.MeshConfig())

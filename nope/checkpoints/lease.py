@@ -247,10 +247,10 @@ class Lease:
 
 
 def _now() -> float:
-    """Seconds of a clock that nobody sets, and that goes on while the machine sleeps."""
-    if hasattr(time, 'CLOCK_BOOTTIME'):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()
+    """Seconds of a clock that nobody sets, and that goes on while the machine sleeps: on Linux
+    CLOCK_BOOTTIME, on macOS CLOCK_MONOTONIC, where `time.monotonic` stands still."""
+    clock = time.CLOCK_BOOTTIME if hasattr(time, 'CLOCK_BOOTTIME') else time.CLOCK_MONOTONIC
+    return time.clock_gettime(clock)
 
 
 def _here() -> dict[str, str]:

@@ -19,6 +19,7 @@ import contextlib
 import functools
 import hashlib
 import pathlib
+import resource
 import threading
 from collections.abc import Callable, Sequence
 from tokenize import TokenError
@@ -35,12 +36,21 @@ FORMAT = 'nope-token-shards'
 VERSION = 1
 PAGE = 8192
 RESIDENT_BYTES = 256 << 20
-_OPEN_READERS = 256
+_OPEN_READERS = 256  # of a store at most, and no more than
+_SHARE_OF_FILES = 16  # the limit of open files divided by this: a process has several stores
 _MOST_TOKENS = 1 << 62
 _KEYS = frozenset({'dtype', 'parts', 'splits', 'tokenizer', 'vocab_size'})
 
 # What array_record and numpy raise for a damaged file.
 _UNREADABLE = (EOFError, IndexError, OSError, RuntimeError, SyntaxError, ValueError, TokenError)
+
+
+def _most_open() -> int:
+    """Readers that a store keeps open, each of which holds a file."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return _OPEN_READERS
+    return max(1, min(_OPEN_READERS, limit // _SHARE_OF_FILES))
 
 
 def token_dtype(vocab_size: int) -> np.dtype:
@@ -224,7 +234,10 @@ class TokenStore:
 
     @functools.cached_property
     def _resident(self) -> np.ndarray:
-        return self._read(0, self.tokens)
+        tokens = self._read(0, self.tokens)
+        with self._lock:
+            self._readers.clear()
+        return tokens
 
     def _read(self, start: int, length: int) -> np.ndarray:
         return self._gather(start, length, self._read_shard)
@@ -294,6 +307,7 @@ class TokenStore:
                 path = self._path(shard, 'array_record')
                 if not path.is_file():
                     raise self._missing(path)
+                path.open('rb').close()  # the library takes a failure to open for an empty file
                 try:
                     reader = array_record_module.ArrayRecordReader(str(path))
                     pages = reader.num_records()
@@ -304,7 +318,7 @@ class TokenStore:
                     why = f'it has {pages} pages, not {there}'
                     raise self._damaged(shard, 'array_record', why)
                 self._readers[shard] = reader
-                if len(self._readers) > _OPEN_READERS:
+                if len(self._readers) > _most_open():
                     self._readers.popitem(last=False)
             self._readers.move_to_end(shard)
             return self._readers[shard]

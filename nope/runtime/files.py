@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import glob
 import json
 import logging
 import os
 import pathlib
+import re
 import shutil
+import subprocess
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +20,7 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 # Options of mounts by which locks are the machine's own: Lustre's, then NFS's.
+MOUNTS = pathlib.Path('/proc/self/mountinfo')
 LOCAL_LOCKS = frozenset({'localflock', 'nolock', 'local_lock=flock', 'local_lock=all'})
 
 
@@ -213,13 +217,29 @@ def _lock(descriptor: int, path: pathlib.Path, wait: bool) -> bool:
 
 def _lock_is_local(descriptor: int) -> bool:
     """True where a lock on a shared file system may hold on this machine alone: FUSE (mounted
-    buckets), and Lustre and NFS with such mount options, lock in the local kernel."""
-    mounts = pathlib.Path('/proc/self/mountinfo')
-    if not mounts.exists():
-        return False
+    buckets), and Lustre and NFS with such mount options, lock in the local kernel. Where Linux does
+    not say what is mounted, all but disks of this machine."""
     device = os.fstat(descriptor).st_dev
-    kind, options = _mount(mounts.read_text(), f'{os.major(device)}:{os.minor(device)}')
+    if not MOUNTS.exists():
+        return not _is_own_disk(device)
+    kind, options = _mount(MOUNTS.read_text(), f'{os.major(device)}:{os.minor(device)}')
     return kind.partition('.')[0] in ('fuse', 'fuseblk') or not LOCAL_LOCKS.isdisjoint(options)
+
+
+@functools.cache
+def _is_own_disk(device: int) -> bool:
+    """Whether the `mount` of macOS and BSD calls the file system of a device local; False where it
+    does not say."""
+    try:
+        said = subprocess.run(['mount'], capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    for line in said.stdout.splitlines():
+        if found := re.fullmatch(r'.* on (.*) \((.*)\)', line):
+            with contextlib.suppress(OSError):
+                if os.stat(found[1]).st_dev == device:
+                    return 'local' in found[2].split(', ')
+    return False
 
 
 def _mount(mounts: str, device: str) -> tuple[str, list[str]]:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import gc
 import json
+import pathlib
 import shutil
 import weakref
 
@@ -46,6 +48,28 @@ def test_stream_is_the_documents_each_with_eos(prepared, store):
     whole = store.windows(np.asarray([0]), store.tokens)
     assert whole.dtype == np.int32
     assert np.array_equal(whole[0], stream)
+
+
+def test_a_store_holds_few_files_open_and_none_once_it_is_in_memory(prepared, monkeypatch):
+    """The limit of macOS is 256, and a process has a store a source and split."""
+    monkeypatch.setattr(shards.resource, 'getrlimit', lambda _: (48, 48))
+    resident, paged = (shards.TokenStore(prepared[0], 'train', prepared[1]) for _ in range(2))
+    resident.windows(np.asarray([0]), resident.tokens)
+    assert not resident._readers
+    monkeypatch.setattr(shards, 'RESIDENT_BYTES', 0)
+    paged.windows(np.asarray([0]), paged.tokens)
+    assert len(paged._readers) == 3 < len(paged._stems)
+
+
+def test_a_shard_that_cannot_be_opened_is_not_called_damaged(prepared, monkeypatch):
+    store = shards.TokenStore(prepared[0], 'train', prepared[1])
+
+    def full(*_, **__):
+        raise OSError(errno.EMFILE, 'Too many open files')
+
+    monkeypatch.setattr(pathlib.Path, 'open', full)
+    with pytest.raises(OSError, match='Too many open files'):
+        store.windows(np.asarray([0]), 8)
 
 
 def test_what_a_store_holds_goes_with_its_last_reference(prepared):

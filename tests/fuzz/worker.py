@@ -118,6 +118,9 @@ _STATUS = pathlib.Path('/proc/self/status')
 
 
 def _bytes(field: str) -> int:
+    """0 where the system does not say."""
+    if not _STATUS.exists():
+        return 0
     found = re.search(rf'{field}:\s+(\d+) kB', _STATUS.read_text())
     return int(found[1]) << 10 if found else 0
 

@@ -16,6 +16,8 @@ import yaml
 from experiments import run
 from nope.runtime import hardware, processes
 
+TRUE = shutil.which('true') or 'true'
+
 FOLDER = pathlib.Path(__file__).parents[2] / 'tools' / 'launch'
 JOBSETS = sorted(FOLDER.glob('*.yaml'))
 MEMORY = 'XLA_PYTHON_CLIENT_MEM_FRACTION'
@@ -102,13 +104,13 @@ def test_the_scripts_run_the_command(tmp_path: pathlib.Path) -> None:
     assert command[4:] == ['--workdir=/shared/a b', *asked]
 
     calls.write_text('')
-    slurm = {'PYTHON': '/bin/true', 'SLURM_JOB_ID': '1'}
+    slurm = {'PYTHON': TRUE, 'SLURM_JOB_ID': '1'}
     script = str(FOLDER / 'slurm.sbatch')
     subprocess.run(
         ['bash', script, *asked], check=True, env=path | slurm, stdout=subprocess.DEVNULL
     )
     (line,) = called(calls)
-    assert line == ['srun', '--kill-on-bad-exit=1', '/bin/true', '-m', 'experiments.run', *asked]
+    assert line == ['srun', '--kill-on-bad-exit=1', TRUE, '-m', 'experiments.run', *asked]
 
 
 def stand_in(path: pathlib.Path, calls: pathlib.Path, script: str) -> None:
@@ -178,7 +180,7 @@ echo $$ > {running}.new; mv {running}.new {running}
 for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
     stand_in(tmp_path / 'scancel', calls, f'touch {cancelled}; kill -TERM "$(cat {running})"')
     stand_in(tmp_path / 'scontrol', calls, '')
-    environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': '/bin/true', 'SLURM_JOB_ID': '7'}
+    environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': TRUE, 'SLURM_JOB_ID': '7'}
     script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/fig4.py:paper']
     with subprocess.Popen(script, env=environment) as job:
         while not running.exists():
@@ -208,7 +210,7 @@ def test_a_job_whose_steps_alone_were_told_of_a_preemption_is_put_back(
     calls = tmp_path / 'calls'
     stand_in(tmp_path / 'srun', calls, f'exit {status}')
     stand_in(tmp_path / 'scontrol', calls, '')
-    environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': '/bin/true'}
+    environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': TRUE}
     environment |= {'SLURM_JOB_ID': '7', 'SLURM_CPUS_PER_TASK': '8', **more}
     script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/fig4.py:paper']
     assert subprocess.run(script, env=environment, timeout=60, check=False).returncode == status

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -113,6 +114,43 @@ sh -c 'echo "${{PYTHONDONTWRITEBYTECODE:-none}}, ${{PYTHONPYCACHEPREFIX:-none}}"
     rest = {name: value for name, value in os.environ.items() if name not in names}
     done = subprocess.run(['sh', '-c', script], env=rest | given, capture_output=True, text=True)
     assert done.stdout.strip() == found, done.stderr
+
+
+def test_callers_take_turns_where_there_is_no_flock(tmp_path: pathlib.Path) -> None:
+    """As on macOS: the second one waits for the first, and for nobody that is gone."""
+    tools = tmp_path / 'bin'
+    tools.mkdir()
+    for name in ('cat', 'dirname', 'mkdir', 'rm', 'sleep'):
+        found = shutil.which(name)
+        assert found
+        (tools / name).symlink_to(found)
+    held = tmp_path / 'environment.lock.d'
+    held.mkdir()
+    gone = subprocess.Popen(['true'])
+    gone.wait()
+    (held / 'holder').write_text(f'{gone.pid}')
+    script = f"""set -eu; root={ROOT}; . {ROOT}/tools/_environment.sh
+take_turn '{tmp_path}/environment.lock'; echo "$1 begins" >>'{tmp_path}/log'
+sleep 1.5; echo "$1 ends" >>'{tmp_path}/log'; $2"""
+    environment = {'PATH': str(tools)}
+    shell = shutil.which('sh')
+    assert shell
+    callers = [
+        subprocess.Popen([shell, '-c', script, 'sh', name, end], env=environment)
+        for name, end in (('one', 'end_turn'), ('two', 'fail broken'))
+    ]
+    assert sorted(caller.wait(timeout=60) for caller in callers) == [0, 1]
+    lines = (tmp_path / 'log').read_text().splitlines()
+    assert [line.split()[1] for line in lines] == ['begins', 'ends'] * 2
+    assert lines[0].split()[0] == lines[1].split()[0]
+    assert not held.exists()
+
+
+def test_a_comment_that_a_shell_passes_on_is_refused_before_anything(python: pathlib.Path) -> None:
+    running = start(python, '#', 'makes', '.venv')
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 1 and b'takes # for an argument' in said
+    assert not commands(python)
 
 
 @pytest.mark.parametrize('asked', ['--plan', '--plan-for=h100:8'])

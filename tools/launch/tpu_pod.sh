@@ -68,8 +68,9 @@ if [ "${NODES:-1}" -gt 1 ]; then
 fi
 
 # What the hosts run: the files that git tracks, as they are here.
-archive=$(mktemp -t nope-XXXXXX.tar)
-trap 'rm -f "$archive"' EXIT
+packed=$(mktemp -d)
+archive=$packed/nope.tar
+trap 'rm -rf "$packed"' EXIT
 git -C "$root" ls-files -z |
     tar --create --file="$archive" --directory="$root" --null --files-from=-
 
