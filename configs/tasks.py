@@ -6,7 +6,8 @@ folder of its files, where it has them, and numbers of examples; None for the ta
 `tokenizer` is 'words', the closed vocabulary of the task, or the path of t5-base's SentencePiece
 model. `train.length` is what examples are padded to, in tokens that are read. `exact_match`
 measures so many examples of each length (None: all), of at most `limit` tokens with the answer;
-`longer` ones are refused, or wrong.
+`longer` ones are refused, or wrong. `reach` is the greatest length of its examples; a further entry
+`{'kind': 'exact_match', 'run': RUN, 'exact_match': {'reach': 60}}` asks a trained model for more.
 
 quick: the block of the other quick models, 4 layers of width 64, constant learning rate with a
     linear tail.
@@ -117,6 +118,7 @@ def experiment(name: str, size: str) -> ConfigDict:
         'tests': placeholder(int),
         'limit': 256 if size == 'paper' else 128,
         'longer': 'wrong' if size == 'paper' else 'refused',
+        'reach': placeholder(int),  # greatest length of the tests; None: that of the task, 2 L
     }
     # At paper size the float32 caches of 2^16 tokens a device take 16 to 20 GiB.
     config.evaluation.batch_tokens = 2**14 if size == 'paper' else 2**16

@@ -94,6 +94,9 @@ class Entries:
         if 'model' in entry and init in scope.names('runs'):
             _check_fields(entry, temperatures.FIELDS, 'another temperature')
             return temperatures.from_entry(scope, entry, self._init(entry, init))
+        if init in scope.names('runs'):
+            rule = 'a run that starts from it takes one of search, finetune, lam, model, without'
+            raise entry.error('init', rule)
         _check_fields(entry, imports.FIELDS, 'an imported model')
         return imports.from_entry(scope, entry)
 

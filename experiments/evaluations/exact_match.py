@@ -17,6 +17,7 @@ from nope.data import TaskData
 from nope.data.tasks import answers
 from nope.evals import batching, exact_match
 from nope.evals.generation import Options
+from nope.identity import added_later
 from nope.records import Records
 from nope.runtime.errors import FieldError, describe
 
@@ -30,12 +31,14 @@ class ExactMatchSpec(TextSpec):
     is.
 
     tests: examples of each length; None for all. limit: tokens of a prompt and its answer. longer:
-    'refused', or 'wrong', what an example is that has more. typed: path of the limit.
+    'refused', or 'wrong', what an example is that has more. reach: greatest length of the tests;
+    None for that of the task, 2 L of most. typed: path of the limit.
     """
 
     tests: int | None
     limit: int
     longer: str
+    reach: int | None = added_later(None)
     typed: str = dataclasses.field(
         default='exact_match.limit', compare=False, metadata={'identity': False}
     )
@@ -52,7 +55,24 @@ class ExactMatchSpec(TextSpec):
         asked.check_reach(common['position'], limit)
         longer = section.choice('longer', LONGER)
         typed = section.path('limit')
-        return cls(tests=tests, limit=limit, longer=longer, typed=typed, **common)
+        reach = section.optional('reach') if 'reach' in section else None
+        if reach is not None:
+            section.at_least('reach', 1)
+        found = cls(tests=tests, limit=limit, longer=longer, reach=reach, typed=typed, **common)
+        try:
+            found.task_data  # noqa: B018, the task may refuse the reach
+        except FieldError as error:
+            raise section.error(error.field, error.rule) from error
+        except ValueError as error:
+            raise section.error('reach', str(error)) from error
+        return found
+
+    @property
+    def task_data(self) -> TaskData:
+        data = super().task_data
+        if self.reach is None:
+            return data
+        return dataclasses.replace(data, task=dataclasses.replace(data.task, reach=self.reach))
 
     @property
     def extent(self) -> int:
@@ -67,6 +87,7 @@ class ExactMatchSpec(TextSpec):
             read += [run.data.task.longest] if isinstance(run.data, TaskData) else []
             run = run.init
         facts = {'task': task.name, 'longest': task.longest, 'longest_read': max(read)}
+        facts |= {} if self.reach is None else {'reach': self.reach}
         return super().known | facts | {'scratchpad': task.style.name}
 
     def check(self, bench: Bench) -> None:

@@ -256,7 +256,7 @@ def test_bad_input_names_the_field(directories, changes: dict, message: str) -> 
             {'init': 'hf:DIR', 'finetune': {}, 'train': {'steps': 1}},
             r'runs\.nope\.train: fine-tuning takes no train',
         ),
-        ({'init': 'nope'}, r"runs\.nope\.init is 'nope'; accepted is hf:DIR"),
+        ({'init': 'nope'}, r"runs\.nope\.init is 'nope'; a run that starts from it takes one"),
         ({'init': 'hf:DIR', 'nope': 'no'}, r"runs\.nope\.nope is 'no'; accepted: True, False"),
         ({'init': 'hf:DIR', 'own_tokenizer': 1}, r'runs\.nope\.own_tokenizer is 1; accepted: True'),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import importlib
 import math
@@ -340,6 +341,43 @@ def test_scaled_positions_of_a_task_s_model_are_of_the_longest_example_it_read()
     spec = spec_of(build(found))
     longest = training_extents(spec.task_data).longest
     assert spec.position.scaling.train_length == longest < spec.run.train_length == 20
+
+
+def test_a_trained_model_is_asked_for_longer_examples_than_twice_its_own() -> None:
+    """By another evaluation of the same run, whose examples up to 2 L are the same ones."""
+    found = config(task={'name': 'cmc', 'longest': 4, 'train': 60, 'validation': 20, 'test': 40})
+    found.evals['far/'] = {'kind': 'exact_match', 'run': 'one', 'exact_match': {'reach': 14}}
+    near, far = (build(found).evals[f'{name}/seed0'] for name in ('one', 'far'))
+    assert near.run == far.run and identifier(near) != identifier(far)
+    asked = [collections.Counter(e.length for e in s.task_data.dataset().test) for s in (near, far)]
+    assert set(asked[0]) == set(range(5, 9)) and set(asked[1]) == set(range(5, 15))
+    assert len({*asked[0].values(), *asked[1].values()}) == 1
+    short = [{e for e in s.task_data.dataset().test if e.length <= 8} for s in (near, far)]
+    assert short[0] == short[1]
+    assert far.known['reach'] == 14 and 'reach' not in near.known
+
+
+@pytest.mark.parametrize(
+    ('task', 'reach', 'rule'),
+    [
+        ('cmc', 4, 'accepted: more than longest=4'),
+        ('cmc', 0, 'at least 1'),
+        ('scan', 60, 'the tests of scan end where they do'),
+        ('lego', 40, 'lego: longest=4 makes tests of 40'),
+    ],
+)
+def test_lengths_that_a_task_has_no_tests_of_are_refused(task: str, reach: int, rule: str) -> None:
+    found = config(task={'name': task, 'longest': 4})
+    found.evals['one/'].exact_match = {'reach': reach}
+    with pytest.raises(ValueError, match=rf'^evals\.one/\.exact_match\.reach is {reach}.*{rule}'):
+        build(found)
+
+
+def test_a_run_that_starts_from_another_says_what_it_does_with_it() -> None:
+    found = with_run(longer={'init': 'one', 'task': {'name': 'cmc', 'longest': 8}})
+    found.evals['longer/'] = {'kind': 'exact_match', 'run': 'longer'}
+    with pytest.raises(ValueError, match=r"init is 'one'; .*takes one of search"):
+        build(found)
 
 
 def test_groups_that_leave_no_test_example_name_the_field() -> None:

@@ -20,7 +20,7 @@ class Score:
     paper: the second paper's name of the encoding, '' where it has none. names: the records, one a
     seed. longest: L, the greatest length of training. lengths: [n]. accuracy: [S, n]. inside,
     beyond: [S] accuracies over all examples up to L and beyond. scratchpad: its format, 'none'
-    without one.
+    without one. further: whether tests have another reach than the task's own.
     """
 
     task: str
@@ -35,6 +35,7 @@ class Score:
     inside: np.ndarray
     beyond: np.ndarray
     scratchpad: str = 'none'
+    further: bool = False
 
     @property
     def released(self) -> Mapping[int, float]:
@@ -47,8 +48,9 @@ class Score:
     @property
     def released_beyond(self) -> float | None:
         """The second paper's mean accuracy beyond its own L, `released.longest`; None for one that
-        it does not give, or with a scratchpad."""
-        found = released.beyond(self.task, self.paper) if self.scratchpad == 'none' else None
+        it does not give, and with a scratchpad or tests of another reach."""
+        alike = self.scratchpad == 'none' and not self.further
+        found = released.beyond(self.task, self.paper) if alike else None
         return None if found is None else float(found.mean())
 
 
@@ -71,6 +73,7 @@ def read(given: FigureInput, curve: Mapping[str, Any]) -> Score:
         samples=np.array(found.records[0]['samples']),
         inside=np.array([r.attributes['inside'] for r in found.records], np.float64),
         beyond=np.array([r.attributes['beyond'] for r in found.records], np.float64),
+        further=found.shared(lambda r: r.attributes.get('reach') is not None, 'their reach'),
         # Records of tasks without a scratchpad need not say so.
         scratchpad=found.shared(
             lambda r: str(r.attributes.get('scratchpad', 'none')), 'their scratchpad'

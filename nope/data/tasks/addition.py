@@ -13,6 +13,7 @@ from nope.data.tasks import answers, numbers, scratchpad
 from nope.data.tasks.base import TRAIN, Bin, Example, SteppedTask, matched
 from nope.data.tasks.numbers import spaced
 from nope.data.tasks.scratchpad import Step
+from nope.runtime.errors import FieldError
 
 LONGEST = 2000  # of training: Python writes integers of up to 4300 digits
 _SOURCE = re.compile(rf'Compute ({numbers.PATTERN}) \+ ({numbers.PATTERN}) \? ')
@@ -33,6 +34,8 @@ class Addition(SteppedTask):
         super().__post_init__()
         if self.longest > LONGEST:
             raise ValueError(f'{self.name}: longest={self.longest}; at most {LONGEST} digits')
+        if self.longest_test > 2 * LONGEST:
+            raise FieldError('reach', self.reach, f'at most {2 * LONGEST} digits')
 
     @property
     def name(self) -> str:

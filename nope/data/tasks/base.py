@@ -12,6 +12,7 @@ import numpy as np
 
 from nope.data.tasks import answers
 from nope.data.tasks.scratchpad import NONE, Checked, Format, Step, check, write
+from nope.identity import added_later
 from nope.runtime.errors import FieldError
 
 TRAIN, TEST = SPLITS = ('train', 'test')
@@ -52,10 +53,13 @@ class Task(abc.ABC):
     """A task: a pure function from a bin and a random generator to examples.
 
     longest: L, the greatest length of training; tests have L + 1 to 2 L. shortest: the least.
+    reach: another greatest length of the tests than 2 L, whose lengths each have as many examples
+    as otherwise, up to 2 L the same ones.
     """
 
     longest: int
     shortest: int
+    reach: int | None = added_later(None)
 
     separator: ClassVar[str] = ''  # between source and target
     form: ClassVar[answers.Form] = answers.WHOLE
@@ -75,6 +79,10 @@ class Task(abc.ABC):
                 f'{self.name}: shortest={self.shortest} and longest={self.longest}; accepted: '
                 f'{self.least} <= shortest <= longest'
             )
+        if self.reach is not None and type(self).longest_test is not Task.longest_test:
+            raise FieldError('reach', self.reach, f'the tests of {self.name} end where they do')
+        if self.reach is not None and self.reach <= self.longest:
+            raise FieldError('reach', self.reach, f'accepted: more than longest={self.longest}')
 
     @property
     @abc.abstractmethod
@@ -112,7 +120,7 @@ class Task(abc.ABC):
     @property
     def longest_test(self) -> int:
         """The greatest length of the test."""
-        return 2 * self.longest
+        return 2 * self.longest if self.reach is None else self.reach
 
     def bins(self, split: str) -> tuple[Bin, ...]:
         """Bins of a split, in order."""
@@ -121,7 +129,8 @@ class Task(abc.ABC):
     def per_bin(self, split: str, sizes: Sizes) -> int:
         """Examples of each bin of a split, validation among training."""
         total = sizes.train + sizes.validation if split == TRAIN else sizes.test
-        return total // len(self.bins(split))
+        usual = self if self.reach is None else dataclasses.replace(self, reach=None)
+        return total // len(usual.bins(split))
 
     def examples(
         self, split: str, length: int | Bin, rng: np.random.Generator, count: int | None = None
