@@ -16,8 +16,8 @@ from experiments.figures.base import (
     runs_of,
     shared_attribute,
 )
-from experiments.figures.encoding_tasks import accuracy_axes, curves
 from experiments.figures.encoding_tasks import captions as task_captions
+from experiments.figures.encoding_tasks import curves
 
 MEASURES = {
     'attended_distance': {
@@ -80,11 +80,12 @@ def _picture(given: FigureInput, found: Mapping[str, Sequence[str]]) -> mpl.Figu
     rows = -(-len(found) // COLUMNS)
     figure = style.new_figure(11.0, 0.4 + 2.6 * rows)
     grid = figure.subplots(rows, COLUMNS, squeeze=False, sharey=True)
+    colors = style.colors_of(found)
     for e, (label, names) in enumerate(found.items()):
         axes = grid[e // COLUMNS, e % COLUMNS]
         shares, starts = _shares(given, names), _starts(given, names[0])
         width = 1 / len(starts)
-        axes.bar(starts + width / 2, shares.mean(axis=0), width, color=accuracy_axes.color(e))
+        axes.bar(starts + width / 2, shares.mean(axis=0), width, color=colors[label])
         if len(names) > 1:
             for seed in shares:
                 axes.plot(starts + width / 2, seed, **_SEED)

@@ -82,7 +82,10 @@ def _picture(found: Mapping[str, Sequence[Distances]]) -> mpl.Figure:
     for axes in grid[:, 0]:
         axes.set_ylabel('distance from NoPE (nats)')
     labels = [d.label for d in next(iter(found.values()))]
-    handles = [mpl.Line2D([], [], color=_color(e), label=x) for e, x in enumerate(labels)]
+    handles = [
+        mpl.Line2D([], [], color=color, label=label)
+        for label, color in style.colors_of(labels).items()
+    ]
     figure.legend(handles=handles, loc='outside lower center', ncols=len(handles))
     return figure
 
@@ -101,13 +104,15 @@ def _panel(
 ) -> None:
     first = some[0]
     axes.axvspan(first.lengths[0], first.longest, color='#EDEDED', zorder=0)
-    for e, d in enumerate(some):
+    colors = style.colors_of(d.label for d in some)
+    for d in some:
+        color = colors[d.label]
         lines = d.distance.mean(axis=-1) if layer is None else d.distance[..., layer]
         lines = np.maximum(lines, ends[0])
-        axes.plot(d.lengths, lines.mean(axis=0), color=_color(e), marker='o', markersize=2.5)
+        axes.plot(d.lengths, lines.mean(axis=0), color=color, marker='o', markersize=2.5)
         if len(lines) > 1:
             low, high = lines.min(axis=0), lines.max(axis=0)
-            axes.fill_between(d.lengths, low, high, color=_color(e), alpha=0.15, linewidth=0)
+            axes.fill_between(d.lengths, low, high, color=color, alpha=0.15, linewidth=0)
     if first.read == TEXT:
         axes.set_xscale('log', base=2)
         axes.xaxis.set_major_locator(mpl.FixedLocator(first.lengths.tolist()))
@@ -117,11 +122,7 @@ def _panel(
     axes.set_yscale('log')
     axes.set_ylim(*ends)
     axes.set_title(f'{first.read}, {"all layers" if layer is None else f"layer {layer + 1}"}')
-    axes.set_xlabel('window' if first.read == TEXT else 'length')
-
-
-def _color(index: int) -> str:
-    return style.COLORS[index % len(style.COLORS)]
+    axes.set_xlabel('window (tokens)' if first.read == TEXT else 'length of the example')
 
 
 def _rows(d: Distances) -> list[dict[str, Any]]:

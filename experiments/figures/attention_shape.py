@@ -34,7 +34,7 @@ MEASURES: Measures = {
 PANELS: Mapping[str, tuple[str, str]] = {
     'loss': ('loss', 'nats per {token}'),
     'entropy': ('attention entropy', 'bits'),
-    'keys': ('effective number of keys', 'exp(entropy)'),
+    'keys': ('effective number of keys', 'exp(entropy in nats)'),
     'local': ('weight on the latest L {token}s', 'share'),
     'first': ('weight on the first {token}', 'share'),
     'norm': ("size of a head's output", 'Euclidean norm'),
@@ -42,8 +42,9 @@ PANELS: Mapping[str, tuple[str, str]] = {
 LOWEST = ('local', 'first', 'norm')
 POINTS = 96
 FIRST = 0.5  # of L: where the axis begins
+LOCAL = (0, (4, 1.2, 1, 1.2))  # line style of local heads
 # Kinds of heads -> label and line style.
-KINDS = {'all': ('all heads', '-'), 'global': ('without position', '-'), 'local': ('local', ':')}
+KINDS = {'all': ('all heads', '-'), 'global': ('without position', '-'), 'local': ('local', LOCAL)}
 
 
 def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
@@ -70,7 +71,9 @@ def draw(given: FigureInput) -> FigureOutput:
     figure = style.new_figure(10.0, 6.0)
     axes = dict(zip(PANELS, figure.subplots(2, 3, sharex=True).flat, strict=True))
     longest = 1.0
-    for color, (record, label) in zip(style.COLORS, labels.items(), strict=False):
+    colors = style.colors_of(labels.values())
+    for record, label in labels.items():
+        color = colors[label]
         found = given.records[record]
         for kind, measures in _by_kind(found, train_length).items():
             multiples = measures.pop('multiples')
@@ -86,19 +89,21 @@ def draw(given: FigureInput) -> FigureOutput:
     for name in LOWEST:
         axes[name].set_xlabel('position / L')
     axes['keys'].set_yscale('log', base=2)
-    handles = [
-        mpl.Line2D([], [], color=color, label=label)
-        for color, label in zip(style.COLORS, labels.values(), strict=False)
-    ]
+    handles = [mpl.Line2D([], [], color=color, label=label) for label, color in colors.items()]
     if any(row['heads'] == 'local' for row in rows):
-        handles.append(mpl.Line2D([], [], color=style.GREY, linestyle=':', label='its local heads'))
+        handles.append(
+            mpl.Line2D([], [], color=style.GREY, linestyle=LOCAL, label='its local heads')
+        )
+    handles.append(style.training_length(axes['loss'], 1))
+    handles[-1].set_label(f'training length L = {train_length:,}')
     figure.legend(handles=handles, loc='outside lower center', ncols=2)
     caption = (
         'Attention by position, in multiples of the training length '
         f'L = {train_length:,}: means over windows, layers and heads, smoothed over L/8 positions. '
         'The effective number of keys is the mean of exp(entropy over windows). '
-        'Of models with heads of two kinds solid lines are those without position, dotted lines '
-        f'the local ones. {captions.sources({labels[r]: [given.records[r]] for r in labels})}'
+        'Of models with heads of two kinds solid lines are those without position, '
+        'dash-dotted lines the local ones; dotted: L. '
+        f'{captions.sources({labels[r]: [given.records[r]] for r in labels})}'
     )
     return FigureOutput(given.name, figure, rows, caption, [], runs_of(given, list(needs)))
 

@@ -164,7 +164,7 @@ def _draw_heads(axes: mpl.Axes, history: _History, bound: float) -> None:
         np.moveaxis(bits_SLH, 1, 0), style.head_colors(bits_SLH.shape[1]), strict=True
     ):
         axes.plot(history.steps, bits_SH, color=color, linewidth=1.0)
-    axes.axhline(bound, color=style.GREY, linestyle=(0, (4, 3)), linewidth=0.8)
+    axes.axhline(bound, color=style.GREY, linestyle=style.BOUND, linewidth=0.8)
     axes.set_ylim(bottom=0)
 
 
@@ -190,7 +190,9 @@ def _legend(figure: mpl.Figure, layers: int) -> None:
             for part, line in LINES.items()
         ),
     ]
-    figure.legend(handles=handles, loc='outside lower center', ncols=len(handles))
+    bound: dict[str, Any] = {'color': style.GREY, 'linestyle': style.BOUND, 'linewidth': 0.8}
+    handles.append(mpl.Line2D([], [], label='bound: mean of log2 i', **bound))
+    figure.legend(handles=handles, loc='outside lower center', ncols=-(-len(handles) // 2))
 
 
 def _steps(history: _History) -> str:

@@ -12,7 +12,7 @@ from experiments.figures.base import FigureInput, FigureOutput, check_records, r
 from experiments.figures.claims import told as claims
 from experiments.figures.claims.decide import decide
 from experiments.figures.claims.intervals import LEVEL, Interval
-from experiments.figures.encoding_tasks import accuracy_axes, captions, curves, pairs, scores
+from experiments.figures.encoding_tasks import captions, curves, pairs, scores
 from experiments.figures.encoding_tasks.pairs import Pair
 from experiments.figures.encoding_tasks.released import SOURCE
 
@@ -62,29 +62,34 @@ def _picture(compared: Sequence[Pair]) -> mpl.Figure:
         _scatter(axes, [pair for pair in compared if pair.without == first])
     _leads(grid[0, -1], compared, firsts)
     handles: list[Any] = [
-        mpl.Line2D([], [], linestyle='none', marker='o', color=accuracy_axes.color(e), label=told)
-        for e, told in enumerate(tolds)
+        mpl.Line2D([], [], linestyle='none', marker='o', color=color, label=told)
+        for told, color in style.colors_of(tolds).items()
     ]
+    if len(compared[0].seeds) > 1:
+        handles.append(mpl.Line2D([], [], label='each seed (right)', **_SEED))
+        handles.append(mpl.Line2D([], [], label='95 % interval', **_INTERVAL))
     if any(pair.released(task) for pair in compared for task in pair.tasks):
         handles.append(mpl.Line2D([], [], label=f'{SOURCE}, {_KNOWN}', **_RELEASED))
-    figure.legend(handles=handles, loc='outside lower center', ncols=len(handles))
+    ncols = min(2 * len(grid[0]), len(handles))
+    figure.legend(handles=handles, loc='outside lower center', ncols=ncols)
     return figure
 
 
 def _scatter(axes: mpl.Axes, some: Sequence[Pair]) -> None:
     """A point a task and seed; above the diagonal the encoding without positions is ahead."""
     axes.plot([0, 1], [0, 1], color=style.GREY, linewidth=0.8, zorder=1)
-    for e, pair in enumerate(some):
+    colors = style.colors_of(pair.told for pair in some)
+    for pair in some:
         without, told = pair.accuracies.reshape(-1, 2).T
-        axes.scatter(told, without, s=16, color=accuracy_axes.color(e), alpha=0.8, zorder=3)
+        axes.scatter(told, without, s=16, color=colors[pair.told], alpha=0.8, zorder=3)
         for both in filter(None, map(pair.released, pair.tasks)):
-            axes.plot(both[1], both[0], **_RELEASED | {'markeredgecolor': accuracy_axes.color(e)})
+            axes.plot(both[1], both[0], **_RELEASED | {'markeredgecolor': colors[pair.told]})
     axes.set_xlim(-0.03, 1.03)
     axes.set_ylim(-0.03, 1.03)
     axes.set_aspect('equal')
     axes.set_title(some[0].without)
     axes.set_xlabel('exact match beyond L, given positions')
-    axes.set_ylabel('exact match beyond L, without')
+    axes.set_ylabel('exact match beyond L, without positions')
 
 
 def _leads(axes: mpl.Axes, compared: Sequence[Pair], firsts: Sequence[str]) -> None:
@@ -96,7 +101,7 @@ def _leads(axes: mpl.Axes, compared: Sequence[Pair], firsts: Sequence[str]) -> N
         at = place + (e - (len(tolds) - 1) / 2) * 0.8 / len(tolds)
         by_seed = pair.leads.mean(axis=0)
         found = Interval.of(by_seed)
-        color = accuracy_axes.color(e)
+        color = style.colors_of(tolds)[pair.told]
         axes.errorbar(
             at, found.mean, [[found.mean - found.low], [found.high - found.mean]],
             color=color, marker='o', markersize=5, capsize=2, linewidth=1.0,
@@ -121,6 +126,19 @@ def _released_lead(pair: Pair) -> float | None:
     return float(np.mean([a - b for a, b in known])) if known else None
 
 
+_SEED: dict[str, Any] = {
+    'color': style.BLACK,
+    'linestyle': 'none',
+    'marker': 'o',
+    'markersize': 3,
+    'markerfacecolor': 'white',
+}
+_INTERVAL: dict[str, Any] = {
+    'color': style.BLACK,
+    'linestyle': 'none',
+    'marker': '|',
+    'markersize': 9,
+}
 _KNOWN = 'the same tasks, means of seeds'
 _RELEASED: dict[str, Any] = {
     'marker': 'D',

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from experiments.figures import mpl, style
 from experiments.figures.base import (
     FigureInput,
@@ -70,58 +72,58 @@ def _picture(found: Mapping[str, Sequence[Score]], ranked: Ranks) -> mpl.Figure:
     rows = math.ceil(len(found) / columns)
     figure = style.new_figure(WIDTHS[columns], 3.2 + 2.7 * rows)
     grid = figure.add_gridspec(1 + rows, columns)
-    handles = _bars(figure.add_subplot(grid[0, :]), ranked)
+    first = next(iter(found.values()))
+    handles = [*accuracy_axes.handles(first), *_bars(figure.add_subplot(grid[0, :]), ranked)]
     if any(score.released for some in found.values() for score in some):
         line = {'color': style.BLACK, **accuracy_axes.RELEASED}
         handles.append(mpl.Line2D([], [], label=f'{released.SOURCE}, by length', **line))
     for number, (task, some) in enumerate(found.items()):
         axes = figure.add_subplot(grid[1 + number // columns, number % columns])
         accuracy_axes.draw(axes, task, some)
-    ncols = len(handles) if columns == COLUMNS else min(columns + 2, len(handles))
+    ncols = min(columns + 2, len(handles))
     figure.legend(handles=handles, loc='outside lower center', ncols=ncols)
     return figure
 
 
 def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
-    """Mean reciprocal ranks of all tasks and, where there are several, of each category; returns a
-    handle for each encoding, and one for what the paper has, where its ranks are among the same
-    encodings."""
+    """Mean reciprocal ranks of all tasks and, where there are several, of each category; returns
+    handles of the seeds, and of what the paper has, where its ranks are among the same encodings.
+    """
     groups = {c: ranked.of(c) for c in (released.ALL, *released.CATEGORIES)}
     shown = {
         name: some
         for name, some in groups.items()
         if some is not None and (name == released.ALL or some.tasks != ranked.tasks)
     }
-    count = len(ranked.labels)
+    count, seeds = len(ranked.labels), len(ranked.by_seed)
     width = 0.8 / count
+    colors = list(style.colors_of(ranked.labels).values())
+    apart = 0.25 * width * np.linspace(-1, 1, seeds) if seeds > 1 else np.zeros(1)
     for place, (name, some) in enumerate(shown.items()):
         for e in range(count):
             at = place + (e - (count - 1) / 2) * width
-            axes.bar(at, some.mean[e], 0.92 * width, color=accuracy_axes.color(e))
-            axes.scatter(
-                [at] * len(some.by_seed),
-                some.by_seed[:, e],
-                s=8,
-                color='white',
-                edgecolors=style.BLACK,
-                linewidths=0.5,
-                zorder=3,
-            )
+            axes.bar(at, some.mean[e], 0.92 * width, color=colors[e])
+            axes.scatter(at + apart, some.by_seed[:, e], zorder=3, **_SEEDS)
             if ranked.as_released:
                 axes.plot(at, released.MRR[name][ranked.paper[e]], **_PAPER)
     axes.set_xticks(range(len(shown)), [_category_label(n, s) for n, s in shown.items()])
     axes.set_ylim(0, 1.05)
     axes.set_ylabel('mean reciprocal rank')
     axes.grid(False, axis='x')
-    handles: list[Any] = [
-        mpl.Line2D([], [], color=accuracy_axes.color(e), label=label)
-        for e, label in enumerate(ranked.labels)
-    ]
+    handles: list[Any] = []
+    if seeds > 1:
+        handles.append(axes.scatter([], [], label='each seed', **_SEEDS))
     if ranked.as_released:
         handles.append(mpl.Line2D([], [], label=f'{released.SOURCE}, 17 tasks', **_PAPER))
     return handles
 
 
+_SEEDS: dict[str, Any] = {
+    's': 8,
+    'color': 'white',
+    'edgecolors': style.BLACK,
+    'linewidths': 0.5,
+}
 _PAPER: dict[str, Any] = {
     'marker': 'D',
     'markersize': 5,

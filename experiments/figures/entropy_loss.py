@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from experiments.figures.base import (
 )
 from experiments.figures.claims import positions as claims
 from experiments.figures.claims.decide import decide
+from experiments.figures.length_axes import MARKERS
 from experiments.figures.position_curve import PositionCurve
 from experiments.figures.roles import Roles
 
@@ -28,6 +30,7 @@ check_known = positions_known.reaching_l
 OPTIONS = {'panels', 'x_scale', 'roles'}
 X_SCALES = ('linear', 'log')
 MAX_PANELS = 2
+MARKS = 8  # of a curve
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,9 +116,7 @@ def _panels(given: FigureInput) -> list[_Panel]:
     panels = given.options['panels']
     labels = [_label_of(c) for p in panels for c in p['curves']]
     # One colour for one label in all panels.
-    colors = {
-        label: style.COLORS[i % len(style.COLORS)] for i, label in enumerate(dict.fromkeys(labels))
-    }
+    colors = style.colors_of(labels, most=len(style.COLORS))
     # 'multiplier 1.2' may stand in both panels; captions and claims have to tell them apart.
     ambiguous = len(set(labels)) < len(labels)
     return [
@@ -143,9 +144,18 @@ def _draw_panel(panel: _Panel, axes: mpl.Axes, twin: mpl.Axes, x_scale: str) -> 
     first = panel.curves[0].data
     bound = style.bound(axes, first.positions)
     length = style.training_length(axes, first.train_length)
-    for curve in panel.curves:
-        axes.plot(curve.data.positions, curve.data.entropy_bits, color=curve.color)
-        twin.plot(curve.data.positions, curve.data.smoothed, color=curve.color, **style.DASHED)
+    count = len(panel.curves)
+    for number, curve in enumerate(panel.curves):
+        # Marks tell curves apart without colour; those of one position would hide each other.
+        every = max(1, len(curve.data.positions) // MARKS)
+        mark: dict[str, Any] = {
+            'color': curve.color,
+            'marker': MARKERS[number % len(MARKERS)],
+            'markersize': 4,
+            'markevery': (every // 2 + number * every // (count + 1), every),
+        }
+        axes.plot(curve.data.positions, curve.data.entropy_bits, **mark)
+        twin.plot(curve.data.positions, curve.data.smoothed, **{**mark, **style.DASHED})
         for ax, ends in zip((axes, twin), curve.data.spreads() or (), strict=False):
             ax.fill_between(curve.data.positions, *ends, color=curve.color, alpha=0.15, linewidth=0)
     style.position_axis(axes, len(first.positions), first.train_length, x_scale)
@@ -154,7 +164,10 @@ def _draw_panel(panel: _Panel, axes: mpl.Axes, twin: mpl.Axes, x_scale: str) -> 
     twin.spines['right'].set_visible(True)
     if panel.title:
         axes.set_title(panel.title)
-    handles = [mpl.Line2D([], [], color=c.color, label=c.label) for c in panel.curves]
+    handles = [
+        mpl.Line2D([], [], color=c.color, marker=marker, markersize=4, label=c.label)
+        for c, marker in zip(panel.curves, itertools.cycle(MARKERS), strict=False)
+    ]
     meaning = [
         mpl.Line2D([], [], color=style.GREY, label='entropy (left axis)'),
         mpl.Line2D([], [], color=style.GREY, label='log-perplexity (right axis)', **style.DASHED),

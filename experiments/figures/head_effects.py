@@ -26,6 +26,7 @@ OPTIONS = {'base', 'heads', 'groups', 'times', 'roles'}
 POINT_KEYS = {'label', 'loss', 'keys'}
 TIMES = 8.0
 COLORS = 'magma_r'
+FRAME: dict[str, Any] = {'fill': False, 'edgecolor': style.COLORS[0], 'linewidth': 1.4}
 
 
 def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
@@ -71,6 +72,9 @@ def draw(given: FigureInput) -> FigureOutput:
             _draw(figure, panels[row, column], grid, what, multiple, token)
             if local is not None:
                 _frame(panels[row, column], local.silenced)
+    if local is not None:
+        frame = mpl.Patch(label='local heads', **FRAME)
+        figure.legend(handles=[frame], loc='outside upper center')
     return FigureOutput(
         given.name,
         figure,
@@ -172,9 +176,7 @@ def _frame(axes: mpl.Axes, heads: Sequence[tuple[int, ...]]) -> None:
                 (head - 0.47, layer - 0.47),
                 0.94,
                 0.94,
-                fill=False,
-                edgecolor=style.COLORS[0],
-                linewidth=1.4,
+                **FRAME,
             )
         )
 

@@ -53,7 +53,7 @@ def draw(given: FigureInput) -> FigureOutput:
             # The one above it is now the lowest of its column and keeps the tick labels.
             axes.flat[layer - columns].tick_params(labelbottom=True)
             continue
-        head_grid.draw_layer(ax, positions, bits[layer], train_length)
+        handles = head_grid.draw_layer(ax, positions, bits[layer], train_length)
         style.position_axis(ax, length, train_length, most=style.FEW_TICKS)
         ax.set_title(f'layer {layer}', fontsize=9)
     axes[0, 0].set_ylim(0, 1.04 * np.log2(length))
@@ -61,6 +61,7 @@ def draw(given: FigureInput) -> FigureOutput:
     figure.supxlabel(f'position ({token}s)', fontsize=9)
     figure.supylabel('attention entropy (bits)', fontsize=9)
     head_grid.head_bar(figure, list(axes.flat), heads)
+    figure.legend(handles=handles, loc='outside upper center', ncols=len(handles))
     caption = (
         f'Attention entropy of every head against position, one panel a layer (from 0), every '
         f'{int(positions[-1] - positions[-2]):,} positions, not smoothed. Dashed: the bound '

@@ -15,12 +15,13 @@ MAX_TICKS = 8
 
 def draw_layer(
     axes: mpl.Axes, positions: np.ndarray, entropy_bits: np.ndarray, train_length: int
-) -> None:
-    """entropy_bits: [N, P] of N heads at P of the positions."""
-    style.bound(axes, positions)
-    style.training_length(axes, train_length)
+) -> list[mpl.Line2D]:
+    """Returns handles of the lines that are no head's. entropy_bits: [N, P] of N heads at P of the
+    positions."""
+    handles = [style.bound(axes, positions), style.training_length(axes, train_length)]
     for head, color in enumerate(style.head_colors(len(entropy_bits))):
         axes.plot(positions, entropy_bits[head], color=color, linewidth=0.8)
+    return handles
 
 
 def head_bar(figure: mpl.Figure, axes: list[mpl.Axes], count: int) -> None:

@@ -52,7 +52,7 @@ def draw(given: FigureInput) -> FigureOutput:
         positions = position_curve.positions_of(records)[kept]
         for ax, layer in zip(row, layers, strict=True):
             bits = records['entropy'][layer][:, kept].astype(np.float64) * curves.BITS_PER_NAT
-            head_grid.draw_layer(ax, positions, bits, train_length)
+            handles = head_grid.draw_layer(ax, positions, bits, train_length)
             style.position_axis(ax, length, train_length, most=style.FEW_TICKS)
             ax.set_title(f'{label}, layer {layer}', fontsize=9)
             rows += head_grid.rows(record, label, layer, positions, bits)
@@ -61,6 +61,7 @@ def draw(given: FigureInput) -> FigureOutput:
     figure.supxlabel(f'position ({token}s)', fontsize=9)
     figure.supylabel('attention entropy (bits)', fontsize=9)
     head_grid.head_bar(figure, list(axes.flat), count)
+    figure.legend(handles=handles, loc='outside upper center', ncols=len(handles))
     labelled = {label: given.records[r] for r, label in told_apart(labels).items()}
     caption = (
         'Attention entropy of each head against position, one curve a head, every head drawn '

@@ -59,8 +59,8 @@ def draw(given: FigureInput) -> FigureOutput:
     axes = figure.subplots()
     _draw(axes, groups)
     handles: list[Any] = [
-        mpl.Line2D([], [], color=style.COLORS[i], marker=MARKERS[i], markersize=4, label=g.label)
-        for i, g in enumerate(groups)
+        mpl.Line2D([], [], color=color, marker=marker, markersize=4, label=label)
+        for (label, color), marker in zip(_colors(groups).items(), MARKERS, strict=False)
     ]
     handles += length_axes.band_handle(seeds)
     figure.legend(handles=handles, loc='outside lower center', ncols=2)
@@ -85,9 +85,14 @@ def _check_seeds(given: FigureInput, groups: Sequence[KeyGroup]) -> None:
             )
 
 
+def _colors(groups: Sequence[KeyGroup]) -> dict[str, str]:
+    return style.colors_of((g.label for g in groups), most=len(style.COLORS))
+
+
 def _draw(axes: mpl.Axes, groups: Sequence[KeyGroup]) -> None:
+    colors = _colors(groups)
     for index, group in enumerate(groups):
-        color, percent = style.COLORS[index], 100 * group.shares
+        color, percent = colors[group.label], 100 * group.shares
         axes.plot(
             group.multiples,
             percent.mean(axis=0),

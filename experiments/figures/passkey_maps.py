@@ -29,6 +29,7 @@ COLUMNS = 3
 UNITS = ('L', 'K')
 K = 1024
 
+LINE = 'length of training, tuning or search'
 COLORS = ('#F0496E', '#EBB839', '#0CD79F')  # of accuracy 0, 0.5 and 1
 PANEL_WIDTH, PANEL_HEIGHT = 3.9, 2.85
 TITLE_WIDTH = 52  # characters
@@ -140,6 +141,16 @@ def _picture(
     )
     bar.set_label('accuracy')
     bar.outline.set_visible(False)
+    line: dict[str, Any] = {
+        'color': style.BLACK,
+        'linestyle': 'none',
+        'marker': '|',
+        'markeredgewidth': 2.2,
+    }
+    figure.legend(
+        handles=[mpl.Line2D([], [], markersize=11, label=LINE, **line)],
+        loc='outside upper center',
+    )
     token = passkey_caption.token_name(given, panels)
     figure.supxlabel(_length_label(panels, unit, token), fontsize=9)
     figure.supylabel('depth of the key', fontsize=9)

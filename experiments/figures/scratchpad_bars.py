@@ -15,8 +15,8 @@ from experiments.figures.base import (
 )
 from experiments.figures.claims import scratchpads as claims
 from experiments.figures.claims.decide import decide
-from experiments.figures.encoding_tasks import accuracy_axes, curves, released
 from experiments.figures.encoding_tasks import captions as task_captions
+from experiments.figures.encoding_tasks import curves, released
 from experiments.figures.scratchpads import axes as bar_axes
 from experiments.figures.scratchpads import bars, formats, written
 from experiments.figures.scratchpads.bars import Bars
@@ -52,7 +52,7 @@ def draw(given: FigureInput) -> FigureOutput:
 
 def _picture(found: Mapping[str, Bars]) -> mpl.Figure:
     labels, names = bars.all_labels(found.values()), bars.all_formats(found.values())
-    colors = {label: accuracy_axes.color(e) for e, label in enumerate(labels)}
+    colors = style.colors_of(labels)
     figure = style.new_figure(11.0, 5.8 + 2.6 * len(found))
     grid = figure.add_gridspec(2 + len(found), 1)
     bar_axes.ranks(figure.add_subplot(grid[0]), found, names)
@@ -74,7 +74,7 @@ def _picture(found: Mapping[str, Bars]) -> mpl.Figure:
         mpl.Line2D([], [], color=color, linewidth=5, label=label) for label, color in colors.items()
     ]
     handles += [
-        mpl.Line2D([], [], label='inside L', **bar_axes.INSIDE),
+        mpl.Line2D([], [], label='inside L', color=style.GREY, **bar_axes.INSIDE),
         mpl.Line2D([], [], label='scratchpad right in every step, beyond L', **bar_axes.REASONED),
         mpl.Line2D([], [], label=released.SOURCE, **bar_axes.RELEASED),
     ]

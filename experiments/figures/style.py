@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -19,6 +20,16 @@ DPI = 200
 # without its yellow, which is too light for a line on white.
 COLORS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', '#000000')
 RED, BLUE, BLACK, GREY = '#D55E00', '#0072B2', '#000000', '#6B6B6B'
+
+# Of models that many figures show, by their labels.
+MODELS: Mapping[str, str] = {
+    'NoPE': COLORS[0],
+    'ALiBi': COLORS[1],
+    **dict.fromkeys(('rotary', 'RoPE'), COLORS[2]),
+    **dict.fromkeys(('T5 bias', 'T5'), COLORS[3]),
+    'forget gates': COLORS[4],
+    **dict.fromkeys(('sinusoidal', 'APE'), COLORS[5]),
+}
 
 RC = {
     'font.size': 9,
@@ -43,7 +54,21 @@ RC = {
 # The second quantity of a figure with two axes.
 DASHED: Mapping[str, Any] = {'linestyle': (0, (4, 1.5)), 'linewidth': 1.2}
 
+BOUND = (0, (4, 3))  # line style of log2(i)
+
 MAX_TICKS, FEW_TICKS = 8, 4
+
+
+def colors_of(labels: Iterable[str], *, most: int = len(COLORS) + 1) -> dict[str, str]:
+    """A colour for each label: models of `MODELS` have theirs in every figure, others the first of
+    the palette that are left, of `most` colours, and then these again."""
+    wanted = list(dict.fromkeys(labels))
+    found = {label: MODELS[label] for label in wanted if label in MODELS}
+    palette = (*COLORS, GREY)[:most]
+    left = [color for color in palette if color not in found.values()] or list(palette)
+    others = [label for label in wanted if label not in found]
+    found |= dict(zip(others, itertools.cycle(left), strict=False))
+    return {label: found[label] for label in wanted}
 
 
 def house() -> Any:
@@ -93,7 +118,7 @@ def position_axis(
 def bound(axes: mpl.Axes, positions: np.ndarray) -> mpl.Line2D:
     """log2(i): the entropy, in bits, of attention spread evenly over the i visible tokens."""
     (line,) = axes.plot(
-        positions, np.log2(positions), color=GREY, linestyle=(0, (4, 3)), linewidth=0.8, zorder=1
+        positions, np.log2(positions), color=GREY, linestyle=BOUND, linewidth=0.8, zorder=1
     )
     line.set_label(r'bound $\log_2 i$')
     return line

@@ -99,10 +99,7 @@ def _picture(shown: Shown) -> mpl.Figure:
         axes.axvline(shown.until[task] + 0.5, color=style.BLACK, linestyle=':', linewidth=1)
         accuracy_axes.draw(axes, task, some)
     first = next(iter(shown.scores.values()))
-    handles = [
-        mpl.Line2D([], [], color=accuracy_axes.color(e), label=score.label)
-        for e, score in enumerate(first)
-    ]
+    handles = accuracy_axes.handles(first)
     line: dict[str, Any] = {'color': style.BLACK, 'linestyle': ':', 'linewidth': 1}
     handles.append(mpl.Line2D([], [], label='longest examples of a search', **line))
     figure.legend(handles=handles, loc='outside lower center', ncols=3)
@@ -134,7 +131,7 @@ def _rows(shown: Shown) -> list[dict[str, Any]]:
 def _caption(given: FigureInput, shown: Shown) -> str:
     first = next(iter(shown.scores.values()))
     count = len(first[0].seeds)
-    seeds = 'one seed' if count == 1 else f'mean of {count} seeds, bands of one standard deviation'
+    seeds = 'one seed' if count == 1 else f'mean of {count} seeds, bands from lowest to highest'
     lengths = '; '.join(f'{task} to L = {some[0].longest}' for task, some in shown.scores.items())
     ends = '; '.join(f'{task} {until}' for task, until in shown.until.items())
     return (

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from experiments.figures import mpl, style
+from experiments.figures import length_axes, mpl, style
 from experiments.figures.encoding_tasks.scores import Score
 
 RELEASED: dict[str, Any] = {'linestyle': (0, (1.5, 1.5)), 'linewidth': 1.0}
 
 
-_COLORS = (*style.COLORS, style.GREY)
-
-
-def color(index: int) -> str:
-    """Of an encoding by its place in the figure, eight of them apart."""
-    return _COLORS[index % len(_COLORS)]
+MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X', '*')
+TRAINED = '#EDEDED'  # lengths of training
 
 
 def draw(axes: mpl.Axes, task: str, some: Sequence[Score]) -> None:
-    """Mean over seeds with one standard deviation; the released mean, where its models were trained
-    to the same length, as a dotted line; the lengths of training shaded."""
+    """Mean over seeds, and a band from the lowest to the highest; the released mean, where its
+    models were trained to the same length, as a dotted line; the lengths of training shaded."""
     first = some[0]
-    axes.axvspan(first.lengths[0] - 0.5, first.longest + 0.5, color='#EDEDED', zorder=0)
-    for e, score in enumerate(some):
-        mean = score.accuracy.mean(axis=0)
-        axes.plot(score.lengths, mean, color=color(e), marker='o', markersize=2.5, linewidth=1.2)
+    axes.axvspan(first.lengths[0] - 0.5, first.longest + 0.5, color=TRAINED, zorder=0)
+    colors = style.colors_of(score.label for score in some)
+    for score, marker in zip(some, itertools.cycle(MARKERS), strict=False):
+        mean, color = score.accuracy.mean(axis=0), colors[score.label]
+        axes.plot(score.lengths, mean, color=color, marker=marker, markersize=3, linewidth=1.2)
         if len(score.seeds) > 1:
-            spread = score.accuracy.std(axis=0, ddof=1)
-            low, high = np.maximum(mean - spread, 0), np.minimum(mean + spread, 1)
-            axes.fill_between(score.lengths, low, high, color=color(e), alpha=0.15, linewidth=0)
+            low, high = score.accuracy.min(axis=0), score.accuracy.max(axis=0)
+            axes.fill_between(score.lengths, low, high, color=color, alpha=0.15, linewidth=0)
         if score.released:
             lengths, paper = zip(*score.released.items(), strict=True)
-            axes.plot(lengths, paper, color=color(e), **RELEASED)
+            axes.plot(lengths, paper, color=color, **RELEASED)
     axes.set_xlim(first.lengths[0] - 0.5, first.lengths[-1] + 0.5)
     step = max(1, round(first.lengths[-1] / 4))
     axes.xaxis.set_major_locator(mpl.FixedLocator(range(step, first.lengths[-1] + 1, step)))
@@ -43,3 +38,15 @@ def draw(axes: mpl.Axes, task: str, some: Sequence[Score]) -> None:
     axes.set_title(task)
     axes.set_xlabel('length')
     axes.set_ylabel('exact match')
+
+
+def handles(some: Sequence[Score]) -> list[Any]:
+    """For the legend: a line for each curve of `draw`, the spread of seeds, lengths of training."""
+    colors = style.colors_of(score.label for score in some)
+    found: list[Any] = [
+        mpl.Line2D([], [], color=colors[s.label], marker=marker, markersize=3, label=s.label)
+        for s, marker in zip(some, itertools.cycle(MARKERS), strict=False)
+    ]
+    if len(some[0].seeds) > 1:
+        found += length_axes.band_handle(len(some[0].seeds))
+    return [*found, mpl.Patch(color=TRAINED, label='lengths of training')]

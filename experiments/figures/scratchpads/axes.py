@@ -19,7 +19,7 @@ RELEASED: dict[str, Any] = {
     'markeredgecolor': style.BLACK,
     'linestyle': 'none',
 }
-INSIDE: dict[str, Any] = {'color': style.GREY, 'linewidth': 1.4, 'linestyle': '-'}
+INSIDE: dict[str, Any] = {'linewidth': 1.4, 'linestyle': '-'}
 REASONED: dict[str, Any] = {
     'marker': 'x',
     'markersize': 5,
@@ -99,14 +99,15 @@ def accuracies(axes: mpl.Axes, bars: Bars, colors: Mapping[str, str]) -> None:
             axes.bar(at, beyond.mean(), 0.92 * width, color=colors[cell.score.label])
             axes.scatter([at] * len(beyond), beyond, **_SEEDS)
             ends = [at - 0.4 * width, at + 0.4 * width]
-            axes.plot(ends, [cell.score.inside.mean()] * 2, **INSIDE)
+            color = colors[cell.score.label]
+            axes.plot(ends, [cell.score.inside.mean()] * 2, color=color, **INSIDE)
             if cell.reasoned is not None:
                 axes.plot(at, cell.reasoned.mean(), zorder=4, **REASONED)
             paper = released.with_format(bars.task, cell.score.paper, cell.format)
             if paper is not None:
                 axes.plot(at, paper.mean(), **RELEASED)
     axes.set_xticks(range(len(bars.formats)), [formats.words(name) for name in bars.formats])
-    axes.set_ylim(0, 1.05)
+    axes.set_ylim(-0.03, 1.05)
     axes.set_title(f'{bars.task}, L = {bars.cells[0][0].score.longest}')
     axes.set_ylabel('exact match')
     axes.grid(False, axis='x')

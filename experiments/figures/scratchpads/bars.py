@@ -78,8 +78,9 @@ def all_formats(found: Iterable[Bars]) -> list[str]:
 
 
 def all_labels(found: Iterable[Bars]) -> list[str]:
-    """Labels of the encodings of all tasks, in the order in which they come."""
-    return list(dict.fromkeys(label for bars in found for label in bars.labels))
+    """Labels of the encodings of all tasks, in the order of the task that has the most."""
+    most_first = sorted(found, key=lambda bars: -len(bars.labels))
+    return list(dict.fromkeys(label for bars in most_first for label in bars.labels))
 
 
 def by_encoding(found: Iterable[Bars], label: str, name: str) -> np.ndarray | None:
