@@ -19,7 +19,7 @@ from ml_collections.config_dict import placeholder
 from configs import base, models, pieces
 
 TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
-AS_COUNTED, RANDOM = '0, 1, 2 ...', 'random below 8 L'
+AS_COUNTED, RANDOM = 'trained on positions 0, 1, 2 ...', 'on random positions below 8 L'
 
 
 def get_config(size: str = 'quick') -> ConfigDict:

@@ -23,15 +23,17 @@ from ml_collections import ConfigDict
 
 from configs import splits
 
+HALF = 'half forget gates, half NoPE'
+
 
 def get_config(size: str = 'quick') -> ConfigDict:
     config = splits.experiment('split_seeds', size)
     config.seeds = (0, 1, 2)
     half = splits.add_split(config, 'half_forget', splits.split(splits.FORGET))
     labels = {
-        half: 'half forget gates, half NoPE',
-        splits.add_log_length(config, half): 'the same, 1 + a x',
-        splits.add_log_length(config, half, form='log_square'): 'the same, 1 + a x + b x^2',
+        half: HALF,
+        splits.add_log_length(config, half): f'{HALF}, 1 + a x',
+        splits.add_log_length(config, half, form='log_square'): f'{HALF}, 1 + a x + b x^2',
     }
     splits.draw_reach(config, labels, half)
     return config

@@ -26,7 +26,7 @@ def get_config(size: str = 'quick') -> ConfigDict:
     labels = {
         splits.add_split(config, 'half_forget', splits.split(splits.FORGET)): 'half forget gates',
         half: 'half rotary windows',
-        splits.add_log_length(config, half): 'the same, 1 + a x',
+        splits.add_log_length(config, half): 'half rotary windows, 1 + a x',
     }
     splits.draw_reach(config, labels, half)
     return config

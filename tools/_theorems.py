@@ -103,7 +103,7 @@ def _figure(errors_T: Mapping[str, np.ndarray]) -> mpl.Figure:
         xscale='log',
         yscale='log',
         xlabel='Position t',
-        ylabel='Largest error up to t (positions)',
+        ylabel=f'Largest error up to t (positions; 0 at {FLOOR:g})',
     )
     figure.legend(loc='outside lower center', ncols=2)
     return figure

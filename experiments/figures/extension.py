@@ -141,10 +141,10 @@ def _found(label: str, records: Records) -> str:
         return (
             f'Lambda of {label}: {facts["lam"]}, searched for {facts["step"]:,} steps with '
             f'every weight frozen; {multipliers.min():.3g} to {multipliers.max():.3g}, mean '
-            f'{multipliers.mean():.3g}, in multiples of 1/sqrt(d). '
+            f'{multipliers.mean():.3g}, in multiples of 1/sqrt(H). '
         )
     one = float(facts['multiplier'])
-    return '' if one == 1 else f'Lambda of {label}: {one:g}/sqrt(d) in every head. '
+    return '' if one == 1 else f'Lambda of {label}: {one:g}/sqrt(H) in every head. '
 
 
 def _rows(records: Mapping[str, str], data: Mapping[str, PositionCurve]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def write(
         found = _place(*given, [*taken, *thin], inside, renderer)
         if found is None:
             found = _place(*given, taken, inside, renderer) or _note(*given, DISTANCES[0], 0)
-        taken.append(_text_box(found, renderer))
+        taken += [_text_box(found, renderer), *_leader(found, centres[i], renderer)]
 
 
 def _place(
@@ -73,6 +74,14 @@ def _place(
                 return note
             note.remove()
     return None
+
+
+def _leader(note: mpl.Annotation, point: np.ndarray, renderer: Any) -> list[mpl.Bbox]:
+    """Boxes along the line from a point to its label, clear of both."""
+    box = _text_box(note, renderer)
+    end = np.array([np.clip(point[0], box.x0, box.x1), np.clip(point[1], box.y0, box.y1)])
+    steps = np.linspace(0.25, 0.9, 6)[:, None]
+    return [mpl.Bbox([xy - 1, xy + 1]) for xy in point + steps * (end - point)]
 
 
 def _text_box(note: mpl.Annotation, renderer) -> mpl.Bbox:

@@ -37,8 +37,10 @@ def of(curves: Sequence[Mapping[str, Any]]) -> list[Row]:
     titles = dict.fromkeys(curve['row'] for curve in curves if 'row' in curve)
     everywhere = [number for number, curve in enumerate(curves) if 'row' not in curve]
     marks = [Mark(*looks) for looks in zip(style.COLORS, MARKERS, strict=True)]
+    of_color = {mark.color: mark for mark in marks}
     if not titles:
-        return [Row('', dict(zip(everywhere, marks, strict=False)))]
+        colors = style.colors_of(map(_label, curves), most=len(style.COLORS))
+        return [Row('', {n: of_color[colors[_label(curves[n])]] for n in everywhere})]
     references = [Mark(color, '', linestyle) for color, linestyle in REFERENCES]
     shared = dict(zip(everywhere, references, strict=False))
     rows: list[Row] = []
@@ -46,6 +48,9 @@ def of(curves: Sequence[Mapping[str, Any]]) -> list[Row]:
     for title in titles:
         numbers = _numbers(curves, title)
         labels = {number: _label(curves[number]) for number in numbers}
+        for label in labels.values():  # models that other figures show look as there
+            if label in style.MODELS:
+                looks.setdefault(label, of_color[style.MODELS[label]])
         seen = [looks[label] for label in labels.values() if label in looks]
         free = [mark for mark in marks if mark not in seen]
         if seen:  # next to what is known by its looks, what is new has looks of its own first

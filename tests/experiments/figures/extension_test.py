@@ -101,7 +101,7 @@ def test_the_caption_says_how_lambda_was_found_and_where_the_model_is_from():
     caption = KINDS['extension'].draw(given).caption
     for fact in (
         'trained at L = 64 and made to read 256 tokens, 4 L',
-        'Lambda of one multiplier for all heads: 1.3/sqrt(d) in every head.',
+        'Lambda of one multiplier for all heads: 1.3/sqrt(H) in every head.',
         'Lambda of ours: HeadScale at 256, searched for 200 steps with every weight frozen;',
         'imported from TinyLlama-1.1B (L = 64',
     ):
