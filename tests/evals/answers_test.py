@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,11 +36,6 @@ def part(task: str, length: int, *texts: str) -> Part:
         score=lambda prediction, sample: float(prediction == sample.answers[0].upper()),
         cleaned=str.upper,
     )
-
-
-@pytest.fixture
-def log(tmp_path: pathlib.Path) -> SampleLog:
-    return SampleLog(tmp_path / 'samples.jsonl')
 
 
 def test_parts_are_answered_in_batches_of_their_own(log: SampleLog) -> None:

@@ -54,11 +54,6 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / 'data'
 
 
-@pytest.fixture
-def log(tmp_path: pathlib.Path) -> SampleLog:
-    return SampleLog(tmp_path / 'samples.jsonl')
-
-
 def test_scores_are_means_over_the_rows_of_files(
     folder: pathlib.Path, log: SampleLog, tmp_path: pathlib.Path
 ) -> None:

@@ -53,11 +53,6 @@ def samples(tmp_path: pathlib.Path) -> list[Sample]:
     return read(tmp_path / 'data', NAMES)
 
 
-@pytest.fixture
-def log(tmp_path: pathlib.Path) -> SampleLog:
-    return SampleLog(tmp_path / 'samples.jsonl')
-
-
 def test_scores_are_means_of_the_best_reference(
     samples: list[Sample], log: SampleLog, tmp_path: pathlib.Path
 ) -> None:

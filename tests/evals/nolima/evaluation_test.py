@@ -53,11 +53,6 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / 'nolima'
 
 
-@pytest.fixture
-def log(tmp_path: pathlib.Path) -> SampleLog:
-    return SampleLog(tmp_path / 'samples.jsonl')
-
-
 def test_scores_are_by_pair_length_and_depth(
     folder: pathlib.Path, log: SampleLog, tmp_path: pathlib.Path
 ) -> None:

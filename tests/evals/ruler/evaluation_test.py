@@ -52,11 +52,6 @@ def plan(**changes: Any) -> Plan:
     return Plan(BYTES, **settings)
 
 
-@pytest.fixture
-def log(tmp_path: pathlib.Path) -> SampleLog:
-    return SampleLog(tmp_path / 'samples.jsonl')
-
-
 def test_scores_are_means_over_samples(log: SampleLog, tmp_path: pathlib.Path) -> None:
     found = run(Reader(), plan(), log=log, bos=False)
     assert found['score'].tolist() == [[100, 0], [100, 0]]

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from nope.model import lam
 from nope.model.lam.info_scale import InfoScale
 from nope.runtime.errors import FieldError
-
-
-def at(form: lam.Form, coefficient: float, lengths: list[int]) -> np.ndarray:
-    """Multipliers in sequences of so many tokens."""
-    coefficients_LN = jnp.asarray([[coefficient]], jnp.float32)
-    return np.array([form.multipliers(coefficients_LN, n)[0, 0] for n in lengths])
+from tests.model.lam.multipliers import by_length
 
 
 def test_the_values_are_the_paper_s() -> None:
     lengths = [1024, 2048, 4096, 8192, 16384]
-    found = at(InfoScale(2048, 64), InfoScale.published, lengths)
+    found = by_length(InfoScale(2048, 64), InfoScale.published, lengths)
     entropy = 1 - np.maximum(lengths, 2048.0) ** (-2 / 64)
     np.testing.assert_allclose(found, np.sqrt(entropy / entropy[0]), rtol=1e-6)
     np.testing.assert_allclose(found, [1, 1, 1.04, 1.08, 1.11], atol=5e-3)
 
 
 def test_the_coefficient_is_an_exponent() -> None:
-    one, two, minus = (at(InfoScale(64, 16), r, [64, 128, 1000]) for r in (1.0, 2.0, -1.0))
+    one, two, minus = (by_length(InfoScale(64, 16), r, [64, 128, 1000]) for r in (1.0, 2.0, -1.0))
     np.testing.assert_allclose(two, one**2, rtol=1e-6)
     np.testing.assert_allclose(minus, 1 / one, rtol=1e-6)
 

@@ -6,21 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.model import lam
 from nope.model.lam.log_floor import LogFloor
 from nope.positions.tempered import TemperedNoPE
 from nope.runtime.errors import FieldError
-
-
-def at(form: lam.Form, coefficient: float, keys: list[int]) -> np.ndarray:
-    """Multipliers of queries that see so many keys."""
-    positions_T = jnp.asarray(keys, jnp.int32) - 1
-    found = form.multipliers(jnp.asarray([[coefficient]], jnp.float32), 10_000, positions_T)
-    return np.asarray(found[0, :, 0])
+from tests.model.lam.multipliers import by_keys
 
 
 def test_the_values_are_llama_4_s() -> None:
-    found = at(LogFloor(2048), LogFloor.published, [1, 2047, 2048, 4095, 4096, 8192, 16384])
+    found = by_keys(LogFloor(2048), LogFloor.published, [1, 2047, 2048, 4095, 4096, 8192, 16384])
     expected = [1, 1, 1.0693147, 1.0693147, 1.1098612, 1.1609438, 1.2197225]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
@@ -29,7 +22,7 @@ def test_it_is_the_encoding_with_a_temperature() -> None:
     keys = list(range(1, 40))
     encoding = TemperedNoPE(rate=0.3, span=8)
     expected = encoding.multipliers(jnp.asarray(keys, jnp.int32)[None] - 1)[0]
-    np.testing.assert_allclose(at(LogFloor(8), 0.3, keys), expected, rtol=1e-6)
+    np.testing.assert_allclose(by_keys(LogFloor(8), 0.3, keys), expected, rtol=1e-6)
 
 
 def test_a_length_below_one_is_refused() -> None:

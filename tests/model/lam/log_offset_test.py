@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nope.model import lam
 from nope.model.lam.log_offset import LogOffset
 from nope.runtime.errors import FieldError
-
-
-def at(form: lam.Form, coefficient: float, keys: list[int]) -> np.ndarray:
-    """Multipliers of queries that see so many keys."""
-    positions_T = jnp.asarray(keys, jnp.int32) - 1
-    found = form.multipliers(jnp.asarray([[coefficient]], jnp.float32), 10_000, positions_T)
-    return np.asarray(found[0, :, 0])
+from tests.model.lam.multipliers import by_keys
 
 
 def test_the_values_are_swan_s() -> None:
     keys = [1, 512, 1024, 8192, 32768]
-    found = at(LogOffset(1024), LogOffset.published, keys)
+    found = by_keys(LogOffset(1024), LogOffset.published, keys)
     np.testing.assert_allclose(found, np.log(362 + np.array(keys)) / np.log(362), rtol=1e-6)
     assert LogOffset(1024).offset == 362
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 import numpy as np
 
 from nope.model import lam
 from nope.model.lam.scalable_softmax import ScalableSoftmax
-
-
-def at(form: lam.Form, coefficient: float, keys: list[int]) -> np.ndarray:
-    """Multipliers of queries that see so many keys."""
-    positions_T = jnp.asarray(keys, jnp.int32) - 1
-    found = form.multipliers(jnp.asarray([[coefficient]], jnp.float32), 10_000, positions_T)
-    return np.asarray(found[0, :, 0])
+from tests.model.lam.multipliers import by_keys
 
 
 def test_it_is_the_logarithm_of_the_keys_times_the_coefficient() -> None:
-    found = at(ScalableSoftmax(), ScalableSoftmax.published, [1, 2, 1024])
+    found = by_keys(ScalableSoftmax(), ScalableSoftmax.published, [1, 2, 1024])
     np.testing.assert_allclose(found, 0.43 * np.log([1.0, 2.0, 1024.0]), rtol=1e-6)
 
 
@@ -25,7 +18,7 @@ def test_the_published_starts_that_keep_the_mean_at_one() -> None:
     """1 / mean(ln i), 0.168 for 1,024 tokens."""
     start = 1 / np.log(np.arange(1, 1025)).mean()
     assert round(start, 3) == 0.168
-    found = at(ScalableSoftmax(), start, list(range(1, 1025)))
+    found = by_keys(ScalableSoftmax(), start, list(range(1, 1025)))
     np.testing.assert_allclose(found.mean(), 1, rtol=1e-6)
 
 
