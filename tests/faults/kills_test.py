@@ -99,9 +99,12 @@ class Tally:
         errors = said(attempt)[-1500:]
         self.wrong.append(f'{root}: no kill at {kill.at}: exit status {status}\n{errors}')
 
-    def compare(self, root: pathlib.Path, expected: dict, kills: Sequence[Kill]) -> None:
-        """Keeps the folder where it differs."""
-        different = results.differences(results.of(root), expected)
+    def compare(
+        self, root: pathlib.Path, whole: pathlib.Path, kills: Sequence[Kill], litter: bool = True
+    ) -> None:
+        """Keeps the folder where it differs from a `whole` one."""
+        both = (results.of(folder, litter=litter) for folder in (root, whole))
+        different = results.differences(*both)
         names = ', '.join(kill.event.name for kill in kills)
         self.wrong += [f'{root}: {difference} after {names}' for difference in different]
         seconds = time.monotonic() - self._began
@@ -153,7 +156,7 @@ def test_kills_of_a_data_preparation(workers, started, tmp_path) -> None:
 
 def test_kills_of_a_command_in_every_state(started, whole, texts, tmp_path) -> None:
     folder, events = whole
-    expected, tally = results.of(folder), Tally()
+    tally = Tally()
     dealt = plan.deal(plan.draw(events, share(0.6), SEED), SEED)
     for number, kills in enumerate(dealt):
         task = experiment(texts, tmp_path / f'work{number}')
@@ -161,7 +164,7 @@ def test_kills_of_a_command_in_every_state(started, whole, texts, tmp_path) -> N
         for aimed in kills:
             kill(started, task, aimed, tally)
         if finish(started, task, tally, OWN if number % OWN_EVERY == 0 else 'read'):
-            tally.compare(task.root, expected, kills)
+            tally.compare(task.root, folder, kills)
     tally.close()
 
 
@@ -182,7 +185,7 @@ def test_kills_of_the_one_that_holds_what_another_waits_for(
     begin(folder, task.root, plan.finished_before(events, kills[0]))
     kills = [k._replace(state=f'two commands, {held}') for k in kills]
     if follow(started, task, kills, tally, HELD[held]):
-        tally.compare(task.root, results.of(folder), kills)
+        tally.compare(task.root, folder, kills, litter=held == 'locks')
     tally.close()
 
 

@@ -21,11 +21,18 @@ VARIES = re.compile(
 TIMED = ('tokens_per_second', 'mfu', 'seconds')
 
 
-def of(folder: pathlib.Path) -> dict[str, Any]:
-    """Files, the metrics of every run, its steps that have a checkpoint and its last arrays."""
+# Where locks are each machine's own nothing says that a half-written shard is nobody's: it stays.
+LITTER = re.compile(r'^data/tokens/.*(\.workers\.lock|\.partial-\w+)$')
+
+
+def of(folder: pathlib.Path, *, litter: bool = True) -> dict[str, Any]:
+    """Files, the metrics of every run, its steps that have a checkpoint and its last arrays.
+    litter: whether `LITTER` is among the files."""
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob('*')):
         name = str(path.relative_to(folder))
+        if not litter and LITTER.search(name):
+            continue
         if path.is_file() and not VARIES.search(name):
             found[name] = path.read_bytes()
     for run in sorted(folder.glob('runs/*')):
