@@ -133,7 +133,8 @@ provide_environment() {
     if is_right_version && is_installed "$@"; then
         return
     fi
-    take_turn "$folder.lock"
+    interpreter=$(find_any_python) || fail 'install Python 3.11 or newer, or set PYTHON to one'
+    take_turn "$folder.lock" "$interpreter"
     if is_right_version && is_installed "$@"; then
         end_turn
         return
@@ -146,39 +147,19 @@ provide_environment() {
     end_turn
 }
 
-# Waits for its turn, which it has until `end_turn` or its end. $1: a file. Where there is no flock,
-# as on macOS, it is a folder that holds the number of whoever made it.
+# Waits for its turn, which it has until `end_turn` or its end. $1: a file, $2: a Python, which takes
+# the lock where there is no flock, as on macOS: it is the shell's, whoever asked for it.
 take_turn() {
     mkdir -p "$(dirname "$1")"
-    turn=
+    exec 9>"$1"
     if command -v flock >/dev/null 2>&1; then
-        exec 9>"$1"
         flock 9
-        return
+    else
+        "$2" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
     fi
-    nameless=0
-    until mkdir "$1.d" 2>/dev/null; do
-        holder=$(cat "$1.d/holder" 2>/dev/null || :)
-        if [ -z "$holder" ]; then
-            nameless=$((nameless + 1)) # it may be about to write it
-        fi
-        if [ "$nameless" -gt 5 ] || { [ -n "$holder" ] && ! kill -0 "$holder" 2>/dev/null; }; then
-            rm -rf "$1.d"
-            nameless=0
-        else
-            sleep 1
-        fi
-    done
-    turn=$1.d
-    echo $$ >"$turn/holder"
-    trap 'rm -rf "$turn"' EXIT
 }
 
-end_turn() {
-    exec 9>&-
-    [ -z "$turn" ] || rm -rf "$turn"
-    turn=
-}
+end_turn() { exec 9>&-; }
 
 # True unless PYTHON asks for another version than the one the environment has.
 is_right_version() {
@@ -193,7 +174,6 @@ create_environment() {
         fail "$folder exists and was not made by this tool: remove it, or activate it and pass" \
             '--active'
     fi
-    interpreter=$(find_any_python) || fail 'install Python 3.11 or newer, or set PYTHON to one'
     rm -rf "$folder"
     mkdir -p "$folder"
     : >"$folder/made-by-nope"
@@ -230,7 +210,7 @@ for line in importlib.metadata.requires("jax"):
 if sys.version_info >= (3, 12):
     print(f"jax-cuda13-plugin=={version}", f"jax-cuda13-pjrt=={version}", sep="\n")
 ') || return
-    take_turn "$compilers.lock"
+    take_turn "$compilers.lock" "$python"
     if ! [ -f "$compilers/installed" ] || [ "$(cat "$compilers/installed")" != "$requirements" ]; then
         rm -rf "$compilers"
         # One package a word.

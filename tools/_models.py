@@ -109,7 +109,8 @@ def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
         if model.task:
             raise ValueError(
                 f'the folder of the model has no {words.FILE} with the words of its task, '
-                f'{model.task}: name its tokenizer, if that was a file'
+                f'{model.task}: the command that trained it, started again, writes it; if its '
+                'tokenizer was a file, name that'
             )
         raise ValueError('the model says no tokenizer; name one: --tokenizer=bytes, or a file')
     tokenizer = _load(name)
@@ -118,7 +119,7 @@ def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
         if model.task:
             raise ValueError(
                 f'{other}, on the task {model.task}: without the flag the words of the task are '
-                f'taken, where the folder of the run has them in {words.FILE}'
+                f'taken, which the command that trained it leaves in its folder ({words.FILE})'
             )
         print(f'warning: {other}', file=sys.stderr)
     size, used = model.described.model.vocab_size, ids_in_use(tokenizer)

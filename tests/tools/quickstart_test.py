@@ -117,33 +117,35 @@ sh -c 'echo "${{PYTHONDONTWRITEBYTECODE:-none}}, ${{PYTHONPYCACHEPREFIX:-none}}"
 
 
 def test_callers_take_turns_where_there_is_no_flock(tmp_path: pathlib.Path) -> None:
-    """As on macOS: the second one waits for the first, and for nobody that is gone."""
+    """As on macOS: Python takes the lock, which ends with the shell that it was taken for."""
     tools = tmp_path / 'bin'
     tools.mkdir()
-    for name in ('cat', 'dirname', 'mkdir', 'rm', 'sleep'):
+    for name in ('dirname', 'mkdir', 'sleep'):
         found = shutil.which(name)
         assert found
         (tools / name).symlink_to(found)
-    held = tmp_path / 'environment.lock.d'
-    held.mkdir()
-    gone = subprocess.Popen(['true'])
-    gone.wait()
-    (held / 'holder').write_text(f'{gone.pid}')
     script = f"""set -eu; root={ROOT}; . {ROOT}/tools/_environment.sh
-take_turn '{tmp_path}/environment.lock'; echo "$1 begins" >>'{tmp_path}/log'
-sleep 1.5; echo "$1 ends" >>'{tmp_path}/log'; $2"""
-    environment = {'PATH': str(tools)}
+take_turn '{tmp_path}/environment.lock' {sys.executable}; echo "$1 begins" >>'{tmp_path}/log'
+sleep 0.5; echo "$1 ends" >>'{tmp_path}/log'; $2"""
     shell = shutil.which('sh')
     assert shell
+    ends = {'one': 'end_turn', 'two': 'fail broken', 'three': 'end_turn'}
     callers = [
-        subprocess.Popen([shell, '-c', script, 'sh', name, end], env=environment)
-        for name, end in (('one', 'end_turn'), ('two', 'fail broken'))
+        subprocess.Popen([shell, '-c', script, 'sh', *call], env={'PATH': str(tools)})
+        for call in ends.items()
     ]
-    assert sorted(caller.wait(timeout=60) for caller in callers) == [0, 1]
-    lines = (tmp_path / 'log').read_text().splitlines()
-    assert [line.split()[1] for line in lines] == ['begins', 'ends'] * 2
-    assert lines[0].split()[0] == lines[1].split()[0]
-    assert not held.exists()
+    assert [caller.wait(timeout=60) for caller in callers] == [0, 1, 0]
+    lines = [line.split() for line in (tmp_path / 'log').read_text().splitlines()]
+    assert [what for _, what in lines] == ['begins', 'ends'] * 3
+    assert all(lines[i][0] == lines[i + 1][0] for i in (0, 2, 4))
+
+
+def test_a_lock_that_cannot_be_made_ends_the_command(tmp_path: pathlib.Path) -> None:
+    script = f"""set -eu; root={ROOT}; . {ROOT}/tools/_environment.sh
+take_turn '{tmp_path}/file/lock' {sys.executable}; echo had its turn"""
+    (tmp_path / 'file').write_text('')
+    ended = subprocess.run(['sh', '-c', script], capture_output=True, text=True, timeout=60)
+    assert ended.returncode and 'had its turn' not in ended.stdout and ended.stderr
 
 
 def test_a_comment_that_a_shell_passes_on_is_refused_before_anything(python: pathlib.Path) -> None:
