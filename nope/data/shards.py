@@ -19,7 +19,6 @@ import contextlib
 import functools
 import hashlib
 import pathlib
-import resource
 import threading
 from collections.abc import Callable, Sequence
 from tokenize import TokenError
@@ -47,10 +46,7 @@ _UNREADABLE = (EOFError, IndexError, OSError, RuntimeError, SyntaxError, ValueEr
 
 def _most_open() -> int:
     """Readers that a store keeps open, each of which holds a file."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY:
-        return _OPEN_READERS
-    return max(1, min(_OPEN_READERS, limit // _SHARE_OF_FILES))
+    return max(1, min(_OPEN_READERS, files.most_open() // _SHARE_OF_FILES))
 
 
 def token_dtype(vocab_size: int) -> np.dtype:

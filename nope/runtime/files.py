@@ -11,6 +11,7 @@ import logging
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import uuid
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 
 # Options of mounts by which locks are the machine's own: Lustre's, then NFS's.
 MOUNTS = pathlib.Path('/proc/self/mountinfo')
+OPEN_FILES = 4096
 LOCAL_LOCKS = frozenset({'localflock', 'nolock', 'local_lock=flock', 'local_lock=all'})
 
 
@@ -224,6 +226,19 @@ def _lock_is_local(descriptor: int) -> bool:
         return not _is_own_disk(device)
     kind, options = _mount(MOUNTS.read_text(), f'{os.major(device)}:{os.minor(device)}')
     return kind.partition('.')[0] in ('fuse', 'fuseblk') or not LOCAL_LOCKS.isdisjoint(options)
+
+
+@functools.cache
+def most_open() -> int:
+    """Files that this process may have open, raised to `OPEN_FILES` where that is allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return OPEN_FILES if soft == resource.RLIM_INFINITY else soft
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return soft
 
 
 @functools.cache

@@ -52,7 +52,7 @@ def test_stream_is_the_documents_each_with_eos(prepared, store):
 
 def test_a_store_holds_few_files_open_and_none_once_it_is_in_memory(prepared, monkeypatch):
     """The limit of macOS is 256, and a process has a store a source and split."""
-    monkeypatch.setattr(shards.resource, 'getrlimit', lambda _: (48, 48))
+    monkeypatch.setattr(shards.files, 'most_open', lambda: 48)
     resident, paged = (shards.TokenStore(prepared[0], 'train', prepared[1]) for _ in range(2))
     resident.windows(np.asarray([0]), resident.tokens)
     assert not resident._readers
