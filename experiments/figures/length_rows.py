@@ -44,16 +44,15 @@ def of(curves: Sequence[Mapping[str, Any]]) -> list[Row]:
     references = [Mark(color, '', linestyle) for color, linestyle in REFERENCES]
     shared = dict(zip(everywhere, references, strict=False))
     rows: list[Row] = []
-    looks: dict[str, Mark] = {}  # of labels in the rows so far
+    named = {_label(c) for c in curves if 'row' in c} & style.MODELS.keys()
+    # Of labels in the rows so far, and of models that other figures show, which look as there.
+    looks: dict[str, Mark] = {label: of_color[style.MODELS[label]] for label in named}
     for title in titles:
         numbers = _numbers(curves, title)
         labels = {number: _label(curves[number]) for number in numbers}
-        for label in labels.values():  # models that other figures show look as there
-            if label in style.MODELS:
-                looks.setdefault(label, of_color[style.MODELS[label]])
         seen = [looks[label] for label in labels.values() if label in looks]
         free = [mark for mark in marks if mark not in seen]
-        if seen:  # next to what is known by its looks, what is new has looks of its own first
+        if looks:  # next to what is known by its looks, what is new has looks of its own first
             free.sort(key=lambda mark: mark in looks.values())
         own = {number: looks.get(label) or free.pop(0) for number, label in labels.items()}
         looks |= {labels[number]: mark for number, mark in own.items()}

@@ -33,8 +33,9 @@ def from_entry(
         changes = Section(entry.path('model'), entry.inner('model'), scope.ledger)
         changes.only(('position',))
         if 'position' in changes:
-            field = changes.path('position')
-            position = position_for(changes['position'], model, init.train_length, field)
+            field, weights = changes.path('position'), tasks.trained_weights(init)
+            read = tasks.length_read(weights.data, weights.typed.task, init.train_length)
+            position = position_for(changes['position'], model, read, field)
             model = with_position(model, position, changes, init.searched)
             if model.table != init.model.table and not adds_table(model, init.model):
                 raise changes.error(

@@ -92,7 +92,7 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
     if spec.searches and spec.init is not None:
         base = place_of(bench, spec.init)
         processes.from_first(lambda: name_base_model(folder, base))
-    processes.from_first(lambda: _write_words(spec, folder))
+    processes.from_first(lambda: write_words(spec, folder))
     with only_writer(checkpoints, shared=elsewhere is not None) as check_bucket:
 
         def check() -> None:
@@ -130,9 +130,10 @@ def make(bench: Bench, spec: RunSpec, folder: pathlib.Path, check_alone: Callabl
         processes.from_first(lambda: write_json(folder / spec.finished, done))
 
 
-def _write_words(spec: RunSpec, folder: pathlib.Path) -> None:
-    """Leaves the vocabulary of a task that is read through its own words, for tools."""
-    if isinstance(spec.data, TaskData):
+def write_words(spec: RunSpec, folder: pathlib.Path) -> None:
+    """Leaves the vocabulary of a task that is read through its own words, for tools, unless it is
+    there."""
+    if isinstance(spec.data, TaskData) and not (folder / words.FILE).exists():
         tokenizer = spec.data.load_tokenizer()
         if isinstance(tokenizer, tasks.WordTokenizer):
             tokenizer.write(folder / words.FILE)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from configs import b_attended, b_lambda, b_mrr, b_scratchpad, tasks
+from experiments import figure_configs
 from experiments.bench import Bench
 from experiments.build import Experiment, build
 from experiments.evaluations import task_examples
@@ -331,6 +332,17 @@ def test_the_warm_up_is_a_share_of_the_steps_unless_it_is_given() -> None:
         warm_up(warmup_share=1.5)
 
 
+def test_settings_note_the_steps_of_the_warm_up_as_before_there_was_a_share() -> None:
+    """Figures that were drawn then are the same, drawn again or committed."""
+    settings = build(b_mrr.get_config()).settings
+    assert settings['train.warmup_steps'] == 24 and 'train.warmup_share' not in settings
+    own = figure_configs.differences('b_mrr', settings)
+    assert own == figure_configs.Differences('configs/b_mrr.py:quick', {}, ())
+    longer = b_mrr.get_config()
+    longer.train.steps = 1000
+    assert build(longer, ['train.steps']).settings['train.warmup_steps'] == 60
+
+
 def test_scaled_positions_of_a_task_s_model_are_of_the_longest_example_it_read() -> None:
     """Rows are padded: their length says nothing of what the model has seen."""
     found = config(
@@ -341,6 +353,12 @@ def test_scaled_positions_of_a_task_s_model_are_of_the_longest_example_it_read()
     spec = spec_of(build(found))
     longest = training_extents(spec.task_data).longest
     assert spec.position.scaling.train_length == longest < spec.run.train_length == 20
+    tuned = {'init': 'one', 'task': found.runs.one.task.to_dict(), 'finetune': {'times': (1.0,)}}
+    tuned['model'] = {'position': {'scaling': {'kind': 'yarn', 'factor': 2.0}}}
+    found.runs.tuned = tuned
+    found.evals = {'one/': {'kind': 'exact_match', 'run': 'tuned'}}
+    run = spec_of(build(found)).run
+    assert run.model.position.scaling.train_length == longest
 
 
 def test_a_trained_model_is_asked_for_longer_examples_than_twice_its_own() -> None:

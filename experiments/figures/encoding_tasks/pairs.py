@@ -24,7 +24,7 @@ class Pair:
     told: str
     without_paper: str
     told_paper: str
-    padded: bool
+    comparable: bool
     tasks: tuple[str, ...]
     seeds: tuple[str, ...]
     accuracies: np.ndarray
@@ -36,9 +36,9 @@ class Pair:
         return self.accuracies[..., 0] - self.accuracies[..., 1]
 
     def released(self, task: str) -> tuple[float, float] | None:
-        """Released means over seeds of both on a task, which are without scratchpads; None where
-        the paper lacks one."""
-        if self.padded:
+        """Released means over seeds of both on a task; None where the paper lacks one, or they are
+        not comparable."""
+        if not self.comparable:
             return None
         found = [released.beyond(task, name) for name in (self.without_paper, self.told_paper)]
         return None if any(x is None for x in found) else tuple(float(x.mean()) for x in found)  # type: ignore[union-attr, return-value]
@@ -63,7 +63,7 @@ def _pair(found: Mapping[str, Sequence[Score]], first: int, second: int) -> Pair
         told=other.label,
         without_paper=one.paper,
         told_paper=other.paper,
-        padded=any(score.scratchpad != 'none' for both in some for score in both),
+        comparable=all(score.comparable for both in some for score in both),
         tasks=tuple(found),
         seeds=one.seeds,
         accuracies=np.stack([np.stack([a.beyond, b.beyond], axis=-1) for a, b in some]),

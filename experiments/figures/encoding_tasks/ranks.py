@@ -20,7 +20,7 @@ class Ranks:
     labels, paper: [E] as of the scores. tasks: [Q]. first: of equal accuracies that has the better
     rank which comes first in the paper's order of rows, and behind those in that of the figure, as
     in the released results. shared: those whose accuracies differ by at most ALIKE share the mean
-    of their ranks. padded: whether targets have a scratchpad.
+    of their ranks. comparable: whether those of the second paper are of such examples.
     """
 
     labels: tuple[str, ...]
@@ -28,7 +28,7 @@ class Ranks:
     tasks: tuple[str, ...]
     first: np.ndarray
     shared: np.ndarray
-    padded: bool = False
+    comparable: bool = True
 
     def of(self, category: str) -> Ranks | None:
         """Ranks on the tasks of a category, or of all; None where there are none."""
@@ -54,9 +54,9 @@ class Ranks:
 
     @property
     def as_released(self) -> bool:
-        """Whether the ranks are among the encodings of the paper, and these alone, and as there
-        without scratchpads."""
-        return not self.padded and sorted(self.paper) == sorted(released.ENCODINGS)
+        """Whether the ranks are among the encodings of the paper, and these alone, and of examples
+        like the paper's."""
+        return self.comparable and sorted(self.paper) == sorted(released.ENCODINGS)
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -82,8 +82,8 @@ def rank(scores: Mapping[str, Sequence[Score]]) -> Ranks:
         ranked = [order[i] for i in np.argsort(-values[order], kind='stable')]
         first[index][ranked] = 1 / np.arange(1, len(values) + 1)
         shared[index] = reciprocal(values, ALIKE)
-    padded = any(s.scratchpad != 'none' for each in scores.values() for s in each)
-    return Ranks(labels, paper, tuple(scores), first, shared, padded)
+    comparable = all(score.comparable for each in scores.values() for score in each)
+    return Ranks(labels, paper, tuple(scores), first, shared, comparable)
 
 
 def reciprocal(values: np.ndarray, alike: float = 0.0) -> np.ndarray:

@@ -38,10 +38,16 @@ class Score:
     further: bool = False
 
     @property
+    def comparable(self) -> bool:
+        """Whether the second paper's accuracies beyond L are of such examples: without scratchpad,
+        and of tests that end where the task's own do."""
+        return self.scratchpad == 'none' and not self.further
+
+    @property
     def released(self) -> Mapping[int, float]:
         """Length -> the second paper's accuracy, where its models were trained to the same L, and
         without scratchpad as these."""
-        if self.scratchpad != 'none':
+        if self.scratchpad != 'none':  # lengths speak for themselves
             return {}
         return released.by_length(self.task, self.paper, self.longest)
 
@@ -49,8 +55,7 @@ class Score:
     def released_beyond(self) -> float | None:
         """The second paper's mean accuracy beyond its own L, `released.longest`; None for one that
         it does not give, and with a scratchpad or tests of another reach."""
-        alike = self.scratchpad == 'none' and not self.further
-        found = released.beyond(self.task, self.paper) if alike else None
+        found = released.beyond(self.task, self.paper) if self.comparable else None
         return None if found is None else float(found.mean())
 
 

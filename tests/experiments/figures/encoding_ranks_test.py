@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.figures import KINDS, FigureInput
-from experiments.figures.encoding_tasks import ranks, released, scores, written
+from experiments.figures.encoding_tasks import pairs, ranks, released, scores, written
 from experiments.figures.encoding_tasks.scores import Score
 from tests.experiments.figures.synthetic import (
     ENCODING_TASKS,
@@ -126,17 +126,21 @@ def test_tables_have_the_released_numbers_in_brackets() -> None:
     assert 'all (rsc, rdc, scan)' in text and '(0.69)' in text
 
 
-def test_released_numbers_stand_beside_none_with_a_scratchpad() -> None:
+@pytest.mark.parametrize('changed', [{'scratchpad': 'full'}, {'further': True}])
+def test_released_numbers_stand_beside_comparable_ones_alone(changed: dict) -> None:
     found = read(given(seeds=2))
-    padded = {
-        t: [dataclasses.replace(s, scratchpad='full') for s in some] for t, some in found.items()
+    others = {
+        task: [dataclasses.replace(score, **changed) for score in some]
+        for task, some in found.items()
     }
-    text = written.markdown(padded, ranks.rank(padded))
+    text = written.markdown(others, ranks.rank(others))
     assert '(0.' not in text and 'of 17 tasks' not in text
-    rows = written.rows(padded, ranks.rank(padded))
+    rows = written.rows(others, ranks.rank(others))
     assert {row['released_beyond'] for row in rows} == {None}
-    assert not dataclasses.replace(padded['rsc'][-1], longest=20).released
-    assert dataclasses.replace(found['rsc'][-1], longest=20).released
+    (before, *_), (pair, *_) = (pairs.pairs(each, ['NoPE']) for each in (found, others))
+    assert before.released('rsc') is not None and pair.released('rsc') is None
+    by_length = dataclasses.replace(others['rsc'][-1], longest=20).released
+    assert bool(by_length) == ('further' in changed)  # each length speaks for itself
 
 
 def test_the_paper_s_order_holds_where_it_comes_out() -> None:

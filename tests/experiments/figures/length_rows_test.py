@@ -33,6 +33,21 @@ def test_a_curve_without_a_row_is_in_all_of_them() -> None:
         assert len(looks) == len(row.curves)
 
 
+def test_models_have_their_colours_in_every_row_and_no_other_curve_has_them() -> None:
+    """Also where a model comes in a later row than a curve that would have had its colour."""
+    labels = {'one': ('half ALiBi', 'half T5'), 'two': ('half ALiBi', 'NoPE', 'rotary')}
+    curves = [
+        {'group': f'{row} {label}', 'label': label, 'row': row}
+        for row, some in labels.items()
+        for label in some
+    ]
+    for row, some in zip(length_rows.of(curves), labels.values(), strict=True):
+        looks = dict(zip(some, row.curves.values(), strict=True))
+        assert len(set(looks.values())) == len(some)
+        for label in looks.keys() & style.MODELS.keys():
+            assert looks[label].color == style.MODELS[label]
+
+
 def test_every_row_is_drawn_with_a_legend_of_its_own() -> None:
     given = INPUTS['length_curves']
     found = KINDS['length_curves'].draw(FigureInput('f', given.records, {'curves': CURVES}))
