@@ -17,8 +17,8 @@ from experiments.figures.base import (
 )
 from experiments.figures.claims import patterns as claims
 from experiments.figures.claims.decide import decide
+from experiments.figures.encoding_tasks import accuracy_axes, curves
 from experiments.figures.encoding_tasks import captions as task_captions
-from experiments.figures.encoding_tasks import curves
 from experiments.figures.pattern_distances import TEXT, Distances
 
 check_known = curves.check_known
@@ -103,7 +103,7 @@ def _panel(
     axes: mpl.Axes, some: Sequence[Distances], layer: int | None, ends: tuple[float, float]
 ) -> None:
     first = some[0]
-    axes.axvspan(first.lengths[0], first.longest, color='#EDEDED', zorder=0)
+    axes.axvspan(first.lengths[0], first.longest, color=accuracy_axes.TRAINED, zorder=0)
     colors = style.colors_of(d.label for d in some)
     for d in some:
         color = colors[d.label]

@@ -103,7 +103,7 @@ def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
         for e in range(count):
             at = place + (e - (count - 1) / 2) * width
             axes.bar(at, some.mean[e], 0.92 * width, color=colors[e])
-            axes.scatter(at + apart, some.by_seed[:, e], zorder=3, **_SEEDS)
+            axes.scatter(at + apart, some.by_seed[:, e], **accuracy_axes.SEEDS)
             if ranked.as_released:
                 axes.plot(at, released.MRR[name][ranked.paper[e]], **_PAPER)
     axes.set_xticks(range(len(shown)), [_category_label(n, s) for n, s in shown.items()])
@@ -112,18 +112,12 @@ def _bars(axes: mpl.Axes, ranked: Ranks) -> list[Any]:
     axes.grid(False, axis='x')
     handles: list[Any] = []
     if seeds > 1:
-        handles.append(axes.scatter([], [], label='each seed', **_SEEDS))
+        handles.append(axes.scatter([], [], label='each seed', **accuracy_axes.SEEDS))
     if ranked.as_released:
         handles.append(mpl.Line2D([], [], label=f'{released.SOURCE}, 17 tasks', **_PAPER))
     return handles
 
 
-_SEEDS: dict[str, Any] = {
-    's': 8,
-    'color': 'white',
-    'edgecolors': style.BLACK,
-    'linewidths': 0.5,
-}
 _PAPER: dict[str, Any] = {
     'marker': 'D',
     'markersize': 5,

@@ -12,7 +12,13 @@ from experiments.figures.encoding_tasks.scores import Score
 RELEASED: dict[str, Any] = {'linestyle': (0, (1.5, 1.5)), 'linewidth': 1.0}
 
 
-MARKERS = ('o', 's', '^', 'D', 'v', 'P', 'X', '*')
+SEEDS: dict[str, Any] = {
+    's': 8,
+    'color': 'white',
+    'edgecolors': style.BLACK,
+    'linewidths': 0.5,
+    'zorder': 3,
+}
 TRAINED = '#EDEDED'  # lengths of training
 
 
@@ -22,7 +28,7 @@ def draw(axes: mpl.Axes, task: str, some: Sequence[Score]) -> None:
     first = some[0]
     axes.axvspan(first.lengths[0] - 0.5, first.longest + 0.5, color=TRAINED, zorder=0)
     colors = style.colors_of(score.label for score in some)
-    for score, marker in zip(some, itertools.cycle(MARKERS), strict=False):
+    for score, marker in zip(some, itertools.cycle(length_axes.MARKERS), strict=False):
         mean, color = score.accuracy.mean(axis=0), colors[score.label]
         axes.plot(score.lengths, mean, color=color, marker=marker, markersize=3, linewidth=1.2)
         if len(score.seeds) > 1:
@@ -45,7 +51,7 @@ def handles(some: Sequence[Score]) -> list[Any]:
     colors = style.colors_of(score.label for score in some)
     found: list[Any] = [
         mpl.Line2D([], [], color=colors[s.label], marker=marker, markersize=3, label=s.label)
-        for s, marker in zip(some, itertools.cycle(MARKERS), strict=False)
+        for s, marker in zip(some, itertools.cycle(length_axes.MARKERS), strict=False)
     ]
     if len(some[0].seeds) > 1:
         found += length_axes.band_handle(len(some[0].seeds))

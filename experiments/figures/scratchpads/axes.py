@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figures import mpl, style
-from experiments.figures.encoding_tasks import released
+from experiments.figures.encoding_tasks import accuracy_axes, released
 from experiments.figures.scratchpads import formats
 from experiments.figures.scratchpads.bars import Bars, by_encoding
 
@@ -25,13 +25,6 @@ REASONED: dict[str, Any] = {
     'markersize': 5,
     'markeredgecolor': style.BLACK,
     'linestyle': 'none',
-}
-_SEEDS: dict[str, Any] = {
-    's': 8,
-    'color': 'white',
-    'edgecolors': style.BLACK,
-    'linewidths': 0.5,
-    'zorder': 3,
 }
 WIDTH = 0.8  # of a group of bars
 
@@ -76,7 +69,7 @@ def _bar(axes: mpl.Axes, place: int, f: int, count: int, by_seed: np.ndarray) ->
     width = WIDTH / count
     at = place + (f - (count - 1) / 2) * width
     axes.bar(at, by_seed.mean(), 0.92 * width, color=format_color(f, count))
-    axes.scatter([at] * len(by_seed), by_seed, **_SEEDS)
+    axes.scatter([at] * len(by_seed), by_seed, **accuracy_axes.SEEDS)
     return at
 
 
@@ -97,7 +90,7 @@ def accuracies(axes: mpl.Axes, bars: Bars, colors: Mapping[str, str]) -> None:
             at = f + (e - (count - 1) / 2) * width
             beyond = cell.score.beyond
             axes.bar(at, beyond.mean(), 0.92 * width, color=colors[cell.score.label])
-            axes.scatter([at] * len(beyond), beyond, **_SEEDS)
+            axes.scatter([at] * len(beyond), beyond, **accuracy_axes.SEEDS)
             ends = [at - 0.4 * width, at + 0.4 * width]
             color = colors[cell.score.label]
             axes.plot(ends, [cell.score.inside.mean()] * 2, color=color, **INSIDE)
