@@ -133,8 +133,7 @@ provide_environment() {
     if is_right_version && is_installed "$@"; then
         return
     fi
-    interpreter=$(find_any_python) || fail 'install Python 3.11 or newer, or set PYTHON to one'
-    take_turn "$folder.lock" "$interpreter"
+    take_turn "$folder.lock"
     if is_right_version && is_installed "$@"; then
         end_turn
         return
@@ -147,15 +146,16 @@ provide_environment() {
     end_turn
 }
 
-# Waits for its turn, which it has until `end_turn` or its end. $1: a file, $2: a Python, which takes
-# the lock where there is no flock, as on macOS: it is the shell's, whoever asked for it.
+# Waits for its turn, which it has until `end_turn` or its end. $1: a file. Where there is no flock,
+# as on macOS, a Python takes the lock: it is the shell's, whoever asked for it.
 take_turn() {
     mkdir -p "$(dirname "$1")"
     exec 9>"$1"
     if command -v flock >/dev/null 2>&1; then
         flock 9
     else
-        "$2" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
+        locker=$(find_any_python) || fail 'install Python 3.11 or newer, or set PYTHON to one'
+        "$locker" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
     fi
 }
 
@@ -174,6 +174,7 @@ create_environment() {
         fail "$folder exists and was not made by this tool: remove it, or activate it and pass" \
             '--active'
     fi
+    interpreter=$(find_any_python) || fail 'install Python 3.11 or newer, or set PYTHON to one'
     rm -rf "$folder"
     mkdir -p "$folder"
     : >"$folder/made-by-nope"
@@ -210,7 +211,7 @@ for line in importlib.metadata.requires("jax"):
 if sys.version_info >= (3, 12):
     print(f"jax-cuda13-plugin=={version}", f"jax-cuda13-pjrt=={version}", sep="\n")
 ') || return
-    take_turn "$compilers.lock" "$python"
+    take_turn "$compilers.lock"
     if ! [ -f "$compilers/installed" ] || [ "$(cat "$compilers/installed")" != "$requirements" ]; then
         rm -rf "$compilers"
         # One package a word.

@@ -125,13 +125,15 @@ def test_callers_take_turns_where_there_is_no_flock(tmp_path: pathlib.Path) -> N
         assert found
         (tools / name).symlink_to(found)
     script = f"""set -eu; root={ROOT}; . {ROOT}/tools/_environment.sh
-take_turn '{tmp_path}/environment.lock' {sys.executable}; echo "$1 begins" >>'{tmp_path}/log'
+take_turn '{tmp_path}/environment.lock'; echo "$1 begins" >>'{tmp_path}/log'
 sleep 0.5; echo "$1 ends" >>'{tmp_path}/log'; $2"""
     shell = shutil.which('sh')
     assert shell
     ends = {'one': 'end_turn', 'two': 'fail broken', 'three': 'end_turn'}
     callers = [
-        subprocess.Popen([shell, '-c', script, 'sh', *call], env={'PATH': str(tools)})
+        subprocess.Popen(
+            [shell, '-c', script, 'sh', *call], env={'PATH': str(tools), 'PYTHON': sys.executable}
+        )
         for call in ends.items()
     ]
     assert [caller.wait(timeout=60) for caller in callers] == [0, 1, 0]
@@ -142,7 +144,7 @@ sleep 0.5; echo "$1 ends" >>'{tmp_path}/log'; $2"""
 
 def test_a_lock_that_cannot_be_made_ends_the_command(tmp_path: pathlib.Path) -> None:
     script = f"""set -eu; root={ROOT}; . {ROOT}/tools/_environment.sh
-take_turn '{tmp_path}/file/lock' {sys.executable}; echo had its turn"""
+take_turn '{tmp_path}/file/lock'; echo had its turn"""
     (tmp_path / 'file').write_text('')
     ended = subprocess.run(['sh', '-c', script], capture_output=True, text=True, timeout=60)
     assert ended.returncode and 'had its turn' not in ended.stdout and ended.stderr
