@@ -25,6 +25,7 @@ from experiments.runs.training import write_words
 from experiments.statuses import BAD_INPUT, STOPPED
 from experiments.workspace import Workspace
 from nope.checkpoints.manager import CheckpointError
+from nope.data import TaskData
 from nope.interop import CheckpointFileError
 from nope.runtime import ending, hardware, library_log, processes, progress
 from nope.runtime.ending import Failure
@@ -162,7 +163,8 @@ def _leave_words(workspace: Workspace, experiment: Experiment) -> None:
     for spec in experiment.evals.values():
         run: Source | None = spec.run
         while run is not None:
-            if isinstance(run, RunSpec) and workspace.finished(run):
+            of_task = isinstance(run.data, TaskData)  # others need no look at their folders
+            if of_task and isinstance(run, RunSpec) and workspace.finished(run):
                 write_words(run, workspace.folder(run))
             run = run.init
 

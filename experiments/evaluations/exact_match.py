@@ -10,7 +10,15 @@ from typing import Any, Self
 from experiments import facts
 from experiments.bench import Bench
 from experiments.evaluations import task_examples
-from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
+from experiments.evaluations.base import (
+    TEXT_FIELDS,
+    Asked,
+    Rows,
+    TextSpec,
+    first_run,
+    of_text,
+    open_log,
+)
 from experiments.programs import Continuing, Program, Scoring
 from experiments.runs import Source
 from nope.data import TaskData
@@ -58,21 +66,19 @@ class ExactMatchSpec(TextSpec):
         reach = section.optional('reach') if 'reach' in section else None
         if reach is not None:
             section.at_least('reach', 1)
-        found = cls(tests=tests, limit=limit, longer=longer, reach=reach, typed=typed, **common)
+        data = first_run(asked.run).data
+        assert isinstance(data, TaskData)  # `of_tasks` says so
         try:
-            found.task_data  # noqa: B018, the task may refuse the reach
+            _reaching(data, reach)
         except FieldError as error:
             raise section.error(error.field, error.rule) from error
         except ValueError as error:
             raise section.error('reach', str(error)) from error
-        return found
+        return cls(tests=tests, limit=limit, longer=longer, reach=reach, typed=typed, **common)
 
     @property
     def task_data(self) -> TaskData:
-        data = super().task_data
-        if self.reach is None:
-            return data
-        return dataclasses.replace(data, task=dataclasses.replace(data.task, reach=self.reach))
+        return _reaching(super().task_data, self.reach)
 
     @property
     def extent(self) -> int:
@@ -131,3 +137,10 @@ class ExactMatchSpec(TextSpec):
             return exact_match.ask(self.task_data, self.tests, self.limit, keep_long)
         except FieldError as error:  # the limit, alone of what the section gives
             raise ValueError(describe(self.typed, error.value, error.rule)) from error
+
+
+def _reaching(data: TaskData, reach: int | None) -> TaskData:
+    """The data of a task whose tests end at `reach`; errors as of the task."""
+    if reach is None:
+        return data
+    return dataclasses.replace(data, task=dataclasses.replace(data.task, reach=reach))
