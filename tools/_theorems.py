@@ -37,7 +37,7 @@ def main(longest: int, tokens: int, out: pathlib.Path | None) -> None:
 
 
 def _counted(longest: int, dtype: str) -> np.ndarray:
-    """What the decoder's hidden states say, [T] float64."""
+    """Positions read off the hidden states of the constructed decoder, [T] float64."""
     config = absolute.model(longest, dtype=dtype)
     tokens_BT = np.random.default_rng(0).integers(1, config.vocab_size, size=(1, longest))
     tokens_BT[0, 0] = absolute.BOS
