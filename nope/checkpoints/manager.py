@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from nope.checkpoints import folders
 from nope.checkpoints.best import Best, BestStays, best_of
@@ -36,9 +37,21 @@ JSON_ITEMS = ('data', 'config', 'checksums')
 SEAL = 'of_these'
 OPTIMIZER = 'opt_state'  # among the arrays: only training reads it
 STEP = 'step'  # in `data`: a checkpoint's folder may have been renamed
+# Bytes from which each device writes a part of a replicated array. Orbax's own number is 0, with
+# which XLA compiles a slice of every shape for every device at the first save.
+LEAST_PART = 1 << 22
 
 
 Arrays = Mapping[str, Any]  # name -> a tree of arrays, as `params`
+
+
+def _arrays_handler() -> Any:
+    """What saves a tree of arrays, a small replicated one from one device alone."""
+    types = ocp.type_handlers
+    arrays = types.ArrayHandler(min_slice_bytes_for_replica_parallel=LEAST_PART)
+    others = [(kind, types.get_type_handler(kind)) for kind in (int, float, np.number, np.ndarray)]
+    registry = types.create_type_handler_registry((jax.Array, arrays), *others)
+    return ocp.PyTreeCheckpointHandler(type_handler_registry=registry)
 
 
 class Restored(NamedTuple):
@@ -96,6 +109,7 @@ class Checkpoints:
             self.folder,
             options=options,
             item_names=(ARRAYS, *JSON_ITEMS),
+            item_handlers={ARRAYS: _arrays_handler()},
         )
         self._mark = folders.mark(self.folder)
         self._base: dict[str, int] = {}

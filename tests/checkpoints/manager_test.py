@@ -13,6 +13,7 @@ import orbax.checkpoint as ocp
 import pytest
 
 from nope import sharding
+from nope.checkpoints import manager
 from nope.checkpoints.checksums import checksums
 from nope.checkpoints.manager import CheckpointError, Checkpoints, Restored, UnwritableError
 from nope.training.optim import OptimizerConfig
@@ -121,6 +122,27 @@ def test_the_newest_and_the_permanent_ones_stay(tmp_path: pathlib.Path) -> None:
     write(tmp_path, 1, 2, 3, 4, 5, keep=2, permanent=(2,))
     with open_in(tmp_path, keep=2, permanent=(2,)) as checkpoints:
         assert checkpoints.steps() == [2, 4, 5]
+
+
+def test_small_replicated_arrays_are_written_whole_and_large_ones_in_parts(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight devices; either comes back onto one of them, as what was saved in parts before does."""
+    copies = sharding.replicated(sharding.make_mesh(sharding.MeshConfig(data=8)))
+    large = np.arange(64 * 40, dtype=np.float32).reshape(64, 40)
+    arrays = {'params': {'large': jax.device_put(large, copies)}}
+    arrays['params'] |= {'small': jax.device_put(large[:16], copies)}
+    monkeypatch.setattr(manager, 'LEAST_PART', 8 * 40 * 4)
+    with open_in(tmp_path) as checkpoints:
+        checkpoints.save(1, arrays, {})
+    with ocp.PyTreeCheckpointer() as written:
+        found = written.metadata(tmp_path / 'checkpoints/1/arrays').item_metadata['params']
+    assert found['large'].storage.chunk_shape == (8, 40)
+    assert found['small'].storage.chunk_shape == (16, 40)
+    with open_in(tmp_path) as checkpoints:
+        restored = checkpoints.restore(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), arrays))
+    assert restored is not None
+    tiny.assert_same(restored.arrays, arrays)
 
 
 def test_a_step_is_saved_once(tmp_path: pathlib.Path) -> None:
