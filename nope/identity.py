@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -61,6 +62,7 @@ def _unchanged(field: dataclasses.Field, value: Any) -> bool:
     return field.metadata.get('added_later', False) and value == field.default
 
 
+@functools.cache
 def execution_fields(kind: type) -> frozenset[str]:
     """Fields of a dataclass that change speed or memory, not results, as their metadata say."""
     fields = dataclasses.fields(kind)

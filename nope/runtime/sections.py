@@ -6,6 +6,7 @@ Every function takes the section's path in the config (`field`) and names it in 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from types import UnionType
 from typing import Any, TypeVar, get_type_hints
@@ -36,7 +37,7 @@ def kind_of(name: Any, kinds: Mapping[str, type[Kind]], field: str) -> type[Kind
 def make(kind: type[Kind], given: Mapping[str, Any], field: str) -> Kind:
     """An instance of the dataclass. ValueError for an unknown field, a missing one, or a value of
     another type or out of range (the dataclass's own `FieldError`)."""
-    fields, types = fields_of(kind), get_type_hints(kind)
+    fields, types = fields_of(kind), _types_of(kind)
     for name in given:
         if name not in fields:
             accepted = ', '.join(['kind', *fields])
@@ -55,6 +56,11 @@ def make(kind: type[Kind], given: Mapping[str, Any], field: str) -> Kind:
 def fields_of(kind: type) -> dict[str, dataclasses.Field]:
     """The fields of a dataclass by name."""
     return {f.name: f for f in dataclasses.fields(kind)}
+
+
+@functools.cache  # evaluates the text of every annotation
+def _types_of(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _typed(value: Any, wanted: Any, field: str) -> Any:
