@@ -62,9 +62,13 @@ def _unchanged(field: dataclasses.Field, value: Any) -> bool:
     return field.metadata.get('added_later', False) and value == field.default
 
 
-@functools.cache
 def execution_fields(kind: type) -> frozenset[str]:
     """Fields of a dataclass that change speed or memory, not results, as their metadata say."""
+    return _execution_fields(kind)
+
+
+@functools.cache
+def _execution_fields(kind: type) -> frozenset[str]:
     fields = dataclasses.fields(kind)
     return frozenset(f.name for f in fields if not f.metadata.get('identity', True))
 

@@ -63,15 +63,20 @@ class Row:
 
     def verdict(self, size: str) -> str:
         """That of the figures of the size with the most seeds: one of them that is undecided leaves
-        the claim undecided, and two that are opposite are DISAGREE; NOT_MEASURED without one."""
+        the claim undecided. DISAGREE where two of them are opposite, and where one with fewer seeds
+        is, which may have measured what they have not; NOT_MEASURED without one."""
         decisions = self.at(size)
         if not decisions:
             return NOT_MEASURED
         most = max(len(decision.seeds) for decision in decisions)
         found = {decision.verdict for decision in decisions if len(decision.seeds) == most}
-        if len(found) == 1:
-            return found.pop()
-        return DISAGREE if found >= OPPOSITE else UNDECIDED
+        if found >= OPPOSITE:
+            return DISAGREE
+        if len(found) > 1:
+            return UNDECIDED
+        (verdict,) = found
+        opposed = {decision.verdict for decision in decisions} >= OPPOSITE
+        return DISAGREE if opposed and verdict in OPPOSITE else verdict
 
     def by_one_seed(self, size: str) -> bool:
         """Whether figures of a single seed alone say it holds, or does not."""

@@ -121,7 +121,7 @@ ENTRIES: Mapping[str, Entry] = {
     'keys_far': _entry('Split heads repeat a key at 64 L', 'ours', KEYS),
     'keys_four': _entry('Split heads: one of four keys at 16 L', 'ours', KEYS),
     'local_carry_loss': _entry('Local heads carry the loss', 'ours', 'split_heads'),
-    'global_carry_keys': _entry('Heads without position find keys', 'ours', 'split_heads'),
+    'global_carry_keys': _entry('Keys need a head without position', 'ours', 'split_heads'),
     'extension_gains': _entry('An extension gains beyond L', 'ours', 'extend'),
     'extension_costs': _entry('An extension costs little inside L', 'ours', 'extend'),
     'extension_reaches': _entry('An extension reads further', 'ours', 'extend'),

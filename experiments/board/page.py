@@ -149,8 +149,8 @@ def _legend(sizes: Sequence[str]) -> str:
         'decided it, with the 95 percent interval of the mean over seeds in brackets where there '
         'are several. '
         f'{signs}. Figures that decide the same claim stand under each other; those '
-        'with the most seeds decide, which have to agree. Of a claim that no figure decided, the '
-        'configs that would are named.'
+        'with the most seeds decide, and none may say the opposite. Of a claim that no figure '
+        'decided, the configs that would are named.'
     )
 
 

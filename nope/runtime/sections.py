@@ -58,8 +58,13 @@ def fields_of(kind: type) -> dict[str, dataclasses.Field]:
     return {f.name: f for f in dataclasses.fields(kind)}
 
 
-@functools.cache  # evaluates the text of every annotation
 def _types_of(kind: type) -> dict[str, Any]:
+    """The types of a dataclass's fields by name."""
+    return _evaluated(kind)
+
+
+@functools.cache  # evaluates the text of every annotation
+def _evaluated(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 

@@ -64,13 +64,14 @@ FIT_SLOPE = Listed(
     'fit_slope',
     5,
     'a is about 0.3 to 0.4: 0.3010 at 10K steps, 0.3973 at 50K steps.',
-    thresholds={'low': 0.25, 'high': 0.45},
+    # The ends, and what a fit has to explain for its slope to mean anything.
+    thresholds={'low': 0.25, 'high': 0.45, 'r2': 0.5},
 )
 FIT_BUDGET = Listed(
     'fit_budget',
     5,
     'a grows with training, from 0.3010 at 10K steps to 0.3973 at 50K steps.',
-    # The least growth, and what a fit has to explain for its slope to mean anything.
+    # The least growth, and what the fits have to explain.
     thresholds={'a': 0.02, 'r2': 0.5},
 )
 UNIFORM_HURTS = Listed(

@@ -41,13 +41,14 @@ def _form(panels: Panels) -> Measured:
         }
     least = FIT_FORM.thresholds['r2']
     numbers = [number(_of('R^2', p), p.r2, ends=(-math.inf, 1)) for p in panels]
-    holds = all(p.a > 0 and p.r2 is not None and p.r2 >= least for p in panels)
+    holds = all(p.a > 0 and _explains(p, least) for p in panels)
     return measured, holds, tuple(numbers)
 
 
 def _slope(panels: Panels) -> Measured:
-    low, high = FIT_SLOPE.thresholds['low'], FIT_SLOPE.thresholds['high']
-    return {p.title: p.a for p in panels}, all(low <= p.a <= high for p in panels), _slopes(panels)
+    low, high, least = (FIT_SLOPE.thresholds[k] for k in ('low', 'high', 'r2'))
+    holds = intervals.every(low <= p.a <= high if _explains(p, least) else None for p in panels)
+    return {p.title: p.a for p in panels}, holds, _slopes(panels, (low, high))
 
 
 def _budget(panels: Panels) -> Measured:
@@ -62,7 +63,7 @@ def _budget(panels: Panels) -> Measured:
     fewest, most = ordered[0], ordered[-1]
     least, margin = FIT_BUDGET.thresholds['r2'], FIT_BUDGET.thresholds['a']
     holds = None
-    if all(p.r2 is not None and p.r2 >= least for p in (fewest, most)):
+    if _explains(fewest, least) and _explains(most, least):
         holds = intervals.above(most.a - fewest.a, 0, margin)
     return measured, holds, _slopes((fewest, most))
 
@@ -109,8 +110,13 @@ def _not_flat(panels: Panels) -> Measured:
     return {'rise_nats': rises}, holds, tuple(numbers)
 
 
-def _slopes(panels: Panels) -> tuple[Number, ...]:
-    return tuple(number(_of('a', p), p.a) for p in panels)
+def _explains(panel: FitPanel, least: float) -> bool:
+    """Whether the R^2 of its fit is at least this."""
+    return panel.r2 is not None and panel.r2 >= least
+
+
+def _slopes(panels: Panels, limits: tuple[float, ...] = ()) -> tuple[Number, ...]:
+    return tuple(number(_of('a', p), p.a, limits=limits) for p in panels)
 
 
 def _of(what: str, panel: FitPanel) -> str:
@@ -128,7 +134,8 @@ RULES: tuple[Rule[Panels], ...] = (
     Rule(
         FIT_SLOPE,
         f'In every panel a lies between {FIT_SLOPE.thresholds["low"]} and '
-        f'{FIT_SLOPE.thresholds["high"]}.',
+        f'{FIT_SLOPE.thresholds["high"]}; a fit with an R^2 below {FIT_SLOPE.thresholds["r2"]} '
+        f'decides nothing, and {intervals.RULE}.',
         _slope,
     ),
     Rule(

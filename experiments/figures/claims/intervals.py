@@ -97,6 +97,13 @@ def above(value: float, limit: float, margin: float) -> bool | None:
     return Interval.of(np.array([value])).above(limit, margin)
 
 
+def at_most_by_chance(successes: int, trials: int, share: float) -> float:
+    """Probability of at most so many successes, each of probability `share` (binomial)."""
+    return sum(
+        math.comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in range(successes + 1)
+    )
+
+
 def every(verdicts: Iterable[bool | None]) -> bool | None:
     """Whether all hold: False where one does not, else None where one is undecided."""
     found = list(verdicts)

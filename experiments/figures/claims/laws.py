@@ -48,8 +48,8 @@ def speaks_of(roles: Mapping[str, object]) -> bool:
 
 
 def _lower(claim: Listed, law: str, other: str, name: str, than: str) -> Rule[Groups]:
-    """The rule of a claim that a law's loss beyond L is lower than another's by the claim's margin,
-    for every seed. law, other: roles. name, than: both in words."""
+    """The rule of a claim that a law's loss beyond L is lower than another's, for every seed, by
+    more than the claim's margin. law, other: roles. name, than: both in words."""
     margin = claim.thresholds['nats']
 
     def measure(roles: Groups) -> Measured:
@@ -60,12 +60,14 @@ def _lower(claim: Listed, law: str, other: str, name: str, than: str) -> Rule[Gr
             'highest_of_the_seeds_nats': by_length(beyond, difference.max(axis=0)),
         }
         by_n = {f'at {m:g} L': Interval.of(difference[:, i]) for i, m in enumerate(beyond)}
-        holds, numbers = _at_most(f'highest {name} - {than}', by_n, -margin)
+        holds, numbers = all_decide(
+            f'highest {name} - {than}', by_n, 'nats', lambda x: x.below(0, margin), highest=True
+        )
         return measured, holds, numbers
 
     statement = (
-        f'At every n > L measured {name} has a loss of the last L/2 positions at least {margin} '
-        f'nats lower than {than}, for every seed; {RULE}.'
+        f'At every n > L measured {name} has a loss of the last L/2 positions lower than {than}, '
+        f'for every seed; a difference of at most {margin} nats decides nothing, and {RULE}.'
     )
     return Rule(claim, statement, measure)
 

@@ -173,7 +173,8 @@ LOCAL_CARRY_LOSS = Listed(
 GLOBAL_CARRY_KEYS = Listed(
     'global_carry_keys',
     None,
-    'Ours, not of the paper: what is far away is found by heads without position.',
+    'Ours, not of the paper: keys far away are not found without some head that has no position '
+    'encoding.',
     thresholds={'points': 10},
 )
 

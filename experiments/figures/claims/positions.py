@@ -155,9 +155,11 @@ def _bends_move(roles: Curves) -> Measured:
         )
 
     holds = _at_every_threshold(as_said)
+    if lacking and holds is not False:
+        raise Undecided('; '.join(lacking))
     if lacking:
         measured['lacking'] = '; '.join(lacking)
-    return measured, None if holds and lacking else holds, numbers
+    return measured, holds, numbers
 
 
 def _uniform_hurts(roles: Curves) -> Measured:

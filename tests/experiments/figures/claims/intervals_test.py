@@ -53,3 +53,10 @@ def test_one_that_fails_decides_and_one_that_is_open_leaves_all_open() -> None:
     assert intervals.every([True, True]) is True
     assert intervals.every([True, None]) is None
     assert intervals.every([None, False, True]) is False
+
+
+@pytest.mark.parametrize(('trials', 'share'), [(3, 0.5), (40, 0.99), (100, 0.9)])
+def test_chance_is_that_of_the_binomial_distribution(trials: int, share: float) -> None:
+    counts = range(-1, trials + 1)
+    found = [intervals.at_most_by_chance(count, trials, share) for count in counts]
+    assert found == pytest.approx(stats.binom.cdf(list(counts), trials, share))
