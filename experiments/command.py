@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import logging
 import pathlib
@@ -37,6 +38,8 @@ from nope.training.train import Interrupted
 FAR_ERRORS = (processes.MissingProcessError, processes.OtherProcessError)
 # Of reading a config and what it names, before any work.
 INPUT_ERRORS = (ValueError, OSError, ImportError, CheckpointError, *FAR_ERRORS)
+# Of storage or a network that fails for a moment: the same command may do.
+PASSING = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EHOSTUNREACH}
 
 log = logging.getLogger('experiments')
 
@@ -100,7 +103,7 @@ def run(
         workspace.check_writable([*made, figure, folder / history.FILE, plans])
         check(bench, plan.missing)
     except INPUT_ERRORS as error:
-        raise Failure(BAD_INPUT, error) from error
+        raise Failure(status_of(error), error) from error
     except MemoryError as error:
         raise Failure(1, f'not enough memory to read the input: {brief(error)}') from error
     try:
@@ -142,6 +145,14 @@ def run(
             'the same command goes on from there',
         ) from error
     return 0
+
+
+def status_of(error: Exception) -> int:
+    """The exit status where the input could not be read: BAD_INPUT ends a job for good, 1 lets a
+    scheduler start it again."""
+    if isinstance(error, processes.MissingProcessError):
+        return 1
+    return 1 if isinstance(error, OSError) and error.errno in PASSING else BAD_INPUT
 
 
 def check_processes(experiment: Experiment) -> None:

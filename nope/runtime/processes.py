@@ -8,14 +8,18 @@ below in the same order; with one process they do next to nothing.
 
 from __future__ import annotations
 
+import contextlib
+import importlib.metadata
 import itertools
 import json
 import logging
 import os
 import socket
+import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
 import jax
 
@@ -31,6 +35,16 @@ BY_HAND = ('JAX_COORDINATOR_ADDRESS', 'JAX_NUM_PROCESSES', 'JAX_PROCESS_ID')
 # Launchers that JAX finds by itself, by a variable that holds their number of processes.
 LAUNCHERS = {'SLURM_STEP_NUM_TASKS': 'slurm', 'OMPI_COMM_WORLD_SIZE': 'ompi'}
 ON, OFF, AUTO = 'on', 'off', 'auto'
+# What programs are compiled by and with: where processes differ in one, so may their replicas, or
+# their collectives wait for each other without end.
+PACKAGES = (
+    *('jax', 'jaxlib', 'flax', 'optax', 'numpy'),
+    *('libtpu', 'jax-cuda12-plugin', 'jax-cuda13-plugin'),
+)
+VARIABLES = (
+    *('XLA_FLAGS', 'LIBTPU_INIT_ARGS', 'JAX_ENABLE_X64', 'JAX_THREEFRY_PARTITIONABLE'),
+    *('JAX_DEFAULT_PRNG_IMPL', 'JAX_DEFAULT_MATMUL_PRECISION'),
+)
 
 _serial = itertools.count()  # of meetings: the same in all processes, which hold the same ones
 
@@ -56,25 +70,31 @@ def start(
     TPU, SLURM, Open MPI, Kubernetes); 'auto' joins where the environment says that there are more
     processes: `BY_HAND` or a launcher's variables.
 
-    Raises ValueError for settings that make no sense, MissingProcessError where the others cannot
-    be reached in so many seconds.
+    Raises ValueError for settings that make no sense, and where the processes differ in their
+    number of devices, `PACKAGES` or `VARIABLES`. Ends this one with status 1 and a message where
+    the others are not there after so many seconds: JAX would end it without a word of sense.
     """
     asked = settings(mode, environ)
     if asked is None:
         return
     if asked.get('process_id') == 0:
         _check_port(asked['coordinator_address'])
+    alone = (
+        f'no meeting of all processes at {asked.get("coordinator_address", "the coordinator")} '
+        f'within {seconds} s. The first process listens at that address, whose port has to be free '
+        'there; all are given the same address and number of processes, each another index'
+    )
+    end = threading.Timer(seconds, _end, (alone,))
+    end.daemon = True
+    end.start()
     try:
-        jax.distributed.initialize(**asked, initialization_timeout=seconds)
+        jax.distributed.initialize(**asked, initialization_timeout=seconds + START_SECONDS)
     except ValueError as error:
         raise ValueError(f'the processes of this command cannot be found: {error}') from error
     except RuntimeError as error:
-        raise MissingProcessError(
-            f'no meeting of all processes at {asked.get("coordinator_address", "the coordinator")} '
-            f'within {seconds} s: {error}. The first process listens at that address, whose '
-            'port has to be free there; all are given the same address and number of processes, '
-            'each another index'
-        ) from error
+        raise MissingProcessError(f'{alone}: {error}') from error
+    finally:
+        end.cancel()
     met()
     mine = {'told': asked.get('num_processes', count()), 'devices': jax.local_device_count()}
     told, devices = ([place[name] for place in exchange(mine)] for name in mine)
@@ -84,6 +104,7 @@ def start(
         )
     if len(set(devices)) > 1:
         raise ValueError(f'the processes have {devices} devices; all need the same number')
+    _check_alike(exchange(surroundings(environ)))
     clocks = exchange(time.time())
     if max(clocks) - min(clocks) > CLOCK_SECONDS:
         late, early = clocks.index(min(clocks)), clocks.index(max(clocks))
@@ -92,6 +113,32 @@ def start(
             *(describe(late), max(clocks) - min(clocks), describe(early)),
         )
     log.info('process %d of %d, %d devices in all', index(), count(), jax.device_count())
+
+
+def _end(message: str) -> NoReturn:
+    print(f'error: {message}', file=sys.stderr, flush=True)
+    os._exit(1)
+
+
+def surroundings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Versions of `PACKAGES` and values of `VARIABLES`, of those that there are."""
+    found = {name: environ[name] for name in VARIABLES if environ.get(name)}
+    for name in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def _check_alike(found: Sequence[Mapping[str, str]]) -> None:
+    """ValueError for the first of the `surroundings` in which a process differs from the first."""
+    for process, theirs in enumerate(found):
+        for name in (*PACKAGES, *VARIABLES):
+            values = [which.get(name, 'not there') for which in (theirs, found[0])]
+            if values[0] != values[1]:
+                raise ValueError(
+                    f'{name} is {values[0]} in {describe(process)} and {values[1]} in the first '
+                    'one; all need the same'
+                )
 
 
 def settings(mode: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
@@ -288,7 +335,8 @@ def describe(process: int) -> str:
 
 def _failure(error: Exception) -> dict[str, Any]:
     kind = next((k for k in (ValueError, OSError) if isinstance(error, k)), OtherProcessError)
-    return {'kind': kind.__name__, 'message': str(error), 'process': index()}
+    number = getattr(error, 'errno', None)
+    return {'kind': kind.__name__, 'message': str(error), 'errno': number, 'process': index()}
 
 
 def _taken(outcome: Mapping[str, Any]) -> Any:
@@ -296,9 +344,12 @@ def _taken(outcome: Mapping[str, Any]) -> Any:
     if 'kind' not in outcome:
         return outcome.get('value')
     kinds: dict[str, type[Exception]] = {'ValueError': ValueError, 'OSError': OSError}
-    raise kinds.get(outcome['kind'], OtherProcessError)(
+    error = kinds.get(outcome['kind'], OtherProcessError)(
         f'{describe(outcome["process"])}: {outcome["message"]}'
     )
+    if isinstance(error, OSError):
+        error.errno = outcome['errno']
+    raise error
 
 
 def _client() -> Any:

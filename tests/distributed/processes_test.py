@@ -234,6 +234,28 @@ def test_processes_of_different_numbers_of_devices_are_refused() -> None:
         assert 'the processes have [1, 2] devices' in errors
 
 
+def test_one_that_the_others_do_not_come_to_says_so() -> None:
+    script = 'from nope.runtime import processes; processes.start(seconds=4)'
+    alone = [launching.start(['-c', script], 2, 1, only=[process])[0] for process in (0, 1)]
+    for status, _, errors in launching.finish(alone, 120):
+        assert status == 1
+        assert 'no meeting of all processes at localhost:' in errors and 'within 4 s' in errors
+
+
+def test_processes_of_different_versions_or_flags_are_refused() -> None:
+    alike = {'jax': '0.8.1', 'XLA_FLAGS': '--a=1'}
+    processes._check_alike([alike, dict(alike)])
+    for other, message in (
+        ({**alike, 'jax': '0.8.2'}, r'jax is 0\.8\.2 in process 1 and 0\.8\.1 in the first one'),
+        ({'jax': '0.8.1'}, r'XLA_FLAGS is not there in process 1 and --a=1 in the first one'),
+    ):
+        with pytest.raises(ValueError, match=message):
+            processes._check_alike([alike, other])
+    found = processes.surroundings({'XLA_FLAGS': '--a=1', 'JAX_PROCESS_ID': '1'})
+    assert found['XLA_FLAGS'] == '--a=1' and found['jax']
+    assert 'JAX_PROCESS_ID' not in found
+
+
 def test_a_port_that_is_taken_and_counts_that_disagree_are_told_of() -> None:
     script = 'import os\nfrom nope.runtime import processes\nprocesses.start(seconds=5)\n'
     with socket.socket() as listener:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
-from experiments import execute
+from experiments import command, execute
 from experiments.bench import Bench
 from experiments.failures import Failures
+from experiments.statuses import BAD_INPUT
 from experiments.workspace import Workspace
 from nope.checkpoints.lease import LostLeaseError
 from nope.runtime import files, processes
@@ -163,3 +164,21 @@ def test_without_a_place_for_failures_the_first_error_is_raised(
     with pytest.raises(TrainingDiverged):
         execute.execute(bench, PIECES)
     assert made == ['base', 'search', 'other']
+
+
+@pytest.mark.parametrize(
+    ('error', 'status'),
+    [
+        (OSError(errno.ESTALE, 'a handle of NFS'), 1),
+        (processes.MissingProcessError('process 1 had not come'), 1),
+        (FileNotFoundError(errno.ENOENT, 'no such file'), BAD_INPUT),
+        (OSError('told by another process'), BAD_INPUT),
+        (ValueError('a field'), BAD_INPUT),
+    ],
+)
+def test_what_passes_does_not_end_a_job_for_good(error: Exception, status: int) -> None:
+    assert command.status_of(error) == status
+    if isinstance(error, OSError):  # as the other processes hear of it
+        with pytest.raises(OSError, match='process 0: ') as told:
+            processes._taken({**processes._failure(error), 'process': 0})
+        assert told.value.errno == error.errno and command.status_of(told.value) == status
