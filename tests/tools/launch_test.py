@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 import shlex
@@ -100,8 +101,9 @@ def test_the_scripts_run_the_command(tmp_path: pathlib.Path) -> None:
     assert sorted(line[line.index('ssh') + 1] for line in ssh) == ['n-0', 'n-1']
     remote = next(a for a in ssh[0] if a.startswith('--command='))
     command = shlex.split(re.search(r'exec (.*)\n', remote)[1])
-    assert command[1:4] == ['-m', 'experiments.run', '--distributed=on']
-    assert command[4:] == ['--workdir=/shared/a b', *asked]
+    assert command[:2] == ['nohup', '~/env/bin/python']
+    assert command[2:5] == ['-m', 'experiments.run', '--distributed=on']
+    assert command[5:] == ['--workdir=/shared/a b', *asked]
 
     calls.write_text('')
     slurm = {'PYTHON': TRUE, 'SLURM_JOB_ID': '1'}
@@ -171,11 +173,13 @@ esac""")  # fmt: skip
     assert status == 0 and not times(lines, 'pip install')
 
 
-def test_before_its_limit_a_job_saves_and_is_put_back(tmp_path: pathlib.Path) -> None:
-    """`srun` kills its processes when it gets a SIGTERM itself, so they get it by `scancel`."""
+@pytest.mark.parametrize('ended', [143, 0])
+def test_before_its_limit_a_job_saves_and_is_put_back(ended: int, tmp_path: pathlib.Path) -> None:
+    """`srun` kills its processes when it gets a SIGTERM itself, so they get it by `scancel`. One
+    that was done meanwhile is not put back."""
     calls, running, cancelled = (tmp_path / name for name in ('calls', 'running', 'cancelled'))
     stand_in(tmp_path / 'srun', calls, f"""
-trap '[ -e {cancelled} ] && exit 143; exit 137' TERM
+trap '[ -e {cancelled} ] && exit {ended}; exit 137' TERM
 echo $$ > {running}.new; mv {running}.new {running}
 for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
     stand_in(tmp_path / 'scancel', calls, f'touch {cancelled}; kill -TERM "$(cat {running})"')
@@ -186,12 +190,30 @@ for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
         while not running.exists():
             assert job.poll() is None
             time.sleep(0.02)
-        job.send_signal(signal.SIGTERM)
-        assert job.wait(timeout=60) == 143
-    assert called(calls)[1:] == [
-        ['scancel', '--signal=TERM', '7'],
-        ['scontrol', 'requeue', '7'],
-    ]
+        job.send_signal(signal.SIGUSR1)
+        assert job.wait(timeout=60) == ended
+    put_back = [['scontrol', 'requeue', '7']] if ended else []
+    assert called(calls)[1:] == [['scancel', '--signal=TERM', '7'], *put_back]
+    assert '#SBATCH --signal=B:USR1@' in (FOLDER / 'slurm.sbatch').read_text()
+
+
+def test_a_cancelled_job_is_not_put_back(tmp_path: pathlib.Path) -> None:
+    """`scancel` sends its SIGTERM to the steps and to the script."""
+    calls, running = tmp_path / 'calls', tmp_path / 'running'
+    stand_in(tmp_path / 'srun', calls, f"""
+trap 'exit 143' TERM
+echo $$ > {running}.new; mv {running}.new {running}
+for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
+    stand_in(tmp_path / 'scontrol', calls, '')
+    environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': TRUE, 'SLURM_JOB_ID': '7'}
+    script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/fig4.py:paper']
+    with subprocess.Popen(script, env=environment, start_new_session=True) as job:
+        while not running.exists():
+            assert job.poll() is None
+            time.sleep(0.02)
+        os.killpg(job.pid, signal.SIGTERM)
+        assert job.wait(timeout=60) == -signal.SIGTERM
+    assert len(called(calls)) == 1
 
 
 @pytest.mark.parametrize(('status', 'more', 'put_back'), [
@@ -199,14 +221,16 @@ for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
     (143, {'SLURM_RESTART_COUNT': '9'}, True),
     (143, {'SLURM_RESTART_COUNT': '10'}, False),
     (143, {'SLURM_RESTART_COUNT': '10', 'SECONDS': '900'}, True),  # it has worked
+    (134, {}, True),  # JAX misses a process
+    (137, {'SLURM_RESTART_COUNT': '10'}, False),
     (0, {}, False),
     (1, {}, False),
 ])  # fmt: skip
 def test_a_job_whose_steps_alone_were_told_of_a_preemption_is_put_back(
     tmp_path: pathlib.Path, status: int, more: dict[str, str], put_back: bool
 ) -> None:
-    """All processes have saved and ended with 143, and the script got no signal. Not for ever: one
-    process that always fails at the start may end the others so."""
+    """All processes have saved and ended with 143, or one was lost, and the script got no signal.
+    Not for ever: one process that always fails at the start may end the others so."""
     calls = tmp_path / 'calls'
     stand_in(tmp_path / 'srun', calls, f'exit {status}')
     stand_in(tmp_path / 'scontrol', calls, '')

@@ -89,10 +89,12 @@ for node in "${nodes[@]}"; do
                 echo 'tpu_pod.sh: the hosts need Python 3.11 or newer; set PYTHON' >&2; exit 2
             }
             rm -rf ~/env; $remote_python -m venv ~/env
-            ~/env/bin/pip install --quiet -e '.[tpu]'
+            ~/env/bin/pip install --quiet -e '.[tpu,gcs]'
             cp pyproject.toml ~/env/installed
         fi
-        exec ~/env/bin/python -m experiments.run --distributed=on --workdir=$work$arguments
+        # Without it the session's SIGHUP, behind the SIGTERM of a machine that is taken away, kills
+        # what is being saved.
+        exec nohup ~/env/bin/python -m experiments.run --distributed=on --workdir=$work$arguments
     " &
     pids+=("$!")
 done
