@@ -25,6 +25,7 @@ from experiments.runs import RunSpec, Source
 from experiments.runs.training import write_words
 from experiments.statuses import BAD_INPUT, STOPPED
 from experiments.workspace import Workspace
+from nope.checkpoints import folders
 from nope.checkpoints.manager import CheckpointError
 from nope.data import TaskData
 from nope.interop import CheckpointFileError
@@ -101,6 +102,9 @@ def run(
         made = [workspace.folder(spec) for spec in plan.missing]
         plans = folder / pieces.ROOM
         workspace.check_writable([*made, figure, folder / history.FILE, plans])
+        place = experiment.compute.checkpoints
+        if place and any(isinstance(spec, RunSpec) for spec in plan.missing):
+            processes.from_first(lambda: folders.check_writable(place))
         check(bench, plan.missing)
     except INPUT_ERRORS as error:
         raise Failure(status_of(error), error) from error

@@ -12,6 +12,7 @@ from typing import Any
 
 from etils import epath
 
+from nope.runtime.errors import brief
 from nope.runtime.files import read_object, write_json
 
 ELSEWHERE = 'checkpoints_in.json'
@@ -68,6 +69,21 @@ def settle(run: pathlib.Path, folder: pathlib.Path | str | None) -> epath.Path:
     if folder and not known.exists():
         write_json(known, {'folder': os.fspath(asked)})
     return asked
+
+
+def check_writable(place: str) -> None:
+    """ValueError, naming compute.checkpoints, unless a file can be written in that folder or
+    bucket, and removed."""
+    probe = in_full(place) / f'.written-{uuid.uuid4().hex[:12]}'
+    try:
+        probe.parent.mkdir(parents=True, exist_ok=True)
+        probe.write_text('')
+        probe.unlink()
+    except Exception as error:  # of gcsfs, where there is one, or the system's
+        needs = "; a bucket needs `pip install -e '.[gcs]'`" * isinstance(error, ImportError)
+        raise ValueError(
+            f'compute.checkpoints is {place!r}; nothing can be written there: {brief(error)}{needs}'
+        ) from error
 
 
 def mark(folder: epath.Path) -> tuple[int, int] | None:

@@ -33,6 +33,15 @@ def test_a_run_does_not_change_its_place(tmp_path: pathlib.Path) -> None:
             folders.settle(run, other)
 
 
+def test_a_place_that_cannot_be_written_is_named(tmp_path: pathlib.Path) -> None:
+    folders.check_writable(str(tmp_path / 'studies'))
+    assert list((tmp_path / 'studies').iterdir()) == []
+    (tmp_path / 'file').write_text('')
+    message = r"compute\.checkpoints is '.*/file/studies'; nothing can be written there: "
+    with pytest.raises(ValueError, match=message):
+        folders.check_writable(str(tmp_path / 'file' / 'studies'))
+
+
 def test_another_folder_of_the_same_name_is_told_apart(tmp_path: pathlib.Path) -> None:
     folder = folders.in_full(tmp_path / 'folder')
     assert folders.mark(folder) is None
