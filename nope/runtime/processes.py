@@ -72,7 +72,7 @@ def start(
 
     Raises ValueError for settings that make no sense, and where the processes differ in their
     number of devices, `PACKAGES` or `VARIABLES`. Ends this one with status 1 and a message where
-    the others are not there after so many seconds: JAX would end it without a word of sense.
+    the others are not there after so many seconds: JAX alone would end it with a stack.
     """
     asked = settings(mode, environ)
     if asked is None:

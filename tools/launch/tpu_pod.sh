@@ -78,6 +78,8 @@ git -C "$root" ls-files -z |
 arguments=$(printf ' %q' "$@")
 work=$(printf '%q' "$WORKDIR")
 remote_python=$(printf '%q' "${PYTHON:-python3}")
+# nohup: a machine that is taken away sends a SIGHUP behind its SIGTERM, which would end the command
+# before it has saved.
 pids=()
 for node in "${nodes[@]}"; do
     gcloud compute tpus tpu-vm scp --worker=all "${where[@]}" "$archive" "$node:nope.tar"
@@ -92,8 +94,6 @@ for node in "${nodes[@]}"; do
             ~/env/bin/pip install --quiet -e '.[tpu,gcs]'
             cp pyproject.toml ~/env/installed
         fi
-        # Without it the session's SIGHUP, behind the SIGTERM of a machine that is taken away, kills
-        # what is being saved.
         exec nohup ~/env/bin/python -m experiments.run --distributed=on --workdir=$work$arguments
     " &
     pids+=("$!")
