@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import importlib.metadata
 import json
 import os
 import pathlib
@@ -13,6 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+
+from nope.runtime.libraries import versions
 
 FILE = 'commands.jsonl'
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'orbax-checkpoint', 'grain', 'numpy')
@@ -34,7 +35,7 @@ def made_with() -> dict[str, Any]:
     devices = jax.devices()
     return {
         'commit': commit(),
-        'versions': {'python': platform.python_version(), **_versions()},
+        'versions': {'python': platform.python_version(), **versions(PACKAGES)},
         'device': devices[0].device_kind,
         'devices': len(devices),
         'processes': jax.process_count(),
@@ -56,13 +57,3 @@ def commit(root: pathlib.Path = _ROOT) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return found.stdout.strip() or None
-
-
-def _versions() -> dict[str, str]:
-    versions = {}
-    for package in PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return versions

@@ -6,7 +6,10 @@ here are those that the libraries' users know; each stands for its module.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import importlib.metadata
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 
@@ -18,6 +21,15 @@ class Late:
 
     def __getattr__(self, attribute: str) -> Any:
         return getattr(importlib.import_module(self._name), attribute)
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Installed versions by package, of those that are installed."""
+    found = {}
+    for package in packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
 
 
 if TYPE_CHECKING:
@@ -33,4 +45,4 @@ else:
     pltpu = Late('jax.experimental.pallas.tpu')
     triton = Late('jax.experimental.pallas.triton')
 
-__all__ = ['Late', 'ocp', 'optax', 'pl', 'pltpu', 'triton']
+__all__ = ['Late', 'ocp', 'optax', 'pl', 'pltpu', 'triton', 'versions']

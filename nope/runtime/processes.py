@@ -8,8 +8,6 @@ below in the same order; with one process they do next to nothing.
 
 from __future__ import annotations
 
-import contextlib
-import importlib.metadata
 import itertools
 import json
 import logging
@@ -22,6 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import jax
+
+from nope.runtime.libraries import versions
 
 log = logging.getLogger(__name__)
 
@@ -122,11 +122,7 @@ def _end(message: str) -> NoReturn:
 
 def surroundings(environ: Mapping[str, str]) -> dict[str, str]:
     """Versions of `PACKAGES` and values of `VARIABLES`, of those that there are."""
-    found = {name: environ[name] for name in VARIABLES if environ.get(name)}
-    for name in PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+    return {name: environ[name] for name in VARIABLES if environ.get(name)} | versions(PACKAGES)
 
 
 def _check_alike(found: Sequence[Mapping[str, str]]) -> None:

@@ -63,7 +63,7 @@ def _types_of(kind: type) -> dict[str, Any]:
     return _evaluated(kind)
 
 
-@functools.cache  # evaluates the text of every annotation
+@functools.cache  # evaluates each annotation's text; apart as `identity._execution_fields` is
 def _evaluated(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
