@@ -67,7 +67,7 @@ def execution_fields(kind: type) -> frozenset[str]:
     return _execution_fields(kind)
 
 
-@functools.cache
+@functools.cache  # apart, since to mypy the type of a frozen dataclass is not hashable
 def _execution_fields(kind: type) -> frozenset[str]:
     fields = dataclasses.fields(kind)
     return frozenset(f.name for f in fields if not f.metadata.get('identity', True))

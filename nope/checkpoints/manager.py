@@ -46,7 +46,7 @@ Arrays = Mapping[str, Any]  # name -> a tree of arrays, as `params`
 
 
 def _arrays_handler() -> Any:
-    """What saves a tree of arrays, a small replicated one from one device alone."""
+    """Orbax handler of a tree of arrays: small replicated ones are written by one device."""
     types = ocp.type_handlers
     arrays = types.ArrayHandler(min_slice_bytes_for_replica_parallel=LEAST_PART)
     others = [(kind, types.get_type_handler(kind)) for kind in (int, float, np.number, np.ndarray)]
