@@ -60,6 +60,7 @@ class Kind(Protocol):
         name -> attributes) do not bear the figure.
     MEANS: True where it reads a record by its name and its arrays have a meaning as means over
         seeds; of another one that reads records by name, several seeds are shown by the first.
+    ALONE: True where it draws one seed though it reads records below prefixes.
     """
 
     def required(self, name: str, options: Mapping[str, Any], /) -> dict[str, str]:
@@ -119,5 +120,7 @@ def check_known(
 
 def draw(kind: str, given: FigureInput) -> FigureOutput:
     """The figure of a kind, from records of one seed or of several."""
-    needs = KINDS[kind].required(given.name, given.options)
-    return seeds.draw(KINDS[kind].draw, needs, given, getattr(KINDS[kind], 'MEANS', False))
+    module = KINDS[kind]
+    needs = module.required(given.name, given.options)
+    means, alone = (getattr(module, name, False) for name in ('MEANS', 'ALONE'))
+    return seeds.draw(module.draw, needs, given, means=means, alone=alone)

@@ -24,6 +24,7 @@ from experiments.figures.roles import Roles
 
 OPTIONS = {'base', 'heads', 'groups', 'times', 'roles'}
 POINT_KEYS = {'label', 'loss', 'keys'}
+ALONE = True  # a head of one seed's model has nothing in common with that of another
 TIMES = 8.0
 COLORS = 'magma_r'
 FRAME: dict[str, Any] = {'fill': False, 'edgecolor': style.COLORS[0], 'linewidth': 1.4}
@@ -45,8 +46,8 @@ def required(name: str, options: Mapping[str, Any]) -> dict[str, str]:
 @style.styled
 def draw(given: FigureInput) -> FigureOutput:
     """Options: base, the whole model; heads, the model without one head each; groups, without
-    several: {label, loss, keys} each, the names of records '<name>/<seed>'; times, the multiple of
-    L that is drawn beside L (8); roles of groups by label (claims/silenced.py)."""
+    several: {label, loss, keys} each, the names of records '<name>/<seed>', of one seed; times, the
+    multiple of L that is drawn beside L (8); roles of groups by label (claims/silenced.py)."""
     check_records(given, required(given.name, given.options))
     times = float(given.options.get('times', TIMES))
     read = [
@@ -93,8 +94,7 @@ def _role(given: FigureInput, role: str) -> str | None:
 
 
 def _effect(given: FigureInput, base: FrontierPoint, point: FrontierPoint, times: float) -> Effect:
-    """Means over seeds of what a model loses without heads. ValueError where its records do not say
-    which they are."""
+    """What a model loses without heads. ValueError where its records do not say which they are."""
     silenced = {
         tuple(map(tuple, given.records[name].attributes.get('silenced', ())))
         for name in point.names
@@ -148,7 +148,7 @@ def _draw(
         if np.isnan(value):
             continue
         dark = value > 0.55 * top
-        text = f'{value:.3f}' if what == 'loss' else f'{value:.0f}'
+        text = f'{value:z.3f}' if what == 'loss' else f'{value:z.0f}'
         axes.text(
             *(head, layer, text),
             ha='center',
@@ -208,6 +208,6 @@ def _caption(
     return (
         f'What {base.label} loses without one of its heads, whose output is set to 0: mean loss of '
         f'windows of L and {times:g} L, above, and share of keys repeated ({base.keys.asked}, '
-        f'{base.keys.prompts} prompts of each length and seed), below. Framed: local heads. '
+        f'{base.keys.prompts} prompts of each length), below. Framed: local heads. '
         f'Without several at once: {several}. {captions.sources(sources)}'
     )

@@ -1,9 +1,10 @@
 """Figures of one model each, measured for several seeds: one picture, claims of every seed.
 
-Kinds that read a record by its name ('nope') draw one seed. Where the records are those of several
-('nope/seed0', 'nope/seed1'), each seed is drawn alone for its numbers and claims. The picture is
-that of their means where a kind says that these mean something (`MEANS`, by its module), and else
-the first seed's: single heads of two models have nothing in common.
+Kinds that read a record by its name ('nope') draw one seed, and so do kinds that say so (`ALONE`,
+by their module). Where the records are those of several ('nope/seed0', 'nope/seed1'), each seed is
+drawn alone for its numbers and claims. The picture is that of their means where a kind says that
+these mean something (`MEANS`), and else the first seed's: single heads of two models have nothing
+in common.
 """
 
 from __future__ import annotations
@@ -28,17 +29,27 @@ STATEMENT = (
 Draw = Callable[[FigureInput], FigureOutput]
 
 
-def draw(drawing: Draw, needs: Mapping[str, str], given: FigureInput, means: bool) -> FigureOutput:
+def draw(
+    drawing: Draw,
+    needs: Mapping[str, str],
+    given: FigureInput,
+    means: bool = False,
+    alone: bool = False,
+) -> FigureOutput:
     """Figure of one seed or of several, each drawn by `drawing`.
 
     needs: what the kind requires. means: whether the picture is that of the means over seeds.
-    ValueError where records that are read by their names have different seeds.
+    alone: whether `drawing` takes one seed also of records below a prefix ('nope/'). ValueError
+    where records that one seed is taken of have different seeds.
     """
     singles = [name for name in needs if not name.endswith('/') and name not in given.records]
-    seeds = _seeds(given, singles)
+    groups = [name.removesuffix('/') for name in needs if name.endswith('/')] if alone else []
+    seeds = _seeds(given, [*singles, *groups])
     if not seeds:
         return drawing(given)
-    outputs = {seed: drawing(_one(given, singles, seed)) for seed in seeds}
+    outputs = {
+        seed: drawing(_without_others(_one(given, singles, seed), groups, seed)) for seed in seeds
+    }
     first = next(iter(outputs.values()))
     shown = drawing(_pooled(given, singles, seeds)) if means and len(seeds) > 1 else first
     said = f'means over {len(seeds)} seeds' if means else f'{seeds[0]} of {len(seeds)} seeds'
@@ -112,6 +123,14 @@ def _below(given: FigureInput, name: str) -> list[str]:
 
 def _one(given: FigureInput, names: Sequence[str], seed: str) -> FigureInput:
     return _with(given, {name: given.records[f'{name}/{seed}'] for name in names})
+
+
+def _without_others(given: FigureInput, names: Sequence[str], seed: str) -> FigureInput:
+    """The input without the records below `names` that are of other seeds."""
+    others = {key for name in names for key in names_below(given, f'{name}/')}
+    others -= {f'{name}/{seed}' for name in names}
+    kept = {key: record for key, record in given.records.items() if key not in others}
+    return dataclasses.replace(given, records=kept)
 
 
 def _pooled(given: FigureInput, names: Sequence[str], seeds: Sequence[str]) -> FigureInput:

@@ -16,7 +16,7 @@ ROLES: Mapping[str, Shape] = {LOCAL: Shape.ONE, WITHOUT: Shape.ONE}
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """Means over seeds of what a model loses without some heads, by multiples of L.
+    """What a model loses without some heads, by multiples of L.
 
     silenced: layer and head of each. loss: rise in nats. keys: share of keys no longer repeated.
     """
@@ -75,14 +75,14 @@ RULES: tuple[Rule[Roles[Player]], ...] = (
     Rule(
         LOCAL_CARRY_LOSS,
         'The mean loss rises more without the local heads than without the others, at every length '
-        'measured; mean over seeds.',
+        'measured.',
         _loss,
     ),
     Rule(
         GLOBAL_CARRY_KEYS,
         'There is a head without position encoding, silenced alone, without which at least '
         f'{GLOBAL_CARRY_KEYS.thresholds["points"]:g} percentage points of keys are lost at the '
-        'longest length; mean over seeds.',
+        'longest length.',
         _keys,
     ),
 )

@@ -7,15 +7,16 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, FigureInput
+from experiments import figures
+from experiments.figures import FigureInput
 from tests.experiments.figures import synthetic
 from tests.experiments.figures.synthetic import HEAD_GROUPS, HEADS
 
 
 def drawn(runs=None, **options):
-    runs = synthetic.effect_runs(2) if runs is None else runs
+    runs = synthetic.effect_runs(1) if runs is None else runs
     given = FigureInput('f', runs, {**synthetic.effect_options(), **options})
-    return KINDS['head_effects'].draw(given)
+    return figures.draw('head_effects', given)
 
 
 def claims(**changed):
@@ -60,6 +61,28 @@ def test_claims_name_the_head_that_retrieves():
     assert claims(heads=none)['global_carry_keys'].holds is False
     swapped = {'local': (HEAD_GROUPS['local'][0], (0.1, 0, 0)), 'nope': HEAD_GROUPS['nope']}
     assert claims(groups=swapped)['local_carry_loss'].holds is False
+
+
+def test_each_seed_is_drawn_and_decided_alone():
+    """No mean: another seed has its retrieving head elsewhere."""
+    moved = {(2, 2): HEADS[2, 3], (2, 3): (0.0, 1.0, 1.0)}
+    second = synthetic.effect_runs(2, heads={**HEADS, **moved})
+    runs = synthetic.effect_runs(1) | {k: v for k, v in second.items() if k.endswith('/seed1')}
+    output = drawn(runs)
+    keys = [axes for axes in output.figure.axes if axes.images and axes.get_title()][3]
+    assert keys.images[0].get_array()[2, 3] == pytest.approx(75)
+    assert 'Shown: seed0 of 2 seeds.' in output.caption
+    lost = {
+        row['seed']: row['keys_lost']
+        for row in output.rows
+        if (row['silenced'], row['length_over_L']) == ('2.2', 8)
+    }
+    assert lost == {'seed0': 0, 'seed1': pytest.approx(0.75)}
+    claim = next(claim for claim in output.claims if claim.id == 'global_carry_keys')
+    assert (claim.verdict, list(claim.numbers[0].by_seed)) == ('holds', [75, 75])
+    del runs['2.2_keys/seed1'], runs['2.2_loss/seed1']
+    with pytest.raises(ValueError, match='the records differ in their seeds'):
+        drawn(runs)
 
 
 def test_records_must_say_which_heads_are_silenced():
