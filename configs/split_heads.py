@@ -6,9 +6,9 @@ The model of configs/frontier.py with half of each layer's heads gated and a log
 the others. One head after the other is silenced, then all local ones, then all without position;
 nothing is trained again. Rise of the loss and keys lost, at L and at 8 L.
 
-Quick: two CPU cores, under three minutes after split_seeds in one work folder. Result (seed 0): the
-loss rises by 3.12 nats without all local heads and by 0.14 without all others; keys need one head
-without position and three local ones.
+Quick: two CPU cores, under three minutes a seed after split_seeds in one work folder. Result (three
+seeds): the loss rises by 2.97 nats without all local heads and by 0.15 without all others; in every
+seed keys need one head without position, and local ones in layers 0 and 1.
 """
 
 from ml_collections import ConfigDict
