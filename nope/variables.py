@@ -15,6 +15,7 @@ from jax.sharding import Mesh
 
 from nope import sharding
 from nope.model import ModelConfig, Transformer, lam
+from nope.runtime.compiling import run_once
 from nope.runtime.seeds import check_seed
 
 # {'params': nested arrays, 'lam': {'head': [L, N] float32}}; [L, N, C] for C > 1 numbers a head
@@ -64,7 +65,9 @@ def _initialiser(config: ModelConfig, mesh: Mesh) -> Callable[[jax.Array], Varia
     """Compiled once for all seeds: XLA keeps some of every compilation."""
     shardings = jax.tree.map(lambda leaf: leaf.sharding, abstract_variables(config, mesh))
     return jax.jit(
-        lambda key: sharding.unbox(_boxed_variables(config, key)), out_shardings=shardings
+        lambda key: sharding.unbox(_boxed_variables(config, key)),
+        out_shardings=shardings,
+        compiler_options=run_once(mesh.devices.flat[0].platform),
     )
 
 

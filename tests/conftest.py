@@ -17,6 +17,7 @@ from collections.abc import Iterator
 import jax
 import pytest
 
+from nope.runtime import compiling
 from tests import slow
 from tests.quick import QUICK
 
@@ -127,6 +128,7 @@ def pytest_configure(config: pytest.Config) -> None:
         with pytest.MonkeyPatch.context() as patched:
             patched.setenv('XLA_FLAGS', f'{QUICK} {os.environ.get("XLA_FLAGS", "")}')
             jax.devices()  # XLA reads its flags with the first
+        compiling.ONCE = None  # these flags choose a level
         _keep_compiled(config)
 
 
