@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from nope import records
+from tests.quick import QUICK
 
 ROOT = pathlib.Path(__file__).parents[2]
 OPTIONS = (
@@ -33,7 +34,7 @@ OPTIONS = (
 
 def start(workdir: pathlib.Path) -> subprocess.Popen:
     command = [sys.executable, '-m', 'experiments.run', '--config=configs/fig8.py:quick']
-    environment = {**os.environ, 'JAX_PLATFORMS': 'cpu'}
+    environment = {**os.environ, 'JAX_PLATFORMS': 'cpu', 'XLA_FLAGS': QUICK}
     return subprocess.Popen(
         [*command, f'--workdir={workdir}', *OPTIONS],
         cwd=ROOT,
