@@ -6,10 +6,10 @@ Position interpolation and YaRN, all weights trained at 2, 4 and 8 L on batches 
 steps as the search of lambda has, and "raw", 1,000 steps. Paper size: the learning rate 1e-4, a
 quarter of the rate the rotary model was trained with; the smaller sizes take a quarter of theirs.
 
-Quick: two CPU cores, 20 minutes a seed of one of them. Result (three seeds), as in the paper:
-models fail past the length they were tuned at, YaRN is better than PI, and the larger budget better
-than the smaller; all but PI at 8 L after 200 steps work up to that length. At 8 L: PI 1.62 and 1.25
-nats after 200 and 1,000 steps, YaRN 1.22 and 1.18; the rotary models have 1.285 at L.
+Quick: two CPU cores, 20 minutes a seed of one of them. Result (three seeds, trained on an H200), as
+in the paper: models fail past the length they were tuned at, YaRN is better than PI, and the larger
+budget better than the smaller; all but PI at 8 L after 200 steps work up to that length. At 8 L: PI
+1.62 and 1.25 nats after 200 and 1,000 steps, YaRN 1.22 and 1.18; the rotary models have 1.285 at L.
 """
 
 from ml_collections import ConfigDict

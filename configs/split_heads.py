@@ -7,8 +7,9 @@ the others. One head after the other is silenced, then all local ones, then all 
 nothing is trained again. Rise of the loss and keys lost, at L and at 8 L.
 
 Quick: two CPU cores, under three minutes a seed after split_seeds in one work folder. Result (three
-seeds): the loss rises by 2.97 nats without all local heads and by 0.15 without all others; in every
-seed keys need one head without position, and local ones in layers 0 and 1.
+seeds, trained on an H200): the loss rises by 2.97 nats without all local heads and by 0.15 without
+all others; keys need one head without position in every seed, and three local ones in two, one in
+the third.
 """
 
 from ml_collections import ConfigDict

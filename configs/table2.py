@@ -13,12 +13,13 @@ configs/table2.py:quick,longppl adds LongPPL (nope/evals/README.md) in columns o
 tokens are those of the YaRN model tuned at 8 L in 1,000 steps, carried over to the tokenizers of
 published models by their characters, which takes Hugging Face tokenizer files.
 
-Quick: two CPU cores, 20 min 14 s a seed from an empty work folder. Result (three seeds), per byte
-at L and 8 L: NoPE 4.09 and 30.3, HeadScale at 9 L 5.24 and 17.9, dynamic NTK 3.37 and 10.6, YaRN
-3.69 and 5.81, YaRN tuned at 8 L 3.38 and 3.35. As in the paper, a larger uniform multiplier costs
-more at L, and HeadScale is behind YaRN at 8 L. HeadScale beats the uniform multiplier at its length
-by 0.02 nats at 2 L, 0.13 at 4 L and 0.15 at 8 L, where the intervals at 2 and 8 L contain 0. It
-does not hurt L less than the multiplier, and is not ahead of dynamic NTK in any seed.
+Quick: two CPU cores, 20 min 14 s a seed from an empty work folder. Result (three seeds, trained on
+an H200), per byte at L and 8 L: NoPE 4.09 and 30.3, HeadScale at 9 L 5.24 and 17.9, dynamic NTK
+3.37 and 10.6, YaRN 3.69 and 5.81, YaRN tuned at 8 L 3.38 and 3.35. As in the paper, a larger
+uniform multiplier costs more at L, and HeadScale is behind YaRN at 8 L. HeadScale beats the uniform
+multiplier at its length by 0.02 nats at 2 L, 0.13 at 4 L and 0.15 at 8 L, where the intervals at 2
+and 8 L contain 0. It does not hurt L less than the multiplier, and is not ahead of dynamic NTK in
+any seed.
 """
 
 from ml_collections import ConfigDict
