@@ -26,10 +26,12 @@ from experiments import board, figure_commands, figure_configs
 from experiments.board import Missing, Row, Summary, page, picture, results, trend
 from experiments.board.decisions import SIZES
 from experiments.board.summaries import COMMANDS
-from experiments.figures import mpl
+from experiments.figures import mpl, style
 from experiments.figures.base import METADATA, csv_text, rendered
 from experiments.statuses import BAD_INPUT, STOPPED
 from nope.runtime.files import write_bytes, write_json, write_text
+
+TREND_DPI = 100  # dozens of panels, committed anew with every result
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -130,14 +132,14 @@ def _trend(folder: pathlib.Path, rows: Sequence[Row], tokens: trend.Tokens) -> b
         return None
     text, path = csv_text(trend.csv_rows(courses)), folder / 'trend.csv'
     changed = not path.exists() or path.read_text() != text
-    _picture(folder, 'trend', trend.draw(courses))
+    _picture(folder, 'trend', trend.draw(courses), TREND_DPI)
     write_text(path, text)
     return changed
 
 
-def _picture(folder: pathlib.Path, name: str, figure: mpl.Figure) -> None:
+def _picture(folder: pathlib.Path, name: str, figure: mpl.Figure, dpi: float = style.DPI) -> None:
     for kind in METADATA:
-        write_bytes(folder / f'{name}.{kind}', rendered(figure, kind))
+        write_bytes(folder / f'{name}.{kind}', rendered(figure, kind, dpi))
 
 
 def _write_results(folder: pathlib.Path, found: Sequence[Summary], work: pathlib.Path) -> None:

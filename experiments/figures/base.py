@@ -235,11 +235,11 @@ def write(output: FigureOutput, folder: pathlib.Path) -> None:
     write_bytes(folder / 'summary.json', _summary(output).encode())
 
 
-def rendered(figure: mpl.Figure, kind: str) -> bytes:
-    """A picture as a file, the same bytes each time. kind: 'png' or 'pdf'."""
+def rendered(figure: mpl.Figure, kind: str, dpi: float = style.DPI) -> bytes:
+    """A picture as a file, the same bytes each time. kind: 'png' or 'pdf'. dpi: of pixels."""
     stream = io.BytesIO()
     with style.house():
-        figure.savefig(stream, format=kind, dpi=style.DPI, metadata=METADATA[kind])
+        figure.savefig(stream, format=kind, dpi=dpi, metadata=METADATA[kind])
     return stream.getvalue()
 
 

@@ -49,7 +49,7 @@ def real_pictures() -> None:
 @pytest.fixture(autouse=True)
 def _quick_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if 'real_pictures' not in request.fixturenames:
-        monkeypatch.setattr(claims, 'rendered', lambda figure, kind: kind.encode())
+        monkeypatch.setattr(claims, 'rendered', lambda figure, kind, dpi: kind.encode())
 
 
 @pytest.fixture
