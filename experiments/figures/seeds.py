@@ -109,11 +109,19 @@ def _merged(values: Sequence[Any]) -> Any:
 
 
 def _seeds(given: FigureInput, names: Sequence[str]) -> list[str]:
-    """'seed0', 'seed1' ...: what stands behind each of `names` in the records."""
+    """'seed0', 'seed1' ...: what stands behind each of `names` in the records. None where a name
+    has no record, which the kind names itself."""
     found = {name: _below(given, name) for name in names}
-    if len({tuple(seeds) for seeds in found.values()}) > 1:
-        raise ValueError(f'figure {given.name!r}: the records differ in their seeds: {found}')
-    return next(iter(found.values()), [])
+    if not all(found.values()):
+        return []
+    first = next(iter(found), '')
+    others = {name: seeds for name, seeds in found.items() if seeds != found[first]}
+    if others:
+        raise ValueError(
+            f'figure {given.name!r}: the records differ in their seeds: '
+            f'{ {first: found[first], **others} }'
+        )
+    return found.get(first, [])
 
 
 def _below(given: FigureInput, name: str) -> list[str]:

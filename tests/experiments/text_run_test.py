@@ -34,7 +34,8 @@ OPTIONS = (
 
 def start(workdir: pathlib.Path) -> subprocess.Popen:
     command = [sys.executable, '-m', 'experiments.run', '--config=configs/fig8.py:quick']
-    environment = {**os.environ, 'JAX_PLATFORMS': 'cpu', 'XLA_FLAGS': QUICK}
+    flags = f'{QUICK} {os.environ.get("XLA_FLAGS", "")}'
+    environment = {**os.environ, 'JAX_PLATFORMS': 'cpu', 'XLA_FLAGS': flags}
     return subprocess.Popen(
         [*command, f'--workdir={workdir}', *OPTIONS],
         cwd=ROOT,

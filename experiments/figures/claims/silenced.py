@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from experiments.figures.claims.decide import Measured, Rule
-from experiments.figures.claims.headline import decisive, number
+from experiments.figures.claims.headline import number
 from experiments.figures.claims.others import GLOBAL_CARRY_KEYS, LOCAL_CARRY_LOSS
 from experiments.figures.roles import Roles, Shape
 
@@ -44,11 +44,12 @@ def _loss(players: Roles[Player]) -> Measured:
         'rise_without_local_nats': {f'{m:g} L': v for m, v in local.loss.items()},
         'rise_without_nope_nats': {f'{m:g} L': v for m, v in other.loss.items()},
     }
-    rises = {f'at {m:g} L': local.loss[m] - other.loss[m] for m in local.loss}
-    numbers = decisive(
-        'lowest rise without local - without the others', rises, 'nats', highest=False
+    rises = {m: local.loss[m] - other.loss[m] for m in local.loss}
+    numbers = tuple(
+        number(f'rise without local - without the others, at {m:g} L', rise, 'nats', (0.0,))
+        for m, rise in rises.items()
     )
-    return measured, all(local.loss[m] > other.loss[m] for m in local.loss), numbers
+    return measured, all(rise > 0 for rise in rises.values()), numbers
 
 
 def _keys(players: Roles[Player]) -> Measured:
@@ -67,7 +68,13 @@ def _keys(players: Roles[Player]) -> Measured:
         },
     }
     most = [100 * e.keys[far] for e in every.heads if e.silenced[0] not in local.silenced]
-    lost = number(f'most keys lost at {far:g} L without one', max(most, default=None), 'points')
+    lost = number(
+        f'most keys lost at {far:g} L without one',
+        max(most, default=None),
+        'points',
+        limits=(least,),
+        ends=(-100.0, 100.0),
+    )
     return measured, bool(others), (lost,)
 
 

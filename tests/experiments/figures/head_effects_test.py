@@ -85,6 +85,25 @@ def test_each_seed_is_drawn_and_decided_alone():
         drawn(runs)
 
 
+def test_numbers_are_of_all_seeds():
+    """Also where their lowest rise is at different lengths, and an interval decides."""
+    weak = {**HEADS, (2, 3): (0.02, 1.0, 0.875)}
+    runs = synthetic.effect_runs(3)
+    first = synthetic.effect_runs(1, heads=weak)
+    output = drawn(runs | first)
+    assert all(len(n.by_seed) == 3 for claim in output.claims for n in claim.numbers)
+    found = {claim.id: claim for claim in output.claims}
+    assert [found[k].verdict for k in ('local_carry_loss', 'global_carry_keys')] == [
+        'holds', 'undecided'
+    ]  # fmt: skip
+
+
+def test_a_missing_record_is_named():
+    runs = {k: v for k, v in synthetic.effect_runs(2).items() if not k.startswith('2.2_keys/')}
+    with pytest.raises(ValueError, match=r"'2\.2_keys/'.*is missing"):
+        drawn(runs)
+
+
 def test_records_must_say_which_heads_are_silenced():
     runs = synthetic.effect_runs(1)
     name = '0.0_loss/seed0'
