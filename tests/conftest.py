@@ -1,7 +1,8 @@
 """The whole session runs on eight virtual CPU devices, so that any test may ask for a mesh.
 
 Set here and not through the environment: commands that a test starts see the machine as it is, and
-compile as a user's do (but for a few, README.md), though no program twice. JAX_PLATFORMS chooses another platform.
+compile as a user's do (but for a few, README.md), though no program twice. JAX_PLATFORMS chooses
+another platform.
 """
 
 from __future__ import annotations
