@@ -26,6 +26,7 @@ def test_only_cpus_optimise_less_and_only_where_no_level_is_chosen(fast, monkeyp
     assert run_once('cpu') is None
 
 
+@pytest.mark.slow
 def test_fresh_weights_are_those_of_full_optimisation(fast, monkeypatch) -> None:
     mesh = tiny.mesh()
     _initialiser.cache_clear()
