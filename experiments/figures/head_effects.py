@@ -94,7 +94,8 @@ def _role(given: FigureInput, role: str) -> str | None:
 
 
 def _effect(given: FigureInput, base: FrontierPoint, point: FrontierPoint, times: float) -> Effect:
-    """What a model loses without heads. ValueError where its records do not say which they are."""
+    """Effect of silencing the heads of `point` in the model `base`, both of one seed. ValueError
+    where the records do not say which heads."""
     silenced = {
         tuple(map(tuple, given.records[name].attributes.get('silenced', ())))
         for name in point.names
@@ -107,7 +108,7 @@ def _effect(given: FigureInput, base: FrontierPoint, point: FrontierPoint, times
     loss, keys = {}, {}
     for multiple in (1.0, times):
         i = point.loss.at(multiple)
-        loss[multiple] = float((point.loss.loss_window - base.loss.loss_window)[:, i].mean())
+        loss[multiple] = float((point.loss.loss_window - base.loss.loss_window)[:, i].item())
         shares = []
         for group in (base.keys, point.keys):
             assert group is not None
@@ -117,7 +118,7 @@ def _effect(given: FigureInput, base: FrontierPoint, point: FrontierPoint, times
                     f'figure {given.name!r}: {group.name!r} was not asked for keys at '
                     f'{multiple:g} L'
                 )
-            shares.append(group.shares[:, j].mean())
+            shares.append(group.shares[:, j].item())
         keys[multiple] = float(shares[0] - shares[1])
     return Effect(point.label, silenced.pop(), loss, keys)
 

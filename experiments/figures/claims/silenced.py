@@ -16,7 +16,7 @@ ROLES: Mapping[str, Shape] = {LOCAL: Shape.ONE, WITHOUT: Shape.ONE}
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """What a model loses without some heads, by multiples of L.
+    """Effect of silenced heads on loss and retrieval of a model, by multiples of L.
 
     silenced: layer and head of each. loss: rise in nats. keys: share of keys no longer repeated.
     """
