@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from experiments import figures
 from experiments.figures import KINDS, Claim, FigureInput
 from experiments.figures.claims import laws
 from experiments.figures.claims.catalogue import CLAIMS
@@ -23,7 +24,7 @@ from tests.experiments.figures.synthetic import INPUTS
 def drawn(kind: str, records=None, **options) -> list[Claim]:
     given = INPUTS[kind]
     runs = given.records if records is None else records
-    return list(KINDS[kind].draw(FigureInput('f', runs, {**given.options, **options})).claims)
+    return list(figures.draw(kind, FigureInput('f', runs, {**given.options, **options})).claims)
 
 
 def with_rotary() -> list[Claim]:
