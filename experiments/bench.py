@@ -24,7 +24,8 @@ from experiments.workspace import Workspace
 from nope import data, interop, records
 from nope.checkpoints import folders
 from nope.checkpoints.best import Best, best_of
-from nope.checkpoints.manager import CheckpointError, Checkpoints, OtherRunError
+from nope.checkpoints.errors import CheckpointError, OtherRunError
+from nope.checkpoints.manager import Checkpoints
 from nope.data import DataConfig
 from nope.data.evaluation import begun
 from nope.interop import CheckpointFileError

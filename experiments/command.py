@@ -26,7 +26,7 @@ from experiments.runs.training import write_words
 from experiments.statuses import BAD_INPUT, STOPPED
 from experiments.workspace import Workspace
 from nope.checkpoints import folders
-from nope.checkpoints.manager import CheckpointError
+from nope.checkpoints.errors import CheckpointError
 from nope.data import TaskData
 from nope.interop import CheckpointFileError
 from nope.runtime import ending, hardware, library_log, processes, progress

@@ -19,7 +19,7 @@ from typing import Any
 from experiments.specs import Spec
 from experiments.workspace import Workspace
 from nope.checkpoints.lease import LostLeaseError
-from nope.checkpoints.manager import CheckpointError
+from nope.checkpoints.errors import CheckpointError
 from nope.interop import CheckpointFileError
 from nope.runtime import processes
 from nope.runtime.errors import brief

@@ -21,7 +21,7 @@ import numpy as np
 from _evaluations import Asked, Row
 
 from nope import records, sharding
-from nope.checkpoints.manager import CheckpointError
+from nope.checkpoints.errors import CheckpointError
 from nope.data import Tokenizer
 from nope.evals.generation import Generator
 from nope.evals.samples import NAME, SampleLog

@@ -10,7 +10,7 @@ import _flags
 import _models
 import jax
 
-from nope.checkpoints.manager import CheckpointError
+from nope.checkpoints.errors import CheckpointError
 from nope.data import load_tokenizer
 from nope.interop import Export, check_export, save
 from nope.interop.run_folder import read_run

@@ -16,7 +16,7 @@ import _prompts
 import jax
 import numpy as np
 
-from nope.checkpoints.manager import CheckpointError
+from nope.checkpoints.errors import CheckpointError
 from nope.data import Continuation, Tokenizer, encode_with_bos, spells_special
 from nope.evals.generation import Generator, Options
 from nope.model import ModelConfig

@@ -13,7 +13,7 @@ import _flags
 import _models
 import jax
 
-from nope.checkpoints.manager import CheckpointError
+from nope.checkpoints.errors import CheckpointError
 from nope.evals import harness
 from nope.evals.generation import Generator
 from nope.evals.harness import commonsense

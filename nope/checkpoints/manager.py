@@ -1,13 +1,4 @@
-"""Orbax checkpoints: what is saved, that it is whole, and getting it back.
-
-A checkpoint has the item `arrays`, a tree of `params`, `lam` and `opt_state`, each of which can be
-read without the others (an item of its own for each would make a save take three times as long to
-start), and three JSON documents: `data` (examples consumed), `config` (what the run is) and
-`checksums`, of every array, of the other two documents and of itself. Of a search of lambda the
-arrays are `lam` and `opt_state`; of its base model, whose weights are saved with the run that
-trained them, it has the checksums. Orbax notices an interrupted
-save; it does not notice bytes that change afterwards. The checksums do.
-"""
+"""Orbax checkpoints of one run: saving, which of them stay, and getting the newest whole one back."""
 
 from __future__ import annotations
 
@@ -18,40 +9,18 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-import jax
-import numpy as np
-
 from nope.checkpoints import folders
 from nope.checkpoints.best import Best, BestStays, best_of
 from nope.checkpoints.checksums import checksums
-from nope.identity import digest, first_difference
+from nope.checkpoints.contents import ARRAYS, JSON_ITEMS, Arrays, Contents, arrays_handler
+from nope.checkpoints.errors import CheckpointError, OtherRunError, UnwritableError, is_shortage
 from nope.runtime import processes
 from nope.runtime.errors import brief
 from nope.runtime.libraries import ocp
 
 log = logging.getLogger(__name__)
 
-ARRAYS = 'arrays'
-BASE = 'base'  # in `checksums`: of the base model's weights, where they are saved elsewhere
-JSON_ITEMS = ('data', 'config', 'checksums')
-SEAL = 'of_these'
 OPTIMIZER = 'opt_state'  # among the arrays: only training reads it
-STEP = 'step'  # in `data`: a checkpoint's folder may have been renamed
-# Bytes from which each device writes a part of a replicated array. Orbax's own number is 0, with
-# which XLA compiles a slice of every shape for every device at the first save.
-LEAST_PART = 1 << 22
-
-
-Arrays = Mapping[str, Any]  # name -> a tree of arrays, as `params`
-
-
-def _arrays_handler() -> Any:
-    """Orbax handler of a tree of arrays: small replicated ones are written by one device."""
-    types = ocp.type_handlers
-    arrays = types.ArrayHandler(min_slice_bytes_for_replica_parallel=LEAST_PART)
-    others = [(kind, types.get_type_handler(kind)) for kind in (int, float, np.number, np.ndarray)]
-    registry = types.create_type_handler_registry((jax.Array, arrays), *others)
-    return ocp.PyTreeCheckpointHandler(type_handler_registry=registry)
 
 
 class Restored(NamedTuple):
@@ -60,18 +29,6 @@ class Restored(NamedTuple):
     step: int
     arrays: dict[str, Any]
     data: dict[str, Any]
-
-
-class CheckpointError(RuntimeError):
-    """A checkpoint that is damaged, or that belongs to something else."""
-
-
-class UnwritableError(CheckpointError):
-    """A checkpoint could not be written; those before it are as they were."""
-
-
-class OtherRunError(CheckpointError):
-    """A checkpoint of a run with another config or base model, or of other arrays."""
 
 
 class Checkpoints:
@@ -93,7 +50,7 @@ class Checkpoints:
         clean: bool = False,
     ) -> None:
         self.folder = folders.in_full(folder)
-        self._config = dict(config)
+        self._contents = Contents(self.folder, config)
         self._keep, self._permanent = keep, frozenset(permanent)
         if clean:
             processes.from_first(lambda: folders.sweep(self.folder))
@@ -109,10 +66,9 @@ class Checkpoints:
             self.folder,
             options=options,
             item_names=(ARRAYS, *JSON_ITEMS),
-            item_handlers={ARRAYS: _arrays_handler()},
+            item_handlers={ARRAYS: arrays_handler()},
         )
         self._mark = folders.mark(self.folder)
-        self._base: dict[str, int] = {}
 
     def __enter__(self) -> Checkpoints:
         return self
@@ -147,12 +103,9 @@ class Checkpoints:
             self._manager.reload()
 
     def stand_on(self, base: Arrays) -> None:
-        """Sets the base model: arrays that the saved ones belong to and that are saved elsewhere.
-
-        Every save keeps their checksums. A checkpoint with other ones is refused, be they of its
-        base model or, where such arrays were saved with it, of those.
-        """
-        self._base = checksums(base)
+        """Sets the base model: arrays that the saved ones belong to and that are saved elsewhere
+        (`Contents.stand_on`)."""
+        self._contents.stand_on(base)
 
     def steps(self) -> list[int]:
         """Steps with a committed checkpoint, oldest first."""
@@ -168,18 +121,10 @@ class Checkpoints:
         self._best.step = None if best is None else best.step
         if step in self.steps():
             return
-        documents = {'data': {**data, STEP: step}, 'config': self._config}
-        sums: dict[str, Any] = {ARRAYS: checksums(arrays)}
-        if self._base:
-            sums[BASE] = self._base
-        sums |= {name: digest(document) for name, document in documents.items()}
-        documents['checksums'] = _sealed(sums)
-        items = {k: ocp.args.JsonSave(document) for k, document in documents.items()}
+        items = self._contents.composed(step, arrays, data)
         with self._writing(f'that of step {step}'):
             processes.from_first(self._check_folder)
-            self._manager.save(
-                step, args=ocp.args.Composite(**{ARRAYS: ocp.args.PyTreeSave(arrays)}, **items)
-            )
+            self._manager.save(step, args=items)
 
     def restore(self, target: Arrays) -> Restored | None:
         """The newest whole checkpoint, its arrays onto the shardings of `target`.
@@ -199,11 +144,11 @@ class Checkpoints:
                 continue
             try:
                 damaged |= self._damaged_best(step, target)  # alone: there may be memory for one
-                arrays, data = self._read(step, target)
+                arrays, data = self._contents.read(step, target)
             except OtherRunError:
                 raise
             except Exception as error:  # whatever the damage raises: go one back
-                if not _is_shortage(error):
+                if not is_shortage(error):
                     damaged[step] = error
                     continue
                 raise CheckpointError(
@@ -256,7 +201,7 @@ class Checkpoints:
                     f'no checkpoint of step {"any" if chosen is None else chosen} in '
                     f'{self.folder}; there are {steps}'
                 )
-            return self._read(chosen, target)[0]
+            return self._contents.read(chosen, target)[0]
         except CheckpointError:
             raise
         except Exception as error:
@@ -266,7 +211,7 @@ class Checkpoints:
 
     def _best_at(self, step: int) -> Best | None:
         """The best step that the checkpoint of `step` names."""
-        found = processes.from_first(lambda: best_of(self._documents(step)['data']))
+        found = processes.from_first(lambda: best_of(self._contents.documents(step)['data']))
         return None if found is None else Best(*found)
 
     def _damaged_best(self, step: int, target: Arrays) -> dict[int, Exception]:
@@ -277,11 +222,11 @@ class Checkpoints:
         if best is None or best.step == step or best.step not in self.steps():
             return {}
         try:
-            self._read(best.step, {name: target[name] for name in target if name != OPTIMIZER})
+            self._contents.read(best.step, {name: target[name] for name in target if name != OPTIMIZER})
         except OtherRunError:
             raise
         except Exception as error:  # whatever the damage raises
-            if _is_shortage(error):
+            if is_shortage(error):
                 raise
             if not isinstance(error, OSError) or isinstance(error, FileNotFoundError):
                 return {best.step: error}
@@ -300,100 +245,6 @@ class Checkpoints:
                 f'{folders[-1]} is no checkpoint of this project: it has none of '
                 f'{", ".join(JSON_ITEMS)}; nothing was changed'
             )
-
-    def _read(self, step: int, target: Arrays) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The arrays of `target` and the data position, each as it was saved.
-
-        What each process reads by itself is read by all of them, or an error everywhere, before
-        they compute the checksums together.
-        """
-        restored, found = processes.together(
-            functools.partial(self._read_here, step, target), f'reading step {step}'
-        )
-        expected, sums = found['checksums'][ARRAYS], checksums(restored)
-        wrong = sorted(k for k in sums if expected.get(k) != sums[k])
-        if wrong:
-            raise CheckpointError(
-                f'checkpoint of step {step} in {self.folder} differs from what was saved in '
-                f'{", ".join(wrong[:3])}{" ..." if len(wrong) > 3 else ""}'
-            )
-        return restored, found['data']
-
-    def _read_here(self, step: int, target: Arrays) -> tuple[Any, dict[str, Any]]:
-        """This process's parts of the arrays, not verified, and the documents, which are."""
-        found = self._documents(step)
-        different = first_difference(self._config, found['config'])
-        if different:
-            raise OtherRunError(
-                f'the checkpoint of step {step} in {self.folder} is of another run: {different}'
-            )
-        saved_at = found['data'].pop(STEP, step)
-        if saved_at != step:
-            raise CheckpointError(
-                f'the checkpoint in {self.folder / str(step)} was saved at step {saved_at}'
-            )
-        self._check_arrays(step, target, found['checksums'])
-        asked = ocp.args.PyTreeRestore(
-            target,
-            restore_args=ocp.checkpoint_utils.construct_restore_args(target),
-            partial_restore=True,  # what else was saved is left where it is
-        )
-        return self._load(step, {ARRAYS: asked})[ARRAYS], found
-
-    def _check_arrays(self, step: int, target: Arrays, sums: Mapping[str, Any]) -> None:
-        """OtherRunError unless the checkpoint has `target`'s collections and the base model set."""
-        saved, base = sums[ARRAYS], sums.get(BASE, {})
-        lacking = [name for name in target if not any(_is_in(name, path) for path in saved)]
-        if lacking:
-            elsewhere = any(_is_in(lacking[0], path) for path in base)
-            raise OtherRunError(
-                f'the checkpoint of step {step} in {self.folder} has no {", ".join(lacking)}'
-                + (': a search is saved without its base model' if elsewhere else '')
-            )
-        known = saved | base
-        different = [path for path, value in self._base.items() if known.get(path) != value]
-        if different:
-            raise OtherRunError(
-                f'the checkpoint of step {step} in {self.folder} belongs to another base model, '
-                f'which differs in {", ".join(different[:3])}'
-                f'{" ..." if len(different) > 3 else ""}; move that folder away to search again '
-                'with this one'
-            )
-
-    def _documents(self, step: int) -> dict[str, dict[str, Any]]:
-        """The JSON documents of a checkpoint, as they were saved."""
-        found = self._load(step, {name: ocp.args.JsonRestore() for name in JSON_ITEMS})
-        sums = found['checksums']
-        wrong = [name for name in ('data', 'config') if sums.get(name) != digest(found[name])]
-        if sums != _sealed({k: v for k, v in sums.items() if k != SEAL}):
-            wrong.append('checksums')
-        if wrong:
-            raise CheckpointError(
-                f'checkpoint of step {step} in {self.folder}: the documents {", ".join(wrong)} '
-                'differ from what was saved'
-            )
-        return {name: found[name] for name in JSON_ITEMS}
-
-    def _load(self, step: int, asked: Mapping[str, Any]) -> Any:
-        """Items of a checkpoint. What cannot be read is tried a second time: storage may fail for a
-        moment, and what is damaged stays so."""
-        try:
-            return self._load_once(step, asked)
-        except Exception as error:  # Orbax's, TensorStore's or the system's
-            log.warning('reading step %d of %s once more: %s', step, self.folder, brief(error))
-            return self._load_once(step, asked)
-
-    def _load_once(self, step: int, asked: Mapping[str, Any]) -> Any:
-        """Each process reads what its devices need and waits for no other, so that what one of them
-        cannot read does not leave the rest waiting."""
-        alone = ocp.options.MultiprocessingOptions(
-            primary_host=None,
-            active_processes={processes.index()},
-            barrier_sync_key_prefix=f'process{processes.index()}',
-        )
-        handler = ocp.CompositeCheckpointHandler()
-        with ocp.Checkpointer(handler, multiprocessing_options=alone) as checkpointer:
-            return checkpointer.restore(self.folder / str(step), args=ocp.args.Composite(**asked))
 
     @contextlib.contextmanager
     def _writing(self, which: str) -> Iterator[None]:
@@ -428,24 +279,3 @@ class Checkpoints:
             processes.from_first(functools.partial(folders.move, source, target))
         if damaged:
             self._manager.reload()
-
-
-def _is_in(name: str, path: str) -> bool:
-    """Whether a leaf of `checksums` lies in the collection `name`."""
-    return path.startswith(jax.tree_util.keystr((jax.tree_util.DictKey(name),)))
-
-
-def _sealed(sums: dict[str, Any]) -> dict[str, Any]:
-    """Checksums with one of their own."""
-    return sums | {SEAL: digest(sums)}
-
-
-def _is_shortage(error: BaseException | None) -> bool:
-    """Whether memory, of the host or of a device, ran out, which is no damage of what was read."""
-    while error is not None:
-        if isinstance(error, MemoryError):
-            return True
-        if isinstance(error, jax.errors.JaxRuntimeError) and 'RESOURCE_EXHAUSTED' in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False

@@ -56,7 +56,7 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
 
     ValueError where the folder holds no run, one that is not finished (without a step), or one
     that this version cannot read, and where its base model is missing or another one;
-    `nope.checkpoints.manager.CheckpointError` where its checkpoint is damaged or missing.
+    `nope.checkpoints.errors.CheckpointError` where its checkpoint is damaged or missing.
     """
     spec = read_object(folder / 'spec.json')
     checkpoints_in = folders.of_run(folder)

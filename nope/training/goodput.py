@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from nope.checkpoints.manager import UnwritableError
+from nope.checkpoints.errors import UnwritableError
 from nope.runtime import processes
 from nope.runtime.files import read_object, write_json
 

@@ -10,7 +10,9 @@ import pytest
 
 from nope.checkpoints import folders
 from nope.checkpoints.best import Best, best_of
-from nope.checkpoints.manager import CheckpointError, Checkpoints
+from nope.checkpoints.contents import Contents
+from nope.checkpoints.errors import CheckpointError
+from nope.checkpoints.manager import Checkpoints
 from tests import tiny
 
 IDENTITY = {'seed': 0}
@@ -106,7 +108,7 @@ def test_a_best_that_storage_fails_to_give_stays(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, {1: None, 2: FIRST, 3: FIRST})
-    read = Checkpoints._read
+    read = Contents.read
 
     def failing(self, step, *given):
         if step == 2:
@@ -114,7 +116,7 @@ def test_a_best_that_storage_fails_to_give_stays(
         return read(self, step, *given)
 
     with open_in(tmp_path) as checkpoints:
-        monkeypatch.setattr(Checkpoints, '_read', failing)
+        monkeypatch.setattr(Contents, 'read', failing)
         restored = checkpoints.restore(TARGET)
         assert restored is not None and restored.step == 3
         assert checkpoints.steps() == [2, 3] and checkpoints.best() == Best(*FIRST)

@@ -13,9 +13,10 @@ import orbax.checkpoint as ocp
 import pytest
 
 from nope import sharding
-from nope.checkpoints import manager
+from nope.checkpoints import contents
 from nope.checkpoints.checksums import checksums
-from nope.checkpoints.manager import CheckpointError, Checkpoints, Restored, UnwritableError
+from nope.checkpoints.errors import CheckpointError, UnwritableError
+from nope.checkpoints.manager import Checkpoints, Restored
 from nope.training.optim import OptimizerConfig
 from nope.training.state import fresh_state
 from nope.variables import COLLECTIONS, Variables
@@ -132,7 +133,7 @@ def test_small_replicated_arrays_are_written_whole_and_large_ones_in_parts(
     large = np.arange(64 * 40, dtype=np.float32).reshape(64, 40)
     arrays = {'params': {'large': jax.device_put(large, copies)}}
     arrays['params'] |= {'small': jax.device_put(large[:16], copies)}
-    monkeypatch.setattr(manager, 'LEAST_PART', 8 * 40 * 4)
+    monkeypatch.setattr(contents, 'LEAST_PART', 8 * 40 * 4)
     with open_in(tmp_path) as checkpoints:
         checkpoints.save(1, arrays, {})
     with ocp.PyTreeCheckpointer() as written:
@@ -220,9 +221,9 @@ def test_a_device_without_memory_is_no_damage(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, wrapped: bool
 ) -> None:
     write(tmp_path, 1, 2)
-    loaded = Checkpoints._load_once
+    loaded = contents.Contents._load_once
 
-    def load(self: Checkpoints, step: int, *others: Any) -> Any:
+    def load(self: contents.Contents, step: int, *others: Any) -> Any:
         if step == 1:
             return loaded(self, step, *others)
         short = jax.errors.JaxRuntimeError('RESOURCE_EXHAUSTED: out of memory allocating 3 GiB')
@@ -230,7 +231,7 @@ def test_a_device_without_memory_is_no_damage(
             raise ValueError('the arrays could not be read') from short
         raise short
 
-    monkeypatch.setattr(Checkpoints, '_load_once', load)
+    monkeypatch.setattr(contents.Contents, '_load_once', load)
     with pytest.raises(CheckpointError, match=r'step 2 .* there is not enough memory'):
         read(tmp_path)
     monkeypatch.undo()
@@ -338,7 +339,7 @@ def test_storage_that_fails_for_a_while_costs_nothing(
         raise OSError('input/output error')
 
     with monkeypatch.context() as patched, open_in(tmp_path) as checkpoints:
-        patched.setattr(checkpoints, '_load', fail)
+        patched.setattr(contents.Contents, '_load', fail)
         with pytest.raises(CheckpointError, match=r'nothing was changed .* input/output error'):
             checkpoints.restore(arrays_at(0))
     found = read(tmp_path)
@@ -351,14 +352,14 @@ def test_storage_that_fails_once_is_asked_again(
 ) -> None:
     write(tmp_path, 1, 2)
     with monkeypatch.context() as patched, open_in(tmp_path) as checkpoints:
-        load, failures = checkpoints._load_once, [OSError('stale file handle')]
+        load, failures = contents.Contents._load_once, [OSError('stale file handle')]
 
         def load_once(*asked: Any) -> Any:
             if failures:
                 raise failures.pop()
             return load(*asked)
 
-        patched.setattr(checkpoints, '_load_once', load_once)
+        patched.setattr(contents.Contents, '_load_once', load_once)
         found = checkpoints.restore(arrays_at(0))
     assert found is not None
     assert_is(found, 2)

@@ -17,7 +17,7 @@ from experiments.runs import RunSpec
 from experiments.specs import identifier
 from experiments.workspace import Workspace
 from nope import records
-from nope.checkpoints.manager import CheckpointError
+from nope.checkpoints.errors import CheckpointError
 from nope.data.tasks import WordTokenizer, words
 from nope.identity import plain
 from nope.interop.run_folder import read_run

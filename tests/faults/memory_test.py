@@ -84,7 +84,7 @@ def place(tmp_path_factory) -> pathlib.Path:
     ('what', 'short'),
     [
         ('preparing data', 'nope.data.prepare:_tokenise_part:1'),
-        ('the checksums of a save', 'nope.checkpoints.manager:checksums:3'),
+        ('the checksums of a save', 'nope.checkpoints.contents:checksums:3'),
         ('a save', 'orbax.checkpoint:CheckpointManager.save:2'),
         ('an evaluation', 'nope.evals.positions:run:1'),
         ('records', 'numpy:savez:1'),
@@ -139,7 +139,7 @@ def test_a_checkpoint_that_memory_is_too_short_to_read_stays(
     (checkpoints,) = (tmp_path / 'work' / 'runs').glob('nope-*/checkpoints')
     kept = sorted(path.name for path in checkpoints.iterdir() if path.name.isdigit())
     assert kept
-    read = 'nope.checkpoints.manager:Checkpoints._read:1'
+    read = 'nope.checkpoints.contents:Contents.read:1'
     status, said = run(place, tmp_path / 'work', read)
     assert status == 1
     assert 'cannot be read: there is not enough memory (Unable to allocate 3.0 GiB)' in said

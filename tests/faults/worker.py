@@ -22,7 +22,7 @@ import jax
 import numpy as np
 
 from nope import sharding
-from nope.checkpoints import manager
+from nope.checkpoints.errors import CheckpointError
 from nope.data import Batch
 from nope.model import ModelConfig
 from nope.runtime import ending, processes
@@ -86,7 +86,7 @@ def main() -> int:
     except Interrupted as error:
         print(error, file=sys.stderr)
         return 143
-    except (manager.CheckpointError, OSError, ValueError) as error:
+    except (CheckpointError, OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 3
     leaves: Any = jax.tree_util.tree_leaves_with_path(sharding.fetch(variables))

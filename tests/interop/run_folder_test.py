@@ -14,7 +14,8 @@ import jax
 import numpy as np
 import pytest
 
-from nope.checkpoints.manager import CheckpointError, Checkpoints
+from nope.checkpoints.errors import CheckpointError
+from nope.checkpoints.manager import Checkpoints
 from nope.identity import plain, rebuild
 from nope.interop import Described, fingerprint, open_directory, save
 from nope.interop.run_folder import BASE_MODEL, model_types, name_base_model, read_run, write_run

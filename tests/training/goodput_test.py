@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from nope.checkpoints.manager import UnwritableError
+from nope.checkpoints.errors import UnwritableError
 from nope.training.goodput import Goodput
 
 EARLIER = {'attempts': 2, 'goodput': 0.5, 'seconds': {'other': 1.0, 'step': 1.0}, 'steps': 7}

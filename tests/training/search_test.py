@@ -10,7 +10,8 @@ import jax
 import numpy as np
 import pytest
 
-from nope.checkpoints.manager import CheckpointError, Checkpoints
+from nope.checkpoints.errors import CheckpointError
+from nope.checkpoints.manager import Checkpoints
 from nope.training.state import fresh_state
 from nope.training.train import Interrupted
 from nope.variables import Variables, lam_of

@@ -15,7 +15,8 @@ import jax
 import numpy as np
 import pytest
 
-from nope.checkpoints.manager import CheckpointError, Checkpoints, Restored
+from nope.checkpoints.errors import CheckpointError
+from nope.checkpoints.manager import Checkpoints, Restored
 from nope.data import Batch
 from nope.model import LayerKind, counts
 from nope.model.lam import LogLength

@@ -6,7 +6,7 @@ import json
 import pathlib
 import shutil
 
-from nope.checkpoints.manager import CheckpointError
+from nope.checkpoints.errors import CheckpointError
 from tests import tiny
 from tests.checkpoints.manager_test import arrays_at, open_in, write
 from tests.fuzz.case import Case, Target, attempt, expect, fresh

@@ -11,7 +11,7 @@ from unittest import mock
 
 from nope.checkpoints import folders, lease
 from nope.checkpoints.lease import Lease
-from nope.checkpoints.manager import CheckpointError
+from nope.checkpoints.errors import CheckpointError
 from nope.interop import Described
 from nope.interop.run_folder import BASE_MODEL, name_base_model, read_run, write_run
 from nope.runtime.files import BusyError
