@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from experiments import figures
+from experiments import figures, history
 from experiments.figures.base import FigureInput
 from experiments.homes import check_name
 from experiments.statuses import BAD_INPUT
@@ -105,6 +105,17 @@ def read_inputs(folder: pathlib.Path) -> Mapping[str, Any]:
     return inputs
 
 
+def _note(folder: pathlib.Path) -> None:
+    """A line for the drawing in the log of the work folder that `folder` lies in, if it has one."""
+    work = folder.absolute().parent.parent
+    if not (work / history.FILE).exists():
+        return
+    try:
+        history.note_drawing(work, folder.absolute().name)
+    except OSError as error:
+        print(f'warning: {work / history.FILE} does not name this drawing: {error}', file=sys.stderr)
+
+
 def main(folders: list[str]) -> int:
     if {'--help', '-h'} & {*folders}:
         print(__doc__)
@@ -117,6 +128,7 @@ def main(folders: list[str]) -> int:
             read_inputs(folder)  # what is no figure's takes no lock file
             with alone(folder):
                 print(redraw(folder))
+            _note(folder)
     except (OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
         return BAD_INPUT

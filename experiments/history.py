@@ -1,4 +1,7 @@
-"""Log of the commands that worked on a work folder: commit, versions, device."""
+"""Log of the commands that worked on a work folder: commit, versions, device.
+
+Imports no JAX where it says nothing about devices, so that figures are drawn without it.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,8 @@ import os
 import pathlib
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import jax
 
 from nope.runtime.libraries import versions
 
@@ -23,8 +24,17 @@ _ROOT = pathlib.Path(__file__).resolve().parent.parent
 def note(folder: pathlib.Path, figure: str, arguments: Sequence[str]) -> None:
     """Adds a line to `commands.jsonl` of a work folder: when, which figure, with which arguments,
     and what `made_with` says. OSError where it cannot be written."""
+    _add(folder, figure, {'arguments': list(arguments), **made_with()})
+
+
+def note_drawing(folder: pathlib.Path, figure: str) -> None:
+    """As `note`, of a figure that was drawn from its records alone: without a device."""
+    _add(folder, figure, {'drawn_alone': True, **code()})
+
+
+def _add(folder: pathlib.Path, figure: str, said: Mapping[str, Any]) -> None:
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')
-    line = {'started': started, 'figure': figure, 'arguments': list(arguments), **made_with()}
+    line = {'started': started, 'figure': figure, **said}
     # One write of a file opened to append: commands that share a folder do not mix their lines.
     with open(folder / FILE, 'ab', buffering=0) as file:
         file.write(json.dumps(line).encode() + b'\n')
@@ -32,13 +42,22 @@ def note(folder: pathlib.Path, figure: str, arguments: Sequence[str]) -> None:
 
 def made_with() -> dict[str, Any]:
     """`commit`, `versions` by package, `device` and the numbers of `devices` and `processes`."""
+    import jax
+
     devices = jax.devices()
     return {
-        'commit': commit(),
-        'versions': {'python': platform.python_version(), **versions(PACKAGES)},
+        **code(),
         'device': devices[0].device_kind,
         'devices': len(devices),
         'processes': jax.process_count(),
+    }
+
+
+def code() -> dict[str, Any]:
+    """`commit` and `versions` by package."""
+    return {
+        'commit': commit(),
+        'versions': {'python': platform.python_version(), **versions(PACKAGES)},
     }
 
 

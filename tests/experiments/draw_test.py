@@ -6,7 +6,8 @@ import pathlib
 
 import pytest
 
-from experiments import draw
+from experiments import draw, history
+from experiments.board import summaries
 from nope import records
 from nope.runtime import files
 from tests.experiments.figures.synthetic import INPUTS
@@ -27,6 +28,20 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
 def test_a_figure_is_drawn_from_its_records(folder: pathlib.Path) -> None:
     assert draw.main([str(folder)]) == 0
     assert (folder / 'fig5.png').exists()
+
+
+def test_the_log_of_a_work_folder_names_the_code_that_drew_last(folder: pathlib.Path) -> None:
+    work = folder.parents[1]
+    assert draw.main([str(folder)]) == 0
+    assert not (work / history.FILE).exists()  # no work folder's
+    history.note(work, 'fig5', ['--config=configs/fig5.py:quick'])
+    assert draw.main([str(folder)]) == 0
+    run, drawn = map(json.loads, (work / history.FILE).read_text().splitlines())
+    assert drawn['figure'] == 'fig5' and drawn['drawn_alone']
+    assert drawn['commit'] == run['commit'] and drawn['versions'] == run['versions']
+    assert 'device' in run and 'device' not in drawn
+    said = summaries.of_work(folder, 'fig5', 'quick').drawn_by
+    assert [found['device'] for found in said] == [run['device'], None]
 
 
 def test_a_drawing_removes_what_killed_ones_left_half_written(folder: pathlib.Path) -> None:
