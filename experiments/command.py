@@ -131,7 +131,7 @@ def run(
         failed = failures.describe(plan.missing)
         if failed:
             left = '' if whole else f'\nthe figure {experiment.name} is not drawn'
-            raise Failure(1, f'{failed}{left}')
+            raise Failure(failures.status(plan.missing), f'{failed}{left}')
         tell_exports(workspace, experiment)
         processes.meet('the end of the command')
     except Interrupted as error:

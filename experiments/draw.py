@@ -113,7 +113,9 @@ def _note(folder: pathlib.Path) -> None:
     try:
         history.note_drawing(work, folder.absolute().name)
     except OSError as error:
-        print(f'warning: {work / history.FILE} does not name this drawing: {error}', file=sys.stderr)
+        print(
+            f'warning: {work / history.FILE} does not name this drawing: {error}', file=sys.stderr
+        )
 
 
 def main(folders: list[str]) -> int:

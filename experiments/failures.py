@@ -17,9 +17,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from experiments.specs import Spec
+from experiments.statuses import DIVERGED
 from experiments.workspace import Workspace
-from nope.checkpoints.lease import LostLeaseError
 from nope.checkpoints.errors import CheckpointError
+from nope.checkpoints.lease import LostLeaseError
 from nope.interop import CheckpointFileError
 from nope.runtime import processes
 from nope.runtime.errors import brief
@@ -51,6 +52,7 @@ class Failures:
     def __init__(self, workspace: Workspace, pieces: Iterable[Spec]) -> None:
         self._workspace = workspace
         self._why: dict[Spec, str] = {}
+        self._diverged: set[Spec] = set()  # of these
         self._before = {spec: self._read(spec) for spec in pieces} if processes.is_first() else {}
 
     def __contains__(self, spec: Spec) -> bool:
@@ -65,6 +67,8 @@ class Failures:
             raise error
         unexpected = not isinstance(error, (*_EXPECTED, ValueError))
         self._why[spec] = _reason(error, unexpected)
+        if isinstance(error, TrainingDiverged):
+            self._diverged.add(spec)
         log.error('%s failed: %s', spec.slug(), self._why[spec], exc_info=unexpected)
         note = {
             'error': type(error).__name__,
@@ -87,6 +91,7 @@ class Failures:
             found = None if spec in self._why else self._read(spec)
             if found and not found.get('again', True) and found != self._before.get(spec):
                 self._why[spec] = f'{found.get("message")} (on {found.get("host")})'
+                self._diverged.add(spec)
                 log.error('%s failed in another command: %s', spec.slug(), self._why[spec])
 
     def given_up(self, missing: Iterable[Spec]) -> list[Spec]:
@@ -98,15 +103,24 @@ class Failures:
                 found.append(spec)
         return found
 
+    def status(self, pieces: Sequence[Spec]) -> int:
+        """Exit status where `describe` tells of failures: DIVERGED where another try, on other
+        machines or later, meets the same, else 1. The same in all processes."""
+        return processes.from_first(
+            lambda: DIVERGED if self._diverged.issuperset(self._failed(pieces)) else 1
+        )
+
+    def _failed(self, pieces: Sequence[Spec]) -> list[Spec]:
+        # What failed here may have been made by another command since.
+        return [s for s in pieces if s in self._why and not self._workspace.finished(s)]
+
     def describe(self, pieces: Sequence[Spec]) -> str:
         """Message naming failed pieces with their reasons and those left out; '' where nothing
         failed. The same in all processes."""
         return processes.from_first(lambda: self._described(pieces))
 
     def _described(self, pieces: Sequence[Spec]) -> str:
-        # What failed here may have been made by another command since.
-        given_up = self.given_up(s for s in pieces if not self._workspace.finished(s))
-        failed = [spec for spec in given_up if spec in self._why]
+        failed = self._failed(pieces)
         if not failed:
             return ''
         told = [f'{spec.slug()}: {self._why[spec]}' for spec in failed]
@@ -116,7 +130,8 @@ class Failures:
         else:
             lines = [f'{number}, and the same command tries them again:']
             lines += [f'  {line}' for line in told]
-        left_out = [spec for spec in given_up if spec not in self._why]
+        missing = (spec for spec in pieces if not self._workspace.finished(spec))
+        left_out = [spec for spec in self.given_up(missing) if spec not in self._why]
         if left_out:
             lines.append('left out, because they need what failed:')
             lines += [f'  {spec.slug()}' for spec in left_out]

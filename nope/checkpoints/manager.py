@@ -222,7 +222,9 @@ class Checkpoints:
         if best is None or best.step == step or best.step not in self.steps():
             return {}
         try:
-            self._contents.read(best.step, {name: target[name] for name in target if name != OPTIMIZER})
+            self._contents.read(
+                best.step, {name: target[name] for name in target if name != OPTIMIZER}
+            )
         except OtherRunError:
             raise
         except Exception as error:  # whatever the damage raises

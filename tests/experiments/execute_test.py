@@ -23,8 +23,8 @@ from experiments.runs import RunSpec
 from experiments.specs import Spec
 from experiments.workspace import Workspace
 from nope.checkpoints import folders
-from nope.checkpoints.lease import Lease
 from nope.checkpoints.errors import CheckpointError
+from nope.checkpoints.lease import Lease
 from nope.interop.run_folder import read_run
 from nope.runtime import files
 from nope.sharding import MeshConfig

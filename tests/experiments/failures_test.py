@@ -13,7 +13,7 @@ import pytest
 from experiments import command, execute
 from experiments.bench import Bench
 from experiments.failures import Failures
-from experiments.statuses import BAD_INPUT
+from experiments.statuses import BAD_INPUT, DIVERGED
 from experiments.workspace import Workspace
 from nope.checkpoints.lease import LostLeaseError
 from nope.runtime import files, processes
@@ -139,6 +139,22 @@ def test_several_failures_have_a_line_each(bench: Bench, made: list[str]) -> Non
     first, *others = attempt(bench).split('\n')
     assert first == '2 of 4 pieces failed, and the same command tries them again:'
     assert others[:2] == ['  base: loss nan', "  other: KeyError: 'a'"]
+
+
+def test_what_diverged_alone_has_a_status_of_its_own(bench: Bench, made: list[str]) -> None:
+    """A launcher does not start it again: in any other failure it does."""
+    ERRORS['base'] = TrainingDiverged('loss nan')
+    failures = Failures(bench.workspace, PIECES)
+    attempt(bench, failures)
+    assert failures.status(PIECES) == DIVERGED
+    waiting = Failures(bench.workspace, PIECES)
+    bench.workspace.folder(OTHER).joinpath(OTHER.finished).unlink()
+    ERRORS['other'] = KeyError('a')
+    attempt(bench, failures := Failures(bench.workspace, PIECES))
+    assert failures.status(PIECES) == 1
+    failures.add(BASE, TrainingDiverged('loss inf'))  # which another command hears of
+    waiting.look(PIECES)
+    assert waiting.status(PIECES) == DIVERGED
 
 
 def test_several_processes_go_on_only_after_what_all_of_them_met(

@@ -14,7 +14,7 @@ import time
 import pytest
 import yaml
 
-from experiments import run
+from experiments import run, statuses
 from nope.runtime import hardware, processes
 
 TRUE = shutil.which('true') or 'true'
@@ -46,7 +46,7 @@ def test_a_jobset_starts_the_command_that_there_is(path: pathlib.Path) -> None:
     mounts = {mount['name'] for mount in container['volumeMounts']}
     assert mounts == {volume['name'] for volume in spec['template']['spec']['volumes']}
     (rule,) = spec['podFailurePolicy']['rules']
-    assert rule['onExitCodes']['values'] == [run.BAD_INPUT]
+    assert rule['onExitCodes']['values'] == [statuses.BAD_INPUT, statuses.DIVERGED]
 
 
 def test_a_gpu_pod_is_told_who_takes_part() -> None:

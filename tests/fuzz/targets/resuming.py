@@ -10,8 +10,8 @@ from typing import Any
 from unittest import mock
 
 from nope.checkpoints import folders, lease
-from nope.checkpoints.lease import Lease
 from nope.checkpoints.errors import CheckpointError
+from nope.checkpoints.lease import Lease
 from nope.interop import Described
 from nope.interop.run_folder import BASE_MODEL, name_base_model, read_run, write_run
 from nope.runtime.files import BusyError
