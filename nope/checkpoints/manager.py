@@ -1,4 +1,4 @@
-"""Orbax checkpoints of one run: saving, which of them stay, and getting the newest whole one back."""
+"""Orbax checkpoints of one run: saving, which of them stay, restoring the newest whole one."""
 
 from __future__ import annotations
 
