@@ -73,6 +73,14 @@ def watch() -> None:
         threading.Thread(target=_look, name='ending', daemon=True).start()
 
 
+def leave(why: str) -> None:
+    """Ends this process and all others with status 1 and `why` as the cause, whatever their threads
+    wait for. For a thread that sees that the others hang."""
+    _over.set()
+    print(f'error: {why}', file=sys.stderr)
+    _end(_tell(Failure(1, why)), say=True)
+
+
 def _look() -> None:
     while not _over.wait(LOOK_SECONDS):
         found = processes.noted(KEY)

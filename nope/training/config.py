@@ -102,10 +102,11 @@ class Compute:
     `shard_sequences` sequences at a time, or fewer.
     checkpoint_every, log_every: in steps. keep: newest checkpoints kept. threads: of the loader.
     slow_step: a step that takes so many times the median is logged. hang_seconds: after so long
-    without a step the stacks of all threads are written down. profile: so many steps of each
-    attempt are traced. monitor: every so many steps entropy and largest logit of every layer's
-    attention go into the metrics (`nope.training.monitor`); 0 for never. wandb: project of Weights
-    & Biases that metrics of training go to as well, with the extra `wandb`; None for none.
+    without a step the stacks of all threads are written down, and after six times as long several
+    processes are ended (`nope.training.watch`). profile: so many steps of each attempt are traced.
+    monitor: every so many steps entropy and largest logit of every layer's attention go into the
+    metrics (`nope.training.monitor`); 0 for never. wandb: project of Weights & Biases that metrics
+    of training go to as well, with the extra `wandb`; None for none.
     """
 
     mesh: sharding.MeshConfig = sharding.MeshConfig()

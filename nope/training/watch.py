@@ -1,4 +1,5 @@
-"""Watchdog of a run's steps: logs slow steps, dumps all stacks when a step hangs."""
+"""Watchdog of a run's steps: logs slow steps, dumps all stacks when a step hangs, and ends several
+processes that hang for good."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ import threading
 import time
 from collections import deque
 
-from nope.runtime import processes
+from nope.runtime import ending, processes
 
 log = logging.getLogger(__name__)
 
 REMEMBERED = 101  # steps whose median is the usual time
 LEARNING = 10  # steps before one is called slow
+LOST = 6  # times `hang_seconds` after which several processes are ended
 
 
 class Watch:
@@ -23,7 +25,9 @@ class Watch:
 
     slow: a step that takes this many times the median is logged. hang_seconds: after this long
     without a step the stacks of all threads are written to `stacks-PROCESS.txt` in `folder`, and
-    the log says so.
+    the log says so. After LOST times as long several processes end, for their launcher to start
+    them again from the last checkpoint: what one waits for, a machine that is there and does not
+    answer, may never come. One process alone goes on waiting.
     """
 
     def __init__(self, folder: pathlib.Path, *, slow: float, hang_seconds: float) -> None:
@@ -62,6 +66,11 @@ class Watch:
         told = None
         while not self._over.wait(min(self._hang_seconds / 4, 5.0)):
             silent = time.monotonic() - self._last
+            if silent >= LOST * self._hang_seconds and processes.count() > 1:
+                ending.leave(
+                    f'{_who()}no step for {silent:.0f} s, {LOST} times compute.hang_seconds; where '
+                    'the threads were is in the stacks-PROCESS.txt of the run'
+                )
             if silent < self._hang_seconds or told == self._last:
                 continue
             told = self._last

@@ -122,6 +122,26 @@ def test_one_that_fails_ends_those_that_wait_for_it(failing: int, how: str) -> N
     assert f') has failed: {why}' in ended[1 - failing][2]
 
 
+def test_one_that_sees_that_all_hang_ends_them() -> None:
+    ended = run(
+        """
+        import sys, threading
+        from nope.runtime import ending
+        def command():
+            processes.meet('the start')
+            ending.watch()
+            if me == 1:
+                threading.Timer(0.5, ending.leave, ['no step for 9 s']).start()
+                threading.Event().wait()
+            processes.meet('what never comes')
+        sys.exit(ending.run(command))
+        """
+    )
+    assert [found for found, _, _ in ended] == [1, 1], ended
+    assert 'error: no step for 9 s' in ended[1][2]
+    assert 'error: process 1 (' in ended[0][2] and ') has failed: no step for 9 s' in ended[0][2]
+
+
 def test_one_without_devices_ends_all() -> None:
     script = """
         import os, sys

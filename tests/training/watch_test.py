@@ -53,6 +53,24 @@ def test_where_threads_are_is_written_once_when_steps_stop_coming(
     assert 'no step for 0 s' in caplog.text
 
 
+@pytest.mark.parametrize('number', [1, 2])
+def test_several_processes_that_hang_for_good_end_and_one_alone_waits(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    left: list[str] = []
+    monkeypatch.setattr(watch.processes, 'count', lambda: number)
+    monkeypatch.setattr(watch.ending, 'leave', left.append)
+    with Watch(tmp_path, slow=5.0, hang_seconds=0.05) as watched:
+        watched.step(1)
+        deadline = time.monotonic() + (20 if number > 1 else 0.5)
+        while not left and time.monotonic() < deadline:
+            time.sleep(0.02)
+    assert (tmp_path / 'stacks-0.txt').exists()
+    assert bool(left) == (number > 1)
+    if left:
+        assert left[0].startswith('process 0: no step for 0 s, 6 times compute.hang_seconds')
+
+
 def a_place_to_hang(path: pathlib.Path) -> None:
     deadline = time.monotonic() + 20
     while not path.exists() and time.monotonic() < deadline:
