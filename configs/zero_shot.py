@@ -3,8 +3,9 @@
     python -m experiments.run --config=configs/zero_shot.py:quick --workdir=work/quick
 
 Dynamic NTK and YaRN at every factor of a grid; the factor is chosen on validation windows, for
-each length and once for all. Beside them the rotary model as it is, ALiBi, and NoPE as it is and
-with a length-aware lambda.
+each length and once for all. Beside them the rotary model as it is, ALiBi, and NoPE as it is, with
+a length-aware lambda, and with HeadScale searched at 8 L from the best multiplier on validation
+windows: all that is chosen is chosen there.
 
 Quick: two CPU cores, 17 minutes next to other work. Result (three seeds): as in the paper YaRN
 rises less than dynamic NTK, from 1.34 to 1.69 nats at 8 L with the best factor for each length,
@@ -19,6 +20,7 @@ TIMES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 FACTORS = {'dynamic_ntk': (1.0, 2.0, 4.0, 8.0), 'yarn': (2.0, 4.0, 8.0, 16.0)}
 LABELS = {'dynamic_ntk': 'rotary, dynamic NTK', 'yarn': 'rotary, YaRN'}
 SEARCHED = (1.5, 2.0, 3.0, 4.0)
+HEADSCALE = 8  # L
 
 
 def get_config(size: str = 'quick') -> ConfigDict:
@@ -29,17 +31,23 @@ def get_config(size: str = 'quick') -> ConfigDict:
         'nope': pieces.base(),
     }
     log_length = pieces.add_log_length(config, SEARCHED)
+    headscale = pieces.add_headscale(config, float(HEADSCALE))
     fixed = {
         'rope': 'rotary',
         'alibi': 'ALiBi',
         'nope': 'NoPE',
         log_length: 'NoPE, log-length lambda searched up to 4 L',
+        headscale: f'NoPE, HeadScale searched at {HEADSCALE} L',
     }
     for run in fixed:
         config.evals[f'{run}/'] = {'kind': 'lengths', 'run': run, 'times': TIMES}
     grids = [_grid(config, scaling) for scaling in FACTORS]
     curves = [{'group': run, 'label': label} for run, label in fixed.items()]
-    roles = {'ntk': LABELS['dynamic_ntk'], 'yarn': LABELS['yarn']}
+    roles = {
+        'ntk': LABELS['dynamic_ntk'],
+        'yarn': LABELS['yarn'],
+        'headscale': {HEADSCALE: fixed[headscale]},
+    }
     config.figure = {'kind': 'factor_grid', 'curves': tuple(curves + grids), 'roles': roles}
     return config
 

@@ -62,7 +62,7 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     'passkey_reach': _entry('Passkey of NoPE works to 2 windows', 'about 2 windows', 'fig6 fig9'),
     'between_ntk_and_yarn': _entry(
-        'HeadScale between NTK and YaRN', '-0.97 and +0.58 nats', 'table2'
+        'HeadScale between NTK and YaRN', '-0.97 and +0.58 nats', 'table2 zero_shot'
     ),
     'ntk_by_window': _entry('HeadScale ahead of NTK from 4 L on', '-0.19 nats at 4 L', 'table2'),
     'headscale_entropy': _entry('HeadScale has the higher entropy', 'higher', 'fig4'),
