@@ -145,10 +145,14 @@ def _picture(folder: pathlib.Path, name: str, figure: mpl.Figure, dpi: float = s
 def _write_results(folder: pathlib.Path, found: Sequence[Summary], work: pathlib.Path) -> None:
     """Results of the figures in `work` and the pages made from them; prints the paths of those that
     changed. ValueError for a figure of a changed config."""
-    for s in found:
-        name = figure_configs.figure_name(s.figure, s.size)
+    names = [figure_configs.figure_name(s.figure, s.size) for s in found]
+    for s, name in zip(found, names, strict=True):
         figure_configs.check_unchanged(work / 'figures' / name, s.figure, s.size)
     changed = results.write(folder, found)
+    for s, name in zip(found, names, strict=True):
+        anew = folder / s.size / f'{s.figure}.json' in changed
+        table = results.write_table(folder, s, work / 'figures' / name / f'{name}.csv', anew)
+        changed += [] if table is None else [table]
     for path, text in results.pages(folder).items():
         if not path.exists() or path.read_text() != text:
             write_text(path, text)

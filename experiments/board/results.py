@@ -1,4 +1,5 @@
-"""Committed results: summaries as small stable files, and the text that is made from them."""
+"""Committed results: summaries and the numbers behind them as small stable files, and the text that
+is made from them."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from experiments.board.summaries import Summary, of_results
 from experiments.figures.base import plain
 from nope.runtime.files import read_json, write_text
 
+LARGEST_TABLE = 1 << 20
 # Where made text stands in a page that people write: <!-- claims: NAME --> ... <!-- /claims -->.
 _BLOCK = re.compile(r'(<!-- claims: (\w+)[^>]*-->\n).*?(<!-- /claims -->)', re.DOTALL)
 
@@ -35,6 +37,25 @@ def write(folder: pathlib.Path, summaries: Sequence[Summary]) -> list[pathlib.Pa
         write_text(path, json.dumps(stated, indent=1, sort_keys=True, allow_nan=False) + '\n')
         written.append(path)
     return written
+
+
+def write_table(
+    folder: pathlib.Path, summary: Summary, table: pathlib.Path, anew: bool
+) -> pathlib.Path | None:
+    """File SIZE/FIGURE.csv beside a committed summary: the numbers of its figure, from which its
+    verdicts follow, where they take LARGEST_TABLE bytes at most. Its path where it was written.
+
+    table: the figure's own CSV. anew: whether the summary was written, so that a table which stands
+    there is of another one.
+    """
+    path = folder / summary.size / f'{summary.figure}.csv'
+    if (path.exists() and not anew) or not path.with_suffix('.json').exists():
+        return None
+    if not table.exists() or table.stat().st_size > LARGEST_TABLE:
+        path.unlink(missing_ok=True)
+        return None
+    write_text(path, table.read_text())
+    return path
 
 
 def _decides(summary: Summary) -> bool:

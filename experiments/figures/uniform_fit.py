@@ -16,11 +16,13 @@ from experiments.figures.base import (
     runs_of,
 )
 from experiments.figures.claims import fits as claims
+from experiments.figures.claims.catalogue import UNIFORM_HURTS
 from experiments.figures.claims.decide import decide
 from experiments.figures.fit_panel import FitPanel
 from nope.records import Records
 
 MEANS = True
+LARGE = UNIFORM_HURTS.numbers['large']  # the paper's largest multiplier
 check_known = positions_known.beyond_l
 OPTIONS = {'panels'}
 MEASURES = {
@@ -169,6 +171,7 @@ def _grid(panel: FitPanel) -> str:
 
 def _rows(panel: FitPanel) -> list[dict[str, Any]]:
     base = panel.base_loss
+    large = int(np.abs(panel.multipliers - LARGE).argmin())
     smoothed = curves.smooth(panel.best_loss, curves.half_width(panel.train_length))
     fit = np.where(panel.positions >= panel.train_length, panel.fit(panel.positions), np.nan)
     return [
@@ -180,6 +183,8 @@ def _rows(panel: FitPanel) -> list[dict[str, Any]]:
             'best_loss_smoothed_nats': float(smoothed[i]),
             'base_loss_nats': None if base is None else float(base[i]),
             'best_multiplier': float(panel.best_multiplier[i]),
+            'large_multiplier': float(panel.multipliers[large]),
+            'large_multiplier_loss_nats': float(panel.loss[large, i]),
             'fit': None if np.isnan(fit[i]) else float(fit[i]),
         }
         for i, position in enumerate(panel.positions)

@@ -61,6 +61,23 @@ def test_committed_verdicts_follow_todays_rules():
             assert alone in statements[found.id], f'{summary.size}/{summary.figure}: {found.id}'
 
 
+def test_the_numbers_of_a_figure_stand_beside_its_verdicts(tmp_path, monkeypatch):
+    """They are of the same drawing: what is too large for the new one leaves none of the old."""
+    table, there = tmp_path / 'fig1.csv', tmp_path / 'results/quick/fig1.csv'
+    table.write_text('a,b\n1,2\n')
+    assert results.write_table(tmp_path / 'results', summary(), table, anew=False) is None
+    results.write(tmp_path / 'results', [summary()])
+    assert results.write_table(tmp_path / 'results', summary(), table, anew=False) == there
+    table.write_text('a,b\n3,4\n')
+    assert results.write_table(tmp_path / 'results', summary(), table, anew=False) is None
+    assert there.read_text() == 'a,b\n1,2\n'
+    assert results.write_table(tmp_path / 'results', summary(), table, anew=True) == there
+    assert there.read_text() == table.read_text()
+    monkeypatch.setattr(results, 'LARGEST_TABLE', 7)
+    assert results.write_table(tmp_path / 'results', summary(), table, anew=True) is None
+    assert not there.exists()
+
+
 def test_a_result_is_read_as_it_was_written(tmp_path):
     (path,) = results.write(tmp_path, [summary()])
     assert path == tmp_path / 'quick/fig1.json'

@@ -8,16 +8,42 @@ from __future__ import annotations
 
 import csv
 import pathlib
+from collections.abc import Callable
 
 import numpy as np
 
 STUDENT = {2: 12.706, 3: 4.303, 4: 3.182}  # two-sided 95 % quantiles of t, by number of seeds
+Rows = list[dict[str, str]]
 Verdicts = dict[str, str]
+# By claim the numbers that decide it, each with the limits that it is compared with.
+Numbers = dict[str, list[tuple[float, tuple[float, ...]]]]
 
 
-def read(path: pathlib.Path) -> list[dict[str, str]]:
+def read(path: pathlib.Path) -> Rows:
     with path.open(newline='') as file:
         return list(csv.DictReader(file))
+
+
+def over_seeds(rows: Rows, decide: Callable[[Rows], tuple[Verdicts, Numbers]]) -> Verdicts:
+    """What each seed decides by itself, where all decide the same and no number that decides has a
+    limit within its interval over them."""
+    seeds = sorted({row['seed'] for row in rows})
+    each = [decide([row for row in rows if row['seed'] == seed]) for seed in seeds]
+    found: Verdicts = {}
+    for claim in each[0][0]:
+        said = {verdicts[claim] for verdicts, _ in each}
+        by_seed = zip(*(numbers.get(claim, []) for _, numbers in each), strict=True)
+        beside = any(near(*zip(*number, strict=True)) for number in by_seed)
+        found[claim] = said.pop() if len(said) == 1 and not beside else 'undecided'
+    return found
+
+
+def near(values: tuple[float, ...], limits: tuple[tuple[float, ...], ...]) -> bool:
+    """Whether the interval of a mean over seeds contains a limit."""
+    if len(values) == 1:
+        return False
+    half = STUDENT[len(values)] * np.std(values, ddof=1) / len(values) ** 0.5
+    return any(abs(np.mean(values) - limit) <= half for limit in limits[0]) and half > 0
 
 
 def word(holds: bool | None) -> str:
@@ -47,7 +73,7 @@ def beyond(difference, margin: float = 0.0) -> bool | None:
 class Curve:
     """Loss, nats, and entropy, bits, of one record by position 1..T; L is the training length."""
 
-    def __init__(self, rows: list[dict[str, str]], record: str, L: int) -> None:
+    def __init__(self, rows: Rows, record: str, L: int) -> None:
         mine = sorted(
             (int(r['position']), float(r['loss_nats']), float(r['entropy_bits']))
             for r in rows
@@ -91,16 +117,17 @@ class Curve:
         return np.inf
 
 
-def by_position(path: pathlib.Path, L: int, roles: dict[str, str]) -> Verdicts:
+def by_position(rows: Rows, L: int, roles: dict[str, str]) -> tuple[Verdicts, Numbers]:
     """Figures 1 and 4. roles: base, uniform, headscale, rotary, ntk -> record, those there are;
     `uniform` has a multiplier above 1."""
-    rows = read(path)
     c = {role: Curve(rows, record, L) for role, record in roles.items()}
     trained = {role: c[role] for role in ('base', 'rotary') if role in c}
     found: Verdicts = {}
+    numbers: Numbers = {}
     if {'base', 'rotary'} <= set(c):
         apart = c['base'].mean(L / 2, L) - c['rotary'].mean(L / 2, L)
         found['parity'] = word(abs(apart) <= 0.05)
+        numbers['parity'] = [(apart, (-0.05, 0.05))]
     if trained:
         alone, beside = onset(trained), onset(trained, c.get('ntk'))
         found['onset'] = word(alone if alone == beside else None)
@@ -108,7 +135,9 @@ def by_position(path: pathlib.Path, L: int, roles: dict[str, str]) -> Verdicts:
         found['bends_meet'] = word(agreed(meet))
     if {'base', 'uniform'} <= set(c):
         base, uniform = c['base'], c['uniform']
-        found['uniform_hurts'] = word(uniform.mean(0, L) - base.mean(0, L) > 0.01)
+        change = uniform.mean(0, L) - base.mean(0, L)
+        found['uniform_hurts'] = word(change > 0.01)
+        numbers['uniform_hurts'] = [(change, (0.01,))]
         moved = agreed([moves(base, uniform, t) for t in (0.05, 0.1, 0.2)])
         # That RoPE's bends stay, the other half of the claim, is not drawn here.
         if moved is False:
@@ -117,11 +146,13 @@ def by_position(path: pathlib.Path, L: int, roles: dict[str, str]) -> Verdicts:
         heads, uniform, end = c['headscale'], c['uniform'], len(c['uniform'].loss)
         places = {'beats_uniform': (end - L / 4, end), 'hurts_less': (0, L)}
         for name, place in places.items():
-            lower = beyond(uniform.mean(*place) - heads.mean(*place), 0.01)
-            found[f'headscale_{name}'] = word(lower)
+            lower = uniform.mean(*place) - heads.mean(*place)
+            found[f'headscale_{name}'] = word(beyond(lower, 0.01))
+            numbers[f'headscale_{name}'] = [(lower, (0.0,))]
         bits = heads.mean(L, end, 'bits') - uniform.mean(L, end, 'bits')
         found['headscale_entropy'] = word(beyond(bits, 0.01))
-    return found
+        numbers['headscale_entropy'] = [(bits, (0.0,))]
+    return found, numbers
 
 
 def onset(trained: dict[str, Curve], ntk: Curve | None = None) -> bool | None:
@@ -152,9 +183,8 @@ def moves(base: Curve, scaled: Curve, t: float) -> bool:
     return all(np.isfinite(b) and s > 1.05 * b for b, s in pairs)
 
 
-def by_head(path: pathlib.Path) -> Verdicts:
+def by_head(rows: Rows) -> tuple[Verdicts, Numbers]:
     """Figure 5."""
-    rows = read(path)
     layers: dict[str, list[tuple[float, float]]] = {}
     for r in rows:
         layers.setdefault(r['layer'], []).append(
@@ -166,7 +196,8 @@ def by_head(path: pathlib.Path) -> Verdicts:
     negative = [r < 0 for r in own if r is not None]
     pooled = pearson(*centred)
     holds = pooled is not None and pooled < -0.3 and 2 * sum(negative) > len(negative)
-    return {'entropy_against_multiplier': word(holds)}
+    numbers = {} if pooled is None else {'entropy_against_multiplier': [(pooled, (-0.3,))]}
+    return {'entropy_against_multiplier': word(holds)}, numbers
 
 
 def pearson(x: np.ndarray, y: np.ndarray) -> float | None:
@@ -176,9 +207,9 @@ def pearson(x: np.ndarray, y: np.ndarray) -> float | None:
     return float((x * y).sum() / np.sqrt((x * x).sum() * (y * y).sum()))
 
 
-def by_multiplier(path: pathlib.Path, L: int, ordered: list[str]) -> Verdicts:
+def by_multiplier(rows: Rows, L: int, ordered: list[str]) -> tuple[Verdicts, Numbers]:
     """Figure 7. ordered: records of its panels, the one with the least training first."""
-    rows, slopes, fits, forms, rises = read(path), {}, {}, [], []
+    slopes, fits, forms, rises, harms = {}, {}, [], [], []
     for record in ordered:
         mine = [r for r in rows if r['record'] == record]
         best = np.array([float(r['best_multiplier']) for r in mine])
@@ -189,24 +220,30 @@ def by_multiplier(path: pathlib.Path, L: int, ordered: list[str]) -> Verdicts:
         r2 = 1 - ((y - 1 - a * x) ** 2).sum() / ((y - y.mean()) ** 2).sum()
         slopes[record], fits[record] = a, r2
         forms.append(a > 0 and r2 >= 0.9)
+        change = [
+            float(r['large_multiplier_loss_nats']) - float(r['base_loss_nats']) for r in mine[:L]
+        ]
+        harms.append(np.mean(change) > 0.01)
         rises.append(beyond(loss[-L // 2 :].mean() - loss[L // 2 : L].mean() - 0.1, 0.01))
     fewest, most = ordered[0], ordered[-1]
     grows = beyond(slopes[most] - slopes[fewest], 0.02)
-    return {
+    found = {
         'fit_form': word(all(forms)),
         'fit_slope': word(
             together([0.25 <= slopes[r] <= 0.45 if fits[r] >= 0.5 else None for r in ordered])
         ),
         'fit_budget': word(grows if min(fits[fewest], fits[most]) >= 0.5 else None),
+        'uniform_hurts': word(all(harms)),
         'uniform_not_flat': word(together(rises)),
     }
+    return found, {'fit_slope': [(slopes[r], (0.25, 0.45)) for r in ordered]}
 
 
-def by_length(path: pathlib.Path, roles: dict) -> Verdicts:
-    """Figure of losses against length. roles: base, uniform, log_length -> group; headscale ->
-    {multiple of L: group}."""
+def by_length(rows: Rows, roles: dict) -> Verdicts:
+    """Figures of losses against length, all seeds at once. roles: base, uniform, log_length ->
+    group; headscale -> {multiple of L: group}."""
     window, tail = {}, {}
-    for r in read(path):
+    for r in rows:
         place = (r['group'], float(r['length_over_L']))
         window.setdefault(place, {})[r['seed']] = float(r['loss_window_nats'])
         tail.setdefault(place, {})[r['seed']] = float(r['loss_tail_nats'])

@@ -1,20 +1,27 @@
-"""Verdicts of summary.json are those that follow from the figure's CSV by another derivation."""
+"""Verdicts of summary.json are those that follow from the figure's CSV by another derivation: of
+made-up numbers, which turn every verdict, and of the committed results."""
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import pathlib
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 
-from experiments.figures import KINDS, FigureInput, base, write
-from nope.records import Measure
+from experiments import figures
+from experiments.figures import FigureInput, base, write
+from nope.records import Measure, Records
 from tests.experiments.figures import recomputed, synthetic
 from tests.experiments.figures.synthetic import GRIDS, INPUTS, positions_records
 
 L = 64
+ROOT = pathlib.Path(__file__).parents[3]
+FIGURES = ('fig1', 'fig4', 'fig5', 'fig7', 'fig_dynamic', 'laws')
+COMMITTED = sorted(p for p in ROOT.glob('configs/results/*/*.csv') if p.stem in FIGURES)
 
 
 @pytest.fixture(autouse=True)
@@ -23,11 +30,11 @@ def no_pictures(monkeypatch):
     monkeypatch.setattr(base, 'rendered', lambda figure, kind: b'')
 
 
-def drawn(kind: str, given: FigureInput, folder: pathlib.Path) -> tuple[pathlib.Path, dict]:
-    """The CSV of a figure and the verdicts of its summary, by claim."""
-    write(KINDS[kind].draw(given), folder)
+def drawn(kind: str, given: FigureInput, folder: pathlib.Path) -> tuple[recomputed.Rows, dict]:
+    """The rows of a figure's CSV and the verdicts of its summary, by claim."""
+    write(figures.draw(kind, given), folder)
     claims = json.loads((folder / 'summary.json').read_text())['claims']
-    return folder / f'{given.name}.csv', {c['id']: c['verdict'] for c in claims}
+    return recomputed.read(folder / f'{given.name}.csv'), {c['id']: c['verdict'] for c in claims}
 
 
 def agree(found: dict[str, str], said: dict[str, str]) -> None:
@@ -67,8 +74,8 @@ def test_figure_1_is_decided_as_its_numbers_say(shape, noise, tmp_path):
         'panels': [{'curves': [{'record': name} for name in records]}],
         'roles': roles | {'uniform': ['nope_uniform']},
     }
-    path, said = drawn('entropy_loss', FigureInput('fig1', records, options), tmp_path)
-    found = recomputed.by_position(path, L, roles)
+    rows, said = drawn('entropy_loss', FigureInput('fig1', records, options), tmp_path)
+    found, _ = recomputed.by_position(rows, L, roles)
     # Without the multiplied RoPE that the bends move can be refuted alone.
     assert set(found) - {'bends_move'} == {'parity', 'onset', 'bends_meet', 'uniform_hurts'}
     agree(found, said)
@@ -93,8 +100,8 @@ def test_figure_4_is_decided_as_its_numbers_say(entropy, ahead, slope, tmp_path)
         'panels': [{'curves': [{'record': name} for name in records]}],
         'roles': {'uniform': ['uniform'], 'headscale': {4: 'headscale'}},
     }
-    path, said = drawn('entropy_loss', FigureInput('fig4', records, options), tmp_path)
-    found = recomputed.by_position(path, L, {name: name for name in records})
+    rows, said = drawn('entropy_loss', FigureInput('fig4', records, options), tmp_path)
+    found, _ = recomputed.by_position(rows, L, {name: name for name in records})
     assert set(found) == {'headscale_beats_uniform', 'headscale_hurts_less', 'headscale_entropy'}
     agree(found, said)
 
@@ -112,8 +119,8 @@ def test_figure_5_is_decided_as_its_numbers_say(seed, tmp_path):
         searched, measures={**searched.measures, 'multiplier': measure}
     )
     given = dataclasses.replace(given, records=records)
-    path, said = drawn('multiplier_entropy', given, tmp_path)
-    agree(recomputed.by_head(path), said)
+    rows, said = drawn('multiplier_entropy', given, tmp_path)
+    agree(recomputed.by_head(rows)[0], said)
 
 
 @pytest.mark.parametrize(('early', 'late'), [(0.3, 0.4), (0.4, 0.3), (0.2, 0.4), (0.3, 0.6)])
@@ -127,8 +134,126 @@ def test_figure_7_is_decided_as_its_numbers_say(early, late, rise, tmp_path):
         measures = {**made.measures, 'best_loss': Measure(level, ('position',), 'nats')}
         records[name] = dataclasses.replace(made, measures=measures)
     given = dataclasses.replace(INPUTS['uniform_fit'], records=records)
-    path, said = drawn('uniform_fit', given, tmp_path)
-    agree(recomputed.by_multiplier(path, L, ['early', 'late']), said)
+    rows, said = drawn('uniform_fit', given, tmp_path)
+    agree(recomputed.by_multiplier(rows, L, ['early', 'late'])[0], said)
+
+
+def decided(name: str, size: str, rows: recomputed.Rows) -> recomputed.Verdicts:
+    """What follows from the CSV of a config's figure."""
+    config = importlib.import_module(f'configs.{name}').get_config(size)
+    roles, L = config.figure.get('roles', {}), config.train.length
+    if name == 'fig5':
+        return recomputed.over_seeds(rows, recomputed.by_head)
+    if name == 'fig7':
+        ordered = [panel['record'] for panel in config.figure.panels]
+        return recomputed.over_seeds(rows, lambda one: recomputed.by_multiplier(one, L, ordered))
+    if name in ('fig1', 'fig4'):
+        records = {role: _record(given) for role, given in roles.items() if role in PLAYERS}
+        return recomputed.over_seeds(rows, lambda one: recomputed.by_position(one, L, records))
+    return recomputed.by_length(rows, roles)
+
+
+PLAYERS = ('base', 'uniform', 'headscale', 'rotary', 'ntk')
+
+
+def _record(given) -> str:
+    """Of several multipliers the largest, which comes last."""
+    if isinstance(given, str):
+        return given
+    return list(given.values() if isinstance(given, Mapping) else given)[-1]
+
+
+@pytest.mark.parametrize('path', COMMITTED, ids=lambda path: f'{path.parent.name}-{path.stem}')
+def test_committed_verdicts_follow_from_the_committed_numbers(path):
+    committed = json.loads(path.with_suffix('.json').read_text())['claims']
+    said = {claim['id']: claim['verdict'] for claim in committed}
+    found = decided(path.stem, path.parent.name, recomputed.read(path))
+    found = {name: verdict for name, verdict in found.items() if said.get(name) != 'not measured'}
+    assert found
+    agree(found, said)
+
+
+SEEDS = ('seed0', 'seed1', 'seed2')
+
+
+def moved(made: Records, measure: str, by: float | np.ndarray) -> Records:
+    """`made` with one of its measures changed."""
+    found = made.measures[measure]
+    found = dataclasses.replace(found, values=np.asarray(found.values) + by)
+    return dataclasses.replace(made, measures={**made.measures, measure: found})
+
+
+def of_seeds(records: dict[str, Records], measure: str, apart: float) -> dict[str, Records]:
+    """Three records for each, of which `measure` differs by random numbers of the size `apart`."""
+    rng, found = np.random.default_rng(7), {}
+    for name, made in records.items():
+        for seed in SEEDS:
+            facts = {'seed': int(seed[-1]), 'run_id': f'{name}-{seed}'}
+            changed = moved(made, measure, apart * rng.normal())
+            attributes = {**made.attributes, **facts}
+            found[f'{name}/{seed}'] = dataclasses.replace(changed, attributes=attributes)
+    return found
+
+
+@pytest.mark.parametrize('apart', [0.0, 0.003, 0.01, 0.03, 0.2])
+@pytest.mark.parametrize('floor', [1.5, 1.52])
+def test_several_seeds_of_curves_by_position_are_decided_as_their_numbers_say(
+    floor, apart, tmp_path
+):
+    searched = {'lam': 'HeadScale at 256', 'multiplier': None}
+    records = {
+        'base': positions_records(),
+        'rotary': positions_records(loss_bend=72, entropy_bend=86, position='rotary'),
+        'uniform': positions_records(lam='1.5', multiplier=1.5, loss_bend=120, floor=floor),
+        'headscale': positions_records(**searched, loss_bend=122, entropy_bend=90),
+    }
+    roles = {'base': 'base', 'rotary': 'rotary', 'uniform': ['uniform']}
+    options = {
+        'panels': [{'curves': [{'record': name} for name in records]}],
+        'roles': roles | {'headscale': {4: 'headscale'}},
+    }
+    given = FigureInput('fig1', of_seeds(records, 'loss', apart), options)
+    rows, said = drawn('entropy_loss', given, tmp_path)
+    names = {name: name for name in records}
+    found = recomputed.over_seeds(rows, lambda one: recomputed.by_position(one, L, names))
+    found.pop('bends_move', None)  # found for one seed and not measured for another
+    assert {'parity', 'uniform_hurts', 'headscale_hurts_less'} <= set(found)
+    agree(found, said)
+
+
+@pytest.mark.parametrize('apart', [0.0, 0.5, 3.0])
+def test_several_seeds_of_multipliers_by_head_are_decided_as_their_numbers_say(apart, tmp_path):
+    given = INPUTS['multiplier_entropy']
+    bits = given.records['nope']['entropy'][..., -1]
+    records = of_seeds(dict(given.records), 'multiplier', 0.0)
+    rng = np.random.default_rng(5)
+    for seed in SEEDS:
+        name = f'headscale/{seed}'
+        values = 1.5 - 0.2 * (bits - bits.mean()) + 0.2 * apart * rng.normal(size=bits.shape)
+        held = records[name].measures['multiplier'].values
+        records[name] = moved(records[name], 'multiplier', values - held)
+    rows, said = drawn('multiplier_entropy', dataclasses.replace(given, records=records), tmp_path)
+    agree(recomputed.over_seeds(rows, recomputed.by_head), said)
+
+
+@pytest.mark.parametrize('apart', [0.0, 0.002, 0.01, 0.1])
+def test_several_seeds_of_best_multipliers_are_decided_as_their_numbers_say(apart, tmp_path):
+    records = {}
+    for at, (name, a) in enumerate((('early', 0.30), ('late', 0.44))):
+        tokens = GRIDS[name].attributes['train_tokens']
+        for seed, step in zip(SEEDS, (-1, 0.3, 1), strict=True):
+            slope = a + apart * step * (at + 1)
+            records[f'{name}/{seed}'] = synthetic.grid_records(
+                a=slope,
+                increment=0.005,
+                train_tokens=tokens,
+                seed=int(seed[-1]),
+                run_id=f'{name}-{seed}',
+            )
+    given = dataclasses.replace(INPUTS['uniform_fit'], records=records)
+    rows, said = drawn('uniform_fit', given, tmp_path)
+    decide = lambda one: recomputed.by_multiplier(one, L, ['early', 'late'])  # noqa: E731
+    agree(recomputed.over_seeds(rows, decide), said)
 
 
 @pytest.mark.parametrize('scale', [0.0, 0.02, 0.2])
@@ -146,5 +271,5 @@ def test_the_figure_by_length_is_decided_as_its_numbers_say(scale, shift, tmp_pa
             measures[measure] = Measure(values + noise, ('length',), 'nats')
         records[name] = dataclasses.replace(made, measures=measures)
     given = dataclasses.replace(given, records=records)
-    path, said = drawn('length_curves', given, tmp_path)
-    agree(recomputed.by_length(path, given.options['roles']), said)
+    rows, said = drawn('length_curves', given, tmp_path)
+    agree(recomputed.by_length(rows, given.options['roles']), said)
