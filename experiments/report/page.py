@@ -15,6 +15,7 @@ import jinja2
 
 from experiments.board.summaries import VERDICTS
 from experiments.report import (
+    board,
     chart,
     claims,
     heads,
@@ -63,6 +64,7 @@ def _view(folders: Sequence[WorkFolder], out: pathlib.Path, share: float) -> dic
     grids = [heads.grids(f, int(share * HEAD_BYTES / sides)) for f in folders]
     view: dict[str, Any] = {
         'folders': [(SIDES[i] if sides > 1 else '', f) for i, f in enumerate(folders)],
+        'board': paired(_each(board.rows, folders)),
         'claims': paired([claims.rows(f) for f in folders]),
         'verdicts': VERDICTS,
         'figures': paired([pictures.pictures(f, out) for f in folders]),

@@ -1,0 +1,71 @@
+"""Board of a work folder: claims that its figures decide, by size, with numbers and intervals."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from experiments import figure_configs
+from experiments.board import Row, Summary, of_work, page, sizes_of
+from experiments.board import rows as board_rows
+from experiments.report.problems import noted
+from experiments.report.workfolder import WorkFolder, relative
+
+
+@dataclasses.dataclass(frozen=True)
+class SizeCell:
+    """What the figures of one size decide. measured: a line a figure, with its own verdict in front
+    where they differ."""
+
+    size: str
+    verdict: str
+    measured: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class BoardRow:
+    """One claim. number: of the paper's eleven, None for others. printed: the source's numbers."""
+
+    id: str
+    number: int | None
+    short: str
+    printed: str
+    cells: tuple[SizeCell, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.id,)
+
+    @property
+    def compared(self) -> Any:
+        return self.cells
+
+
+def rows(folder: WorkFolder) -> list[BoardRow]:
+    """Claims that some figure of the folder measured, the paper's eleven first. Figures of a name
+    that no config has are left out, as `experiments.claims` leaves them out."""
+    found: list[Summary] = []
+    for figure in folder.figures:
+        place = figure_configs.config_of(figure.name)
+        if place is not None and figure.summary:
+            with noted(folder.problems, relative(figure.folder / 'summary.json', folder.root)):
+                found.append(of_work(figure.folder, *place))
+    sizes = sizes_of(found)
+    made = (_row(row, sizes) for row in board_rows(found))
+    return [row for row in made if row.cells]
+
+
+def _row(row: Row, sizes: tuple[str, ...]) -> BoardRow:
+    cells = [
+        SizeCell(
+            size,
+            row.verdict(size),
+            tuple(
+                f'{d.verdict}, {page.said(d)}' if row.mixed(size) else page.said(d)
+                for d in row.at(size)
+            ),
+        )
+        for size in sizes
+        if row.at(size)
+    ]
+    return BoardRow(row.id, row.number, row.short, row.printed, tuple(cells))
