@@ -48,6 +48,16 @@ def also(get_config):
     return with_released
 
 
+def _leave_out_training(config: ConfigDict) -> None:
+    """Leaves out what is measured in the midst of training: the end of it was published."""
+    early = [name for name, entry in config.evals.items() if 'step_share' in entry]
+    for name in early:
+        del config.evals[name]
+    if early:
+        panels = config.figure.panels
+        config.figure.panels = tuple(p for p in panels if p['record'] not in early)
+
+
 def _pair(part: str) -> tuple[str, str]:
     name, _, path = part.partition('=')
     return name, path
@@ -70,6 +80,7 @@ def _take(config: ConfigDict, figure: str, given: dict[str, str]) -> None:
         )
     for run, name in places.items():
         config.runs[run] = {'init': f'hf:{given[name]}', 'nope': name != 'rope'}
+    _leave_out_training(config)
     config.train.length = placeholder(int)
     config.data = {**data.at('quick'), 'tokenizer': placeholder(str)}
     mesh = config.compute.mesh
