@@ -18,15 +18,15 @@ from experiments.specs import Spec
 from nope.model import counts
 from nope.runtime.hardware import Target
 from nope.training.config import TrainConfig
-from nope.training.least_memory import GIB, state_bytes
+from nope.training.least_memory import FLOAT32, GIB, state_bytes
 
 HOUR = 3600.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """Of one piece. flops: None where they are not known. state: bytes of the parameters and of
-    the optimizer in all, 0 for what is not trained."""
+    """Of one piece. flops: None where they are not known. state: bytes of the parameters and, of
+    what is trained, of the optimizer in all; 0 for an export."""
 
     flops: float | None
     state: float = 0.0
@@ -36,12 +36,15 @@ def cost(spec: Spec) -> Cost:
     """Least work of a piece."""
     if isinstance(spec, RunSpec):
         return Cost(training_flops(spec), state_bytes(spec.model, spec.train))
-    if isinstance(spec, EvalSpec) and spec.reads is not None:
+    if not isinstance(spec, EvalSpec):
+        return Cost(0.0)
+    flops = None
+    if spec.reads is not None:
         read = spec.reads.items()
-        return Cost(
-            sum(n * length * counts.training_flops(spec.model, length) / 3 for length, n in read)
+        flops = sum(
+            n * length * counts.training_flops(spec.model, length) / 3 for length, n in read
         )
-    return Cost(0.0 if not isinstance(spec, EvalSpec) else None)
+    return Cost(flops, float(FLOAT32 * counts.parameters(spec.model)))
 
 
 def training_flops(spec: RunSpec) -> float:

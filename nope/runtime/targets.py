@@ -20,10 +20,10 @@ from jax.experimental import topologies
 
 @dataclasses.dataclass(frozen=True)
 class _Gpu:
-    """Data sheet of a GPU: bytes, bytes per second, GHz."""
+    """Data sheet of a GPU: bytes, bytes per second, GHz. threads: of a core at a time."""
 
     kind: str
-    capability: int
+    capability: tuple[int, int]
     cores: int
     lanes: int
     shared_memory: int
@@ -32,17 +32,18 @@ class _Gpu:
     cache: int
     clock: float
     memory: int
+    threads: int = 2048
 
     def describe(self) -> str:
         """Text form of XLA's GpuTargetConfigProto."""
         return f"""
             gpu_device_info {{
-              cuda_compute_capability {{ major: {self.capability} }}
+              cuda_compute_capability {{ major: {self.capability[0]} minor: {self.capability[1]} }}
               core_count: {self.cores}
               fpus_per_core: {self.lanes}
               threads_per_warp: 32
               threads_per_block_limit: 1024
-              threads_per_core_limit: 2048
+              threads_per_core_limit: {self.threads}
               registers_per_block_limit: 65536
               registers_per_core_limit: 65536
               shared_memory_per_block: 49152
@@ -62,13 +63,17 @@ class _Gpu:
         """
 
 
-_HOPPER = 9, 132, 128, 233472, 232448
+_HOPPER = (9, 0), 132, 128, 233472, 232448
 _GPUS = {
     'a100': _Gpu(
-        'NVIDIA A100', 8, 108, 64, 167936, 166912, 2039 * 10**9, 40 * 2**20, 1.41, 80 * 10**9
+        'NVIDIA A100', (8, 0), 108, 64, 167936, 166912, 2039 * 10**9, 40 * 2**20, 1.41, 80 * 10**9
     ),
     'h100': _Gpu('NVIDIA H100', *_HOPPER, 3352 * 10**9, 50 * 2**20, 1.98, 80 * 10**9),
     'h200': _Gpu('NVIDIA H200', *_HOPPER, 4800 * 10**9, 60 * 2**20, 1.98, 141 * 10**9),
+    'rtx4090': _Gpu(
+        *('NVIDIA GeForce RTX 4090', (8, 9), 128, 128, 102400, 101376),
+        *(1008 * 10**9, 72 * 2**20, 2.52, 24 * 10**9, 1536),
+    ),
 }
 
 

@@ -72,6 +72,7 @@ def test_names_of_tables(there: str, name: str) -> None:
 
 @pytest.mark.parametrize(('compiled_for', 'there'), [
     ('h100', 'NVIDIA H100 80GB HBM3'), ('h200', 'NVIDIA H200'), ('a100', 'NVIDIA A100-SXM4-80GB'),
+    ('rtx4090', 'NVIDIA GeForce RTX 4090'),
 ])  # fmt: skip
 def test_a_device_that_is_compiled_for_has_the_table_of_one_that_is_there(
     compiled_for: str, there: str

@@ -23,6 +23,7 @@ KINDS: dict[str, dict] = {
     'h100': {'device_kind': 'NVIDIA H100 80GB HBM3'},
     'h200': {'device_kind': 'NVIDIA H200'},
     'a100': {'device_kind': 'NVIDIA A100-SXM4-80GB'},
+    'rtx4090': {'device_kind': 'NVIDIA GeForce RTX 4090'},
     'v5e': {'platform': 'tpu', 'device_kind': 'TPU v5 lite'},
     'v6e': {'platform': 'tpu', 'device_kind': 'TPU v6 lite'},
     'cpu': {'platform': 'cpu', 'device_kind': 'cpu'},

@@ -73,7 +73,9 @@ def test_a_dropped_encoding_costs_what_it_did_while_it_was_there() -> None:
 def test_an_evaluation_costs_what_it_reads_forward() -> None:
     (spec, *_) = evaluations(fig1.get_config('quick'), 'positions')
     per_token = counts.training_flops(spec.model, 256) / 3
-    assert costs.cost(spec).flops == pytest.approx(1024 * 256 * per_token)
+    found = costs.cost(spec)
+    assert found.flops == pytest.approx(1024 * 256 * per_token)
+    assert found.state == 4 * counts.parameters(spec.model)
     (grid,) = evaluations(fig1.get_config('quick'), 'multiplier_grid')
     assert grid.reads == {256: 256 * len(grid.grid.multipliers())}
     (lengths, *_) = evaluations(fig_dynamic.get_config('quick'), 'lengths')
