@@ -50,6 +50,27 @@ def test_prose_around_the_made_text_states_no_verdict():
         assert verdict not in prose.replace('as the committed', ''), verdict
 
 
+def by_seed(size: str, figure: str, claim: str) -> list[float]:
+    """The first number of a committed claim, by seed."""
+    (found,) = (s for s in board.of_results(RESULTS) if (s.size, s.figure) == (size, figure))
+    return [number for c in found.claims if c.id == claim for number in c.numbers[0].by_seed]
+
+
+def test_numbers_in_the_prose_of_the_readme_are_those_of_the_results():
+    """Those that the results have: of the others the pages below configs/results speak."""
+    text = ' '.join((ROOT / 'README.md').read_text().split())
+    behind = re.search(r'NoPE is ([\d.]+), ([\d.]+) and ([\d.]+) nats behind rotary', text)
+    assert behind is not None
+    for size, said in zip(('quick', 'small', 'medium'), behind.groups(), strict=True):
+        values = by_seed(size, 'fig1', 'parity')
+        assert said == f'{sum(values) / len(values):.2f}'
+    for size in ('quick', 'small'):
+        row = re.search(rf'\| `{size}`, L = \d+, three seeds \| ([^|]*\|){{4}} ([\d, ]+) %', text)
+        assert row is not None
+        keys = by_seed(size, 'split_seeds', 'keys_far')
+        assert [float(share) for share in row[2].split(', ')] == [round(share) for share in keys]
+
+
 def test_committed_verdicts_follow_todays_rules():
     """A rule that changes asks for its figures to be drawn again: `python -m experiments.draw`."""
     statements: dict[str, set[str]] = {}
