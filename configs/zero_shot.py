@@ -4,8 +4,8 @@
 
 Dynamic NTK and YaRN at every factor of a grid; the factor is chosen on validation windows, for
 each length and once for all. Beside them the rotary model as it is, ALiBi, and NoPE as it is, with
-a length-aware lambda, and with HeadScale searched at 8 L from the best multiplier on validation
-windows: all that is chosen is chosen there.
+a length-aware lambda, and with HeadScale searched at 8 L, from the best multiplier on validation
+windows (at `paper` from the paper's 1.7): all that is chosen is chosen there.
 
 Quick: two CPU cores, 17 minutes next to other work. Result (three seeds): as in the paper YaRN
 rises less than dynamic NTK, from 1.34 to 1.69 nats at 8 L with the best factor for each length,

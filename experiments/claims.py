@@ -16,7 +16,6 @@ without JAX, but for --run.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import functools
 import pathlib
 import sys
@@ -92,18 +91,11 @@ def _read(work: pathlib.Path, size: str | None, *, empty: bool) -> list[Summary]
         if place is None:
             print(f'left out: {path.parent}, whose name is that of no config', file=sys.stderr)
         elif size in (None, place[1]):
-            summary, changed = board.of_work(path.parent, *place), _changed(path.parent, *place)
-            found.append(dataclasses.replace(summary, changed=changed))
+            found.append(figure_configs.summary(path.parent, *place))
     if not found and not empty:
         which = f'size {size}' if size else 'any size'
         raise ValueError(f'--workdir={work} has no figure of {which} in {folder}')
     return found
-
-
-def _changed(folder: pathlib.Path, name: str, size: str) -> tuple[str, ...]:
-    """Settings of the figure in `folder`, 'PATH=VALUE', that its config has not."""
-    found = figure_configs.changes(folder, name, size)
-    return tuple(f'{path}={here!s:.100}' for path, (_, here) in found.items())
 
 
 def _write(

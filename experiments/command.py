@@ -48,8 +48,8 @@ log = logging.getLogger('experiments')
 def main(
     config: Mapping[str, Any], changed: Collection[str], folder: pathlib.Path, distributed: str
 ) -> int:
-    """The exit status, 0, 1, BAD_INPUT or STOPPED. changed: paths of the fields that were set.
-    distributed: 'auto', 'on' or 'off'."""
+    """The exit status, 0, 1, BAD_INPUT, DIVERGED or STOPPED. changed: paths of the fields that were
+    set. distributed: 'auto', 'on' or 'off'."""
     command = functools.partial(run, config, changed, folder, distributed)
     return ending.run(command, fine=(0, STOPPED))
 

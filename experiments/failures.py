@@ -106,9 +106,10 @@ class Failures:
     def status(self, pieces: Sequence[Spec]) -> int:
         """Exit status where `describe` tells of failures: DIVERGED where another try, on other
         machines or later, meets the same, else 1. The same in all processes."""
-        return processes.from_first(
-            lambda: DIVERGED if self._diverged.issuperset(self._failed(pieces)) else 1
-        )
+        return processes.from_first(lambda: self._status(self._failed(pieces)))
+
+    def _status(self, failed: Sequence[Spec]) -> int:
+        return DIVERGED if failed and self._diverged.issuperset(failed) else 1
 
     def _failed(self, pieces: Sequence[Spec]) -> list[Spec]:
         # What failed here may have been made by another command since.

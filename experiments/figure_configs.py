@@ -18,6 +18,7 @@ from typing import Any
 
 from experiments import homes
 from experiments.board.decisions import RELEASED, SIZES
+from experiments.board.summaries import Summary, of_work
 from experiments.config import with_warm_up
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -70,6 +71,14 @@ def changes(folder: pathlib.Path, name: str, size: str) -> dict[str, tuple[Any, 
     free = (*FREE, *FILES) if size == SIZES[-1] else FREE
     found = _changed(homes.settings_of(folder), _flattened(name, size))
     return {path: values for path, values in found.items() if not path.startswith(free)}
+
+
+def summary(folder: pathlib.Path, name: str, size: str) -> Summary:
+    """The claims of the figure in `folder`, with the settings that its config has not. Errors as
+    `board.of_work`."""
+    found = changes(folder, name, size)
+    changed = tuple(f'{path}={here!s:.100}' for path, (_, here) in found.items())
+    return dataclasses.replace(of_work(folder, name, size), changed=changed)
 
 
 def check_unchanged(folder: pathlib.Path, name: str, size: str) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from experiments import figure_configs
-from experiments.board import Row, Summary, of_work, page, sizes_of
+from experiments.board import Row, Summary, page, sizes_of
 from experiments.board import rows as board_rows
 from experiments.report.problems import noted
 from experiments.report.workfolder import WorkFolder, relative
@@ -49,7 +49,7 @@ def rows(folder: WorkFolder) -> list[BoardRow]:
         place = figure_configs.config_of(figure.name)
         if place is not None and figure.summary:
             with noted(folder.problems, relative(figure.folder / 'summary.json', folder.root)):
-                found.append(of_work(figure.folder, *place))
+                found.append(figure_configs.summary(figure.folder, *place))
     sizes = sizes_of(found)
     made = (_row(row, sizes) for row in board_rows(found))
     return [row for row in made if row.cells]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ from typing import Any
 from nope.runtime import processes
 
 KEY = 'nope/failed'
+MISSING = 128 + signal.SIGABRT  # as where JAX misses a process
 LOOK_SECONDS = 0.5  # between two looks
 GRACE_SECONDS = 2.0  # for a process that fails at the same thing and says so itself
 LEAVE_SECONDS = 5.0  # for threads to come to their end
@@ -74,11 +76,14 @@ def watch() -> None:
 
 
 def leave(why: str) -> None:
-    """Ends this process and all others with status 1 and `why` as the cause, whatever their threads
-    wait for. For a thread that sees that the others hang."""
-    _over.set()
-    print(f'error: {why}', file=sys.stderr)
-    _end(_tell(Failure(1, why)), say=True)
+    """Ends this process and all others with the status MISSING and `why` as the cause, whatever
+    their threads wait for. For a thread that sees that the others hang."""
+    _leave_soon(MISSING)  # whatever hangs of what follows
+    try:
+        print(f'error: {why}', file=sys.stderr)
+    finally:  # whoever read that may be gone
+        _over.set()
+        _end(_tell(Failure(MISSING, why)), say=True)
 
 
 def _look() -> None:

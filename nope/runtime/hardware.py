@@ -69,6 +69,7 @@ NAMES = {
 }
 
 
+_SLOWER = re.compile(r'Laptop|RTX 4090 D\b')
 # NVIDIA's before compute capability 8.0, for which XLA has no Triton, and cuDNN no fused attention.
 _BEFORE_AMPERE = re.compile(r'\b([KMPVT]\d+|GTX|TITAN|GeForce RTX 20\d\d|MX\d+|Quadro)\b')
 
@@ -114,7 +115,9 @@ def present() -> Target:
 
 def sheet_name(kind: str) -> str | None:
     """The name in `DEVICES` of a `device_kind`: 'H100' of 'NVIDIA H100 80GB HBM3'. None where there
-    is no data sheet."""
+    is no data sheet, as of what shares the name of a faster one."""
+    if _SLOWER.search(kind):
+        return None
     return next((name for name in DEVICES if name.lower() in kind.lower()), None)
 
 

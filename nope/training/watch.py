@@ -25,9 +25,10 @@ class Watch:
 
     slow: a step that takes this many times the median is logged. hang_seconds: after this long
     without a step the stacks of all threads are written to `stacks-PROCESS.txt` in `folder`, and
-    the log says so. After LOST times as long several processes end, for their launcher to start
-    them again from the last checkpoint: what one waits for, a machine that is there and does not
-    answer, may never come. One process alone goes on waiting.
+    the log says so. After LOST times as long several processes end, with the status of a process
+    that is missing, so that a launcher which starts them again then does so here: what one waits
+    for, a machine that is there and does not answer, may never come. One process alone goes on
+    waiting.
     """
 
     def __init__(self, folder: pathlib.Path, *, slow: float, hang_seconds: float) -> None:
@@ -74,16 +75,20 @@ class Watch:
             if silent < self._hang_seconds or told == self._last:
                 continue
             told = self._last
-            log.error(  # first: the storage may be what hangs
+            log.error(
                 '%sno step for %.0f s; the stacks of all threads go to %s',
                 *(_who(), silent, self._path),
             )
-            try:
-                with self._path.open('a') as file:
-                    file.write(f'{time.strftime("%Y-%m-%d %H:%M:%S")}: {silent:.0f} s silent\n')
-                    faulthandler.dump_traceback(file, all_threads=True)
-            except OSError:
-                faulthandler.dump_traceback(all_threads=True)
+            # In a thread of its own: the storage may be what hangs.
+            threading.Thread(target=self._dump, args=[silent], name='stacks', daemon=True).start()
+
+    def _dump(self, silent: float) -> None:
+        try:
+            with self._path.open('a') as file:
+                file.write(f'{time.strftime("%Y-%m-%d %H:%M:%S")}: {silent:.0f} s silent\n')
+                faulthandler.dump_traceback(file, all_threads=True)
+        except OSError:
+            faulthandler.dump_traceback(all_threads=True)
 
 
 def _who() -> str:

@@ -147,6 +147,7 @@ def test_what_diverged_alone_has_a_status_of_its_own(bench: Bench, made: list[st
     failures = Failures(bench.workspace, PIECES)
     attempt(bench, failures)
     assert failures.status(PIECES) == DIVERGED
+    assert failures.status([OTHER]) == 1  # which another command has made meanwhile
     waiting = Failures(bench.workspace, PIECES)
     bench.workspace.folder(OTHER).joinpath(OTHER.finished).unlink()
     ERRORS['other'] = KeyError('a')

@@ -12,6 +12,7 @@ from nope.runtime import hardware, memory
     ('device_kind', 'peak'),
     [
         ('NVIDIA H200', 989e12),
+        ('NVIDIA GeForce RTX 4090', 165e12),
         ('NVIDIA A100-SXM4-80GB', 312e12),
         ('TPU v4', 275e12),
         ('TPU v5 lite', 197e12),
@@ -78,3 +79,10 @@ def test_a_chip_of_two_devices_counts_twice_at_half_its_sheet() -> None:
     found = hardware.target('tpu7x:2x2', '--plan-for')
     assert (found.count, found.count * found.flops) == (8, 4 * 2307e12)
     assert hardware.DEVICES['TPU7x'].memory == 96 * 2**30
+
+
+@pytest.mark.parametrize(
+    'kind', ['NVIDIA GeForce RTX 4090 Laptop GPU', 'NVIDIA GeForce RTX 4090 D']
+)
+def test_a_slower_device_of_the_same_name_has_no_data_sheet(kind: str) -> None:
+    assert hardware.known(kind) is None

@@ -30,7 +30,7 @@ def over_seeds(rows: Rows, decide: Callable[[Rows], tuple[Verdicts, Numbers]]) -
     seeds = sorted({row['seed'] for row in rows})
     each = [decide([row for row in rows if row['seed'] == seed]) for seed in seeds]
     found: Verdicts = {}
-    for claim in each[0][0]:
+    for claim in set.intersection(*(set(verdicts) for verdicts, _ in each)):
         said = {verdicts[claim] for verdicts, _ in each}
         by_seed = zip(*(numbers.get(claim, []) for _, numbers in each), strict=True)
         beside = any(near(*zip(*number, strict=True)) for number in by_seed)

@@ -47,14 +47,16 @@ def test_the_board_has_a_row_a_claim_with_its_interval_by_size(tmp_path: pathlib
     for name, decided in given.items():
         folder = work.link(tmp_path, name, {})
         files.write_json(folder / 'summary.json', {'claims': [decided], 'runs': {}})
-        files.write_json(folder / 'spec.json', {'settings': {'seeds': [0, 1]}})
+        settings = {'seeds': [0, 1]} | ({'train.steps': 7} if name == 'fig5' else {})
+        files.write_json(folder / 'spec.json', {'settings': settings})
     found = workfolder.read(tmp_path)
     (row,) = board.rows(found)
     assert not found.problems
     assert (row.id, row.number, row.printed) == ('entropy_against_multiplier', 9, 'r below 0')
     quick, small = row.cells
     assert (quick.size, quick.verdict) == ('quick', 'holds')
-    assert quick.measured == ('fig5, 2 seeds: r -0.55 [-1.19, 0.09]',)
+    said = 'fig5, 2 seeds, drawn with train.steps=7: r -0.55 [-1.19, 0.09]'
+    assert quick.measured == (said,)
     assert (small.size, small.verdict) == ('small', 'undecided')
 
 
