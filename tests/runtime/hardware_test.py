@@ -84,5 +84,5 @@ def test_a_chip_of_two_devices_counts_twice_at_half_its_sheet() -> None:
 @pytest.mark.parametrize(
     'kind', ['NVIDIA GeForce RTX 4090 Laptop GPU', 'NVIDIA GeForce RTX 4090 D']
 )
-def test_a_slower_device_of_the_same_name_has_no_data_sheet(kind: str) -> None:
-    assert hardware.known(kind) is None
+def test_a_slower_device_of_the_same_name_has_no_data_sheet(model: str) -> None:
+    assert hardware.known(f'NVIDIA GeForce RTX {model}') is None
