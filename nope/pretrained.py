@@ -38,7 +38,7 @@ from nope.records import Records
 from nope.training.config import Compute, TrainConfig
 from nope.training.optim import OptimizerConfig
 from nope.training.train import train
-from nope.variables import Variables
+from nope.variables import Variables, with_lam_from
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,6 +146,8 @@ class Pretrained:
         rows = _rows(min(batch_size, len(blocks)), sharding.batch_parts(self.mesh))
         config = TrainConfig((length,), rows, steps, optimizer)
 
+        start = self.variables if bound is None else with_lam_from(self.variables, bound)
+
         def batches(consumed: int) -> Iterator[Batch]:
             return _batches(blocks, config.batch_size, seed, consumed)
 
@@ -155,7 +157,7 @@ class Pretrained:
                 config,
                 Compute(checkpoint_every=max(steps, 1)),
                 mesh=self.mesh,
-                initial=lambda: self.variables,
+                initial=lambda: start,
                 batches=batches,
                 folder=pathlib.Path(folder),
                 identity={'model': plain(self.model)},

@@ -15,9 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from nope.model.config import ModelConfig
+from nope.runtime.mesh_axes import axes_of, parts_of
 from nope.runtime.platform import target_device
 
-_AXES = ('batch', None, 'kv_heads', 'head_dim')
+
+def _split_over_mesh(x_BSKH: jax.Array) -> jax.Array:
+    """Rows and heads on the axes of the mesh that divide them, as elsewhere in the model: an uneven
+    part of a head's axis is no shape that the next call was compiled for."""
+    axes: list[str | None] = ['batch', None, 'kv_heads', 'head_dim']
+    if x_BSKH.shape[2] % parts_of(axes_of('kv_heads')):
+        axes[2] = None
+    return nn.with_logical_constraint(x_BSKH, tuple(axes))
 
 
 class LayerCache(NamedTuple):
@@ -41,7 +49,7 @@ class LayerCache(NamedTuple):
         """The same with T tokens in the slots from `slot` on."""
 
         def written(old: jax.Array, new: jax.Array) -> jax.Array:
-            return nn.with_logical_constraint(_written(old, new, slot), _AXES)
+            return _split_over_mesh(_written(old, new, slot))
 
         sums = self.forgotten_BSN1
         if sums is not None and forgotten_BTN is not None:
@@ -132,7 +140,7 @@ class Cache(NamedTuple):
         def taken(x: jax.Array) -> jax.Array:
             return jnp.take(x, rows_R, axis=0)
 
-        layers = jax.tree.map(lambda x: nn.with_logical_constraint(taken(x), _AXES), self.layers)
+        layers = jax.tree.map(lambda x: _split_over_mesh(taken(x)), self.layers)
         padding_B = None if self.padding_B is None else taken(self.padding_B)
         return Cache(layers, self.filled, padding_B, taken(self.length_B))
 
@@ -180,7 +188,7 @@ def empty(
             )
 
     def zeros(heads: int, size: int, dtype: str = config.dtype) -> jax.Array:
-        return nn.with_logical_constraint(jnp.zeros((*rows, heads, size), dtype), _AXES)
+        return _split_over_mesh(jnp.zeros((*rows, heads, size), dtype))
 
     def layer(i: int) -> LayerCache | None:
         if config.source_of(i) != i:

@@ -86,6 +86,14 @@ class Reporter:
         self._pending = (step, metrics, by_layer or {})
         self._scores = {}
 
+    def check(self) -> None:
+        """Reports the pending step where it is one that ends the run: TrainingDiverged, before what
+        it left is used."""
+        if self._pending is None or not float(self._pending[1]['bad']):
+            return
+        if not self._skips or self._skipped + 1 >= MOST_SKIPPED:
+            self.flush()
+
     def scored(self, scores: Mapping[str, float]) -> None:
         """Takes scores of the state after the step that was added last, which then has a row."""
         self._scores = scores

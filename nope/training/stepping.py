@@ -76,7 +76,8 @@ class Stepping:
         state, metrics = self._steps[program.early](state, frozen, batch)
         by_layer: Metrics = {}
         if program.monitored:
-            variables = {**frozen, **state.trained}
+            optimizer = self._on[0].optimizer
+            variables = optim.as_used(optimizer, {**frozen, **state.trained})
             by_layer = look_at(self._models[program.early], *self._on, variables, batch)
         self._ran.add((program.length, program.early, program.monitored))
         return state, metrics, by_layer

@@ -130,8 +130,11 @@ def train(
                 goodput.step_done()
                 scored = selection.due(done)
                 if scored:
+                    with goodput.time('step'):
+                        reporter.check()  # nothing is scored that is not finite
                     with goodput.time('evaluation'):
-                        reporter.scored(selection.look(done, {**frozen, **state.trained}))
+                        used = optim.as_used(config.optimizer, {**frozen, **state.trained})
+                        reporter.scored(selection.look(done, used))
                 stop = should_stop()
                 save = stop or done in saved_at or done % compute.checkpoint_every == 0
                 save = save or selection.is_best(done)

@@ -18,7 +18,7 @@ from nope.evals.scoring import Score
 from nope.model import LayerKind, ModelConfig, apply
 from nope.model.decoding import BeamSearch
 from nope.model.lam import LogLength
-from nope.positions import DynamicNTK, Learned, NoPE, Rotary
+from nope.positions import DynamicNTK, Learned, NoPE, Rotary, Split
 from nope.variables import Variables, abstract_variables
 from tests import tiny
 from tests.model.decoding.slow import Tokens, slowly
@@ -314,14 +314,14 @@ def test_lengths_that_a_model_follows_share_nothing(read: list[tuple[int, ...]])
 # Meshes
 
 
-def on_mesh(*shape: int) -> Generator:
+def on_mesh(*shape: int, config: ModelConfig = FOLLOWING) -> Generator:
     mesh = sharding.make_mesh(sharding.MeshConfig(*shape))
     spread = jax.tree.map(
         lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
-        tiny.varied_lam(FOLLOWING),
-        abstract_variables(FOLLOWING, mesh),
+        tiny.varied_lam(config),
+        abstract_variables(config, mesh),
     )
-    return Generator(FOLLOWING, spread, mesh, batch_tokens=ONE_BATCH)
+    return Generator(config, spread, mesh, batch_tokens=ONE_BATCH)
 
 
 def test_rows_and_heads_are_spread_over_devices(read: list[tuple[int, ...]]) -> None:
@@ -333,6 +333,15 @@ def test_rows_and_heads_are_spread_over_devices(read: list[tuple[int, ...]]) -> 
     scores = spread.score(*zip(*pairs, strict=True))
     assert read == [(4, 64)] * 2 + [(8, 64)]
     assert_scores(FOLLOWING, pairs, scores)
+
+
+def test_a_tensor_axis_that_does_not_divide_key_value_heads_leaves_their_cache_whole() -> None:
+    """Two of them on four devices, split by head into kinds, one with a window."""
+    config = tiny.model(
+        layers=1, attention=None, heads=4, kv_heads=2, position=Split(Rotary(), 0.5, window=3)
+    )
+    found = on_mesh(2, 1, 4, 1, config=config).generate(PROMPTS[:3], Options(NEW))
+    assert lists(found) == lists(generator(config).generate(PROMPTS[:3], Options(NEW)))
 
 
 def test_beams_stay_with_their_row_on_many_devices() -> None:

@@ -7,6 +7,7 @@ import pathlib
 
 import jax
 import numpy as np
+import pytest
 
 from nope.data.batch import Batch
 from nope.model import apply
@@ -15,7 +16,16 @@ from nope.training.monitor import attention_metrics
 from nope.training.train import Earlier
 from nope.variables import with_uniform_lam
 from tests import tiny
-from tests.training.train_test import COMPUTE, MODEL, PRETRAIN, SEARCH, final, logged, run
+from tests.training.train_test import (
+    COMPUTE,
+    MODEL,
+    PRETRAIN,
+    SEARCH,
+    batches_of,
+    final,
+    logged,
+    run,
+)
 
 MONITORED = dataclasses.replace(COMPUTE, monitor=3, log_every=2)
 
@@ -75,6 +85,19 @@ def test_a_resumed_run_has_the_rows_of_the_uninterrupted_one(tmp_path: pathlib.P
     assert [row for row in logged(stopped) if 'entropy/0' in row] == [
         row for row in logged(tmp_path / 'whole') if 'entropy/0' in row
     ]
+
+
+def test_of_a_straight_through_search_the_clamped_lambda_is_monitored(
+    tmp_path: pathlib.Path,
+) -> None:
+    """The copy that trains may lie below the bound, where no pass uses it."""
+    optimizer = dataclasses.replace(SEARCH.optimizer, bound=5.0, straight_through=True)
+    run(tmp_path, dataclasses.replace(SEARCH, optimizer=optimizer), compute=MONITORED)
+    (row,) = (row for row in metrics.read(tmp_path) if row['step'] == 3)
+    batch = next(batches_of(SEARCH)(2)).first(12)
+    clamped = with_uniform_lam(tiny.variables(MODEL), 5.0)
+    expected = attention_metrics(MODEL, clamped, jax.tree.map(lambda x: x[None], batch))
+    assert row['entropy/0'] == pytest.approx(float(expected['entropy'][0]), rel=1e-4)
 
 
 def test_what_is_monitored_is_the_model_of_the_step(tmp_path: pathlib.Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import pathlib
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from nope.runtime.errors import FieldError
 from nope.training import metrics
 from nope.training.config import Compute, TrainConfig, Validation
 from nope.training.optim import OptimizerConfig
+from nope.training.reporting import TrainingDiverged
 from nope.training.train import Interrupted, train
 from nope.training.validation import ACCURACY, Selection
 from nope.variables import Variables
@@ -62,6 +64,27 @@ def run(folder: pathlib.Path, stop_after: int | None = None, dies_at: int | None
         should_stop=lambda: next(asked) == stop_after,
         score=lambda variables: next(scores),
     )
+
+
+def test_what_diverged_is_not_scored(tmp_path: pathlib.Path) -> None:
+    """The error is the training's own, which names the remedy, and no scorer's."""
+    optimizer = OptimizerConfig(learning_rate=1e30, decay_steps=8)
+    scored: list[Variables] = []
+    with pytest.raises(TrainingDiverged, match='at step 2'):
+        train(
+            MODEL,
+            dataclasses.replace(CONFIG, optimizer=optimizer),
+            COMPUTE,
+            mesh=tiny.mesh(),
+            initial=functools.partial(tiny.variables, MODEL),
+            batches=lambda start: (Batch.of_blocks(tiny.tokens(2, 9, seed=s)) for s in range(8)),
+            folder=tmp_path,
+            identity={'seed': 0},
+            title='test',
+            should_stop=lambda: False,
+            score=lambda variables: scored.append(variables) or 0.0,
+        )
+    assert not scored and (tmp_path / 'bad_steps.jsonl').exists()
 
 
 def left(folder: pathlib.Path) -> tuple[list[int], Best | None, Variables, list[dict[str, Any]]]:

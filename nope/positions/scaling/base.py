@@ -54,9 +54,6 @@ class Scaling:
 class Unscaled(Scaling):
     """Frequencies of pre-training at every length: base ** (-2j / R)."""
 
-    def check_base(self, base: float) -> None:  # most take any
-        """Raises FieldError for a base of the frequencies that the rule does not support."""
-
     def inverse_frequencies(self, base: float, dims: int, length: int | jax.Array) -> jax.Array:
         return from_base(jnp.float32(base), dims)
 
