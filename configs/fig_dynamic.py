@@ -8,8 +8,8 @@ searched up to 4 L. Three seeds; `--config.seeds="(0,)"` for one.
 
 Quick: two CPU cores, 8 minutes for one seed after fig1 and fig4 in one work folder, next to other
 work. Result (three seeds): the length-aware lambda costs nothing inside L, where HeadScale
-searched at 4 L and 8 L costs 0.11 and 0.16 nats; it is level with the best of the others, or
-ahead, up to 6 L, and 0.030 nats behind the multipliers searched at 8 L there.
+searched at 4 L and 8 L costs 0.11 and 0.17 nats; it is level with the best of the others, or
+ahead, up to 6 L, and 0.028 nats behind the multipliers searched at 8 L there.
 """
 
 from ml_collections import ConfigDict
