@@ -81,8 +81,6 @@ def test_a_chip_of_two_devices_counts_twice_at_half_its_sheet() -> None:
     assert hardware.DEVICES['TPU7x'].memory == 96 * 2**30
 
 
-@pytest.mark.parametrize(
-    'kind', ['NVIDIA GeForce RTX 4090 Laptop GPU', 'NVIDIA GeForce RTX 4090 D']
-)
+@pytest.mark.parametrize('model', ['4090 Laptop GPU', '4090 D'])
 def test_a_slower_device_of_the_same_name_has_no_data_sheet(model: str) -> None:
     assert hardware.known(f'NVIDIA GeForce RTX {model}') is None
