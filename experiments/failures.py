@@ -106,14 +106,15 @@ class Failures:
     def status(self, pieces: Sequence[Spec]) -> int:
         """Exit status where `describe` tells of failures: DIVERGED where another try, on other
         machines or later, meets the same, else 1. The same in all processes."""
-        return processes.from_first(lambda: self._status(self._failed(pieces)))
+        return processes.from_first(lambda: self._status(self._missing(pieces)))
 
-    def _status(self, failed: Sequence[Spec]) -> int:
+    def _status(self, missing: Sequence[Spec]) -> int:
+        failed = [spec for spec in missing if spec in self._why]
         return DIVERGED if failed and self._diverged.issuperset(failed) else 1
 
-    def _failed(self, pieces: Sequence[Spec]) -> list[Spec]:
+    def _missing(self, pieces: Sequence[Spec]) -> list[Spec]:
         # What failed here may have been made by another command since.
-        return [s for s in pieces if s in self._why and not self._workspace.finished(s)]
+        return [spec for spec in pieces if not self._workspace.finished(spec)]
 
     def describe(self, pieces: Sequence[Spec]) -> str:
         """Message naming failed pieces with their reasons and those left out; '' where nothing
@@ -121,7 +122,8 @@ class Failures:
         return processes.from_first(lambda: self._described(pieces))
 
     def _described(self, pieces: Sequence[Spec]) -> str:
-        failed = self._failed(pieces)
+        given_up = self.given_up(self._missing(pieces))
+        failed = [spec for spec in given_up if spec in self._why]
         if not failed:
             return ''
         told = [f'{spec.slug()}: {self._why[spec]}' for spec in failed]
@@ -131,8 +133,7 @@ class Failures:
         else:
             lines = [f'{number}, and the same command tries them again:']
             lines += [f'  {line}' for line in told]
-        missing = (spec for spec in pieces if not self._workspace.finished(spec))
-        left_out = [spec for spec in self.given_up(missing) if spec not in self._why]
+        left_out = [spec for spec in given_up if spec not in self._why]
         if left_out:
             lines.append('left out, because they need what failed:')
             lines += [f'  {spec.slug()}' for spec in left_out]

@@ -14,7 +14,7 @@ from experiments.report.workfolder import WorkFolder, relative
 
 @dataclasses.dataclass(frozen=True)
 class SizeCell:
-    """What the figures of one size decide. measured: a line a figure, with its own verdict in front
+    """Verdict on a claim at one size. measured: a line a figure, with its own verdict in front
     where they differ."""
 
     size: str

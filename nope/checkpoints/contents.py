@@ -51,7 +51,7 @@ def arrays_handler() -> Any:
 
 
 class Contents:
-    """What the checkpoints of one run contain.
+    """Arrays, JSON documents and checksums of the checkpoints of one run.
 
     config: JSON-able description of the run; a checkpoint with another one is refused.
     """
@@ -69,7 +69,7 @@ class Contents:
         self._base = checksums(base)
 
     def composed(self, step: int, arrays: Arrays, data: Mapping[str, Any]) -> ocp.args.Composite:
-        """What Orbax is given to save."""
+        """Orbax save arguments of a checkpoint: its arrays and its sealed documents."""
         documents = {'data': {**data, STEP: step}, 'config': self._config}
         sums: dict[str, Any] = {ARRAYS: checksums(arrays)}
         if self._base:

@@ -69,6 +69,7 @@ NAMES = {
 }
 
 
+# Share the name of a faster one.
 _SLOWER = re.compile(r'Laptop|RTX 4090 D\b')
 # NVIDIA's before compute capability 8.0, for which XLA has no Triton, and cuDNN no fused attention.
 _BEFORE_AMPERE = re.compile(r'\b([KMPVT]\d+|GTX|TITAN|GeForce RTX 20\d\d|MX\d+|Quadro)\b')

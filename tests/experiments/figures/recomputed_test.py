@@ -4,6 +4,7 @@ made-up numbers, which turn every verdict, and of the committed results."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import json
 import pathlib
@@ -258,7 +259,7 @@ def test_several_seeds_of_best_multipliers_are_decided_as_their_numbers_say(apar
             )
     given = dataclasses.replace(INPUTS['uniform_fit'], records=records)
     rows, said = drawn('uniform_fit', given, tmp_path)
-    decide = lambda one: recomputed.by_multiplier(one, L, ['early', 'late'])  # noqa: E731
+    decide = functools.partial(recomputed.by_multiplier, L=L, ordered=['early', 'late'])
     agree(recomputed.over_seeds(rows, decide), said)
 
 
