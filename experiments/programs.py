@@ -13,6 +13,7 @@ from nope import sharding
 from nope.attention.dense import MOST_STEPS
 from nope.data import Batch
 from nope.evals import attention_rows, forward, generation, scoring, sliding
+from nope.evals.bootstrap import RESAMPLES
 from nope.evals.generation import Options
 from nope.model import ModelConfig, counts
 from nope.model.cache import Cache, empty
@@ -110,13 +111,14 @@ class _Measuring:
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation(_Measuring):
-    """An evaluation pass over one batch of windows."""
+    """An evaluation pass over one batch of windows, and where asked of resamples of them."""
 
     model: ModelConfig
     entropy: bool
     length: int
     batch: int
     span: int | None = None
+    resampled: bool = False
     rules = sharding.RULES
 
     def describe(self) -> str:
@@ -132,6 +134,7 @@ class Evaluation(_Measuring):
             _array((self.batch, self.length + 1), jnp.int32, rows),
             _array((self.batch,), jnp.float32, rows),
             self.span,
+            _array((self.batch, RESAMPLES), jnp.float32, rows) if self.resampled else None,
         )
 
 

@@ -3,10 +3,11 @@
 A `Records` object is one evaluation of one model. Its arrays carry the names of their
 axes and a unit, so that a figure never has to know where a number came from. On disk it
 is a folder of three kinds of files: `records.npz` (exact arrays), `records.json` (format,
-attributes, axes, units) and one `<array>.csv` for every array of at most two axes, for people.
-`records.json` has a checksum of `records.npz` and one of itself, so that damage, or arrays of other
-records, are refused; records from before there was one have none, and are read without. A file
-whose arrays would take more memory than it has bytes, as `save` never writes one, is refused too.
+attributes, axes, units) and, for people, one `<array>.csv` for every array of at most two axes but
+those of resamples. `records.json` has a checksum of `records.npz` and one of itself, so that
+damage, or arrays of other records, are refused; records from before there was one have none, and
+are read without. A file whose arrays would take more memory than it has bytes, as `save` never
+writes one, is refused too.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ import numpy as np
 from nope.runtime import files
 
 CSV_MAX_AXES = 2
+RESAMPLE = 'resample'  # axis of what was measured again on windows drawn from the same ones
+RESAMPLED = '_resampled'  # ends the name of a measure along it, beside the measure itself
 
 # Raise where names of measures, axes or attributes change. 2: `multiplier` for `scale`.
 FORMAT = 2
@@ -99,7 +102,7 @@ def save(records: Records, folder: pathlib.Path) -> None:
     packed = stream.getvalue()
     files.write_bytes(folder / 'records.npz', packed)
     for name, measure in records.measures.items():
-        if measure.values.ndim <= CSV_MAX_AXES:
+        if measure.values.ndim <= CSV_MAX_AXES and RESAMPLE not in measure.axes:
             files.write_text(folder / f'{name}.csv', _csv(name, measure, records))
     description = {
         'format': FORMAT,

@@ -146,8 +146,8 @@ def _legend(sizes: Sequence[str]) -> str:
     return (
         f'What figures at {named} decided of each claim, one row a claim: the numbers '
         'that the paper or another source prints, and ours in the words of the figure that '
-        'decided it, with the 95 percent interval of the mean over seeds in brackets where there '
-        'are several. '
+        'decided it, in brackets with the 95 percent interval of the mean over seeds where there '
+        'are several, or of one seed over resamples of its windows where it says so. '
         f'{signs}. Figures that decide the same claim stand under each other; those '
         'with the most seeds decide, and none may say the opposite. Of a claim that no figure '
         'decided, the configs that would are named.'

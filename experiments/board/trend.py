@@ -33,8 +33,8 @@ APART = 0.07  # of the distance of two sizes: between marks of one size
 @dataclasses.dataclass(frozen=True)
 class Point:
     """A number at one size. tokens: that the models were trained on, None where they were not
-    trained here. low, high: 95 % interval of the mean over seeds, both the mean where there is one
-    seed."""
+    trained here. low, high: 95 % interval of the mean over seeds, of one seed over its windows, and
+    both the mean where there is none."""
 
     size: str
     tokens: int | None
@@ -105,7 +105,7 @@ def draw(found: Sequence[Course]) -> mpl.Figure:
     ]
     interval = mpl.Line2D(
         [], [], color=style.BLACK, linestyle='none', marker='|', markersize=9,
-        label='95 % interval over seeds',
+        label='95 % interval over seeds, or windows of one',
     )  # fmt: skip
     handles.append(interval)
     figure.legend(handles=handles, loc='outside upper center', ncols=min(len(handles), 2 * columns))
@@ -138,7 +138,7 @@ def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
                 [p.mean],
                 [[p.mean - p.low], [p.high - p.mean]],
                 color=color,
-                capsize=2 if p.seeds > 1 else 0,
+                capsize=2 if p.low < p.high else 0,
                 **MARKS[p.verdict],
             )
     row = found[0].claim
@@ -201,5 +201,5 @@ def _point(decision: Decision, number: Number, tokens: int | None) -> Point | No
     found, seeds = number.interval, len(number.by_seed)
     if found is None:
         return None
-    low, high = (found.low, found.high) if seeds > 1 else (found.mean, found.mean)
+    low, high = (found.low, found.high) if number.bracketed else (found.mean, found.mean)
     return Point(decision.size, tokens, decision.verdict, seeds, found.mean, low, high)

@@ -81,7 +81,8 @@ class LengthsSpec(WindowSpec):
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         for length in self.lengths:
-            yield Evaluation(self.model, False, length, rows(length, Evaluation.rules))
+            batch = rows(length, Evaluation.rules)
+            yield Evaluation(self.model, False, length, batch, resampled=True)
 
 
 def _grids(asked: Asked, measured: tuple[int, ...]) -> tuple[GridSpec, ...]:

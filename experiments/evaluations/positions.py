@@ -72,4 +72,5 @@ class PositionsSpec(WindowSpec):
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         length = self.windows.length
-        yield Evaluation(self.model, True, length, rows(length, Evaluation.rules))
+        batch = rows(length, Evaluation.rules)
+        yield Evaluation(self.model, True, length, batch, resampled=True)

@@ -8,6 +8,7 @@ number. `write` stores the result. Adding a kind: its file and a line in `KINDS`
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -29,6 +30,7 @@ from experiments.figures import (
     length_curves,
     multiplier_entropy,
     passkey_maps,
+    resampled,
     ruler_scores,
     scratchpad_bars,
     seeds,
@@ -58,6 +60,8 @@ class Kind(Protocol):
     SHARED: attributes that all of its records share, compared before anything is trained.
     check_known(name, options, known): ValueError where attributes that are known by then (record
         name -> attributes) do not bear the figure.
+    decided(given): claims of the same input as `draw` decides them, without a picture; of a kind
+        that has it they are decided again for resamples of the windows where there is one seed.
     MEANS: True where it reads a record by its name and its arrays have a meaning as means over
         seeds; of another one that reads records by name, several seeds are shown by the first.
     ALONE: True where it draws one seed though it reads records below prefixes.
@@ -123,4 +127,5 @@ def draw(kind: str, given: FigureInput) -> FigureOutput:
     module = KINDS[kind]
     needs = module.required(given.name, given.options)
     means, alone = (getattr(module, name, False) for name in ('MEANS', 'ALONE'))
-    return seeds.draw(module.draw, needs, given, means=means, alone=alone)
+    single = functools.partial(resampled.draw, module.draw, getattr(module, 'decided', None), needs)
+    return seeds.draw(module.draw, needs, given, means=means, alone=alone, single=single)

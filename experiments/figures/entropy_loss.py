@@ -9,6 +9,7 @@ from typing import Any
 
 from experiments.figures import captions, curves, mpl, position_curve, positions_known, roles, style
 from experiments.figures.base import (
+    Claim,
     FigureInput,
     FigureOutput,
     check_choice,
@@ -93,16 +94,25 @@ def draw(given: FigureInput) -> FigureOutput:
         'entropy is not smoothed. Thin dashed: the bound log2(i) of even attention. Dotted: the '
         f'training length L.{_spread(drawn)} {captions.sources(labelled)}'
     )
-    players = Roles(given.name, given.options, {c.record: c.data for c in drawn})
     roles.check_searched(given, claims.HEADSCALE, {name: [name] for name in names})
     return FigureOutput(
         given.name,
         figure,
         [row for p in panels for c in p.curves for row in _rows(p.title, c)],
         caption,
-        decide(claims.RULES, players),
+        _decided(given, panels),
         runs_of(given, names),
     )
+
+
+def decided(given: FigureInput) -> list[Claim]:
+    """Claims of an input that `draw` accepts."""
+    return _decided(given, _panels(given))
+
+
+def _decided(given: FigureInput, panels: Sequence[_Panel]) -> list[Claim]:
+    drawn = {c.record: c.data for p in panels for c in p.curves}
+    return decide(claims.RULES, Roles(given.name, given.options, drawn))
 
 
 def _spread(drawn: Sequence[_Curve]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.figures import captions, mpl, position_curve, style
 from experiments.figures.base import (
+    Claim,
     FigureInput,
     FigureOutput,
     check_options,
@@ -56,10 +57,7 @@ def draw(given: FigureInput) -> FigureOutput:
             f'figure {given.name!r}: the windows of {shared["length"]} do not reach beyond the '
             f'training length {shared["train_length"]}; there is no extension to show'
         )
-    data = {
-        role: position_curve.read(_label(given.options, role), given.records[record])
-        for role, record in records.items()
-    }
+    data = _curves(given)
     return FigureOutput(
         given.name,
         _picture(data, captions.token_name(given.records[names[0]])),
@@ -68,6 +66,19 @@ def draw(given: FigureInput) -> FigureOutput:
         decide(claims.RULES, data),
         runs_of(given, names),
     )
+
+
+def decided(given: FigureInput) -> list[Claim]:
+    """Claims of an input that `draw` accepts."""
+    return decide(claims.RULES, _curves(given))
+
+
+def _curves(given: FigureInput) -> dict[str, PositionCurve]:
+    """By role."""
+    return {
+        role: position_curve.read(_label(given.options, role), given.records[record])
+        for role, record in _records(given.options).items()
+    }
 
 
 def _records(options: Mapping[str, Any]) -> dict[str, str]:

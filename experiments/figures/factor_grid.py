@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.figures import captions, length_axes, length_group, mpl, roles, style
 from experiments.figures.base import (
+    Claim,
     FigureInput,
     FigureOutput,
     check_options,
@@ -89,7 +90,7 @@ def draw(given: FigureInput) -> FigureOutput:
     [{label, grid: [{factor, group, choice}]}], `choice` the same model on other windows; roles of
     labels (claims/factors.py)."""
     check_records(given, required(given.name, given.options))
-    curves = [_read(given, chosen) for chosen in given.options['curves']]
+    curves = _curves(given)
     groups = [group for curve in curves for group in _all(curve)]
     length_group.check_alike(given, groups)
     names = [name for group in groups for name in group.names]
@@ -107,6 +108,15 @@ def draw(given: FigureInput) -> FigureOutput:
         decide(claims.RULES, _roles(given, curves)),
         runs_of(given, list(dict.fromkeys(names))),
     )
+
+
+def decided(given: FigureInput) -> list[Claim]:
+    """Claims of an input that `draw` accepts."""
+    return decide(claims.RULES, _roles(given, _curves(given)))
+
+
+def _curves(given: FigureInput) -> list[Curve]:
+    return [_read(given, chosen) for chosen in given.options['curves']]
 
 
 def _read(given: FigureInput, chosen: Mapping[str, Any]) -> Curve:

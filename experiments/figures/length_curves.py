@@ -83,6 +83,11 @@ def draw(given: FigureInput) -> FigureOutput:
     )
 
 
+def decided(given: FigureInput) -> list[Claim]:
+    """Claims of an input that `draw` accepts."""
+    return _decided(given, _groups(given))
+
+
 def _decided(given: FigureInput, groups: Sequence[Group]) -> list[Claim]:
     """Claims about laws only where some curve has the role of one; those about models of code
     alone where curves have their roles."""
@@ -90,10 +95,8 @@ def _decided(given: FigureInput, groups: Sequence[Group]) -> list[Claim]:
     played = given.options.get('roles') or {}
     if code_models.speaks_of(played):
         return decide(code_models.RULES, found)
-    decided = decide(claims.RULES, found)
-    if laws.speaks_of(played):
-        decided += decide(laws.RULES, found)
-    return decided
+    about_lambda = decide(claims.RULES, found)
+    return about_lambda + (decide(laws.RULES, found) if laws.speaks_of(played) else [])
 
 
 def _tail(given: FigureInput, names: Sequence[str]) -> int | None:

@@ -18,7 +18,7 @@ import numpy as np
 from experiments.figures.base import Claim, FigureInput, FigureOutput, names_below
 from experiments.figures.claims import headline
 from experiments.figures.claims.intervals import Interval
-from nope.records import Measure, Records
+from nope.records import RESAMPLE, Measure, Records
 
 BY_SEED = '_by_seed'  # ends the names of measures that pooled records have besides
 STATEMENT = (
@@ -35,16 +35,20 @@ def draw(
     given: FigureInput,
     means: bool = False,
     alone: bool = False,
+    single: Draw | None = None,
 ) -> FigureOutput:
     """Figure of one seed or of several, each drawn by `drawing`.
 
     needs: what the kind requires. means: whether the picture is that of the means over seeds.
-    alone: whether `drawing` takes one seed also of records below a prefix ('nope/'). ValueError
-    where records that one seed is taken of have different seeds.
+    alone: whether `drawing` takes one seed also of records below a prefix ('nope/'). single: draws
+    where there are not several, by default `drawing`. ValueError where records that one seed is
+    taken of have different seeds.
     """
     singles = [name for name in needs if not name.endswith('/') and name not in given.records]
     groups = [name.removesuffix('/') for name in needs if name.endswith('/')] if alone else []
     seeds = _seeds(given, [*singles, *groups])
+    if len(seeds) < 2:
+        drawing = single or drawing
     if not seeds:
         return drawing(given)
     outputs = {
@@ -159,6 +163,7 @@ def pool(records: Sequence[Records]) -> Records:
     measures = {
         name: Measure(np.stack([r[name] for r in records]).mean(axis=0), measure.axes, measure.unit)
         for name, measure in first.measures.items()
+        if RESAMPLE not in measure.axes
     }
     if 'position' in first.measures['loss'].axes[:1]:
         measures['loss' + BY_SEED] = Measure(

@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.figures import captions, length_axes, length_group, mpl, roles, style
 from experiments.figures.base import (
+    Claim,
     FigureInput,
     FigureOutput,
     check_multiple,
@@ -83,8 +84,7 @@ def draw(given: FigureInput) -> FigureOutput:
     tuned, method}]} with tuned the length of the fine-tuning in multiples of L, and method the
     curves of one colour; roles of methods and of titles (claims/tuned.py)."""
     check_records(given, required(given.name, given.options))
-    chosen = given.options['base']
-    base = length_group.read(given, chosen['group'], chosen.get('label', chosen['group']))
+    base = _base(given)
     curves = _curves(given)
     groups = [base, *(c.group for c in curves)]
     length_group.check_alike(given, groups)
@@ -97,9 +97,23 @@ def draw(given: FigureInput) -> FigureOutput:
         _picture(given, base, curves),
         _rows(given, base, curves),
         _caption(given, base, curves),
-        decide(claims.RULES, claims.Tuned(base, curves, _roles(given, curves))),
+        _decided(given, base, curves),
         runs_of(given, list(dict.fromkeys(names))),
     )
+
+
+def decided(given: FigureInput) -> list[Claim]:
+    """Claims of an input that `draw` accepts."""
+    return _decided(given, _base(given), _curves(given))
+
+
+def _decided(given: FigureInput, base: Group, curves: Sequence[TunedCurve]) -> list[Claim]:
+    return decide(claims.RULES, claims.Tuned(base, curves, _roles(given, curves)))
+
+
+def _base(given: FigureInput) -> Group:
+    chosen = given.options['base']
+    return length_group.read(given, chosen['group'], chosen.get('label', chosen['group']))
 
 
 def _curves(given: FigureInput) -> list[TunedCurve]:

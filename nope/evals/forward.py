@@ -14,33 +14,43 @@ import numpy as np
 from jax.sharding import Mesh
 
 from nope import losses, sharding
-from nope.evals import batching
+from nope.evals import batching, bootstrap
 from nope.model import AttentionShape, ModelConfig, apply
 from nope.variables import Variables
 
 Progress = Callable[[Iterable], Iterable]
 
 
+# What accelerators round to fewer bits by default.
+_EXACT = jax.lax.Precision.HIGHEST
+
+
 class Sums(flax.struct.PyTreeNode):
     """Sums over windows: loss and its square [T]; entropy, and what there is of the attention's
-    shape, [L, N, T] or None."""
+    shape, [L, N, T] or None; of every resample the loss, and the entropy's mean over layers and
+    heads, [R, T] or None."""
 
     loss: Any
     loss_square: Any
     entropy: Any
     shape: Any = None
+    resampled_loss: Any = None
+    resampled_entropy: Any = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Means:
     """Means over windows, float64. loss, loss_std: [T] nats; entropy: [L, N, T] nats or None;
-    shape: [L, N, T] each, or None."""
+    shape: [L, N, T] each, or None. resampled_loss, resampled_entropy (the mean over layers and
+    heads): [R, T] of every resample of the windows, or None."""
 
     loss: np.ndarray
     loss_std: np.ndarray
     entropy: np.ndarray | None
     windows: int
     shape: AttentionShape | None = None
+    resampled_loss: np.ndarray | None = None
+    resampled_entropy: np.ndarray | None = None
 
 
 def means(
@@ -52,6 +62,7 @@ def means(
     batch_size: int,
     entropy: bool,
     span: int | None = None,
+    resampled: bool = False,
     progress: Progress = iter,
 ) -> Means:
     """Loss and entropy by position, averaged over blocks [windows, T + 1] int32.
@@ -59,8 +70,9 @@ def means(
     Sums of a batch are made on the devices; batches are added on the host in float64 while
     the next one runs. Loss k is that of predicting token k + 1 from tokens 0 .. k; entropy k
     is that of the query at token k, which sees k + 1 keys. span: latest keys whose weight the shape
-    of attention sums up; None for no shape. ValueError where a mean loss is not finite, for token
-    ids outside the vocabulary and for a `batch_size` below 1.
+    of attention sums up; None for no shape. resampled: whether resamples of the windows are
+    measured too (nope.evals.bootstrap, which needs some). ValueError where a mean loss is not
+    finite, for token ids outside the vocabulary and for a `batch_size` below 1.
     """
     if not len(blocks):
         raise ValueError('no evaluation blocks were given')
@@ -69,10 +81,13 @@ def means(
         raise ValueError(f'batch_size is {batch_size}; it must be at least 1')
     total: Sums | None = None
     pending: Sums | None = None
-    for batch, weights in progress(list(_batches(blocks, batch_size, mesh))):
+    counts_WR = bootstrap.counts(len(blocks)) if resampled else None
+    for batch, weights, counts_BR in progress(list(_batches(blocks, batch_size, mesh, counts_WR))):
         with sharding.use(mesh):
             place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
-            sums = batch_sums(config, entropy, variables, place(batch), place(weights), span)
+            counted = None if counts_BR is None else place(counts_BR)
+            given = (variables, place(batch), place(weights))
+            sums = batch_sums(config, entropy, *given, span, counted)
         if pending is not None:
             total = _add(total, pending)
         pending = sums
@@ -86,7 +101,8 @@ def means(
             f'{wrong[0] + 1}'
         )
     deviation = np.sqrt(np.maximum(mean.loss_square - mean.loss**2, 0.0))
-    return Means(mean.loss, deviation, mean.entropy, len(blocks), mean.shape)
+    resamples = (mean.resampled_loss, mean.resampled_entropy)
+    return Means(mean.loss, deviation, mean.entropy, len(blocks), mean.shape, *resamples)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 5))
@@ -97,34 +113,50 @@ def batch_sums(
     blocks: jax.Array,
     weights_B: jax.Array,
     span: int | None = None,
+    counts_BR: jax.Array | None = None,
 ) -> Sums:
-    """Sums over the windows of one batch [B, T + 1], each counted `weights_B` times."""
+    """Sums over the windows of one batch [B, T + 1], each counted `weights_B` times, and of every
+    resample `counts_BR` times."""
     output = apply(config, variables, blocks[:, :-1], entropy=entropy, span=span)
     nll_BT = losses.token_loss(output.hidden, output.head, blocks[:, 1:], cap=config.logit_cap)
 
-    def by_layer(x_LBNT: jax.Array) -> jax.Array:
-        return jnp.einsum('LBNT,B->LNT', x_LBNT, weights_B)
+    def over_windows(x_BT: jax.Array) -> jax.Array:
+        return jnp.einsum('BT,B->T', x_BT, weights_B, precision=_EXACT)
 
+    def by_layer(x_LBNT: jax.Array) -> jax.Array:
+        return jnp.einsum('LBNT,B->LNT', x_LBNT, weights_B, precision=_EXACT)
+
+    def by_resample(x_BT: jax.Array | None) -> jax.Array | None:
+        if x_BT is None or counts_BR is None:
+            return None
+        return jnp.einsum('BT,BR->RT', x_BT, counts_BR, precision=_EXACT)
+
+    # Each None where it was not asked for.
+    entropy_BT = None if output.entropy is None else output.entropy.mean(axis=(0, 2))
     return Sums(
-        loss=jnp.einsum('BT,B->T', nll_BT, weights_B),
-        loss_square=jnp.einsum('BT,B->T', jnp.square(nll_BT), weights_B),
-        # Each None where it was not asked for.
+        loss=over_windows(nll_BT),
+        loss_square=over_windows(jnp.square(nll_BT)),
         entropy=jax.tree.map(by_layer, output.entropy),
         shape=jax.tree.map(by_layer, output.shape),
+        resampled_loss=by_resample(nll_BT),
+        resampled_entropy=by_resample(entropy_BT),
     )
 
 
 def _batches(
-    blocks: np.ndarray, batch_size: int, mesh: Mesh
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Equal batches that the mesh divides, the last one padded with windows of weight 0."""
+    blocks: np.ndarray, batch_size: int, mesh: Mesh, counts_WR: np.ndarray | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+    """Equal batches that the mesh divides, the last one padded with windows of weight 0, which are
+    in no resample."""
     parts = sharding.batch_parts(mesh)
     size = -(-min(batch_size, len(blocks)) // parts) * parts
     for start in range(0, len(blocks), size):
         batch = blocks[start : start + size]
         missing = size - len(batch)
         weights = np.concatenate([np.ones(len(batch)), np.zeros(missing)]).astype(np.float32)
-        yield np.concatenate([batch, np.repeat(batch[:1], missing, axis=0)]), weights
+        padded = np.concatenate([batch, np.repeat(batch[:1], missing, axis=0)])
+        counts = None if counts_WR is None else counts_WR[start : start + size]
+        yield padded, weights, None if counts is None else np.pad(counts, ((0, missing), (0, 0)))
 
 
 def _add(total: Sums | None, sums: Sums) -> Sums:

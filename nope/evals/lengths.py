@@ -8,6 +8,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from nope.data.evaluation import begun
+from nope.evals import bootstrap
 from nope.evals.forward import Progress, means
 from nope.model import ModelConfig
 from nope.records import Measure, Records
@@ -30,10 +31,11 @@ def run(
 
     All windows end at the same tokens, so that `loss_tail` [length], the mean over the last `tail`
     of them (all of a shorter window), compares like with like. `loss_window` [length] is the mean
-    over the whole window; `multiplier_mean` [length] the mean multiplier of the last token. The
-    batch grows as windows get shorter: about batch_size * T tokens at a time. first: the token that
-    every window has in place of its own first one, as BOS. ValueError for a
-    length outside 1 .. T and for a `tail` below 1.
+    over the whole window; `multiplier_mean` [length] the mean multiplier of the last token. Both
+    losses of every resample of enough windows (nope.evals.bootstrap) are `loss_window_resampled`
+    and `loss_tail_resampled` [resample, length]. The batch grows as windows get shorter: about
+    batch_size * T tokens at a time. first: the token that every window has in place of its own
+    first one, as BOS. ValueError for a length outside 1 .. T and for a `tail` below 1.
     """
     longest = blocks.shape[1] - 1
     for length in lengths:
@@ -42,6 +44,7 @@ def run(
     if tail < 1:
         raise ValueError(f'tail is {tail}; it must be at least 1')
     window, ends, multipliers = [], [], []
+    windows_R, ends_R = [], []
     for length, model in progress(list(zip(lengths, variables, strict=True))):
         found = means(
             config,
@@ -50,11 +53,19 @@ def run(
             mesh=mesh,
             batch_size=max(batch_size * longest // length, 1),
             entropy=False,
+            resampled=True,
         )
         window.append(found.loss.mean())
         ends.append(found.loss[-tail:].mean())
+        if found.resampled_loss is not None:
+            windows_R.append(found.resampled_loss.mean(axis=1))
+            ends_R.append(found.resampled_loss[:, -tail:].mean(axis=1))
         multipliers.append(float(last_multipliers(config, model, length).mean()))
     axes = ('length',)
+    resampled = {
+        name: np.stack(by_length, axis=1) if by_length else None
+        for name, by_length in (('loss_window', windows_R), ('loss_tail', ends_R))
+    }
     return Records(
         attributes={
             'evaluation': 'lengths',
@@ -67,6 +78,7 @@ def run(
             'loss_window': Measure(np.array(window), axes, 'nats'),
             'loss_tail': Measure(np.array(ends), axes, 'nats'),
             'multiplier_mean': Measure(np.array(multipliers), axes, '1/sqrt(head_dim)'),
+            **bootstrap.measures(resampled, 'length'),
         },
         coordinates={'length': np.array(lengths)},
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jax.sharding import Mesh
 
+from nope.evals import bootstrap
 from nope.evals.forward import Progress, means
 from nope.model import ModelConfig
 from nope.records import Measure, Records
@@ -24,7 +25,9 @@ def run(
 
     Measures: `loss` and its standard deviation over windows `loss_std` [position], nats per
     token; `entropy` [layer, head, position], nats; `multiplier` [layer, head], the multipliers
-    of 1/sqrt(H) of the last token. Positions count from 1: the number of tokens seen.
+    of 1/sqrt(H) of the last token. Positions count from 1: the number of tokens seen. Of every
+    resample of enough windows (nope.evals.bootstrap) besides: `loss_resampled` and, the mean over
+    layers and heads, `entropy_resampled` [resample, position].
     """
     length = blocks.shape[1] - 1
     found = means(
@@ -34,6 +37,7 @@ def run(
         mesh=mesh,
         batch_size=batch_size,
         entropy=True,
+        resampled=True,
         progress=progress,
     )
     multipliers_LN = last_multipliers(config, variables, length)
@@ -53,6 +57,9 @@ def run(
                 found.entropy.astype(np.float32), ('layer', 'head', 'position'), 'nats'
             ),
             'multiplier': Measure(multipliers_LN, ('layer', 'head'), '1/sqrt(head_dim)'),
+            **bootstrap.measures(
+                {'loss': found.resampled_loss, 'entropy': found.resampled_entropy}, 'position'
+            ),
         },
         coordinates={'position': np.arange(1, length + 1)},
     )

@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 
 from nope import losses, sharding
 from nope.data.documents import Documents
-from nope.evals import batching
+from nope.evals import batching, bootstrap
 from nope.evals.forward import Progress
 from nope.evals.samples import SampleLog
 from nope.model import ModelConfig, apply
@@ -100,7 +100,9 @@ def run(
 
     Measures: `loss` [length], nats, the mean over windows, each the mean of its `stride` losses;
     `perplexity` = exp(loss); `windows` and `documents` [length], how many were used. The
-    documents differ between lengths: shorter windows find more in each, and end sooner.
+    documents differ between lengths: shorter windows find more in each, and end sooner. Of every
+    resample of the documents, where there are enough (nope.evals.bootstrap), `loss_resampled`
+    [resample, length]: windows of one document are not independent.
 
     variables: of every length, or one for all of them.
     budget: tokens scored at each length, at most.
@@ -221,7 +223,9 @@ def _records(
     plans: Sequence[WindowPlan], documents: Documents, stride: int, budget: int, log: SampleLog
 ) -> Records:
     """Records computed from the log's rows alone."""
-    loss = np.asarray([np.mean([log[key]['loss'] for key in plan.keys]) for plan in plans])
+    by_window = [np.array([log[key]['loss'] for key in plan.keys]) for plan in plans]
+    loss = np.asarray([np.mean(losses_W) for losses_W in by_window])
+    resampled = _resampled(plans, by_window)
     axes = ('length',)
     return Records(
         attributes={
@@ -236,6 +240,21 @@ def _records(
             'perplexity': Measure(np.exp(loss), axes, ''),
             'windows': Measure(np.array([len(plan) for plan in plans]), axes, ''),
             'documents': Measure(np.array([plan.documents_used for plan in plans]), axes, ''),
+            **bootstrap.measures({'loss': resampled}, 'length'),
         },
         coordinates={'length': np.array([plan.window for plan in plans])},
     )
+
+
+def _resampled(plans: Sequence[WindowPlan], by_window: Sequence[np.ndarray]) -> np.ndarray | None:
+    """Losses [R, length] of every resample of each length's documents; None where one has too
+    few."""
+    found = []
+    for plan, losses_W in zip(plans, by_window, strict=True):
+        _, document_W = np.unique(plan.documents, return_inverse=True)
+        counts_DR = bootstrap.counts(plan.documents_used)
+        if counts_DR is None:
+            return None
+        sums_D, windows_D = np.bincount(document_W, losses_W), np.bincount(document_W)
+        found.append((sums_D @ counts_DR) / (windows_D @ counts_DR))
+    return np.stack(found, axis=1)

@@ -17,7 +17,7 @@ from nope import sharding
 from nope.data import DataConfig
 from nope.data.documents import Documents, open_documents
 from nope.data.sources import Text
-from nope.evals import sliding
+from nope.evals import bootstrap, sliding
 from nope.evals.samples import SampleLog
 from nope.model import apply
 from nope.model.lam import LogLength
@@ -382,3 +382,24 @@ def test_bad_input_is_refused_before_anything_is_measured(
     with pytest.raises(ValueError, match=message):
         run(documents, log_in(tmp_path), lengths, **changes)
     assert not calls
+
+
+def test_resamples_are_of_documents(documents: Documents, tmp_path: pathlib.Path, monkeypatch):
+    """Whose windows come together; here of fewer documents than the least."""
+    assert 'loss_resampled' not in run(documents, log_in(tmp_path)).measures
+    monkeypatch.setattr(bootstrap, 'LEAST', 2)
+    log = log_in(tmp_path)
+    found = run(documents, log, LENGTHS[:1])
+    plan = sliding.plan(documents.lengths, LENGTHS[0], stride=STRIDE, budget=BUDGET)
+    counts_DR = bootstrap.counts(plan.documents_used)
+    assert counts_DR is not None
+    used = np.unique(plan.documents)
+    for index in (0, 9):
+        picked = np.repeat(used, counts_DR[:, index].astype(int))
+        losses = [
+            log[key]['loss']
+            for document in picked
+            for key, own in zip(plan.keys, plan.documents, strict=True)
+            if own == document
+        ]
+        assert found['loss_resampled'][index, 0] == pytest.approx(np.mean(losses), rel=1e-6)

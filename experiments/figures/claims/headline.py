@@ -25,9 +25,10 @@ class Number:
     """One measured number. what: in plain words, so that the value and the unit may follow.
 
     by_seed: one value a seed, or a single one; None stands for 'not within what was measured'.
-    limits: that the claim compares it with, of a number that decides alone. ends: between which its
-    values lie, so that an interval of their mean ends there. note: words behind it, which tell no
-    number from another.
+    over_windows: of a single one the 95 % interval over resamples of the windows that it was
+    measured on, where there are some. limits: that the claim compares it with, of a number that
+    decides alone. ends: between which its values lie, so that an interval of their mean ends there.
+    note: words behind it, which tell no number from another.
     """
 
     what: str
@@ -36,25 +37,37 @@ class Number:
     limits: tuple[float, ...] = ()
     ends: tuple[float, float] | None = None
     note: str = ''
+    over_windows: tuple[float, float] | None = None
 
     @property
     def interval(self) -> Interval | None:
-        """Mean and 95 % interval over seeds, of shares within 0 to 100 %; None where a seed has no
-        value."""
+        """Mean and 95 % interval over seeds, of shares within 0 to 100 %, or of one seed over its
+        windows; None where a seed has no value."""
         values = [value for value in self.by_seed if value is not None]
         if len(values) != len(self.by_seed):
             return None
         ends = self.ends or _ENDS.get(self.unit, (-np.inf, np.inf))
-        return Interval.of(np.array(values)).within(*ends)
+        found = Interval.of(np.array(values))
+        if self.over_windows is not None:
+            low, high = self.over_windows
+            found = dataclasses.replace(found, low=low, high=high)
+        return found.within(*ends)
+
+    @property
+    def bracketed(self) -> bool:
+        """Whether there is an interval to be shown."""
+        return self.interval is not None and (
+            len(self.by_seed) > 1 or self.over_windows is not None
+        )
 
     @property
     def open(self) -> bool:
-        """Whether its interval over several seeds contains a limit."""
+        """Whether its interval contains a limit."""
         found = self.interval
         return found is not None and any(found.contains(limit) for limit in self.limits)
 
     def said(self) -> str:
-        """'NoPE - RoPE 0.180 nats', of several seeds with their interval behind it."""
+        """'NoPE - RoPE 0.180 nats', and its interval where there is one."""
         return f'{self._said()} ({self.note})' if self.note else self._said()
 
     def _said(self) -> str:
@@ -65,21 +78,20 @@ class Number:
         if found is None:
             each = ', '.join('none' if v is None else self._digits(v) for v in self.by_seed)
             return f'{self.what} {each}{unit}'
-        ends = f' [{self._digits(found.low)}, {self._digits(found.high)}]'
-        return (
-            f'{self.what} {self._digits(found.mean)}{unit}{ends if len(self.by_seed) > 1 else ""}'
-        )
+        over = '' if self.over_windows is None else ' over windows'
+        ends = f' [{self._digits(found.low)}, {self._digits(found.high)}{over}]'
+        return f'{self.what} {self._digits(found.mean)}{unit}{ends if self.bracketed else ""}'
 
     def stated(self) -> dict[str, Any]:
         """As it stands in summary.json: mean and interval are None where there is none, ends stand
         there where they are its own, None for none on that side."""
         found = self.interval
-        several = found is not None and len(self.by_seed) > 1
         return {
             'what': self.what,
             'unit': self.unit,
             'mean': found.mean if found else None,
-            'interval': [found.low, found.high] if found and several else None,
+            'interval': [found.low, found.high] if found and self.bracketed else None,
+            **({'interval_over': 'windows'} if self.over_windows is not None else {}),
             'by_seed': list(self.by_seed),
             **({'ends': [x if math.isfinite(x) else None for x in self.ends]} if self.ends else {}),
             **({'note': self.note} if self.note else {}),
@@ -89,7 +101,8 @@ class Number:
     def from_stated(cls, stated: Mapping[str, Any]) -> Number:
         """Of what `stated` gave; without its limits."""
         by_seed, note = tuple(stated['by_seed']), stated.get('note', '')
-        found = cls(stated['what'], stated['unit'], by_seed, note=note)
+        over_windows = tuple(stated['interval']) if stated.get('interval_over') else None
+        found = cls(stated['what'], stated['unit'], by_seed, note=note, over_windows=over_windows)
         if 'ends' not in stated:
             return found
         low, high = stated['ends']

@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.figures import roles, style
 from experiments.figures.base import (
+    Claim,
     FigureInput,
     FigureOutput,
     check_records,
@@ -38,7 +39,7 @@ from experiments.figures.tables.perplexity_rows import (
 )
 from experiments.figures.tables.table import Cell, Column, Row, Table, grouped, measured, tidy
 
-__all__ = ['draw', 'required']
+__all__ = ['decided', 'draw', 'required']
 
 NOT_MEASURED = 'the records hold no window of this length'
 NO_KEY = 'no token is key at this length, or it was not measured'
@@ -60,15 +61,7 @@ def draw(given: FigureInput) -> FigureOutput:
     claims speak of (claims/perplexity.py). The record of a corpus is named 'record@key'."""
     check_records(given, required(given.name, given.options))
     _check_alike(given)
-    corpora = measured_corpora(given.options)
-    shown = [
-        (corpus['key'], float(window))
-        for corpus in given.options['corpora']
-        if not corpus.get('missing')
-        for window in windows_of(given.options, corpus)
-    ]
-    rows = perplexity_rows.read(given, shown, corpora)
-    windows = sorted({window for corpus, window in shown if corpus in corpora})
+    rows = _read(given)
     table = _table(given, rows)
     caption = perplexity_caption.caption(given, rows)
     return FigureOutput(
@@ -76,10 +69,35 @@ def draw(given: FigureInput) -> FigureOutput:
         typeset.draw(table),
         tidy(table),
         caption,
-        decide(claims.RULES, _shown(given, rows, corpora, windows)),
+        _decided(given, rows),
         runs_of(given, list(dict.fromkeys(name for row in rows for name in row.names))),
         markdown.write(table, caption),
     )
+
+
+def decided(given: FigureInput) -> list[Claim]:
+    """Claims of an input that `draw` accepts."""
+    return _decided(given, _read(given))
+
+
+def _decided(given: FigureInput, rows: Sequence[PerplexityRow]) -> list[Claim]:
+    corpora = measured_corpora(given.options)
+    windows = sorted({window for corpus, window in _measured(given) if corpus in corpora})
+    return decide(claims.RULES, _shown(given, rows, corpora, windows))
+
+
+def _read(given: FigureInput) -> list[PerplexityRow]:
+    return perplexity_rows.read(given, _measured(given), measured_corpora(given.options))
+
+
+def _measured(given: FigureInput) -> list[perplexity_rows.Key]:
+    """Every corpus that is not missing with each of its windows."""
+    return [
+        (corpus['key'], float(window))
+        for corpus in given.options['corpora']
+        if not corpus.get('missing')
+        for window in windows_of(given.options, corpus)
+    ]
 
 
 def _check_alike(given: FigureInput) -> None:

@@ -1,0 +1,117 @@
+"""Claims of one seed, decided again for every resample of the windows that it was measured on.
+
+Records of enough windows hold some measures of every resample (nope.evals.bootstrap). Where all
+that a figure reads do, and each is of one seed, its numbers get the interval in which 95 % of the
+resamples have them, and a verdict stands where nearly all of them have it. That says how much the
+choice of the windows weighs; what another training would give, only seeds say.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from experiments.figures.base import Claim, FigureInput, FigureOutput, names_below
+from experiments.figures.claims.headline import Number
+from experiments.figures.claims.intervals import LEVEL
+from nope.records import RESAMPLE, RESAMPLED, Measure, Records
+
+BESIDE = (100 - LEVEL) / 2  # percent on each side of the interval
+STATEMENT = (
+    f'Of one seed, decided again for every resample of the windows: where more than {BESIDE:g} % '
+    'of them decide otherwise, nothing is decided.'
+)
+
+Decided = Callable[[FigureInput], list[Claim]]
+
+
+def draw(
+    drawing: Callable[[FigureInput], FigureOutput],
+    decided: Decided | None,
+    needs: Mapping[str, str],
+    given: FigureInput,
+) -> FigureOutput:
+    """Figure of one seed as `drawing` makes it, with intervals of its claims over windows where its
+    records have resamples.
+
+    decided: the claims of an input, None for a kind that has no such function. needs: what the kind
+    requires.
+    """
+    output = drawing(given)
+    if decided is None:
+        return output
+    claims = _claims(decided, needs, given, output.claims)
+    return dataclasses.replace(output, claims=claims)
+
+
+def _claims(
+    decided: Decided, needs: Mapping[str, str], given: FigureInput, found: Sequence[Claim]
+) -> list[Claim]:
+    names = [name for needed in needs for name in names_below(given, needed)]
+    count = _resamples(given, needs, names)
+    if not count:
+        return list(found)
+    again = [decided(_resample(given, names, index)) for index in range(count)]
+    return [_over_windows(claim, claims_R) for claim, *claims_R in zip(found, *again, strict=True)]
+
+
+def _resamples(given: FigureInput, needs: Mapping[str, str], names: Sequence[str]) -> int:
+    """Resamples that every record has; 0 where one has none and where a group has several seeds."""
+    if any(len(names_below(given, needed)) > 1 for needed in needs):
+        return 0
+    return min((_held(given.records[name]) for name in names), default=0)
+
+
+def _held(records: Records) -> int:
+    sizes = [len(m.values) for m in records.measures.values() if m.axes[:1] == (RESAMPLE,)]
+    return min(sizes, default=0)
+
+
+def _resample(given: FigureInput, names: Sequence[str], index: int) -> FigureInput:
+    records = {name: _one(given.records[name], index) for name in names}
+    return dataclasses.replace(given, records={**given.records, **records})
+
+
+def _one(records: Records, index: int) -> Records:
+    """Records as one resample has them: in place of what was averaged over axes before the last, as
+    entropy was over layers and heads, its mean stands at each of them."""
+    measures = dict(records.measures)
+    for name, measure in records.measures.items():
+        if measure.axes[:1] == (RESAMPLE,):
+            own = name.removesuffix(RESAMPLED)
+            there = measures[own]
+            values = np.broadcast_to(measure.values[index], there.values.shape)
+            measures[own] = Measure(values, there.axes, there.unit)
+    return dataclasses.replace(records, measures=measures)
+
+
+def _over_windows(claim: Claim, claims_R: Sequence[Claim]) -> Claim:
+    numbers = tuple(_within(n, [c.numbers for c in claims_R]) for n in claim.numbers)
+    claim = dataclasses.replace(claim, numbers=numbers)
+    if claim.holds is None:
+        return claim
+    otherwise = sum(other.holds is not claim.holds for other in claims_R)
+    claim = dataclasses.replace(claim, statement=f'{claim.statement} {STATEMENT}')
+    if 100 * otherwise <= BESIDE * len(claims_R):
+        return claim
+    return dataclasses.replace(claim, holds=None, verdict='undecided')
+
+
+def _within(number: Number, numbers_R: Sequence[Sequence[Number]]) -> Number:
+    """The number with its interval over the resamples; without one where not all of them have it in
+    the same words, as where another length decides, or have no value."""
+    if len(number.by_seed) > 1:
+        return number
+    values = [
+        other.by_seed[0]
+        for others in numbers_R
+        for other in others
+        if (other.what, other.unit) == (number.what, number.unit)
+    ]
+    known = [value for value in values if value is not None]
+    if len(known) < len(numbers_R) or number.by_seed[0] is None:
+        return number
+    low, high = np.percentile(known, [BESIDE, 100 - BESIDE])
+    return dataclasses.replace(number, over_windows=(float(low), float(high)))

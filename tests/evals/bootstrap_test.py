@@ -1,0 +1,118 @@
+"""Bootstrap over windows: its draws, the sums of resamples, and how often its interval is right."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from nope import sharding
+from nope.evals import bootstrap, forward, lengths, positions
+from nope.evals.bootstrap import LEAST, RESAMPLES
+from nope.records import RESAMPLE, load, save
+from nope.variables import abstract_variables
+from tests import tiny
+
+WINDOWS, T = 18, 12
+BLOCKS = tiny.tokens(WINDOWS, T + 1)
+
+
+def picked(index: int) -> np.ndarray:
+    """The blocks of one resample, each as often as it was drawn."""
+    counts_WR = bootstrap.counts(WINDOWS)
+    assert counts_WR is not None
+    return np.repeat(BLOCKS, counts_WR[:, index].astype(int), axis=0)
+
+
+def test_a_resample_has_as_many_windows_as_were_measured() -> None:
+    counts_WR = bootstrap.counts(WINDOWS)
+    assert counts_WR is not None
+    assert counts_WR.shape == (WINDOWS, RESAMPLES)
+    np.testing.assert_array_equal(counts_WR.sum(axis=0), WINDOWS)
+    # A window is in a resample k times with about the probability that Poisson's law has.
+    assert np.mean(counts_WR == 0) == pytest.approx(np.exp(-1), abs=0.03)
+
+
+def test_draws_follow_from_the_number_of_windows_alone() -> None:
+    first, again = bootstrap.counts(WINDOWS), bootstrap.counts(WINDOWS)
+    assert first is not None and again is not None
+    np.testing.assert_array_equal(first, again)
+    assert first[:8, 0].tolist() == [0, 1, 2, 1, 2, 2, 0, 0]
+    assert bootstrap.counts(LEAST - 1) is None
+
+
+@pytest.mark.parametrize('batch_size', [5, 100])
+def test_sums_of_a_resample_are_those_of_its_windows(batch_size: int) -> None:
+    """Whatever the batch, and with windows of weight 0 at its end."""
+    options = {'mesh': tiny.mesh(), 'batch_size': batch_size, 'entropy': True}
+    found = forward.means(tiny.MODEL, tiny.varied_lam(), BLOCKS, resampled=True, **options)
+    assert found.resampled_loss is not None and found.resampled_entropy is not None
+    assert found.resampled_loss.shape == found.resampled_entropy.shape == (RESAMPLES, T)
+    for index in (0, RESAMPLES - 1):
+        direct = forward.means(tiny.MODEL, tiny.varied_lam(), picked(index), **options)
+        assert direct.entropy is not None
+        np.testing.assert_allclose(found.resampled_loss[index], direct.loss, rtol=1e-5)
+        entropy_T = direct.entropy.mean(axis=(0, 1))
+        np.testing.assert_allclose(found.resampled_entropy[index], entropy_T, rtol=1e-5, atol=1e-6)
+
+
+def test_resamples_are_the_same_on_many_devices() -> None:
+    mesh = sharding.make_mesh(sharding.MeshConfig(data=2, fsdp=2, tensor=2))
+    spread = jax.tree.map(
+        lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
+        tiny.varied_lam(),
+        abstract_variables(tiny.MODEL, mesh),
+    )
+    options = {'batch_size': 8, 'entropy': True, 'resampled': True}
+    found = forward.means(tiny.MODEL, spread, BLOCKS, mesh=mesh, **options)
+    alone = forward.means(tiny.MODEL, tiny.varied_lam(), BLOCKS, mesh=tiny.mesh(), **options)
+    np.testing.assert_allclose(found.resampled_loss, alone.resampled_loss, rtol=1e-5)
+    np.testing.assert_allclose(
+        found.resampled_entropy, alone.resampled_entropy, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_records_hold_resamples_of_what_they_hold(tmp_path) -> None:
+    """Beside each measure, as arrays alone: of their values there are too many to read."""
+    options = {'mesh': tiny.mesh(), 'batch_size': 100}
+    by_position = positions.run(tiny.MODEL, tiny.varied_lam(), BLOCKS, **options)
+    by_length = lengths.run(tiny.MODEL, [tiny.varied_lam()] * 2, BLOCKS, (4, 12), tail=2, **options)
+    for records, names in (
+        (by_position, {'loss', 'entropy'}),
+        (by_length, {'loss_window', 'loss_tail'}),
+    ):
+        save(records, tmp_path)
+        held = load(tmp_path).measures
+        resampled = {n for n, m in held.items() if RESAMPLE in m.axes}
+        assert resampled == {f'{name}_resampled' for name in names}
+        assert not list(tmp_path.glob('*_resampled.csv'))
+        for name in names:
+            values = held[name].values
+            center = values.mean(axis=(0, 1)) if name == 'entropy' else values
+            spread = held[f'{name}_resampled'].values
+            np.testing.assert_allclose(
+                spread.mean(axis=0), center, atol=4 * spread.std(axis=0).max() / RESAMPLES**0.5
+            )
+    direct = lengths.run(tiny.MODEL, [tiny.varied_lam()], picked(7), (4,), tail=2, **options)
+    for name in ('loss_window', 'loss_tail'):
+        found = by_length[f'{name}_resampled'][7, 0]
+        np.testing.assert_allclose(found, direct[name][0], rtol=1e-5)
+
+
+def test_few_windows_have_no_resamples() -> None:
+    few = BLOCKS[: LEAST - 1]
+    options = {'mesh': tiny.mesh(), 'batch_size': 100}
+    found = positions.run(tiny.MODEL, tiny.varied_lam(), few, **options)
+    assert set(found.measures) == {'loss', 'loss_std', 'entropy', 'multiplier'}
+
+
+@pytest.mark.parametrize('windows', [32, 256])
+def test_the_interval_of_resamples_has_the_truth_in_nearly_all_experiments(windows: int) -> None:
+    """Losses as skewed as those of text: of 95 % intervals about 95 in 100 contain the mean."""
+    counts_WR = bootstrap.counts(windows)
+    assert counts_WR is not None
+    losses_EW = np.random.default_rng(0).gamma(4.0, 0.5, size=(2000, windows))
+    means_ER = losses_EW @ counts_WR / windows
+    low_E, high_E = np.percentile(means_ER, [2.5, 97.5], axis=1)
+    covered = np.mean((low_E <= 2.0) & (high_E >= 2.0))
+    assert 0.91 <= covered <= 0.97

@@ -1,0 +1,144 @@
+"""Claims of one seed under resamples of its windows: intervals, and verdicts that they unsettle."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from experiments import figures
+from experiments.figures import KINDS, Claim, FigureInput, resampled
+from nope.evals.bootstrap import RESAMPLES
+from nope.records import RESAMPLE, RESAMPLED, Measure, Records
+from tests.experiments.figures.synthetic import INPUTS, length_runs, positions_records
+
+DECIDED = sorted(kind for kind, module in KINDS.items() if hasattr(module, 'decided'))
+
+
+def spread(made: Records, by: dict[str, float], seed: int = 0) -> Records:
+    """`made` with resamples of its measures, which lie around them by so much."""
+    rng, measures = np.random.default_rng(seed), dict(made.measures)
+    for name, scale in by.items():
+        found = made.measures[name]
+        center = found.values if len(found.axes) == 1 else found.values.mean(axis=(0, 1))
+        shifts = scale * rng.normal(size=(RESAMPLES, 1))
+        axes = (RESAMPLE, found.axes[-1])
+        measures[name + RESAMPLED] = Measure(center + shifts, axes, found.unit)
+    return dataclasses.replace(made, measures=measures)
+
+
+def parity(*, behind: float, apart: float, together: float = 0.0) -> Claim:
+    """Of NoPE, so many nats behind rotary; resamples of the two lie apart by `apart` nats, and
+    `together` moves both."""
+    roles = {'base': 'nope', 'rotary': 'rope'}
+    options = {'panels': [{'curves': [{'record': r} for r in roles.values()]}], 'roles': roles}
+    records = {
+        'nope': positions_records(floor=1.5 + behind),
+        'rope': positions_records(floor=1.5, position='rotary'),
+    }
+    records = {name: spread(r, {'loss': together, 'entropy': 0.0}) for name, r in records.items()}
+    held = records['nope'].measures['loss' + RESAMPLED]
+    moved = held.values + apart * np.random.default_rng(1).normal(size=(RESAMPLES, 1))
+    measures = records['nope'].measures | {'loss' + RESAMPLED: Measure(moved, held.axes, held.unit)}
+    records['nope'] = dataclasses.replace(records['nope'], measures=measures)
+    output = figures.draw('entropy_loss', FigureInput('fig1', records, options))
+    return next(claim for claim in output.claims if claim.id == 'parity')
+
+
+def test_a_number_has_the_interval_of_its_resamples():
+    claim = parity(behind=0.2, apart=0.01)
+    (found,) = claim.numbers
+    assert found.interval is not None
+    # 1.96 standard deviations to each side, as far as 200 draws tell.
+    assert found.interval.low == pytest.approx(0.2 - 0.0196, abs=0.005)
+    assert found.interval.high == pytest.approx(0.2 + 0.0196, abs=0.005)
+    assert found.stated()['interval_over'] == 'windows'
+    assert found.said().endswith(' over windows]')
+    assert claim.verdict == 'does not hold' and claim.statement.endswith(resampled.STATEMENT)
+
+
+@pytest.mark.parametrize(
+    ('behind', 'apart', 'verdict'),
+    [
+        (0.20, 0.01, 'does not hold'),
+        (0.20, 0.20, 'undecided'),
+        (0.00, 0.001, 'holds'),
+        (0.00, 0.20, 'undecided'),
+    ],
+)
+def test_a_verdict_that_resamples_do_not_share_is_none(behind, apart, verdict):
+    found = parity(behind=behind, apart=apart)
+    assert found.verdict == verdict
+    assert (found.holds is None) == (verdict == 'undecided')
+
+
+def test_what_the_windows_change_for_both_models_alike_changes_no_difference():
+    (found,) = parity(behind=0.2, apart=0.0, together=0.5).numbers
+    assert found.interval is not None
+    assert found.interval.high - found.interval.low < 1e-6
+
+
+def test_entropies_are_resampled_too():
+    records = {
+        'uniform': positions_records(lam='1.5', multiplier=1.5),
+        'headscale': positions_records(lam='HeadScale at 256', multiplier=None, entropy_bend=90),
+    }
+    records = {
+        n: spread(r, {'loss': 0.0, 'entropy': 0.01}, i) for i, (n, r) in enumerate(records.items())
+    }
+    options = {
+        'panels': [{'curves': [{'record': name} for name in records]}],
+        'roles': {'uniform': ['uniform'], 'headscale': {4: 'headscale'}},
+    }
+    output = figures.draw('entropy_loss', FigureInput('fig4', records, options))
+    numbers = [n for c in output.claims for n in c.numbers if n.unit == 'bits']
+    assert numbers
+    for number in numbers:
+        assert number.interval is not None
+        assert 0.01 < number.interval.high - number.interval.low < 0.2
+
+
+def test_numbers_of_lengths_have_intervals_over_windows():
+    given = INPUTS['length_curves']
+    by = {'loss_window': 0.01, 'loss_tail': 0.01}
+    records = {n: spread(r, by, seed=i) for i, (n, r) in enumerate(length_runs(1).items())}
+    found = figures.draw('length_curves', dataclasses.replace(given, records=records)).claims
+    numbers = {c.id: c.numbers for c in found}
+    assert all(n.over_windows is not None for n in numbers['headscale_hurts'])
+
+
+@pytest.mark.parametrize('seeds', [1, 3])
+def test_seeds_come_before_windows(seeds):
+    """Of several seeds, and of records of which some have no resamples, nothing is said."""
+    given = INPUTS['length_curves']
+    records = length_runs(seeds)
+    some = dict(list(records.items())[: None if seeds > 1 else 1])
+    mixed = records | {n: spread(r, {'loss_window': 9, 'loss_tail': 9}) for n, r in some.items()}
+    with_resamples = figures.draw('length_curves', dataclasses.replace(given, records=mixed))
+    without = figures.draw('length_curves', dataclasses.replace(given, records=records))
+    assert with_resamples.claims == without.claims
+
+
+def test_seeds_with_and_without_resamples_are_pooled():
+    given = INPUTS['entropy_loss']
+    seeds = {}
+    for name, made in given.records.items():
+        for seed, found in enumerate((made, spread(made, {'loss': 0.1, 'entropy': 0.1}))):
+            facts = {**made.attributes, 'seed': seed}
+            seeds[f'{name}/seed{seed}'] = dataclasses.replace(found, attributes=facts)
+    for order in (1, -1):
+        records = dict(list(seeds.items())[::order])
+        output = figures.draw('entropy_loss', dataclasses.replace(given, records=records))
+        assert all(n.over_windows is None for c in output.claims for n in c.numbers)
+
+
+@pytest.mark.parametrize('kind', DECIDED)
+def test_claims_without_a_picture_are_those_of_the_figure(kind):
+    given = INPUTS[kind]
+    assert KINDS[kind].decided(given) == KINDS[kind].draw(given).claims
+
+
+def test_figures_of_losses_decide_their_claims_alone():
+    by_position, by_length = {'entropy_loss', 'extension'}, {'length_curves', 'factor_grid'}
+    assert by_position | by_length | {'tuned_lengths', 'perplexity_table'} == set(DECIDED)
