@@ -107,7 +107,7 @@ class Page(html.parser.HTMLParser):
     """What a browser would make of a page. tags: (name, attributes) in order. open_at_end: tags
     that were not closed. text: of each section by its id. scripts: attributes and text of each."""
 
-    VOID = ('meta', 'img', 'br', 'input', 'link')
+    VOID = ('meta', 'img', 'br', 'wbr', 'input', 'link')
 
     def __init__(self, data: bytes) -> None:
         super().__init__()
