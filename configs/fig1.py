@@ -7,8 +7,8 @@ from position 1 to twice the training length (quick and small: four times).
 
 Quick: two CPU cores, 3 min 38 s with the installation (tools/quickstart). Result, three seeds: loss
 and entropy of NoPE bend together at L (1.0 and 1.1 L); rotary's loss rises from 1.3 to 1.5 L, where
-the paper has 1.2 and 1.1 L. The best uniform multiplier lowers NoPE's loss over (2L, 4L] from 2.81
-to 2.16 nats and costs 0.09 over (0, L]. No in-domain parity: 1.38 nats against rotary's 1.19 over
+the paper has 1.2 and 1.1 L. The best uniform multiplier lowers NoPE's loss over (2L, 4L] from 2.82
+to 2.17 nats and costs 0.10 over (0, L]. No in-domain parity: 1.38 nats against rotary's 1.19 over
 (L/2, L].
 
 Small: 20 minutes of one core a model. Result, three seeds: NoPE's loss rises from 1.3 L, that of
