@@ -25,8 +25,8 @@ class Decision:
 
     size: 'quick' or the like. figure: its name. seeds: of its config, () where not known. verdict:
     'holds', 'does not hold', 'undecided' or 'reading'. numbers: what the verdict rests on, each
-    with its mean and 95 % interval over seeds, or windows of one. statement: what was decided, with
-    its thresholds. changed: settings of the figure that are not its config's, 'PATH=VALUE'.
+    with its mean and 95 % interval over seeds, of one by resamples. statement: what was decided,
+    with its thresholds. changed: settings of the figure that are not its config's, 'PATH=VALUE'.
     """
 
     size: str

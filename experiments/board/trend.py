@@ -33,7 +33,7 @@ APART = 0.07  # of the distance of two sizes: between marks of one size
 @dataclasses.dataclass(frozen=True)
 class Point:
     """A number at one size. tokens: that the models were trained on, None where they were not
-    trained here. low, high: 95 % interval of the mean over seeds, of one seed over its windows, and
+    trained here. low, high: 95 % interval of the mean over seeds, of one seed by resamples, and
     both the mean where there is none."""
 
     size: str
@@ -105,7 +105,7 @@ def draw(found: Sequence[Course]) -> mpl.Figure:
     ]
     interval = mpl.Line2D(
         [], [], color=style.BLACK, linestyle='none', marker='|', markersize=9,
-        label='95 % interval over seeds, or windows of one',
+        label='95 % interval over seeds, of one by resamples',
     )  # fmt: skip
     handles.append(interval)
     figure.legend(handles=handles, loc='outside upper center', ncols=min(len(handles), 2 * columns))

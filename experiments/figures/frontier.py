@@ -19,6 +19,7 @@ from experiments.figures import (
     style,
 )
 from experiments.figures.base import (
+    Claim,
     FigureInput,
     FigureOutput,
     check_options,
@@ -70,20 +71,33 @@ def draw(given: FigureInput) -> FigureOutput:
     losses are measured at the same lengths: windows of others end at other tokens."""
     check_records(given, required(given.name, given.options))
     times = float(given.options.get('times', TIMES))
-    points = [frontier_point.read(given, chosen, times) for chosen in given.options['points']]
+    points = _points(given, times)
     length_group.check_alike(given, [point.loss for point in points])
     names = [name for point in points for name in point.names]
     (train_length,) = (shared_attribute(given, names, x) for x in SHARED)
     token = captions.token_name(given.records[names[0]])
-    found = Roles(given.name, given.options, {p.label: p for p in points}, 'point')
     return FigureOutput(
         given.name,
         _picture(points, times, token),
         [row for point in points for row in frontier_point.rows(point)],
         _caption(given, points, times, train_length),
-        decide(claims.RULES, found),
+        _decided(given, points),
         runs_of(given, names),
     )
+
+
+def decided(given: FigureInput) -> list[Claim]:
+    """Claims of an input that `draw` accepts."""
+    return _decided(given, _points(given, float(given.options.get('times', TIMES))))
+
+
+def _decided(given: FigureInput, points: Sequence[FrontierPoint]) -> list[Claim]:
+    found = Roles(given.name, given.options, {p.label: p for p in points}, 'point')
+    return decide(claims.RULES, found)
+
+
+def _points(given: FigureInput, times: float) -> list[FrontierPoint]:
+    return [frontier_point.read(given, chosen, times) for chosen in given.options['points']]
 
 
 def best(points: Sequence[FrontierPoint]) -> list[FrontierPoint]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from experiments.figures import captions, key_group, length_axes, mpl, roles, style
 from experiments.figures.base import (
+    Claim,
     FigureInput,
     FigureOutput,
     check_options,
@@ -47,10 +48,7 @@ def draw(given: FigureInput) -> FigureOutput:
     """Options: curves, [{group, label}] of records '<group>/<seed>', which may have been asked for
     keys at different lengths; roles of groups (claims/keys.py)."""
     check_records(given, required(given.name, given.options))
-    groups = [
-        key_group.read(given, c['group'], c.get('label', c['group']))
-        for c in given.options['curves']
-    ]
+    groups = _groups(given)
     _check_seeds(given, groups)
     names = [name for g in groups for name in g.names]
     (train_length,) = (shared_attribute(given, names, x) for x in SHARED)
@@ -64,15 +62,30 @@ def draw(given: FigureInput) -> FigureOutput:
     ]
     handles += length_axes.band_handle(seeds)
     figure.legend(handles=handles, loc='outside lower center', ncols=2)
-    players = {g.name: g for g in groups}
     return FigureOutput(
         given.name,
         figure,
         [row for g in groups for row in key_group.rows(g, given.records)],
         _caption(given, groups, train_length),
-        decide(claims.RULES, Roles(given.name, given.options, players)),
+        _decided(given, groups),
         runs_of(given, names),
     )
+
+
+def decided(given: FigureInput) -> list[Claim]:
+    """Claims of an input that `draw` accepts."""
+    return _decided(given, _groups(given))
+
+
+def _decided(given: FigureInput, groups: Sequence[KeyGroup]) -> list[Claim]:
+    return decide(claims.RULES, Roles(given.name, given.options, {g.name: g for g in groups}))
+
+
+def _groups(given: FigureInput) -> list[KeyGroup]:
+    return [
+        key_group.read(given, c['group'], c.get('label', c['group']))
+        for c in given.options['curves']
+    ]
 
 
 def _check_seeds(given: FigureInput, groups: Sequence[KeyGroup]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.figures import mpl, passkey_caption, passkey_panel, roles, style
 from experiments.figures.base import (
+    Claim,
     FigureInput,
     FigureOutput,
     check_choice,
@@ -96,7 +97,7 @@ def draw(given: FigureInput) -> FigureOutput:
     (claims/passkey.py)."""
     check_records(given, required(given.name, given.options))
     chosen = given.options['panels']
-    panels = [passkey_panel.read(given, c) for c in chosen if c.get('record')]
+    panels = _panels(given)
     missing = {c['label']: c['missing'] for c in chosen if c.get('missing')}
     names = list(dict.fromkeys(n for p in panels for n in p.names))
     return FigureOutput(
@@ -107,6 +108,16 @@ def draw(given: FigureInput) -> FigureOutput:
         decide(claims.RULES, _roles(given, panels)),
         runs_of(given, names),
     )
+
+
+def decided(given: FigureInput) -> list[Claim]:
+    """Claims of an input that `draw` accepts."""
+    return decide(claims.RULES, _roles(given, _panels(given)))
+
+
+def _panels(given: FigureInput) -> list[PasskeyPanel]:
+    chosen = given.options['panels']
+    return [passkey_panel.read(given, c) for c in chosen if c.get('record')]
 
 
 def _roles(given: FigureInput, panels: Sequence[PasskeyPanel]) -> Roles[PasskeyPanel]:

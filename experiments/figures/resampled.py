@@ -1,9 +1,10 @@
-"""Claims of one seed, decided again for every resample of the windows that it was measured on.
+"""Claims of one seed, decided again for every resample of what it was measured on.
 
-Records of enough windows hold some measures of every resample (nope.evals.bootstrap). Where all
-that a figure reads do, and each is of one seed, its numbers get the interval in which 95 % of the
-resamples have them, and a verdict stands where nearly all of them have it. That says how much the
-choice of the windows weighs; what another training would give, only seeds say.
+Records of enough windows, documents or prompts hold some measures of every resample of these
+(nope.evals.bootstrap). Where all that a figure reads do, and each is of one seed, its numbers get
+the interval in which 95 % of the resamples have them, and a verdict stands where nearly all of them
+have it. That says how much the choice of the text weighs; what another training would give, only
+seeds say.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from nope.records import RESAMPLE, RESAMPLED, Measure, Records
 
 BESIDE = (100 - LEVEL) / 2  # percent on each side of the interval
 STATEMENT = (
-    f'Of one seed, decided again for every resample of the windows: where more than {BESIDE:g} % '
-    'of them decide otherwise, nothing is decided.'
+    'Of one seed, decided again for every resample of its windows, documents or prompts: where '
+    f'more than {BESIDE:g} % of them decide otherwise, nothing is decided.'
 )
 
 Decided = Callable[[FigureInput], list[Claim]]
@@ -33,8 +34,8 @@ def draw(
     needs: Mapping[str, str],
     given: FigureInput,
 ) -> FigureOutput:
-    """Figure of one seed as `drawing` makes it, with intervals of its claims over windows where its
-    records have resamples.
+    """Figure of one seed as `drawing` makes it, with intervals of its claims where its records have
+    resamples.
 
     decided: the claims of an input, None for a kind that has no such function. needs: what the kind
     requires.
@@ -54,7 +55,7 @@ def _claims(
     if not count:
         return list(found)
     again = [decided(_resample(given, names, index)) for index in range(count)]
-    return [_over_windows(claim, claims_R) for claim, *claims_R in zip(found, *again, strict=True)]
+    return [_by_resamples(claim, claims_R) for claim, *claims_R in zip(found, *again, strict=True)]
 
 
 def _resamples(given: FigureInput, needs: Mapping[str, str], names: Sequence[str]) -> int:
@@ -87,7 +88,7 @@ def _one(records: Records, index: int) -> Records:
     return dataclasses.replace(records, measures=measures)
 
 
-def _over_windows(claim: Claim, claims_R: Sequence[Claim]) -> Claim:
+def _by_resamples(claim: Claim, claims_R: Sequence[Claim]) -> Claim:
     numbers = tuple(_within(n, [c.numbers for c in claims_R]) for n in claim.numbers)
     claim = dataclasses.replace(claim, numbers=numbers)
     if claim.holds is None:
@@ -101,7 +102,8 @@ def _over_windows(claim: Claim, claims_R: Sequence[Claim]) -> Claim:
 
 def _within(number: Number, numbers_R: Sequence[Sequence[Number]]) -> Number:
     """The number with its interval over the resamples; without one where not all of them have it in
-    the same words, as where another length decides, or have no value."""
+    the same words, as where another length decides, where one has no value, and where all agree:
+    that 40 of 40 keys are repeated in each is no certainty."""
     if len(number.by_seed) > 1:
         return number
     values = [
@@ -114,4 +116,6 @@ def _within(number: Number, numbers_R: Sequence[Sequence[Number]]) -> Number:
     if len(known) < len(numbers_R) or number.by_seed[0] is None:
         return number
     low, high = np.percentile(known, [BESIDE, 100 - BESIDE])
-    return dataclasses.replace(number, over_windows=(float(low), float(high)))
+    if low == high:
+        return number
+    return dataclasses.replace(number, resampled=(float(low), float(high)))

@@ -29,6 +29,22 @@ def counts(drawn: int) -> np.ndarray | None:
     return np.stack(counts_RW, axis=1).astype(np.float32)
 
 
+def of_cells(scores_CN: np.ndarray) -> np.ndarray | None:
+    """Mean scores of every resample of the N prompts of each of C cells: float32 [RESAMPLES, C].
+    None for one prompt a cell.
+
+    N - 1 are drawn of each cell, with replacement: means of N would spread too little, by a share
+    1 / N of their variance (Rao and Wu 1988), which of few prompts is much.
+    """
+    cells, prompts = scores_CN.shape
+    if prompts < 2:
+        return None
+    generator = np.random.RandomState(prompts)
+    picked_RCN = generator.randint(prompts, size=(RESAMPLES, cells, prompts - 1))
+    found_RCN = np.take_along_axis(scores_CN[None], picked_RCN, axis=2)
+    return found_RCN.mean(axis=2, dtype=np.float32)
+
+
 def measures(found: Mapping[str, np.ndarray | None], axis: str) -> dict[str, Measure]:
     """Measures of every resample beside those of the names they have in `found`: [RESAMPLES, n]
     along `axis`, in nats. None of those that are None."""

@@ -20,8 +20,7 @@ from nope.variables import Variables
 
 Progress = Callable[[Iterable], Iterable]
 
-
-# What accelerators round to fewer bits by default.
+# Of sums whose factors accelerators round to fewer bits by default.
 _EXACT = jax.lax.Precision.HIGHEST
 
 

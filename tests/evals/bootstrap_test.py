@@ -116,3 +116,15 @@ def test_the_interval_of_resamples_has_the_truth_in_nearly_all_experiments(windo
     low_E, high_E = np.percentile(means_ER, [2.5, 97.5], axis=1)
     covered = np.mean((low_E <= 2.0) & (high_E >= 2.0))
     assert 0.91 <= covered <= 0.97
+
+
+@pytest.mark.parametrize('prompts', [2, 4, 10])
+def test_means_of_cells_spread_as_means_of_few_prompts_do(prompts: int) -> None:
+    """Resamples of N prompts have, on average over experiments, the variance of a mean of N."""
+    draw = np.random.default_rng(0)
+    scores_CN = (draw.random((4000, prompts)) < 0.7).astype(np.float64)
+    found_RC = bootstrap.of_cells(scores_CN)
+    assert found_RC is not None and found_RC.shape == (RESAMPLES, 4000)
+    np.testing.assert_allclose(found_RC.mean(), scores_CN.mean(), atol=0.005)
+    assert found_RC.var(axis=0, ddof=1).mean() == pytest.approx(0.7 * 0.3 / prompts, rel=0.05)
+    assert bootstrap.of_cells(scores_CN[:, :1]) is None

@@ -25,10 +25,10 @@ class Number:
     """One measured number. what: in plain words, so that the value and the unit may follow.
 
     by_seed: one value a seed, or a single one; None stands for 'not within what was measured'.
-    over_windows: of a single one the 95 % interval over resamples of the windows that it was
-    measured on, where there are some. limits: that the claim compares it with, of a number that
-    decides alone. ends: between which its values lie, so that an interval of their mean ends there.
-    note: words behind it, which tell no number from another.
+    resampled: of a single one the 95 % interval of resamples of the windows, documents or prompts
+    that it was measured on, where there are some. limits: that the claim compares it with, of a
+    number that decides alone. ends: between which its values lie, so that an interval of their mean
+    ends there. note: words behind it, which tell no number from another.
     """
 
     what: str
@@ -37,28 +37,26 @@ class Number:
     limits: tuple[float, ...] = ()
     ends: tuple[float, float] | None = None
     note: str = ''
-    over_windows: tuple[float, float] | None = None
+    resampled: tuple[float, float] | None = None
 
     @property
     def interval(self) -> Interval | None:
-        """Mean and 95 % interval over seeds, of shares within 0 to 100 %, or of one seed over its
-        windows; None where a seed has no value."""
+        """Mean and 95 % interval over seeds, of shares within 0 to 100 %, or of one seed by
+        resamples; None where a seed has no value."""
         values = [value for value in self.by_seed if value is not None]
         if len(values) != len(self.by_seed):
             return None
         ends = self.ends or _ENDS.get(self.unit, (-np.inf, np.inf))
         found = Interval.of(np.array(values))
-        if self.over_windows is not None:
-            low, high = self.over_windows
+        if self.resampled is not None:
+            low, high = self.resampled
             found = dataclasses.replace(found, low=low, high=high)
         return found.within(*ends)
 
     @property
     def bracketed(self) -> bool:
         """Whether there is an interval to be shown."""
-        return self.interval is not None and (
-            len(self.by_seed) > 1 or self.over_windows is not None
-        )
+        return self.interval is not None and (len(self.by_seed) > 1 or self.resampled is not None)
 
     @property
     def open(self) -> bool:
@@ -78,7 +76,7 @@ class Number:
         if found is None:
             each = ', '.join('none' if v is None else self._digits(v) for v in self.by_seed)
             return f'{self.what} {each}{unit}'
-        over = '' if self.over_windows is None else ' over windows'
+        over = '' if self.resampled is None else ' by resamples'
         ends = f' [{self._digits(found.low)}, {self._digits(found.high)}{over}]'
         return f'{self.what} {self._digits(found.mean)}{unit}{ends if self.bracketed else ""}'
 
@@ -91,7 +89,7 @@ class Number:
             'unit': self.unit,
             'mean': found.mean if found else None,
             'interval': [found.low, found.high] if found and self.bracketed else None,
-            **({'interval_over': 'windows'} if self.over_windows is not None else {}),
+            **({'interval_of': 'resamples'} if self.resampled is not None else {}),
             'by_seed': list(self.by_seed),
             **({'ends': [x if math.isfinite(x) else None for x in self.ends]} if self.ends else {}),
             **({'note': self.note} if self.note else {}),
@@ -101,8 +99,8 @@ class Number:
     def from_stated(cls, stated: Mapping[str, Any]) -> Number:
         """Of what `stated` gave; without its limits."""
         by_seed, note = tuple(stated['by_seed']), stated.get('note', '')
-        over_windows = tuple(stated['interval']) if stated.get('interval_over') else None
-        found = cls(stated['what'], stated['unit'], by_seed, note=note, over_windows=over_windows)
+        resampled = tuple(stated['interval']) if stated.get('interval_of') else None
+        found = cls(stated['what'], stated['unit'], by_seed, note=note, resampled=resampled)
         if 'ends' not in stated:
             return found
         low, high = stated['ends']

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from nope.evals import bootstrap
 from nope.evals.forward import Progress
 from nope.evals.passkey import keys
 from nope.evals.samples import SampleLog
-from nope.records import Measure
+from nope.records import RESAMPLE, RESAMPLED, Measure
 from nope.runtime.seeds import check_seed
 
 # Nominal tokens that are asked, at most, between two writes to the log.
@@ -112,7 +113,8 @@ def tabulate(
     """Measures and coordinates of the records that the log's rows make.
 
     accuracy [length, depth]: the mean over a cell of the rows' field `score`; tokens [length]:
-    the mean of the prompts' real tokens. Lengths ascend.
+    the mean of the prompts' real tokens; accuracy_resampled [resample, length, depth]: of every
+    resample of the prompts of each cell, where it has several. Lengths ascend.
     """
     lengths = sorted({question.length for question in asked})
     depths = sorted({question.depth for question in asked})
@@ -122,9 +124,14 @@ def tabulate(
         row = log[question.name]
         cells.setdefault((question.length, question.depth), []).append(float(row[score]))
         tokens.setdefault(question.length, []).append(row['tokens'])
-    accuracy = [[np.mean(cells[length, depth]) for depth in depths] for length in lengths]
+    scores = np.array([[cells[length, depth] for depth in depths] for length in lengths])
+    axes = ('length', 'depth')
     measures = {
-        'accuracy': Measure(np.array(accuracy), ('length', 'depth'), ''),
+        'accuracy': Measure(scores.mean(axis=2), axes, ''),
         'tokens': Measure(np.array([np.mean(tokens[n]) for n in lengths]), ('length',), ''),
     }
+    resampled = bootstrap.of_cells(scores.reshape(-1, scores.shape[2]))
+    if resampled is not None:
+        values = resampled.reshape(-1, *scores.shape[:2])
+        measures['accuracy' + RESAMPLED] = Measure(values, (RESAMPLE, *axes), '')
     return measures, {'length': np.array(lengths), 'depth': np.array(depths)}

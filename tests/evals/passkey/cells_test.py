@@ -115,3 +115,13 @@ def test_cells_are_means_with_lengths_ascending(tmp_path: pathlib.Path) -> None:
     np.testing.assert_array_equal(measures['tokens'].values, coordinates['length'] - 0.5)
     assert measures['accuracy'].axes == ('length', 'depth')
     assert measures['tokens'].axes == ('length',)
+    resampled = measures['accuracy_resampled']
+    assert resampled.axes == ('resample', 'length', 'depth')
+    # Cells whose prompts have the same answers have no other ones in a resample.
+    np.testing.assert_array_equal(resampled.values, np.broadcast_to(expected, (200, 11, 10)))
+
+
+def test_one_prompt_a_cell_has_no_resamples(tmp_path: pathlib.Path) -> None:
+    asked, log = questions(320, 42, 1), SampleLog(tmp_path / 'log')
+    answer_missing(asked, log, Answers(), iter)
+    assert set(tabulate(asked, log, 'right')[0]) == {'accuracy', 'tokens'}

@@ -53,8 +53,8 @@ def test_a_number_has_the_interval_of_its_resamples():
     # 1.96 standard deviations to each side, as far as 200 draws tell.
     assert found.interval.low == pytest.approx(0.2 - 0.0196, abs=0.005)
     assert found.interval.high == pytest.approx(0.2 + 0.0196, abs=0.005)
-    assert found.stated()['interval_over'] == 'windows'
-    assert found.said().endswith(' over windows]')
+    assert found.stated()['interval_of'] == 'resamples'
+    assert found.said().endswith(' by resamples]')
     assert claim.verdict == 'does not hold' and claim.statement.endswith(resampled.STATEMENT)
 
 
@@ -105,7 +105,28 @@ def test_numbers_of_lengths_have_intervals_over_windows():
     records = {n: spread(r, by, seed=i) for i, (n, r) in enumerate(length_runs(1).items())}
     found = figures.draw('length_curves', dataclasses.replace(given, records=records)).claims
     numbers = {c.id: c.numbers for c in found}
-    assert all(n.over_windows is not None for n in numbers['headscale_hurts'])
+    assert all(n.resampled is not None for n in numbers['headscale_hurts'])
+
+
+@pytest.mark.parametrize(('share', 'shown'), [(0.5, True), (1.0, False)])
+def test_keys_have_intervals_where_resamples_differ(share, shown):
+    given = INPUTS['passkey_maps']
+    draw, records = np.random.default_rng(3), {}
+    for name, made in given.records.items():
+        found = made.measures['accuracy']
+        values = np.full(found.values.shape, share)
+        resamples = draw.binomial(9, share, (RESAMPLES, *values.shape)) / 9
+        accuracy = Measure(values, found.axes, '')
+        beside = Measure(resamples, (RESAMPLE, *found.axes), '')
+        measures = made.measures | {'accuracy': accuracy, 'accuracy' + RESAMPLED: beside}
+        records[name] = dataclasses.replace(made, measures=measures)
+    groups = {name.rpartition('/')[0] for name in records}
+    one = {n: r for n, r in records.items() if n.endswith('seed0') or '/' not in n}
+    assert len(one) >= len(groups)
+    output = figures.draw('passkey_maps', dataclasses.replace(given, records=one))
+    numbers = [n for c in output.claims for n in c.numbers if n.unit in ('%', 'points')]
+    assert numbers
+    assert any(n.resampled is not None for n in numbers) == shown
 
 
 @pytest.mark.parametrize('seeds', [1, 3])
@@ -130,7 +151,7 @@ def test_seeds_with_and_without_resamples_are_pooled():
     for order in (1, -1):
         records = dict(list(seeds.items())[::order])
         output = figures.draw('entropy_loss', dataclasses.replace(given, records=records))
-        assert all(n.over_windows is None for c in output.claims for n in c.numbers)
+        assert all(n.resampled is None for c in output.claims for n in c.numbers)
 
 
 @pytest.mark.parametrize('kind', DECIDED)
@@ -139,6 +160,7 @@ def test_claims_without_a_picture_are_those_of_the_figure(kind):
     assert KINDS[kind].decided(given) == KINDS[kind].draw(given).claims
 
 
-def test_figures_of_losses_decide_their_claims_alone():
+def test_figures_of_losses_and_keys_decide_their_claims_alone():
     by_position, by_length = {'entropy_loss', 'extension'}, {'length_curves', 'factor_grid'}
-    assert by_position | by_length | {'tuned_lengths', 'perplexity_table'} == set(DECIDED)
+    tables, keys = {'tuned_lengths', 'perplexity_table'}, {'passkey_maps', 'key_curves', 'frontier'}
+    assert by_position | by_length | tables | keys == set(DECIDED)
