@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 import pathlib
@@ -173,16 +174,16 @@ class Bench:
         count: int,
         seed: int,
         **cut: Any,
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        """The last `length` + 1 tokens of held-out blocks, [count, length + 1] int32, and what to
-        say of them. cut: how these are cut (`data.eval_blocks`)."""
+    ) -> data.EvalBlocks:
+        """Held-out blocks, of whose tokens the last `length` + 1: [count, length + 1] int32. cut:
+        how they are cut (`data.eval_blocks`)."""
         found = data.eval_blocks(
             config, split=split, length=block, count=count, seed=seed, cache=self.cache, **cut
         )
         if len(found.tokens) < count:
             _say_fewer(len(found.tokens), count, block, found.description)
-        blocks = begun(found.tokens[:, -(length + 1) :], config.first_token)
-        return np.ascontiguousarray(blocks), {'documents': found.documents}
+        tokens = begun(found.tokens[:, -(length + 1) :], config.first_token)
+        return dataclasses.replace(found, tokens=np.ascontiguousarray(tokens))
 
     def text_tokens(self, run: Source) -> int | None:
         """Tokens of the text that a model's weights were trained on; None for imported models, for

@@ -143,7 +143,7 @@ class AttentionDistanceSpec(EvalSpec):
     def _groups(self, bench: Bench) -> list[Group]:
         """Sequences that both models read, by the length of the problem or of the window."""
         if self.windows:
-            read = [(w.length, blocks(bench, self.run, w)[0]) for w in self.windows]
+            read = [(w.length, blocks(bench, self.run, w).tokens) for w in self.windows]
             return [Group(length, list(found[:, :-1])) for length, found in read]
         assert self.examples is not None
         found = task_examples.by_length(self.task_data, self.examples)

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from experiments.bench import Bench
 from experiments.evaluations.base import Asked, Multiplier, Rows, measured_model, scaled
-from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
+from experiments.evaluations.windows import WindowSpec, blocks, execution, said, windows
 from experiments.programs import Evaluation, Program
 from experiments.runs import HeadScores
 from nope.evals import attention_shape
@@ -54,17 +54,17 @@ class ShapeSpec(WindowSpec, HeadScores):
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         del folder
-        variables, said = scaled(bench, self, self.multiplier, self.windows.length)
-        tokens, more = blocks(bench, self.run, self.windows)
+        variables, chosen = scaled(bench, self, self.multiplier, self.windows.length)
+        read = blocks(bench, self.run, self.windows)
         found = attention_shape.run(
             self.model,
             variables,
-            tokens,
+            read.tokens,
             span=self.span,
             progress=bench.bar('shape of attention'),
             **execution(bench, self.windows),
         )
-        return found, more | said
+        return found, said(read) | chosen
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         length = self.windows.length

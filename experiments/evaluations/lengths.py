@@ -10,7 +10,7 @@ from typing import Any, Self
 from experiments.bench import Bench
 from experiments.evaluations.base import Asked, Rows, measured_model
 from experiments.evaluations.multiplier_grid import GridSpec
-from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
+from experiments.evaluations.windows import WindowSpec, blocks, execution, said, windows
 from experiments.programs import Evaluation, Program
 from experiments.runs import text_of
 from nope.evals import lengths
@@ -64,20 +64,21 @@ class LengthsSpec(WindowSpec):
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         del folder
-        tokens, more = blocks(bench, self.run, self.windows)
+        read = blocks(bench, self.run, self.windows)
         chosen = [bench.best_multiplier(grid) for grid in self.grids]
         multipliers = chosen or [None] * len(self.lengths)
         found = lengths.run(
             self.model,
             [bench.scaled(self.run, None, multiplier) for multiplier in multipliers],
-            tokens,
+            read.tokens,
             self.lengths,
+            of_document=read.of_document,
             tail=self.tail or max(self.run.train_length // 2, 1),
             first=text_of(self.run).first_token,
             progress=bench.bar('loss by length'),
             **execution(bench, self.windows),
         )
-        return found, more | ({} if self.tail is None else {'tail': self.tail})
+        return found, said(read) | ({} if self.tail is None else {'tail': self.tail})
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         for length in self.lengths:

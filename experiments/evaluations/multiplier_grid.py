@@ -10,7 +10,7 @@ from typing import Any, Self
 from experiments.bench import Bench
 from experiments.evaluations.base import Asked, Rows, uniform_form
 from experiments.evaluations.steps import kept_step
-from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
+from experiments.evaluations.windows import WindowSpec, blocks, execution, said, windows
 from experiments.programs import Evaluation, Program
 from experiments.runs import MultiplierChoice
 from nope.evals import multiplier_grid
@@ -59,17 +59,17 @@ class GridSpec(WindowSpec, MultiplierChoice):
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         del folder
-        tokens, more = blocks(bench, self.run, self.windows)
+        read = blocks(bench, self.run, self.windows)
         found = multiplier_grid.run(
             self.model,
             bench.variables(self.run, self.step),
-            tokens,
+            read.tokens,
             self.grid,
             train_length=self.run.train_length,
             progress=bench.bar('multiplier grid'),
             **execution(bench, self.windows),
         )
-        return found, more
+        return found, said(read)
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         length = self.windows.length

@@ -155,7 +155,7 @@ class PasskeySpec(TextSpec):
 
     def _text(self, bench: Bench, length: int) -> np.ndarray:
         """Windows of one length, one for every prompt where there are so many."""
-        found, _ = bench.blocks(
+        found = bench.blocks(
             dataclasses.replace(text_of(self.run), bos=False),  # prompts have their own
             split=TEXT_SPLIT,
             block=length,
@@ -163,7 +163,7 @@ class PasskeySpec(TextSpec):
             count=keys.DEPTHS * keys.TESTS,
             seed=self.plan_seed,
         )
-        return found
+        return found.tokens
 
 
 def _lengths(asked: Asked) -> tuple[int, ...]:

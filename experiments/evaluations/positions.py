@@ -10,7 +10,7 @@ from typing import Any, Self
 from experiments.bench import Bench
 from experiments.evaluations.base import Asked, Multiplier, Rows, measured_model, scaled
 from experiments.evaluations.steps import kept_step
-from experiments.evaluations.windows import WindowSpec, blocks, execution, windows
+from experiments.evaluations.windows import WindowSpec, blocks, execution, said, windows
 from experiments.programs import Evaluation, Program
 from nope.evals import positions
 from nope.model import ModelConfig
@@ -59,16 +59,17 @@ class PositionsSpec(WindowSpec):
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         del folder
         length = self.windows.length
-        variables, said = scaled(bench, self, self.multiplier, length, self.step)
-        tokens, more = blocks(bench, self.run, self.windows)
+        variables, chosen = scaled(bench, self, self.multiplier, length, self.step)
+        read = blocks(bench, self.run, self.windows)
         found = positions.run(
             self.model,
             variables,
-            tokens,
+            read.tokens,
+            of_document=read.of_document,
             progress=bench.bar('loss and entropy'),
             **execution(bench, self.windows),
         )
-        return found, more | said
+        return found, said(read) | chosen
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         length = self.windows.length

@@ -6,14 +6,12 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from experiments.bench import Bench
 from experiments.config import Section
 from experiments.evaluations.base import EvalSpec
 from experiments.runs import Source, text_of
 from nope import sharding
-from nope.data.evaluation import CUTS, ENDS
+from nope.data.evaluation import CUTS, ENDS, EvalBlocks
 from nope.data.splits import SPLITS
 from nope.evals import batching
 from nope.identity import added_later
@@ -65,8 +63,8 @@ def windows(length: int, section: Section, block: int | None = None) -> Windows:
         )
 
 
-def blocks(bench: Bench, run: Source, asked: Windows) -> tuple[np.ndarray, dict[str, Any]]:
-    """Blocks [windows, length + 1] int32, and what to say of them."""
+def blocks(bench: Bench, run: Source, asked: Windows) -> EvalBlocks:
+    """The windows, tokens [windows, length + 1] int32."""
     return bench.blocks(
         text_of(run),
         split=asked.split,
@@ -78,6 +76,11 @@ def blocks(bench: Bench, run: Source, asked: Windows) -> tuple[np.ndarray, dict[
         shortest=asked.shortest,
         longest=asked.longest,
     )
+
+
+def said(found: EvalBlocks) -> dict[str, Any]:
+    """What records say of the windows they were measured on."""
+    return {'documents': found.documents}
 
 
 def execution(bench: Bench, asked: Windows) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Claims of one seed, decided again for every resample of what it was measured on.
 
-Records of enough windows, documents or prompts hold some measures of every resample of these
+Records of enough documents, or prompts, hold some measures of every resample of these
 (nope.evals.bootstrap). Where all that a figure reads do, and each is of one seed, its numbers get
-the interval in which 95 % of the resamples have them, and a verdict stands where nearly all of them
-have it. That says how much the choice of the text weighs; what another training would give, only
-seeds say.
+the interval in which 95 % of the resamples have them, and a verdict stands where nearly none of
+them has the opposite one. That says how much the choice of the text weighs; what another training
+would give, only seeds say.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from nope.records import RESAMPLE, RESAMPLED, Measure, Records
 
 BESIDE = (100 - LEVEL) / 2  # percent on each side of the interval
 STATEMENT = (
-    'Of one seed, decided again for every resample of its windows, documents or prompts: where '
-    f'more than {BESIDE:g} % of them decide otherwise, nothing is decided.'
+    'Of one seed, decided again for every resample of its documents or prompts: where more than '
+    f'{BESIDE:g} % of them decide the opposite, nothing is decided; what is the best of several on '
+    'this text is chosen again in each.'
 )
 
 Decided = Callable[[FigureInput], list[Claim]]
@@ -89,21 +90,27 @@ def _one(records: Records, index: int) -> Records:
 
 
 def _by_resamples(claim: Claim, claims_R: Sequence[Claim]) -> Claim:
+    """The claim with what its resamples say. One that decides nothing, as one within the margin of
+    a claim does, speaks against no verdict: an interval over seeds is held against the limit too,
+    not against the margin."""
     numbers = tuple(_within(n, [c.numbers for c in claims_R]) for n in claim.numbers)
+    opposite = sum(c.holds is not None and c.holds is not claim.holds for c in claims_R)
+    if numbers == claim.numbers and not opposite:
+        return claim
     claim = dataclasses.replace(claim, numbers=numbers)
     if claim.holds is None:
         return claim
-    otherwise = sum(other.holds is not claim.holds for other in claims_R)
     claim = dataclasses.replace(claim, statement=f'{claim.statement} {STATEMENT}')
-    if 100 * otherwise <= BESIDE * len(claims_R):
+    if 100 * opposite <= BESIDE * len(claims_R):
         return claim
     return dataclasses.replace(claim, holds=None, verdict='undecided')
 
 
 def _within(number: Number, numbers_R: Sequence[Sequence[Number]]) -> Number:
-    """The number with its interval over the resamples; without one where not all of them have it in
-    the same words, as where another length decides, where one has no value, and where all agree:
-    that 40 of 40 keys are repeated in each is no certainty."""
+    """The number with its interval over the resamples. Without one where not all of them have it in
+    the same words, as where another length decides, or one has no value; where all agree, since
+    that 40 of 40 keys are repeated in each is no certainty; and where it is outside itself, as the
+    longest of several lengths may be, which chance only shortens."""
     if len(number.by_seed) > 1:
         return number
     values = [
@@ -116,6 +123,6 @@ def _within(number: Number, numbers_R: Sequence[Sequence[Number]]) -> Number:
     if len(known) < len(numbers_R) or number.by_seed[0] is None:
         return number
     low, high = np.percentile(known, [BESIDE, 100 - BESIDE])
-    if low == high:
+    if not (low < high and low <= number.by_seed[0] <= high):
         return number
     return dataclasses.replace(number, resampled=(float(low), float(high)))

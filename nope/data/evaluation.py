@@ -25,11 +25,14 @@ class EvalBlocks:
 
     tokens: int32 [n, length + 1], without separators, but packed ones with an EOS after a document,
         and with BOS in place of the first token where the data have it (`DataConfig.bos`).
+    of_document: int64 [n], number of the document that each comes from, a packed one in which it
+        begins.
     documents: how many different documents they come from.
     description: all of that in words, for captions.
     """
 
     tokens: np.ndarray
+    of_document: np.ndarray
     documents: int
     description: str
 
@@ -98,6 +101,7 @@ def eval_blocks(
     used = len(np.unique(documents))
     return EvalBlocks(
         tokens=begun(store.windows(starts[documents] + offsets, length + 1), first),
+        of_document=documents,
         documents=used,
         description=_description('windows', len(chosen), length + 1, used, split, source),
     )
@@ -129,8 +133,10 @@ def _packed(
             f'included, and a window {size}'
         )
     used = int(np.searchsorted(starts, n * size))
+    first = np.arange(n, dtype=np.int64) * size
     return EvalBlocks(
-        tokens=store.windows(np.arange(n, dtype=np.int64) * size, size),
+        tokens=store.windows(first, size),
+        of_document=np.searchsorted(starts, first, side='right') - 1,
         documents=used,
         description=_description('packed windows', n, size, used, split, source),
     )

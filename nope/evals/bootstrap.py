@@ -1,8 +1,9 @@
-"""Bootstrap over evaluation windows (Efron 1979): how often each one counts in every resample.
+"""Bootstrap of evaluations (Efron 1979): how often each window counts in every resample.
 
-A resample draws as many windows as were measured, with replacement, and is measured as they were.
-Its draws follow from their number alone: what several models read on the same windows is resampled
-in pairs, so that a difference between two models keeps what the text has in common.
+Windows of one document are not independent, so that documents are drawn, with replacement, as many
+as there are, and come with all of their windows. Draws follow from the numbers alone: what several
+models, or one at several lengths, read of the same documents is resampled in pairs, so that
+differences keep what the text has in common.
 """
 
 from __future__ import annotations
@@ -14,19 +15,32 @@ import numpy as np
 from nope.records import RESAMPLE, RESAMPLED, Measure
 
 RESAMPLES = 200
-LEAST = 16  # windows: resamples of fewer say little about others
+LEAST = 16  # documents: resamples of fewer say little about others
 
 
-def counts(drawn: int) -> np.ndarray | None:
-    """How often each of `drawn` windows, or documents, is in each resample: float32 [drawn,
-    RESAMPLES], columns that add up to `drawn`. None for fewer than LEAST."""
-    if drawn < LEAST:
+def counts(documents: int) -> np.ndarray | None:
+    """How often each document is in each resample: float32 [documents, RESAMPLES], columns that add
+    up to `documents`. None for fewer than LEAST."""
+    if documents < LEAST:
         return None
     # Of all of numpy's generators the one whose numbers later versions may not change.
-    generator = np.random.RandomState(drawn)
-    picked_RW = generator.randint(drawn, size=(RESAMPLES, drawn))
-    counts_RW = [np.bincount(picked_W, minlength=drawn) for picked_W in picked_RW]
-    return np.stack(counts_RW, axis=1).astype(np.float32)
+    generator = np.random.RandomState(documents)
+    picked_RD = generator.randint(documents, size=(RESAMPLES, documents))
+    counts_RD = [np.bincount(picked_D, minlength=documents) for picked_D in picked_RD]
+    return np.stack(counts_RD, axis=1).astype(np.float32)
+
+
+def of_windows(of_document: np.ndarray) -> np.ndarray | None:
+    """How often each window is in each resample of its documents, float32 [windows, RESAMPLES].
+    of_document: [windows], any number for each document. None for too few documents."""
+    documents, index_W = np.unique(of_document, return_inverse=True)
+    counts_DR = counts(len(documents))
+    return None if counts_DR is None else counts_DR[index_W]
+
+
+def means(sums_RT: np.ndarray | None, counts_WR: np.ndarray) -> np.ndarray | None:
+    """Means [RESAMPLES, T] over the windows of every resample, of their sums; None of None."""
+    return None if sums_RT is None else sums_RT / counts_WR.sum(axis=0, dtype=np.float64)[:, None]
 
 
 def of_cells(scores_CN: np.ndarray) -> np.ndarray | None:

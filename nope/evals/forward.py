@@ -61,7 +61,7 @@ def means(
     batch_size: int,
     entropy: bool,
     span: int | None = None,
-    resampled: bool = False,
+    of_document: np.ndarray | None = None,
     progress: Progress = iter,
 ) -> Means:
     """Loss and entropy by position, averaged over blocks [windows, T + 1] int32.
@@ -69,9 +69,9 @@ def means(
     Sums of a batch are made on the devices; batches are added on the host in float64 while
     the next one runs. Loss k is that of predicting token k + 1 from tokens 0 .. k; entropy k
     is that of the query at token k, which sees k + 1 keys. span: latest keys whose weight the shape
-    of attention sums up; None for no shape. resampled: whether resamples of the windows are
-    measured too (nope.evals.bootstrap, which needs some). ValueError where a mean loss is not
-    finite, for token ids outside the vocabulary and for a `batch_size` below 1.
+    of attention sums up; None for no shape. of_document: [windows], the document of each, for
+    resamples of these (nope.evals.bootstrap). ValueError where a mean loss is not finite, for token
+    ids outside the vocabulary and for a `batch_size` below 1.
     """
     if not len(blocks):
         raise ValueError('no evaluation blocks were given')
@@ -80,7 +80,7 @@ def means(
         raise ValueError(f'batch_size is {batch_size}; it must be at least 1')
     total: Sums | None = None
     pending: Sums | None = None
-    counts_WR = bootstrap.counts(len(blocks)) if resampled else None
+    counts_WR = None if of_document is None else bootstrap.of_windows(of_document)
     for batch, weights, counts_BR in progress(list(_batches(blocks, batch_size, mesh, counts_WR))):
         with sharding.use(mesh):
             place = functools.partial(sharding.put, sharding=sharding.rows(mesh))
@@ -100,8 +100,11 @@ def means(
             f'{wrong[0] + 1}'
         )
     deviation = np.sqrt(np.maximum(mean.loss_square - mean.loss**2, 0.0))
-    resamples = (mean.resampled_loss, mean.resampled_entropy)
-    return Means(mean.loss, deviation, mean.entropy, len(blocks), mean.shape, *resamples)
+    resampled: list[np.ndarray | None] = [None, None]
+    if counts_WR is not None:
+        sums = (total.resampled_loss, total.resampled_entropy)
+        resampled = [bootstrap.means(sums_RT, counts_WR) for sums_RT in sums]
+    return Means(mean.loss, deviation, mean.entropy, len(blocks), mean.shape, *resampled)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 5))

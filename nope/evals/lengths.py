@@ -24,6 +24,7 @@ def run(
     tail: int,
     mesh: Mesh,
     batch_size: int,
+    of_document: np.ndarray | None = None,
     first: int | None = None,
     progress: Progress = iter,
 ) -> Records:
@@ -32,9 +33,10 @@ def run(
     All windows end at the same tokens, so that `loss_tail` [length], the mean over the last `tail`
     of them (all of a shorter window), compares like with like. `loss_window` [length] is the mean
     over the whole window; `multiplier_mean` [length] the mean multiplier of the last token. Both
-    losses of every resample of enough windows (nope.evals.bootstrap) are `loss_window_resampled`
-    and `loss_tail_resampled` [resample, length]. The batch grows as windows get shorter: about
-    batch_size * T tokens at a time. first: the token that every window has in place of its own
+    losses of every resample of the documents (nope.evals.bootstrap) are `loss_window_resampled` and
+    `loss_tail_resampled` [resample, length]. The batch grows as windows get shorter: about
+    batch_size * T tokens at a time. of_document: [windows], the document of each; None for no
+    resamples. first: the token that every window has in place of its own
     first one, as BOS. ValueError for a length outside 1 .. T and for a `tail` below 1.
     """
     longest = blocks.shape[1] - 1
@@ -53,7 +55,7 @@ def run(
             mesh=mesh,
             batch_size=max(batch_size * longest // length, 1),
             entropy=False,
-            resampled=True,
+            of_document=of_document,
         )
         window.append(found.loss.mean())
         ends.append(found.loss[-tail:].mean())

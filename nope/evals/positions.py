@@ -19,6 +19,7 @@ def run(
     *,
     mesh: Mesh,
     batch_size: int,
+    of_document: np.ndarray | None = None,
     progress: Progress = iter,
 ) -> Records:
     """Measures a model on blocks [windows, T + 1] int32 (arXiv 2404.12224, equations 1 and 2).
@@ -26,8 +27,9 @@ def run(
     Measures: `loss` and its standard deviation over windows `loss_std` [position], nats per
     token; `entropy` [layer, head, position], nats; `multiplier` [layer, head], the multipliers
     of 1/sqrt(H) of the last token. Positions count from 1: the number of tokens seen. Of every
-    resample of enough windows (nope.evals.bootstrap) besides: `loss_resampled` and, the mean over
-    layers and heads, `entropy_resampled` [resample, position].
+    resample of the documents (nope.evals.bootstrap) besides: `loss_resampled` and, the mean over
+    layers and heads, `entropy_resampled` [resample, position]. of_document: [windows], the document
+    of each; None for no resamples.
     """
     length = blocks.shape[1] - 1
     found = means(
@@ -37,7 +39,7 @@ def run(
         mesh=mesh,
         batch_size=batch_size,
         entropy=True,
-        resampled=True,
+        of_document=of_document,
         progress=progress,
     )
     multipliers_LN = last_multipliers(config, variables, length)

@@ -101,8 +101,8 @@ def run(
     Measures: `loss` [length], nats, the mean over windows, each the mean of its `stride` losses;
     `perplexity` = exp(loss); `windows` and `documents` [length], how many were used. The
     documents differ between lengths: shorter windows find more in each, and end sooner. Of every
-    resample of the documents, where there are enough (nope.evals.bootstrap), `loss_resampled`
-    [resample, length]: windows of one document are not independent.
+    resample of the documents, where each length has enough (nope.evals.bootstrap), `loss_resampled`
+    [resample, length].
 
     variables: of every length, or one for all of them.
     budget: tokens scored at each length, at most.
@@ -247,14 +247,17 @@ def _records(
 
 
 def _resampled(plans: Sequence[WindowPlan], by_window: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Losses [R, length] of every resample of each length's documents; None where one has too
-    few."""
+    """Losses [R, length] of every resample of the documents that some length uses, the same ones
+    at every length; None where a length uses too few."""
+    used = np.unique(np.concatenate([plan.documents for plan in plans]))
+    counts_DR = bootstrap.counts(len(used))
+    if counts_DR is None or min(plan.documents_used for plan in plans) < bootstrap.LEAST:
+        return None
     found = []
     for plan, losses_W in zip(plans, by_window, strict=True):
-        _, document_W = np.unique(plan.documents, return_inverse=True)
-        counts_DR = bootstrap.counts(plan.documents_used)
-        if counts_DR is None:
+        counts_WR = counts_DR[np.searchsorted(used, plan.documents)]
+        windows_R = counts_WR.sum(axis=0)
+        if not windows_R.all():  # a resample without any of this length's documents
             return None
-        sums_D, windows_D = np.bincount(document_W, losses_W), np.bincount(document_W)
-        found.append((sums_D @ counts_DR) / (windows_D @ counts_DR))
+        found.append(losses_W @ counts_WR / windows_R)
     return np.stack(found, axis=1)

@@ -52,6 +52,9 @@ def test_windows_lie_inside_documents_and_do_not_overlap(config, cache):
     for offsets in by_document.values():
         assert (np.diff(sorted(offsets)) >= LENGTH + 1).all()
     assert blocks.documents == len(by_document) == 12
+    found = [document for document, _ in places(config, cache, blocks.tokens)]
+    numbers = {pair for pair in zip(blocks.of_document.tolist(), found, strict=True)}
+    assert len(numbers) == len(set(blocks.of_document)) == 12
 
 
 def test_every_window_of_every_long_document_is_used(config, cache):

@@ -77,5 +77,5 @@ def test_layout_changes_nothing_but_rounding(
     with np.load(folder / 'found.npz') as found, np.load(alone / 'found.npz') as expected:
         np.testing.assert_array_equal(found['examples'], expected['examples'])
         np.testing.assert_array_equal(found['made'], expected['made'])
-        for name in ('loss', 'entropy', 'lam', 'perplexity', 'scores'):
+        for name in ('loss', 'entropy', 'resampled', 'lam', 'perplexity', 'scores'):
             np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=2e-4, err_msg=name)

@@ -101,7 +101,8 @@ def main() -> None:
     blocks = data.eval_blocks(
         source, split='validation', length=2 * LENGTH, count=16, seed=0, cache=folder / 'data'
     ).tokens
-    found = positions.run(MODEL, searched, blocks, mesh=mesh, batch_size=8)
+    windows = np.arange(len(blocks))
+    found = positions.run(MODEL, searched, blocks, mesh=mesh, batch_size=8, of_document=windows)
     perplexity = sliding.run(
         MODEL,
         searched,
@@ -123,6 +124,7 @@ def main() -> None:
             examples=np.concatenate([block[:, : LENGTH + 1] for block in seen]),
             loss=found['loss'],
             entropy=found['entropy'],
+            resampled=found['loss_resampled'],
             lam=found['multiplier'],
             perplexity=perplexity['loss'],
             made=np.stack(made),

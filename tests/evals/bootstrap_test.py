@@ -1,4 +1,4 @@
-"""Bootstrap over windows: its draws, the sums of resamples, and how often its interval is right."""
+"""Bootstrap of documents: its draws, the sums of resamples, and how often its interval is right."""
 
 from __future__ import annotations
 
@@ -13,41 +13,54 @@ from nope.records import RESAMPLE, load, save
 from nope.variables import abstract_variables
 from tests import tiny
 
-WINDOWS, T = 18, 12
-BLOCKS = tiny.tokens(WINDOWS, T + 1)
+DOCUMENTS, T = 17, 12
+# Two windows of the first eight documents, and one of the others.
+OF_DOCUMENT = np.concatenate([np.arange(8), np.arange(DOCUMENTS)])
+BLOCKS = tiny.tokens(len(OF_DOCUMENT), T + 1)
 
 
 def picked(index: int) -> np.ndarray:
-    """The blocks of one resample, each as often as it was drawn."""
-    counts_WR = bootstrap.counts(WINDOWS)
-    assert counts_WR is not None
-    return np.repeat(BLOCKS, counts_WR[:, index].astype(int), axis=0)
+    """The blocks of one resample: of each document all, as often as it was drawn."""
+    counts_DR = bootstrap.counts(DOCUMENTS)
+    assert counts_DR is not None
+    times_W = [int(counts_DR[document, index]) for document in OF_DOCUMENT]
+    return np.repeat(BLOCKS, times_W, axis=0)
 
 
-def test_a_resample_has_as_many_windows_as_were_measured() -> None:
-    counts_WR = bootstrap.counts(WINDOWS)
-    assert counts_WR is not None
-    assert counts_WR.shape == (WINDOWS, RESAMPLES)
-    np.testing.assert_array_equal(counts_WR.sum(axis=0), WINDOWS)
-    # A window is in a resample k times with about the probability that Poisson's law has.
-    assert np.mean(counts_WR == 0) == pytest.approx(np.exp(-1), abs=0.03)
+def test_a_resample_has_as_many_documents_as_there_are() -> None:
+    counts_DR = bootstrap.counts(DOCUMENTS)
+    assert counts_DR is not None
+    assert counts_DR.shape == (DOCUMENTS, RESAMPLES)
+    np.testing.assert_array_equal(counts_DR.sum(axis=0), DOCUMENTS)
+    # One is in a resample k times with about the probability that Poisson's law has.
+    assert np.mean(counts_DR == 0) == pytest.approx(np.exp(-1), abs=0.03)
 
 
-def test_draws_follow_from_the_number_of_windows_alone() -> None:
-    first, again = bootstrap.counts(WINDOWS), bootstrap.counts(WINDOWS)
+def test_draws_follow_from_the_number_of_documents_alone() -> None:
+    first, again = bootstrap.counts(18), bootstrap.counts(18)
     assert first is not None and again is not None
     np.testing.assert_array_equal(first, again)
     assert first[:8, 0].tolist() == [0, 1, 2, 1, 2, 2, 0, 0]
     assert bootstrap.counts(LEAST - 1) is None
 
 
+def test_windows_of_a_document_come_together() -> None:
+    counts_WR = bootstrap.of_windows(OF_DOCUMENT * 1000)
+    assert counts_WR is not None
+    np.testing.assert_array_equal(counts_WR[:8], counts_WR[8:16])
+    assert not np.array_equal(counts_WR[0], counts_WR[1])
+    assert bootstrap.of_windows(np.repeat(np.arange(LEAST - 1), 9)) is None
+
+
 @pytest.mark.parametrize('batch_size', [5, 100])
-def test_sums_of_a_resample_are_those_of_its_windows(batch_size: int) -> None:
-    """Whatever the batch, and with windows of weight 0 at its end."""
+def test_means_of_a_resample_are_those_of_its_windows(batch_size: int) -> None:
+    """Whatever the batch, with windows of weight 0 at its end, and though resamples differ in their
+    number of windows."""
     options = {'mesh': tiny.mesh(), 'batch_size': batch_size, 'entropy': True}
-    found = forward.means(tiny.MODEL, tiny.varied_lam(), BLOCKS, resampled=True, **options)
+    found = forward.means(tiny.MODEL, tiny.varied_lam(), BLOCKS, of_document=OF_DOCUMENT, **options)
     assert found.resampled_loss is not None and found.resampled_entropy is not None
     assert found.resampled_loss.shape == found.resampled_entropy.shape == (RESAMPLES, T)
+    assert len({len(picked(index)) for index in range(RESAMPLES)}) > 1
     for index in (0, RESAMPLES - 1):
         direct = forward.means(tiny.MODEL, tiny.varied_lam(), picked(index), **options)
         assert direct.entropy is not None
@@ -63,7 +76,7 @@ def test_resamples_are_the_same_on_many_devices() -> None:
         tiny.varied_lam(),
         abstract_variables(tiny.MODEL, mesh),
     )
-    options = {'batch_size': 8, 'entropy': True, 'resampled': True}
+    options = {'batch_size': 8, 'entropy': True, 'of_document': OF_DOCUMENT}
     found = forward.means(tiny.MODEL, spread, BLOCKS, mesh=mesh, **options)
     alone = forward.means(tiny.MODEL, tiny.varied_lam(), BLOCKS, mesh=tiny.mesh(), **options)
     np.testing.assert_allclose(found.resampled_loss, alone.resampled_loss, rtol=1e-5)
@@ -74,7 +87,7 @@ def test_resamples_are_the_same_on_many_devices() -> None:
 
 def test_records_hold_resamples_of_what_they_hold(tmp_path) -> None:
     """Beside each measure, as arrays alone: of their values there are too many to read."""
-    options = {'mesh': tiny.mesh(), 'batch_size': 100}
+    options = {'mesh': tiny.mesh(), 'batch_size': 100, 'of_document': OF_DOCUMENT}
     by_position = positions.run(tiny.MODEL, tiny.varied_lam(), BLOCKS, **options)
     by_length = lengths.run(tiny.MODEL, [tiny.varied_lam()] * 2, BLOCKS, (4, 12), tail=2, **options)
     for records, names in (
@@ -93,29 +106,41 @@ def test_records_hold_resamples_of_what_they_hold(tmp_path) -> None:
             np.testing.assert_allclose(
                 spread.mean(axis=0), center, atol=4 * spread.std(axis=0).max() / RESAMPLES**0.5
             )
+    options['of_document'] = None
     direct = lengths.run(tiny.MODEL, [tiny.varied_lam()], picked(7), (4,), tail=2, **options)
+    assert set(direct.measures) == {'loss_window', 'loss_tail', 'multiplier_mean'}
     for name in ('loss_window', 'loss_tail'):
         found = by_length[f'{name}_resampled'][7, 0]
         np.testing.assert_allclose(found, direct[name][0], rtol=1e-5)
 
 
-def test_few_windows_have_no_resamples() -> None:
-    few = BLOCKS[: LEAST - 1]
+def test_few_documents_have_no_resamples() -> None:
     options = {'mesh': tiny.mesh(), 'batch_size': 100}
-    found = positions.run(tiny.MODEL, tiny.varied_lam(), few, **options)
-    assert set(found.measures) == {'loss', 'loss_std', 'entropy', 'multiplier'}
+    for of_document in (None, OF_DOCUMENT % (LEAST - 1)):
+        found = positions.run(
+            tiny.MODEL, tiny.varied_lam(), BLOCKS, of_document=of_document, **options
+        )
+        assert set(found.measures) == {'loss', 'loss_std', 'entropy', 'multiplier'}
 
 
-@pytest.mark.parametrize('windows', [32, 256])
-def test_the_interval_of_resamples_has_the_truth_in_nearly_all_experiments(windows: int) -> None:
-    """Losses as skewed as those of text: of 95 % intervals about 95 in 100 contain the mean."""
-    counts_WR = bootstrap.counts(windows)
-    assert counts_WR is not None
-    losses_EW = np.random.default_rng(0).gamma(4.0, 0.5, size=(2000, windows))
-    means_ER = losses_EW @ counts_WR / windows
-    low_E, high_E = np.percentile(means_ER, [2.5, 97.5], axis=1)
-    covered = np.mean((low_E <= 2.0) & (high_E >= 2.0))
-    assert 0.91 <= covered <= 0.97
+@pytest.mark.parametrize('documents', [32, 128])
+def test_the_interval_of_resamples_has_the_truth_in_nearly_all_experiments(documents: int) -> None:
+    """Losses as skewed as those of text, of windows of which some documents have more, and which
+    resemble each other within one: of 95 % intervals about 95 in 100 contain the mean. By windows
+    alone far fewer would."""
+    draw = np.random.default_rng(0)
+    of_document = np.concatenate([np.arange(documents)] * 3 + [np.arange(documents // 2)] * 2)
+    covered = {}
+    for name, numbers in (('documents', of_document), ('windows', np.arange(len(of_document)))):
+        counts_WR = bootstrap.of_windows(numbers)
+        assert counts_WR is not None
+        own_ED = draw.gamma(4.0, 0.25, size=(1500, documents))
+        losses_EW = own_ED[:, of_document] + draw.gamma(4.0, 0.25, size=(1500, len(of_document)))
+        means_ER = losses_EW @ counts_WR / counts_WR.sum(axis=0)
+        low_E, high_E = np.percentile(means_ER, [2.5, 97.5], axis=1)
+        covered[name] = np.mean((low_E <= 2.0) & (high_E >= 2.0))
+    assert 0.90 <= covered['documents'] <= 0.97
+    assert covered['windows'] < 0.85
 
 
 @pytest.mark.parametrize('prompts', [2, 4, 10])

@@ -385,21 +385,26 @@ def test_bad_input_is_refused_before_anything_is_measured(
 
 
 def test_resamples_are_of_documents(documents: Documents, tmp_path: pathlib.Path, monkeypatch):
-    """Whose windows come together; here of fewer documents than the least."""
+    """Whose windows come together, and which are the same at every length; here of fewer documents
+    than the least, and fewer at the longer window."""
     assert 'loss_resampled' not in run(documents, log_in(tmp_path)).measures
     monkeypatch.setattr(bootstrap, 'LEAST', 2)
     log = log_in(tmp_path)
-    found = run(documents, log, LENGTHS[:1])
-    plan = sliding.plan(documents.lengths, LENGTHS[0], stride=STRIDE, budget=BUDGET)
-    counts_DR = bootstrap.counts(plan.documents_used)
+    found = run(documents, log)
+    plans = [
+        sliding.plan(documents.lengths, length, stride=STRIDE, budget=BUDGET) for length in LENGTHS
+    ]
+    used = np.unique(np.concatenate([plan.documents for plan in plans]))
+    assert plans[1].documents_used < len(used)
+    counts_DR = bootstrap.counts(len(used))
     assert counts_DR is not None
-    used = np.unique(plan.documents)
-    for index in (0, 9):
-        picked = np.repeat(used, counts_DR[:, index].astype(int))
-        losses = [
-            log[key]['loss']
-            for document in picked
-            for key, own in zip(plan.keys, plan.documents, strict=True)
-            if own == document
-        ]
-        assert found['loss_resampled'][index, 0] == pytest.approx(np.mean(losses), rel=1e-6)
+    for column, plan in enumerate(plans):
+        for index in (0, 9):
+            losses = [
+                log[key]['loss']
+                for document, times in zip(used, counts_DR[:, index], strict=True)
+                for key, own in zip(plan.keys, plan.documents, strict=True)
+                for _ in range(int(times) if own == document else 0)
+            ]
+            expected = np.mean(losses)
+            assert found['loss_resampled'][index, column] == pytest.approx(expected, rel=1e-6)

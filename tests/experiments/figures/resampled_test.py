@@ -1,4 +1,4 @@
-"""Claims of one seed under resamples of its windows: intervals, and verdicts that they unsettle."""
+"""Claims of one seed under resamples: intervals, and verdicts that they unsettle."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from experiments import figures
 from experiments.figures import KINDS, Claim, FigureInput, resampled
+from experiments.figures.claims.headline import Number
 from nope.evals.bootstrap import RESAMPLES
 from nope.records import RESAMPLE, RESAMPLED, Measure, Records
 from tests.experiments.figures.synthetic import INPUTS, length_runs, positions_records
@@ -158,6 +159,59 @@ def test_seeds_with_and_without_resamples_are_pooled():
 def test_claims_without_a_picture_are_those_of_the_figure(kind):
     given = INPUTS[kind]
     assert KINDS[kind].decided(given) == KINDS[kind].draw(given).claims
+
+
+MEASURED = {
+    'positions': ('loss', 'entropy'),
+    'lengths': ('loss_window', 'loss_tail'),
+    'perplexity': ('loss',),
+    'passkey': ('accuracy',),
+}
+
+
+def of_one_seed(kind: str, scale: float | None) -> FigureInput:
+    """The input of a kind with the first seed alone; scale: of resamples, which move every number
+    of a record by one of their own."""
+    given, records = INPUTS[kind], {}
+    for index, (name, made) in enumerate(given.records.items()):
+        if name.rpartition('/')[2] not in ('seed1', 'seed2'):
+            measures = MEASURED[made.attributes['evaluation']]
+            resamples = dict.fromkeys(measures, scale)
+            records[name] = made if scale is None else _moved(made, resamples, index)
+    return dataclasses.replace(given, records=records)
+
+
+def _moved(made: Records, by: dict[str, float], seed: int) -> Records:
+    rng, measures = np.random.default_rng(seed), dict(made.measures)
+    for name, scale in by.items():
+        found = made.measures[name]
+        size = (RESAMPLES, *found.values.shape)
+        values = found.values + scale * rng.normal(size=size)
+        measures[name + RESAMPLED] = Measure(values, (RESAMPLE, *found.axes), found.unit)
+    return dataclasses.replace(made, measures=measures)
+
+
+@pytest.mark.parametrize('kind', DECIDED)
+def test_resamples_of_every_kind_keep_verdicts_or_unsettle_them(kind):
+    """Those that are nearly what was measured keep all; those far from it leave fewer decided, and
+    turn none into its opposite."""
+    without, near, far = (
+        figures.draw(kind, of_one_seed(kind, scale)).claims for scale in (None, 1e-9, 5.0)
+    )
+    assert [c.verdict for c in near] == [c.verdict for c in without]
+    assert any(n.resampled is not None for c in near for n in c.numbers)
+    for before, after in zip(without, far, strict=True):
+        assert after.holds in (before.holds, None)
+    settled = [sum(c.holds is not None for c in claims) for claims in (without, far)]
+    assert settled[1] < settled[0] or not settled[0]
+
+
+def test_a_number_that_resamples_only_lower_has_no_interval():
+    """As the longest of several lengths: an interval is of the number, or not shown."""
+    found, low = Number('reach', 'L', (2.0,)), [(Number('reach', 'L', (x,)),) for x in (0.5, 1.75)]
+    assert resampled._within(found, low * 100) == found
+    around = [(Number('reach', 'L', (x,)),) for x in (0.5, 2.5)]
+    assert resampled._within(found, around * 100).resampled == (0.5, 2.5)
 
 
 def test_figures_of_losses_and_keys_decide_their_claims_alone():

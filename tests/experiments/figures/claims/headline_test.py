@@ -27,6 +27,16 @@ def test_a_number_of_several_seeds_has_the_interval_of_its_mean_behind_it():
     assert number('rise', interval, 'nats') == found
 
 
+def test_a_number_of_one_seed_is_said_with_the_interval_of_its_resamples():
+    found = dataclasses.replace(number('rise', 0.2, 'nats'), resampled=(0.15, 0.26))
+    assert found.said() == 'rise 0.200 nats [0.150, 0.260 by resamples]'
+    stated = found.stated()
+    assert (stated['interval'], stated['interval_of']) == ([0.15, 0.26], 'resamples')
+    assert Number.from_stated(json.loads(json.dumps(stated))) == found
+    assert dataclasses.replace(found, limits=(0.25,)).open
+    assert 'interval_of' not in number('rise', np.array([0.1, 0.3]), 'nats').stated()
+
+
 @pytest.mark.parametrize(
     ('value', 'unit', 'said'),
     [
