@@ -161,6 +161,7 @@ def test_claims_without_a_picture_are_those_of_the_figure(kind):
     assert KINDS[kind].decided(given) == KINDS[kind].draw(given).claims
 
 
+SOME = 40  # resamples, where it does not matter how many
 MEASURED = {
     'positions': ('loss', 'entropy'),
     'lengths': ('loss_window', 'loss_tail'),
@@ -185,7 +186,7 @@ def _moved(made: Records, by: dict[str, float], seed: int) -> Records:
     rng, measures = np.random.default_rng(seed), dict(made.measures)
     for name, scale in by.items():
         found = made.measures[name]
-        size = (RESAMPLES, *found.values.shape)
+        size = (SOME, *found.values.shape)
         values = found.values + scale * rng.normal(size=size)
         measures[name + RESAMPLED] = Measure(values, (RESAMPLE, *found.axes), found.unit)
     return dataclasses.replace(made, measures=measures)
