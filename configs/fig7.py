@@ -6,8 +6,8 @@ Up to eight times the training length, after a fifth of the training and after a
 (the paper's 10,000 and 50,000 steps; of the published models the second alone).
 
 Quick: one CPU core, 16 minutes a seed after fig1 in one work folder. Result of three seeds: a is
-0.50 to 0.59 with R^2 0.72 to 0.93 (the paper's a is 0.40); after a fifth of the training no
-multiplier helps beyond 4 L, and the fit means nothing (a is -0.03 to 0.13, R^2 at most 0.17).
+0.44 to 0.58 with R^2 0.50 to 0.94 (the paper's a is 0.40); after a fifth of the training no
+multiplier helps beyond 4 L, and the fit means nothing (a is -0.04 to 0.13, R^2 at most 0.34).
 """
 
 from ml_collections import ConfigDict
