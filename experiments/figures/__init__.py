@@ -60,8 +60,8 @@ class Kind(Protocol):
     SHARED: attributes that all of its records share, compared before anything is trained.
     check_known(name, options, known): ValueError where attributes that are known by then (record
         name -> attributes) do not bear the figure.
-    decided(given): claims of the same input as `draw` decides them, without a picture; of a kind
-        that has it they are decided again for resamples of the windows where there is one seed.
+    decided(given): claims of an input that `draw` accepts, without a picture; of a kind that has it
+        they are decided again for resamples of the text where there is one seed.
     MEANS: True where it reads a record by its name and its arrays have a meaning as means over
         seeds; of another one that reads records by name, several seeds are shown by the first.
     ALONE: True where it draws one seed though it reads records below prefixes.

@@ -36,8 +36,8 @@ def run(
     losses of every resample of the documents (nope.evals.bootstrap) are `loss_window_resampled` and
     `loss_tail_resampled` [resample, length]. The batch grows as windows get shorter: about
     batch_size * T tokens at a time. of_document: [windows], the document of each; None for no
-    resamples. first: the token that every window has in place of its own
-    first one, as BOS. ValueError for a length outside 1 .. T and for a `tail` below 1.
+    resamples. first: the token that every window has in place of its own first one, as BOS.
+    ValueError for a length outside 1 .. T and for a `tail` below 1.
     """
     longest = blocks.shape[1] - 1
     for length in lengths:

@@ -26,9 +26,9 @@ class Number:
 
     by_seed: one value a seed, or a single one; None stands for 'not within what was measured'.
     resampled: of a single one the 95 % interval of resamples of the documents or prompts that it
-    was measured on, where there are some. limits: that the claim compares it with, of a
-    number that decides alone. ends: between which its values lie, so that an interval of their mean
-    ends there. note: words behind it, which tell no number from another.
+    was measured on, where there are some. limits: that the claim compares it with, of a number that
+    decides alone. ends: between which its values lie, so that an interval of their mean ends there.
+    note: words behind it, which tell no number from another.
     """
 
     what: str
