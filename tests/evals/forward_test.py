@@ -87,12 +87,17 @@ def test_means_are_the_same_on_many_devices() -> None:
 
 
 def test_batches_are_equal_and_divisible() -> None:
+    """Windows that fill the last one have no weight and are in no resample."""
     mesh = sharding.make_mesh(sharding.MeshConfig(data=4, tensor=2))
-    batches = list(forward._batches(BLOCKS, 3, mesh))
-    assert [batch.shape for batch, _ in batches] == [(4, T + 1)] * math.ceil(WINDOWS / 4)
-    weights = np.concatenate([weights for _, weights in batches])
-    np.testing.assert_array_equal(np.concatenate([b for b, _ in batches])[weights == 1], BLOCKS)
+    counts_WR = np.arange(1, 2 * WINDOWS + 1, dtype=np.float32).reshape(WINDOWS, 2)
+    batches = list(forward._batches(BLOCKS, 3, mesh, counts_WR))
+    assert [batch.shape for batch, _, _ in batches] == [(4, T + 1)] * math.ceil(WINDOWS / 4)
+    blocks, weights, counts = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+    np.testing.assert_array_equal(blocks[weights == 1], BLOCKS)
     assert weights.sum() == WINDOWS
+    np.testing.assert_array_equal(counts[weights == 1], counts_WR)
+    assert not counts[weights == 0].any()
+    assert all(counts is None for _, _, counts in forward._batches(BLOCKS, 3, mesh))
 
 
 def test_no_windows_is_an_error() -> None:

@@ -19,7 +19,7 @@ from experiments.evaluations.passkey import PasskeySpec
 from experiments.evaluations.perplexity import PerplexitySpec
 from experiments.runs import RunSpec
 from experiments.specs import identifier, identity
-from nope.data import DataConfig
+from nope.data import DataConfig, EvalBlocks
 from nope.data.sources import Retrieval, Stdlib
 from nope.data.tokenizers import ByteTokenizer
 from nope.evals.longppl import Rule
@@ -151,7 +151,8 @@ class Texts:
         if length > self.longest:
             raise ValueError(f'length {length}: no document has so many tokens')
         self.asked.append((config, split, block, length, count))
-        return np.full((3, length + 1), ord('x'), np.int32), {}
+        tokens = np.full((3, length + 1), ord('x'), np.int32)
+        return EvalBlocks(tokens, np.zeros(3, np.int64), 1, 'x')
 
 
 def test_text_around_the_keys_is_held_out_and_as_long_as_each_prompt():
