@@ -34,11 +34,7 @@ def stepped(
     mesh: jax.sharding.Mesh, data: Any = None, parts: int = 1, model: ModelConfig = MODEL
 ) -> tuple[TrainState, Metrics]:
     """One training step from the shared variables, spread over `mesh`."""
-    variables = jax.tree.map(
-        lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
-        tiny.varied_lam(model),
-        abstract_variables(model, mesh),
-    )
+    variables = tiny.spread(tiny.varied_lam(model), model, mesh)
     data = tiny.tokens(8, 17) if data is None else data
     with sharding.use(mesh):
         state, frozen = fresh_state(variables, OPTIMIZER, mesh)

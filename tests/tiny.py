@@ -118,6 +118,15 @@ def varied_lam(config: ModelConfig = MODEL, seed: int = 0) -> Variables:
     return with_lam(variables(config), jax.numpy.asarray(lam_LN, jax.numpy.float32))
 
 
+def spread(variables: Variables, config: ModelConfig, mesh: Mesh) -> Variables:
+    """Variables of a model, sharded over a mesh of several devices."""
+    return jax.tree.map(
+        lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
+        variables,
+        abstract_variables(config, mesh),
+    )
+
+
 def tokens(
     batch: int, length: int, seed: int = 0, vocab_size: int = MODEL.vocab_size
 ) -> np.ndarray:

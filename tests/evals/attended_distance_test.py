@@ -15,7 +15,6 @@ from nope import records, sharding
 from nope.evals import attended_distance, attention_rows
 from nope.evals.attended_distance import Part
 from nope.positions import Alibi, Learned, Rotary
-from nope.variables import abstract_variables
 from tests import tiny
 
 RNG = np.random.default_rng(0)
@@ -92,11 +91,7 @@ def test_many_devices_change_no_number() -> None:
     """Three sequences on four batch shards, heads over two."""
     mesh = sharding.make_mesh(sharding.MeshConfig(data=4, tensor=2))
     config = tiny.model()
-    spread = jax.tree.map(
-        lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
-        tiny.varied_lam(config, 1),
-        abstract_variables(config, mesh),
-    )
+    spread = tiny.spread(tiny.varied_lam(config, 1), config, mesh)
     one, many = measured(config, LONG), attended_distance.run(config, spread, LONG, mesh=mesh)
     for name in ('share', 'distance'):
         np.testing.assert_allclose(many[name], one[name], rtol=1e-6)

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
@@ -14,7 +13,6 @@ from nope import sharding
 from nope.evals import attention_rows
 from nope.evals.attention_rows import Model
 from nope.positions import Alibi, Learned
-from nope.variables import abstract_variables
 from tests import tiny
 
 NOPE = tiny.model()
@@ -81,11 +79,7 @@ def test_chosen_queries_end_with_the_last_token_of_each_sequence() -> None:
 def test_a_mesh_changes_no_weight() -> None:
     """Six sequences on four batch shards, heads over two."""
     mesh = sharding.make_mesh(sharding.MeshConfig(data=4, tensor=2))
-    spread = jax.tree.map(
-        lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
-        model(NOPE).variables,
-        abstract_variables(NOPE, mesh),
-    )
+    spread = tiny.spread(model(NOPE).variables, NOPE, mesh)
     many = gathered([Model(NOPE, spread)], mesh, budget=2000)
     assert whole().keys() == many.keys()
     for at, (weights, _) in whole().items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 
@@ -10,7 +9,6 @@ from nope import sharding
 from nope.evals import bootstrap, forward, lengths, positions
 from nope.evals.bootstrap import LEAST, RESAMPLES
 from nope.records import RESAMPLE, load, save
-from nope.variables import abstract_variables
 from tests import tiny
 
 DOCUMENTS, T = 17, 12
@@ -71,11 +69,7 @@ def test_means_of_a_resample_are_those_of_its_windows(batch_size: int) -> None:
 
 def test_resamples_are_the_same_on_many_devices() -> None:
     mesh = sharding.make_mesh(sharding.MeshConfig(data=2, fsdp=2, tensor=2))
-    spread = jax.tree.map(
-        lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
-        tiny.varied_lam(),
-        abstract_variables(tiny.MODEL, mesh),
-    )
+    spread = tiny.spread(tiny.varied_lam(), tiny.MODEL, mesh)
     options = {'batch_size': 8, 'entropy': True, 'of_document': OF_DOCUMENT}
     found = forward.means(tiny.MODEL, spread, BLOCKS, mesh=mesh, **options)
     alone = forward.means(tiny.MODEL, tiny.varied_lam(), BLOCKS, mesh=tiny.mesh(), **options)

@@ -12,7 +12,6 @@ from nope.evals import forward
 from nope.evals.forward import Means
 from nope.losses import token_loss
 from nope.model import Transformer
-from nope.variables import abstract_variables
 from tests import tiny
 
 T = 12
@@ -75,11 +74,7 @@ def test_without_entropy_the_loss_is_the_same() -> None:
 def test_means_are_the_same_on_many_devices() -> None:
     """Five windows on four batch shards, heads over two."""
     mesh = sharding.make_mesh(sharding.MeshConfig(data=2, fsdp=2, tensor=2))
-    spread = jax.tree.map(
-        lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
-        tiny.varied_lam(),
-        abstract_variables(tiny.MODEL, mesh),
-    )
+    spread = tiny.spread(tiny.varied_lam(), tiny.MODEL, mesh)
     found = forward.means(tiny.MODEL, spread, BLOCKS, mesh=mesh, batch_size=100, entropy=True)
     expected = measured(100)
     np.testing.assert_allclose(found.loss, expected.loss, rtol=1e-5)

@@ -19,7 +19,7 @@ from nope.model import LayerKind, ModelConfig, apply
 from nope.model.decoding import BeamSearch
 from nope.model.lam import LogLength
 from nope.positions import DynamicNTK, Learned, NoPE, Rotary, Split
-from nope.variables import Variables, abstract_variables
+from nope.variables import Variables
 from tests import tiny
 from tests.model.decoding.slow import Tokens, slowly
 
@@ -316,11 +316,7 @@ def test_lengths_that_a_model_follows_share_nothing(read: list[tuple[int, ...]])
 
 def on_mesh(*shape: int, config: ModelConfig = FOLLOWING) -> Generator:
     mesh = sharding.make_mesh(sharding.MeshConfig(*shape))
-    spread = jax.tree.map(
-        lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
-        tiny.varied_lam(config),
-        abstract_variables(config, mesh),
-    )
+    spread = tiny.spread(tiny.varied_lam(config), config, mesh)
     return Generator(config, spread, mesh, batch_tokens=ONE_BATCH)
 
 

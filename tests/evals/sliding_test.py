@@ -23,7 +23,7 @@ from nope.model import apply
 from nope.model.lam import LogLength
 from nope.positions import Learned
 from nope.records import Records
-from nope.variables import Variables, abstract_variables, lam_of, with_lam
+from nope.variables import Variables, lam_of, with_lam
 from tests import tiny
 
 # Multipliers depend on the length of the sequence: a window of W tokens is one of W.
@@ -191,11 +191,7 @@ def test_every_window_is_scored_as_if_alone(bos: bool, tmp_path: pathlib.Path) -
 def test_scores_are_the_same_on_many_devices(shape, documents, tmp_path) -> None:
     """Fewer windows than fill the last batch; where the sequence is split, W tokens are."""
     mesh = sharding.make_mesh(sharding.MeshConfig(**shape))
-    spread = jax.tree.map(
-        lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
-        tiny.varied_lam(CONFIG),
-        abstract_variables(CONFIG, mesh),
-    )
+    spread = tiny.spread(tiny.varied_lam(CONFIG), CONFIG, mesh)
     many = {'config': dataclasses.replace(CONFIG, attention='chunked'), 'mesh': mesh}
     found = run(documents, log_in(tmp_path / 'many'), (16,), variables=spread, **many)
     expected = run(documents, log_in(tmp_path / 'one'), (16,))

@@ -20,7 +20,7 @@ from nope.training.optim import OptimizerConfig
 from nope.training.state import TrainState, fresh_state
 from nope.training.step import Metrics, make_step
 from nope.training.train import Interrupted, train
-from nope.variables import Variables, abstract_variables
+from nope.variables import Variables
 from tests import tiny
 from tests.training.train_test import batches_of
 
@@ -39,11 +39,7 @@ OPTIMIZER = OptimizerConfig(learning_rate=1e-2, epsilon=1e-3, weight_decay=0.1)
 def stepper(model: ModelConfig = MODEL, mesh: Any = None, parts: int = 1) -> Any:
     """(seed, step) -> state and metrics after one step from the shared variables."""
     mesh = tiny.mesh() if mesh is None else mesh
-    variables = jax.tree.map(
-        lambda leaf, target: jax.device_put(np.asarray(leaf), target.sharding),
-        tiny.varied_lam(model),
-        abstract_variables(model, mesh),
-    )
+    variables = tiny.spread(tiny.varied_lam(model), model, mesh)
     state, frozen = fresh_state(variables, OPTIMIZER, mesh)
     placed = jax.tree.map(lambda leaf: leaf.sharding, state)
     step = jax.jit(make_step(model, OPTIMIZER), out_shardings=(placed, None))
