@@ -30,7 +30,7 @@ import numpy as np
 from nope.runtime import files
 
 CSV_MAX_AXES = 2
-RESAMPLE = 'resample'  # axis of what was measured again on windows drawn from the same ones
+RESAMPLE = 'resample'  # axis of what was measured on resamples of the same text or prompts
 RESAMPLED = '_resampled'  # ends the name of a measure along it, beside the measure itself
 
 # Raise where names of measures, axes or attributes change. 2: `multiplier` for `scale`.

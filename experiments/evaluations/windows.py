@@ -79,7 +79,7 @@ def blocks(bench: Bench, run: Source, asked: Windows) -> EvalBlocks:
 
 
 def said(found: EvalBlocks) -> dict[str, Any]:
-    """What records say of the windows they were measured on."""
+    """Attributes of records about their evaluation windows, besides those known before."""
     return {'documents': found.documents}
 
 

@@ -19,8 +19,8 @@ LEAST = 16  # documents: resamples of fewer say little about others
 
 
 def counts(documents: int) -> np.ndarray | None:
-    """How often each document is in each resample: float32 [documents, RESAMPLES], columns that add
-    up to `documents`. None for fewer than LEAST."""
+    """Bootstrap counts of documents, float32 [documents, RESAMPLES]: how often each is in each
+    resample; columns add up to `documents`. None for fewer than LEAST."""
     if documents < LEAST:
         return None
     # Of all of numpy's generators the one whose numbers later versions may not change.
@@ -31,8 +31,8 @@ def counts(documents: int) -> np.ndarray | None:
 
 
 def of_windows(of_document: np.ndarray) -> np.ndarray | None:
-    """How often each window is in each resample of its documents, float32 [windows, RESAMPLES].
-    of_document: [windows], any number for each document. None for too few documents."""
+    """Bootstrap counts of windows, float32 [windows, RESAMPLES]: how often each is in each resample
+    of the documents. of_document: [windows], any number for each document. None for too few."""
     documents, index_W = np.unique(of_document, return_inverse=True)
     counts_DR = counts(len(documents))
     return None if counts_DR is None else counts_DR[index_W]
