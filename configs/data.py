@@ -11,7 +11,7 @@ such a record states at most; several have names (retrieval). `haystacks` are wh
 in, each as likely: 'filler', or 'text', that of the standard library. `documents` of a training
 sequence are 'joined' to one text, or kept 'apart': attention and positions begin anew with each.
 `bos` puts BOS in place of the first token of every sequence, of training and of evaluation windows;
-None does so where the tokenizer has BOS and its tokens are more than single bytes.
+None puts the tokenizer's own prefix there, if it has one (nope/data/prefix.py).
 """
 
 from ml_collections import config_dict

@@ -16,8 +16,8 @@ Where only some layers of a model lack a position encoding, those are scaled
 (`--config.model.lam_layers=all` for all). `--config.nope=True` reads weights of the Llama shape
 that were trained without rotation, which their files do not say. Multipliers cannot be folded into
 a model with QK-norm: `--config.exports.extended.lam=scale_param` keeps them as tensors. The text
-should be of the kind the model was trained on; every sequence begins with BOS where the tokenizer
-has one and more than single bytes (`--config.data.bos=False` for a model that was trained without).
+should be of the kind the model was trained on; every sequence begins as the tokenizer's own files
+begin a text (`--config.data.bos=True` or `False` says otherwise).
 `--config.train.length` is the training length where config.json does not say it,
 `--config.model.dtype=bfloat16` the dtype of the computation on accelerators.
 

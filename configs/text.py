@@ -13,15 +13,21 @@ from ml_collections.config_dict import placeholder
 def add(config: ConfigDict, size: str) -> ConfigDict:
     """Adds the sections at a size; returns the config.
 
-    bos: whether documents and prompts begin with the tokenizer's BOS. The paper's do; byte
-    models have never seen one. None: those of a tokenizer that has one and whose tokens are more
-    than bytes.
+    bos: whether documents and prompts begin with BOS. The paper's do; byte models have never seen
+    one. None: with the tokenizer's own prefix (nope/data/prefix.py).
     """
     paper = size == 'paper'
     config.corpora = _corpora(size)
     # stride: tokens scored in a window, None for L / 8 (256 of 2,048). budget: at each length.
+    # published: as in the paper, BOS is before a document and not in every window, and each length
+    # scores other tokens; False: every window has BOS, and every length scores the same tokens.
     budget = {'quick': 8192, 'small': 16_384, 'medium': 32_768, 'paper': 2**21}[size]
-    config.perplexity = {'stride': placeholder(int), 'budget': budget, 'bos': paper}
+    config.perplexity = {
+        'stride': placeholder(int),
+        'budget': budget,
+        'bos': paper,
+        'published': True,
+    }
     # short: tokens of the short context, None for L; stride: of its steps, None for L / 4. Paper
     # size has the published ones.
     config.longppl = {

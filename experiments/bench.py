@@ -28,7 +28,7 @@ from nope.checkpoints.best import Best, best_of
 from nope.checkpoints.errors import CheckpointError, OtherRunError
 from nope.checkpoints.manager import Checkpoints
 from nope.data import DataConfig
-from nope.data.evaluation import begun
+from nope.data.prefix import begun
 from nope.interop import CheckpointFileError
 from nope.runtime import processes, progress
 from nope.runtime.files import read_json
@@ -182,7 +182,7 @@ class Bench:
         )
         if len(found.tokens) < count:
             _say_fewer(len(found.tokens), count, block, found.description)
-        tokens = begun(found.tokens[:, -(length + 1) :], config.first_token)
+        tokens = begun(found.tokens[:, -(length + 1) :], config.prefix)
         return dataclasses.replace(found, tokens=np.ascontiguousarray(tokens))
 
     def text_tokens(self, run: Source) -> int | None:

@@ -185,12 +185,12 @@ def warmup_steps(section: Section, steps: int) -> int:
 
 
 def bos_of(section: Section, tokenizer: str) -> bool:
-    """Whether what a section describes begins with BOS (`begins_with_bos`)."""
+    """Whether what a section describes begins with a prefix (`nope.data.prefix`)."""
     bos = section.optional('bos')
     if bos is False:  # without reading the tokenizer
         return False
     with section.naming():
-        return data.begins_with_bos(data.load_tokenizer(tokenizer), bos)
+        return bool(data.prefix_of(data.load_tokenizer(tokenizer), bos))
 
 
 def _vocab_size(section: Section, config: RunData) -> int:

@@ -21,12 +21,12 @@ from nope.data import (
     Batch,
     Continuation,
     Tokenizer,
-    begins_with_bos,
     encode_with_bos,
     ids_in_use,
     load_tokenizer,
+    prefix_of,
 )
-from nope.data.evaluation import begun
+from nope.data.prefix import begun
 from nope.evals import batching, positions
 from nope.evals.generation import Generator, Options
 from nope.identity import plain
@@ -77,11 +77,12 @@ class Pretrained:
     def blocks(self, text: str, length: int, *, bos: bool | None = None) -> np.ndarray:
         """A text in blocks of length + 1 tokens, one behind the other, int32 [blocks, length + 1].
 
-        bos: whether each has BOS in place of its first token; None: as `takes_bos` says. ValueError
-        where the text has not as many tokens, or the model has no tokenizer, or none with BOS.
+        Each begins with the tokenizer's prefix in place of its first tokens (bos: see
+        `nope.data.prefix`). ValueError where the text has not as many tokens, or the model has no
+        tokenizer, or none with BOS.
         """
         tokenizer = self._tokenizer
-        begins = begins_with_bos(tokenizer, bos)
+        prefix = prefix_of(tokenizer, bos)
         ids = tokenizer.encode(text)
         count = len(ids) // (length + 1)
         if length < 1 or not count:
@@ -90,7 +91,7 @@ class Pretrained:
                 f'length + 1'
             )
         blocks = np.asarray(ids[: count * (length + 1)]).reshape(count, length + 1)
-        return begun(blocks, tokenizer.bos_id if begins else None)
+        return begun(blocks, prefix)
 
     def by_position(self, blocks: np.ndarray) -> Records:
         """Loss, nats [position], and attention entropy, nats [layer, head, position], of blocks
@@ -104,11 +105,11 @@ class Pretrained:
     ) -> str:
         """The greedy continuation of a text, up to EOS or another token at which its files stop.
 
-        bos: whether the text begins with BOS; None: as `takes_bos` says. special: what it spells of
-        special tokens, as a chat template does, becomes these tokens.
+        bos: as `nope.data.prefix` has it. special: what the text spells of special tokens, as a
+        chat template does, becomes these tokens.
         """
         tokenizer = self._tokenizer
-        prompt = encode_with_bos(tokenizer, text, begins_with_bos(tokenizer, bos), special=special)
+        prompt = encode_with_bos(tokenizer, text, bos, special=special)
         generator = Generator(self.model, self.variables, self.mesh, batch_tokens=self.batch_tokens)
         (made,) = generator.generate([prompt], Options(new_tokens, stop_ids=tokenizer.stop_ids))
         return Continuation(tokenizer, prompt).text(made)

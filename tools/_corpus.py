@@ -6,19 +6,20 @@ import pathlib
 
 import numpy as np
 
-from nope.data import Tokenizer, digest, encode_with_bos
+from nope.data import Tokenizer, digest, encode_with_bos, prefix_of
 from nope.data.documents import Documents
+from nope.data.prefix import begun
 from nope.data.sources import folders
 from nope.data.sources.text import is_text
 
 
 class Texts(Documents):
-    """Documents that are held as token arrays, int32, each with its BOS where texts begin with
-    one. fingerprint: of the tokens."""
+    """Documents that are held as token arrays, int32, each with its prefix. fingerprint: of the
+    tokens."""
 
-    def __init__(self, tokens: list[np.ndarray], name: str, bos_id: int | None) -> None:
+    def __init__(self, tokens: list[np.ndarray], name: str, prefix: tuple[int, ...]) -> None:
         self._tokens = tokens
-        self.name, self.bos_id = name, bos_id
+        self.name, self.prefix = name, prefix
         self.lengths = np.array([len(ids) for ids in tokens], np.int64)
         self.description = f'{len(tokens)} documents of {name}'
         self.fingerprint = digest.of_json([digest.of_bytes(ids.tobytes()) for ids in tokens])
@@ -26,7 +27,8 @@ class Texts(Documents):
     def windows(self, documents: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
         """Tokens ends[i] - size .. ends[i] - 1 of documents[i], int32 [n, size]."""
         places = zip(documents, ends, strict=True)
-        return np.stack([self._tokens[d][end - size : end] for d, end in places])
+        cut = np.stack([self._tokens[d][end - size : end] for d, end in places])
+        return begun(cut, self.prefix)
 
     def blocks(self, length: int, count: int) -> np.ndarray:
         """The first `count` blocks of length + 1 tokens, one behind the other in each document,
@@ -42,10 +44,10 @@ class Texts(Documents):
                 f'{self.name}: the longest document has {int(self.lengths.max())} tokens; a window '
                 f'of {length} needs {size}'
             )
-        return np.stack(found[:count])
+        return begun(np.stack(found[:count]), self.prefix)
 
 
-def read(path: pathlib.Path, tokenizer: Tokenizer, *, bos: bool) -> Texts:
+def read(path: pathlib.Path, tokenizer: Tokenizer, *, bos: bool | None) -> Texts:
     """A text file as one document, or the files of a folder, by name, as one each: all of them but
     hidden, binary and empty ones, whatever splits they are of. ValueError for a folder without any,
     for an empty file and for one alone that is no UTF-8; of others bytes that are none become
@@ -65,4 +67,4 @@ def read(path: pathlib.Path, tokenizer: Tokenizer, *, bos: bool) -> Texts:
         if not text:
             raise ValueError(f'{file} is empty')
         tokens.append(encode_with_bos(tokenizer, text, bos))
-    return Texts(tokens, str(path), tokenizer.bos_id if bos else None)
+    return Texts(tokens, str(path), prefix_of(tokenizer, bos))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import csv
+import dataclasses
 import functools
 import io
 import json
 import pathlib
+import time
 import zipfile
 from collections.abc import Sequence
 from typing import Any
@@ -15,14 +17,14 @@ from typing import Any
 import _evaluations
 import _flags
 import _models
-import _prompts
 import jax
 import numpy as np
 from _evaluations import Asked, Row
 
 from nope import records, sharding
 from nope.checkpoints.errors import CheckpointError
-from nope.data import Tokenizer
+from nope.data import Tokenizer, digest
+from nope.data.prefix import describe_prefix
 from nope.evals.generation import Generator
 from nope.evals.samples import NAME, SampleLog
 from nope.identity import first_difference
@@ -56,11 +58,13 @@ def _run(options: argparse.Namespace) -> None:
     found = _models.open_model(options, mesh)
     model = found.described.model
     tokenizer = _models.tokenizer_of(found, options.tokenizer)
-    options.bos = _prompts.begins(tokenizer, options.bos)
-    # Of these alone lengths do not count BOS.
-    beyond = options.bos and any(name in ('ruler', 'nolima') for name, _ in options.eval)
+    prefix, chat = _models.prefix(tokenizer, options.bos), _models.chat_of(found, options)
+    options.bos = bool(prefix)
+    # Of these alone lengths count neither the prefix nor the turns of a chat.
+    beyond = len(prefix) if chat is None else chat.overhead(tokenizer)
+    beyond *= any(name in ('ruler', 'nolima') for name, _ in options.eval)
     if model.longest is not None and max(options.lengths) + beyond > model.longest:
-        longest = f'{max(options.lengths)}{" and BOS" if beyond else ""}'
+        longest = f'{max(options.lengths)}{f" and {beyond} around a prompt" if beyond else ""}'
         raise ValueError(
             f'--lengths has {longest}; the positions of the model end at {model.longest}'
         )
@@ -73,25 +77,32 @@ def _run(options: argparse.Namespace) -> None:
         train_length=found.described.train_length,
         tokenizer=tokenizer,
         mesh=mesh,
+        chat=chat,
     )
     plans = [(name, _planned(asked, name, path)) for name, path in options.eval]
-    settings = _settings(options, found, multipliers, tokenizer)
+    settings = _settings(options, found, multipliers, tokenizer, prefix)
+    settings |= {'chat': digest.of_json([chat.source, chat.tokens])} if chat else {}
     _check_settings(options.out, '--out', settings)
     for name, plan in plans:
         _check_settings(options.out / name, name, plan.settings)
     variables = _with(found, multipliers)
     _take_settings(options.out, '--out', settings)
     generator = Generator(model, variables, mesh, batch_tokens=options.batch_tokens)
-    rows: list[Row] = []
+    rows: list[tuple[Row, float]] = []
     for name, plan in plans:
         folder = options.out / name
         _take_settings(folder, name, plan.settings)
         if not (folder / RECORDS).exists():
             log = SampleLog(folder / NAME)
             bar = functools.partial(progress.bar, desc=name)
-            records.save(plan.measure(generator, variables, log, bar), folder)
-        rows += plan.rows(records.load(folder))
-    _report(options.out, rows)
+            began = time.perf_counter()
+            measured = plan.measure(generator, variables, log, bar)
+            facts = {**measured.attributes, 'seconds': time.perf_counter() - began}
+            records.save(dataclasses.replace(measured, attributes=facts), folder)
+        measured = records.load(folder)
+        seconds = float(measured.attributes.get('seconds', np.nan))
+        rows += [(row, seconds) for row in plan.rows(measured)]
+    _report(options.out, rows, 'in turns' if chat else describe_prefix(tokenizer, prefix))
 
 
 def _multipliers(options: argparse.Namespace, layers: int, heads: int) -> np.ndarray | None:
@@ -144,6 +155,7 @@ def _settings(
     found: _models.Model,
     multipliers: np.ndarray | None,
     tokenizer: Tokenizer,
+    prefix: Sequence[int],
 ) -> dict[str, Any]:
     """Model, lambda and tokenizer that the results of a folder are of."""
     path = options.model.removeprefix(_models.IMPORT)
@@ -153,7 +165,7 @@ def _settings(
         'step': options.step,
         'nope': options.nope,
         'tokenizer': tokenizer.fingerprint,
-        'bos': options.bos,
+        'prefix': [*prefix],
         'multipliers': None if multipliers is None else multipliers.tolist(),
     }
     others = [end for end in tokenizer.stop_ids if end != tokenizer.eos_id]
@@ -184,23 +196,33 @@ def _check_settings(folder: pathlib.Path, name: str, settings: dict[str, Any]) -
         )
 
 
-def _digits(value: float) -> str:
-    """Four digits; of a whole number all."""
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and np.isnan(value)
+
+
+def _shown(value: Any) -> str:
+    """Four digits of a number, all of a whole one; a text as it is."""
+    if value is None or isinstance(value, str):
+        return value or ''
     return f'{value:.0f}' if float(value).is_integer() else f'{value:.4g}'
 
 
-def _report(out: pathlib.Path, rows: Sequence[Row]) -> None:
-    """The table on the terminal, as CSV and as JSON lines."""
+def _report(out: pathlib.Path, rows: Sequence[tuple[Row, float]], prefix: str) -> None:
+    """The table on the terminal, as CSV and as JSON lines. rows: with the seconds of their
+    evaluation. prefix: what texts and prompts begin with."""
+    lines = [row._asdict() | {'prefix': prefix, 'seconds': seconds} for row, seconds in rows]
     text = io.StringIO()
-    table = csv.DictWriter(text, Row._fields, lineterminator='\n')
+    table = csv.DictWriter(text, [*lines[0]], lineterminator='\n')
     table.writeheader()
-    table.writerows(row._asdict() for row in rows)
+    table.writerows(lines)
     write_text(out / 'results.csv', text.getvalue())
     # JSON has no NaN, which the mean of nothing is.
-    plain = [row._asdict() | {'value': None if np.isnan(row.value) else row.value} for row in rows]
+    plain = [
+        {key: None if _is_nan(value) else value for key, value in line.items()} for line in lines
+    ]
     write_text(out / 'results.jsonl', ''.join(f'{json.dumps(row)}\n' for row in plain))
-    cells = [Row._fields, *((*map(str, row[:3]), _digits(row.value), row.unit) for row in rows)]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(Row._fields))]
+    cells = [[*lines[0]], *([_shown(value) for value in line.values()] for line in lines)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
     for line in cells:
         print(
             '  '.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

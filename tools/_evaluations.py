@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import os
 import pathlib
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -18,6 +19,7 @@ from _corpus import read
 from jax.sharding import Mesh
 
 from nope.data import Tokenizer, digest
+from nope.data.chat import Chat
 from nope.data.sources import folders
 from nope.data.templates import TEMPLATES
 from nope.evals import (
@@ -39,27 +41,35 @@ from nope.records import Records
 from nope.sharding import batch_parts
 from nope.variables import Variables
 
+POINTS = 'points of 100'
+# Perplexity: tokens scored in a window, at most, and at each length; those of LongPPL's texts.
+MOST_STRIDE, BUDGET, LONGPPL_BUDGET = 128, 2**15, 2**18
+
 
 class Row(NamedTuple):
-    """A line of the table."""
+    """A line of the table. samples: questions, windows or texts behind the value. tokens: those
+    that were scored; None where answers were."""
 
     evaluation: str
     what: str
     length: int
     value: float
     unit: str
+    samples: int
+    tokens: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
     """Model, mesh, tokenizer and options of a call, which its evaluations share. train_length: None
-    where the model does not say it."""
+    where the model does not say it. chat: turns to ask in, or None."""
 
     options: argparse.Namespace
     model: ModelConfig
     train_length: int | None
     tokenizer: Tokenizer
     mesh: Mesh
+    chat: Chat | None
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -82,16 +92,21 @@ class Plan(Protocol):
 class Ruler:
     def __init__(self, asked: Asked, path: str) -> None:
         o = asked.options
-        self._bos = o.bos
-        self._plan = ruler.Plan(
-            asked.tokenizer,
-            tuple(o.tasks.split(',')) if o.tasks else ruler.FREE,
-            asked.lengths,
-            samples=o.samples,
-            corpora=ruler.Corpora(o.files),
-            cache=o.out / 'prompts',
-        )
-        self._plan.check()
+        self._bos, self._chat = o.bos, asked.chat
+        try:
+            whole = ruler.Plan(
+                asked.tokenizer,
+                tuple(o.tasks.split(',')) if o.tasks else ruler.FREE,
+                asked.lengths,
+                samples=o.samples,
+                corpora=ruler.Corpora(o.files),
+                cache=o.out / 'prompts',
+            )
+        except FileNotFoundError as error:
+            raise ValueError(f'{error}; name their folder: --files=FOLDER') from error
+        self._plan, misfits = whole.fitting()
+        for task, why in misfits.items():
+            print(f'ruler leaves out {task}: {why}', file=sys.stderr)
         named = {'tasks': self._plan.tasks, 'lengths': asked.lengths, 'samples': o.samples}
         files = list(dict.fromkeys(f for task in self._plan.tasks for f in ruler.TASKS[task].files))
         words = any(ruler.TASKS[task].needs_words for task in self._plan.tasks)
@@ -105,16 +120,12 @@ class Ruler:
         self, generator: Generator, variables: Variables, log: SampleLog, bar: Progress
     ) -> Records:
         ruler.build(self._plan, workers=os.cpu_count() or 1, progress=bar)
-        return ruler.run(generator, self._plan, log=log, bos=self._bos, progress=bar)
+        return ruler.run(
+            generator, self._plan, log=log, bos=self._bos, chat=self._chat, progress=bar
+        )
 
     def rows(self, found: Records) -> list[Row]:
-        tasks = [*map(str, found.coordinates['task']), 'mean']
-        scores = np.concatenate([found['score'], found['average'][:, None]], axis=1)
-        return [
-            Row('ruler', task, length, float(scores[k, q]), '0..100')
-            for q, task in enumerate(tasks)
-            for k, length in enumerate(found.coordinates['length'].tolist())
-        ]
+        return _task_rows('ruler', found)
 
 
 class Passkey:
@@ -131,6 +142,7 @@ class Passkey:
             bos=o.bos,
             tests=o.tests,
             lengths=asked.lengths,
+            chat=asked.chat,
         )
         self._window = asked.train_length or max(asked.lengths)
         self.settings = {'lengths': asked.lengths, 'tests': o.tests, 'template': o.template}
@@ -143,8 +155,9 @@ class Passkey:
     def rows(self, found: Records) -> list[Row]:
         shares = 100 * found['accuracy'].mean(axis=1)
         lengths = found.coordinates['length'].tolist()
+        keys = found['accuracy'].shape[1] * found.attributes['tests']
         return [
-            Row('passkey', 'keys repeated', length, float(share), '%')
+            Row('passkey', 'keys repeated', length, float(share), '%', keys)
             for length, share in zip(lengths, shares, strict=True)
         ]
 
@@ -153,11 +166,18 @@ class Longbench:
     def __init__(self, asked: Asked, path: str) -> None:
         o = asked.options
         self._asked, self._folder, self._window = asked, pathlib.Path(path), max(asked.lengths)
-        longbench.check(self._folder)
-        self._max_length = longbench.prompt_budget(self._window)
-        names = [f'{name}.jsonl' for name in longbench.DATASETS]
+        self._names = longbench.found_in(self._folder)
+        longbench.check(self._folder, self._names)
+        turns = 0 if asked.chat is None else asked.chat.overhead(asked.tokenizer)
+        self._max_length = longbench.prompt_budget(self._window - turns)
+        names = [f'{name}.jsonl' for name in self._names]
         content = digest.of_json(folders.identity('longbench', self._folder, names))
-        self.settings = {'window': self._window, 'limit': o.limit, 'content': content}
+        self.settings = {
+            'window': self._window,
+            'limit': o.limit,
+            'beams': o.beams,
+            'content': content,
+        }
 
     def measure(
         self, generator: Generator, variables: Variables, log: SampleLog, bar: Progress
@@ -166,28 +186,39 @@ class Longbench:
         return longbench.run(
             generator,
             self._asked.tokenizer,
-            longbench.read(self._folder, tuple(longbench.DATASETS), o.limit),
+            longbench.read(self._folder, self._names, o.limit),
             max_length=self._max_length,
+            beams=o.beams,
             log=log,
             bos=o.bos,
+            chat=self._asked.chat,
             window=self._window,
             progress=bar,
         )
 
     def rows(self, found: Records) -> list[Row]:
-        names = [*map(str, found.coordinates['dataset']), 'mean']
-        scores = [*found['score'].tolist(), found.attributes['average']]
-        return [
-            Row('longbench', name, self._window, score, '0..100')
-            for name, score in zip(names, scores, strict=True)
-        ]
+        names = [*map(str, found.coordinates['dataset'])]
+        samples = found['samples'].tolist()
+        of = f'mean of {len(names)} of {len(longbench.DATASETS)} data sets'
+        rows = zip(
+            [*names, of],
+            [*found['score'].tolist(), found.attributes['average']],
+            [*samples, sum(samples)],
+            strict=True,
+        )
+        return [Row('longbench', name, self._window, value, POINTS, n) for name, value, n in rows]
 
 
 class Helmet:
     def __init__(self, asked: Asked, path: str) -> None:
         o = asked.options
         self._plan = helmet.Plan(
-            asked.tokenizer, pathlib.Path(path), asked.lengths, bos=o.bos, limit=o.limit
+            asked.tokenizer,
+            pathlib.Path(path),
+            asked.lengths,
+            bos=o.bos,
+            limit=o.limit,
+            chat=asked.chat,
         )
         self._plan.check()
         self.settings = {
@@ -203,16 +234,9 @@ class Helmet:
 
     def rows(self, found: Records) -> list[Row]:
         lengths = found.coordinates['length'].tolist()
-        tasks = [*map(str, found.coordinates['task']), 'mean']
-        scores = np.concatenate([found['score'], found['average'][:, None]], axis=1)
-        rows = [
-            Row('helmet', task, length, float(scores[k, q]), '0..100')
-            for q, task in enumerate(tasks)
-            for k, length in enumerate(lengths)
-        ]
         cut, samples = (found[name].sum(axis=1).tolist() for name in ('truncated', 'samples'))
-        return rows + [
-            Row('helmet', 'contexts cut', length, cut[k], f'of {samples[k]}')
+        return _task_rows('helmet', found) + [
+            Row('helmet', 'contexts cut', length, cut[k], f'of {samples[k]}', samples[k])
             for k, length in enumerate(lengths)
         ]
 
@@ -220,7 +244,7 @@ class Helmet:
 class Nolima:
     def __init__(self, asked: Asked, path: str) -> None:
         o = asked.options
-        self._bos = o.bos
+        self._bos, self._chat = o.bos, asked.chat
         self._plan = nolima.Plan(asked.tokenizer, pathlib.Path(path), asked.lengths, limit=o.limit)
         self._plan.check()
         self.settings = {
@@ -232,19 +256,23 @@ class Nolima:
     def measure(
         self, generator: Generator, variables: Variables, log: SampleLog, bar: Progress
     ) -> Records:
-        return nolima.run(generator, self._plan, log=log, bos=self._bos, progress=bar)
+        return nolima.run(
+            generator, self._plan, log=log, bos=self._bos, chat=self._chat, progress=bar
+        )
 
     def rows(self, found: Records) -> list[Row]:
         lengths = found.coordinates['length'].tolist()
+        asked = found['depths'].shape[1] * len(found.coordinates['pair'])
+        asked *= len(found.attributes['books'])
         rows = [
-            Row('nolima', 'right answers', length, value, '%')
+            Row('nolima', 'right answers', length, value, '%', asked)
             for length, value in zip(lengths, found['average'].tolist(), strict=True)
         ]
         base = found.attributes['base_score']
         if base is not None:
             effective = found.attributes['effective_length']
-            rows += [Row('nolima', 'base score', min(lengths), base, '%')]
-            rows += [Row('nolima', 'effective length', max(lengths), effective, 'tokens')]
+            rows += [Row('nolima', 'base score', min(lengths), base, '%', asked)]
+            rows += [Row('nolima', 'effective length', max(lengths), effective, 'tokens', asked)]
         return rows
 
 
@@ -270,14 +298,19 @@ class Perplexity(_OfText):
     def __init__(self, asked: Asked, path: str) -> None:
         super().__init__(asked, path)
         o = asked.options
-        shortest = min(self._length, *asked.lengths)
-        self._stride = o.stride or max(shortest // 8, 1)
-        for length in asked.lengths:
-            sliding.plan(self._texts.lengths, length, stride=self._stride, budget=o.budget)
+        longest = min(self._length, max(asked.lengths))
+        self._stride = o.stride or min(max(longest // 8, 1), MOST_STRIDE)
+        if self._stride >= min(asked.lengths):
+            raise ValueError(
+                f'windows of {min(asked.lengths)} tokens have to be longer than the '
+                f'{self._stride} that are scored in each; give a lower --stride'
+            )
+        self._budget = o.budget or BUDGET
+        sliding.plans(self._texts.lengths, asked.lengths, stride=self._stride, budget=self._budget)
         self.settings = {
             'lengths': asked.lengths,
             'stride': self._stride,
-            'budget': o.budget,
+            'budget': self._budget,
             'text': self._texts.fingerprint,
         }
 
@@ -291,7 +324,7 @@ class Perplexity(_OfText):
             self._texts,
             self._asked.lengths,
             stride=self._stride,
-            budget=o.budget,
+            budget=self._budget,
             mesh=self._asked.mesh,
             batch_tokens=o.batch_tokens,
             log=log,
@@ -300,9 +333,11 @@ class Perplexity(_OfText):
 
     def rows(self, found: Records) -> list[Row]:
         lengths = found.coordinates['length'].tolist()
+        windows = found['windows'].tolist()
+        what = f'perplexity, last {self._stride:,} tokens of each window'
         return [
-            Row('perplexity', f'last {self._stride} of a window', length, value, 'per token')
-            for length, value in zip(lengths, found['perplexity'].tolist(), strict=True)
+            Row('perplexity', what, length, value, '', n, n * self._stride)
+            for length, value, n in zip(lengths, found['perplexity'].tolist(), windows, strict=True)
         ]
 
 
@@ -312,11 +347,12 @@ class LongPPL(_OfText):
         o = asked.options
         short = max(min(self._length, min(asked.lengths) // 2), 1)
         self._rule = longppl.Rule(short=short, stride=max(short // 4, 1))
-        longppl.check(self._texts.lengths, asked.lengths, self._rule, budget=o.budget)
+        self._budget = o.budget or LONGPPL_BUDGET
+        longppl.check(self._texts.lengths, asked.lengths, self._rule, budget=self._budget)
         self.settings = {
             'lengths': asked.lengths,
             'rule': dataclasses.asdict(self._rule),
-            'budget': o.budget,
+            'budget': self._budget,
             'text': self._texts.fingerprint,
         }
 
@@ -329,7 +365,7 @@ class LongPPL(_OfText):
             self._texts,
             self._asked.lengths,
             self._rule,
-            budget=self._asked.options.budget,
+            budget=self._budget,
             log=log,
             progress=bar,
         )
@@ -337,13 +373,13 @@ class LongPPL(_OfText):
     def rows(self, found: Records) -> list[Row]:
         """Rows of LongPPL by length; NaN where no token is a key token."""
         return [
-            Row('longppl', what, length, float(value), unit)
-            for what, measure, unit in (
-                ('LongPPL', 'longppl', 'per key token'),
-                ('key tokens', 'key_tokens', ''),
+            Row('longppl', what, length, float(found[value][k]), '', texts, int(found[tokens][k]))
+            for what, value, tokens in (
+                ('perplexity of key tokens', 'longppl', 'key_tokens'),
+                ('number of key tokens', 'key_tokens', 'tokens'),
             )
-            for length, value in zip(
-                found.coordinates['length'].tolist(), found[measure].tolist(), strict=True
+            for k, (length, texts) in enumerate(
+                zip(found.coordinates['length'].tolist(), found['documents'].tolist(), strict=True)
             )
         ]
 
@@ -375,9 +411,22 @@ class Loss(_OfText):
         made = []
         for what, values, unit in (('loss', loss, 'nats'), ('entropy', entropy, 'bits')):
             for low, high in zip([0, *ends], ends, strict=False):
-                mean = float(values[low:high].mean())
-                made.append(Row('loss', f'{what} behind {low:,}', high, mean, unit))
+                mean, tokens = float(values[low:high].mean()), len(self._blocks) * (high - low)
+                place = f'mean {what}, positions {low + 1:,} to {high:,}'
+                made.append(Row('loss', place, high, mean, unit, len(self._blocks), tokens))
         return made
+
+
+def _task_rows(name: str, found: Records) -> list[Row]:
+    """A row of every task and of their mean at every length."""
+    tasks = [*map(str, found.coordinates['task'])]
+    scores = np.concatenate([found['score'], found['average'][:, None]], axis=1)
+    samples = np.concatenate([found['samples'], found['samples'].sum(axis=1)[:, None]], axis=1)
+    return [
+        Row(name, task, length, float(scores[k, q]), POINTS, int(samples[k, q]))
+        for q, task in enumerate([*tasks, f'mean of {len(tasks)} tasks'])
+        for k, length in enumerate(found.coordinates['length'].tolist())
+    ]
 
 
 KINDS: Mapping[str, Callable[[Asked, str], Plan]] = {

@@ -21,6 +21,18 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--batch-tokens', type=int, default=16384, help='a batch, per device')
 
 
+def add_beginning(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say how texts and prompts begin."""
+    parser.add_argument(
+        '--bos',
+        action=argparse.BooleanOptionalAction,
+        help="whether texts begin with BOS; default: with the tokenizer's own prefix",
+    )
+    parser.add_argument(
+        '--chat', action='store_true', help="ask in turns, by the checkpoint's chat template"
+    )
+
+
 def check_output(path: pathlib.Path) -> None:
     """ValueError where the file of --output is there, or could not be written; makes its folder."""
     try:

@@ -17,7 +17,8 @@ import jax
 import numpy as np
 
 from nope.checkpoints.errors import CheckpointError
-from nope.data import Continuation, Tokenizer, encode_with_bos, spells_special
+from nope.data import Continuation, Tokenizer, encode_with_bos, spells_special, split_stops
+from nope.data.prefix import describe_prefix
 from nope.evals.generation import Generator, Options
 from nope.model import ModelConfig
 from nope.runtime.files import write_text
@@ -38,14 +39,22 @@ def _run(options: argparse.Namespace, early_stopping: bool | str) -> None:
     mesh = make_mesh(MeshConfig(fsdp=jax.device_count()))
     found = _models.open_model(options, mesh)
     tokenizer = _models.tokenizer_of(found, options.tokenizer)
-    how = dataclasses.replace(how, stop_ids=tokenizer.stop_ids)
-    bos = _prompts.begins(tokenizer, options.bos)
-    asked = [encode_with_bos(tokenizer, p.text, bos, special=options.special) for p in prompts]
+    special, stops = split_stops(tokenizer, options.stop)
+    how = dataclasses.replace(how, stop_ids=(*tokenizer.stop_ids, *special))
+    prefix, chat = _models.prefix(tokenizer, options.bos), _models.chat_of(found, options)
+    asked = [
+        chat.ids(tokenizer, p.text)
+        if chat
+        else encode_with_bos(tokenizer, p.text, options.bos, special=options.special)
+        for p in prompts
+    ]
     for prompt, ids in zip(prompts, asked, strict=True):
         _check_length(prompt.where, len(ids), how.new_tokens, found.described.model)
-    if not options.special:
+    if prefix and not chat:
+        print(f'prompts begin with {describe_prefix(tokenizer, prefix)}', file=sys.stderr)
+    if not (options.special or chat):
         _warn_of_special(tokenizer, prompts)
-    texts = [_prompts.Text(Continuation(tokenizer, ids), tuple(options.stop)) for ids in asked]
+    texts = [_prompts.Text(Continuation(tokenizer, ids), stops) for ids in asked]
     generator = Generator(
         found.described.model, found.variables(), mesh, batch_tokens=options.batch_tokens
     )
@@ -55,7 +64,7 @@ def _run(options: argparse.Namespace, early_stopping: bool | str) -> None:
 
     with compilation() as compiled:
         began = time.perf_counter()
-        made = generator.generate(asked, how, ended if options.stop else None)
+        made = generator.generate(asked, how, ended if stops else None)
         seconds = time.perf_counter() - began
     ends = [text.upto_stop(ids) for text, ids in zip(texts, made, strict=True)]
     _report(options, prompts, ends)
@@ -110,7 +119,7 @@ def _report(
         for prompt, (text, _) in found:
             if len(found) > 1:
                 print(f'--- {prompt.where}')
-            print(prompt.text + text)
+            print(prompt.text + ('\n' if options.chat else '') + text)
     finally:  # also where nobody reads what is printed
         if options.output:
             rows = (

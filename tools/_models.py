@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 from jax.sharding import Mesh
 
 from nope import interop
-from nope.data import Tokenizer, digest, ids_in_use, load_tokenizer
+from nope.data import Tokenizer, digest, ids_in_use, load_tokenizer, prefix_of
+from nope.data.chat import Chat, load_chat
 from nope.data.tasks import WordTokenizer, words
 from nope.interop import Described
 from nope.interop.run_folder import imported_from, read_run
 from nope.positions import NoPE
+from nope.runtime.errors import FieldError
 from nope.runtime.files import read_object
 from nope.variables import Variables
 
@@ -126,3 +128,23 @@ def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
     if used > size:
         raise ValueError(f'--tokenizer={name} has {used} tokens; the model has {size}')
     return tokenizer
+
+
+def prefix(tokenizer: Tokenizer, bos: bool | None) -> tuple[int, ...]:
+    """Tokens that texts begin with by --bos. ValueError where BOS is wanted and there is none."""
+    try:
+        return prefix_of(tokenizer, bos)
+    except FieldError as error:
+        raise ValueError('--bos: the tokenizer has no BOS; accepted: --no-bos') from error
+
+
+def chat_of(model: Model, options: argparse.Namespace) -> Chat | None:
+    """The chat template beside the tokenizer, where --chat asks for it."""
+    if not options.chat:
+        return None
+    if options.bos is not None:
+        raise ValueError('--chat: the template says how a conversation begins; leave out --bos')
+    file = pathlib.Path(options.tokenizer or model.tokenizer)
+    if not file.is_file():
+        raise ValueError(f'--chat: the tokenizer {str(file)!r} has no chat template beside it')
+    return load_chat(file.parent)

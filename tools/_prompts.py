@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nope.data import Continuation, Tokenizer, begins_with_bos
+from nope.data import Continuation
 from nope.evals.harness.options import cut
-from nope.runtime.errors import FieldError
 from nope.runtime.files import parse_json
 
 FIELD = 'prompt'
@@ -71,15 +70,6 @@ def _checked(prompt: Prompt) -> Prompt:
     except UnicodeEncodeError as error:
         raise ValueError(f'{prompt.where}: the prompt is no text ({error})') from error
     return prompt
-
-
-def begins(tokenizer: Tokenizer, wanted: bool | None) -> bool:
-    """True where prompts begin with BOS: as `wanted`; where that is None, if the tokenizer has BOS
-    and its tokens are more than single bytes. ValueError where BOS is wanted and there is none."""
-    try:
-        return begins_with_bos(tokenizer, wanted)
-    except FieldError as error:
-        raise ValueError('--bos: the tokenizer has no BOS; accepted: --no-bos') from error
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,6 +14,7 @@ import _models
 import jax
 
 from nope.checkpoints.errors import CheckpointError
+from nope.data.prefix import describe_prefix
 from nope.evals import harness
 from nope.evals.generation import Generator
 from nope.evals.harness import commonsense
@@ -48,6 +49,8 @@ def _run(options: argparse.Namespace) -> None:
         harness.find(names, include=options.include, data=options.data, metadata=told or None)
     )
     window = _window(options.window, found.described)
+    prefix = _models.prefix(tokenizer, options.bos)
+    chat = _models.chat_of(found, options)
     generator = Generator(
         found.described.model, found.variables(), mesh, batch_tokens=options.batch_tokens
     )
@@ -59,9 +62,18 @@ def _run(options: argparse.Namespace) -> None:
         bos=options.bos,
         limit=options.limit,
         seed=options.seed,
+        chat=chat,
         progress=lambda chunks: progress.bar(chunks, desc='requests'),
     )
-    _report(results, tasks['tasks'], options, window)
+    facts = {
+        'model': options.model,
+        'window': window,
+        'bos': bool(prefix),
+        'prefix': describe_prefix(tokenizer, prefix),
+        'chat': options.chat,
+        'limit': options.limit,
+    }
+    _report(results, tasks['tasks'], options.output, facts)
 
 
 def _metadata(text: str) -> dict[str, Any]:
@@ -87,22 +99,27 @@ def _window(wanted: int | None, described: Described) -> int:
 def _report(
     results: Mapping[str, Any],
     tasks: Mapping[str, Any],
-    options: argparse.Namespace,
-    window: int,
+    output: pathlib.Path | None,
+    facts: dict[str, Any],
 ) -> None:
     from lm_eval.utils import make_table
 
     print(make_table(results))
     if results.get('groups'):
         print(make_table(results, 'groups'))
-    facts = {'model': options.model, 'window': window, 'bos': options.bos, 'limit': options.limit}
+    began = 'turns of a chat' if facts['chat'] else f'prefix {facts["prefix"]}'
+    samples = sum(count['effective'] for count in results['n-samples'].values())
+    print(
+        f'{began}; {samples:,} samples; {results["contexts"]:,} contexts, '
+        f'{results["truncated"]:,} of them truncated to {facts["window"]:,} tokens'
+    )
     if not commonsense.without_score(tasks):
         found = commonsense.records(results, list(tasks), **facts)
         scores = dict(zip(tasks, found['score'].tolist(), strict=True))
         facts |= {'score': scores, 'average': found.attributes['average']}
         print(f'average of {len(scores)} tasks: {facts["average"]:.2f}')
-    if options.output:
+    if output:
         kept = {name: results[name] for name in KEPT if name in results}
         plain = json.loads(json.dumps(kept, default=str))
-        write_json(options.output, {**facts, **plain, 'lm_eval': version('lm_eval')})
-        print(options.output)
+        write_json(output, {**facts, **plain, 'lm_eval': version('lm_eval')})
+        print(output)

@@ -15,6 +15,7 @@ class Words:
     protocol, are 31, 24, 28, 11 and 6 tokens; with Llama's tokenizer 33, 25, 29, 12 and 6."""
 
     eos_id, bos_id = 0, 1
+    prefix = ()
     stop_ids = (0,)
     fingerprint = 'words'
 

@@ -11,7 +11,7 @@
 | longbench:FOLDER | the English data sets of LongBench in windows of the longest length |
 | helmet:FOLDER | HELMET's recall group: json_kv and RULER's needles, from its files |
 | nolima:FOLDER | NoLiMa's needles, which share no words with the questions, in its books |
-| perplexity:PATH | sliding windows of each length over a text file, or a folder of them |
+| perplexity:PATH | of the same tokens in sliding windows of each length over a file or a folder |
 | longppl:PATH | perplexity over tokens that need more than L, or than half the least length |
 | loss:PATH | loss and attention entropy by position up to the longest length |
 
@@ -21,9 +21,12 @@ that has no multipliers of its own. Each evaluation has a folder in FOLDER, with
 finished samples: the same command goes on where it was stopped, and measures nothing twice. FOLDER
 belongs to one model under one lambda.
 
-Without --bos or --no-bos, texts and prompts begin with BOS where the tokenizer has one and its
-tokens are more than single bytes, as RULER and HELMET ask. LongBench is asked with five beams, as
-in the paper on NoPE.
+Every window and every prompt begins as the tokenizer's own files begin a text, or as --bos and
+--no-bos say; --chat asks questions in turns of a conversation. The table says that prefix, how many
+questions, windows or texts (samples) and scored tokens stand behind a value, and the seconds of its
+evaluation. Perplexity scores the same tokens at every length. LongBench takes the data sets whose
+files are there, with five beams as in the paper on NoPE, or greedily (--beams=1) as in others'
+tables. RULER leaves out tasks that a length has no room for.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ READ_BY = {
     'windows': ('loss',),
     'stride': ('perplexity',),
     'budget': ('perplexity', 'longppl'),
+    'beams': ('longbench',),
     'limit': ('longbench', 'helmet', 'nolima'),
 }
 NEEDS = {
@@ -82,11 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     lam = parser.add_mutually_exclusive_group()
     lam.add_argument('--scale', type=float, help='one multiplier of 1/sqrt(head_dim) in all heads')
     lam.add_argument('--lam', type=pathlib.Path, help='file of multipliers, [layers, heads]')
-    parser.add_argument(
-        '--bos',
-        action=argparse.BooleanOptionalAction,
-        help='whether texts begin with BOS',
-    )
+    _flags.add_beginning(parser)
     parser.add_argument('--samples', type=int, default=500, help='of each RULER task and length')
     parser.add_argument('--tasks', default='', help='of RULER; default: those without files')
     parser.add_argument('--files', type=pathlib.Path, help="folder of RULER's files")
@@ -96,9 +96,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--stride',
         type=int,
-        help='tokens scored in a window; default: an eighth of L, or of a shorter window',
+        help='tokens scored in a window; default: an eighth of L, or of the longest window where '
+        'that is shorter, and at most 128',
     )
-    parser.add_argument('--budget', type=int, default=2**18, help='tokens scored at each length')
+    parser.add_argument(
+        '--budget',
+        type=int,
+        help='tokens scored at each length (default 32,768), or of all texts of LongPPL (262,144)',
+    )
+    parser.add_argument('--beams', type=int, default=5, help='of LongBench; 1 for greedy')
     parser.add_argument(
         '--limit', type=int, help="samples of each file of LongBench and HELMET; NoLiMa's pairs"
     )
@@ -139,7 +145,7 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError(f'--out={options.out} is a file; it must be a folder')
     if options.scale is not None and not 0 < options.scale < float('inf'):
         raise ValueError(f'--scale={options.scale}; it must be a finite number above 0')
-    for flag in ('samples', 'tests', 'windows', 'budget', 'stride', 'limit'):
+    for flag in ('samples', 'tests', 'windows', 'budget', 'stride', 'limit', 'beams'):
         value = vars(options)[flag]
         if value is not None and value < 1:
             raise ValueError(f'--{flag}={value}; it must be at least 1')

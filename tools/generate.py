@@ -4,6 +4,7 @@
     python tools/generate.py --model=work/quick/runs/RUN --prompts=FILE --output=made.jsonl
     python tools/generate.py --model=hf:DIR --prompt=... --temperature=0.8 --top-p=0.95 --seed=1
     python tools/generate.py --model=hf:DIR --prompt=... --beams=4 --early-stopping=true
+    python tools/generate.py --model=hf:DIR --chat --prompt='What is the capital of France?'
 
 A continuation is greedy, sampled (--temperature above 0) or the best that a beam search finds. It
 ends at the tokenizer's EOS or another eos_token_id of the model's generation_config.json, before
@@ -11,12 +12,12 @@ the first --stop text (in a shell, $'\\n' is a line feed), or after --new-tokens
 suffix .jsonl, .ndjson or .json holds a JSON object of the one field "prompt" on each line; any
 other file a prompt on each line. Empty lines are skipped.
 
-Without --bos or --no-bos, a prompt begins with BOS where the tokenizer has one and its tokens are
-more than single bytes: byte models have never seen BOS. What a prompt spells of special tokens, as
-a chat template does ("<|im_start|>"), is plain text, or with --special the tokens. --output writes
-a JSON object for each prompt: prompt, continuation, and tokens, the ids of the continuation. Tokens
-per second are over the time in which nothing was compiled, and count tokens that a stop text cut
-off.
+A prompt begins as the tokenizer's own files begin a text, or as --bos and --no-bos say. With --chat
+it is the user's turn of a conversation, and the continuation the answer. What a prompt spells of
+special tokens ("<|im_start|>") is plain text, so that no text can pose as a turn; with --special it
+is the tokens. --output writes a JSON object for each prompt: prompt, continuation, and tokens, the
+ids of the continuation. Tokens per second are over the time in which nothing was compiled, and
+count tokens that a stop text cut off.
 """
 
 from __future__ import annotations
@@ -67,9 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     source.add_argument('--prompts', type=pathlib.Path, help='file of prompts, one on each line')
     parser.add_argument('--new-tokens', type=int, default=64, help='at most (default: 64)')
     parser.add_argument('--stop', action='append', default=[], help='a text; again for another')
-    parser.add_argument(
-        '--bos', action=argparse.BooleanOptionalAction, help='whether prompts begin with BOS'
-    )
+    _flags.add_beginning(parser)
     parser.add_argument(
         '--special', action='store_true', help='text of special tokens becomes these tokens'
     )

@@ -10,9 +10,9 @@ and columns are in nope/evals/harness/published.py), and tasks of your own, YAML
 --include, what they say themselves. lm_eval comes with the extra `harness`.
 
 A model reads at most --window tokens, by default the length it was trained at; how many contexts
-lost their beginning to it is said and written. No text begins with BOS, as in the paper; --bos adds
-it. Tasks that make or choose their data are told --metadata, and the directory of the model's
-tokenizer:
+lost their beginning to it is said and written. Texts begin as lm_eval's own models begin them, with
+the tokenizer's own prefix; the paper's harness added none (--no-bos). --chat asks in turns. Tasks
+that make or choose their data are told --metadata, and the directory of the model's tokenizer:
 
     python tools/run_harness.py --model=hf:DIR --tasks=niah_single_1 --window=4096 \\
         --metadata='{"max_seq_lengths": [4096]}'
@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--include', type=pathlib.Path, help='folder of task YAML files')
     parser.add_argument('--data', type=pathlib.Path, help='folder of files for tasks')
     parser.add_argument('--window', type=int, help='tokens that the model reads at most')
-    parser.add_argument('--bos', action='store_true', help='texts begin with BOS')
+    _flags.add_beginning(parser)
     parser.add_argument('--metadata', default='{}', help='JSON object for tasks that take it')
     parser.add_argument('--limit', type=int, help='only so many documents of each task')
     parser.add_argument('--output', type=pathlib.Path, help='JSON file for the results')

@@ -148,7 +148,7 @@ def one_round(number: int, options: argparse.Namespace, mesh: jax.sharding.Mesh)
     sliding.run(
         model,
         variables,
-        open_documents(corpus, split='test', cache=cache),
+        open_documents(corpus, split='test', cache=cache, bos=True),
         (2 * LENGTH,),
         stride=16,
         budget=16 * 64,

@@ -74,7 +74,7 @@ class LengthsSpec(WindowSpec):
             self.lengths,
             of_document=read.of_document,
             tail=self.tail or max(self.run.train_length // 2, 1),
-            first=text_of(self.run).first_token,
+            prefix=text_of(self.run).prefix,
             progress=bench.bar('loss by length'),
             **execution(bench, self.windows),
         )

@@ -15,6 +15,7 @@ from nope import data
 from nope.data import SPLITS, DataConfig
 from nope.data.documents import Documents, open_documents
 from nope.evals import sliding
+from nope.identity import added_later
 from nope.records import Records
 from nope.runtime.amounts import amount
 
@@ -26,7 +27,8 @@ class PerplexitySpec(TextSpec):
     """Perplexity in sliding windows (`nope.evals.sliding`).
 
     corpus: one source, read with the run's tokenizer. lengths: of the windows. stride: tokens
-    scored in each. budget: tokens scored at each length.
+    scored in each. budget: tokens scored at each length. published: BOS stands
+    before each document and not in every window, and each length scores tokens of its own.
     """
 
     corpus: DataConfig
@@ -34,6 +36,7 @@ class PerplexitySpec(TextSpec):
     lengths: tuple[int, ...]
     stride: int
     budget: int
+    published: bool = added_later(True)
     kind = 'perplexity'
     fields = ('times', 'corpus', 'perplexity', *TEXT_FIELDS)
 
@@ -58,6 +61,7 @@ class PerplexitySpec(TextSpec):
             lengths=measured,
             stride=stride,
             budget=section.at_least('budget', stride),
+            published=section['published'],
             **common,
         )
 
@@ -75,8 +79,13 @@ class PerplexitySpec(TextSpec):
 
     def check(self, bench: Bench) -> None:
         documents = self._documents(bench)
-        for length in self.lengths:
-            sliding.plan(documents.lengths, length, stride=self.stride, budget=self.budget)
+        sliding.plans(
+            documents.lengths,
+            self.lengths,
+            stride=self.stride,
+            budget=self.budget,
+            aligned=not self.published,
+        )
 
     def measure(self, bench: Bench, folder: pathlib.Path) -> tuple[Records, dict[str, Any]]:
         variables, more = self.measured(bench)
@@ -87,6 +96,7 @@ class PerplexitySpec(TextSpec):
             self.lengths,
             stride=self.stride,
             budget=self.budget,
+            aligned=not self.published,
             mesh=bench.mesh,
             batch_tokens=bench.batch_tokens,
             log=open_log(folder),
@@ -101,14 +111,17 @@ class PerplexitySpec(TextSpec):
 
     def measured_on(self, found: Records) -> tuple[str, str]:
         facts, token = found.attributes, found.attributes['token']
-        start = ', each document after a BOS' if facts['bos'] else ''
+        what = 'document' if self.published else 'window'
+        start = f', each {what} after a BOS' if facts['bos'] else ''
         return str(facts['corpus']), (
             f'windows of up to {self.extent:,} {token}s, {facts["stride"]:,} apart, '
             f'{amount(facts["scored"])} {token}s scored for each length{start}'
         )
 
     def _documents(self, bench: Bench) -> Documents:
-        return open_documents(self.corpus, split=self.split, cache=bench.cache, bos=self.bos)
+        return open_documents(
+            self.corpus, split=self.split, cache=bench.cache, bos=self.bos, once=self.published
+        )
 
 
 def corpus_of(asked: Asked) -> tuple[DataConfig, str]:

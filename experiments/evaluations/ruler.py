@@ -20,7 +20,8 @@ from experiments.evaluations.base import (
     open_log,
 )
 from experiments.programs import Continuing, Program
-from nope.data import digest, load_tokenizer
+from experiments.runs import Source
+from nope.data import digest, load_tokenizer, prefix_of
 from nope.evals import batching, ruler
 from nope.records import Records
 from nope.runtime import processes
@@ -53,7 +54,8 @@ class RulerSpec(TextSpec):
         common = of_text(asked, section)
         tasks = section.names('tasks', ruler.TASKS) or ruler.FREE
         lengths, field = _lengths(asked, section)
-        asked.check_reach(common['position'], max(lengths) + common['bos'])
+        prefix = _prefix_tokens(asked.run, common['bos'])
+        asked.check_reach(common['position'], max(lengths) + prefix)
         folder = section.execution('folder')
         corpora = ruler.Corpora(pathlib.Path(folder) if folder else None)
         files = list(dict.fromkeys(name for task in tasks for name in ruler.TASKS[task].files))
@@ -102,11 +104,12 @@ class RulerSpec(TextSpec):
 
     def programs(self, rows: Rows) -> Iterator[Program]:
         tokenizer = load_tokenizer(self.run.data.tokenizer)
+        prefix = _prefix_tokens(self.run, self.bos)
         by_budget = {ruler.TASKS[task].budget: task for task in self.tasks}
         for length in self.lengths:
             for budget, task in sorted(by_budget.items()):
                 options = ruler.options(task, tokenizer)
-                prompt = batching.padded_length(length - budget + self.bos)
+                prompt = batching.padded_length(length - budget + prefix)
                 count = rows(prompt + budget, Continuing.rules)
                 yield Continuing(self.model, options, prompt, count)
 
@@ -126,6 +129,11 @@ class RulerSpec(TextSpec):
             corpora=ruler.Corpora(pathlib.Path(self.folder) if self.folder else None),
             cache=bench.cache / 'ruler',
         )
+
+
+def _prefix_tokens(run: Source, bos: bool) -> int:
+    """Tokens before a prompt, which lengths do not count."""
+    return len(prefix_of(load_tokenizer(run.data.tokenizer), bos))
 
 
 def _lengths(asked: Asked, section: Section) -> tuple[tuple[int, ...], str]:

@@ -136,7 +136,7 @@ class WindowSpec(EvalSpec):
 
 def manner(facts: Mapping[str, Any]) -> str:
     """Caption text of how evaluation windows were cut and begin, behind the name of the split."""
-    begun = ', with BOS in place of the first token' if facts.get('bos') else ''
+    begun = ', each beginning with BOS' if facts.get('bos') else ''
     return _cut(facts) + begun
 
 

@@ -5,18 +5,17 @@ from nope.data.config import DataConfig, from_section
 from nope.data.continuation import Continuation
 from nope.data.evaluation import EvalBlocks, eval_blocks
 from nope.data.pipeline import training_batches
+from nope.data.prefix import encode_with_bos, prefix_of
 from nope.data.run_data import RunData, describe, identity, tokenizer_of
 from nope.data.splits import SPLITS
 from nope.data.stores import stored_tokens
 from nope.data.tasks.config import TaskData
 from nope.data.tokenizers import (
     Tokenizer,
-    begins_with_bos,
-    encode_with_bos,
     ids_in_use,
     load_tokenizer,
     spells_special,
-    takes_bos,
+    split_stops,
 )
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     'RunData',
     'TaskData',
     'Tokenizer',
-    'begins_with_bos',
     'describe',
     'encode_with_bos',
     'eval_blocks',
@@ -36,9 +34,10 @@ __all__ = [
     'identity',
     'ids_in_use',
     'load_tokenizer',
+    'prefix_of',
     'spells_special',
+    'split_stops',
     'stored_tokens',
-    'takes_bos',
     'tokenizer_of',
     'training_batches',
 ]

@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nope.data import sources
+from nope.data.prefix import prefix_of
 from nope.data.sources import Source, Stdlib
 from nope.data.tokenizers import load_tokenizer
+from nope.runtime.errors import FieldError
 
 DEFAULT_SOURCE = 'stdlib'  # what `data.source` is where nobody chose it
 DOCUMENTS = JOINED, APART = 'joined', 'apart'
@@ -30,8 +32,8 @@ class DataConfig:
     documents: of a training sequence. 'joined': one text, in which attention crosses their
         boundaries; 'apart': each with its own attention and positions, as if it stood alone (see
         `Batch.of_documents`).
-    bos: whether every sequence, of training and of evaluation, has BOS in place of its first token,
-        as models expect that were trained with one.
+    bos: whether every sequence, of training and of evaluation, begins with the tokenizer's prefix
+        (`nope.data.prefix`), as models expect that were trained with one.
 
     Raises ValueError naming the field for values outside of these.
     """
@@ -85,18 +87,18 @@ class DataConfig:
         return tuple(source.kind for source in self.sources)
 
     @functools.cached_property
-    def first_token(self) -> int | None:
-        """BOS, where every sequence begins with it. ValueError where the tokenizer has none."""
+    def prefix(self) -> tuple[int, ...]:
+        """Tokens in place of the first ones of every sequence. ValueError where there are none."""
         if not self.bos:
-            return None
-        found = load_tokenizer(self.tokenizer).bos_id
-        if found is None:
+            return ()
+        try:
+            return prefix_of(load_tokenizer(self.tokenizer), True)
+        except FieldError as error:
             name = self.sources[0].name
             raise ValueError(
                 f'{name("bos")} is True; accepted: False, since {name("tokenizer")}='
                 f'{self.tokenizer!r} has no BOS'
-            )
-        return found
+            ) from error
 
     @property
     def arrays(self) -> tuple[str, ...]:

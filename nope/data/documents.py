@@ -10,6 +10,7 @@ import numpy as np
 
 from nope.data import shards, stores
 from nope.data.config import DataConfig
+from nope.data.prefix import begun, prefix_of
 from nope.data.splits import SPLITS
 from nope.data.tokenizers import load_tokenizer
 
@@ -17,23 +18,31 @@ from nope.data.tokenizers import load_tokenizer
 class Documents(Sequence[np.ndarray]):
     """The documents of one split as token arrays, int32 [lengths[i]], read when asked for.
 
-    A document is BOS, where `bos_id` is given, and its tokens; there is no EOS.
+    A document is the tokenizer's prefix, where texts begin with one, and its tokens; there is no
+    EOS.
 
     name: of the corpus, 'pg19'.
     description: the same with what is in it, for captions and messages.
-    lengths: int64 [documents], tokens of each, BOS included.
-    bos_id: id of BOS, or None.
+    lengths: int64 [documents], tokens of each, prefix included.
+    prefix: ids that every window begins with in place of its first tokens; with `once` only those
+        at the start of a document.
     """
 
     def __init__(
-        self, store: shards.TokenStore, *, name: str, split: str, bos_id: int | None
+        self,
+        store: shards.TokenStore,
+        *,
+        name: str,
+        split: str,
+        prefix: tuple[int, ...],
+        once: bool = False,
     ) -> None:
         starts, lengths = store.document_spans()
         self._store = store
         self._starts = starts
         self.name = name
-        self.bos_id = bos_id
-        self.lengths = lengths + (bos_id is not None)
+        self.prefix, self.once = prefix, once
+        self.lengths = lengths + len(prefix)
         self.description = f'{len(lengths)} documents of the {split} split of {name}'
 
     def __len__(self) -> int:
@@ -62,34 +71,35 @@ class Documents(Sequence[np.ndarray]):
                 f'tokens {begins[i]} to {ends[i]} of document {documents[i]}, which has '
                 f'{self.lengths[documents[i]]}'
             )
-        starts = self._starts[documents] + begins
-        if self.bos_id is None:
-            return self._store.windows(starts, size)
-        # BOS is not stored: the windows that hold it are moved to make room.
-        marked = begins == 0
-        tokens = self._store.windows(np.where(marked, starts, starts - 1), size)
-        tokens[marked, 1:] = tokens[marked, :-1]
-        tokens[marked, :1] = self.bos_id
-        return tokens
+        tokens = np.empty((len(begins), size), np.int32)
+        starts = self._starts[documents] + begins - len(self.prefix)
+        inside = begins >= len(self.prefix)
+        if inside.any():
+            tokens[inside] = self._store.windows(starts[inside], size)
+        for row in np.flatnonzero(~inside):  # the prefix is not stored
+            own = np.array(self.prefix[begins[row] :][:size], np.int32)
+            start = self._starts[documents[row]][None]
+            tokens[row] = np.concatenate([own, self._store.windows(start, size - len(own))[0]])
+        return tokens if self.once else begun(tokens, self.prefix)
 
 
 def open_documents(
-    config: DataConfig, *, split: str, cache: pathlib.Path, bos: bool = True
+    config: DataConfig,
+    *,
+    split: str,
+    cache: pathlib.Path,
+    bos: bool | None = None,
+    once: bool = False,
 ) -> Documents:
     """The documents of one split of `config.sources[config.eval_source]`.
 
-    bos: whether each begins with the tokenizer's BOS.
+    bos: as `nope.data.prefix` has it. once: see `Documents`.
     Raises ValueError for another split, for `bos` with a tokenizer that has no BOS, and
     as `stores.open_store`, which a split without documents is an error for too.
     """
     if split not in SPLITS:
         raise ValueError(f'split {split!r}: must be one of {", ".join(SPLITS)}')
-    bos_id = load_tokenizer(config.tokenizer).bos_id if bos else None
-    if bos and bos_id is None:
-        raise ValueError(
-            f'bos=True: data.tokenizer={config.tokenizer!r} has no begin-of-document token; '
-            'take bos=False'
-        )
+    prefix = prefix_of(load_tokenizer(config.tokenizer), bos)
     store = stores.open_store(config, config.eval_source, split, cache, alone=True)
     name = config.sources[config.eval_source].describe()
-    return Documents(store, name=name, split=split, bos_id=bos_id)
+    return Documents(store, name=name, split=split, prefix=prefix, once=once)

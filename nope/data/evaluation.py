@@ -9,6 +9,7 @@ import numpy as np
 
 from nope.data import stores
 from nope.data.config import DataConfig
+from nope.data.prefix import begun
 from nope.data.shards import TokenStore
 from nope.data.sources import Source
 from nope.data.splits import SPLITS
@@ -24,7 +25,7 @@ class EvalBlocks:
     """Windows of held-out text.
 
     tokens: int32 [n, length + 1], without separators, but packed ones with an EOS after a document,
-        and with BOS in place of the first token where the data have it (`DataConfig.bos`).
+        and with the tokenizer's prefix in place of the first ones where `DataConfig.bos` says so.
     of_document: int64 [n], number of the document that each comes from, a packed one in which it
         begins.
     documents: how many different documents they come from.
@@ -73,10 +74,10 @@ def eval_blocks(
     source = config.sources[config.eval_source]
     store = stores.open_store(config, config.eval_source, split, cache)
     starts, lengths = store.document_spans()
-    first = config.first_token
+    prefix = config.prefix
     if cut == 'packed':
         found = _packed(store, (starts, lengths), length + 1, count, split, source)
-        return dataclasses.replace(found, tokens=begun(found.tokens, first))
+        return dataclasses.replace(found, tokens=begun(found.tokens, prefix))
     if cut not in CUTS:
         raise ValueError(f'cut {cut!r}: accepted: {", ".join(CUTS)}')
     if cut == ENDS:
@@ -100,18 +101,11 @@ def eval_blocks(
     documents, offsets = np.asarray(chosen, np.int64).T
     used = len(np.unique(documents))
     return EvalBlocks(
-        tokens=begun(store.windows(starts[documents] + offsets, length + 1), first),
+        tokens=begun(store.windows(starts[documents] + offsets, length + 1), prefix),
         of_document=documents,
         documents=used,
         description=_description('windows', len(chosen), length + 1, used, split, source),
     )
-
-
-def begun(tokens_BT: np.ndarray, first: int | None) -> np.ndarray:
-    """Windows with the token `first` in place of their own first ones; None: as they are."""
-    if first is None:
-        return tokens_BT
-    return np.concatenate([np.full_like(tokens_BT[:, :1], first), tokens_BT[:, 1:]], axis=1)
 
 
 def _packed(

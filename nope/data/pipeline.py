@@ -12,6 +12,7 @@ from nope.data import mixture, stores
 from nope.data.batch import Batch
 from nope.data.config import APART, DataConfig
 from nope.data.drawn import with_positions
+from nope.data.prefix import begun
 from nope.data.shards import TokenStore
 from nope.runtime.errors import FieldError
 
@@ -96,7 +97,7 @@ def _iterate(
     # Elements are block numbers, counted through all sources, until a whole batch is read.
     counts = [store.tokens // (length + 1) for store in read]
     firsts = np.concatenate([[0], np.cumsum(counts)])
-    apart, first = config.documents == APART, config.first_token
+    apart, prefix = config.documents == APART, config.prefix
     orders = [
         grain.MapDataset.range(int(firsts[i]), int(firsts[i + 1]))
         .seed(_derived_seed(seed, i))
@@ -112,7 +113,7 @@ def _iterate(
     batches = (
         examples.batch(batch_size, drop_remainder=True)[start:]
         .map(lambda blocks: blocks[rows])
-        .map(functools.partial(_read_batch, apart, first, read, firsts, length + 1))
+        .map(functools.partial(_read_batch, apart, prefix, read, firsts, length + 1))
     )
     options = grain.ReadOptions(
         num_threads=threads, prefetch_buffer_size=threads * _BUFFERED_PER_THREAD
@@ -122,7 +123,7 @@ def _iterate(
 
 def _read_batch(
     apart: bool,
-    first: int | None,
+    prefix: tuple[int, ...],
     read: Sequence[TokenStore],
     firsts: np.ndarray,
     size: int,
@@ -138,8 +139,7 @@ def _read_batch(
         tokens[mine] = read[source].windows(starts, size)
         if apart:
             begins[mine] = read[source].begins(starts, size)
-    if first is not None:
-        tokens[:, 0] = first
+    tokens = begun(tokens, prefix)
     return Batch.of_documents(tokens, begins) if apart else Batch.of_blocks(tokens)
 
 

@@ -15,7 +15,8 @@ class Template:
     info: states the key, as `{key}`; of one of several keys its name too, as `{name}`.
     question: ends with the words that precede the key in `info`, and without a space; it asks for
         one of several by `{name}`.
-    answer_prefix: what stands between the question and the key in an answer.
+    answer_prefix: what stands between the question and the key in an answer. opening: the end of
+        the question, with which the answer begins in a chat.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Template:
     info: str
     question: str
     answer_prefix: str = ' '
+    opening: str = ''
 
     def prompt(self, key: str, before: int, after: int) -> str:
         """The text that hides `key` behind `before` and in front of `after` repeats of the
@@ -67,6 +69,7 @@ PAPER = Template(
     ),
     info='\nThe pass key is {key}. Remember it. {key} is the pass key.\n',
     question='\nWhat is the pass key? The pass key is',
+    opening=' The pass key is',
 )
 
 # The same shape for byte-level models of short training lengths.
@@ -76,6 +79,7 @@ BRIEF = Template(
     filler=' The sky is blue.',
     info='\nKey: {key}. {key}.\n',
     question='\nKey:',
+    opening='\nKey:',
 )
 
 # The same with several keys, each with a name, of which one is asked for (multi-key needle in a
@@ -86,9 +90,10 @@ PAPER_NAMED = dataclasses.replace(
     name='paper_named',
     info='\nThe pass key of {name} is {key}. Remember it. {key} is the pass key of {name}.\n',
     question='\nWhat is the pass key of {name}? The pass key of {name} is',
+    opening='',
 )
 BRIEF_NAMED = dataclasses.replace(
-    BRIEF, name='brief_named', info='\n{name}: {key}.', question='\n{name}:'
+    BRIEF, name='brief_named', info='\n{name}: {key}.', question='\n{name}:', opening=''
 )
 NAMES = string.ascii_uppercase
 

@@ -1,7 +1,7 @@
 """Text to token ids and back: raw bytes, SentencePiece models, Hugging Face tokenizers.
 
-No tokenizer here adds BOS or EOS by itself: the framing of documents (the paper: EOS after each,
-no BOS) is decided where they are joined. Text that spells a special token, like a literal `</s>`,
+`encode` adds no BOS and no EOS: documents are framed where they are joined (the paper: EOS after
+each, no BOS), texts by `nope.data.prefix`. Text that spells a special token, like a literal `</s>`,
 is encoded as ordinary characters wherever the library allows it, so that a separator in the token
 stream always is one.
 """
@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from nope.data import digest, sentencepiece_file
-from nope.runtime import files
-from nope.runtime.errors import FieldError
+from nope.data import digest, sentencepiece_file, special_tokens
+from nope.data.special_tokens import BOS, EOS, Declared, Unusable
 
 BYTE_VALUES = 256
-EOS_PIECES = ('</s>', '<|endoftext|>', '<|end_of_text|>', '<eos>', '<|im_end|>')
-BOS_PIECES = ('<s>', '<|endoftext|>', '<|begin_of_text|>', '<bos>', '<|im_start|>')
+ADDED_FLAGS = ('special', 'single_word', 'lstrip', 'rstrip', 'normalized')
 
 
 class Tokenizer(Protocol):
@@ -34,6 +33,11 @@ class Tokenizer(Protocol):
 
     @property
     def bos_id(self) -> int | None: ...
+
+    @property
+    def prefix(self) -> tuple[int, ...]:
+        """Tokens that its own files put before every text; most often BOS, or none."""
+        ...
 
     @property
     def stop_ids(self) -> tuple[int, ...]:
@@ -64,6 +68,7 @@ class ByteTokenizer:
     vocab_size: int = BYTE_VALUES + 2
     eos_id: int = BYTE_VALUES
     bos_id: int | None = BYTE_VALUES + 1
+    prefix: tuple[int, ...] = ()
     stop_ids: tuple[int, ...] = (BYTE_VALUES,)
     fingerprint: str = 'bytes-258'
 
@@ -83,6 +88,7 @@ class SentencePieceTokenizer:
     vocab_size: int
     eos_id: int
     bos_id: int | None
+    prefix: tuple[int, ...]
     stop_ids: tuple[int, ...]
     fingerprint: str
 
@@ -103,6 +109,7 @@ class HuggingFaceTokenizer:
     vocab_size: int
     eos_id: int
     bos_id: int | None
+    prefix: tuple[int, ...]
     stop_ids: tuple[int, ...]
     fingerprint: str
 
@@ -141,9 +148,9 @@ def load_tokenizer(spec: str, field: str = 'data.tokenizer') -> Tokenizer:
         raise FileNotFoundError(f'{field}={spec!r}: there is no such file')
     try:
         if path.suffix == '.model':
-            return _load_sentencepiece(path)
+            return _load_sentencepiece(path, f'{field}={spec!r}')
         return _load_hugging_face(path, f'{field}={spec!r}')
-    except _Unusable as error:
+    except Unusable as error:
         raise ValueError(f'{field}={spec!r}: {error}') from error
 
 
@@ -162,55 +169,15 @@ def ids_in_use(tokenizer: Tokenizer) -> int:
     return max({*used, tokenizer.eos_id, tokenizer.bos_id or 0}) + 1
 
 
-def takes_bos(tokenizer: Tokenizer) -> bool:
-    """Whether texts begin with BOS where nobody says so: if the tokenizer has one, but not of
-    single bytes or of the words of a task, whose models have never seen it."""
-    probe = 'The é'  # the same ids as of bytes, though the tokenizer may be a file
-    try:
-        bytewise = np.array_equal(tokenizer.encode(probe), ByteTokenizer().encode(probe))
-    except ValueError:  # the words of a task do not spell it
-        return False
-    return tokenizer.bos_id is not None and not bytewise
-
-
-def begins_with_bos(tokenizer: Tokenizer, bos: bool | None) -> bool:
-    """Whether sequences begin with BOS; None: as `takes_bos` says. FieldError for other values, and
-    for True where the tokenizer has no BOS."""
-    if not isinstance(bos, bool | None):
-        rule = 'accepted: True, False, or None for what the tokenizer says'
-        raise FieldError('bos', bos, rule)
-    if bos and tokenizer.bos_id is None:
-        raise FieldError('bos', bos, 'accepted: False or None; the tokenizer has no BOS')
-    return takes_bos(tokenizer) if bos is None else bos
-
-
 def spells_special(tokenizer: Tokenizer, text: str) -> bool:
     """Whether a text spells a special token, which `encode` reads as plain text."""
     found = isinstance(tokenizer, HuggingFaceTokenizer)
-    return found and not np.array_equal(tokenizer.encode(text), _with_special(tokenizer, text))
+    return found and not np.array_equal(tokenizer.encode(text), encode_special(tokenizer, text))
 
 
-def encode_with_bos(
-    tokenizer: Tokenizer, text: str, bos: bool, *, special: bool = False
-) -> np.ndarray:
-    """Token ids of `text`, int32 [n], after BOS where `bos` is on. special: what the text spells of
-    special tokens becomes these tokens; a BOS that it begins with is the only one then.
-
-    ValueError where `bos` is on and the tokenizer has no BOS, and where it cannot read special
-    tokens.
-    """
-    ids = _with_special(tokenizer, text) if special else tokenizer.encode(text)
-    if not bos or (special and len(ids) and ids[0] == tokenizer.bos_id):
-        return ids
-    if tokenizer.bos_id is None:
-        raise ValueError(
-            f'bos=True, but the tokenizer ({type(tokenizer).__name__}, fingerprint '
-            f'{tokenizer.fingerprint}) has no BOS; use bos=False'
-        )
-    return np.concatenate([np.array([tokenizer.bos_id], np.int32), ids])
-
-
-def _with_special(tokenizer: Tokenizer, text: str) -> np.ndarray:
+def encode_special(tokenizer: Tokenizer, text: str) -> np.ndarray:
+    """Token ids, int32 [n], in which what the text spells of special tokens is these tokens.
+    ValueError for a tokenizer that cannot read them."""
     if isinstance(tokenizer, HuggingFaceTokenizer):
         return tokenizer.encode(text, special=True)
     if isinstance(tokenizer, SentencePieceTokenizer):
@@ -220,11 +187,37 @@ def _with_special(tokenizer: Tokenizer, text: str) -> np.ndarray:
     return tokenizer.encode(text)  # bytes: no text spells their EOS or BOS
 
 
-class _Unusable(Exception):
-    """Reason that a tokenizer file cannot be used."""
+def piece_of(tokenizer: Tokenizer, token: int) -> str:
+    """A token as its vocabulary spells it; its number where there are no spellings."""
+    if isinstance(tokenizer, HuggingFaceTokenizer):
+        return tokenizer.tokenizer.id_to_token(token) or f'[{token}]'
+    if isinstance(tokenizer, SentencePieceTokenizer) and token < tokenizer.vocab_size:
+        return tokenizer.processor.id_to_piece(token)
+    return f'[{token}]'
 
 
-def _load_sentencepiece(path: pathlib.Path) -> SentencePieceTokenizer:
+def split_stops(
+    tokenizer: Tokenizer, stops: Sequence[str]
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Ids of the stop texts that are one special token each, which decoded text does not show, and
+    the other texts."""
+    ids = {stop: _special_id(tokenizer, stop) for stop in stops}
+    found = tuple(dict.fromkeys(i for i in ids.values() if i is not None))
+    return found, tuple(stop for stop, i in ids.items() if i is None)
+
+
+def _special_id(tokenizer: Tokenizer, text: str) -> int | None:
+    if isinstance(tokenizer, HuggingFaceTokenizer):
+        ids = tokenizer.encode(text, special=True).tolist()
+        added = tokenizer.tokenizer.get_added_tokens_decoder()
+        return ids[0] if len(ids) == 1 and ids[0] in added and added[ids[0]].special else None
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        found = tokenizer.processor.piece_to_id(text)
+        return found if tokenizer.processor.is_control(found) else None
+    return None
+
+
+def _load_sentencepiece(path: pathlib.Path, named: str) -> SentencePieceTokenizer:
     import sentencepiece
 
     content = path.read_bytes()
@@ -233,20 +226,23 @@ def _load_sentencepiece(path: pathlib.Path) -> SentencePieceTokenizer:
         sentencepiece_file.check(content)
         processor.LoadFromSerializedProto(content)
     except (RuntimeError, ValueError) as error:
-        raise _Unusable(f'not a SentencePiece model, or a damaged one ({error})') from error
+        raise Unusable(f'not a SentencePiece model, or a damaged one ({error})') from error
+    declared = special_tokens.read(path)
+    added = {token['content']: i for i, token in declared.added.items()}
 
     def piece_id(piece: str) -> int | None:
         found = processor.piece_to_id(piece)
-        return None if found == processor.unk_id() else found
+        return added.get(piece) if found == processor.unk_id() else found
 
-    eos = processor.eos_id() if processor.eos_id() >= 0 else _first(piece_id, EOS_PIECES)
-    bos = processor.bos_id() if processor.bos_id() >= 0 else _first(piece_id, BOS_PIECES)
+    own = {EOS: processor.eos_id(), BOS: processor.bos_id()}
+    eos, bos = _marks(declared, piece_id, {k: i for k, i in own.items() if i >= 0}, named)
     return SentencePieceTokenizer(
         processor=processor,
         vocab_size=processor.vocab_size(),
-        eos_id=_require_eos(eos),
+        eos_id=eos,
         bos_id=bos,
-        stop_ids=_stop_ids(path, _require_eos(eos)),
+        prefix=(bos,) if declared.adds_bos and bos is not None else (),
+        stop_ids=tuple(dict.fromkeys((eos, *declared.ends))),
         fingerprint=digest.of_json(['sentencepiece', digest.of_bytes(content), eos, bos]),
     )
 
@@ -254,89 +250,123 @@ def _load_sentencepiece(path: pathlib.Path) -> SentencePieceTokenizer:
 def _load_hugging_face(path: pathlib.Path, named: str) -> HuggingFaceTokenizer:
     import tokenizers
 
-    content = path.read_bytes()
+    content, declared = path.read_bytes(), special_tokens.read(path)
     try:
-        tokenizer = tokenizers.Tokenizer.from_str(content.decode())
+        library = tokenizers.Tokenizer.from_str(content.decode())
     except Exception as error:  # the library raises plain Exception
-        raise _Unusable(f'not a tokenizer of the tokenizers library ({error})') from error
+        raise Unusable(f'not a tokenizer of the tokenizers library ({error})') from error
+    changes = _set_prefix_space(library, declared.prefix_space)
     # A saved truncation length would cut documents, padding would lengthen them.
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    declared = _declared_pieces(path.with_name('tokenizer_config.json'))
-    eos = _first(tokenizer.token_to_id, (*declared.get('eos_token', ()), *EOS_PIECES))
-    # A null says that there is none; what a file leaves out may be there all the same.
-    declares_bos = declared.get('bos_token', BOS_PIECES)
-    bos = _first(tokenizer.token_to_id, (*declares_bos, *BOS_PIECES) if declares_bos else ())
-    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+    library.no_truncation()
+    library.no_padding()
+    changes += _add_tokens(library, declared)
+    prefix = _prefix(library)
+    own = {BOS: prefix[0]} if len(prefix) == 1 else {}
+    eos, bos = _marks(declared, library.token_to_id, own, named)
+    vocabulary = library.get_vocab(with_added_tokens=True)
     return HuggingFaceTokenizer(
         named=named,
-        tokenizer=tokenizer,
+        tokenizer=library,
         vocab_size=max(vocabulary.values(), default=-1) + 1,  # ids may have gaps
-        eos_id=_require_eos(eos),
+        eos_id=eos,
         bos_id=bos,
-        stop_ids=_stop_ids(path, _require_eos(eos)),
-        fingerprint=digest.of_json(['tokenizers', digest.of_bytes(content), eos, bos]),
+        prefix=prefix,
+        stop_ids=tuple(dict.fromkeys((eos, *declared.ends))),
+        fingerprint=digest.of_json(
+            ['tokenizers', digest.of_bytes(content), eos, bos, *([changes] if changes else [])]
+        ),
     )
 
 
-def _declared_pieces(path: pathlib.Path) -> dict[str, tuple[str, ...]]:
-    """eos_token and bos_token as a tokenizer_config.json beside the tokenizer declares them: () for
-    null, missing where it leaves one out."""
-    config = _object_beside(path)
-    pieces: dict[str, tuple[str, ...]] = {}
-    for key in ('eos_token', 'bos_token'):
-        value = config.get(key)
-        if key in config and value is None:
-            pieces[key] = ()
-        value = value.get('content') if isinstance(value, dict) else value
-        if isinstance(value, str) and _is_unicode(value):
-            pieces[key] = (value,)
-    return pieces
+def _set_prefix_space(library: Any, wanted: bool | None) -> list[Any]:
+    """What was changed, for the fingerprint."""
+    import tokenizers
+
+    found: Any = library.pre_tokenizer
+    several = type(found) is tokenizers.pre_tokenizers.Sequence
+    parts = [*found] if several else [found]
+    changed = []
+    for part in parts:
+        is_level = isinstance(part, tokenizers.pre_tokenizers.ByteLevel)
+        if is_level and wanted is not None and part.add_prefix_space != wanted:
+            part.add_prefix_space = wanted
+            changed.append(['add_prefix_space', wanted])
+    return changed
 
 
-def _stop_ids(tokenizer: pathlib.Path, eos: int) -> tuple[int, ...]:
-    """EOS, and the eos_token_id of the generation_config.json beside the tokenizer or, where that
-    names none, of the config.json: an id, or a list of them."""
-    for name in ('generation_config.json', 'config.json'):
-        value = _object_beside(tokenizer.with_name(name)).get('eos_token_id')
-        if value is None:
+def _add_tokens(library: Any, declared: Declared) -> list[Any]:
+    """Adds the declared tokens that the vocabulary lacks, each with its declared id or else the
+    next one, and returns them. A declared mark is special whether its file says so or not."""
+    import tokenizers
+
+    added: list[Any] = []
+    for number, token in sorted(declared.added.items()):
+        content = token['content']
+        if library.token_to_id(content) is not None:
             continue
-        ids = value if isinstance(value, list) else [value]
-        if any(type(i) is not int or i < 0 for i in ids):
-            raise _Unusable(
-                f'{name} beside it: eos_token_id is {value!r}; accepted: a token id, a list of '
-                'them, or null'
+        flags = {flag: token[flag] is True for flag in ADDED_FLAGS if flag in token}
+        library.add_tokens([tokenizers.AddedToken(content, **flags)])
+        if (next_id := library.token_to_id(content)) != number:
+            raise Unusable(
+                f'the files beside it declare {content!r} as token {number}, and its vocabulary '
+                f'gives the next one the id {next_id}'
             )
-        return tuple(dict.fromkeys((eos, *ids)))
-    return (eos,)
+        added.append([number, content, flags])
+    marks = [content for content in declared.marks if content]
+    added += [content for content in marks if library.token_to_id(content) is None]
+    found = library.get_added_tokens_decoder().values()
+    special = {token.content for token in found if token.special}
+    library.add_special_tokens([content for content in marks if content not in special])
+    return added
 
 
-def _object_beside(path: pathlib.Path) -> dict[str, Any]:
-    """JSON object of a file beside the tokenizer; {} where there is no such file."""
-    if not path.is_file():
-        return {}
+def _prefix(library: Any) -> tuple[int, ...]:
+    """Tokens that the post-processor puts before a text."""
+    if not library.num_special_tokens_to_add(False):
+        return ()
     try:
-        return files.read_object(path) or {}
-    except ValueError as error:
-        raise _Unusable(f'{path.name} beside it is not a JSON object') from error
+        found = library.encode('a', add_special_tokens=True)
+    except Exception:  # a vocabulary that does not spell it
+        found = library.encode('', add_special_tokens=True)
+    mask = found.special_tokens_mask
+    return tuple(found.ids[: mask.index(0) if 0 in mask else len(mask)])
 
 
-def _is_unicode(text: str) -> bool:
-    """False for what JSON can spell and UTF-8 cannot, a lone surrogate: no piece has one."""
-    return text.encode('utf-8', 'replace').decode() == text
+def _marks(
+    declared: Declared,
+    piece_id: Callable[[str], int | None],
+    own: Mapping[str, int],
+    named: str,
+) -> tuple[int, int | None]:
+    """EOS and BOS: as the files beside the tokenizer declare them, or as its own file does (`own`);
+    EOS also by the ids of the model's files. Else the first of the usual pieces is taken and said,
+    but for BOS only where no file could have declared it."""
 
+    def usual(pieces: Sequence[str]) -> str | None:
+        return next((piece for piece in pieces if piece_id(piece) is not None), None)
 
-def _first(piece_id: Any, pieces: tuple[str, ...]) -> int | None:
-    return next((i for i in map(piece_id, pieces) if i is not None), None)
+    def named_by(role: str) -> int | None:
+        content = declared.tokens.get(role)
+        return piece_id(content) if content else None
 
-
-def _require_eos(eos: int | None) -> int:
+    eos = named_by(EOS)
     if eos is None:
-        raise _Unusable(
+        eos = own.get(EOS, next(iter(declared.ends), None))
+    bos = named_by(BOS) if BOS in declared.tokens else own.get(BOS)
+    lacking = {'EOS': special_tokens.EOS_PIECES} if eos is None else {}
+    if bos is None and not declared.says:
+        lacking['BOS'] = special_tokens.BOS_PIECES
+    taken = {role: piece for role, pieces in lacking.items() if (piece := usual(pieces))}
+    if taken:
+        special_tokens.say_guess(named, ', '.join(f'{r} {piece}' for r, piece in taken.items()))
+    eos = piece_id(taken['EOS']) if 'EOS' in taken else eos
+    bos = piece_id(taken['BOS']) if 'BOS' in taken else bos
+    if eos is None:
+        raise Unusable(
             'it has no end-of-document token: none is declared and none of '
-            f'{", ".join(EOS_PIECES)} is in its vocabulary'
+            f'{", ".join(special_tokens.EOS_PIECES)} is in its vocabulary'
         )
-    return eos
+    return eos, bos
 
 
 def _to_bytes(text: str | bytes) -> bytes:

@@ -7,7 +7,10 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from nope.data import encode_with_bos
+import numpy as np
+
+from nope.data import prefix_of
+from nope.data.chat import Chat, prompt_ids
 from nope.data.tokenizers import Tokenizer
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
@@ -17,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class Sample(NamedTuple):
-    """A prompt and what its answer is held against. tokens: of the text alone, without BOS."""
+    """A prompt and what its answer is held against. tokens: of the text alone, without prefix."""
 
     text: str
     answers: tuple[str, ...]
@@ -29,7 +32,8 @@ class Part:
     """Samples of one task at one length.
 
     budget: tokens of an answer. score: of a prediction to a sample, 0 .. 1. cleaned: the prediction
-    that is kept and scored, from the text that was generated.
+    that is kept and scored, from the text that was generated. opening: the answer begins where the
+    text of a sample has it last, and a chat leaves that to the assistant; '' for nowhere.
     """
 
     task: str
@@ -38,10 +42,19 @@ class Part:
     samples: Sequence[Sample]
     score: Callable[[str, Sample], float]
     cleaned: Callable[[str], str] = str
+    opening: str = ''
 
     def key(self, index: int) -> str:
         """Name of a sample in a log."""
         return key(self.task, self.length, index)
+
+    def prompt(
+        self, index: int, tokenizer: Tokenizer, bos: bool | None, chat: Chat | None
+    ) -> np.ndarray:
+        """Token ids of a sample."""
+        text = self.samples[index].text
+        opening = text[text.rindex(self.opening) :] if self.opening else ''
+        return prompt_ids(tokenizer, text, bos, chat, opening)
 
 
 def key(task: str, length: int, index: int) -> str:
@@ -54,27 +67,27 @@ def run(
     parts: Sequence[Part],
     *,
     log: SampleLog,
-    bos: bool,
+    bos: bool | None,
+    chat: Chat | None = None,
     batch_size: int = 32,
     progress: Progress = iter,
 ) -> None:
     """Lets the model answer every sample that `log` has not, up to one of the tokenizer's
     `stop_ids`.
 
-    bos: prompts begin with BOS. Answers are logged batch_size at a time, each under
-    'task/length/index' with its prediction, its score, what it is held against, and the tokens of
-    its prompt. ValueError, before anything is generated, for a log of other samples, and for
-    settings that do not fit each other or the tokenizer.
+    bos: as `nope.data.prefix` has it. chat: asks in turns. Answers are logged batch_size at a time,
+    each under 'task/length/index' with its prediction, its score, what it is held against, and the
+    tokens of its prompt. ValueError, before anything is generated, for a log of other samples, and
+    for settings that do not fit each other or the tokenizer.
     """
     if batch_size < 1:
         raise ValueError(f'batch_size is {batch_size}; it must be at least 1')
-    if bos and tokenizer.bos_id is None:
-        raise ValueError('bos is True, but the tokenizer has no BOS; it must be False')
+    prefix_of(tokenizer, bos)
     waiting = list(_batches(parts, log, batch_size))
     logger.info('%d samples are answered', len(log))
     for part, batch in progress(waiting):
         made = generator.generate(
-            [encode_with_bos(tokenizer, part.samples[index].text, bos) for index in batch],
+            [part.prompt(index, tokenizer, bos, chat) for index in batch],
             options(part.budget, tokenizer),
         )
         texts = [tokenizer.decode(ids) for ids in made]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jax.sharding import Mesh
 
-from nope.data.evaluation import begun
+from nope.data.prefix import begun
 from nope.evals import bootstrap
 from nope.evals.forward import Progress, means
 from nope.model import ModelConfig
@@ -25,7 +25,7 @@ def run(
     mesh: Mesh,
     batch_size: int,
     of_document: np.ndarray | None = None,
-    first: int | None = None,
+    prefix: Sequence[int] = (),
     progress: Progress = iter,
 ) -> Records:
     """Measures variables[i] on the last lengths[i] tokens of blocks [windows, T + 1].
@@ -36,7 +36,7 @@ def run(
     losses of every resample of the documents (nope.evals.bootstrap) are `loss_window_resampled` and
     `loss_tail_resampled` [resample, length]. The batch grows as windows get shorter: about
     batch_size * T tokens at a time. of_document: [windows], the document of each; None for no
-    resamples. first: the token that every window has in place of its own first one, as BOS.
+    resamples. prefix: tokens in place of the first ones of every window, as BOS.
     ValueError for a length outside 1 .. T and for a `tail` below 1.
     """
     longest = blocks.shape[1] - 1
@@ -51,7 +51,7 @@ def run(
         found = means(
             config,
             model,
-            np.ascontiguousarray(begun(blocks[:, -(length + 1) :], first)),
+            np.ascontiguousarray(begun(blocks[:, -(length + 1) :], prefix)),
             mesh=mesh,
             batch_size=max(batch_size * longest // length, 1),
             entropy=False,

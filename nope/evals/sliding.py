@@ -1,7 +1,8 @@
 """Perplexity in sliding windows over documents (arXiv 2404.12224, table 2).
 
 A window holds W tokens of one document; the last S of them are scored, so each sees between
-W - S and W - 1 tokens before it. The next window ends S tokens later.
+W - S and W - 1 tokens before it. The next window ends S tokens later. Every length scores the
+tokens that the longest can or, as published, those of its own windows.
 """
 
 from __future__ import annotations
@@ -52,13 +53,25 @@ class WindowPlan:
         return [f'{self.window}/{document}/{end}' for document, end in places]
 
 
-def plan(counts: np.ndarray, window: int, *, stride: int, budget: int) -> WindowPlan:
+def plans(
+    counts: np.ndarray, lengths: Sequence[int], *, stride: int, budget: int, aligned: bool = True
+) -> list[WindowPlan]:
+    """The windows of every length. aligned: all end at the same tokens. Errors as `plan`."""
+    first = max(lengths, default=0) if aligned else 0
+    for window in lengths:  # the message for the one that is wrong
+        plan(counts, window, stride=stride, budget=budget)
+    return [plan(counts, w, stride=stride, budget=budget, first=max(first, w)) for w in lengths]
+
+
+def plan(
+    counts: np.ndarray, window: int, *, stride: int, budget: int, first: int | None = None
+) -> WindowPlan:
     """The windows of documents of counts[i] tokens each.
 
-    They end at window, window + stride, ... below the document's length (never at it), so that
-    a document of T tokens has ceil((T - window) / stride) of them, and none unless it is longer
-    than the window. Documents come in order until budget // stride windows are found; where
-    there are fewer, all are taken.
+    They end at first (None: window), first + stride, ... below the document's length (never at
+    it), so that a document of T tokens has ceil((T - first) / stride) of them, and none unless it
+    is longer. Documents come in order until budget // stride windows are found; where there are
+    fewer, all are taken.
 
     counts: int [documents]; the others are tokens too. ValueError for a stride that leaves the
     first scored token nothing to see (the window or more), a budget below one stride, no
@@ -70,15 +83,16 @@ def plan(counts: np.ndarray, window: int, *, stride: int, budget: int) -> Window
         raise ValueError(f'budget {budget}: scores less than one stride, {stride} tokens')
     if not len(counts):
         raise ValueError('there are no documents')
-    windows = np.maximum(-((window - counts) // stride), 0)
+    first = window if first is None else first
+    windows = np.maximum(-((first - counts) // stride), 0)
     if not windows.any():
         raise ValueError(
-            f'window {window}: no document is longer; the longest of {len(counts)} has '
+            f'window {first}: no document is longer; the longest of {len(counts)} has '
             f'{int(np.max(counts))} tokens'
         )
     documents = np.repeat(np.arange(len(counts)), windows)
     before = np.cumsum(windows) - windows
-    ends = window + stride * (np.arange(len(documents)) - before[documents])
+    ends = first + stride * (np.arange(len(documents)) - before[documents])
     taken = slice(budget // stride)
     return WindowPlan(window, documents[taken], ends[taken])
 
@@ -91,16 +105,16 @@ def run(
     *,
     stride: int = 256,
     budget: int = 2**21,
+    aligned: bool = True,
     mesh: Mesh,
     batch_tokens: int,
     log: SampleLog,
     progress: Progress = iter,
 ) -> Records:
-    """Measures a model in windows of each of `lengths` tokens (see `plan`).
+    """Measures a model in windows of each of `lengths` tokens (see `plans`).
 
     Measures: `loss` [length], nats, the mean over windows, each the mean of its `stride` losses;
-    `perplexity` = exp(loss); `windows` and `documents` [length], how many were used. The
-    documents differ between lengths: shorter windows find more in each, and end sooner. Of every
+    `perplexity` = exp(loss); `windows` and `documents` [length], how many were used. Of every
     resample of the documents, where each length has enough (nope.evals.bootstrap), `loss_resampled`
     [resample, length].
 
@@ -109,16 +123,16 @@ def run(
     batch_tokens: tokens of a batch on each part of the mesh's batch axes.
     log: windows that are in it are not measured again; the others are added batch by batch.
         It belongs to one model, its documents and its stride.
-    Raises ValueError as `plan`, before anything is computed; also for lengths that are repeated,
+    Raises ValueError as `plans`, before anything is computed; also for lengths that are repeated,
     or longer than the position encoding is defined for, and for a loss that is not finite.
     """
     models = _of_every_length(config, variables, lengths)
-    plans = [plan(documents.lengths, w, stride=stride, budget=budget) for w in lengths]
-    for p in plans:
+    found = plans(documents.lengths, lengths, stride=stride, budget=budget, aligned=aligned)
+    for p in found:
         _describe(p, stride, budget, documents)
     batches = [
         (model, p, rows, size)
-        for model, p in zip(models, plans, strict=True)
+        for model, p in zip(models, found, strict=True)
         for rows, size in _batches(p, stride, log, batch_tokens, mesh)
     ]
     pending: tuple[WindowPlan, np.ndarray, jax.Array] | None = None
@@ -132,7 +146,7 @@ def run(
         pending = p, rows, sums_B
     if pending is not None:
         _finish(*pending, stride, log)
-    return _records(plans, documents, stride, budget, log)
+    return _records(found, documents, stride, budget, log)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -232,7 +246,7 @@ def _records(
             'evaluation': 'perplexity',
             'stride': stride,
             'scored': budget,
-            'bos': documents.bos_id is not None,
+            'bos': bool(documents.prefix),
             'corpus': documents.name,
         },
         measures={

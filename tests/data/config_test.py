@@ -126,12 +126,12 @@ def test_describe_reads_as_a_caption():
 
 def test_bos_in_front_is_part_of_the_identity_and_the_tokenizer_has_to_have_it(tmp_path):
     without, behind = DataConfig(), from_section({'bos': True})
-    assert (without.first_token, behind.first_token) == (None, 257)
+    assert (without.prefix, behind.prefix) == ((), (257,))
     assert identity(behind) == {**identity(without), 'bos': True}
     words(tmp_path, 'a', '</s>')
     none = DataConfig(tokenizer=str(tmp_path / 'tokenizer.json'), bos=True)
     with pytest.raises(ValueError, match=r'data\.bos is True; .*data\.tokenizer=.* has no BOS'):
-        _ = none.first_token
+        _ = none.prefix
     with pytest.raises(ValueError, match=r"data\.bos is 'yes'; accepted: True or False"):
         DataConfig(bos='yes')
     with pytest.raises(ValueError, match=r"data\.bos is True; .* where data\.documents is 'apart'"):

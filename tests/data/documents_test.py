@@ -58,7 +58,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
 
 
 def opened(source: Source, cache: pathlib.Path, **options) -> Documents:
-    return open_documents(DataConfig((source,)), cache=cache, **({'split': 'test'} | options))
+    return open_documents(
+        DataConfig((source,)), cache=cache, **({'split': 'test', 'bos': True} | options)
+    )
 
 
 @pytest.mark.parametrize('kind', ['text', 'jsonl', 'parquet', 'shards'])
@@ -73,7 +75,7 @@ def test_without_a_begin_mark_they_are_the_text_alone(source, cache):
     found = opened(source, cache, bos=False)
     assert [bytes(tokens.tolist()).decode() for tokens in found] == TEXTS
     assert found.lengths.tolist() == [len(text) for text in TEXTS]
-    assert found.bos_id is None and opened(source, cache).bos_id == BOS
+    assert found.prefix == () and opened(source, cache).prefix == (BOS,)
 
 
 def test_a_document_is_asked_for_like_an_item_of_a_list(source, cache):
@@ -97,7 +99,7 @@ def test_a_window_is_a_part_of_its_document(source, cache, monkeypatch, resident
     """At any place, from the first document's BOS to the last one's last token."""
     if not resident:
         monkeypatch.setattr(shards, 'RESIDENT_BYTES', 0)
-    found = opened(source, cache, bos=bos)
+    found = opened(source, cache, bos=bos, once=True)
     for size in (1, 2, 5):
         places = [(d, e) for d, n in enumerate(found.lengths) for e in range(size, n + 1)]
         documents, ends = np.asarray(places).T
@@ -106,6 +108,9 @@ def test_a_window_is_a_part_of_its_document(source, cache, monkeypatch, resident
         assert windows.dtype == np.int32
         np.testing.assert_array_equal(windows, expected)
         assert EOS not in windows
+        every = opened(source, cache, bos=bos).windows(documents, ends, size)
+        np.testing.assert_array_equal(every[:, bos:], windows[:, bos:])
+        assert not bos or (every[:, 0] == BOS).all()
 
 
 @pytest.mark.parametrize('end', [3, 7])
@@ -117,7 +122,7 @@ def test_a_window_outside_its_document_is_refused(source, cache, end):
 
 def test_documents_are_those_of_the_evaluation_source(source, corpus, cache):
     both = DataConfig((Text(str(corpus)), source), eval_source=1, weights=(1.0, 1.0))
-    assert open_documents(both, split='test', cache=cache).lengths[2] == 2
+    assert open_documents(both, split='test', cache=cache).lengths[2] == 1
     assert open_documents(both, split='train', cache=cache).name == 'books'
 
 
@@ -128,8 +133,8 @@ def test_a_tokenizer_without_begin_mark_is_named_with_the_switch(source, cache, 
     vocabulary = {'</s>': 0, '?': 1}
     tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token='?')).save(str(path))
     config = DataConfig((source,), tokenizer=str(path))
-    with pytest.raises(ValueError, match=r"bos=True: data\.tokenizer='.*tokenizer\.json' has no"):
-        open_documents(config, split='test', cache=cache)
+    with pytest.raises(ValueError, match='bos is True; accepted: False or None; the tok'):
+        open_documents(config, split='test', cache=cache, bos=True)
     assert open_documents(config, split='test', cache=cache, bos=False).lengths.tolist() == [1] * 7
 
 

@@ -293,5 +293,5 @@ def test_text_that_is_no_utf_8_is_counted_in_a_warning(tmp_path, caplog, workers
     assert not caplog.records
     found = run(corpus, tmp_path / 'out', tokenizer=str(tokenizer), workers=workers)
     assert 'replaced' not in json.dumps(found)  # what is made of it is the same
-    (warning,) = caplog.records
+    (warning,) = (each for each in caplog.records if 'special tokens' not in each.getMessage())
     assert '20 documents of' in warning.getMessage() and 'U+FFFD' in warning.getMessage()

@@ -8,9 +8,10 @@ import pickle
 import numpy as np
 import pytest
 
+from nope.data.prefix import encode_with_bos
 from nope.data.spans import encode_spans
 from nope.data.tasks.words import WordTokenizer
-from nope.data.tokenizers import ByteTokenizer, encode_with_bos, load_tokenizer
+from nope.data.tokenizers import ByteTokenizer, load_tokenizer
 from tests.data.tokenizers_test import hugging_face_json
 
 TEXT = 'naïve 漢字 two words'

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import pathlib
@@ -10,7 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from nope.data import encode_with_bos, ids_in_use, load_tokenizer, spells_special
+from nope.data import ids_in_use, load_tokenizer, spells_special, split_stops
+from nope.data.prefix import encode_with_bos
 from tests.data import damage
 
 BYTES = load_tokenizer('bytes')
@@ -189,19 +189,6 @@ def test_tokenizer_without_eos_is_refused(tmp_path):
         load_tokenizer(str(path))
 
 
-def test_bos_stands_in_front_where_it_is_asked_for() -> None:
-    assert encode_with_bos(BYTES, 'ab', bos=True).tolist() == [257, 97, 98]
-    assert encode_with_bos(BYTES, 'ab', bos=False).tolist() == [97, 98]
-    assert encode_with_bos(BYTES, 'ab', bos=True).dtype == np.int32
-
-
-def test_a_tokenizer_without_bos_is_named_with_the_switch() -> None:
-    tokenizer = dataclasses.replace(BYTES, bos_id=None, fingerprint='abc123')
-    with pytest.raises(ValueError, match=r'bos=True.*ByteTokenizer, fingerprint abc123.*bos=False'):
-        encode_with_bos(tokenizer, 'ab', bos=True)
-    assert len(encode_with_bos(tokenizer, 'ab', bos=False)) == 2
-
-
 def refused(path: pathlib.Path, content: bytes) -> bool:
     """Whether a tokenizer file is refused, by its field and path."""
     path.write_bytes(content)
@@ -255,35 +242,37 @@ def test_a_damaged_declaration_of_marks_is_named(tmp_path, content):
         load_tokenizer(str(path))
 
 
-def test_a_declared_mark_that_is_no_text_is_none(tmp_path):
+def test_a_declared_mark_that_is_no_text_declares_nothing(tmp_path):
     path = tmp_path / 'tokenizer.json'
     path.write_text(hugging_face_json(['<s>', '</s>']))
-    wanted = load_tokenizer(str(path))
     for mark in ('\ud800', 7, ['</s>'], {'content': None}):
         declared = json.dumps({'eos_token': mark, 'bos_token': mark})
         (tmp_path / 'tokenizer_config.json').write_text(declared)
         found = load_tokenizer(str(path))
-        assert (found.eos_id, found.bos_id) == (wanted.eos_id, wanted.bos_id)
+        assert (found.eos_id, found.bos_id) == (1, None)  # EOS is needed, and guessed
 
 
-@pytest.mark.parametrize(('files', 'wanted'), [
-    ({}, (1,)),
-    ({'config.json': {'eos_token_id': None}}, (1,)),
-    ({'config.json': {'eos_token_id': [5, 7, 5]}}, (1, 5, 7)),
-    ({'config.json': {'eos_token_id': 5}, 'generation_config.json': {'top_k': 3}}, (1, 5)),
-    ({'config.json': {'eos_token_id': 1}, 'generation_config.json': {'eos_token_id': 9}}, (1, 9)),
+@pytest.mark.parametrize(('files', 'ends'), [
+    ({}, ()),
+    ({'config.json': {'eos_token_id': None}}, ()),
+    ({'config.json': {'eos_token_id': [5, 7, 5]}}, (5, 7)),
+    ({'config.json': {'eos_token_id': 5}, 'generation_config.json': {'top_k': 3}}, (5,)),
+    ({'config.json': {'eos_token_id': 1}, 'generation_config.json': {'eos_token_id': 9}}, (9,)),
 ])  # fmt: skip
-@pytest.mark.parametrize('kind', ['json', 'model'])
-def test_texts_end_where_the_models_files_say(tmp_path, sentencepiece_model, kind, files, wanted):
-    path = tmp_path / f'tokenizer.{kind}'
+@pytest.mark.parametrize('kind', ['json', 'model', 'declared'])
+def test_texts_end_where_the_models_files_say(tmp_path, sentencepiece_model, kind, files, ends):
+    """Where no file of the tokenizer declares EOS it is the model's first."""
+    path = tmp_path / ('tokenizer.model' if kind == 'model' else 'tokenizer.json')
     content = hugging_face_json(['<s>', '</s>']).encode()
     path.write_bytes(sentencepiece_model if kind == 'model' else content)
+    if kind == 'declared':
+        (tmp_path / 'tokenizer_config.json').write_text('{"eos_token": "</s>"}')
     before = load_tokenizer(str(path))
     for name, found in files.items():
         (tmp_path / name).write_text(json.dumps(found))
     after = load_tokenizer(str(path))
-    assert after.stop_ids == tuple(dict.fromkeys((before.eos_id, *wanted[1:])))
-    assert (after.eos_id, after.fingerprint) == (before.eos_id, before.fingerprint)
+    own = ends[0] if kind == 'json' and ends else before.eos_id
+    assert (after.eos_id, after.stop_ids) == (own, tuple(dict.fromkeys((own, *ends))))
 
 
 @pytest.mark.parametrize('value', ['</s>', True, -1, [2, '3'], 1.5])
@@ -293,6 +282,139 @@ def test_a_damaged_list_of_ends_is_named(tmp_path, value):
     (tmp_path / 'generation_config.json').write_text(json.dumps({'eos_token_id': value}))
     with pytest.raises(ValueError, match=r'generation_config\.json beside it: eos_token_id is '):
         load_tokenizer(str(path))
+
+
+# Each: files beside a tokenizer of <s> 0, </s> 1 and <x> 2 -> EOS and BOS of AutoTokenizer
+# (transformers 5.23), where it has an EOS.
+CLASS = {'tokenizer_class': 'PreTrainedTokenizerFast'}
+NEW = {'content': '<new>', 'special': True}
+DECLARED = [
+    ({'tokenizer_config.json': {'eos_token': '<x>', 'bos_token': None}}, (2, None)),
+    ({'special_tokens_map.json': {'eos_token': '<x>'}}, (2, None)),
+    ({'special_tokens_map.json': {'eos_token': '<x>'}, 'tokenizer_config.json': {}}, (2, None)),
+    (
+        {
+            'special_tokens_map.json': {'eos_token': {'content': '<x>'}, 'bos_token': '<s>'},
+            'tokenizer_config.json': {'eos_token': '</s>', 'bos_token': None},
+        },
+        (2, 0),
+    ),
+    (
+        {
+            'special_tokens_map.json': {'eos_token': '<x>', 'bos_token': '<s>'},
+            'tokenizer_config.json': {'eos_token': '</s>', 'added_tokens_decoder': {}},
+        },
+        (1, None),
+    ),
+    ({'tokenizer_config.json': {'eos_token': '<new>'}}, ('next', None)),
+    (
+        {'tokenizer_config.json': {'eos_token': '<new>'}, 'added_tokens.json': {'<new>': 'next'}},
+        ('next', None),
+    ),
+    (
+        {'tokenizer_config.json': {'eos_token': '<new>', 'added_tokens_decoder': {'next': NEW}}},
+        ('next', None),
+    ),
+]
+
+
+@pytest.fixture
+def of_three(tmp_path) -> pathlib.Path:
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(hugging_face_json(['<s>', '</s>', '<x>']))
+    return path
+
+
+def write_beside(path: pathlib.Path, contents: dict[str, dict]) -> int:
+    """Writes the files with the id of the next token in place of 'next', which is returned."""
+    following = load_tokenizer(str(path)).vocab_size
+    for name, content in contents.items():
+        path.with_name(name).write_text(
+            json.dumps(content).replace('"next": {', f'"{following}": {{')
+        )
+        text = path.with_name(name).read_text().replace('"next"', str(following))
+        path.with_name(name).write_text(text)
+    return following
+
+
+@pytest.mark.parametrize(('contents', 'marks'), DECLARED)
+def test_special_tokens_are_those_that_files_declare(of_three, contents, marks, caplog):
+    following = write_beside(of_three, contents)
+    caplog.clear()
+    found = load_tokenizer(str(of_three))
+    eos = following if marks[0] == 'next' else marks[0]
+    assert (found.eos_id, found.bos_id, found.stop_ids) == (eos, marks[1], (eos,))
+    spelled = '<new>' if eos == following else '</s>'
+    assert len(encode_with_bos(found, f'a{spelled}b', False, special=True)) == 3
+    assert found.decode([eos]) == '' and ids_in_use(found) > eos
+    assert not caplog.records  # nothing was guessed
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(('contents', 'marks'), DECLARED)
+def test_special_tokens_are_those_of_stock(of_three, contents, marks):
+    import transformers
+
+    write_beside(of_three, contents)
+    config = of_three.with_name('tokenizer_config.json')
+    declared = json.loads(config.read_text()) if config.exists() else {}
+    config.write_text(json.dumps(CLASS | declared))
+    stock = transformers.AutoTokenizer.from_pretrained(of_three.parent)
+    found = load_tokenizer(str(of_three))
+    assert (found.eos_id, found.bos_id) == (stock.eos_token_id, stock.bos_token_id)
+
+
+def test_a_guess_of_special_tokens_is_said(of_three, caplog):
+    load_tokenizer(str(of_three))
+    (said,) = caplog.messages
+    assert 'no file beside it declares its special tokens; taken are EOS </s>, BOS <s>' in said
+
+
+def test_a_declared_token_that_cannot_have_its_id_is_refused(of_three):
+    added = {'eos_token': '<new>', 'added_tokens_decoder': {'1000': NEW}}
+    of_three.with_name('tokenizer_config.json').write_text(json.dumps(added))
+    with pytest.raises(ValueError, match=r"declare '<new>' as token 1000, and .* the id \d+"):
+        load_tokenizer(str(of_three))
+
+
+def test_eos_of_the_models_config_is_no_guess(of_three, caplog):
+    of_three.with_name('tokenizer_config.json').write_text('{}')
+    of_three.with_name('config.json').write_text('{"eos_token_id": 2}')
+    found = load_tokenizer(str(of_three))
+    assert (found.eos_id, found.bos_id, found.stop_ids) == (2, None, (2,))
+    assert not caplog.records
+
+
+def test_stops_that_are_special_tokens_are_ids(of_three, sentencepiece_model):
+    found = load_tokenizer(str(of_three))
+    assert split_stops(found, ('<x>', 'fox', '\n<x>', '</s>')) == ((2, 1), ('fox', '\n<x>'))
+    of_three.with_name('tokenizer.model').write_bytes(sentencepiece_model)
+    pieces = load_tokenizer(str(of_three.with_name('tokenizer.model')))
+    assert split_stops(pieces, ('</s>', 'fox')) == ((2,), ('fox',))
+    assert split_stops(BYTES, ('</s>',)) == ((), ('</s>',))
+
+
+@pytest.mark.parametrize('level', [False, True])
+@pytest.mark.parametrize('wanted', [None, False, True])
+@pytest.mark.parametrize('name', ['GPT2TokenizerFast', 'PreTrainedTokenizerFast', 'BloomTokenizer'])
+def test_a_prefix_space_is_that_of_the_class(tmp_path, level, wanted, name):
+    """Some classes of stock set it anew, False by default; the others leave it."""
+    space = {
+        'type': 'ByteLevel',
+        'add_prefix_space': level,
+        'trim_offsets': True,
+        'use_regex': True,
+    }
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(hugging_face_json(['</s>'], pre_tokenizer=space))
+    before = load_tokenizer(str(path)).fingerprint
+    config = {'tokenizer_class': name, 'eos_token': '</s>'}
+    config |= {} if wanted is None else {'add_prefix_space': wanted}
+    path.with_name('tokenizer_config.json').write_text(json.dumps(config))
+    found = load_tokenizer(str(path))
+    has = bool(wanted) if name == 'GPT2TokenizerFast' else level
+    assert (found.encode('fox').tolist() == found.encode(' fox').tolist()) is has
+    assert (found.fingerprint != before) is (has != level)
 
 
 def test_a_declared_null_is_no_bos(tmp_path):

@@ -106,7 +106,7 @@ def main() -> None:
     perplexity = sliding.run(
         MODEL,
         searched,
-        open_documents(source, split='test', cache=folder / 'data'),
+        open_documents(source, split='test', cache=folder / 'data', bos=True),
         (LENGTH,),
         stride=8,
         budget=160,

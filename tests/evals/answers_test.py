@@ -66,6 +66,6 @@ def test_settings_that_do_not_fit_are_refused(log: SampleLog) -> None:
     echo = Echo()
     with pytest.raises(ValueError, match='batch_size is 0; it must be at least 1'):
         run(echo, BYTES, [part('a', 8, 'x')], log=log, bos=False, batch_size=0)
-    with pytest.raises(ValueError, match='bos is True, but the tokenizer has no BOS'):
+    with pytest.raises(ValueError, match='bos is True; accepted: False or None; the tok'):
         run(echo, ByteTokenizer(bos_id=None), [part('a', 8, 'x')], log=log, bos=True)
     assert not echo.asked

@@ -57,6 +57,7 @@ def run(
         'variables': tiny.varied_lam(CONFIG),
         'stride': STRIDE,
         'budget': BUDGET,
+        'aligned': False,
         'mesh': tiny.mesh(),
         'batch_tokens': BATCH_TOKENS,
         'log': log,

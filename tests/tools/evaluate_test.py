@@ -53,9 +53,11 @@ def measured(directory: pathlib.Path, out: pathlib.Path, *options: str) -> list[
     tool.main([*given, *options])
     rows = [json.loads(line) for line in (out / 'results.jsonl').read_text().splitlines()]
     with (out / 'results.csv').open() as stream:
-        assert [{**r, 'length': int(r['length'])} for r in csv.DictReader(stream)] == [
-            {**row, 'value': str(row['value'])} for row in rows
+        assert [*csv.DictReader(stream)] == [
+            {name: '' if value is None else str(value) for name, value in row.items()}
+            for row in rows
         ]
+    assert all(row.pop('seconds') > 0 for row in rows)
     return rows
 
 
@@ -78,9 +80,10 @@ def test_loss_is_that_of_a_direct_computation_under_the_lambda(
     )
     loss = direct(directory, scale)
     found = {(r['what'], r['length']): r['value'] for r in rows}
-    assert found['loss behind 0', 16] == pytest.approx(loss[:16].mean(), rel=1e-5)
-    assert found['loss behind 16', 32] == pytest.approx(loss[16:].mean(), rel=1e-5)
+    assert found['mean loss, positions 1 to 16', 16] == pytest.approx(loss[:16].mean(), rel=1e-5)
+    assert found['mean loss, positions 17 to 32', 32] == pytest.approx(loss[16:].mean(), rel=1e-5)
     assert {r['unit'] for r in rows} == {'nats', 'bits'}
+    assert {(r['samples'], r['tokens']) for r in rows} == {(3, 48)}
 
 
 def test_multipliers_of_a_file_are_those_of_the_heads(
@@ -186,7 +189,10 @@ def test_several_evaluations_share_a_table_and_are_measured_once(
     kept = records.load(out / 'perplexity')
     assert rows[2]['value'] == kept['perplexity'][0]
     printed = capsys.readouterr().out.splitlines()
-    assert printed[0].split() == ['evaluation', 'what', 'length', 'value', 'unit']
+    assert printed[0].split() == [
+        *('evaluation', 'what', 'length', 'value', 'unit'),
+        *('samples', 'tokens', 'prefix', 'seconds'),
+    ]
     assert len(printed) == 6 and printed[-1] == str(out / 'results.csv')
     monkeypatch.setattr(work.records, 'save', None)  # nothing is measured again
     assert measured(directory, out, *ask, '--tests=1') == rows
@@ -201,10 +207,10 @@ def test_a_text_without_key_tokens_has_no_longppl(
     rows = [json.loads(line) for line in (tmp_path / 'out/results.jsonl').read_text().splitlines()]
     assert [(row['what'], row['length'], row['value']) for row in rows] == [
         *(
-            ('LongPPL', 32, None),
-            ('LongPPL', 64, None),
-            ('key tokens', 32, 0),
-            ('key tokens', 64, 0),
+            ('perplexity of key tokens', 32, None),
+            ('perplexity of key tokens', 64, None),
+            ('number of key tokens', 32, 0),
+            ('number of key tokens', 64, 0),
         )
     ]
     facts = records.load(tmp_path / 'out/longppl').attributes
@@ -222,11 +228,11 @@ def test_needles_of_the_users_files_are_measured(
         directory, tmp_path / 'a', f'--eval=helmet:{tmp_path / "helmet"}', '--lengths=8192'
     )
     assert [(r['what'], r['value'], r['unit']) for r in rows] == [
-        ('ruler_niah_mk_2', 100, '0..100'),
-        ('ruler_niah_mk_3', 100, '0..100'),
-        ('ruler_niah_mv', 100, '0..100'),
-        ('json_kv', 0, '0..100'),
-        ('mean', 75, '0..100'),
+        ('ruler_niah_mk_2', 100, 'points of 100'),
+        ('ruler_niah_mk_3', 100, 'points of 100'),
+        ('ruler_niah_mv', 100, 'points of 100'),
+        ('json_kv', 0, 'points of 100'),
+        ('mean of 4 tasks', 75, 'points of 100'),
         ('contexts cut', 0, 'of 4'),
     ]
     nolima_files.write(tmp_path / 'nolima')
@@ -258,13 +264,14 @@ def test_a_folder_keeps_to_its_settings(
     assert not (out / 'passkey').exists()  # nothing is measured before all can be
 
 
-def test_texts_begin_with_bos_unless_tokens_are_bytes(
+def test_texts_of_bytes_begin_with_bos_where_asked(
     directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     for bos in ([], ['--bos']):
         out = tmp_path / f'out{len(bos)}'
-        measured(directory, out, f'--eval=loss:{text}', '--lengths=32', *bos)
-        assert json.loads((out / 'settings.json').read_text())['bos'] is bool(bos)
+        (row, *_) = measured(directory, out, f'--eval=loss:{text}', '--lengths=32', *bos)
+        assert row['prefix'] == ('<s>' if bos else 'none')
+        assert json.loads((out / 'settings.json').read_text())['prefix'] == [257][: len(bos)]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from experiments.build import build
 from experiments.execute import execute
 from experiments.plan import make_plan
 from experiments.workspace import Workspace
-from nope.data import load_tokenizer, takes_bos
+from nope.data import load_tokenizer
 from nope.data.tasks import words
 from nope.evals.generation import Generator, Options
 from nope.interop import Described, Export, save
@@ -293,7 +293,7 @@ def test_a_model_of_a_task_is_asked_in_the_words_of_the_task_alone(
     asked = [f'--model={folder}', '--prompt=Copy: 0 1 [SEP]', '--new-tokens=2']
     tool.main(asked)
     assert capsys.readouterr().out.startswith('Copy: 0 1 [SEP]')
-    assert not takes_bos(spec_of(trained).task_data.load_tokenizer()), 'as in training'
+    assert not spec_of(trained).task_data.load_tokenizer().prefix, 'as in training'
     tool.main([*asked, f'--tokenizer={folder / words.FILE}'])
     with pytest.raises(SystemExit, match=r'is another one than|tokens; the model has'):
         tool.main([*asked, '--tokenizer=bytes'])

@@ -7,8 +7,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from nope.data import Continuation, load_tokenizer
-from nope.interop.tokenizer_files import write_tokenizer
+from nope.data import Continuation
 from tests.data.words import words
 from tests.tools.loading import load
 
@@ -54,21 +53,6 @@ def test_a_file_without_prompts_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / 'a.txt').write_text('\n \n')
     with pytest.raises(ValueError, match=r'a\.txt: there is no prompt in it'):
         prompts.read(None, tmp_path / 'a.txt')
-
-
-def test_prompts_begin_with_a_mark_unless_tokens_are_bytes(tmp_path: pathlib.Path) -> None:
-    write_tokenizer('bytes', tmp_path)
-    written = load_tokenizer(str(tmp_path / 'tokenizer.json'))
-    assert written.bos_id is not None
-    for tokenizer in (load_tokenizer('bytes'), written):
-        assert not prompts.begins(tokenizer, None)
-        assert prompts.begins(tokenizer, True)
-    marked = words(tmp_path, '▁a', '<s>', '</s>')
-    assert prompts.begins(marked, None) and not prompts.begins(marked, False)
-    unmarked = words(tmp_path, '▁a', '</s>')
-    assert not prompts.begins(unmarked, None)
-    with pytest.raises(ValueError, match='--bos: the tokenizer has no BOS'):
-        prompts.begins(unmarked, True)
 
 
 def test_stops_are_looked_for_behind_the_prompt(

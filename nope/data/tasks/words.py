@@ -78,6 +78,10 @@ class WordTokenizer:
         return len(self.pieces)
 
     @property
+    def prefix(self) -> tuple[int, ...]:
+        return ()
+
+    @property
     def stop_ids(self) -> tuple[int, ...]:
         return (self.eos_id,)
 

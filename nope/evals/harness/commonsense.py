@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nope.data import Tokenizer, encode_with_bos
+from nope.data import Tokenizer, prefix_of
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator
 from nope.evals.harness.evaluate import evaluate
@@ -28,7 +28,7 @@ def run(
     tokenizer: Tokenizer,
     *,
     window: int,
-    bos: bool = False,
+    bos: bool | None = None,
     beyond: bool = False,
     limit: int | None = None,
     include: pathlib.Path | None = None,
@@ -58,7 +58,12 @@ def run(
         log=log,
         progress=progress,
     )
-    facts = {'bos': bos, 'window': window, 'limit': limit, 'truncated': results['truncated']}
+    facts = {
+        'bos': bool(prefix_of(tokenizer, bos)),
+        'window': window,
+        'limit': limit,
+        'truncated': results['truncated'],
+    }
     facts |= {'beyond': True} if beyond else {}
     return records(results, list(loaded['tasks']), **facts)
 
@@ -67,7 +72,7 @@ def check(
     tasks: Sequence[str],
     tokenizer: Tokenizer,
     *,
-    bos: bool = False,
+    bos: bool | None = None,
     include: pathlib.Path | None = None,
     data: pathlib.Path | None = None,
 ) -> dict[str, Any]:
@@ -77,7 +82,7 @@ def check(
     for name in without_score(loaded['tasks']):
         measured = ', '.join(loaded['tasks'][name].aggregation())
         raise ValueError(f'task {name} measures {measured}; a score is one of {METRICS}')
-    encode_with_bos(tokenizer, '', bos)
+    prefix_of(tokenizer, bos)
     return loaded
 
 

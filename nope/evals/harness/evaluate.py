@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nope.data import Tokenizer
+from nope.data.chat import Chat
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator
 from nope.evals.harness.model import adapter
@@ -24,10 +25,11 @@ def evaluate(
     tokenizer: Tokenizer,
     *,
     window: int,
-    bos: bool = False,
+    bos: bool | None = None,
     beyond: bool = False,
     limit: int | None = None,
     seed: int = 0,
+    chat: Chat | None = None,
     log: SampleLog | None = None,
     progress: Progress = iter,
 ) -> dict[str, Any]:
@@ -37,7 +39,7 @@ def evaluate(
     the window and lost their beginning, which is logged.
 
     tasks: as `nope.evals.harness.load` returns them. limit: first documents of each task.
-    window, bos, beyond, seed, log: see `adapter`. ValueError for a limit below 1.
+    window, bos, beyond, seed, chat, log: see `adapter`. ValueError for a limit below 1.
     """
     if limit is not None and limit < 1:
         raise ValueError(f'limit is {limit}; it must be at least 1')
@@ -48,6 +50,7 @@ def evaluate(
         bos=bos,
         beyond=beyond,
         seed=seed,
+        chat=chat,
         log=log,
         progress=progress,
     )
@@ -56,7 +59,12 @@ def evaluate(
     # A pool of processes forked from one that runs JAX may hang.
     os.environ.setdefault('DISABLE_MULTIPROC', '1')
     results = harness_evaluate(
-        lm=model, task_dict=tasks, limit=limit, bootstrap_iters=RESAMPLES, log_samples=False
+        lm=model,
+        task_dict=tasks,
+        limit=limit,
+        bootstrap_iters=RESAMPLES,
+        log_samples=False,
+        apply_chat_template=chat is not None,
     )
     if model.truncated:
         _log.warning(

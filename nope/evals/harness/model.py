@@ -1,10 +1,12 @@
 """Adapter from a `Generator` to lm_eval's model interface (0.4.13).
 
-A model reads at most `window` tokens: longer texts are truncated on the left and counted
-(`contexts`, `truncated`), and a continuation
-that is longer is refused, or with `beyond` read whole. The harness of the papers added no BOS;
-`bos` adds one to every text. An empty context is replaced by EOS, which documents follow in
-training, or by BOS with `bos`.
+Texts are read as lm_eval's own models read them: what spells a special token is that token, and
+`bos=None` begins with the tokenizer's own prefix; the harness of the papers added no BOS. An empty
+context, and what is before a whole text, is BOS where there is one, else EOS.
+
+A model reads at most `window` tokens: longer contexts lose their beginning, but not the prefix as
+in lm_eval, and are counted (`contexts`, `truncated`). A continuation that is longer is refused, or
+with `beyond` read whole. Before a whole text BOS stands once, where lm_eval has it twice.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from nope.data import Tokenizer, digest, encode_with_bos
+from nope.data import Tokenizer, digest, encode_with_bos, prefix_of, split_stops
+from nope.data.chat import Chat
+from nope.data.prefix import last, start_id
+from nope.data.tokenizers import HuggingFaceTokenizer
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
 from nope.evals.harness.extra import check_installed
@@ -39,32 +44,35 @@ def adapter(
     tokenizer: Tokenizer,
     *,
     window: int,
-    bos: bool = False,
+    bos: bool | None = None,
     beyond: bool = False,
     seed: int = 0,
+    chat: Chat | None = None,
     log: SampleLog | None = None,
     progress: Progress = iter,
 ) -> Any:
     """An lm_eval.api.model.TemplateLM, for `lm_eval.simple_evaluate(model=...)`.
 
     window: tokens that the model reads at most. beyond: a continuation that is longer than the
-    window is read whole, after the last token before it. seed: of sampled texts. log: keeps every
+    window is read whole, after the last token before it. seed: of sampled texts. chat: the
+    turns that lm_eval asks in. log: keeps every
     answer, under a digest of what the model was given; what it has is not asked again. It belongs
     to one model.
 
-    ValueError for bos with a tokenizer that has no BOS; ModuleNotFoundError without lm_eval.
+    bos: as `nope.data.prefix` has it. ValueError for True with a tokenizer that has no BOS;
+    ModuleNotFoundError without lm_eval.
     """
     check_installed()
     from lm_eval.api.model import TemplateLM
 
     if window < 1:
         raise ValueError(f'window is {window}; it must be at least 1')
-    encode_with_bos(tokenizer, '', bos)
+    prefix_of(tokenizer, bos)
 
     class Adapter(Requests, TemplateLM):
         pass
 
-    return Adapter(generator, tokenizer, window, bos, beyond, seed, log, progress)
+    return Adapter(generator, tokenizer, window, bos, beyond, seed, chat, log, progress)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,9 +106,10 @@ class Requests:
         generator: Generator,
         tokenizer: Tokenizer,
         window: int,
-        bos: bool,
+        bos: bool | None,
         beyond: bool,
         seed: int,
+        chat: Chat | None,
         log: SampleLog | None,
         progress: Progress,
     ) -> None:
@@ -108,9 +117,11 @@ class Requests:
         self.max_length = window
         self._generator = generator
         self._tokenizer = tokenizer
-        self._bos = bos
+        self._bos, self._prefix = bos, prefix_of(tokenizer, bos)
+        self._special = isinstance(tokenizer, HuggingFaceTokenizer)
         self._beyond = beyond
         self._seed = seed
+        self._chat = chat
         self._answers = _Memory() if log is None else log
         self._progress = progress
         self.contexts, self.truncated = 0, 0  # that were asked, and that lost their beginning
@@ -121,16 +132,24 @@ class Requests:
 
     @property
     def prefix_token_id(self) -> int:
-        bos_id = self._tokenizer.bos_id
-        return bos_id if self._bos and bos_id is not None else self._tokenizer.eos_id
+        return start_id(self._tokenizer, self._bos)
 
     def tok_encode(
         self, string: str, add_special_tokens: bool | None = None, **options: Any
     ) -> list[int]:
-        """Token ids, after BOS where `add_special_tokens` is true or, where it is None, with
-        `bos`."""
-        begins = self._bos if add_special_tokens is None else add_special_tokens
-        return encode_with_bos(self._tokenizer, string, begins).tolist()
+        """Token ids, after the prefix unless `add_special_tokens` is False."""
+        bos = False if add_special_tokens is False else self._bos
+        return encode_with_bos(self._tokenizer, string, bos, special=self._special).tolist()
+
+    @property
+    def tokenizer_name(self) -> str:
+        return self._tokenizer.fingerprint
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        assert self._chat is not None  # `evaluate` asks for it with a chat alone
+        return self._chat.render(chat_history, opened=add_generation_prompt)
 
     def _loglikelihood_tokens(
         self,
@@ -193,15 +212,13 @@ class Requests:
                 f'than the window, {self.max_length}'
             )
         read = max(self.max_length, count)
-        whole = [*(context or [self.prefix_token_id]), *continuation]
-        ids = self._last(whole, read + 1)
-        return ids[:-count], ids[-count:]
+        return self._last(context or [self.prefix_token_id], read + 1 - count), continuation
 
     def _last(self, ids: list[int], count: int) -> list[int]:
-        """The last `count` tokens of a request, and a note whether it had more."""
+        """The last `count` tokens of a context, and a note whether it had more."""
         self.contexts += 1
         self.truncated += len(ids) > count
-        return ids[-count:]
+        return last(_ids(ids), count, self._prefix).tolist()
 
     def _scores(self, pairs: Sequence[Pair]) -> list[tuple[float, bool]]:
         keys = ['score-' + digest.of_json(pair) for pair in pairs]
@@ -224,6 +241,8 @@ class Requests:
             options, until = options_of(
                 arguments, stop_ids=self._tokenizer.stop_ids, seed=self._seed
             )
+            special, until = split_stops(self._tokenizer, until)
+            options = dataclasses.replace(options, stop_ids=(*options.stop_ids, *special))
             room = self.max_length - options.new_tokens
             if room < 1:
                 raise ValueError(

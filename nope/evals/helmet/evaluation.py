@@ -42,6 +42,7 @@ def run(
         parts,
         log=log,
         bos=plan.bos,
+        chat=plan.chat,
         batch_size=batch_size,
         progress=progress,
     )

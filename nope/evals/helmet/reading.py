@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from nope.data.chat import Chat, prompt_ids
 from nope.data.spans import encode_spans
 from nope.data.tokenizers import Tokenizer
 from nope.evals.answers import Sample
@@ -29,14 +30,16 @@ _LAYOUT = (
 class Plan:
     """The tasks at `lengths`, in tokens of a prompt and its answer, from the files in `folder`.
 
-    bos: prompts begin with BOS, which counts. limit: samples of each file, for trials.
+    bos: as `nope.data.prefix` has it. chat: asks in turns. Prefix and turns count. limit: samples
+    of each file, for trials.
     """
 
     tokenizer: Tokenizer
     folder: pathlib.Path
     lengths: tuple[int, ...]
-    bos: bool = False
+    bos: bool | None = None
     limit: int | None = None
+    chat: Chat | None = None
 
     def __post_init__(self) -> None:
         """ValueError for lengths that no file has, FileNotFoundError for missing files."""
@@ -93,7 +96,8 @@ class Plan:
         fields, answers = task.fields(row), _answers(row)
         text = task.template.format(**fields)
         tokens = len(self.tokenizer.encode(text))
-        excess = tokens + self.bos + task.budget - length
+        around = len(prompt_ids(self.tokenizer, text, self.bos, self.chat)) - tokens
+        excess = tokens + around + task.budget - length
         if excess <= 0:
             return Sample(text, answers, tokens), False
         fields['context'] = self._shortened(fields['context'], excess)

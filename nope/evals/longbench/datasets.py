@@ -40,6 +40,7 @@ class Dataset:
 
 _SINGLE, _MULTI, _SUMMARY = 'single-document QA', 'multi-document QA', 'summarisation'
 _FEW_SHOT, _SYNTHETIC, _CODE = 'few-shot learning', 'synthetic', 'code completion'
+CONTINUED = (_FEW_SHOT, _CODE)  # prompts that no chat asks, as published
 
 _TABLE = (
     Dataset('narrativeqa', 'NQA', _SINGLE, 'qa_f1', 128),

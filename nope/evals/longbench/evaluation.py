@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from nope.data.chat import Chat
+from nope.data.prefix import prefix_of
 from nope.data.tokenizers import Tokenizer
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
@@ -31,18 +33,19 @@ def run(
     max_length: int,
     beams: int = BEAMS,
     log: SampleLog,
-    bos: bool = True,
+    bos: bool | None = None,
+    chat: Chat | None = None,
     window: int | None = None,
     batch_size: int = 32,
     progress: Progress = iter,
 ) -> Records:
     """Lets the model answer every sample that `log` has not, and scores all of `samples`.
 
-    max_length: tokens of a prompt, BOS included; `prompt_budget` has the rule. bos: prompts
-    begin with BOS. window: where given, no prompt with its answer may be longer. Answers are
-    logged batch_size at a time, longest prompts of a data set first, each under 'dataset/index'
-    with its prediction, its score in 0 .. 1, its references, the tokens of its prompt and
-    whether the prompt was cut.
+    max_length: tokens of a prompt, prefix included; `prompt_budget` has the rule. bos: as
+    `nope.data.prefix` has it. chat: asks in turns. window: where given, no prompt with its answer
+    may be longer. Answers are logged batch_size at a time, longest prompts of a data set first,
+    each under 'dataset/index' with its prediction, its score in 0 .. 1, its references, the tokens
+    of its prompt and whether the prompt was cut.
 
     Measures: `score` [dataset] 0 .. 100, the mean over samples of the best value over the
     references, rounded to two decimals; `samples` [dataset]. Attribute `average`: the plain mean
@@ -54,7 +57,9 @@ def run(
     _check(tokenizer, samples, max_length, beams, bos, window, batch_size)
     waiting = [sample for sample in samples if not _is_answered(sample, log)]
     logger.info('%d of %d samples are answered', len(samples) - len(waiting), len(samples))
-    asked = [prompt(sample, tokenizer, max_length=max_length, bos=bos) for sample in waiting]
+    asked = [
+        prompt(sample, tokenizer, max_length=max_length, bos=bos, chat=chat) for sample in waiting
+    ]
     _check_fit(waiting, asked, window)
     for dataset, batch in progress(_batches(waiting, asked, batch_size)):
         prompts = [each.ids for _, each in batch]
@@ -65,7 +70,8 @@ def run(
                 for (sample, each), new in zip(batch, found, strict=True)
             }
         )
-    return _records(samples, log, {'max_length': max_length, 'beams': beams, 'bos': bos})
+    begins = bool(prefix_of(tokenizer, bos))
+    return _records(samples, log, {'max_length': max_length, 'beams': beams, 'bos': begins})
 
 
 def options(dataset: Dataset, tokenizer: Tokenizer, beams: int) -> Options:
@@ -105,7 +111,7 @@ def _check(
     samples: Sequence[Sample],
     max_length: int,
     beams: int,
-    bos: bool,
+    bos: bool | None,
     window: int | None,
     batch_size: int,
 ) -> None:

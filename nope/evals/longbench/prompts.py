@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nope.data.chat import Chat, prompt_ids
+from nope.data.prefix import encode_with_bos, prefix_of
 from nope.data.tokenizers import Tokenizer
-from nope.evals.longbench.datasets import DATASETS, MOST_NEW_TOKENS
+from nope.evals.longbench.datasets import CONTINUED, DATASETS, MOST_NEW_TOKENS
 from nope.evals.longbench.reading import Sample
 
 log = logging.getLogger(__name__)
@@ -21,7 +23,7 @@ _LEAST_MARGIN = 12
 
 @dataclasses.dataclass(frozen=True)
 class Prompt:
-    """ids: [n] int32, with BOS where there is one. truncated: the middle was left out."""
+    """ids: [n] int32, with the prefix where there is one. truncated: the middle was left out."""
 
     ids: np.ndarray
     truncated: bool
@@ -52,30 +54,33 @@ def prompt_budget(window: int, names: Sequence[str] = tuple(DATASETS)) -> int:
     return budget
 
 
-def check_settings(tokenizer: Tokenizer, max_length: int, bos: bool) -> None:
+def check_settings(tokenizer: Tokenizer, max_length: int, bos: bool | None) -> None:
     """ValueError for what `prompt` could not use."""
     if max_length < 2:
         raise ValueError(f'max_length is {max_length}; it must be at least 2')
-    if bos and tokenizer.bos_id is None:
-        raise ValueError('bos is True, but the tokenizer has no BOS; it must be False')
+    prefix_of(tokenizer, bos)
 
 
-def prompt(sample: Sample, tokenizer: Tokenizer, *, max_length: int, bos: bool) -> Prompt:
+def prompt(
+    sample: Sample,
+    tokenizer: Tokenizer,
+    *,
+    max_length: int,
+    bos: bool | None,
+    chat: Chat | None = None,
+) -> Prompt:
     """Prompt of a sample in its data set's template; a long one is truncated in the middle.
 
-    bos: begins with BOS, which counts. Of more than max_length ids the first and the last
-    int(max_length / 2) are decoded, each half alone and without special tokens, and the texts
-    tokenised again as one. The result is about as long, not exactly.
+    bos: as `nope.data.prefix` has it; the prefix counts. Of more than max_length ids the first and
+    the last int(max_length / 2) are decoded, each half alone and without special tokens, and the
+    texts tokenised again as one. The result is about as long, not exactly. chat: asks in turns,
+    which do not count, but in the data sets whose prompt is a text to go on with.
     """
     text = DATASETS[sample.dataset].prompt.format(context=sample.context, input=sample.input)
-    ids = _encode(text, tokenizer, bos)
-    if len(ids) <= max_length:
-        return Prompt(ids, truncated=False)
-    half = max_length // 2
-    cut = tokenizer.decode(ids[:half]) + tokenizer.decode(ids[-half:])
-    return Prompt(_encode(cut, tokenizer, bos), truncated=True)
-
-
-def _encode(text: str, tokenizer: Tokenizer, bos: bool) -> np.ndarray:
-    begin = [tokenizer.bos_id] if bos else []
-    return np.concatenate([np.array(begin, np.int32), tokenizer.encode(text)])
+    ids = encode_with_bos(tokenizer, text, bos)
+    truncated = len(ids) > max_length
+    if truncated:
+        half = max_length // 2
+        text = tokenizer.decode(ids[:half]) + tokenizer.decode(ids[-half:])
+    asks = None if DATASETS[sample.dataset].category in CONTINUED else chat
+    return Prompt(prompt_ids(tokenizer, text, bos, asks), truncated)

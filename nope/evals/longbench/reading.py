@@ -39,6 +39,12 @@ class Sample:
         return f'{self.dataset}/{self.index}'
 
 
+def found_in(folder: pathlib.Path) -> tuple[str, ...]:
+    """Names of the data sets whose files are in a folder; all where none is, which `check` says."""
+    found = tuple(name for name in DATASETS if _file(folder, name).is_file())
+    return found or tuple(DATASETS)
+
+
 def check(folder: pathlib.Path, names: Sequence[str] = tuple(DATASETS)) -> None:
     """Reads the data sets `names` from beginning to end, and refuses what `run` could not use.
 

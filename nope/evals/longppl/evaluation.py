@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nope.data.documents import Documents
+from nope.data.prefix import begun, encode_with_bos, prefix_of
 from nope.data.spans import encode_spans
-from nope.data.tokenizers import Tokenizer, encode_with_bos
+from nope.data.tokenizers import Tokenizer
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator
 from nope.evals.longppl import key_tokens
@@ -86,7 +87,7 @@ def run(
         texts = [
             _text(documents, document, length, tokenizer, evaluator) for length, document in batch
         ]
-        found = _measure(model, evaluator or model, texts, rule)
+        found = _measure(model, evaluator or model, texts, rule, bos=bool(documents.prefix))
         rows = {_key(*place): row for place, row in zip(batch, found, strict=True)}
         for key, row in rows.items():
             if not np.isfinite(row['loss']):
@@ -98,7 +99,7 @@ def run(
 
 class _Text(NamedTuple):
     """What the model and the evaluator read, int32 ids, and the spans of both [ids, 2] int64, with
-    an empty one for BOS; None where they read the same tokens."""
+    empty ones for a prefix; None where they read the same tokens."""
 
     tokens: np.ndarray
     judged: np.ndarray
@@ -115,14 +116,14 @@ def _text(
     tokens = documents.windows(np.asarray([document]), np.asarray([length]), length)[0]
     if evaluator is None or evaluator.tokenizer.fingerprint == tokenizer.fingerprint:
         return _Text(tokens, tokens, None)
-    bos = documents.bos_id is not None
-    text = tokenizer.decode(tokens[int(bos) :])
+    bos = bool(documents.prefix)
+    text = tokenizer.decode(tokens[len(documents.prefix) :])
     own, judged = (_framed(each, text, bos) for each in (tokenizer, evaluator.tokenizer))
     return _Text(own[0][:length], judged[0], (own[1][:length], judged[1]))
 
 
 def _framed(tokenizer: Tokenizer, text: str, bos: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Ids and spans of a text, after BOS where it is on."""
+    """Ids and spans of a text, after the prefix where `bos` is on."""
     ids, spans = encode_spans(tokenizer, text)
     before = encode_with_bos(tokenizer, '', bos)
     return np.concatenate([before, ids]), np.concatenate(
@@ -131,13 +132,14 @@ def _framed(tokenizer: Tokenizer, text: str, bos: bool) -> tuple[np.ndarray, np.
 
 
 def _measure(
-    model: Evaluator, judge: Evaluator, texts: Sequence[_Text], rule: Rule
+    model: Evaluator, judge: Evaluator, texts: Sequence[_Text], rule: Rule, *, bos: bool
 ) -> list[dict[str, Any]]:
     """Row of every text: tokens, loss, key_tokens, key_loss (0 where there are none)."""
     losses = _full(model.generator, [text.tokens for text in texts])
     same = judge.generator is model.generator
     judged = losses if same else _full(judge.generator, [text.judged for text in texts])
-    after_short = _short(judge.generator, [text.judged for text in texts], rule)
+    prefix = prefix_of(judge.tokenizer, bos)
+    after_short = _short(judge.generator, [text.judged for text in texts], rule, prefix)
     rows = []
     for text, loss_T, full_T, short_T in zip(texts, losses, judged, after_short, strict=True):
         key_T = key_tokens.select(full_T, short_T, rule)
@@ -163,15 +165,18 @@ def _full(generator: Generator, texts: Sequence[np.ndarray]) -> list[np.ndarray]
     return [np.concatenate([[np.nan], -score.log_probs.astype(np.float64)]) for score in scores]
 
 
-def _short(generator: Generator, texts: Sequence[np.ndarray], rule: Rule) -> list[np.ndarray]:
-    """Losses of every token after a short context, float64 [T] nats; NaN for the first ones."""
+def _short(
+    generator: Generator, texts: Sequence[np.ndarray], rule: Rule, prefix: Sequence[int]
+) -> list[np.ndarray]:
+    """Losses of every token after a short context, which begins with the prefix too, float64 [T]
+    nats; NaN for the first ones."""
     places = [
         (index, *window)
         for index, tokens in enumerate(texts)
         for window in key_tokens.short_windows(len(tokens), rule).tolist()
     ]
     scores = generator.score(
-        [texts[index][begin:first] for index, begin, first, _ in places],
+        [begun(texts[index][None, begin:first], prefix)[0] for index, begin, first, _ in places],
         [texts[index][first:end] for index, _, first, end in places],
     )
     losses = [np.full(len(tokens), np.nan) for tokens in texts]
@@ -215,7 +220,7 @@ def _records(
             'ceiling': rule.ceiling,
             'scored': budget,
             'evaluator': evaluator,
-            'bos': documents.bos_id is not None,
+            'bos': bool(documents.prefix),
             'corpus': documents.name,
         },
         measures={

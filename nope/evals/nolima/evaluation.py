@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nope.data.chat import Chat
 from nope.evals import answers
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator
@@ -22,7 +23,8 @@ def run(
     plan: Plan,
     *,
     log: SampleLog,
-    bos: bool,
+    bos: bool | None,
+    chat: Chat | None = None,
     batch_size: int = 32,
     progress: Progress = iter,
 ) -> Records:
@@ -39,7 +41,9 @@ def run(
     longest_first = sorted(plan.lengths, reverse=True)
     for length, book in progress([(n, b) for n in longest_first for b in range(len(plan.books))]):
         part = plan.part(length, book)  # one at a time: a part may have 100 MB
-        answers.run(generator, plan.tokenizer, [part], log=log, bos=bos, batch_size=batch_size)
+        answers.run(
+            generator, plan.tokenizer, [part], log=log, bos=bos, chat=chat, batch_size=batch_size
+        )
     right = 100 * _logged(plan, log, 'score')
     score, average = right.mean(axis=(1, 3)), right.mean(axis=(1, 2, 3))
     base = base_score(plan.lengths, score)

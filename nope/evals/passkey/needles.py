@@ -35,7 +35,7 @@ class NeedlesPlan:
     tokenizer: Tokenizer
     max_length: int
     seed: int
-    bos: bool
+    bos: bool | None
     tests: int
     needles: int
     alike: bool
@@ -111,7 +111,7 @@ def plan(
     max_length: int,
     seed: int = 42,
     *,
-    bos: bool,
+    bos: bool | None,
     tests: int = keys.TESTS,
     lengths: Sequence[int] = (),
     needles: int = 1,
@@ -147,7 +147,7 @@ def form(template: Template, needles: int) -> Template:
     return template if needles == 1 else NAMED[template.name]
 
 
-def shortest(template: Template, tokenizer: Tokenizer, bos: bool, needles: int) -> int:
+def shortest(template: Template, tokenizer: Tokenizer, bos: bool | None, needles: int) -> int:
     """Tokens of a prompt of `needles` keys without filler, and its answer."""
     key, name = str(KEYS[0]), NAMES[0]
     alone = [template.state(key, name)] * needles + [template.ask(name)]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from nope.data import Tokenizer, encode_with_bos
+from nope.data.chat import Chat, prompt_ids
 from nope.data.templates import Template
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator
@@ -42,7 +43,7 @@ class Plan(Protocol):
     @property
     def seed(self) -> int: ...
     @property
-    def bos(self) -> bool: ...
+    def bos(self) -> bool | None: ...
     @property
     def tests(self) -> int: ...
     @property
@@ -61,9 +62,10 @@ class PasskeyPlan:
     tokenizer: Tokenizer
     max_length: int
     seed: int
-    bos: bool
+    bos: bool | None
     tests: int
     questions: tuple[Question, ...]
+    chat: Chat | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -73,10 +75,10 @@ class PasskeyPlan:
     def prompt(self, question: Question) -> Prompt:
         """The ids of one question. ValueError where the prompt exceeds its room, which takes a
         tokenizer that cuts a piece into more tokens inside a text than alone."""
-        counts = piece_counts(self.template, self.tokenizer, question.key, self.bos)
+        counts = piece_counts(self.template, self.tokenizer, question.key, self.bos, self.chat)
         before, after = keys.fillers(question.length, question.position, counts)
         text = self.template.prompt(question.key, before, after)
-        ids = encode_with_bos(self.tokenizer, text, self.bos)
+        ids = prompt_ids(self.tokenizer, text, self.bos, self.chat, self.template.opening)
         room = question.length - counts.answer
         if len(ids) > room:
             raise ValueError(
@@ -93,41 +95,48 @@ def plan(
     max_length: int,
     seed: int = 42,
     *,
-    bos: bool,
+    bos: bool | None,
     tests: int = keys.TESTS,
     lengths: Sequence[int] = (),
+    chat: Chat | None = None,
 ) -> PasskeyPlan:
     """The protocol's questions for one tokenizer: 16 lengths by 10 depths.
 
-    max_length: in tokens, as in `keys.plan`. tests: how many of a cell's ten are asked,
-    the first ones. lengths: chosen ones up to max_length, in tokens, in place of the 16. Lengths
-    without room for a prompt and its answer are left out; the others keep their positions and
-    keys. ValueError where none has room, or one that was chosen has none, where bos is on and the
-    tokenizer has no BOS, and where a prompt would exceed its length.
+    max_length: in tokens, as in `keys.plan`. tests: how many of a cell's ten are asked, the first
+    ones. lengths: chosen ones up to max_length, in tokens, in place of the 16. chat: asks in turns,
+    which count. Lengths without room for a prompt and its answer are left out; the others keep
+    their positions and keys. ValueError where none has room, or one that was chosen has none, where
+    bos is on and the tokenizer has no BOS, and where a prompt would exceed its length.
     """
 
     def fits(question: Question) -> bool:
-        return shortest(template, tokenizer, bos, question.key) <= question.length
+        return shortest(template, tokenizer, bos, question.key, chat) <= question.length
 
     every = cells.questions(max_length, seed, tests, lengths)
     asked = cells.keep_fitting(every, fits, max_length)
     if lengths and len(asked) < len(every):
-        least = shortest(template, tokenizer, bos)
+        least = shortest(template, tokenizer, bos, chat=chat)
         raise ValueError(
             f'lengths are {tuple(lengths)}; a prompt without filler and its answer take {least} '
             'tokens'
         )
-    made = PasskeyPlan(template, tokenizer, max_length, seed, bos, tests, asked)
+    made = PasskeyPlan(template, tokenizer, max_length, seed, bos, tests, asked, chat)
     for question in {question.length: question for question in asked}.values():
         made.prompt(question)  # one of each length, to fail early
     return made
 
 
-def piece_counts(template: Template, tokenizer: Tokenizer, key: str, bos: bool) -> PieceCounts:
+def piece_counts(
+    template: Template,
+    tokenizer: Tokenizer,
+    key: str,
+    bos: bool | None,
+    chat: Chat | None = None,
+) -> PieceCounts:
     """Tokens of each piece counted alone, as in the protocol: `task` and `info` with the prompt's
-    BOS, the others without."""
+    BOS, the others without; `task` with the turns of a chat."""
     return PieceCounts(
-        task=len(encode_with_bos(tokenizer, template.task, bos)),
+        task=len(prompt_ids(tokenizer, template.task, bos, chat)),
         filler=len(tokenizer.encode(template.filler)),
         info=len(encode_with_bos(tokenizer, template.info.format(key=key), bos)),
         question=len(tokenizer.encode(template.question)),
@@ -135,9 +144,15 @@ def piece_counts(template: Template, tokenizer: Tokenizer, key: str, bos: bool) 
     )
 
 
-def shortest(template: Template, tokenizer: Tokenizer, bos: bool, key: str = '10000') -> int:
+def shortest(
+    template: Template,
+    tokenizer: Tokenizer,
+    bos: bool | None,
+    key: str = '10000',
+    chat: Chat | None = None,
+) -> int:
     """Tokens of a prompt without filler and its answer, each piece counted alone."""
-    counts = piece_counts(template, tokenizer, key, bos)
+    counts = piece_counts(template, tokenizer, key, bos, chat)
     return sum(dataclasses.astuple(counts)) - counts.filler
 
 

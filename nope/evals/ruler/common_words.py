@@ -32,6 +32,7 @@ class CommonWords:
     example, short_example = (40, 10, 3), (20, 3, 1)
     budget = 120
     metric = 'all'
+    opening = ' Answer:'
     needs_words = True
     files = ()
 

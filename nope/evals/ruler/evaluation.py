@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from nope.data.chat import Chat
 from nope.data.tokenizers import Tokenizer
 from nope.evals import answers
 from nope.evals.forward import Progress
@@ -26,16 +27,17 @@ def run(
     plan: Plan,
     *,
     log: SampleLog,
-    bos: bool,
+    bos: bool | None,
+    chat: Chat | None = None,
     batch_size: int = 32,
     progress: Progress = iter,
 ) -> Records:
     """Lets the model answer every sample that `log` has not, and scores all of the plan's.
 
-    bos: prompts begin with BOS, one token that lengths do not count. Answers end at a token of the
-    tokenizer's `stop_ids`. They are
-    logged batch_size at a time, each under 'task/length/index' with its prediction, its score in
-    0 .. 1, what it is to contain, and the tokens of its prompt.
+    bos: as `nope.data.prefix` has it; lengths count neither the prefix nor the turns
+    of a chat. Answers end at a token of
+    the tokenizer's `stop_ids`. They are logged batch_size at a time, each under 'task/length/index'
+    with its prediction, its score in 0 .. 1, what it is to contain, and the tokens of its prompt.
 
     Measures: `score` [length, task] 0 .. 100; `samples`; `nulls`, how many answers are empty;
     `tokens`, the mean of prompt and budget without BOS, which is what the length really is;
@@ -55,6 +57,7 @@ def run(
             [part],
             log=log,
             bos=bos,
+            chat=chat,
             batch_size=batch_size,
             progress=progress,
         )
@@ -75,10 +78,11 @@ def _part(plan: Plan, length: int, task: str) -> answers.Part:
         plan.prompts(length, task),
         lambda prediction, sample: metric(prediction, sample.answers),
         metrics.cleaned,
+        TASKS[task].opening,
     )
 
 
-def _records(plan: Plan, log: SampleLog, bos: bool) -> Records:
+def _records(plan: Plan, log: SampleLog, bos: bool | None) -> Records:
     def over(number: Any) -> np.ndarray:
         return np.array(
             [

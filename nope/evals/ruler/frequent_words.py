@@ -36,6 +36,7 @@ class FrequentWords:
     zeta = math.pi**2 / 6
     budget = 50
     metric = 'all'
+    opening = ' Answer:'
     needs_words = False
     files = ()
 

@@ -51,6 +51,7 @@ class Needles:
     queries: int = 1
     budget = 128
     metric = 'all'
+    opening = ' The special magic '
 
     @property
     def needs_words(self) -> bool:

@@ -59,6 +59,20 @@ class Plan:
         """Lengths and tasks, each with each."""
         return list(itertools.product(self.lengths, self.tasks))
 
+    def fitting(self) -> tuple[Plan, dict[str, str]]:
+        """The plan without the tasks that some length has no room for, and for each of these why.
+        ValueError where no task is left."""
+        misfits: dict[str, str] = {}
+        for task in self.tasks:
+            try:
+                dataclasses.replace(self, tasks=(task,)).check()
+            except ValueError as error:
+                misfits[task] = str(error)
+        left = tuple(task for task in self.tasks if task not in misfits)
+        if not left:
+            raise ValueError('; '.join(misfits.values()))
+        return dataclasses.replace(self, tasks=left), misfits
+
     def check(self) -> None:
         """Makes the first sample of every part that the cache lacks: ValueError for lengths that
         are too short."""

@@ -28,6 +28,7 @@ class Questions:
     file: str
     budget = 32
     metric = 'part'
+    opening = ' Answer:'
     needs_words = False
 
     @property

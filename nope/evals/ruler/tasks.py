@@ -19,11 +19,13 @@ class Task(Protocol):
     """Interface of tasks.
 
     budget: tokens of an answer, which a length includes. metric: a key of `metrics.METRICS`.
-    files: of the user, by their names. needs_words: whether it needs a vocabulary.
+    files: of the user, by their names. needs_words: whether it needs a vocabulary. opening: as in
+    `answers.Part`.
     """
 
     budget: int
     metric: str
+    opening: str
 
     @property
     def needs_words(self) -> bool: ...

@@ -35,6 +35,7 @@ class Tracking:
     hops = 4
     budget = 30
     metric = 'all'
+    opening = ' Answer:'
     needs_words = False
     files = ()
 

@@ -71,7 +71,7 @@ def test_bos_begins_every_text_and_stands_for_nothing() -> None:
     assert adapted(generator).tok_encode('a') == [*b'a']
     assert adapted(generator, bos=True).tok_encode('a') == [BEGIN, *b'a']
     assert adapted(generator, bos=True).tok_encode('a', add_special_tokens=False) == [*b'a']
-    assert adapted(generator).tok_encode('a', add_special_tokens=True) == [BEGIN, *b'a']
+    assert adapted(generator).tok_encode('a', add_special_tokens=True) == [*b'a'], 'no prefix'
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_settings_that_cannot_be_are_refused() -> None:
     with pytest.raises(ValueError, match='window is 0; it must be at least 1'):
         adapted(FakeGenerator(), window=0)
     unmarked = dataclasses.replace(TOKENIZER, bos_id=None)
-    with pytest.raises(ValueError, match='has no BOS; use bos=False'):
+    with pytest.raises(ValueError, match='bos is True; accepted: False or None; the tok'):
         adapter(FakeGenerator(), unmarked, window=8, bos=True)  # type: ignore[arg-type]
 
 

@@ -19,7 +19,7 @@ from tests.evals.longbench.files import row, write
 
 BYTES = ByteTokenizer()
 NAMES = ['triviaqa', 'qasper', 'samsum']
-SETTINGS: dict[str, Any] = {'max_length': 600, 'beams': 3}
+SETTINGS: dict[str, Any] = {'max_length': 600, 'beams': 3, 'bos': True}
 
 
 class Parrot:
@@ -167,7 +167,7 @@ def test_bos_is_a_switch(samples: list[Sample], log: SampleLog) -> None:
     with pytest.raises(ValueError, match='the tokenizer has no BOS'):
         run(Parrot(), tokenizer, samples, log=log, **SETTINGS)
     generator = Parrot()
-    found = run(generator, tokenizer, samples, log=log, bos=False, **SETTINGS)
+    found = run(generator, tokenizer, samples, log=log, **(SETTINGS | {'bos': False}))
     assert found.attributes['bos'] is False
     assert all(BYTES.bos_id not in ids for prompts, _ in generator.calls for ids in prompts)
 

@@ -93,7 +93,7 @@ def test_a_prompt_begins_with_bos_where_asked() -> None:
 def test_bos_needs_a_tokenizer_that_has_one() -> None:
     tokenizer = dataclasses.replace(BYTES, bos_id=None)
     check_settings(tokenizer, 2, bos=False)
-    with pytest.raises(ValueError, match='bos is True, but the tokenizer has no BOS'):
+    with pytest.raises(ValueError, match='bos is True; accepted: False or None; the tok'):
         check_settings(tokenizer, 2, bos=True)
 
 

@@ -36,7 +36,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Documents:
             text = draw.integers(32, 127, size).astype(np.uint8).tobytes()
             (folder / 'books' / split / f'{i}.txt').write_bytes(text)
     config = DataConfig((Text(str(folder / 'books')),))
-    return open_documents(config, split='test', cache=folder)
+    return open_documents(config, split='test', cache=folder, bos=True)
 
 
 def token_losses(model: Any, tokens: np.ndarray) -> np.ndarray:
@@ -52,7 +52,8 @@ def stock_key_losses(model: Any, tokens: np.ndarray) -> list[float]:
     full = token_losses(model, tokens)
     found = []
     for begin in range(0, len(tokens) - RULE.short, RULE.stride):
-        window = tokens[begin : begin + RULE.short + RULE.stride]
+        window = tokens[begin : begin + RULE.short + RULE.stride].copy()
+        window[0] = tokens[0]  # a short context begins with BOS too
         short = token_losses(model, window)
         for t in range(begin + RULE.short, begin + len(window)):
             gain = short[t - begin - 1] - full[t - 1]

@@ -24,6 +24,7 @@ class Pieces:
 
     cut: Callable[[str], list[str]]
     bos_id: int | None = 1
+    prefix: tuple[int, ...] = ()
     eos_id: int = 2
     stop_ids: tuple[int, ...] = (2,)
     fingerprint: str = 'pieces'

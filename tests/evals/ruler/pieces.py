@@ -20,6 +20,7 @@ class Pieces:
     the order in which they were first seen."""
 
     eos_id, bos_id = 0, 1
+    prefix = ()
     fingerprint = 'pieces'
     vocab_size = 100_000
 

@@ -1,0 +1,139 @@
+"""Chat templates of checkpoints: a question becomes the user's turn of a conversation.
+
+As `tokenizer.apply_chat_template(..., add_generation_prompt=True)` of transformers: the template is
+Jinja2 code of the checkpoint, run in a sandbox; what it spells of special tokens is these tokens,
+and no other prefix is put before it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import functools
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jinja2
+import jinja2.ext
+import jinja2.sandbox
+import numpy as np
+
+from nope.data import special_tokens
+from nope.data.prefix import encode_with_bos
+from nope.data.tokenizers import Tokenizer, encode_special
+from nope.runtime import files
+
+FILE, OBJECT = 'chat_template.jinja', 'chat_template.json'
+DEFAULT = 'default'
+Messages = Sequence[Mapping[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Chat:
+    """A chat template. named: what it was read from, for messages. tokens: name -> text of the
+    special tokens that it may ask for, as `bos_token`."""
+
+    named: str
+    source: str
+    tokens: Mapping[str, str]
+
+    def render(self, messages: Messages, *, opened: bool = True) -> str:
+        """Text of a conversation, each message with `role` and `content`. opened: the assistant's
+        turn is begun after it; False: it ends within the last message, to be continued.
+        ValueError for what the template refuses."""
+        try:
+            text = _compiled(self.source).render(
+                messages=[dict(message) for message in messages],
+                tools=None,
+                documents=None,
+                add_generation_prompt=opened,
+                **self.tokens,
+            )
+            last = '' if opened else messages[-1]['content'].strip()
+            return text if opened else text[: text.rindex(last) + len(last)]
+        except (jinja2.TemplateError, TypeError, ValueError, LookupError) as error:
+            raise ValueError(f'{self.named}: the chat template fails: {error}') from error
+
+    def ids(self, tokenizer: Tokenizer, text: str, opening: str = '') -> np.ndarray:
+        """Token ids, int32 [n], of a question as the user's turn. opening: the end of the text with
+        which the answer begins already."""
+        asked = text.removesuffix(opening)
+        rendered = self.render([{'role': 'user', 'content': asked}])
+        return encode_special(tokenizer, rendered + opening.lstrip())
+
+    def overhead(self, tokenizer: Tokenizer) -> int:
+        """Tokens of the turns around a question."""
+        return len(self.ids(tokenizer, 'x')) - len(tokenizer.encode('x'))
+
+
+def prompt_ids(
+    tokenizer: Tokenizer, text: str, bos: bool | None, chat: Chat | None, opening: str = ''
+) -> np.ndarray:
+    """Token ids of a prompt, int32 [n]: after its prefix or, with a chat, as the user's turn."""
+    if chat is None:
+        return encode_with_bos(tokenizer, text, bos)
+    return chat.ids(tokenizer, text, opening)
+
+
+def load_chat(folder: pathlib.Path) -> Chat:
+    """The chat template in a folder of a tokenizer; of several the one called `default`.
+
+    ValueError where there is none.
+    """
+    declared = special_tokens.read(folder / 'tokenizer.json')
+    found = _found(folder, declared.config)
+    if found is None:
+        raise ValueError(
+            f'{folder} has no chat template: neither {FILE} nor chat_template in '
+            f'{special_tokens.CONFIG}'
+        )
+    named, source = found
+    tokens = {name: text for name, text in declared.tokens.items() if text is not None}
+    return Chat(named, source, tokens)
+
+
+def _found(folder: pathlib.Path, config: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Name and text of the template."""
+    if (folder / FILE).is_file():
+        return str(folder / FILE), (folder / FILE).read_text('utf-8')
+    beside = files.read_object(folder / OBJECT) or {}
+    for name, value in ((special_tokens.CONFIG, config), (OBJECT, beside)):
+        template = value.get('chat_template')
+        if isinstance(template, list):
+            of = {each.get('name'): each for each in template if isinstance(each, dict)}
+            template = of.get(DEFAULT, {}).get('template')
+        if isinstance(template, str):
+            return str(folder / name), template
+    return None
+
+
+class _Generation(jinja2.ext.Extension):
+    """`{% generation %}`, which marks what an assistant said, as a block without effect."""
+
+    tags = {'generation'}  # noqa: RUF012 (as the base class has it)
+
+    def parse(self, parser: Any) -> Any:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(('name:endgeneration',), drop_needle=True)
+        return jinja2.nodes.Scope(body, lineno=line)
+
+
+@functools.lru_cache(maxsize=8)
+def _compiled(source: str) -> jinja2.Template:
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, 'jinja2.ext.loopcontrols']
+    )
+    environment.filters['tojson'] = _to_json
+    environment.globals['raise_exception'] = _refuse
+    environment.globals['strftime_now'] = lambda form: datetime.datetime.now().strftime(form)
+    return environment.from_string(source)
+
+
+def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **more: Any) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **more)
+
+
+def _refuse(message: str) -> None:
+    raise jinja2.TemplateError(message)

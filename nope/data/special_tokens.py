@@ -1,0 +1,145 @@
+"""Special tokens as the files beside a tokenizer declare them, in the order that `transformers`
+(5.23) reads them: `special_tokens_map.json` before `tokenizer_config.json`, unless the latter has
+`added_tokens_decoder`; then the token ids of `generation_config.json` and `config.json`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nope.runtime import files
+
+CONFIG, MAP, ADDED = 'tokenizer_config.json', 'special_tokens_map.json', 'added_tokens.json'
+DECODER = 'added_tokens_decoder'  # a key of CONFIG: {"298": {"content": "<|im_end|>", ...}}
+EOS, BOS = 'eos_token', 'bos_token'
+MARKS = (BOS, EOS, 'unk_token', 'sep_token', 'pad_token', 'cls_token', 'mask_token')
+EOS_PIECES = ('</s>', '<|endoftext|>', '<|end_of_text|>', '<eos>', '<|im_end|>')
+BOS_PIECES = ('<s>', '<|endoftext|>', '<|begin_of_text|>', '<bos>', '<|im_start|>')
+# Classes of transformers that set `add_prefix_space` of a tokenizer.json anew, False by default.
+SET_PREFIX_SPACE = ('CodeGenTokenizer', 'GPT2Tokenizer', 'GPTNeoXTokenizer', 'Qwen2Tokenizer')
+
+log = logging.getLogger(__name__)
+
+
+class Unusable(Exception):
+    """Reason that a tokenizer file cannot be used."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Declared:
+    """Declarations of the files beside a tokenizer.
+
+    tokens: name, as `eos_token`, -> text; None for a null. added: id -> token, with its `content`
+    and the library's flags. ends: ids of `eos_token_id`. says: whether there is a file that could
+    declare BOS. config: tokenizer_config.json.
+    """
+
+    tokens: Mapping[str, str | None]
+    added: Mapping[int, Mapping[str, Any]]
+    ends: tuple[int, ...]
+    says: bool
+    config: Mapping[str, Any]
+
+    @property
+    def marks(self) -> list[str | None]:
+        """The tokens, in the order in which missing ones are added."""
+        first = [self.tokens[name] for name in MARKS if name in self.tokens]
+        return first + [text for name, text in self.tokens.items() if name not in MARKS]
+
+    @property
+    def adds_bos(self) -> bool:
+        """Whether a SentencePiece model puts BOS before a text; a tokenizer.json says so itself."""
+        return self.config.get('add_bos_token') is True
+
+    @property
+    def prefix_space(self) -> bool | None:
+        """What the class makes of `add_prefix_space`; None: nothing."""
+        name = str(self.config.get('tokenizer_class')).removesuffix('Fast')
+        return bool(self.config.get('add_prefix_space')) if name in SET_PREFIX_SPACE else None
+
+
+def read(tokenizer: pathlib.Path) -> Declared:
+    """Declarations of the files in the folder of a tokenizer file. `Unusable` names a file that is
+    no JSON object or has ids that are none."""
+    config = _object(tokenizer, CONFIG)
+    tokens = _tokens(config) | ({} if DECODER in config else _tokens(_object(tokenizer, MAP)))
+    return Declared(
+        tokens=tokens,
+        added=dict(_added(tokenizer, config, set(tokens.values()))),
+        ends=_ends(tokenizer),
+        says=any(tokenizer.with_name(name).is_file() for name in (CONFIG, MAP)),
+        config=config,
+    )
+
+
+@functools.cache
+def say_guess(named: str, taken: str) -> None:
+    """Once: no file declares a token, and pieces of the vocabulary are taken for it."""
+    log.warning('%s: no file beside it declares its special tokens; taken are %s', named, taken)
+
+
+def _tokens(fields: Mapping[str, Any]) -> dict[str, str | None]:
+    """The `*_token` keys: their text, None for a null. What is no text declares nothing."""
+    found: dict[str, str | None] = {}
+    for key, value in fields.items():
+        if not key.endswith('_token') or isinstance(value, bool):
+            continue
+        content = value.get('content') if isinstance(value, dict) else value
+        if value is None or (isinstance(content, str) and _is_unicode(content)):
+            found[key] = content
+    return found
+
+
+def _added(
+    tokenizer: pathlib.Path, config: Mapping[str, Any], special: set[str | None]
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Added tokens by their ids. special: those of added_tokens.json that are."""
+    for content, number in _object(tokenizer, ADDED).items():
+        if type(number) is not int or number < 0:
+            raise Unusable(f'{ADDED} beside it: {content!r} is {number!r}; accepted: a token id')
+        yield number, {'content': content, 'special': content in special}
+    decoder = config.get(DECODER, {})
+    if not isinstance(decoder, dict):
+        raise Unusable(f'{CONFIG} beside it: {DECODER} is no object of ids and tokens')
+    for key, token in decoder.items():
+        if not (key.isdecimal() and isinstance(token, dict)):
+            raise Unusable(f'{CONFIG} beside it: {DECODER} has {key!r}; accepted: ids and tokens')
+        if isinstance(token.get('content'), str) and _is_unicode(token['content']):
+            yield int(key), token
+
+
+def _ends(tokenizer: pathlib.Path) -> tuple[int, ...]:
+    """The eos_token_id of generation_config.json or, where that names none, of config.json."""
+    for name in ('generation_config.json', 'config.json'):
+        value = _object(tokenizer, name).get('eos_token_id')
+        if value is None:
+            continue
+        ids = value if isinstance(value, list) else [value]
+        if any(type(i) is not int or i < 0 for i in ids):
+            raise Unusable(
+                f'{name} beside it: eos_token_id is {value!r}; accepted: a token id, a list of '
+                'them, or null'
+            )
+        return tuple(ids)
+    return ()
+
+
+def _object(tokenizer: pathlib.Path, name: str) -> dict[str, Any]:
+    """JSON object of a file beside the tokenizer; {} where there is no such file."""
+    path = tokenizer.with_name(name)
+    if not path.is_file():
+        return {}
+    try:
+        return files.read_object(path) or {}
+    except ValueError as error:
+        raise Unusable(f'{name} beside it is not a JSON object') from error
+
+
+def _is_unicode(text: str) -> bool:
+    """False for what JSON can spell and UTF-8 cannot, a lone surrogate: no piece has one."""
+    return text.encode('utf-8', 'replace').decode() == text
