@@ -191,7 +191,7 @@ def spells_special(tokenizer: Tokenizer, text: str) -> bool:
 
 
 def encode_with_bos(
-    tokenizer: Tokenizer, text: str, bos: bool, *, special: bool = False
+    tokenizer: Tokenizer, text: str | bytes, bos: bool, *, special: bool = False
 ) -> np.ndarray:
     """Token ids of `text`, int32 [n], after BOS where `bos` is on. special: what the text spells of
     special tokens becomes these tokens; a BOS that it begins with is the only one then.
@@ -210,7 +210,7 @@ def encode_with_bos(
     return np.concatenate([np.array([tokenizer.bos_id], np.int32), ids])
 
 
-def _with_special(tokenizer: Tokenizer, text: str) -> np.ndarray:
+def _with_special(tokenizer: Tokenizer, text: str | bytes) -> np.ndarray:
     if isinstance(tokenizer, HuggingFaceTokenizer):
         return tokenizer.encode(text, special=True)
     if isinstance(tokenizer, SentencePieceTokenizer):
@@ -227,7 +227,7 @@ class _Unusable(Exception):
 def _load_sentencepiece(path: pathlib.Path) -> SentencePieceTokenizer:
     import sentencepiece
 
-    content = path.read_bytes()
+    content = files.read_bytes(path)
     processor = sentencepiece.SentencePieceProcessor()
     try:
         sentencepiece_file.check(content)
@@ -254,7 +254,7 @@ def _load_sentencepiece(path: pathlib.Path) -> SentencePieceTokenizer:
 def _load_hugging_face(path: pathlib.Path, named: str) -> HuggingFaceTokenizer:
     import tokenizers
 
-    content = path.read_bytes()
+    content = files.read_bytes(path)
     try:
         tokenizer = tokenizers.Tokenizer.from_str(content.decode())
     except Exception as error:  # the library raises plain Exception
@@ -318,7 +318,7 @@ def _object_beside(path: pathlib.Path) -> dict[str, Any]:
     try:
         return files.read_object(path) or {}
     except ValueError as error:
-        raise _Unusable(f'{path.name} beside it is not a JSON object') from error
+        raise _Unusable(f'{path.name} beside it is not a JSON object ({error})') from error
 
 
 def _is_unicode(text: str) -> bool:
