@@ -1,7 +1,7 @@
 """Plain and packed files as streams of their content, refused where they are damaged.
 
 A packed file that ends early, has bytes behind its end, or fails a check of its own is refused.
-Three kinds of damage leave nothing to see: a file cut between two gzip members or Zstandard frames,
+Three kinds of damage leave nothing to see: a file cut between two streams that it is made of,
 gzip's padding of zero bytes behind the last member, which counts as no content, and changed bytes
 within Zstandard frames that were written without a content checksum (the `zstd` command writes
 one, libraries often do not).

@@ -13,17 +13,21 @@ PARQUET = ('.parquet', '.parq', '.pq')
 
 # What data are, how their names end, and how they become a corpus. The first that fits counts.
 _KINDS = (
-    ('JSON lines', '|'.join(map(re.escape, JSON_LINES)), 'name it as jsonl:{path}'),
-    ('Parquet files', '|'.join(map(re.escape, PARQUET)), 'name it as parquet:{path}'),
+    ('JSON lines', '|'.join(map(re.escape, JSON_LINES)), 'the source jsonl:{path} reads them'),
+    ('Parquet files', '|'.join(map(re.escape, PARQUET)), 'the source parquet:{path} reads them'),
     (
         'Arrow files, as datasets.save_to_disk writes them',
         r'\.arrow',
-        "export it first, with datasets.load_from_disk('{path}') and to_json or to_parquet, and "
-        'name that file as jsonl:FILE or parquet:FILE',
+        "export them first, with datasets.load_from_disk('{path}') and to_json or to_parquet, and "
+        'read that file as jsonl:FILE or parquet:FILE',
     ),
-    ('TensorFlow Datasets', r'\.(tfrecord|array_record)-\d+-of-\d+', 'name it as tfds:{path}'),
-    ('token shards', r'\.array_record', 'name it as shards:{path}'),
-    ('packed files', r'\.(gz|zstd?|bz2|xz|lz4|br|tar|tgz|zip|7z)', 'unpack it'),
+    (
+        'TensorFlow Datasets',
+        r'\.(tfrecord|array_record)-\d+-of-\d+',
+        'the source tfds:{path} reads them',
+    ),
+    ('token shards', r'\.array_record', 'the source shards:{path} reads them'),
+    ('packed files', r'\.(gz|zstd?|bz2|xz|lz4|br|tar|tgz|zip|7z)', 'unpack them'),
 )
 
 
@@ -33,7 +37,7 @@ def ends_in(file: pathlib.PurePath, suffixes: tuple[str, ...]) -> bool:
 
 
 def kind_of(file: pathlib.PurePath) -> str | None:
-    """What a file is, 'JSON lines' say, where it is data of a kind that is told by its name."""
+    """The kind of data that a file's name says it is, such as 'JSON lines'; None for any other."""
     kinds = (kind for kind, end, _ in _KINDS if re.search(f'({end})$', file.name.lower()))
     return next(kinds, None)
 

@@ -72,10 +72,10 @@ class Text(Source):
             raise ValueError(f'{self.name()}: {error}') from error
         if reason is not None:
             kind = suffixes.kind_of(path)
-            how = suffixes.advice(kind, path) if kind else 'unpack it, or write it as UTF-8'
+            how = 'unpack it, or write it as UTF-8 (UTF-16 needs its byte order mark)'
             raise ValueError(
-                f'{self.name()}: {self.path} is no text but {reason}, as packed files and UTF-16 '
-                f'without a byte order mark are; {how}'
+                f'{self.name()}: {self.path} is no text but {reason}; '
+                f'{suffixes.advice(kind, path) if kind else how}'
             )
         return folders.list_corpus(self.name(), path, refusal)
 

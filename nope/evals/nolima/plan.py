@@ -97,7 +97,8 @@ class Plan:
 
     @functools.cached_property
     def _haystacks(self) -> list[Haystack]:
-        texts = [read_utf8(book).decode() for book in self.books]
+        # Line ends as the published code reads them.
+        texts = [read_utf8(book).decode().replace('\r\n', '\n') for book in self.books]
         named = zip(texts, self.books, strict=True)
         return [Haystack(text, self.tokenizer, str(book)) for text, book in named]
 

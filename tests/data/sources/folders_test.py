@@ -229,13 +229,13 @@ def shards(folder):
 @pytest.mark.parametrize(
     ('kind', 'write', 'advice'),
     [
-        ('text', save_to_disk, r"export it first, with datasets\.load_from_disk\('{}'\)"),
-        ('jsonl', save_to_disk, r"export it first, with datasets\.load_from_disk\('{}'\)"),
-        ('parquet', save_to_disk, r"export it first, with datasets\.load_from_disk\('{}'\)"),
-        ('text', clone, 'name it as parquet:{}/data$'),
-        ('jsonl', clone, 'name it as parquet:{}/data$'),
-        ('text', shards, 'name it as shards:{}$'),
-        ('jsonl', shards, 'name it as shards:{}$'),
+        ('text', save_to_disk, r"export them first, with datasets\.load_from_disk\('{}'\)"),
+        ('jsonl', save_to_disk, r"export them first, with datasets\.load_from_disk\('{}'\)"),
+        ('parquet', save_to_disk, r"export them first, with datasets\.load_from_disk\('{}'\)"),
+        ('text', clone, 'the source parquet:{}/data reads them$'),
+        ('jsonl', clone, 'the source parquet:{}/data reads them$'),
+        ('text', shards, 'the source shards:{} reads them$'),
+        ('jsonl', shards, 'the source shards:{} reads them$'),
     ],
 )
 def test_a_data_set_of_another_kind_is_refused_with_what_to_do(tmp_path, kind, write, advice):
