@@ -251,8 +251,8 @@ def _indexed(path: pathlib.Path, names: Collection[str]) -> dict[str, Located]:
         surplus = tensors.keys() - weight_map.keys()
         if surplus:
             log.warning(
-                '%s: %d tensors are not read, as %s: %s lacks them',
-                *(file, len(surplus), shown(min(surplus)), INDEX),
+                '%s: %s lacks %d of its tensors, which are not read, as %s',
+                *(file, INDEX, len(surplus), shown(min(surplus))),
             )
         tensors = {name: located for name, located in tensors.items() if name in weight_map}
     for name, file_name in weight_map.items():

@@ -131,8 +131,8 @@ def check_present(path: pathlib.Path) -> None:
         size = re.search(rb'^size (\d+)', content, re.MULTILINE)
         real = f'{int(size[1]):,} bytes' if size else 'of unknown size'
         raise ContentError(
-            f'{path} is a Git LFS pointer, not the file itself ({real}); `git lfs pull` in its '
-            'repository gets that'
+            f'{path} is a Git LFS pointer, not the file itself ({real}); get that by '
+            '`git lfs pull` in its repository, or download it'
         )
 
 
