@@ -10,7 +10,8 @@ from nope.data import Tokenizer, digest, encode_with_bos, prefix_of
 from nope.data.documents import Documents
 from nope.data.prefix import begun
 from nope.data.sources import folders
-from nope.data.sources.text import is_text
+from nope.data.sources.text import refusal
+from nope.runtime import files
 
 
 class Texts(Documents):
@@ -49,22 +50,22 @@ class Texts(Documents):
 
 def read(path: pathlib.Path, tokenizer: Tokenizer, *, bos: bool | None) -> Texts:
     """A text file as one document, or the files of a folder, by name, as one each: all of them but
-    hidden, binary and empty ones, whatever splits they are of. ValueError for a folder without any,
-    for an empty file and for one alone that is no UTF-8; of others bytes that are none become
-    U+FFFD."""
+    hidden, binary and empty ones, whatever splits they are of; the same bytes as of the source
+    `text`. ValueError for a folder without any, for an empty file and for one alone that is no
+    UTF-8."""
     paths = [path]
     if path.is_dir():
-        listed = [path / name for name in folders.list_files('PATH', path, is_text)]
-        paths = [file for file in listed if file.stat().st_size]
-    if not paths:
-        raise ValueError(f'{path} has only empty files')
+        paths = [path / name for name in folders.list_files('PATH', path, refusal)]
     tokens = []
     for file in paths:
         try:
-            text = file.read_text('utf-8', errors='replace' if path.is_dir() else 'strict')
+            text = files.read_utf8(file)
+            if file == path:
+                text.decode()
         except UnicodeDecodeError as error:
             raise ValueError(f'{file} is no UTF-8 text: {error.reason}') from error
-        if not text:
-            raise ValueError(f'{file} is empty')
-        tokens.append(encode_with_bos(tokenizer, text, bos))
+        if text:
+            tokens.append(encode_with_bos(tokenizer, text, bos))
+    if not tokens:
+        raise ValueError(f'{path} has only empty files' if path.is_dir() else f'{path} is empty')
     return Texts(tokens, str(path), prefix_of(tokenizer, bos))

@@ -30,7 +30,14 @@ from nope.evals.samples import NAME, SampleLog
 from nope.identity import first_difference
 from nope.model.lam import Constant
 from nope.runtime import progress
-from nope.runtime.files import parse_json, read_object, write_json, write_text
+from nope.runtime.files import (
+    check_present,
+    parse_json,
+    read_object,
+    read_utf8,
+    write_json,
+    write_text,
+)
 from nope.sharding import MeshConfig, make_mesh
 from nope.variables import Variables, lam_is_neutral, lam_of, with_lam, with_uniform_lam
 
@@ -124,8 +131,9 @@ def _multipliers(options: argparse.Namespace, layers: int, heads: int) -> np.nda
 
 
 def _read(path: pathlib.Path) -> Any:
+    check_present(path)
     if path.suffix == '.json':
-        found = parse_json(path.read_text('utf-8'))
+        found = parse_json(read_utf8(path))
         return found.get('multiplier') if isinstance(found, dict) else found
     found = np.load(path, allow_pickle=False)
     if isinstance(found, np.ndarray):

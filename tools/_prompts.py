@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import pathlib
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from nope.data import Continuation
 from nope.evals.harness.options import cut
-from nope.runtime.files import parse_json
+from nope.runtime.files import parse_json, read_utf8
 
 FIELD = 'prompt'
 OBJECTS = ('.jsonl', '.ndjson', '.json')
@@ -36,14 +37,14 @@ def read(given: Sequence[str] | None, file: pathlib.Path | None) -> list[Prompt]
     if not file.is_file():
         raise FileNotFoundError(f'--prompts={file}: there is no such file')
     try:
-        lines = file.read_text('utf-8').split('\n')
+        lines = re.split(r'\r\n?|\n', read_utf8(file).decode())
     except UnicodeDecodeError as error:
-        raise ValueError(f'--prompts={file}: not text in UTF-8 ({error})') from error
+        raise ValueError(f'--prompts={file}: not text in UTF-8 or UTF-16 ({error})') from error
     prompts = []
     for number, line in enumerate(lines, 1):
         where = f'{file}, line {number}'
         if line.strip():
-            text = _field(where, line) if file.suffix in OBJECTS else line
+            text = _field(where, line) if file.suffix.lower() in OBJECTS else line
             prompts.append(_checked(Prompt(where, text)))
     if not prompts:
         raise ValueError(f'--prompts={file}: there is no prompt in it')

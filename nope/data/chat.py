@@ -97,7 +97,7 @@ def load_chat(folder: pathlib.Path) -> Chat:
 def _found(folder: pathlib.Path, config: Mapping[str, Any]) -> tuple[str, str] | None:
     """Name and text of the template."""
     if (folder / FILE).is_file():
-        return str(folder / FILE), (folder / FILE).read_text('utf-8')
+        return str(folder / FILE), files.read_utf8(folder / FILE).decode()
     beside = files.read_object(folder / OBJECT) or {}
     for name, value in ((special_tokens.CONFIG, config), (OBJECT, beside)):
         template = value.get('chat_template')

@@ -32,7 +32,7 @@ def prefix_of(tokenizer: Tokenizer, bos: bool | None) -> tuple[int, ...]:
 
 
 def encode_with_bos(
-    tokenizer: Tokenizer, text: str, bos: bool | None, *, special: bool = False
+    tokenizer: Tokenizer, text: str | bytes, bos: bool | None, *, special: bool = False
 ) -> np.ndarray:
     """Token ids of `text`, int32 [n], after the prefix that `bos` says.
 

@@ -303,6 +303,7 @@ class TokenStore:
                 path = self._path(shard, 'array_record')
                 if not path.is_file():
                     raise self._missing(path)
+                files.check_present(path)
                 path.open('rb').close()  # the library takes a failure to open for an empty file
                 try:
                     reader = array_record_module.ArrayRecordReader(str(path))

@@ -137,7 +137,7 @@ def _object(tokenizer: pathlib.Path, name: str) -> dict[str, Any]:
     try:
         return files.read_object(path) or {}
     except ValueError as error:
-        raise Unusable(f'{name} beside it is not a JSON object') from error
+        raise Unusable(f'{name} beside it is not a JSON object ({error})') from error
 
 
 def _is_unicode(text: str) -> bool:

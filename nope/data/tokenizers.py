@@ -17,6 +17,7 @@ import numpy as np
 
 from nope.data import digest, sentencepiece_file, special_tokens
 from nope.data.special_tokens import BOS, EOS, Declared, Unusable
+from nope.runtime import files
 
 BYTE_VALUES = 256
 ADDED_FLAGS = ('special', 'single_word', 'lstrip', 'rstrip', 'normalized')
@@ -175,7 +176,7 @@ def spells_special(tokenizer: Tokenizer, text: str) -> bool:
     return found and not np.array_equal(tokenizer.encode(text), encode_special(tokenizer, text))
 
 
-def encode_special(tokenizer: Tokenizer, text: str) -> np.ndarray:
+def encode_special(tokenizer: Tokenizer, text: str | bytes) -> np.ndarray:
     """Token ids, int32 [n], in which what the text spells of special tokens is these tokens.
     ValueError for a tokenizer that cannot read them."""
     if isinstance(tokenizer, HuggingFaceTokenizer):
@@ -220,7 +221,7 @@ def _special_id(tokenizer: Tokenizer, text: str) -> int | None:
 def _load_sentencepiece(path: pathlib.Path, named: str) -> SentencePieceTokenizer:
     import sentencepiece
 
-    content = path.read_bytes()
+    content = files.read_bytes(path)
     processor = sentencepiece.SentencePieceProcessor()
     try:
         sentencepiece_file.check(content)
@@ -250,7 +251,7 @@ def _load_sentencepiece(path: pathlib.Path, named: str) -> SentencePieceTokenize
 def _load_hugging_face(path: pathlib.Path, named: str) -> HuggingFaceTokenizer:
     import tokenizers
 
-    content, declared = path.read_bytes(), special_tokens.read(path)
+    content, declared = files.read_bytes(path), special_tokens.read(path)
     try:
         library = tokenizers.Tokenizer.from_str(content.decode())
     except Exception as error:  # the library raises plain Exception

@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import logging
 import os
 import pathlib
 import re
@@ -27,6 +28,8 @@ import numpy as np
 
 from nope.interop import safetensors
 from nope.interop.safetensors import CheckpointFileError, Entry, shown
+
+log = logging.getLogger(__name__)
 
 CONFIGS = ('config.json', 'lit_config.json')
 EXPORT = 'nope_export.json'
@@ -244,11 +247,14 @@ def _indexed(path: pathlib.Path, names: Collection[str]) -> dict[str, Located]:
                 raise CheckpointFileError(
                     f'{file}: tensor {shown(name)} is in {tensors[name].file.name} too'
                 )
-            if name not in weight_map:
-                raise CheckpointFileError(
-                    f'{file}: it holds tensor {shown(name)}, which {INDEX} lacks'
-                )
             tensors[name] = located
+        surplus = tensors.keys() - weight_map.keys()
+        if surplus:
+            log.warning(
+                '%s: %s lacks %d of its tensors, which are not read, as %s',
+                *(file, INDEX, len(surplus), shown(min(surplus))),
+            )
+        tensors = {name: located for name, located in tensors.items() if name in weight_map}
     for name, file_name in weight_map.items():
         if name not in tensors or tensors[name].file.name != file_name:
             raise CheckpointFileError(

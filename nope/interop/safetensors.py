@@ -195,12 +195,16 @@ def digest(array: np.ndarray) -> str:
 def open_regular(path: pathlib.Path) -> Iterator[io.BufferedReader]:
     """Opens a regular file, or a link to one, for reading bytes.
 
-    CheckpointFileError where it is anything else (a pipe or device is never opened), and where
-    it cannot be opened or read.
+    CheckpointFileError where it is anything else (a pipe or device is never opened), where Git LFS
+    left a pointer, and where it cannot be opened or read.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise CheckpointFileError(f'{path}: not a regular file')
+        try:
+            files.check_present(path)
+        except files.ContentError as error:
+            raise CheckpointFileError(str(error)) from error
         with open(path, 'rb') as file:
             yield file
     except OSError as error:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pathlib
-import shutil
 
 from nope.data.tokenizers import BYTE_VALUES, ByteTokenizer, Tokenizer
-from nope.runtime.files import write_json
+from nope.runtime.files import read_bytes, write_json
 
 # What `transformers` may read beside the weights; the weights and their config are ours to write.
 NAMES = (
@@ -26,7 +25,7 @@ END, BEGIN = '</s>', '<s>'
 def write_tokenizer(source: str, folder: pathlib.Path) -> None:
     """Copies a directory's tokenizer files or one tokenizer file, or writes that of bytes.
 
-    ValueError where `source` is none of them.
+    ValueError where `source` is none of them, or a pointer of Git LFS.
     """
     if source == 'bytes':
         _write_bytes_tokenizer(folder)
@@ -35,9 +34,9 @@ def write_tokenizer(source: str, folder: pathlib.Path) -> None:
     if path.is_dir():
         for name in NAMES:
             if (path / name).is_file():
-                shutil.copyfile(path / name, folder / name)
+                (folder / name).write_bytes(read_bytes(path / name))
     elif path.is_file():
-        shutil.copyfile(path, folder / f'tokenizer{path.suffix}')
+        (folder / f'tokenizer{path.suffix}').write_bytes(read_bytes(path))
     else:
         raise ValueError(f'tokenizer {source!r} is neither bytes nor a file nor a directory')
 

@@ -1,11 +1,13 @@
-"""Atomic files and lock files for several processes."""
+"""Atomic files, lock files for several processes, and what a person's files hold."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import functools
 import glob
+import io
 import json
 import logging
 import os
@@ -16,7 +18,7 @@ import shutil
 import subprocess
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 log = logging.getLogger(__name__)
 
@@ -25,9 +27,25 @@ MOUNTS = pathlib.Path('/proc/self/mountinfo')
 OPEN_FILES = 4096
 LOCAL_LOCKS = frozenset({'localflock', 'nolock', 'local_lock=flock', 'local_lock=all'})
 
+RECODED_BYTES = 64 << 20  # of a text that is not UTF-8, which is held in memory
+_MARK = codecs.BOM_UTF8
+# Those of UTF-32 come first: they begin as those of UTF-16.
+_MARKS = {
+    codecs.BOM_UTF32_LE: 'utf-32',
+    codecs.BOM_UTF32_BE: 'utf-32',
+    codecs.BOM_UTF16_LE: 'utf-16',
+    codecs.BOM_UTF16_BE: 'utf-16',
+}
+_POINTER = b'version https://git-lfs.github.com/spec/v1'
+_POINTER_BYTES = 1 << 10
+
 
 class BusyError(Exception):
     """Someone else is at work there."""
+
+
+class ContentError(ValueError):
+    """A file's content is not there, a pointer of Git LFS in its place, or too large to recode."""
 
 
 @contextlib.contextmanager
@@ -103,6 +121,79 @@ def write_bytes(path: pathlib.Path, data: bytes) -> None:
         partial.unlink(missing_ok=True)
 
 
+def check_present(path: pathlib.Path) -> None:
+    """ContentError where Git LFS left its pointer in the place of a file."""
+    if path.stat().st_size >= _POINTER_BYTES:
+        return
+    with path.open('rb') as file:
+        content = file.read(_POINTER_BYTES)
+    if content.startswith(_POINTER):
+        size = re.search(rb'^size (\d+)', content, re.MULTILINE)
+        real = f'{int(size[1]):,} bytes' if size else 'of unknown size'
+        raise ContentError(
+            f'{path} is a Git LFS pointer, not the file itself ({real}); get that by '
+            '`git lfs pull` in its repository, or download it'
+        )
+
+
+def read_bytes(path: pathlib.Path) -> bytes:
+    """The content of a file; ContentError where only the pointer of Git LFS is there."""
+    check_present(path)
+    return path.read_bytes()
+
+
+def read_utf8(path: pathlib.Path) -> bytes:
+    """The text of a file, as `utf8` gives it but without a byte order mark; line ends as they are.
+    ContentError where only the pointer of Git LFS is there."""
+    check_present(path)
+    with open_utf8(path) as file:
+        return without_mark(file.read())
+
+
+@contextlib.contextmanager
+def open_utf8(path: pathlib.Path) -> Iterator[BinaryIO]:
+    """The text of a file, as `utf8` gives it."""
+    with path.open('rb') as file:
+        yield utf8(file, path)
+
+
+def utf8_size(path: pathlib.Path) -> int:
+    """Bytes of the text that `open_utf8` gives."""
+    with open_utf8(path) as file:
+        return file.seek(0, os.SEEK_END)
+
+
+def utf8(file: Any, path: pathlib.Path) -> BinaryIO:
+    """The text of an open binary file, which has `peek`, as UTF-8: the file itself, or the bytes of
+    one that begins with the byte order mark of UTF-16 or UTF-32. path: for messages.
+
+    UnicodeDecodeError for a damaged one of these, ContentError for one above `RECODED_BYTES`. Other
+    files may hold bytes that are no UTF-8, and a mark of it (`without_mark`).
+    """
+    begin = file.peek(4)[:4]
+    coding = next((coding for mark, coding in _MARKS.items() if begin.startswith(mark)), None)
+    if coding is None:
+        return file
+    data = file.read(RECODED_BYTES + 1)
+    if len(data) > RECODED_BYTES:
+        raise ContentError(
+            f'{path} is in {coding.upper()} and has more than {RECODED_BYTES >> 20} MiB; write it '
+            'as UTF-8 (iconv), or cut it'
+        )
+    return io.BytesIO(data.decode(coding).encode())
+
+
+def without_mark(text: bytes) -> bytes:
+    """A text in UTF-8 without the byte order mark that it may begin with."""
+    return text.removeprefix(_MARK)
+
+
+def is_marked(path: pathlib.Path) -> bool:
+    """Whether a file begins with a byte order mark."""
+    with path.open('rb') as file:
+        return file.read(4).startswith((_MARK, *_MARKS))
+
+
 def sync(path: pathlib.Path) -> None:
     """Waits until a file's content is on disk (fsync)."""
     with path.open('rb') as file:
@@ -151,9 +242,11 @@ def write_json(path: pathlib.Path, value: Any) -> None:
 def read_json(path: pathlib.Path) -> Any | None:
     """The file's value, or None where there is no such file; ValueError where it is no JSON."""
     try:
-        return parse_json(path.read_bytes().decode())
+        return parse_json(read_utf8(path).decode())
     except FileNotFoundError:
         return None
+    except ContentError:
+        raise
     except ValueError as error:
         raise ValueError(f'{path} is damaged: {error}') from error
 

@@ -12,6 +12,7 @@ import pytest
 from nope.data import ids_in_use, load_tokenizer, spells_special, split_stops
 from nope.data.prefix import encode_with_bos
 from tests.data import damage
+from tests.runtime.lfs import pointer
 
 BYTES = load_tokenizer('bytes')
 
@@ -161,6 +162,13 @@ def test_fingerprint_is_of_the_content_alone(tmp_path, sentencepiece_model):
         path.write_bytes(sentencepiece_model)
     first, second = (load_tokenizer(str(path)).fingerprint for path in paths)
     assert first == second != load_tokenizer('bytes').fingerprint
+
+
+@pytest.mark.parametrize('name', ['a.model', 'tokenizer.json'])
+def test_a_pointer_of_git_lfs_is_no_tokenizer(tmp_path, name):
+    (tmp_path / name).write_bytes(pointer())
+    with pytest.raises(ValueError, match=rf'{name} is a Git LFS pointer'):
+        load_tokenizer(str(tmp_path / name))
 
 
 @pytest.mark.parametrize('name', ['missing.model', 'missing/tokenizer.json'])

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from nope.interop import safetensors
-from nope.interop.directory import Directory, fingerprint, open_directory
+from nope.interop.directory import INDEX, Directory, fingerprint, open_directory
 from nope.interop.safetensors import CheckpointFileError
+from tests.runtime.lfs import pointer
 
 CONFIG = {'model_type': 'llama', 'rope_theta': 1e4, 'layers': [1, 2]}
 ARRAYS = {
@@ -287,11 +288,24 @@ def test_an_index_and_its_files_agree(sharded: pathlib.Path) -> None:
     assert_refused(sharded, f"index.json: tensor 'd' is to be in '{SECOND}', .* not hold it")
     set_weight_map(sharded, {**WEIGHT_MAP, 'a.weight': SECOND})
     assert_refused(sharded, f"tensor 'a.weight' is to be in '{SECOND}', .* not hold it")
-    set_weight_map(sharded, {n: f for n, f in WEIGHT_MAP.items() if n != 'b.weight'})
-    assert_refused(sharded, f"{FIRST}: it holds tensor 'b.weight', which .*index.json lacks")
     set_weight_map(sharded, WEIGHT_MAP)
     save(sharded / SECOND, {name: ARRAYS[name] for name in ('a.weight', 'c.bias')})
     assert_refused(sharded, f"{SECOND}: tensor 'a.weight' is in {FIRST} too")
+
+
+def test_a_tensor_that_the_index_lacks_is_named_and_not_read(sharded: pathlib.Path, caplog) -> None:
+    set_weight_map(sharded, {n: f for n, f in WEIGHT_MAP.items() if n != 'b.weight'})
+    assert open_directory(sharded).tensors.keys() == {'a.weight', 'c.bias'}
+    (said,) = caplog.messages
+    assert said.endswith(
+        f"{FIRST}: {INDEX} lacks 1 of its tensors, which are not read, as 'b.weight'"
+    )
+
+
+@pytest.mark.parametrize('file', ['config.json', 'model.safetensors.index.json', SECOND])
+def test_a_pointer_of_git_lfs_is_named(sharded: pathlib.Path, file: str) -> None:
+    (sharded / file).write_bytes(pointer())
+    assert_refused(sharded, rf'{file} is a Git LFS pointer.*548,105,171 bytes.*git lfs pull')
 
 
 def test_a_shard_that_is_cut_is_named_with_its_tensor(sharded: pathlib.Path) -> None:

@@ -10,10 +10,12 @@ import time
 import pytest
 
 from nope.runtime import files
+from tests.runtime.lfs import pointer
 
 MAKER = """
 import pathlib, sys, time
 from nope.runtime import files
+from tests.runtime.lfs import pointer
 with files.unfinished_folder(pathlib.Path(sys.argv[1])) as partial:
     (partial / 'half').touch()
     print(partial.name, flush=True)
@@ -22,6 +24,7 @@ with files.unfinished_folder(pathlib.Path(sys.argv[1])) as partial:
 HOLDER = """
 import pathlib, sys, time
 from nope.runtime import files
+from tests.runtime.lfs import pointer
 files.share_until_exit(pathlib.Path(sys.argv[1]))
 print('held', flush=True)
 time.sleep(60)
@@ -216,3 +219,30 @@ def test_a_folder_in_the_making_is_left_where_locks_are_each_machines_own(
     monkeypatch.undo()
     with files.unfinished_folder(tmp_path / 'model'):
         assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    'encoding', ['utf-8', 'utf-8-sig', 'utf-16-le', 'utf-16-be', 'utf-32-le', 'utf-32-be']
+)
+def test_text_is_read_as_utf8_with_its_line_ends_and_no_mark(
+    encoding: str, tmp_path: pathlib.Path
+) -> None:
+    mark = '\ufeff' if encoding.endswith('e') else ''
+    text = 'one\r\ntwo\né→\U0001f600'
+    (tmp_path / 'a.txt').write_bytes(f'{mark}{text}'.encode(encoding))
+    assert files.read_utf8(tmp_path / 'a.txt') == text.encode()
+
+
+def test_bytes_that_are_no_utf8_are_read_as_they_are(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'a.txt').write_bytes(b'\xff\n\x80')
+    assert files.read_utf8(tmp_path / 'a.txt') == b'\xff\n\x80'
+
+
+@pytest.mark.parametrize('read', [files.read_bytes, files.read_utf8, files.read_json])
+def test_a_pointer_of_git_lfs_is_no_content(read, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / 'a.json'
+    path.write_bytes(pointer(548_105_171))
+    with pytest.raises(files.ContentError, match=rf'^{path} is a Git LFS .*\(548,105,171 bytes\)'):
+        read(path)
+    path.write_bytes(b'"' + pointer() + b'"')
+    assert files.read_bytes(path) == b'"' + pointer() + b'"'

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from nope import records
+from nope.data.sources import Text
 from nope.data.tokenizers import ByteTokenizer
 from nope.interop import Described, Export, save
 from nope.interop.run_folder import write_run
@@ -22,6 +23,7 @@ from nope.variables import Variables, with_uniform_lam
 from tests import tiny
 from tests.evals.helmet import files as helmet_files
 from tests.evals.nolima import files as nolima_files
+from tests.runtime.lfs import pointer
 from tests.tools.loading import load
 
 tool, work = load('evaluate'), load('_evaluate')
@@ -111,6 +113,7 @@ def test_multipliers_of_a_file_are_those_of_the_heads(
 @pytest.mark.parametrize(('name', 'content', 'said'), [
     ('empty.npy', b'', 'holds no array of numbers'),
     ('cut.npz', b'PK\x03\x04', 'holds no array of numbers'),
+    ('lfs.npz', pointer(), 'is a Git LFS pointer'), ('lfs.json', pointer(), 'is a Git LFS pointer'),
     ('object.json', b'{"lambda": [[1.0]]}', 'holds no array of numbers|has the shape'),
     ('text.json', b'"1.5"', 'has the shape'),
     ('zero.json', b'[[0, -1, 1, 1], [1, 1, 1, 1]]', 'it must hold finite numbers above 0'),
@@ -351,6 +354,22 @@ def test_a_folder_is_read_as_training_reads_it(tmp_path: pathlib.Path) -> None:
     for path, said in (('empty', 'only empty files'), ('empty/a.txt', 'is empty')):
         with pytest.raises(ValueError, match=said):
             read(tmp_path / path, ByteTokenizer(), bos=False)
+
+
+def test_a_text_has_the_same_bytes_as_the_source_of_texts(tmp_path: pathlib.Path) -> None:
+    """Line ends, bytes that are no UTF-8, and no byte order mark."""
+    (tmp_path / 'text').mkdir()
+    for name, content in {
+        'a.txt': b'a line\r\n' * 50,
+        'b.txt': b'\xef\xbb\xbfmarked',
+        'c.txt': 'é'.encode('utf-16'),
+        'd.txt': b'\xff',
+    }.items():
+        (tmp_path / 'text' / name).write_bytes(content)
+    parts = Text(str(tmp_path / 'text')).list_parts(tmp_path)
+    texts = sum(len(text) for part in parts for _, text in part.documents())
+    found = load('_corpus').read(tmp_path / 'text', ByteTokenizer(), bos=False)
+    assert found.lengths.tolist() == [400, 6, 2, 1] and found.lengths.sum() == texts
 
 
 def test_a_text_that_is_too_short_is_refused(

@@ -29,6 +29,18 @@ def test_a_file_holds_objects_or_lines_as_its_suffix_says(tmp_path: pathlib.Path
     assert [prompt.text for prompt in prompts.read(['b', ' a '], None)] == ['b', ' a ']
 
 
+@pytest.mark.parametrize('encoding', ['utf-8-sig', 'utf-16'])
+@pytest.mark.parametrize(
+    ('name', 'content'),
+    [('a.txt', 'one é\r\ntwo'), ('a.JSONL', '{"prompt": "one é"}\r\n{"prompt": "two"}')],
+)
+def test_a_file_with_a_byte_order_mark_holds_the_same_prompts(
+    encoding: str, name: str, content: str, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / name).write_bytes(content.encode(encoding))
+    assert [prompt.text for prompt in prompts.read(None, tmp_path / name)] == ['one é', 'two']
+
+
 @pytest.mark.parametrize(
     ('line', 'said'),
     [
@@ -39,7 +51,7 @@ def test_a_file_holds_objects_or_lines_as_its_suffix_says(tmp_path: pathlib.Path
         (b'{"prompt": 1}', "line 2: there is no text 'prompt'"),
         (b'{"prompt": "a", "seed": 1}', "line 2: the field 'seed' is not known; accepted is"),
         (b'{"prompt": "\\ud800"}', 'line 2: the prompt is no text'),
-        (b'\xff', 'a.jsonl: not text in UTF-8'),
+        (b'\xff', 'a.jsonl: not text in UTF-8 or UTF-16'),
     ],
 )
 def test_lines_without_a_prompt_are_named(line: bytes, said: str, tmp_path: pathlib.Path) -> None:

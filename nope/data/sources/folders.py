@@ -6,46 +6,58 @@ import functools
 import logging
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from nope.data import digest
+from nope.data.sources import left_out, suffixes
 from nope.data.splits import loosely_named, named_splits
+from nope.runtime import files
 
 log = logging.getLogger(__name__)
 
+# Why a file is none of a corpus, one of the reasons of `left_out`; None for one that is.
+Refusal = Callable[[pathlib.Path], str | None]
 
-def list_files(name: str, path: pathlib.Path, keep: Callable[[pathlib.Path], bool]) -> list[str]:
-    """POSIX paths relative to the folder `path` of the files that `keep` accepts, sorted.
+
+def list_files(name: str, path: pathlib.Path, refusal: Refusal) -> list[str]:
+    """POSIX paths relative to the folder `path` of the files that are not refused, sorted.
 
     A single file is its own name, and is accepted unasked. Hidden files and folders (a leading
-    dot) are left out; links to folders are not followed. name: of the path's field in messages.
+    dot) are left out. Links are followed, but for one to a folder that it lies in. What is left
+    out is said. name: of the path's field in messages.
     Raises FileNotFoundError where there is nothing at `path`, ValueError where nothing in it is
-    accepted or a name is not UTF-8, PermissionError where something cannot be read.
+    accepted, it is a data set of another kind, a file is a pointer of Git LFS or a name is not
+    UTF-8, PermissionError where something cannot be read.
     """
     if path.is_file():
-        _check_encodable(name, path)
+        _check_file(name, path)
         return [path.name]
     if not path.is_dir():
         raise FileNotFoundError(f'{name}: there is no file or folder {str(path)!r}')
 
-    def refuse(error: OSError) -> None:
-        raise PermissionError(f'{name}: cannot read {error.filename}: {error.strerror}')
-
-    found = []
-    for parent, folders, names in os.walk(path, onerror=refuse):
-        folders[:] = [f for f in folders if not f.startswith('.')]
-        for file_name in names:
-            file = pathlib.Path(parent, file_name)
-            if file_name.startswith('.') or not file.is_file():
-                continue
-            if not os.access(file, os.R_OK):
-                raise PermissionError(f'{name}: cannot read {file}')
-            if keep(file):
-                _check_encodable(name, file)
-                found.append(file.relative_to(path).as_posix())
+    found: list[str] = []
+    without = left_out.LeftOut()
+    for file, reason in _walk(name, path, refusal):
+        relative = file.relative_to(path).as_posix()
+        if reason is None:
+            found.append(relative)
+        if reason is not None or file.stat().st_size == 0:
+            without.add(reason or left_out.EMPTY, relative)
+    if other := without.other_data(found):
+        kind, data = other
+        folder = path / os.path.commonpath([os.path.dirname(file) for file in data])
+        raise ValueError(
+            f'{name}: the folder {str(path)!r} is a data set of {kind} ({data[0]}); '
+            f'{suffixes.advice(kind, folder)}'
+        )
     if not found:
-        raise ValueError(f'{name}: the folder {str(path)!r} holds no file of this kind')
+        raise ValueError(
+            f'{name}: the folder {str(path)!r} holds no file of this kind; in it: {without}'
+        )
+    if without:
+        level = logging.WARNING if without.surprises() else logging.INFO
+        _say(level, f'{name}: left out of {str(path)!r}: {without}')
     return sorted(found)
 
 
@@ -55,46 +67,116 @@ def name_of(path: str) -> str:
 
 
 def check_outside(name: str, path: pathlib.Path, folder: pathlib.Path) -> None:
-    """ValueError where `folder` lies in the corpus at `path` and is not hidden: its files would be
-    text of the corpus when that is listed again. name: of the corpus's field, for messages."""
-    whole, inner = path.resolve(), folder.resolve()
-    if not (whole.is_dir() and inner.is_relative_to(whole)):
-        return
-    if not any(part.startswith('.') for part in inner.relative_to(whole).parts):
-        raise ValueError(
-            f'{name}: {str(path)!r} holds {str(folder)!r}, into which is written: the corpus would '
-            'be another one afterwards. Choose a folder outside of it'
-        )
+    """ValueError where `folder` lies in the corpus at `path`, links followed, and is not hidden:
+    its files would be text of the corpus when that is listed again. name: of the corpus's field,
+    for messages."""
+    inner = folder.resolve()
+    for parent, *_ in _folders(name, path):
+        if parent != path and not parent.is_symlink():
+            continue
+        whole = parent.resolve()
+        below = inner.relative_to(whole).parts if inner.is_relative_to(whole) else ('.',)
+        if not any(part.startswith('.') for part in below):
+            raise ValueError(
+                f'{name}: {str(path)!r} holds {str(folder)!r}, into which is written: the corpus '
+                'would be another one afterwards. Choose a folder outside of it'
+            )
 
 
 def list_corpus(
-    name: str, path: pathlib.Path, keep: Callable[[pathlib.Path], bool]
+    name: str, path: pathlib.Path, refusal: Refusal
 ) -> tuple[list[str], dict[str, str]]:
     """The files of a corpus, as `list_files`, and the splits that their names declare: {} for none,
     else only those files count."""
-    names = list_files(name, path, keep)
+    names = list_files(name, path, refusal)
     splits = named_splits(names)
     if 0 < len(splits) < len(names):
-        _say_left_out(name, len(names), tuple(n for n in names if n not in splits))
+        others = [n for n in names if n not in splits]
+        some = ', '.join(others[:3]) + (', ...' if len(others) > 3 else '')
+        _say(
+            logging.WARNING,
+            f'{name}: the names of files declare splits; {len(others)} of {len(names)} files are '
+            f'in none of them and are left out: {some}',
+        )
     return sorted(splits) or names, splits
 
 
 @functools.cache
-def _say_left_out(name: str, files: int, left_out: tuple[str, ...]) -> None:
+def _say(level: int, text: str) -> None:
     """Once."""
-    some = ', '.join(left_out[:3]) + (', ...' if len(left_out) > 3 else '')
-    log.warning(
-        '%s: the names of files declare splits; %d of %d files are in none of them and are left '
-        'out: %s', name, len(left_out), files, some,
-    )  # fmt: skip
+    log.log(level, '%s', text)
 
 
-def _check_encodable(name: str, file: pathlib.Path) -> None:
-    """ValueError for a path that could not be written into a file or a message."""
+def _walk(
+    name: str, path: pathlib.Path, refusal: Refusal
+) -> Iterator[tuple[pathlib.Path, str | None]]:
+    """Every file of a folder, and every folder in it that is not entered, with the reason why it is
+    left out; None for a file that is not."""
+    for parent, names, not_entered in _folders(name, path):
+        yield from ((parent / child, reason) for child, reason in not_entered.items())
+        for child in names:
+            file = parent / child
+            if child.startswith('.'):
+                yield file, left_out.HIDDEN
+            elif not file.is_file():
+                yield file, left_out.BROKEN if file.is_symlink() else 'no regular file'
+            elif not os.access(file, os.R_OK):
+                raise PermissionError(f'{name}: cannot read {file}')
+            else:
+                try:
+                    reason = refusal(file)
+                except files.ContentError as error:
+                    raise ValueError(f'{name}: {error}') from error
+                if reason is None:
+                    _check_file(name, file)
+                yield file, reason
+
+
+def _folders(
+    name: str, path: pathlib.Path
+) -> Iterator[tuple[pathlib.Path, list[str], dict[str, str]]]:
+    """(folder, names of its files, reason by name of the folders in it that are not entered) of a
+    folder and those in it, links followed; nothing of a file."""
+
+    def refuse(error: OSError) -> None:
+        raise PermissionError(f'{name}: cannot read {error.filename}: {error.strerror}')
+
+    if not path.is_dir():
+        return
+    # Of a folder, itself and those around it.
+    above: dict[str, tuple[tuple[int, int], ...]] = {str(path): (_number(path),)}
+    for parent, folders, names in os.walk(path, onerror=refuse, followlinks=True):
+        around = above.pop(parent)
+        not_entered = {}
+        for child in folders:
+            folder = os.path.join(parent, child)
+            if child.startswith('.'):
+                not_entered[child] = left_out.HIDDEN
+            elif (number := _number(folder)) in around:
+                not_entered[child] = left_out.CYCLE
+            else:
+                above[folder] = (*around, number)
+        folders[:] = [child for child in folders if child not in not_entered]
+        yield pathlib.Path(parent), names, not_entered
+
+
+def _number(folder: str | pathlib.Path) -> tuple[int, int]:
+    """Device and number, the same under every name of a folder."""
+    status = os.stat(folder)
+    return status.st_dev, status.st_ino
+
+
+def _check_file(name: str, file: pathlib.Path) -> None:
+    """ValueError for a path that could not be written into a file or a message, and where Git LFS
+    left a pointer."""
     try:
         str(file).encode()
     except UnicodeEncodeError as error:
         raise ValueError(f'{name}: {str(file)!r}: its name is not UTF-8; rename it') from error
+    try:
+        files.check_present(file)
+    except files.ContentError as error:
+        raise ValueError(f'{name}: {error}') from error
 
 
 def resolve(path: pathlib.Path, relative: str) -> pathlib.Path:
@@ -107,16 +189,16 @@ def identity(kind: str, path: pathlib.Path, names: Sequence[str], **more: Any) -
     relative names and contents, and of splits that names declare but not in the plain form. The
     place and the name of the folder do not count."""
     in_folder = path.is_dir()
-    files = [path / name for name in names] if in_folder else [path]
+    paths = [path / name for name in names] if in_folder else [path]
     splits = loosely_named(names) if in_folder else {}
     labels = [f'{splits[name]}:{name}' if splits else name for name in names]
     labels = labels if in_folder else ['']
     return {
         'kind': kind,
-        'files': len(files),
-        'bytes': sum(file.stat().st_size for file in files),
+        'files': len(paths),
+        'bytes': sum(file.stat().st_size for file in paths),
         'digest': digest.of_json(
-            [[label, digest.of_file(file)] for label, file in zip(labels, files, strict=True)]
+            [[label, digest.of_file(file)] for label, file in zip(labels, paths, strict=True)]
         ),
         **more,
     }

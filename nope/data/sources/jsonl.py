@@ -1,4 +1,4 @@
-"""JSON lines, plain, gzip or Zstandard: one object per line, one document each.
+"""JSON lines, plain or packed: one object per line, one document each.
 
 Splits: by file name (`train.jsonl`, `validation/...`, see `splits.named_splits`) or by a hash
 of the text, 90/5/5, so that copies of a text share a split.
@@ -13,16 +13,11 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, ClassVar
 
 from nope.data import splits
-from nope.data.sources import folders, packed
+from nope.data.sources import folders, left_out, packed, suffixes
 from nope.data.sources.base import MAX_LINE_BYTES, PART_BYTES, Source
+from nope.runtime import files
 
 _SKIP_BYTES = 1 << 20
-
-SUFFIXES = tuple(
-    f'.{form}{packing}'
-    for form in ('jsonl', 'ndjson', 'json')
-    for packing in ('', *packed.SUFFIXES)
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,11 +61,11 @@ class JsonLines(Source):
         parts = []
         for name in names:
             file = folders.resolve(pathlib.Path(self.path), name)
-            size = file.stat().st_size
             split = declared.get(name)
             if packed.is_packed(file):
-                parts.append(JsonLinesPart(self, str(file), 0, size, split))
+                parts.append(JsonLinesPart(self, str(file), 0, file.stat().st_size, split))
                 continue
+            size = packed.size(self.name(), file)
             for begin in range(0, size, part_bytes):
                 end = min(begin + part_bytes, size)
                 parts.append(JsonLinesPart(self, str(file), begin, end, split))
@@ -83,12 +78,12 @@ class JsonLines(Source):
         return folders.name_of(self.path)
 
     def _files(self) -> tuple[list[str], dict[str, str]]:
-        found = folders.list_corpus(self.name(), pathlib.Path(self.path), _is_json_lines)
-        if not all(name.endswith(SUFFIXES) for name in found[0]):
+        path = pathlib.Path(self.path)
+        if path.is_file() and _refusal(path):
             raise ValueError(
-                f'{self.name()}: {self.path!r} must end in one of {", ".join(SUFFIXES)}'
+                f'{self.name()}: {self.path!r} must end in one of {", ".join(suffixes.JSON_LINES)}'
             )
-        return found
+        return folders.list_corpus(self.name(), path, _refusal)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +112,7 @@ class JsonLinesPart:
                         f'{self.source.name("max_line_bytes")}={self.source.max_line_bytes}; '
                         'give that a higher value if it is a document all the same'
                     )
+                line = files.without_mark(line) if offset == 0 else line
                 if line.strip():
                     row = self._row(offset, line)
                     if not any(_is(self._value(offset, row, n), value) for n, value in rules):
@@ -189,8 +185,8 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), 'a number')
 
 
-def _is_json_lines(path: pathlib.Path) -> bool:
-    return path.name.endswith(SUFFIXES)
+def _refusal(path: pathlib.Path) -> str | None:
+    return None if suffixes.ends_in(path, suffixes.JSON_LINES) else left_out.SUFFIX
 
 
 def _lines(file: BinaryIO, begin: int, end: int | None, limit: int) -> Iterator[tuple[int, bytes]]:

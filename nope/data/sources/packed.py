@@ -1,7 +1,7 @@
-"""Plain, gzip and Zstandard files as streams of their content, refused where they are damaged.
+"""Plain and packed files as streams of their content, refused where they are damaged.
 
 A packed file that ends early, has bytes behind its end, or fails a check of its own is refused.
-Three kinds of damage leave nothing to see: a file cut between two gzip members or Zstandard frames,
+Three kinds of damage leave nothing to see: a file cut between two streams that it is made of,
 gzip's padding of zero bytes behind the last member, which counts as no content, and changed bytes
 within Zstandard frames that were written without a content checksum (the `zstd` command writes
 one, libraries often do not).
@@ -9,66 +9,93 @@ one, libraries often do not).
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import gzip
 import io
+import lzma
 import pathlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-SUFFIXES = ('.gz', '.zst')
+from nope.data.sources import suffixes
+from nope.runtime import files
 
 _READ_BYTES = 1 << 20
+_MAX_WINDOW = 1 << 31  # of a Zstandard frame: the format's, as `zstd --long=31` writes
 _STEP_BYTES = 1 << 10  # packed bytes unpacked at a time, to 32 MiB at most
 
 
 def is_packed(path: pathlib.PurePath) -> bool:
-    return path.suffix in SUFFIXES
+    return suffixes.ends_in(path, suffixes.PACKINGS)
 
 
 @contextlib.contextmanager
 def opened(name: str, path: pathlib.Path) -> Iterator[BinaryIO]:
-    """The unpacked content of a file. name: of the path's field in messages.
+    """The unpacked content of a file of text, as UTF-8 (`files.utf8`). name: of the path's field in
+    messages.
 
     ValueError naming the file, from any read, where it is damaged.
     """
+    damage = (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError, _DamagedStream)
     try:
         if is_packed(path) and path.stat().st_size == 0:
             raise EOFError('it is empty')
         with _open(path) as file:
-            yield file
-    except (EOFError, gzip.BadGzipFile, zlib.error, _DamagedFrame) as error:
+            yield files.utf8(file, path)
+    except files.ContentError as error:
+        raise ValueError(f'{name}: {error}') from error
+    except damage as error:
         raise ValueError(f'{name}: {path} is damaged: {error}') from error
 
 
-def _open(path: pathlib.Path) -> BinaryIO:
-    if path.suffix == '.gz':
-        return gzip.open(path, 'rb')  # type: ignore[return-value]
+def size(name: str, path: pathlib.Path) -> int:
+    """Bytes of what `opened` gives of a plain file."""
+    with opened(name, path) as file:
+        return file.seek(0, io.SEEK_END)
+
+
+def _open(path: pathlib.Path) -> Any:
+    suffix = path.suffix.lower()
+    if suffix == '.gz':
+        return gzip.open(path, 'rb')
     file = path.open('rb', _READ_BYTES)
-    return io.BufferedReader(_Frames(file), _READ_BYTES) if path.suffix == '.zst' else file
-
-
-class _DamagedFrame(Exception):
-    """Damage of a Zstandard frame; the text says which."""
-
-
-class _Frames(io.RawIOBase):
-    """The content of a file of Zstandard frames.
-
-    Frames are unpacked one by one: the library's own stream across frames ends without a word
-    where its file does, also in the middle of a frame.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
+    if suffix == '.bz2':
+        return _unpacked(file, bz2.BZ2Decompressor, OSError)
+    if suffix == '.xz':
+        return _unpacked(file, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), lzma.LZMAError)
+    if suffix in ('.zst', '.zstd'):
         import zstandard
 
+        whole = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
+        return _unpacked(file, whole.decompressobj, zstandard.ZstdError)
+    return file
+
+
+def _unpacked(file: BinaryIO, start: Callable[[], Any], failure: type[Exception]) -> BinaryIO:
+    return io.BufferedReader(_Streams(file, start, failure), _READ_BYTES)
+
+
+class _DamagedStream(Exception):
+    """Damage of a packed stream; the text says which."""
+
+
+class _Streams(io.RawIOBase):
+    """The content of a file of one or more packed streams (Zstandard calls them frames).
+
+    They are unpacked one by one: libraries' own readers across streams end without a word where
+    the file does, also in the middle of a frame, or where what follows is no stream.
+
+    start: makes the decompressor of a stream. failure: what it raises for a damaged one.
+    """
+
+    def __init__(self, file: BinaryIO, start: Callable[[], Any], failure: type[Exception]) -> None:
         self._file = file
-        self._packed = b''  # read, of the frames to come
+        self._packed = b''  # read, of the streams to come
         self._content = memoryview(b'')  # unpacked and not asked for yet
-        self._decompressor = zstandard.ZstdDecompressor()
-        self._frame: Any = None
-        self._error = zstandard.ZstdError
+        self._start, self._failure = start, failure
+        self._stream: Any = None
 
     def readable(self) -> bool:
         return True
@@ -91,15 +118,15 @@ class _Frames(io.RawIOBase):
         packed = self._packed or self._file.read(_STEP_BYTES)
         self._packed = b''
         if not packed:
-            if self._frame is not None:
-                raise _DamagedFrame('it ends in the middle of a Zstandard frame')
+            if self._stream is not None:
+                raise _DamagedStream('it ends in the middle of a packed stream')
             return False
-        self._frame = self._frame or self._decompressor.decompressobj()
+        self._stream = self._stream or self._start()
         try:
-            self._content = memoryview(self._frame.decompress(packed))
-        except self._error as error:
-            raise _DamagedFrame(error) from error
-        if self._frame.eof:
-            self._packed = self._frame.unused_data
-            self._frame = None
+            self._content = memoryview(self._stream.decompress(packed))
+        except self._failure as error:
+            raise _DamagedStream(error) from error
+        if self._stream.eof:
+            self._packed = self._stream.unused_data
+            self._stream = None
         return True

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from nope.data import splits
-from nope.data.sources import folders, parquet_pages
+from nope.data.sources import folders, left_out, parquet_pages, suffixes
 from nope.data.sources.base import MAX_LINE_BYTES, PART_BYTES, Source
 
 _ROWS_AT_ONCE = 256
@@ -68,7 +68,7 @@ class Parquet(Source):
 
     def _files(self) -> tuple[list[str], dict[str, str]]:
         path = pathlib.Path(self.path)
-        return folders.list_corpus(self.name(), path, lambda file: file.suffix == '.parquet')
+        return folders.list_corpus(self.name(), path, _refusal)
 
     def _row_group_sizes(self, path: pathlib.Path) -> list[int]:
         import pyarrow as pa
@@ -134,7 +134,10 @@ class ParquetPart:
             groups = list(range(self.begin, self.end))
             count = min(self._rows_at_once(file.metadata.row_group(i), i) for i in groups)
             for rows in file.iter_batches(count, groups, columns=[self.source.field]):
-                for text in rows.column(0).cast(pa.large_binary()).to_pylist():
+                column = rows.column(0)
+                if pa.types.is_dictionary(column.type):
+                    column = column.dictionary_decode()
+                for text in column.cast(pa.large_binary()).to_pylist():
                     yield row, text
                     row += 1
         read, there = row - ends[self.begin], ends[-1] - ends[self.begin]
@@ -170,9 +173,14 @@ class ParquetPart:
         )
 
 
+def _refusal(path: pathlib.Path) -> str | None:
+    return None if suffixes.ends_in(path, suffixes.PARQUET) else left_out.SUFFIX
+
+
 def _is_text(kind: Any) -> bool:
     import pyarrow as pa
 
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     binary = (pa.types.is_binary, pa.types.is_large_binary)
     return any(check(kind) for check in (*checks, *binary))

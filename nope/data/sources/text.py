@@ -1,8 +1,9 @@
 """Text files: one file, one document.
 
-Every file of the folder that is not hidden counts, whatever its suffix, unless a NUL byte among
-its first 8 KiB says that it is not text (UTF-16 is not read); a single file of that kind is
-refused. A file above 64 MiB is cut at line breaks into documents of about that size.
+Every file of the folder that is not hidden counts, whatever its suffix, unless it is packed or a
+NUL byte among its first 8 KiB says that it is not text; a single file of that kind is refused.
+UTF-16 with a byte order mark is read as UTF-8; marks are no text. A file above 64 MiB is cut at
+line breaks into documents of about that size.
 
 Splits: folders named train, validation and test where there are any (`splits.named_splits`).
 Otherwise by a hash of the relative path, 90/5/5; where that leaves a split empty, or training with
@@ -18,13 +19,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, ClassVar
 
 from nope.data import digest, splits
-from nope.data.sources import folders
+from nope.data.sources import folders, left_out, suffixes
 from nope.data.sources.base import PART_BYTES, Source
+from nope.runtime import files
 
 PIECE_BYTES = 64 << 20
 LEAST_TRAINED = 0.5  # share of the bytes that a split by hash leaves for training
 _LINE_SEARCH_BYTES = 64 << 10
 _BINARY_SEARCH_BYTES = 8 << 10
+_PACKED = (b'\x1f\x8b', b'BZh91AY&SY', b'\xfd7zXZ', b'\x28\xb5\x2f\xfd')  # how packed files begin
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Text(Source):
         path = pathlib.Path(self.path)
         new = len(names) > 2 and not declared and not _splits(path, names)
         how = {'cut': 'by position'} if new else {}
+        if any(files.is_marked(folders.resolve(path, name)) for name in names):
+            how['marks'] = 'left out'
         return folders.identity(self.kind, path, names, **how)
 
     def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> list[TextPart]:
@@ -61,12 +66,18 @@ class Text(Source):
 
     def _files(self) -> tuple[list[str], dict[str, str]]:
         path = pathlib.Path(self.path)
-        if path.is_file() and not is_text(path):
+        try:
+            reason = refusal(path) if path.is_file() else None
+        except files.ContentError as error:
+            raise ValueError(f'{self.name()}: {error}') from error
+        if reason is not None:
+            kind = suffixes.kind_of(path)
+            how = 'unpack it, or write it as UTF-8 (UTF-16 needs its byte order mark)'
             raise ValueError(
-                f'{self.name()}: {self.path} is no text: it has NUL bytes, as packed files and '
-                'UTF-16 have; unpack it, or write it as UTF-8'
+                f'{self.name()}: {self.path} is no text but {reason}; '
+                f'{suffixes.advice(kind, path) if kind else how}'
             )
-        return folders.list_corpus(self.name(), path, is_text)
+        return folders.list_corpus(self.name(), path, refusal)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,38 +106,44 @@ class TextPart:
 
     def documents(self) -> Iterator[tuple[str, bytes]]:
         for piece in self.pieces:
-            with open(piece.path, 'rb') as file:
+            with files.open_utf8(pathlib.Path(piece.path)) as file:
                 begin, end = piece.bounds(file)
                 file.seek(begin)
-                yield piece.split, file.read(end - begin)
+                text = file.read(end - begin)
+            yield piece.split, files.without_mark(text) if begin == 0 else text
 
 
-def is_text(path: pathlib.Path) -> bool:
-    """Whether a file may be UTF-8: it has no NUL byte in its first 8 KiB."""
-    with path.open('rb') as file:
-        return b'\0' not in file.read(_BINARY_SEARCH_BYTES)
+def refusal(path: pathlib.Path) -> str | None:
+    """Why a file is no text, as `folders.Refusal`: it has a NUL byte among its first 8 KiB, is
+    packed, or begins as UTF-16 and is none. ContentError for UTF-16 that is too large."""
+    try:
+        with files.open_utf8(path) as file:
+            begin = file.read(_BINARY_SEARCH_BYTES)
+    except UnicodeDecodeError:
+        return left_out.UNREADABLE
+    return left_out.BINARY if b'\0' in begin or begin.startswith(_PACKED) else None
 
 
 def _splits(path: pathlib.Path, names: Sequence[str]) -> dict[str, str]:
     """Splits of whole files; {} where each is cut by position."""
     found = {name: splits.split_of(name.encode()) for name in names}
-    files = {name: folders.resolve(path, name) for name in names}
-    sizes = {name: file.stat().st_size for name, file in files.items()}
+    paths = {name: folders.resolve(path, name) for name in names}
+    sizes = {name: files.utf8_size(file) for name, file in paths.items()}
     trained = sum(size for name, size in sizes.items() if found[name] == 'train')
     every = set(found.values()) == set(splits.SPLITS)
     if every and trained >= LEAST_TRAINED * sum(sizes.values()):
         return found
-    if len(names) < len(splits.SPLITS) or _fills_all(files.values()):
+    if len(names) < len(splits.SPLITS) or _fills_all(paths.values()):
         return {}
     *train, validation, test = sorted(names, key=lambda name: digest.fraction(name.encode()))
     return dict.fromkeys(train, 'train') | {validation: 'validation', test: 'test'}
 
 
-def _fills_all(files: Iterable[pathlib.Path]) -> bool:
+def _fills_all(paths: Iterable[pathlib.Path]) -> bool:
     """Whether files that are cut by position leave text in every split."""
     filled = set()
-    for path in files:
-        with path.open('rb') as file:
+    for path in paths:
+        with files.open_utf8(path) as file:
             for piece in _pieces_of(path, None):
                 begin, end = piece.bounds(file)
                 filled |= {piece.split} if end > begin else set()
@@ -137,7 +154,7 @@ def _fills_all(files: Iterable[pathlib.Path]) -> bool:
 
 def _pieces_of(file: pathlib.Path, split: str | None) -> list[Piece]:
     """A file in pieces of one split, or for None cut into the three by position."""
-    size = file.stat().st_size
+    size = files.utf8_size(file)
     if split is not None:
         return _pieces(file, 0, size, split)
     cuts = [0, int(size * splits.TRAIN_SHARE)]

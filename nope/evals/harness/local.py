@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nope.evals.harness.published import LENGTH, PUBLISHED, Published
-from nope.runtime.files import parse_json
+from nope.runtime.files import check_present, parse_json
 
 SUFFIXES = {'.jsonl': 'json', '.json': 'json', '.parquet': 'parquet'}  # and what reads them
 SHORTEST = '0k'  # BABILong's length without metadata, as in lm_eval
@@ -113,6 +113,7 @@ def _check_columns(name: str, path: pathlib.Path) -> None:
 
 def _first_row(path: pathlib.Path) -> Mapping[str, Any]:
     """The first row of a file; {} where it has none."""
+    check_present(path)
     if path.suffix == '.parquet':
         return _first_of_parquet(path)
     with path.open('rb') as file:

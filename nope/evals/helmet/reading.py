@@ -15,7 +15,7 @@ from nope.data.spans import encode_spans
 from nope.data.tokenizers import Tokenizer
 from nope.evals.answers import Sample
 from nope.evals.helmet.tasks import TASKS, Task
-from nope.runtime.files import parse_json
+from nope.runtime.files import parse_json, read_bytes
 
 SAMPLES, SEED = 100, 42  # of the rows of a file
 LENGTHS = tuple(TASKS['json_kv'].files)
@@ -81,7 +81,7 @@ class Plan:
         """Those that the published evaluation draws, in its order."""
         path = self.folder / task.files[length]
         rows = []
-        for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        for number, line in enumerate(read_bytes(path).splitlines(), 1):
             try:
                 rows.append(_row(line, task))
             except ValueError as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 from nope.evals.longbench import metrics
 from nope.evals.longbench.datasets import DATASETS, Dataset
-from nope.runtime.files import parse_json
+from nope.runtime.files import check_present, parse_json
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +100,7 @@ def _samples(folder: pathlib.Path, dataset: Dataset) -> Iterator[Sample]:
     """Lines of white space alone are no samples."""
     path = _file(folder, dataset.name)
     index = 0
+    check_present(path)
     with path.open('rb') as file:
         for number, line in enumerate(file, 1):
             if not line.strip():

@@ -13,6 +13,7 @@ from nope.evals.answers import Part, Sample
 from nope.evals.nolima import needles
 from nope.evals.nolima.haystack import Haystack
 from nope.evals.nolima.needles import CHARACTER, Pair
+from nope.runtime.files import read_utf8
 
 NEEDLES, BOOKS = 'needlesets/needle_set.json', 'haystack/rand_shuffle'
 DEPTHS = np.linspace(0, 100, 26) / 100
@@ -96,7 +97,10 @@ class Plan:
 
     @functools.cached_property
     def _haystacks(self) -> list[Haystack]:
-        return [Haystack(path.read_text('utf-8'), self.tokenizer, str(path)) for path in self.books]
+        # Line ends as the published code reads them.
+        texts = [read_utf8(book).decode().replace('\r\n', '\n') for book in self.books]
+        named = zip(texts, self.books, strict=True)
+        return [Haystack(text, self.tokenizer, str(book)) for text, book in named]
 
 
 def contains(prediction: str, sample: Sample) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import pathlib
 
 import pyarrow as pa
@@ -12,6 +14,13 @@ import zstandard
 
 from nope.data.sources import Source
 
+COMPRESSORS = {
+    '.gz': gzip.compress,
+    '.bz2': bz2.compress,
+    '.xz': lzma.compress,
+    '.zst': zstandard.compress,
+    '.zstd': zstandard.compress,
+}
 ROWS = [f'row {i}: ' + 'some words and more ' * (i % 7 + 1) for i in range(200)]
 
 
@@ -29,11 +38,9 @@ def write_jsonl(path: pathlib.Path, rows=ROWS, field: str = 'text') -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     content = ''.join(json.dumps({field: row, 'id': i}) + '\n' for i, row in enumerate(rows))
     data = content.encode()
-    if path.suffix == '.gz':
-        data = gzip.compress(data)
-    if path.suffix == '.zst':  # two frames, as a parallel compressor leaves them
+    if path.suffix in COMPRESSORS:  # two members or frames, as a parallel compressor leaves them
         half = len(data) // 2
-        compress = zstandard.ZstdCompressor().compress
+        compress = COMPRESSORS[path.suffix]
         data = compress(data[:half]) + compress(data[half:])
     path.write_bytes(data)
 

@@ -6,11 +6,14 @@ import json
 import os
 import shutil
 
+import pyarrow as pa
 import pytest
 
-from nope.data.sources import KINDS, Text
+from nope.data import prepare
+from nope.data.sources import KINDS, JsonLines, Text
 from nope.data.splits import named_splits
 from tests.data.sources.corpora import ROWS, read_all, texts_of, write_jsonl, write_parquet
+from tests.runtime.lfs import pointer
 
 
 @pytest.mark.parametrize(
@@ -128,3 +131,136 @@ def test_a_file_name_that_is_no_utf8_is_refused_by_field(tmp_path, kind, suffix,
     str(caught.value).encode()  # can be printed
     with pytest.raises(ValueError, match='its name is not UTF-8'):
         read_all(source, tmp_path)
+
+
+@pytest.mark.parametrize('kind', ['text', 'jsonl'])
+def test_links_are_followed_but_not_in_circles(tmp_path, kind, caplog):
+    folder, elsewhere = tmp_path / 'rows', tmp_path / 'elsewhere'
+    for path in (folder / 'real/a.json', elsewhere / 'deep/b.json', tmp_path / 'c.json'):
+        write_jsonl(path, [path.name])
+    (folder / 'link').symlink_to(elsewhere)
+    (folder / 'c.json').symlink_to('../c.json')
+    (folder / 'real' / 'around').symlink_to('..')
+    (elsewhere / 'deep' / 'back').symlink_to(folder)
+    found = ''.join(texts_of(read_all(KINDS[kind](str(folder)), tmp_path)))
+    assert all(found.count(name) == 1 for name in ('a.json', 'b.json', 'c.json'))
+    assert not caplog.messages
+    (folder / 'gone.json').symlink_to('nowhere')
+    KINDS[kind](str(folder)).identity()
+    assert caplog.messages == [
+        f"data.source: left out of '{folder}': 1 broken link (gone.json), "
+        '2 link to a folder around it (link/deep/back)'
+    ]
+
+
+def test_a_folder_that_is_listed_through_a_link_is_not_written_into(tmp_path):
+    (tmp_path / 'text').mkdir()
+    (tmp_path / 'out').mkdir()
+    (tmp_path / 'text' / 'a.txt').write_text('text')
+    (tmp_path / 'text' / 'link').symlink_to('../out')
+    with pytest.raises(ValueError, match='into which is written'):
+        prepare.prepare(Text(str(tmp_path / 'text')), 'bytes', tmp_path / 'out/a', cache=tmp_path)
+
+
+def test_a_link_to_the_folder_around_a_corpus_ends(tmp_path):
+    (tmp_path / 'text').mkdir()
+    (tmp_path / 'text' / 'a.txt').write_text('text')
+    (tmp_path / 'text' / 'up').symlink_to('..')
+    assert Text(str(tmp_path / 'text')).identity()['files'] == 1
+
+
+@pytest.mark.parametrize(
+    ('kind', 'name', 'said'),
+    [
+        ('text', 'more.parquet', '1 binary (more.parquet)'),
+        ('text', 'more.txt', '1 binary (more.txt)'),
+        ('jsonl', 'more.csv', '1 of another suffix (more.csv)'),
+        ('jsonl', 'more.jsonl.lz4', '1 of another suffix (more.jsonl.lz4)'),
+        ('jsonl', 'part-00000', '1 of another suffix (part-00000)'),
+        ('text', 'cover.png', None),
+        ('jsonl', 'README.md', None),
+        ('jsonl', '.hidden.jsonl', None),
+    ],
+)
+def test_files_that_are_left_out_are_said_where_they_may_be_missed(
+    tmp_path, caplog, kind, name, said
+):
+    write_jsonl(tmp_path / 'a.jsonl')
+    (tmp_path / name).write_bytes(b'a\0b')
+    source = KINDS[kind](str(tmp_path))
+    assert source.identity() == source.identity()
+    assert caplog.messages == ([f"data.source: left out of '{tmp_path}': {said}"] if said else [])
+
+
+def test_a_folder_without_a_file_of_the_kind_says_what_is_in_it(tmp_path):
+    for name in ('.a.jsonl', '.git/b.jsonl', 'c.csv'):
+        write_jsonl(tmp_path / name)
+    message = r'holds no file of this kind; in it: 1 of another suffix \(c\.csv\), 2 hidden \(\.a'
+    with pytest.raises(ValueError, match=message):
+        JsonLines(str(tmp_path)).identity()
+
+
+def save_to_disk(folder):
+    """As `datasets` does."""
+    for split in ('train', 'test'):
+        (folder / split).mkdir(parents=True)
+        table = pa.table({'text': ROWS})
+        with pa.ipc.new_stream(folder / split / 'data-00000-of-00001.arrow', table.schema) as file:
+            file.write_table(table)
+        for name in ('dataset_info.json', 'state.json'):
+            (folder / split / name).write_text('{}')
+    (folder / 'dataset_dict.json').write_text('{}')
+
+
+def clone(folder):
+    """As the hub lays a data set out, with a program that reads it."""
+    for split in ('train', 'test'):
+        write_parquet(folder / 'data' / f'{split}-00000-of-00001.parquet')
+    for name in ('README.md', '.gitattributes', 'load.py'):
+        (folder / name).write_text('about the data')
+
+
+def shards(folder):
+    write_jsonl(folder.parent / 'rows.jsonl')
+    source = JsonLines(str(folder.parent / 'rows.jsonl'))
+    prepare.prepare(source, 'bytes', folder, cache=folder.parent, progress=False)
+
+
+@pytest.mark.parametrize(
+    ('kind', 'write', 'advice'),
+    [
+        ('text', save_to_disk, r"export them first, with datasets\.load_from_disk\('{}'\)"),
+        ('jsonl', save_to_disk, r"export them first, with datasets\.load_from_disk\('{}'\)"),
+        ('parquet', save_to_disk, r"export them first, with datasets\.load_from_disk\('{}'\)"),
+        ('text', clone, 'the source parquet:{}/data reads them$'),
+        ('jsonl', clone, 'the source parquet:{}/data reads them$'),
+        ('text', shards, 'the source shards:{} reads them$'),
+        ('jsonl', shards, 'the source shards:{} reads them$'),
+    ],
+)
+def test_a_data_set_of_another_kind_is_refused_with_what_to_do(tmp_path, kind, write, advice):
+    folder = tmp_path / 'data set'
+    write(folder)
+    with pytest.raises(ValueError, match=advice.format(folder)):
+        KINDS[kind](str(folder)).identity()
+
+
+def test_texts_beside_some_data_of_another_kind_are_read(tmp_path, caplog):
+    write_parquet(tmp_path / 'fixture.parquet')
+    for name in ('a.py', 'b.md', '.gitattributes'):
+        (tmp_path / name).write_text(name)
+    assert Text(str(tmp_path)).identity()['files'] == 2
+    assert 'left out' in caplog.text
+
+
+@pytest.mark.parametrize('name', ['a.txt', 'a.jsonl.zst', 'a.parquet'])
+@pytest.mark.parametrize('alone', [True, False])
+def test_a_pointer_of_git_lfs_is_no_text(tmp_path, name, alone):
+    (tmp_path / 'b.txt').write_text('text')
+    (tmp_path / name).write_bytes(pointer(548_105_171))
+    own = {'.zst': 'jsonl', '.parquet': 'parquet'}.get(os.path.splitext(name)[1], 'text')
+    for kind in {own, 'text'}:
+        with pytest.raises(
+            ValueError, match=rf'^data\.source: {tmp_path / name} is a Git LFS poin'
+        ):
+            KINDS[kind](str(tmp_path / name if alone else tmp_path)).identity()

@@ -10,10 +10,12 @@ import pytest
 import zstandard
 
 from nope.data.sources import JsonLines
-from tests.data.sources.corpora import ROWS, read_all, texts_of, write_jsonl
+from tests.data.sources.corpora import COMPRESSORS, ROWS, read_all, texts_of, write_jsonl
 
 
-@pytest.mark.parametrize('suffix', ['.jsonl', '.jsonl.gz', '.jsonl.zst', '.json', '.ndjson'])
+@pytest.mark.parametrize(
+    'suffix', ['.jsonl', '.json', '.ndjson', *(f'.jsonl{packing}' for packing in COMPRESSORS)]
+)
 def test_jsonl_reads_every_packing(tmp_path, suffix):
     path = tmp_path / f'rows{suffix}'
     write_jsonl(path)
@@ -28,6 +30,18 @@ def test_jsonl_parts_share_no_line_and_lose_none(tmp_path, part_bytes):
     write_jsonl(path)
     path.write_bytes(path.read_bytes().removesuffix(b'\n') + b'\n\n')
     assert texts_of(read_all(JsonLines(str(path)), tmp_path, part_bytes)) == ROWS
+
+
+@pytest.mark.parametrize('part_bytes', [37, 4096])
+@pytest.mark.parametrize('encoding', ['utf-8-sig', 'utf-16', 'utf-32'])
+@pytest.mark.parametrize('suffix', ['.JSONL', '.json.GZ'])
+def test_jsonl_with_a_byte_order_mark_is_read_in_any_parts(tmp_path, suffix, encoding, part_bytes):
+    rows = ['語' * 9 for _ in range(9)]  # of more bytes in UTF-8
+    data = ''.join(json.dumps({'text': row}, ensure_ascii=False) + '\n' for row in rows)
+    path = tmp_path / f'rows{suffix}'
+    packing = gzip.compress if suffix.endswith('GZ') else bytes
+    path.write_bytes(packing(data.encode(encoding)))
+    assert texts_of(read_all(JsonLines(str(path)), tmp_path, part_bytes)) == rows
 
 
 def test_jsonl_escapes_that_utf8_cannot_hold_become_question_marks(tmp_path):

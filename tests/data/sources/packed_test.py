@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import pathlib
 import re
 import struct
@@ -10,10 +9,10 @@ import zstandard
 
 from nope.data.sources import JsonLines
 from tests.data import damage
-from tests.data.sources.corpora import ROWS, read_all, texts_of, write_jsonl
+from tests.data.sources.corpora import COMPRESSORS, ROWS, read_all, texts_of, write_jsonl
 
 SKIPPED = struct.pack('<II', 0x184D2A50, 5) + b'hello'  # a frame of no content
-PACKINGS = ['.gz', '.zst']
+PACKINGS = ['.gz', '.zst', '.bz2', '.xz']
 
 
 def packed(suffix: str, tmp_path: pathlib.Path, *, checksum: bool = True) -> pathlib.Path:
@@ -24,7 +23,7 @@ def packed(suffix: str, tmp_path: pathlib.Path, *, checksum: bool = True) -> pat
     path.unlink()
     half = len(data) // 2
     whole = zstandard.ZstdCompressor(write_checksum=checksum)
-    compress = gzip.compress if suffix == '.gz' else whole.compress
+    compress = whole.compress if suffix == '.zst' else COMPRESSORS[suffix]
     path = tmp_path / f'rows.jsonl{suffix}'
     path.write_bytes(compress(data[:half]) + compress(data[half:]))
     return path
@@ -79,6 +78,17 @@ def test_a_file_that_is_not_packed_as_its_name_says_is_refused_by_name(tmp_path,
     path.write_bytes(content)
     with pytest.raises(ValueError, match=re.escape(f'data.source: {path} is damaged: ')):
         read_all(JsonLines(str(path)), tmp_path)
+
+
+def test_zstandard_frames_of_the_longest_window_are_read(tmp_path):
+    """As `zstd --long=31` writes them."""
+    path = tmp_path / 'rows.jsonl.zst'
+    write_jsonl(tmp_path / 'rows.jsonl')
+    data = (tmp_path / 'rows.jsonl').read_bytes()
+    header = struct.pack('<IBB', zstandard.MAGIC_NUMBER, 0, (31 - 10) << 3)
+    last_block_as_it_is = (len(data) << 3 | 1).to_bytes(3, 'little')
+    path.write_bytes(header + last_block_as_it_is + data)
+    assert refusal(path, tmp_path) is None
 
 
 @pytest.mark.parametrize('place', [0, 1, 2])

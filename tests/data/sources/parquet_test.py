@@ -17,6 +17,14 @@ def test_parquet_reads_every_row(tmp_path, part_bytes):
     assert texts_of(read_all(source, tmp_path, part_bytes)) == ROWS
 
 
+@pytest.mark.parametrize('suffix', ['.parq', '.PQ', '.Parquet'])
+def test_columns_that_are_dictionaries_of_texts_are_read(tmp_path, suffix):
+    rows = ['the same'] * 99 + ROWS
+    table = pa.table({'text': pa.array(rows).dictionary_encode()})
+    pq.write_table(table, tmp_path / f'rows{suffix}')
+    assert texts_of(read_all(Parquet(str(tmp_path)), tmp_path)) == rows
+
+
 def test_bad_parquet_names_the_field(tmp_path):
     path = tmp_path / 'rows.parquet'
     write_parquet(path)

@@ -7,7 +7,8 @@ import pytest
 
 from nope.data.sources import Text, text
 from nope.data.splits import split_of
-from tests.data.sources.corpora import read_all, texts_of
+from nope.runtime import files
+from tests.data.sources.corpora import COMPRESSORS, read_all, texts_of
 
 
 def test_text_is_one_document_a_file_in_name_order(corpus, tmp_path):
@@ -27,7 +28,7 @@ def test_text_does_not_depend_on_the_size_of_parts(corpus, tmp_path, part_bytes)
 def test_a_single_file_that_is_packed_is_refused(tmp_path):
     path = tmp_path / 'corpus.txt.gz'
     path.write_bytes(gzip.compress(b'a text of some words ' * 99))
-    message = rf'data\.source: {path} is no text: it has NUL bytes, .* unpack it'
+    message = rf'data\.source: {path} is no text but binary; unpack them'
     with pytest.raises(ValueError, match=message):
         Text(str(path)).identity()
 
@@ -37,7 +38,7 @@ def test_text_leaves_out_hidden_and_binary_files_and_keeps_invalid_utf8(tmp_path
     for name, content in {
         'a.txt': b'plain',
         'b.py': b'code',
-        'c': b'\xff\xfe not UTF-8',
+        'c': b'\xff not UTF-8',
         'image.png': b'\x89PNG\0\0',
         '.hidden.txt': b'hidden',
         '.git/config': b'hidden',
@@ -46,7 +47,53 @@ def test_text_leaves_out_hidden_and_binary_files_and_keeps_invalid_utf8(tmp_path
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     texts = [text for _, text in read_all(Text(str(folder)), tmp_path)]
-    assert sorted(filter(None, texts)) == sorted([b'plain', b'code', b'\xff\xfe not UTF-8'])
+    assert sorted(filter(None, texts)) == sorted([b'plain', b'code', b'\xff not UTF-8'])
+
+
+@pytest.mark.parametrize('encoding', ['utf-8-sig', 'utf-16', 'utf-16-be', 'utf-32'])
+@pytest.mark.parametrize('files', [1, 9])
+def test_text_with_a_byte_order_mark_is_read_as_utf8(tmp_path, encoding, files):
+    """As the same text without one, but under another identity."""
+    content = [f'{i} é→語 of a line\r\n' * 9 for i in range(files)]
+    found = {}
+    for name, mark in (('plain', ''), ('marked', '\ufeff' if encoding.endswith('be') else '')):
+        folder = tmp_path / name
+        folder.mkdir()
+        for i, document in enumerate(content):
+            coded = (mark + document).encode(encoding if name == 'marked' else 'utf-8')
+            (folder / f'{i}.txt').write_bytes(coded)
+        source = Text(str(folder / '0.txt' if files == 1 else folder))
+        found[name] = source.identity(), read_all(source, tmp_path)
+    plain, marked = found['plain'], found['marked']
+    assert ''.join(sorted(texts_of(marked[1]))) == ''.join(sorted(texts_of(plain[1])))
+    assert marked[0] != plain[0] and 'marks' not in plain[0]
+
+
+def test_utf16_that_is_damaged_is_left_out_by_name_and_alone_refused(tmp_path, caplog):
+    folder = tmp_path / 'text'
+    folder.mkdir()
+    (folder / 'a.txt').write_text('text')
+    (folder / 'b.txt').write_bytes('text'.encode('utf-16')[:-1])
+    assert ''.join(texts_of(read_all(Text(str(folder)), tmp_path))) == 'text'
+    assert caplog.messages == [f"data.source: left out of '{folder}': 1 damaged UTF-16 (b.txt)"]
+    with pytest.raises(ValueError, match=r'b\.txt is no text but damaged UTF-16'):
+        read_all(Text(str(folder / 'b.txt')), tmp_path)
+
+
+@pytest.mark.parametrize('name', ['a.txt', '.'])
+def test_utf16_above_the_size_of_a_document_is_refused_by_name(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(files, 'RECODED_BYTES', 99)
+    (tmp_path / 'a.txt').write_text('text' * 99, encoding='utf-16')
+    with pytest.raises(ValueError, match=r'^data\.source: .*a\.txt is in UTF-16 and has more than'):
+        Text(str(tmp_path / name)).identity()
+
+
+@pytest.mark.parametrize('suffix', COMPRESSORS)
+def test_packed_text_is_no_text_however_short(tmp_path, suffix):
+    (tmp_path / 'README.md').write_text('what they are')
+    (tmp_path / f'a.txt{suffix}').write_bytes(COMPRESSORS[suffix](b'a'))
+    with pytest.raises(ValueError, match=rf'packed files \(a\.txt{suffix}\); unpack them'):
+        Text(str(tmp_path)).identity()
 
 
 def test_text_folders_named_as_splits_are_the_splits(tmp_path, make_corpus):
