@@ -15,6 +15,11 @@ without JAX, but for --run.
 
 from __future__ import annotations
 
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter()
+
 import argparse
 import functools
 import pathlib
@@ -57,10 +62,10 @@ def main(arguments: Sequence[str]) -> int:
 def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Flags, and what goes to every figure. Exits with BAD_INPUT for others."""
     parser = argparse.ArgumentParser('experiments.claims', usage=__doc__, allow_abbrev=False)
-    parser.add_argument('--workdir', type=pathlib.Path)
+    parser.add_argument('--workdir', type=paths.path)
     parser.add_argument('--size', choices=SIZES)
     parser.add_argument('--run', action='store_true')
-    parser.add_argument('--results', type=pathlib.Path)
+    parser.add_argument('--results', type=paths.path)
     given, options = parser.parse_known_args(arguments)
     stray = [text for text in options if not text.startswith('--config.')]
     if stray or (options and not given.run):
