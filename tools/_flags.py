@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import pathlib
 import sys
 import tempfile
@@ -29,14 +30,19 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 def check_output(path: pathlib.Path) -> None:
     """ValueError where the file of --output is there, or could not be written; makes its folder."""
+    if os.path.lexists(path):
+        raise ValueError(f'--output={path} is there already')
+    check_folder(path.parent, f'--output={path}')
+
+
+def check_folder(path: pathlib.Path, named: str) -> None:
+    """ValueError, for the option `named`, where nothing can be written in a folder; makes it."""
     try:
-        if path.exists():
-            raise ValueError(f'--output={path} is there already')
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
-        raise ValueError(f'--output={path} cannot be written: {error.strerror}') from error
+        raise ValueError(f'{named} cannot be written: {error.strerror}') from error
 
 
 @contextlib.contextmanager
