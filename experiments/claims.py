@@ -128,7 +128,7 @@ def _trend(folder: pathlib.Path, rows: Sequence[Row], tokens: trend.Tokens) -> b
     if not courses:
         return None
     text, path = csv_text(trend.csv_rows(courses)), folder / 'trend.csv'
-    changed = not path.exists() or path.read_text() != text
+    changed = not path.exists() or path.read_text('utf-8') != text
     _picture(folder, 'trend', trend.draw(courses), TREND_DPI)
     write_text(path, text)
     return changed
@@ -151,7 +151,7 @@ def _write_results(folder: pathlib.Path, found: Sequence[Summary], work: pathlib
         table = results.write_table(folder, s, work / 'figures' / name / f'{name}.csv', anew)
         changed += [] if table is None else [table]
     for path, text in results.pages(folder).items():
-        if not path.exists() or path.read_text() != text:
+        if not path.exists() or path.read_text('utf-8') != text:
             write_text(path, text)
             changed.append(path)
     committed = board.of_results(folder)

@@ -216,3 +216,10 @@ def test_a_folder_in_the_making_is_left_where_locks_are_each_machines_own(
     monkeypatch.undo()
     with files.unfinished_folder(tmp_path / 'model'):
         assert not left.exists()
+
+
+def test_a_text_with_the_name_of_a_file_in_another_encoding_is_written(
+    tmp_path: pathlib.Path,
+) -> None:
+    files.write_text(tmp_path / 'a', 'caf\udce9 \xe9')
+    assert (tmp_path / 'a').read_bytes() == b'caf\\udce9 \xc3\xa9'
