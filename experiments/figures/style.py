@@ -118,8 +118,13 @@ def position_axis(
 
 def plain_log_ticks(axis: mpl.XAxis | mpl.YAxis, base: float = 10) -> None:
     """Plain numbers at the ticks of a logarithmic axis, where matplotlib puts formulas."""
-    axis.set_major_formatter(mpl.FuncFormatter(lambda x, _: f'{x:g}'))
-    axis.set_minor_formatter(mpl.LogFormatter(base))
+
+    class Plain(mpl.LogFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f'{x:g}' if super().__call__(x, pos) else ''
+
+    axis.set_major_formatter(Plain(base))
+    axis.set_minor_formatter(Plain(base))
 
 
 def bound(axes: mpl.Axes, positions: np.ndarray) -> mpl.Line2D:
