@@ -15,6 +15,11 @@ without JAX, but for --run.
 
 from __future__ import annotations
 
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter()
+
 import argparse
 import functools
 import pathlib
@@ -57,10 +62,10 @@ def main(arguments: Sequence[str]) -> int:
 def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Flags, and what goes to every figure. Exits with BAD_INPUT for others."""
     parser = argparse.ArgumentParser('experiments.claims', usage=__doc__, allow_abbrev=False)
-    parser.add_argument('--workdir', type=pathlib.Path)
+    parser.add_argument('--workdir', type=paths.path)
     parser.add_argument('--size', choices=SIZES)
     parser.add_argument('--run', action='store_true')
-    parser.add_argument('--results', type=pathlib.Path)
+    parser.add_argument('--results', type=paths.path)
     given, options = parser.parse_known_args(arguments)
     stray = [text for text in options if not text.startswith('--config.')]
     if stray or (options and not given.run):
@@ -123,7 +128,7 @@ def _trend(folder: pathlib.Path, rows: Sequence[Row], tokens: trend.Tokens) -> b
     if not courses:
         return None
     text, path = csv_text(trend.csv_rows(courses)), folder / 'trend.csv'
-    changed = not path.exists() or path.read_text() != text
+    changed = not path.exists() or path.read_text('utf-8') != text
     _picture(folder, 'trend', trend.draw(courses), TREND_DPI)
     write_text(path, text)
     return changed
@@ -146,7 +151,7 @@ def _write_results(folder: pathlib.Path, found: Sequence[Summary], work: pathlib
         table = results.write_table(folder, s, work / 'figures' / name / f'{name}.csv', anew)
         changed += [] if table is None else [table]
     for path, text in results.pages(folder).items():
-        if not path.exists() or path.read_text() != text:
+        if not path.exists() or path.read_text('utf-8') != text:
             write_text(path, text)
             changed.append(path)
     committed = board.of_results(folder)

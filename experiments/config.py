@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from nope.identity import execution_fields
+from nope.runtime import paths
 from nope.runtime.errors import FieldError, describe
 
 # Of files that are missing, said in errors: the user alone can provide them.
@@ -385,12 +386,13 @@ def changed_position(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str
 
 
 def plain(value: Any) -> Any:
-    """Nested mappings (ConfigDict among them) as plain dicts, in their order."""
+    """Nested mappings (ConfigDict among them) as plain dicts, in their order, and texts with the
+    home folder that a path in them begins with."""
     if isinstance(value, Mapping) or hasattr(value, 'items'):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return tuple(plain(item) for item in value)
-    return value
+    return paths.expanded(value) if isinstance(value, str) else value
 
 
 def flat(config: Mapping[str, Any], path: str = '') -> dict[str, Any]:

@@ -7,6 +7,11 @@ A figure folder knows its records from `inputs.json`, which `experiments.run` le
 
 from __future__ import annotations
 
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter()
+
 import contextlib
 import os
 import pathlib
@@ -126,7 +131,7 @@ def main(folders: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return BAD_INPUT
     try:
-        for folder in map(pathlib.Path, folders):
+        for folder in map(paths.path, folders):
             read_inputs(folder)  # what is no figure's takes no lock file
             with alone(folder):
                 print(redraw(folder))

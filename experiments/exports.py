@@ -49,24 +49,24 @@ class ExportSpec(Spec):
     @property
     def described(self) -> Described:
         """The model, and what a config.json says of it."""
-        tokenizer = data.tokenizer_of(self.run.data)
+        tokenizer, found = data.tokenizer_of(self.run.data), self._imported()
         return Described(
             self.run.model,
             self.run.train_length,
             self.export.dtype,
             tokenizer.bos_id,
             tokenizer.eos_id,
-            self._longest,
-            ends_within(tokenizer, self.run.model.vocab_size),
+            ends=ends_within(tokenizer, self.run.model.vocab_size),
+            longest=None if found is None else found.longest,
+            pad=None if found is None else found.pad,
         )
 
-    @property
-    def _longest(self) -> int | None:
-        """The longest sequence that the config of the imported model names."""
+    def _imported(self) -> Described | None:
+        """The imported model as its directory has it."""
         imported = self.run.imported
         if imported is None:
             return None
-        return interop.describe(interop.open_directory(pathlib.Path(imported.path))).longest
+        return interop.describe(interop.open_directory(pathlib.Path(imported.path)))
 
     def slug(self) -> str:
         return f'{self.name}-{identifier(self)}'

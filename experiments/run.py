@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import signal
 
-from nope.runtime import memory
+from nope.runtime import door, memory, paths
 
 if __name__ == '__main__':  # before JAX is imported
+    door.enter()
     # A shell that runs it with & has Ctrl-C ignored; until it is heeded it ends the command.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -83,8 +84,8 @@ def main(argv: Sequence[str]) -> int:
     if PROFILE.value is not None:
         CONFIG.value.compute.profile = PROFILE.value
     if PLAN.value or PLAN_FOR.value is not None:
-        return command.show_plan(CONFIG.value, changed, pathlib.Path(WORKDIR.value), PLAN_FOR.value)
-    return command.main(CONFIG.value, changed, pathlib.Path(WORKDIR.value), DISTRIBUTED.value)
+        return command.show_plan(CONFIG.value, changed, paths.path(WORKDIR.value), PLAN_FOR.value)
+    return command.main(CONFIG.value, changed, paths.path(WORKDIR.value), DISTRIBUTED.value)
 
 
 def parse_flags(argv: Sequence[str]) -> list[str]:
@@ -94,7 +95,12 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         print(f'{__doc__}\n{flags.FLAGS.main_module_help()}')
         sys.exit(0)
     try:
-        argv = typed.joined(argv)
+        argv = [
+            f'--config={paths.expanded(found[1])}'
+            if (found := FILE.fullmatch(argument))
+            else argument
+            for argument in typed.joined(argv)
+        ]
         known, added = of_entries(argv)
         nones = [found[1] for argument in known if (found := NONE.fullmatch(argument))]
         arguments[:] = [argument for argument in known if not NONE.fullmatch(argument)]
@@ -103,8 +109,8 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         for path in nones:
             set_none(CONFIG.value, path)
         typed.add(CONFIG.value, added)
-        paths = (*config_flags.get_override_values(flags.FLAGS['config']), *nones)
-        changed.extend(typed.plain_path(CONFIG.value, path) for path in paths)
+        given = (*config_flags.get_override_values(flags.FLAGS['config']), *nones)
+        changed.extend(typed.plain_path(CONFIG.value, path) for path in given)
         changed.extend(field.place.path for field in added)
         if rest[1:]:
             raise ValueError(

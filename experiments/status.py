@@ -10,6 +10,11 @@ is not, 2 bad input.
 
 from __future__ import annotations
 
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter()
+
 import collections
 import dataclasses
 import datetime
@@ -117,7 +122,7 @@ def main(arguments: Sequence[str]) -> int:
         print(__doc__, file=sys.stderr)
         return BAD_INPUT
     only = options[0].split(',') if options else STATES
-    root, names = pathlib.Path(places[0]), places[1:]
+    root, names = paths.path(places[0]), places[1:]
     try:
         unknown = sorted(set(only) - set(STATES))
         if unknown:

@@ -35,6 +35,7 @@ from nope.model import ModelConfig
 from nope.model.lam import Constant
 from nope.positions import NoPE
 from nope.records import Records
+from nope.runtime import paths
 from nope.training.config import Compute, TrainConfig
 from nope.training.optim import OptimizerConfig
 from nope.training.train import train
@@ -62,7 +63,7 @@ class Pretrained:
     def open(cls, path: str | pathlib.Path, *, nope: bool = False) -> Self:
         """The model of a directory, on all devices of this machine. nope: its weights were trained
         without the rotation that config.json speaks of. Errors as `nope.interop`."""
-        directory = interop.open_directory(pathlib.Path(path))
+        directory = interop.open_directory(paths.path(path))
         described = interop.describe(directory, position=NoPE() if nope else None)
         mesh = sharding.make_mesh(sharding.MeshConfig(fsdp=jax.device_count()))
         variables = interop.load(directory, described.model, mesh)
@@ -174,7 +175,7 @@ class Pretrained:
         and YaRN, where stock computes by the length it had. export: fields of
         `nope.interop.Export`, as lam='scale_param'."""
         interop.save(
-            pathlib.Path(path),
+            paths.path(path),
             self.variables,
             self.described,
             export=interop.Export(

@@ -6,6 +6,11 @@ what is installed.
 
 from __future__ import annotations
 
+from nope.runtime import door
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import importlib.metadata
 
 import _bench

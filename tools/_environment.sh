@@ -93,12 +93,14 @@ is_installed() {
 }
 
 # Installs the project (editable) with the extras $1 under the constraints $2. The record of it is
-# written last, so an interrupted installation is never taken for a finished one.
+# written last, so an interrupted installation is never taken for a finished one. In a virtual
+# environment pip refuses to install for the user, which a user's settings may ask of it.
 install_project() {
     rm -f "$installed"
     say "installing with $python (about 1 GB, some minutes the first time)"
     (
         cd "$root"
+        [ ! -f "${installed%/*}/pyvenv.cfg" ] || export PIP_USER=0
         "$python" -m pip install --disable-pip-version-check $no_compile \
             ${2:+--constraint "$2"} --editable ".${1:+[$1]}" >&2
     ) || fail 'pip could not install the project: its own message is above'
@@ -216,7 +218,7 @@ if sys.version_info >= (3, 12):
         rm -rf "$compilers"
         # One package a word.
         # shellcheck disable=SC2086
-        "$python" -m pip install --disable-pip-version-check --no-compile --no-deps \
+        PIP_USER=0 "$python" -m pip install --disable-pip-version-check --no-compile --no-deps \
             --target "$compilers" $requirements >&2 && printf '%s\n' "$requirements" >"$compilers/installed"
     fi
     end_turn

@@ -89,9 +89,12 @@ def _run(options: argparse.Namespace) -> None:
     plans = [(name, _planned(asked, name, path)) for name, path in options.eval]
     settings = _settings(options, found, multipliers, tokenizer, prefix)
     settings |= {'chat': digest.of_json([chat.source, chat.tokens])} if chat else {}
+    _flags.check_folder(options.out, f'--out={options.out}')
     _check_settings(options.out, '--out', settings)
     for name, plan in plans:
         _check_settings(options.out / name, name, plan.settings)
+    for name, _ in plans:
+        _flags.check_folder(options.out / name, f'--out={options.out / name}')
     variables = _with(found, multipliers)
     _take_settings(options.out, '--out', settings)
     generator = Generator(model, variables, mesh, batch_tokens=options.batch_tokens)

@@ -334,9 +334,9 @@ class Perplexity(_OfText):
     def rows(self, found: Records) -> list[Row]:
         lengths = found.coordinates['length'].tolist()
         windows = found['windows'].tolist()
-        what = f'perplexity, last {self._stride:,} tokens of each window'
+        what = f'last {self._stride:,} tokens of each window'
         return [
-            Row('perplexity', what, length, value, '', n, n * self._stride)
+            Row('perplexity', what, length, value, 'perplexity', n, n * self._stride)
             for length, value, n in zip(lengths, found['perplexity'].tolist(), windows, strict=True)
         ]
 
@@ -373,10 +373,10 @@ class LongPPL(_OfText):
     def rows(self, found: Records) -> list[Row]:
         """Rows of LongPPL by length; NaN where no token is a key token."""
         return [
-            Row('longppl', what, length, float(found[value][k]), '', texts, int(found[tokens][k]))
-            for what, value, tokens in (
-                ('perplexity of key tokens', 'longppl', 'key_tokens'),
-                ('number of key tokens', 'key_tokens', 'tokens'),
+            Row('longppl', what, length, float(found[value][k]), unit, texts, int(found[of][k]))
+            for what, value, unit, of in (
+                ('key tokens', 'longppl', 'perplexity', 'key_tokens'),
+                ('number of key tokens', 'key_tokens', 'tokens', 'tokens'),
             )
             for k, (length, texts) in enumerate(
                 zip(found.coordinates['length'].tolist(), found['documents'].tolist(), strict=True)

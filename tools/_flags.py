@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import pathlib
 import sys
 import tempfile
 from collections.abc import Iterator
+
+from nope.runtime import paths
 
 INTERRUPTED = 130  # as a shell tells it
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Adds the options that name the model and its batch."""
-    parser.add_argument('--model', required=True, help='hf:DIR, or a folder of WORKDIR/runs')
-    parser.add_argument('--tokenizer', default='', help="'bytes' or a tokenizer file")
+    parser.add_argument(
+        '--model', type=paths.expanded, required=True, help='hf:DIR, or a folder of WORKDIR/runs'
+    )
+    parser.add_argument(
+        '--tokenizer', type=paths.expanded, default='', help="'bytes' or a tokenizer file"
+    )
     parser.add_argument('--step', type=int, help='a kept checkpoint before the last, of a run')
     parser.add_argument('--nope', action='store_true', help='hf: it was trained without rotation')
     parser.add_argument('--batch-tokens', type=int, default=16384, help='a batch, per device')
@@ -35,14 +42,19 @@ def add_beginning(parser: argparse.ArgumentParser) -> None:
 
 def check_output(path: pathlib.Path) -> None:
     """ValueError where the file of --output is there, or could not be written; makes its folder."""
+    if os.path.lexists(path):
+        raise ValueError(f'--output={path} is there already')
+    check_folder(path.parent, f'--output={path}')
+
+
+def check_folder(path: pathlib.Path, named: str) -> None:
+    """ValueError, for the option `named`, where nothing can be written in a folder; makes it."""
     try:
-        if path.exists():
-            raise ValueError(f'--output={path} is there already')
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
-        raise ValueError(f'--output={path} cannot be written: {error.strerror}') from error
+        raise ValueError(f'{named} cannot be written: {error.strerror}') from error
 
 
 @contextlib.contextmanager

@@ -6,6 +6,11 @@ python tools/_one_call.py ... --kernels    # the milliseconds of each of its ker
 
 from __future__ import annotations
 
+from nope.runtime import door
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import argparse
 import sys
 

@@ -34,6 +34,11 @@ Exits with 1 where one does not compile or fit, with 2 for a config that cannot 
 
 from __future__ import annotations
 
+from nope.runtime import door
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import argparse
 import dataclasses
 import functools

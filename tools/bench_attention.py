@@ -20,6 +20,11 @@ scaled_dot_product_attention on the same shapes follows in a process of its own.
 
 from __future__ import annotations
 
+from nope.runtime import door
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import argparse
 import dataclasses
 import functools

@@ -18,9 +18,10 @@ take turns, and their results must be the same. Some fifteen minutes on two core
 
 from __future__ import annotations
 
-from nope.runtime import memory
+from nope.runtime import door, memory
 
 if __name__ == '__main__':  # before the imports below, whose threads allocate
+    door.enter(__file__)
     memory.restart_with_huge_pages()
     memory.few_arenas()
 

@@ -10,6 +10,13 @@ each, ...}. Kinds:
 
 from __future__ import annotations
 
+import os
+import sys
+
+sys.path.insert(
+    0, os.path.dirname(os.path.abspath(__file__))
+)  # this project may be none of its own
+
 import json
 import pathlib
 import sys

@@ -13,6 +13,11 @@ themselves take on the device counts, since on a CPU it is the same memory; `dev
 
 from __future__ import annotations
 
+from nope.runtime import door
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import argparse
 import json
 import pathlib

@@ -19,6 +19,11 @@ this interpreter.
 
 from __future__ import annotations
 
+from nope.runtime import door
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import argparse
 import dataclasses
 import functools

@@ -11,6 +11,13 @@ Runs in an interpreter of its own and takes requests as in `_peer.py`; the case 
 
 from __future__ import annotations
 
+import os
+import sys
+
+sys.path.insert(
+    0, os.path.dirname(os.path.abspath(__file__))
+)  # this project may be none of its own
+
 import json
 import sys
 from collections.abc import Callable

@@ -12,9 +12,10 @@ turns, so that a busy machine slows all alike.
 
 from __future__ import annotations
 
-from nope.runtime import memory
+from nope.runtime import door, memory
 
 if __name__ == '__main__':  # before the imports below, whose threads allocate
+    door.enter(__file__)
     memory.restart_with_huge_pages()
     memory.few_arenas()
 

@@ -11,6 +11,11 @@ devices that are not there.
 
 from __future__ import annotations
 
+from nope.runtime import door
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import argparse
 import pathlib
 import sys

@@ -15,9 +15,10 @@ all alike. About ten minutes on two cores; half of that without the peer.
 from __future__ import annotations
 
 from nope.model import counts
-from nope.runtime import memory
+from nope.runtime import door, memory
 
 if __name__ == '__main__':  # before the imports below, whose threads allocate
+    door.enter(__file__)
     memory.restart_with_huge_pages()
     memory.few_arenas()
 

@@ -31,6 +31,11 @@ tables. RULER leaves out tasks that a length has no room for.
 
 from __future__ import annotations
 
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import argparse
 import pathlib
 import sys
@@ -82,14 +87,14 @@ def _parser() -> argparse.ArgumentParser:
     _flags.add_model(parser)
     parser.add_argument('--eval', required=True, help='names, with commas; some need NAME:PATH')
     parser.add_argument('--lengths', required=True, help='tokens, with commas')
-    parser.add_argument('--out', type=pathlib.Path, required=True, help='folder of the results')
+    parser.add_argument('--out', type=paths.path, required=True, help='folder of the results')
     lam = parser.add_mutually_exclusive_group()
     lam.add_argument('--scale', type=float, help='one multiplier of 1/sqrt(head_dim) in all heads')
-    lam.add_argument('--lam', type=pathlib.Path, help='file of multipliers, [layers, heads]')
+    lam.add_argument('--lam', type=paths.path, help='file of multipliers, [layers, heads]')
     _flags.add_beginning(parser)
     parser.add_argument('--samples', type=int, default=500, help='of each RULER task and length')
     parser.add_argument('--tasks', default='', help='of RULER; default: those without files')
-    parser.add_argument('--files', type=pathlib.Path, help="folder of RULER's files")
+    parser.add_argument('--files', type=paths.path, help="folder of RULER's files")
     parser.add_argument('--tests', type=int, default=10, help='pass keys of each length and depth')
     parser.add_argument('--template', default='paper', help="of pass keys: 'paper' or 'brief'")
     parser.add_argument('--windows', type=int, default=16, help='texts of `loss`')
@@ -120,7 +125,7 @@ def _asked(text: str) -> tuple[str, str]:
     if bool(path) != bool(NEEDS[name]):
         form = f'{name}:{NEEDS[name]}' if NEEDS[name] else name
         raise ValueError(f'--eval has {text!r}; accepted: {form}')
-    return name, path
+    return name, paths.expanded(path)
 
 
 def _lengths(text: str) -> tuple[int, ...]:

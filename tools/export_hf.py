@@ -11,8 +11,12 @@ for one named length; several lengths make OUT/LENGTH each.
 
 from __future__ import annotations
 
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import argparse
-import pathlib
 
 # Those of nope.interop.save, which would load JAX.
 LAM_WAYS = ('fold', 'scale_param', 'none')
@@ -30,12 +34,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('run', type=pathlib.Path, help='a folder of WORKDIR/runs')
-    parser.add_argument('out', type=pathlib.Path, help='the directory to write')
+    parser.add_argument('run', type=paths.path, help='a folder of WORKDIR/runs')
+    parser.add_argument('out', type=paths.path, help='the directory to write')
     parser.add_argument('--lam', choices=LAM_WAYS, default='fold', help='where lambda goes')
     parser.add_argument('--length', type=int, action='append', help='tokens that lambda is for')
     parser.add_argument('--dtype', choices=DTYPES, help='of the tensors (default: as read)')
-    parser.add_argument('--tokenizer', default='', help="'bytes', a tokenizer file or a directory")
+    parser.add_argument(
+        '--tokenizer',
+        type=paths.expanded,
+        default='',
+        help="'bytes', a tokenizer file or a directory",
+    )
     parser.add_argument('--step', type=int, help='a kept checkpoint before the last')
     return parser
 

@@ -22,8 +22,12 @@ count tokens that a stop text cut off.
 
 from __future__ import annotations
 
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import argparse
-import pathlib
 import sys
 
 import _flags
@@ -65,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     _flags.add_model(parser)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument('--prompt', action='append', help='a text; again for another')
-    source.add_argument('--prompts', type=pathlib.Path, help='file of prompts, one on each line')
+    source.add_argument('--prompts', type=paths.path, help='file of prompts, one on each line')
     parser.add_argument('--new-tokens', type=int, default=64, help='at most (default: 64)')
     parser.add_argument('--stop', action='append', default=[], help='a text; again for another')
     _flags.add_beginning(parser)
@@ -81,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--early-stopping', choices=list(EARLY_STOPPING), default='false', help='of beam search'
     )
-    parser.add_argument('--output', type=pathlib.Path, help='file for JSON lines')
+    parser.add_argument('--output', type=paths.path, help='file for JSON lines')
     return parser
 
 

@@ -9,8 +9,12 @@ that reads Orbax, and for tools/export_hf.py.
 
 from __future__ import annotations
 
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import argparse
-import pathlib
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -24,8 +28,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('directory', type=pathlib.Path, help='config.json and safetensors')
-    parser.add_argument('--out', type=pathlib.Path, help='folder for the Orbax checkpoint')
+    parser.add_argument('directory', type=paths.path, help='config.json and safetensors')
+    parser.add_argument('--out', type=paths.path, help='folder for the Orbax checkpoint')
     parser.add_argument(
         '--nope', action='store_true', help='the model was trained without rotation'
     )

@@ -9,6 +9,11 @@ train from the shards: --config.data.source=shards:shards/corpus.
 
 from __future__ import annotations
 
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import argparse
 import dataclasses
 import os
@@ -27,7 +32,6 @@ from nope.data.templates import FILLER
 def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     options.leave_out = tuple(options.leave_out)
-    out = pathlib.Path(options.out)
     with _flags.ending(ValueError, OSError, stopped='stopped; the same command goes on from here'):
         kind = KINDS[options.source]
         _check_read(options)
@@ -37,13 +41,13 @@ def main(arguments: list[str] | None = None) -> None:
             metadata = prepare.prepare(
                 source,
                 options.tokenizer,
-                out,
+                options.out,
                 cache=pathlib.Path(scratch),
                 field='--tokenizer',
                 workers=options.workers,
                 part_bytes=options.part_mib << 20,
             )
-    print(_summary(out, metadata))
+    print(_summary(options.out, metadata))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     kinds = [name for name, kind in KINDS.items() if kind is not Shards]
     parser.add_argument('--source', choices=kinds, required=True, help='kind of the corpus')
-    parser.add_argument('--path', default='', help='file, folder or TFDS name')
+    parser.add_argument('--path', type=paths.expanded, default='', help='file, folder or TFDS name')
     parser.add_argument('--field', default='text', help='column of the text (jsonl, parquet, tfds)')
     parser.add_argument(
         '--leave_out',
@@ -77,8 +81,13 @@ def _parser() -> argparse.ArgumentParser:
         help="what keys are hidden in: 'filler', 'text' of the standard library, or "
         "'filler,text' (retrieval)",
     )
-    parser.add_argument('--tokenizer', default='bytes', help="'bytes', *.model or tokenizer.json")
-    parser.add_argument('--out', required=True, help='folder for the shards')
+    parser.add_argument(
+        '--tokenizer',
+        type=paths.expanded,
+        default='bytes',
+        help="'bytes', *.model or tokenizer.json",
+    )
+    parser.add_argument('--out', type=paths.path, required=True, help='folder for the shards')
     parser.add_argument(
         '--workers',
         type=_positive,
@@ -97,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
 def _check_read(options: argparse.Namespace) -> None:
     """ValueError for a flag that is given and that sources of this kind do not read."""
     fields = {name: {f.name for f in dataclasses.fields(kind)} for name, kind in KINDS.items()}
-    defaults = vars(_parser().parse_args(['--source', options.source, '--out', options.out]))
+    defaults = vars(_parser().parse_args(['--source', options.source, '--out', str(options.out)]))
     for field in set().union(*fields.values()) & vars(options).keys() - {'path'}:
         default = defaults[field]
         given = vars(options)[field] != (tuple(default) if isinstance(default, list) else default)

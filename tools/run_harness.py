@@ -22,8 +22,12 @@ that make or choose their data are told --metadata, and the directory of the mod
 
 from __future__ import annotations
 
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import argparse
-import pathlib
 
 import _flags
 
@@ -41,13 +45,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     _flags.add_model(parser)
     parser.add_argument('--tasks', help='names, with commas; default: the seven')
-    parser.add_argument('--include', type=pathlib.Path, help='folder of task YAML files')
-    parser.add_argument('--data', type=pathlib.Path, help='folder of files for tasks')
+    parser.add_argument('--include', type=paths.path, help='folder of task YAML files')
+    parser.add_argument('--data', type=paths.path, help='folder of files for tasks')
     parser.add_argument('--window', type=int, help='tokens that the model reads at most')
     _flags.add_beginning(parser)
     parser.add_argument('--metadata', default='{}', help='JSON object for tasks that take it')
     parser.add_argument('--limit', type=int, help='only so many documents of each task')
-    parser.add_argument('--output', type=pathlib.Path, help='JSON file for the results')
+    parser.add_argument('--output', type=paths.path, help='JSON file for the results')
     parser.add_argument('--seed', type=int, default=0, help='of sampled texts')
     return parser
 

@@ -12,9 +12,10 @@ that in the fifth after the warm-up (a quarter of the time).
 
 from __future__ import annotations
 
-from nope.runtime import memory
+from nope.runtime import door, memory
 
 if __name__ == '__main__':  # before the imports below, whose threads allocate
+    door.enter(__file__)
     memory.restart_with_huge_pages()
     memory.few_arenas()
 
@@ -28,7 +29,6 @@ import threading
 import time
 
 import jax
-import matplotlib
 import numpy as np
 from _shapes import MIDDLE, SMALL
 
@@ -44,7 +44,6 @@ from nope.training.optim import OptimizerConfig
 from nope.training.train import Interrupted, train
 from nope.variables import abstract_variables, fresh_variables
 
-matplotlib.use('agg')
 MODELS = {'small': SMALL, 'middle': MIDDLE}
 LENGTH, BATCH = 64, 32  # tokens, sequences
 WARM_UP, PART = 0.25, 0.2  # shares of the time

@@ -12,8 +12,12 @@ theorems.csv with the error of the count by position, and its figure as PNG and 
 
 from __future__ import annotations
 
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import argparse
-import pathlib
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -22,7 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument('--longest', type=int, default=4096, help='N of Theorem 1')
     parser.add_argument('--tokens', type=int, default=256, help='of Theorem 2')
-    parser.add_argument('--out', type=pathlib.Path, help='folder for a figure and its numbers')
+    parser.add_argument('--out', type=paths.path, help='folder for a figure and its numbers')
     options = parser.parse_args(arguments)
     for name in ('longest', 'tokens'):
         if getattr(options, name) < 2:

@@ -14,6 +14,11 @@ that time; --folder puts the table elsewhere.
 
 from __future__ import annotations
 
+from nope.runtime import door
+
+if __name__ == '__main__':  # before what it imports
+    door.enter(__file__)
+
 import argparse
 import dataclasses
 import functools

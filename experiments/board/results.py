@@ -54,7 +54,7 @@ def write_table(
     if not table.exists() or table.stat().st_size > LARGEST_TABLE:
         path.unlink(missing_ok=True)
         return None
-    write_text(path, table.read_text())
+    write_text(path, table.read_text('utf-8'))
     return path
 
 
@@ -86,7 +86,7 @@ def pages(folder: pathlib.Path) -> dict[pathlib.Path, str]:
     found = {beside / 'claims.md': page.markdown(board, sizes)}
     for path in (beside / 'README.md', beside.parent / 'README.md'):
         if path.exists():
-            found[path] = filled(path.read_text(), blocks, path)
+            found[path] = filled(path.read_text('utf-8'), blocks, path)
     return found
 
 

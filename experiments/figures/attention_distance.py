@@ -120,6 +120,7 @@ def _panel(
         axes.xaxis.set_minor_locator(mpl.NullLocator())
     axes.set_xlim(first.lengths[0], first.lengths[-1])
     axes.set_yscale('log')
+    style.plain_log_ticks(axes.yaxis)
     axes.set_ylim(*ends)
     axes.set_title(f'{first.read}, {"all layers" if layer is None else f"layer {layer + 1}"}')
     axes.set_xlabel('window (tokens)' if first.read == TEXT else 'length of the example')

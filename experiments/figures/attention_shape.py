@@ -89,6 +89,7 @@ def draw(given: FigureInput) -> FigureOutput:
     for name in LOWEST:
         axes[name].set_xlabel('position / L')
     axes['keys'].set_yscale('log', base=2)
+    style.plain_log_ticks(axes['keys'].yaxis, base=2)
     handles = [mpl.Line2D([], [], color=color, label=label) for label, color in colors.items()]
     if any(row['heads'] == 'local' for row in rows):
         handles.append(

@@ -20,7 +20,7 @@ import numpy as np
 from experiments.figures import mpl, natural, style
 from experiments.figures.claims import headline
 from nope.records import Records
-from nope.runtime.files import write_bytes
+from nope.runtime.files import write_bytes, write_text
 
 Measures = Mapping[str, Mapping[str, tuple[str, ...]]]
 
@@ -228,11 +228,11 @@ def write(output: FigureOutput, folder: pathlib.Path) -> None:
     """
     for kind in METADATA:
         write_bytes(folder / f'{output.name}.{kind}', rendered(output.figure, kind))
-    write_bytes(folder / f'{output.name}.csv', csv_text(output.rows).encode())
+    write_text(folder / f'{output.name}.csv', csv_text(output.rows))
     if output.markdown:
-        write_bytes(folder / f'{output.name}.md', output.markdown.encode())
-    write_bytes(folder / 'caption.txt', (output.caption + '\n').encode())
-    write_bytes(folder / 'summary.json', _summary(output).encode())
+        write_text(folder / f'{output.name}.md', output.markdown)
+    write_text(folder / 'caption.txt', output.caption + '\n')
+    write_text(folder / 'summary.json', _summary(output))
 
 
 def rendered(figure: mpl.Figure, kind: str, dpi: float = style.DPI) -> bytes:

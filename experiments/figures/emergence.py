@@ -95,6 +95,7 @@ def draw(given: FigureInput) -> FigureOutput:
         heads.set_title(history.label)
         losses.set_xlabel('training step')
         losses.set_xscale('log')
+        style.plain_log_ticks(losses.xaxis)
     token = captions.token_name(given.records[names[0]])
     axes[0, 0].set_ylabel('entropy of each head (bits),\n(L/2, L]')
     axes[1, 0].set_ylabel('mean entropy over\nlog2(i) of even attention')

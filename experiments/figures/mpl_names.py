@@ -4,6 +4,8 @@ from matplotlib import colormaps as colormaps
 from matplotlib import style as style
 from matplotlib.artist import Artist as Artist
 from matplotlib.axes import Axes as Axes
+from matplotlib.axis import XAxis as XAxis
+from matplotlib.axis import YAxis as YAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg as FigureCanvasAgg
 from matplotlib.cm import ScalarMappable as ScalarMappable
 from matplotlib.colors import BoundaryNorm as BoundaryNorm
@@ -22,6 +24,7 @@ from matplotlib.text import Text as Text
 from matplotlib.textpath import text_to_path as text_to_path
 from matplotlib.ticker import FixedLocator as FixedLocator
 from matplotlib.ticker import FuncFormatter as FuncFormatter
+from matplotlib.ticker import LogFormatter as LogFormatter
 from matplotlib.ticker import NullFormatter as NullFormatter
 from matplotlib.ticker import NullLocator as NullLocator
 from matplotlib.ticker import StrMethodFormatter as StrMethodFormatter

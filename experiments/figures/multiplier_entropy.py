@@ -50,7 +50,7 @@ def draw(given: FigureInput) -> FigureOutput:
     figure = style.new_figure(6.2, 4.4)
     axes = figure.subplots()
     _scatter(axes, multipliers, bits, layers)
-    axes.set_xlabel(r'searched multiplier of $1/\sqrt{H}$')
+    axes.set_xlabel('searched multiplier of 1/√H')
     axes.set_ylabel(f'entropy at position {length:,} (bits)')
     axes.set_ylim(0, max(1.0, np.log2(length)))
     axes.legend(loc='center left', bbox_to_anchor=(1.01, 0.5))

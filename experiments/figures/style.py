@@ -49,6 +49,7 @@ RC = {
     'xtick.labelsize': 8,
     'ytick.labelsize': 8,
     'pdf.fonttype': 42,  # TrueType, so that text in the PDF stays text
+    'text.parse_math': False,  # a label of the user's may have dollar signs
 }
 
 # The second quantity of a figure with two axes.
@@ -115,12 +116,23 @@ def position_axis(
     axes.xaxis.set_minor_formatter(mpl.NullFormatter())
 
 
+def plain_log_ticks(axis: mpl.XAxis | mpl.YAxis, base: float = 10) -> None:
+    """Plain numbers at the ticks of a logarithmic axis, where matplotlib puts formulas."""
+
+    class Plain(mpl.LogFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f'{x:g}' if super().__call__(x, pos) else ''
+
+    axis.set_major_formatter(Plain(base))
+    axis.set_minor_formatter(Plain(base))
+
+
 def bound(axes: mpl.Axes, positions: np.ndarray) -> mpl.Line2D:
     """log2(i): the entropy, in bits, of attention spread evenly over the i visible tokens."""
     (line,) = axes.plot(
         positions, np.log2(positions), color=GREY, linestyle=BOUND, linewidth=0.8, zorder=1
     )
-    line.set_label(r'bound $\log_2 i$')
+    line.set_label('bound log₂ i')
     return line
 
 

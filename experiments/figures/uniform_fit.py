@@ -131,11 +131,10 @@ def _draw_panel(panel: FitPanel, axes: mpl.Axes, twin: mpl.Axes, token: str) -> 
     twin.grid(False)
     twin.spines['right'].set_visible(True)
     twin.tick_params(axis='y', colors=style.BLUE)
-    # The root sign stands out above the line of text, towards the tick labels.
-    twin.set_ylabel(r'best multiplier of $1/\sqrt{H}$', color=style.BLUE, labelpad=8)
+    twin.set_ylabel('best multiplier of 1/√H', color=style.BLUE)
     handles.append(mpl.Line2D([], [], color=style.BLUE, label='best multiplier (right)'))
     mean = f', mean of {panel.seeds} seeds' if panel.seeds > 1 else ''
-    label = rf'$1 + a\,\ln(i/L)${mean}: $a$ = {panel.a:.3f}, $R^2$ = {_r2(panel)}'
+    label = f'1 + a ln(i/L){mean}: a = {panel.a:.3f}, R² = {_r2(panel)}'
     fit = mpl.Line2D([], [], color=style.BLACK, label=label)
     marks = [fit, style.training_length(axes, panel.train_length)]
     style.legend_below(axes, handles, marks)

@@ -8,7 +8,11 @@ needs no network and no other file. Exit status: 0 done, 2 bad input.
 
 from __future__ import annotations
 
-import pathlib
+from nope.runtime import door, paths
+
+if __name__ == '__main__':  # before what it imports
+    door.enter()
+
 import sys
 
 from experiments.report import page
@@ -28,8 +32,8 @@ def main(arguments: list[str]) -> int:
     if not known or len(folders) not in (1, 2) or len(outs) > 1 or '' in outs:
         print(__doc__, file=sys.stderr)
         return BAD_INPUT
-    roots = [pathlib.Path(folder) for folder in folders]
-    out = pathlib.Path(outs[0]) if outs else roots[0] / NAME
+    roots = [paths.path(folder) for folder in folders]
+    out = paths.path(outs[0]) if outs else roots[0] / NAME
     try:
         if out.is_dir():
             raise ValueError(f'--out={out} is a folder; it must be a file')

@@ -6,6 +6,7 @@ import functools
 
 import jax
 
+from nope.interop import safetensors
 from nope.interop.directory import Directory
 from nope.interop.families import family_of
 from nope.interop.families.base import Described, Ignored
@@ -33,8 +34,8 @@ def describe(directory: Directory, *, position: Position | None = None) -> Descr
         described = described._replace(train_length=directory.train_length)
     if position is not None:
         described = described._replace(model=described.model.with_position(position))
-    tensors_of(directory, described.model)
-    return described
+    tensors = tensors_of(directory, described.model)
+    return described._replace(dtype=_dtype(directory, tensors))
 
 
 def tensors_of(directory: Directory, model: ModelConfig) -> list[Tensor]:
@@ -66,6 +67,14 @@ def ignored_tensors(directory: Directory, model: ModelConfig) -> dict[str, str]:
     used = {tensor.name for tensor in family.tensors(model, names)}
     reasons = ((name, _reason(name, family.ignored(model))) for name in sorted(names - used))
     return {name: reason for name, reason in reasons if reason is not None}
+
+
+def _dtype(directory: Directory, tensors: list[Tensor]) -> str:
+    """The dtype of the tensors; of several the one that holds the values of all. Lambda is float32
+    in any file."""
+    entries = [directory.tensors[t.name] for t in tensors if t.parts[0].path != LAM]
+    found = {safetensors.dtype_of(located.file, located.entry).name for located in entries}
+    return found.pop() if len(found) == 1 else 'float32'
 
 
 @functools.lru_cache(maxsize=16)

@@ -170,13 +170,20 @@ def tokens(fields: Fields, key: str, vocabulary: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(i for i in ids if i < vocabulary))
 
 
-def dtype(fields: Fields) -> str:
-    """Dtype of the tensors by the config; 'float32' where it names none."""
+def optional_token(fields: Fields, key: str, vocabulary: int) -> int | None:
+    """A token, or None where the key is left out or holds no token of the vocabulary."""
+    value = fields.values.get(key)
+    return value if type(value) is int and 0 <= value < vocabulary else None
+
+
+def check_dtype(fields: Fields) -> None:
+    """ValueError for a dtype that no tensors are read in. Which one they have, they say
+    themselves: a config may name another, none, or 'auto'."""
     key = fields.agreed('dtype', 'torch_dtype')
     value = fields.values.get(key)
     if isinstance(value, str):
         fields = Fields({key: re.sub(r'^torch\.', '', value)}, fields.where)
-    return fields.text(key, ('float32', 'bfloat16', 'float16'), 'float32')
+    fields.text(key, ('float32', 'bfloat16', 'float16', 'auto'), 'auto')
 
 
 def _is_number(value: Any, above: float, most: float) -> bool:

@@ -92,6 +92,7 @@ def _own_facts(spec: Mapping[str, Any]) -> dict[str, Any]:
         'longest': spec.get('longest') or None,
         'bos': spec.get('bos'),
         'eos': spec.get('eos'),
+        'pad': spec.get('pad'),
     }
     found: dict[str, Any] = {name: int(x) for name, x in numbers.items() if x is not None}
     if ends := spec.get('ends'):
@@ -215,6 +216,7 @@ def write_run(
         'bos': described.bos,
         'eos': described.eos,
         'ends': list(described.ends),
+        'pad': described.pad,
         'origin': dict(origin),
     }
     with files.unfinished_folder(folder.absolute()) as partial:

@@ -94,16 +94,24 @@ def read(path: pathlib.Path, entry: Entry) -> np.ndarray:
     Reads its bytes and the header. CheckpointFileError for another dtype, and where the file has
     become shorter, or another one, since its header was read.
     """
-    where = f'{path}: tensor {shown(entry.name)}'
-    if entry.code not in READABLE:
-        raise CheckpointFileError(
-            f'{where} has dtype {entry.code}; accepted are {", ".join(READABLE)}'
-        )
+    dtype = dtype_of(path, entry)
     with _opened(path) as (_, tensors):
         array = tensors.get_tensor(entry.name)
-    if array.dtype != _DTYPES[entry.code] or array.shape != entry.shape:
-        raise CheckpointFileError(f'{where} is not what the header said: the file has changed')
+    if array.dtype != dtype or array.shape != entry.shape:
+        raise CheckpointFileError(
+            f'{path}: tensor {shown(entry.name)} is not what the header said: the file has changed'
+        )
     return array
+
+
+def dtype_of(path: pathlib.Path, entry: Entry) -> np.dtype:
+    """float32, bfloat16 or float16, as the header says; CheckpointFileError for another dtype."""
+    if entry.code not in READABLE:
+        raise CheckpointFileError(
+            f'{path}: tensor {shown(entry.name)} has dtype {entry.code}; accepted are '
+            f'{", ".join(READABLE)}'
+        )
+    return _DTYPES[entry.code]
 
 
 def read_bytes(path: pathlib.Path, entry: Entry, start: int, stop: int) -> bytes:

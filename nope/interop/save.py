@@ -9,7 +9,9 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import flax.traverse_util
 import jax
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
@@ -84,7 +86,8 @@ def save(
     described: the model and its facts. tokenizer: 'bytes', a directory or a tokenizer file to
     carry over; None for no tokenizer. origin: JSON-able facts on where the model is from.
     Tensors leave the devices one at a time, all of them to this process. ValueError as
-    `check_export`, and where QK-norm meets a lambda that is not neutral.
+    `check_export`, where QK-norm meets a lambda that is not neutral, and where the dtype makes 0 or
+    infinite what is neither.
     """
     path = path.absolute()
     check_export(described.model, export)
@@ -110,13 +113,15 @@ def _write(
     tokenizer: str | None,
     origin: Mapping[str, Any],
 ) -> None:
-    model, scaled = described.model, None
+    model, given, scaled = described.model, variables, None
     if export.lam == 'scale_param':
         multipliers_LN = model.multipliers(lam_of(variables), export.length or 1)
         scaled = np.asarray(jax.device_get(multipliers_LN))
     elif export.lam == 'fold' and not lam_is_neutral(model, variables, export.length):
         model, variables = fold(model, variables, export.length)
     tensors = {tensor.name: tensor for tensor in _tensors(model, export.lam)}
+    # As they were given: that a product with lambda is rounded to 0 is rounding.
+    _check_held(tensors, given, export.dtype)
     planned = {
         name: (DTYPES['float32' if _is_lam(tensor) else export.dtype], tensor.shape)
         for name, tensor in tensors.items()
@@ -181,7 +186,9 @@ def _array(
             leaf = leaf[key]
         parts.append(np.asarray(_rounded(leaf, part.layer, dtype)))
     array = row_major(tensor.layout.join(parts)).astype(dtype, copy=False)
-    safetensors.check_finite(tensor.name, array, folder)  # float16 ends at 65,504
+    safetensors.check_finite(
+        tensor.name, array, folder
+    )  # products with lambda may be beyond the dtype
     return array
 
 
@@ -189,6 +196,30 @@ def _array(
 def _rounded(leaf: jax.Array, layer: int | None, dtype: np.dtype) -> jax.Array:
     """A parameter, or its layer, in the dtype of the file: rounded before it is moved."""
     return (leaf if layer is None else leaf[layer]).astype(dtype)
+
+
+def _check_held(tensors: Mapping[str, Tensor], variables: Variables, dtype: str) -> None:
+    """ValueError where the dtype makes 0 or infinite what is neither."""
+    leaves = flax.traverse_util.flatten_dict(variables['params'])
+    for name, tensor in tensors.items():
+        paths = [(part.path, part.layer) for part in tensor.parts if part.path != LAM]
+        lost = sum(int(_lost(leaves[path], layer, DTYPES[dtype])) for path, layer in paths)
+        if lost:
+            raise ValueError(
+                f'export.dtype is {dtype!r}, which makes {lost} values of tensor '
+                f"{safetensors.shown(name)} 0 or infinite; accepted: 'float32', which holds them"
+            )
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _lost(leaf: jax.Array, layer: int | None, dtype: np.dtype) -> jax.Array:
+    """The number of values of a parameter, or its layer, that are 0 or infinite in the dtype
+    alone. Subnormal numbers of float32 are 0 to some devices as they are."""
+    values = leaf if layer is None else leaf[layer]
+    rounded = values.astype(dtype)
+    becomes_zero = (rounded == 0) & (values != 0)
+    becomes_infinite = jnp.isinf(rounded) & ~jnp.isinf(values)
+    return jnp.count_nonzero(becomes_zero | becomes_infinite)
 
 
 def _write_shards(

@@ -230,8 +230,9 @@ def sweep(folder: pathlib.Path) -> None:
 
 
 def write_text(path: pathlib.Path, text: str) -> None:
-    """`write_bytes` of a text in UTF-8."""
-    write_bytes(path, text.encode())
+    """`write_bytes` of a text in UTF-8. What it has no bytes for is escaped, as in the name of a
+    file that is in another encoding."""
+    write_bytes(path, text.encode(errors='backslashreplace'))
 
 
 def write_json(path: pathlib.Path, value: Any) -> None:

@@ -44,7 +44,7 @@ def test_a_written_config_is_read_as_the_same_model(case: str, train_length: int
     assert writer_of(config).name == name
     known = getattr(config.position, 'scaling', None)
     length = getattr(known, 'train_length', train_length)
-    about = described(config, train_length=length, dtype='bfloat16', bos=3, eos=None)
+    about = described(config, train_length=length, bos=3, eos=None, pad=0)
     found = written(name, about)
     longest = found.get('max_position_embeddings', length)  # a scaling may set it
     assert read(found) == about._replace(longest=longest)
@@ -53,8 +53,8 @@ def test_a_written_config_is_read_as_the_same_model(case: str, train_length: int
 @pytest.mark.parametrize('case', WRITTEN)
 def test_a_written_config_says_what_it_is(case: str) -> None:
     name, config = WRITTEN[case]
-    found = written(name, described(config))
-    assert found['model_type'] == name
+    found = written(name, described(config, dtype='bfloat16'))
+    assert (found['model_type'], found['torch_dtype']) == (name, 'bfloat16')
     (architecture,) = found['architectures']
     assert architecture.lower() == f'{name.removesuffix("_text").replace("_", "")}forcausallm'
     # Stock classes would take a token of their own vocabulary.
@@ -328,9 +328,9 @@ def test_positions_of_lit_gpt(changes: dict, position: Position) -> None:
 @pytest.mark.parametrize(
     ('changes', 'facts'),
     [
-        ({'torch_dtype': 'torch.float16'}, {'dtype': 'float16'}),
-        ({'torch_dtype': None, 'dtype': 'bfloat16'}, {'dtype': 'bfloat16'}),
-        ({'torch_dtype': None}, {'dtype': 'float32'}),
+        ({'pad_token_id': 7}, {'pad': 7}),
+        ({'pad_token_id': -1}, {'pad': None}),
+        ({'pad_token_id': 10**6}, {'pad': None}),
         ({'eos_token_id': [5, 6, 5]}, {'eos': 5, 'ends': (6,)}),
         ({'eos_token_id': [5, 10**6, 6]}, {'eos': 5, 'ends': (6,)}),  # a trimmed vocabulary
         ({'bos_token_id': None, 'eos_token_id': 0}, {'bos': None, 'eos': 0}),

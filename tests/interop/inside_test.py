@@ -94,13 +94,16 @@ def test_a_head_that_stock_found_apart_is_apart(head: str) -> None:
 
 def test_the_whole_model_says_what_its_text_model_leaves_out() -> None:
     text = written('mistral', described(MODELS['mistral'], bos=3))
-    for key in ('torch_dtype', 'eos_token_id'):
+    for key in ('torch_dtype', 'eos_token_id', 'pad_token_id'):
         del text[key]
-    whole = {'dtype': 'bfloat16', 'bos_token_id': 5, 'eos_token_id': [6, 7]}
-    found = read({'model_type': 'mistral3', 'text_config': text, **whole})
-    assert (found.dtype, found.bos, found.eos) == ('bfloat16', 3, 6)
+    whole = {'dtype': 'bfloat16', 'bos_token_id': 5, 'eos_token_id': [6, 7], 'pad_token_id': 0}
+    config = {'model_type': 'mistral3', 'text_config': text, **whole}
+    found = read(config)
+    assert (found.bos, found.eos, found.pad) == (3, 6, 0)
+    with pytest.raises(ValueError, match=r'text_config\.dtype is .int8'):
+        read(config | {'dtype': 'int8'})
     text['torch_dtype'] = 'float16'
-    assert read({'model_type': 'mistral3', 'text_config': text, **whole}).dtype == 'float16'
+    assert read(config | {'dtype': 'int8'}) == found  # the text model's own comes first
 
 
 def test_keys_of_the_text_model_are_named_with_their_place() -> None:

@@ -3,6 +3,9 @@ and never two tensors in host memory."""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import json
 import pathlib
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,11 +20,12 @@ from nope.interop import Described, Directory, Export, describe, load, open_dire
 from nope.interop import save as save_directory
 from nope.interop.mapping import Tensor
 from nope.interop.safetensors import CheckpointFileError
+from nope.interop.save import DTYPES
 from nope.model import ModelConfig
 from nope.positions import Alibi, NoPE, Rotary
 from nope.runtime import files
 from nope.sharding import MeshConfig
-from nope.variables import Variables, abstract_variables
+from nope.variables import Variables, abstract_variables, with_uniform_lam
 from tests import tiny
 
 # Every tensor of a layer apart; and queries, keys and values in one, biases everywhere.
@@ -99,6 +103,104 @@ def test_halves_become_float32_on_the_devices(tmp_path, dtype: str) -> None:
         lambda leaf: np.asarray(leaf).astype(half).astype(np.float32), variables['params']
     )
     tiny.assert_same(found, rounded)
+
+
+NAMES = 'model.norm.weight', 'model.embed_tokens.weight'
+
+
+def in_dtypes(source: pathlib.Path, folder: pathlib.Path, *dtypes: str) -> Described:
+    """The folder with tensors in other dtypes, the first one for all but those of `NAMES`."""
+    directory = open_directory(source)
+    by_name = dict.fromkeys(directory.tensors, dtypes[0]) | dict(
+        zip(NAMES, dtypes[1:], strict=False)
+    )
+    arrays = {name: directory.read(name).astype(DTYPES[by_name[name]]) for name in by_name}
+    rewritten(source, folder, arrays)
+    return describe(open_directory(folder))
+
+
+@pytest.mark.parametrize('said', ['float32', 'float16', 'auto', 'torch.bfloat16', None])
+def test_the_dtype_is_that_of_the_tensors(
+    folders: Mapping[str, pathlib.Path], tmp_path: pathlib.Path, said: str | None
+) -> None:
+    found = in_dtypes(folders['llama'], tmp_path, 'bfloat16')
+    config = json.loads((tmp_path / 'config.json').read_text())
+    (tmp_path / 'config.json').write_text(json.dumps({**config, 'torch_dtype': said}))
+    assert describe(open_directory(tmp_path)) == found and found.dtype == 'bfloat16'
+
+
+@pytest.mark.parametrize(
+    'dtypes',
+    [
+        ('bfloat16', 'float16'),
+        ('bfloat16', 'float32'),
+        ('float16', 'float16', 'float32'),
+        ('float32', 'bfloat16', 'float16'),
+    ],
+)
+def test_of_several_dtypes_one_holds_all_values(
+    folders: Mapping[str, pathlib.Path], tmp_path: pathlib.Path, dtypes: tuple[str, ...]
+) -> None:
+    assert in_dtypes(folders['llama'], tmp_path, *dtypes).dtype == 'float32'
+
+
+def test_a_lambda_beside_halves_leaves_them_halves(tmp_path: pathlib.Path) -> None:
+    options = {'lam': 'scale_param', 'dtype': 'bfloat16'}
+    folder = save(tmp_path / 'scaled', LLAMA, tiny.varied_lam(LLAMA), **options)
+    assert describe(open_directory(folder)).dtype == 'bfloat16'
+
+
+@pytest.mark.parametrize('dtype', ['bfloat16', 'float16'])
+def test_every_number_of_half_precision_comes_back(tmp_path: pathlib.Path, dtype: str) -> None:
+    model = dataclasses.replace(LLAMA, vocab_size=2**16 // LLAMA.width)
+    source = save(tmp_path / 'source', model, tiny.variables(model), dtype=dtype)
+    bits = np.arange(2**16, dtype=np.uint16)
+    infinite = np.array(np.inf, DTYPES[dtype]).view(np.uint16)
+    bits[bits & 0x7FFF >= infinite] = 0
+    numbers = bits.view(DTYPES[dtype]).reshape(-1, model.width)
+    rewritten(source, tmp_path / 'all', {NAMES[1]: numbers})
+    directory = open_directory(tmp_path / 'all')
+    variables = load(directory, model, tiny.mesh())
+    back = save(tmp_path / 'back', model, variables, dtype=describe(directory).dtype)
+    for name in directory.tensors:
+        written = open_directory(back).read(name)
+        assert written.dtype == DTYPES[dtype]
+        np.testing.assert_array_equal(written.view(np.uint16), directory.read(name).view(np.uint16))
+
+
+@pytest.mark.parametrize(
+    ('value', 'refused'),
+    [
+        (2.0**-25, ['float16']),  # half of the least number of float16: a tie, to 0
+        (1.01 * 2.0**-25, []),
+        (-1e-9, ['float16']),
+        (2e-38, ['float16']),
+        (-0.0, []),
+        (65_519.0, []),
+        (65_520.0, ['float16']),
+        (-3.4e38, ['bfloat16', 'float16']),
+    ],
+)
+def test_a_dtype_that_loses_a_number_is_refused(
+    folders: Mapping[str, pathlib.Path], tmp_path: pathlib.Path, value: float, refused: list[str]
+) -> None:
+    array = open_directory(folders['llama']).read(NAMES[0]).copy()
+    array[3] = value
+    rewritten(folders['llama'], tmp_path / 'source', {NAMES[0]: array})
+    variables = load(open_directory(tmp_path / 'source'), LLAMA, tiny.mesh())
+    for dtype in DTYPES:
+        wrong = f"{dtype}.*1 values of tensor '{NAMES[0]}' 0 or infinite; accepted: 'float32'"
+        expected = pytest.raises(ValueError, match=wrong)
+        with expected if dtype in refused else contextlib.nullcontext():
+            save(tmp_path / dtype, LLAMA, variables, dtype=dtype)
+        assert (tmp_path / dtype).exists() == (dtype not in refused)
+
+
+def test_a_product_with_lambda_may_be_rounded_to_zero(tmp_path: pathlib.Path) -> None:
+    least = jax.tree.map(lambda leaf: leaf * 0 + 2.0**-24, tiny.variables(LLAMA))
+    folder = save(tmp_path / 'out', LLAMA, with_uniform_lam(least, 0.5), dtype='float16')
+    found = open_directory(folder).read('model.layers.0.self_attn.q_proj.weight')
+    assert not found.any()
 
 
 def test_lambda_is_read_where_it_is(tmp_path) -> None:

@@ -68,7 +68,7 @@ def test_a_description_with_zeros_for_all_keys_is_read() -> None:
 def test_a_model_is_saved_as_a_run(tmp_path: pathlib.Path) -> None:
     config = tiny.model(attention=None, position=Rotary())
     variables = tiny.varied_lam(config)
-    described = Described(config, 64, 'bfloat16', bos=0, eos=5, longest=128, ends=(3, 4))
+    described = Described(config, 64, 'bfloat16', bos=0, eos=5, longest=128, ends=(3, 4), pad=2)
     files.unfinished(tmp_path / 'run').mkdir()  # as a killed call leaves it
     write_run(tmp_path / 'run', described, variables, tiny.mesh(), {'path': 'somewhere'})
     found = read_run(tmp_path / 'run', tiny.mesh())

@@ -246,3 +246,10 @@ def test_a_pointer_of_git_lfs_is_no_content(read, tmp_path: pathlib.Path) -> Non
         read(path)
     path.write_bytes(b'"' + pointer() + b'"')
     assert files.read_bytes(path) == b'"' + pointer() + b'"'
+
+
+def test_a_text_with_the_name_of_a_file_in_another_encoding_is_written(
+    tmp_path: pathlib.Path,
+) -> None:
+    files.write_text(tmp_path / 'a', 'caf\udce9 \xe9')
+    assert (tmp_path / 'a').read_bytes() == b'caf\\udce9 \xc3\xa9'

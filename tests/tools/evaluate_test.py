@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import pathlib
+import tempfile
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +14,7 @@ import jax
 import numpy as np
 import pytest
 
-from nope import records
+from nope import interop, records
 from nope.data.sources import Text
 from nope.data.tokenizers import ByteTokenizer
 from nope.interop import Described, Export, save
@@ -210,8 +212,8 @@ def test_a_text_without_key_tokens_has_no_longppl(
     rows = [json.loads(line) for line in (tmp_path / 'out/results.jsonl').read_text().splitlines()]
     assert [(row['what'], row['length'], row['value']) for row in rows] == [
         *(
-            ('perplexity of key tokens', 32, None),
-            ('perplexity of key tokens', 64, None),
+            ('key tokens', 32, None),
+            ('key tokens', 64, None),
             ('number of key tokens', 32, 0),
             ('number of key tokens', 64, 0),
         )
@@ -379,3 +381,27 @@ def test_a_text_that_is_too_short_is_refused(
     with pytest.raises(SystemExit, match=r'longest document has 5 tokens; a window of 32 needs 33'):
         ask = f'--eval=loss:{tmp_path / "short.txt"}'
         measured(directory, tmp_path / 'out', ask, '--lengths=32')
+
+
+@pytest.mark.parametrize('closed', ['out', 'out/loss'])
+def test_a_folder_that_may_not_be_written_is_said_before_weights_are_read(
+    closed: str,
+    directory: pathlib.Path,
+    text: pathlib.Path,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refused = tmp_path / closed
+    refused.mkdir(parents=True)
+    probe = tempfile.TemporaryFile
+
+    def denied(dir: pathlib.Path) -> Any:
+        if dir == refused:  # as for a user who is not root
+            raise PermissionError(errno.EACCES, 'Permission denied', f'{dir}/x')
+        return probe(dir=dir)
+
+    monkeypatch.setattr(tempfile, 'TemporaryFile', denied)
+    monkeypatch.setattr(interop, 'load', lambda *_: pytest.fail('weights were read'))
+    with pytest.raises(SystemExit) as ended:
+        measured(directory, tmp_path / 'out', f'--eval=loss:{text}', '--lengths=32')
+    assert ended.value.code == f'error: --out={refused} cannot be written: Permission denied'

@@ -161,3 +161,31 @@ def test_a_comment_that_a_shell_passes_on_is_refused_before_anything(python: pat
 def test_a_plan_has_no_report(python: pathlib.Path, asked: str) -> None:
     assert start(python, asked).wait() == 0
     assert commands(python) == [f'-m experiments.run {OWN} {asked}']
+
+
+@pytest.mark.parametrize(('virtual', 'found'), [(True, '0'), (False, '1')])
+def test_nothing_is_installed_for_the_user_in_a_virtual_environment(
+    tmp_path: pathlib.Path, virtual: bool, found: str
+) -> None:
+    if virtual:
+        (tmp_path / 'pyvenv.cfg').touch()
+    (tmp_path / 'pyproject.toml').touch()
+    (tmp_path / 'python').write_text('#!/bin/sh\necho "user $PIP_USER" >&2\n')
+    (tmp_path / 'python').chmod(0o755)
+    script = f"""set -eu; root={tmp_path}; . {ROOT}/tools/_environment.sh
+python={tmp_path}/python; installed={tmp_path}/nope-installed; install_project '' ''"""
+    done = subprocess.run(
+        ['sh', '-c', script], env=os.environ | {'PIP_USER': '1'}, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and f'user {found}\n' in done.stderr
+
+
+@pytest.mark.skipif(not (ROOT / '.git').exists(), reason='no clone')
+def test_what_shells_read_has_line_feeds_in_every_clone() -> None:
+    scripts = ['.ci/run', 'tools/_environment.sh', 'tools/quickstart', 'tools/test']
+    scripts += [str(path.relative_to(ROOT)) for path in (ROOT / 'tools/launch').glob('*.s*')]
+    found = subprocess.run(
+        ['git', 'check-attr', 'eol', *scripts], cwd=ROOT, capture_output=True, text=True
+    )
+    assert len(scripts) == 6
+    assert found.stdout.splitlines() == [f'{script}: eol: lf' for script in scripts]

@@ -55,9 +55,9 @@ class Described(NamedTuple):
     """Model of a directory, with its training length, dtype, special tokens and longest sequence.
 
     train_length: the length it was pre-trained at; None where nothing says so.
-    dtype: of the tensors, 'float32', 'bfloat16' or 'float16'.
-    bos, eos: token ids, None where unknown. ends: other tokens that end a text, which a list of
-        them has behind `eos`.
+    dtype: that holds every value of the tensors, 'float32', 'bfloat16' or 'float16'.
+    bos, eos, pad: token ids, None where unknown. ends: other tokens that end a text, which a list
+        of them has behind `eos`.
     longest: the longest sequence it is for by its config.json, such as `max_position_embeddings`,
         which a scaling of positions or an export sets beyond train_length; None where unknown.
     """
@@ -69,3 +69,4 @@ class Described(NamedTuple):
     eos: int | None = None
     longest: int | None = None
     ends: tuple[int, ...] = ()
+    pad: int | None = None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from nope.interop.families.base import Described, Ignored
-from nope.interop.fields import Fields, dtype, tokens
+from nope.interop.fields import Fields, check_dtype, optional_token, tokens
 from nope.model import ModelConfig
 
 log = logging.getLogger(__name__)
@@ -68,18 +69,24 @@ def described(
     fields: Fields,
     model: ModelConfig,
     train_length: int | None,
-    defaults: tuple[int | None, int | None] = (None, None),
+    defaults: Mapping[str, int | None] = MappingProxyType({}),
     longest: int | None = None,
 ) -> Described:
-    """The model and what its config.json says besides. defaults: BOS and EOS of the stock class,
-    for files that leave them out; null is none. longest: None for train_length."""
-    keys = 'bos_token_id', 'eos_token_id'
-    (bos, *_), (eos, *ends) = (
-        tokens(fields, key, model.vocab_size) or (None,) if key in fields.values else (default,)
-        for key, default in zip(keys, defaults, strict=True)
+    """The model and what its config.json says besides. defaults: token ids of the stock class, for
+    files that leave their keys out; null is none. longest: None for train_length."""
+    check_dtype(fields)
+    fields = Fields({**defaults, **fields.values}, fields.where)
+    bos, *_ = tokens(fields, 'bos_token_id', model.vocab_size) or (None,)
+    eos, *ends = tokens(fields, 'eos_token_id', model.vocab_size) or (None,)
+    return Described(
+        model,
+        train_length,
+        bos=bos,
+        eos=eos,
+        longest=longest or train_length,
+        ends=tuple(ends),
+        pad=optional_token(fields, 'pad_token_id', model.vocab_size),
     )
-    longest = longest or train_length
-    return Described(model, train_length, dtype(fields), bos, eos, longest, tuple(ends))
 
 
 def head(architecture: str, model_type: str) -> dict[str, Any]:
@@ -94,7 +101,7 @@ def facts(described: Described) -> dict[str, Any]:
         'torch_dtype': described.dtype,
         'bos_token_id': described.bos,
         'eos_token_id': [described.eos, *described.ends] if described.ends else described.eos,
-        'pad_token_id': None,
+        'pad_token_id': described.pad,
     }
 
 

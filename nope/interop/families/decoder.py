@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from nope.interop import rope
@@ -46,7 +47,7 @@ class Defaults(NamedTuple):
 
     heads, vocabulary: None where a file has to have them. kv_heads, head_dim: None for as many as
     heads, and for width / heads. epsilon: of the norms. logit_scale: None for a class that
-    multiplies no logits. bos, eos: token ids, None where a class has none.
+    multiplies no logits. tokens: ids by their keys, those that a class has.
     """
 
     longest: int
@@ -59,8 +60,7 @@ class Defaults(NamedTuple):
     epsilon: float = 1e-6
     logit_scale: float | None = None
     activation: str = 'silu'
-    bos: int | None = None
-    eos: int | None = None
+    tokens: Mapping[str, int] = MappingProxyType({})
 
 
 class Layers(Protocol):
@@ -161,8 +161,7 @@ class Decoder:
         model = common.made(fields, values)
         longest = fields.optional_integer('max_position_embeddings', MAX_LENGTH)
         length = rope.train_length(rotary, longest)
-        tokens = self.defaults.bos, self.defaults.eos
-        return common.described(fields, model, length, tokens, longest)
+        return common.described(fields, model, length, self.defaults.tokens, longest)
 
     def tensors(self, config: ModelConfig, names: frozenset[str]) -> list[Tensor]:
         return decoder_tensors.tensors(

@@ -25,7 +25,7 @@ _TEXT = 'text_config'
 _TIED = 'tie_word_embeddings'
 # What the whole model says for its text model too, where that says nothing itself: names of one
 # thing stand together.
-_ABOVE = (('dtype', 'torch_dtype'), ('bos_token_id',), ('eos_token_id',))
+_ABOVE = (('dtype', 'torch_dtype'), ('bos_token_id',), ('eos_token_id',), ('pad_token_id',))
 
 _LAYERS = re.compile(r'(model\.)?language_model\.(model\.)?(?!lm_head\.)')
 _HEAD = re.compile(r'language_model\.(?=lm_head\.)')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import pathlib
 import subprocess
@@ -11,8 +12,10 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
 
-from experiments.figures import KINDS, Claim, FigureInput, write
+from experiments.figures import KINDS, Claim, FigureInput, style, write
 from nope.records import Measure
 from nope.runtime.amounts import amount
 from tests.experiments.figures import synthetic
@@ -65,6 +68,40 @@ def without(records, measure):
 
 def test_every_kind_is_tested():
     assert set(KINDS) == set(INPUTS)
+
+
+@pytest.mark.parametrize(
+    'kind',
+    [
+        *('attention_distance', 'attention_shape', 'emergence', 'entropy_loss'),
+        *('multiplier_entropy', 'uniform_fit'),
+    ],
+)
+def test_no_text_is_a_formula(kind: str) -> None:
+    """Ticks of logarithms and symbols are plain, since labels of users are."""
+    figure = KINDS[kind].draw(INPUTS[kind]).figure
+    with style.house():
+        FigureCanvasAgg(figure).draw()
+    texts = [text for text in figure.findobj(Text) if text.get_text()]
+    assert len(texts) > 10
+    for text in texts:
+        assert '$' not in text.get_text() and not text.get_parse_math()
+
+
+def test_dollar_signs_of_labels_are_drawn(tmp_path: pathlib.Path) -> None:
+    given = INPUTS['length_curves']
+    labels = ['price $5 and $6', 'x $_$', '\\$']
+    curves = [
+        {**curve, 'label': label}
+        for curve, label in itertools.zip_longest(given.options['curves'], labels, fillvalue='d')
+    ]
+    output = KINDS['length_curves'].draw(
+        dataclasses.replace(given, options={**given.options, 'curves': curves})
+    )
+    write(output, tmp_path)
+    texts = output.figure.findobj(Text)
+    drawn = {text.get_text(): text.get_parse_math() for text in texts}
+    assert {label: drawn[label] for label in labels} == dict.fromkeys(labels, False)
 
 
 @pytest.fixture(scope='module')

@@ -171,7 +171,7 @@ def legend(output) -> list[str]:
 
 def test_the_legend_says_that_a_fit_is_a_mean_and_the_caption_speaks_of_no_steps():
     output = fit_by_seed(0.9, 0.8)
-    assert any(', mean of 2 seeds: $a$ = 0.350, $R^2$ = 0.850' in text for text in legend(output))
+    assert any(', mean of 2 seeds: a = 0.350, R² = 0.850' in text for text in legend(output))
     assert 'staircase' not in output.caption
     assert 'chosen for each seed on unsmoothed losses, of a grid of ' in output.caption
     alone = figures.draw('uniform_fit', INPUTS['uniform_fit'])
@@ -181,4 +181,4 @@ def test_the_legend_says_that_a_fit_is_a_mean_and_the_caption_speaks_of_no_steps
 
 @pytest.mark.parametrize('r2', [(0.9, None), (None, 0.9)])
 def test_where_one_seed_has_no_r2_there_is_no_mean(r2):
-    assert any('$R^2$ = n/a' in text for text in legend(fit_by_seed(*r2)))
+    assert any('R² = n/a' in text for text in legend(fit_by_seed(*r2)))

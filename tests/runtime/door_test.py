@@ -1,0 +1,78 @@
+"""Commands in environments of users: what is set there neither ends them nor changes results."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from nope.runtime import door
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def run(*arguments: str, cwd: pathlib.Path = ROOT, **environment: str) -> tuple[str, str]:
+    """What a command that ends well says: on stdout, and on stderr."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env={**os.environ, 'PYTHONPATH': str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+ENTER = 'from nope.runtime import door; door.enter(); '
+
+
+def test_what_a_terminal_has_no_character_for_is_escaped() -> None:
+    said, _ = run('-c', f'{ENTER}print("caf\\xe9 \\ud800")', PYTHONIOENCODING='ascii')
+    assert said == 'caf\\xe9 \\ud800\n'
+
+
+def test_settings_that_change_results_are_left_out_and_named() -> None:
+    code = (
+        f'{ENTER}import jax; print(jax.numpy.arange(2.0).dtype, jax.random.bits(jax.random.key(0)))'
+    )
+    others = {'JAX_ENABLE_X64': '1', 'JAX_DEFAULT_PRNG_IMPL': 'rbg'}
+    said, named = run('-c', code, **others, JAX_THREEFRY_PARTITIONABLE='0')
+    assert said.startswith('float32 ') and named.count(' is left out') == 3
+    assert run('-c', code, JAX_ENABLE_X64='0') == (said, '')
+
+
+def test_matplotlib_is_loaded_whatever_a_notebook_draws_with() -> None:
+    code = f'{ENTER}from experiments.figures import mpl; mpl.Figure()'
+    run('-c', code, MPLBACKEND='notebook_without_a_module')
+
+
+@pytest.mark.parametrize(
+    'tool', ['evaluate', 'export_hf', 'generate', 'import_hf', 'prepare_data', 'run_harness']
+)
+def test_tools_find_their_own_modules_without_their_folder_in_the_path(tool: str) -> None:
+    said, _ = run(f'tools/{tool}.py', '--help', PYTHONSAFEPATH='1')
+    assert f'{tool}.py' in said
+
+
+@pytest.mark.parametrize('command', ['claims', 'draw', 'report', 'run', 'status'])
+def test_packages_of_the_same_names_in_the_current_folder_are_not_taken(
+    command: str, tmp_path: pathlib.Path
+) -> None:
+    for name in ('nope', 'configs'):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / '__init__.py').write_text('raise RuntimeError')
+    said, _ = run('-m', f'experiments.{command}', '--help', cwd=tmp_path)
+    assert f'experiments.{command}' in said
+
+
+def test_a_process_is_entered_once_or_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('MPLBACKEND', 'agg')
+    monkeypatch.setattr(sys, 'path', [*sys.path])
+    file = ROOT / 'tools' / 'generate.py'
+    door.enter(str(file))
+    door.enter(str(file))
+    assert sys.path.count(str(file.parent)) == 1
