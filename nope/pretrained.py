@@ -129,11 +129,17 @@ class Pretrained:
         weight frozen (HeadScale, arXiv 2404.12224): AdamW with a tenth of the steps to warm up and
         a cosine to a tenth of the rate, no multiplier below `bound`.
 
-        T is what the model is to read, a multiple of the length it was trained at. The search
+        T is what the model is to read, the length it was trained at or more. The search
         starts from the multipliers of the model, or from `bound` where they are lower. ValueError
-        for a model with a lambda that follows the length or the position, and for ids that it does
-        not have.
+        for shorter blocks, for a model with a lambda that follows the length or the position, and
+        for ids that it does not have.
         """
+        length, least = blocks.shape[1] - 1, self.described.train_length or 1
+        if length < least:
+            raise ValueError(
+                f'blocks have {length} tokens and one to predict; accepted: the length that the '
+                f'model was trained at, {least}, or more'
+            )
         batching.check_ids(blocks, self.model.vocab_size)
         if not isinstance(self.model.lam, Constant):
             raise ValueError(f'lambda is {self.model.lam.describe()}; accepted: a constant one')
@@ -144,7 +150,6 @@ class Pretrained:
             decay_steps=steps,
             bound=bound,
         )
-        length = blocks.shape[1] - 1
         rows = _rows(min(batch_size, len(blocks)), sharding.batch_parts(self.mesh))
         config = TrainConfig((length,), rows, steps, optimizer)
 

@@ -6,7 +6,7 @@ import pathlib
 
 import numpy as np
 
-from nope.data import Tokenizer, digest, encode_with_bos, prefix_of
+from nope.data import Tokenizer, digest, prefix_of
 from nope.data.documents import Documents
 from nope.data.prefix import begun
 from nope.data.sources import folders
@@ -15,13 +15,16 @@ from nope.runtime import files
 
 
 class Texts(Documents):
-    """Documents that are held as token arrays, int32, each with its prefix. fingerprint: of the
+    """Documents that are held as token arrays, int32. once: as in `Documents`. fingerprint: of the
     tokens."""
 
-    def __init__(self, tokens: list[np.ndarray], name: str, prefix: tuple[int, ...]) -> None:
-        self._tokens = tokens
-        self.name, self.prefix = name, prefix
-        self.lengths = np.array([len(ids) for ids in tokens], np.int64)
+    def __init__(
+        self, tokens: list[np.ndarray], name: str, prefix: tuple[int, ...], once: bool
+    ) -> None:
+        before = np.array(prefix if once else (), np.int32)
+        self._tokens = [np.concatenate([before, ids]) for ids in tokens]
+        self.name, self.prefix, self._in_windows = name, prefix, () if once else prefix
+        self.lengths = np.array([len(ids) for ids in self._tokens], np.int64)
         self.description = f'{len(tokens)} documents of {name}'
         self.fingerprint = digest.of_json([digest.of_bytes(ids.tobytes()) for ids in tokens])
 
@@ -29,7 +32,7 @@ class Texts(Documents):
         """Tokens ends[i] - size .. ends[i] - 1 of documents[i], int32 [n, size]."""
         places = zip(documents, ends, strict=True)
         cut = np.stack([self._tokens[d][end - size : end] for d, end in places])
-        return begun(cut, self.prefix)
+        return begun(cut, self._in_windows)
 
     def blocks(self, length: int, count: int) -> np.ndarray:
         """The first `count` blocks of length + 1 tokens, one behind the other in each document,
@@ -45,10 +48,12 @@ class Texts(Documents):
                 f'{self.name}: the longest document has {int(self.lengths.max())} tokens; a window '
                 f'of {length} needs {size}'
             )
-        return begun(np.stack(found[:count]), self.prefix)
+        return begun(np.stack(found[:count]), self._in_windows)
 
 
-def read(path: pathlib.Path, tokenizer: Tokenizer, *, bos: bool | None) -> Texts:
+def read(
+    path: pathlib.Path, tokenizer: Tokenizer, *, bos: bool | None, once: bool = False
+) -> Texts:
     """A text file as one document, or the files of a folder, by name, as one each: all of them but
     hidden, binary and empty ones, whatever splits they are of; the same bytes as of the source
     `text`. ValueError for a folder without any, for an empty file and for one alone that is no
@@ -65,7 +70,7 @@ def read(path: pathlib.Path, tokenizer: Tokenizer, *, bos: bool | None) -> Texts
         except UnicodeDecodeError as error:
             raise ValueError(f'{file} is no UTF-8 text: {error.reason}') from error
         if text:
-            tokens.append(encode_with_bos(tokenizer, text, bos))
+            tokens.append(tokenizer.encode(text))
     if not tokens:
         raise ValueError(f'{path} has only empty files' if path.is_dir() else f'{path} is empty')
-    return Texts(tokens, str(path), prefix_of(tokenizer, bos))
+    return Texts(tokens, str(path), prefix_of(tokenizer, bos), once)

@@ -277,11 +277,15 @@ class Nolima:
 
 
 class _OfText:
-    """An evaluation of a text file, or of a folder of them."""
+    """An evaluation of a text file, or of a folder of them. whole: documents are read whole, with
+    the prefix before them, and not in windows that begin with it."""
+
+    whole = False
 
     def __init__(self, asked: Asked, path: str) -> None:
         self._asked = asked
-        self._texts = read(pathlib.Path(path), asked.tokenizer, bos=asked.options.bos)
+        how = {'bos': asked.options.bos, 'once': self.whole}
+        self._texts = read(pathlib.Path(path), asked.tokenizer, **how)
 
     @functools.cached_property
     def _batch_size(self) -> int:
@@ -342,6 +346,8 @@ class Perplexity(_OfText):
 
 
 class LongPPL(_OfText):
+    whole = True
+
     def __init__(self, asked: Asked, path: str) -> None:
         super().__init__(asked, path)
         o = asked.options

@@ -51,7 +51,8 @@ def _run(options: argparse.Namespace) -> None:
     if readable:
         marks = load_tokenizer(readable, '--tokenizer')
         ends = ends_within(marks, described.model.vocab_size)
-        described = described._replace(bos=marks.bos_id, eos=marks.eos_id, ends=ends)
+        bos = described.bos if marks.bos_id is None and not options.tokenizer else marks.bos_id
+        described = described._replace(bos=bos, eos=marks.eos_id, ends=ends)
     origin = {
         'run': options.run.resolve().name,
         'step': options.step,

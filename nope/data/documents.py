@@ -18,14 +18,13 @@ from nope.data.tokenizers import load_tokenizer
 class Documents(Sequence[np.ndarray]):
     """The documents of one split as token arrays, int32 [lengths[i]], read when asked for.
 
-    A document is the tokenizer's prefix, where texts begin with one, and its tokens; there is no
-    EOS.
+    There is no EOS.
 
     name: of the corpus, 'pg19'.
     description: the same with what is in it, for captions and messages.
-    lengths: int64 [documents], tokens of each, prefix included.
-    prefix: ids that every window begins with in place of its first tokens; with `once` only those
-        at the start of a document.
+    lengths: int64 [documents], tokens of each.
+    prefix: ids that stand before each document and belong to it or, unless `once`, in place of the
+        first ones of every window.
     """
 
     def __init__(
@@ -35,14 +34,15 @@ class Documents(Sequence[np.ndarray]):
         name: str,
         split: str,
         prefix: tuple[int, ...],
-        once: bool = False,
+        once: bool,
     ) -> None:
         starts, lengths = store.document_spans()
         self._store = store
         self._starts = starts
         self.name = name
-        self.prefix, self.once = prefix, once
-        self.lengths = lengths + len(prefix)
+        self.prefix = prefix
+        self._before = prefix if once else ()
+        self.lengths = lengths + len(self._before)
         self.description = f'{len(lengths)} documents of the {split} split of {name}'
 
     def __len__(self) -> int:
@@ -71,16 +71,19 @@ class Documents(Sequence[np.ndarray]):
                 f'tokens {begins[i]} to {ends[i]} of document {documents[i]}, which has '
                 f'{self.lengths[documents[i]]}'
             )
+        if not self._before:
+            cut = self._store.windows(self._starts[documents] + begins, size)
+            return begun(cut, self.prefix)
         tokens = np.empty((len(begins), size), np.int32)
-        starts = self._starts[documents] + begins - len(self.prefix)
-        inside = begins >= len(self.prefix)
+        starts = self._starts[documents] + begins - len(self._before)
+        inside = begins >= len(self._before)
         if inside.any():
             tokens[inside] = self._store.windows(starts[inside], size)
         for row in np.flatnonzero(~inside):  # the prefix is not stored
-            own = np.array(self.prefix[begins[row] :][:size], np.int32)
+            own = np.array(self._before[begins[row] :][:size], np.int32)
             start = self._starts[documents[row]][None]
             tokens[row] = np.concatenate([own, self._store.windows(start, size - len(own))[0]])
-        return tokens if self.once else begun(tokens, self.prefix)
+        return tokens
 
 
 def open_documents(
@@ -89,7 +92,7 @@ def open_documents(
     split: str,
     cache: pathlib.Path,
     bos: bool | None = None,
-    once: bool = False,
+    once: bool = True,
 ) -> Documents:
     """The documents of one split of `config.sources[config.eval_source]`.
 

@@ -8,22 +8,21 @@ from nope.data.tokenizers import BYTE_VALUES, ByteTokenizer, Tokenizer
 from nope.runtime.files import read_bytes, write_json
 
 # What `transformers` may read beside the weights; the weights and their config are ours to write.
-NAMES = (
-    'tokenizer.json',
-    'tokenizer.model',
+VOCABULARIES = ('tokenizer.json', 'tokenizer.model', 'vocab.json', 'merges.txt')
+DECLARATIONS = (
     'tokenizer_config.json',
     'special_tokens_map.json',
     'added_tokens.json',
-    'vocab.json',
-    'merges.txt',
     'chat_template.jinja',
+    'chat_template.json',
     'generation_config.json',
 )
 END, BEGIN = '</s>', '<s>'
 
 
 def write_tokenizer(source: str, folder: pathlib.Path) -> None:
-    """Copies a directory's tokenizer files or one tokenizer file, or writes that of bytes.
+    """Copies a directory's tokenizer files, or one tokenizer file and what the files beside it
+    declare, or writes that of bytes.
 
     ValueError where `source` is none of them, or a pointer of Git LFS.
     """
@@ -31,14 +30,16 @@ def write_tokenizer(source: str, folder: pathlib.Path) -> None:
         _write_bytes_tokenizer(folder)
         return
     path = pathlib.Path(source)
-    if path.is_dir():
-        for name in NAMES:
-            if (path / name).is_file():
-                (folder / name).write_bytes(read_bytes(path / name))
-    elif path.is_file():
-        (folder / f'tokenizer{path.suffix}').write_bytes(read_bytes(path))
+    if path.is_file():
+        copied = {path: f'tokenizer{path.suffix}'}
+        copied |= {path.with_name(name): name for name in DECLARATIONS if name != path.name}
+    elif path.is_dir():
+        copied = {path / name: name for name in (*VOCABULARIES, *DECLARATIONS)}
     else:
         raise ValueError(f'tokenizer {source!r} is neither bytes nor a file nor a directory')
+    for file, name in copied.items():
+        if file.is_file():
+            (folder / name).write_bytes(read_bytes(file))
 
 
 def ends_within(tokenizer: Tokenizer, vocab_size: int) -> tuple[int, ...]:

@@ -99,7 +99,7 @@ def test_a_window_is_a_part_of_its_document(source, cache, monkeypatch, resident
     """At any place, from the first document's BOS to the last one's last token."""
     if not resident:
         monkeypatch.setattr(shards, 'RESIDENT_BYTES', 0)
-    found = opened(source, cache, bos=bos, once=True)
+    found = opened(source, cache, bos=bos)
     for size in (1, 2, 5):
         places = [(d, e) for d, n in enumerate(found.lengths) for e in range(size, n + 1)]
         documents, ends = np.asarray(places).T
@@ -108,9 +108,12 @@ def test_a_window_is_a_part_of_its_document(source, cache, monkeypatch, resident
         assert windows.dtype == np.int32
         np.testing.assert_array_equal(windows, expected)
         assert EOS not in windows
-        every = opened(source, cache, bos=bos).windows(documents, ends, size)
-        np.testing.assert_array_equal(every[:, bos:], windows[:, bos:])
-        assert not bos or (every[:, 0] == BOS).all()
+        plain, framed = (opened(source, cache, bos=b, once=False) for b in (False, bos))
+        assert framed.lengths.tolist() == plain.lengths.tolist()
+        inside = ends <= framed.lengths[documents]
+        at = documents[inside], ends[inside], size
+        np.testing.assert_array_equal(framed.windows(*at)[:, bos:], plain.windows(*at)[:, bos:])
+        assert not bos or (framed.windows(*at)[:, 0] == BOS).all()
 
 
 @pytest.mark.parametrize('end', [3, 7])
@@ -122,7 +125,7 @@ def test_a_window_outside_its_document_is_refused(source, cache, end):
 
 def test_documents_are_those_of_the_evaluation_source(source, corpus, cache):
     both = DataConfig((Text(str(corpus)), source), eval_source=1, weights=(1.0, 1.0))
-    assert open_documents(both, split='test', cache=cache).lengths[2] == 1
+    assert open_documents(both, split='test', cache=cache, bos=True).lengths[2] == 2
     assert open_documents(both, split='train', cache=cache).name == 'books'
 
 

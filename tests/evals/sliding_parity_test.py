@@ -37,7 +37,7 @@ def documents(tmp_path_factory: pytest.TempPathFactory) -> Documents:
             text = draw.integers(32, 127, size).astype(np.uint8).tobytes()
             (folder / 'books' / split / f'{i}.txt').write_bytes(text)
     config = DataConfig((Text(str(folder / 'books')),))
-    return open_documents(config, split='test', cache=folder, bos=True, once=True)
+    return open_documents(config, split='test', cache=folder, bos=True)
 
 
 def stock_perplexity(model: Any, documents: Documents, length: int) -> float:

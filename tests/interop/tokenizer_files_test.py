@@ -60,8 +60,25 @@ def test_files_of_a_directory_are_carried_over(
     write_tokenizer(str(source), target)
     assert sorted(p.name for p in target.iterdir()) == ['merges.txt', 'tokenizer.json']
     assert tokenizer_in(target) == str(target / 'tokenizer.json')
-    write_tokenizer(str(folder / 'tokenizer_config.json'), target)  # a file by itself
     assert tokenizer_in(source) and tokenizer_in(tmp_path) is None
+
+
+@pytest.mark.parametrize('kind', ['json', 'model'])
+def test_a_tokenizer_file_takes_what_is_declared_beside_it(
+    tmp_path: pathlib.Path, kind: str
+) -> None:
+    source, target = tmp_path / 'source', tmp_path / 'target'
+    source.mkdir(), target.mkdir()
+    vocabularies = {'tokenizer.json', 'tokenizer.model', 'vocab.json', 'merges.txt'}
+    declared = {
+        *('tokenizer_config.json', 'special_tokens_map.json', 'added_tokens.json'),
+        *('chat_template.jinja', 'chat_template.json', 'generation_config.json'),
+    }
+    for name in {*vocabularies, *declared, 'mine.json', 'config.json'}:
+        (source / name).write_text(name)
+    write_tokenizer(str(source / f'tokenizer.{kind}'), target)
+    assert {p.name for p in target.iterdir()} == {f'tokenizer.{kind}', *declared}
+    assert all(p.read_text() == p.name for p in target.iterdir())
 
 
 def test_a_vocabulary_that_is_copied_and_not_read_is_a_tokenizer(tmp_path: pathlib.Path) -> None:
