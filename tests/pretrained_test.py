@@ -97,7 +97,7 @@ def test_what_cannot_be_done_is_refused(directory: pathlib.Path) -> None:
         model.blocks(TEXT, 4096)
     with pytest.raises(ValueError, match=r'ids from 7 to 258; those of the model are 0 to 257'):
         model.searched(np.full((1, 17), 258, np.int32) - np.eye(1, 17, dtype=np.int32) * 251)
-    with pytest.raises(ValueError, match='blocks have 15 tokens .* was trained at, 16, or more'):
+    with pytest.raises(ValueError, match=r'blocks have 15 tokens .* was trained at, 16, or more'):
         model.searched(model.blocks(TEXT, 15))
     larger = words(directory, *(f'w{i}' for i in range(257)), '<s>', '</s>')
     with pytest.raises(ValueError, match='DIR has 259 tokens; the model has 258'):

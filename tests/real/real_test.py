@@ -12,15 +12,18 @@ import numpy as np
 import pytest
 
 from nope.data import encode_with_bos
+from nope.data.chat import load_chat
 from nope.evals import sliding
 from nope.evals.generation import Generator, Options
 from nope.evals.harness import evaluate, find, load
 from nope.evals.samples import SampleLog
 from nope.pretrained import Pretrained
+from nope.runtime.files import read_json
 from nope.variables import with_lam
 from tests.real import stock
 from tests.real.models import (
     CHAPTER,
+    CHATS,
     NEW_TOKENS,
     PROMPTS,
     SHORT,
@@ -36,14 +39,8 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope='module')
-def bos(model: Pretrained) -> bool:
-    """Whether the tokenizer puts BOS before texts."""
-    return {'smollm2': False, 'gemma3': True}[model.path.name]
-
-
-@pytest.fixture(scope='module')
-def block(model: Pretrained, bos: bool) -> np.ndarray:
-    return model.blocks(CHAPTER.read_text(), WINDOW, bos=bos)[:1]
+def block(model: Pretrained) -> np.ndarray:
+    return model.blocks(CHAPTER.read_text(), WINDOW)[:1]
 
 
 @pytest.fixture(scope='module')
@@ -61,37 +58,34 @@ def test_loss_and_entropy_by_position(
 
 
 def test_texts_and_chats_go_on_with_the_same_tokens(
-    model: Pretrained, generator: Generator, bos: bool, wanted: dict[str, Any]
+    model: Pretrained, generator: Generator, wanted: dict[str, Any]
 ) -> None:
     tokenizer, chats = model.tokenizer, wanted['chats']
     assert tokenizer is not None
-    prompts = [encode_with_bos(tokenizer, text, bos) for text in PROMPTS]
-    prompts += [encode_with_bos(tokenizer, c['text'], False, special=True) for c in chats]
+    prompts = [encode_with_bos(tokenizer, text, None) for text in PROMPTS]
+    if chats:
+        chat = load_chat(model.path)
+        assert [chat.render(talk) for talk in CHATS] == [each['text'] for each in chats]
+        assert chat.ids(tokenizer, CHATS[0][0]['content']).tolist() == chats[0]['ids']
+    prompts += [encode_with_bos(tokenizer, c['text'], None, special=True) for c in chats]
     asked = [*wanted['prompts'], *(chat['ids'] for chat in chats)]
     assert [ids.tolist() for ids in prompts] == asked
     made = generator.generate(prompts, Options(NEW_TOKENS, stop_ids=tokenizer.stop_ids))
     answers = [*wanted['continuations'], *(chat['answer'] for chat in chats)]
     assert [ids.tolist() for ids in made] == answers
-    found = model.generate(PROMPTS[0], NEW_TOKENS, bos=bos)
+    found = model.generate(PROMPTS[0], NEW_TOKENS)
     assert found == tokenizer.decode(answers[0]) and found
 
 
 def test_perplexity_in_sliding_windows(
-    model: Pretrained,
-    bos: bool,
-    wanted: dict[str, Any],
-    tmp_path: pathlib.Path,
-    request: pytest.FixtureRequest,
+    model: Pretrained, wanted: dict[str, Any], tmp_path: pathlib.Path
 ) -> None:
     """Window by window, whichever of them are taken."""
-    if bos:
-        why = 'only the first window of a document has BOS'
-        request.applymarker(pytest.mark.xfail(reason=why, strict=True))
     log = SampleLog(tmp_path / 'samples.jsonl')
     found = sliding.run(
         model.model,
         model.variables,
-        tool('_corpus').read(CHAPTER, model.tokenizer, bos=bos),
+        tool('_corpus').read(CHAPTER, model.tokenizer, bos=None),
         WINDOWS,
         stride=STRIDE,
         mesh=model.mesh,
@@ -108,23 +102,21 @@ def test_perplexity_in_sliding_windows(
 def test_tasks_of_the_harness(
     model: Pretrained,
     generator: Generator,
-    bos: bool,
     wanted: dict[str, Any],
     tmp_path: pathlib.Path,
 ) -> None:
     assert model.tokenizer is not None
     loaded = load(find(list(TASKS), include=write_tasks(tmp_path), built_in=False))['tasks']
 
-    def scores(task: str, window: int, bos: bool) -> dict[str, float]:
-        asked = {task: loaded[task]}
-        found = evaluate(asked, generator, model.tokenizer, window=window, bos=bos)
+    def scores(task: str, window: int) -> dict[str, float]:
+        found = evaluate({task: loaded[task]}, generator, model.tokenizer, window=window)
         return {metric: found['results'][task][metric] for metric in wanted['harness'][task]}
 
     longest = model.described.train_length
     assert longest is not None
-    for task, begins in (('real_pages', True), ('real_questions', bos)):
-        assert scores(task, longest, begins) == pytest.approx(wanted['harness'][task], rel=1e-4)
-    short = scores('real_pages', SHORT, True)
+    for task in TASKS:
+        assert scores(task, longest) == pytest.approx(wanted['harness'][task], rel=1e-4)
+    short = scores('real_pages', SHORT)
     assert short == pytest.approx(wanted['short']['real_pages'], rel=1e-4)
 
 
@@ -137,8 +129,11 @@ def test_stock_reads_what_is_exported_with_its_lambda(
     variables = with_lam(model.variables, jax.numpy.asarray(lam_LN, np.float32))
     scaled = dataclasses.replace(model, variables=variables)
     with tempfile.TemporaryDirectory() as folder:  # of half a gigabyte
-        scaled.save(pathlib.Path(folder, 'OUT'))
-        losses, _ = stock.by_position(stock.opened(pathlib.Path(folder, 'OUT')), block[0].tolist())
+        scaled.save(out := pathlib.Path(folder, 'OUT'))
+        for key in ('bos_token_id', 'eos_token_id', 'pad_token_id'):
+            ours, theirs = (read_json(p / 'config.json')[key] for p in (out, model.path))
+            assert ours == theirs is not None
+        losses, _ = stock.by_position(stock.opened(out), block[0].tolist())
     ours = scaled.by_position(block)['loss'].mean()
     np.testing.assert_allclose(losses.mean(), ours, rtol=0, atol=1e-5)
     moved = abs(ours - np.mean(wanted['loss']))
