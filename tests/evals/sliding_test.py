@@ -122,6 +122,18 @@ def test_a_document_has_as_many_windows_as_strides_begin_after_the_first() -> No
         assert np.all(plan.ends < counts[plan.documents])
 
 
+def test_every_length_scores_the_tokens_that_the_longest_can() -> None:
+    counts = np.array([40, 9, 90])
+    found = sliding.plans(counts, (8, 33, 16), stride=4, budget=48)
+    for plan in found:
+        np.testing.assert_array_equal(plan.ends, found[1].ends)
+        np.testing.assert_array_equal(plan.documents, found[1].documents)
+    assert [plan.window for plan in found] == [8, 33, 16]
+    assert found[0].ends.min() == 33 and len(found[0]) == 12
+    published = sliding.plans(counts, (8, 33), stride=4, budget=48, aligned=False)
+    assert [plan.ends.min() for plan in published] == [8, 33]
+
+
 def test_the_numbers_of_the_paper() -> None:
     """2,097,152 tokens are 8192 windows: of 22 books of 100,000 tokens at 2048, 26 at 16384."""
     counts = np.full(100, 100_000)

@@ -24,6 +24,7 @@ from nope.positions import Learned
 from nope.variables import Variables, with_uniform_lam
 from tests import tiny
 from tests.evals.helmet import files as helmet_files
+from tests.evals.longbench import files as longbench_files
 from tests.evals.nolima import files as nolima_files
 from tests.runtime.lfs import pointer
 from tests.tools.loading import load
@@ -201,6 +202,70 @@ def test_several_evaluations_share_a_table_and_are_measured_once(
     assert len(printed) == 6 and printed[-1] == str(out / 'results.csv')
     monkeypatch.setattr(work.records, 'save', None)  # nothing is measured again
     assert measured(directory, out, *ask, '--tests=1') == rows
+
+
+def test_perplexity_of_every_length_is_of_the_same_tokens(
+    directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    ask = (f'--eval=perplexity:{text}', '--bos', '--stride=8')
+    rows = measured(directory, tmp_path / 'a', *ask, '--lengths=16,32')
+    assert [(r['length'], r['samples'], r['tokens']) for r in rows] == [(16, 8, 64), (32, 8, 64)]
+    windows = [
+        np.array([257, *TEXT.encode()[end - size + 1 : end]])
+        for size in (16, 32)
+        for end in range(32, 96, 8)
+    ]
+    losses = []
+    for ids in windows:
+        output = apply(CONFIG, tiny.variables(CONFIG), ids[None])
+        said = jax.nn.log_softmax(np.asarray(output.hidden[0]) @ np.asarray(output.head))
+        losses.append(-np.mean([said[t - 1, ids[t]] for t in range(len(ids) - 8, len(ids))]))
+    wanted = np.exp(np.reshape(losses, (2, -1)).mean(axis=1))
+    assert [r['value'] for r in rows] == pytest.approx(wanted, rel=1e-5)
+    with pytest.raises(SystemExit, match='windows of 8 tokens have to be longer than the 8'):
+        measured(directory, tmp_path / 'b', *ask, '--lengths=8,32')
+
+
+def test_a_stride_does_not_follow_the_shortest_length(
+    directory: pathlib.Path, text: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    for n, lengths in enumerate(('32', '4,32')):
+        rows = measured(
+            directory, tmp_path / str(n), f'--eval=perplexity:{text}', f'--lengths={lengths}'
+        )
+        assert {r['what'] for r in rows} == {'last 2 tokens of each window'}  # of L = 16
+
+
+def test_longbench_takes_the_files_that_are_there(
+    directory: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def generate(prompts: list, options: Any) -> list:
+        asked.append(options)
+        return [ByteTokenizer().encode('Paris') for _ in prompts]
+
+    fake = SimpleNamespace(generate=generate)
+    monkeypatch.setattr(work, 'Generator', lambda *model, batch_tokens: fake)
+    for name in ('qasper', 'hotpotqa'):
+        longbench_files.write(tmp_path / 'files', name, [longbench_files.row()] * 2)
+    ask = (f'--eval=longbench:{tmp_path / "files"}', '--lengths=2048', '--beams=1')
+    rows = measured(directory, tmp_path / 'out', *ask)
+    assert [(r['what'], r['value'], r['samples']) for r in rows] == [
+        ('qasper', 100, 2),
+        ('hotpotqa', 100, 2),
+        ('mean of 2 of 16 data sets', 100, 4),
+    ]
+    assert {options.beams for options in asked} == {1}
+
+
+def test_files_of_ruler_are_asked_for_by_the_flag(
+    directory: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    with pytest.raises(SystemExit, match=r'PaulGrahamEssays.* name their folder: --files=FOLDER'):
+        measured(
+            directory, tmp_path / 'a', '--eval=ruler', '--tasks=niah_single_2', '--lengths=512'
+        )
 
 
 def test_a_text_without_key_tokens_has_no_longppl(

@@ -7,6 +7,7 @@ import functools
 import json
 import pathlib
 import re
+import shutil
 import string
 from typing import Any
 
@@ -154,6 +155,45 @@ def test_a_stop_text_ends_its_row_before_it(
     assert [row['continuation'] for row in rows] == [text.split(stop)[0] for text in whole]
     assert [bytes(row['tokens']).decode() for row in rows] == [row['continuation'] for row in rows]
     assert len(rows[0]['tokens']) <= 4
+
+
+def test_a_stop_that_is_a_special_token_is_its_id(
+    directory: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Options] = []
+
+    def generate(self: Generator, prompts: list, options: Options, ended: Any) -> list:
+        asked.append(options)
+        assert ended is None  # no text is looked for
+        return [np.zeros(0, np.int32) for _ in prompts]
+
+    monkeypatch.setattr(Generator, 'generate', generate)
+    made(f'hf:{directory}', tmp_path / 'a.jsonl', '--stop=<s>')
+    assert asked[0].stop_ids == (EOS, BOS)
+
+
+def test_a_chat_asks_in_turns(
+    directory: pathlib.Path,
+    generator: Generator,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = tmp_path / 'chats'
+    shutil.copytree(directory, folder)
+    asked = [f'--model=hf:{folder}', '--chat', '--prompt=A', f'--new-tokens={NEW}']
+    with pytest.raises(SystemExit, match='has no chat template'):
+        tool.main(asked)
+    template = '{{ bos_token }}{% for m in messages %}[{{ m.content }}]{% endfor %}:'
+    (folder / 'chat_template.jinja').write_text(template)
+    prompt = np.array([BOS, *b'[A]:'], np.int32)
+    (ids,) = generator.generate([prompt], Options(NEW, stop_ids=(EOS,)))
+    capsys.readouterr()
+    tool.main([*asked, '--batch-tokens=512'])
+    assert capsys.readouterr().out == f'A\n{bytes(ids.tolist()).decode()}\n'
+    with pytest.raises(SystemExit, match=r'--chat: the template says how .*; leave out --bos'):
+        tool.main([*asked, '--bos'])
+    with pytest.raises(SystemExit, match="--chat: the tokenizer 'bytes' has no chat template"):
+        tool.main([*asked, '--tokenizer=bytes'])
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from lm_eval.api.instance import Instance
 
+from nope.data import load_tokenizer
 from nope.evals.harness import adapter, model
 from nope.evals.samples import SampleLog
+from nope.interop.tokenizer_files import write_tokenizer
 from tests.evals.harness.fakes import BEGIN, END, TABLE, TOKENIZER, FakeGenerator, direct
 
 PAIRS = [('The sky is', ' blue'), ('', 'Rain'), ('A bird', ' can fly'), ('Snow ', 'is white')]
@@ -72,6 +74,32 @@ def test_bos_begins_every_text_and_stands_for_nothing() -> None:
     assert adapted(generator, bos=True).tok_encode('a') == [BEGIN, *b'a']
     assert adapted(generator, bos=True).tok_encode('a', add_special_tokens=False) == [*b'a']
     assert adapted(generator).tok_encode('a', add_special_tokens=True) == [*b'a'], 'no prefix'
+
+
+def test_the_tokenizers_own_prefix_begins_texts_and_is_kept() -> None:
+    """Also where a context loses its beginning; a whole text has it once."""
+    own = dataclasses.replace(TOKENIZER, prefix=(BEGIN,))
+    generator = FakeGenerator()
+    asked = adapter(generator, own, window=6)  # type: ignore[arg-type]
+    asked.loglikelihood(instances('loglikelihood', [('ab', 'c'), ('abcdefgh', 'xyz')]))
+    assert generator.asked == [[([BEGIN, *b'ab'], [*b'c']), ([BEGIN, *b'fgh'], [*b'xyz'])]]
+    asked.generate_until(instances('generate_until', [('abcdefgh', {'max_gen_toks': 2})]))
+    assert generator.prompts == [[[BEGIN, *b'fgh']]]
+    plain = adapter(generator, own, window=6, bos=False)  # type: ignore[arg-type]
+    assert plain.tok_encode('a') == [*b'a']
+
+
+def test_texts_are_read_as_stock_reads_them(tmp_path: pathlib.Path) -> None:
+    """What spells a special token is that token, in contexts and in stops."""
+    write_tokenizer('bytes', tmp_path)
+    tokenizer = load_tokenizer(str(tmp_path / 'tokenizer.json'))
+    generator = FakeGenerator(lambda i, prompt: 'yes\nno')
+    asked = adapter(generator, tokenizer, window=99)  # type: ignore[arg-type]
+    assert asked.tok_encode('<s>a') == [BEGIN, *b'a'] and asked.prefix_token_id == BEGIN
+    arguments = {'until': ['<s>', '\n'], 'max_gen_toks': 9}
+    requests = instances('generate_until', [('a', arguments)])
+    assert asked.generate_until(requests) == ['yes']
+    assert generator.options[0].stop_ids == (END, BEGIN)
 
 
 @pytest.mark.parametrize(

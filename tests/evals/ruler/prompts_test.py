@@ -241,3 +241,20 @@ def test_prompts_are_made_once_for_a_tokenizer_and_a_length(
     assert len([*tmp_path.iterdir()]) == 3
     path.write_text('["cut', 'utf-8')
     assert made('vt', cache=tmp_path) == first
+
+
+def test_tasks_that_a_length_has_no_room_for_are_left_out() -> None:
+    whole = Plan(Pieces(), ('niah_single_1', 'vt'), (512, 4096), samples=1, words=WORDS)
+    found, misfits = whole.fitting()
+    assert found == dataclasses.replace(whole, tasks=('niah_single_1',))
+    assert [*misfits] == ['vt'] and 'vt: length is 512 tokens; the shortest' in misfits['vt']
+    with pytest.raises(ValueError, match='vt: length is 512 tokens'):
+        dataclasses.replace(whole, tasks=('vt',)).fitting()
+
+
+@pytest.mark.parametrize('name', TASKS)
+def test_an_answer_begins_where_its_task_says(name: str, corpora: Corpora) -> None:
+    """As in the published templates, whose answer_prefix a chat leaves to the assistant."""
+    (sample,) = made(name, 8192, samples=1, corpora=corpora)
+    question, opening, answer = sample.text.rpartition(TASKS[name].opening)
+    assert opening and len(answer) < 200 and question.rstrip()[-1] in '?.\'"'
