@@ -156,18 +156,20 @@ def load_tokenizer(spec: str, field: str = 'data.tokenizer') -> Tokenizer:
 
 
 def ids_in_use(tokenizer: Tokenizer) -> int:
-    """One more than the greatest id of a text, BOS or EOS: what a model's vocabulary has to hold.
+    """One more than the greatest id of a text, its prefix, BOS or EOS: what a model's vocabulary has
+    to hold.
 
     Special tokens that text never becomes, such as those in the place of images, may lie beyond it.
     """
+    marks = {tokenizer.eos_id, tokenizer.bos_id or 0, *tokenizer.prefix}
     if not isinstance(tokenizer, HuggingFaceTokenizer):
-        return tokenizer.vocab_size
+        return max(tokenizer.vocab_size, *(mark + 1 for mark in marks))
     library = tokenizer.tokenizer
     added = library.get_added_tokens_decoder()
     plain = set(library.get_vocab(with_added_tokens=False).values())
     unused = {i for i, token in added.items() if token.special} - plain
     used = set(library.get_vocab(with_added_tokens=True).values()) - unused
-    return max({*used, tokenizer.eos_id, tokenizer.bos_id or 0}) + 1
+    return max(used | marks) + 1
 
 
 def spells_special(tokenizer: Tokenizer, text: str) -> bool:
