@@ -318,6 +318,11 @@ def ends_of(run: Source) -> list[list[int]]:
     return [] if tokenizer.stop_ids == (tokenizer.eos_id,) else [list(tokenizer.stop_ids)]
 
 
+def after_bos(found: Records, what: str) -> str:
+    """Words of a caption for how texts began; none where they had no prefix."""
+    return f', each {what} after a BOS' if found.attributes['bos'] else ''
+
+
 TEXT_FIELDS = ('multiplier', 'multiplier_from', 'position')
 
 

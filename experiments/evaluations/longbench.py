@@ -14,6 +14,7 @@ from experiments.evaluations.base import (
     Asked,
     Rows,
     TextSpec,
+    after_bos,
     ends_of,
     of_text,
     open_log,
@@ -108,7 +109,8 @@ class LongbenchSpec(TextSpec):
         beams = facts['beams']
         search = f'{beams} beams' if beams > 1 else 'greedy'
         length = f'{facts["max_length"]:,} {facts["token"]}s'
-        return 'LongBench', f'{samples:,} prompts of up to {length}, {search}'
+        began = after_bos(found, 'prompt')
+        return 'LongBench', f'{samples:,} prompts of up to {length}, {search}{began}'
 
 
 def _folder(section: Section, names: tuple[str, ...]) -> str:

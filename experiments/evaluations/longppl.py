@@ -10,7 +10,15 @@ from typing import Any, Self
 from experiments import facts
 from experiments.bench import Bench
 from experiments.config import Section
-from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
+from experiments.evaluations.base import (
+    TEXT_FIELDS,
+    Asked,
+    Rows,
+    TextSpec,
+    after_bos,
+    of_text,
+    open_log,
+)
 from experiments.evaluations.perplexity import corpus_of
 from experiments.programs import Program, Scoring
 from experiments.runs import Source
@@ -114,6 +122,7 @@ class LongpplSpec(TextSpec):
             f'key tokens of texts of up to {self.extent:,} {token}s, by short contexts of '
             f'{stated["short"]:,} in steps of {stated["stride"]:,}, chosen by the model '
             f'{stated["evaluator"]}, {amount(stated["scored"])} {token}s for each length'
+            + after_bos(found, 'context')
         )
 
     def _documents(self, bench: Bench) -> Documents:

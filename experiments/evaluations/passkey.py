@@ -10,7 +10,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from experiments.bench import Bench
-from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
+from experiments.evaluations.base import (
+    TEXT_FIELDS,
+    Asked,
+    Rows,
+    TextSpec,
+    after_bos,
+    of_text,
+    open_log,
+)
 from experiments.programs import Program, Scoring
 from experiments.runs import text_of
 from nope.data import load_tokenizer
@@ -130,7 +138,7 @@ class PasskeySpec(TextSpec):
         alike = ' with four digits in common' if self.alike else ''
         text = f' of {TEXT_SPLIT} text' if self.haystack == TEXT else ''
         what = f'{named}pass keys{alike} in prompts{text} of up to {length}'
-        return what, f'{facts["tests"]:,} for each length and depth'
+        return what, f'{facts["tests"]:,} for each length and depth{after_bos(found, "prompt")}'
 
     def _plan(self, bench: Bench) -> passkey.Plan:
         given = (

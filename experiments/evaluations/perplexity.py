@@ -9,7 +9,15 @@ from typing import Any, Self
 
 from experiments.bench import Bench
 from experiments.config import Section
-from experiments.evaluations.base import TEXT_FIELDS, Asked, Rows, TextSpec, of_text, open_log
+from experiments.evaluations.base import (
+    TEXT_FIELDS,
+    Asked,
+    Rows,
+    TextSpec,
+    after_bos,
+    of_text,
+    open_log,
+)
 from experiments.programs import Program, SlidingWindows
 from nope import data
 from nope.data import SPLITS, DataConfig
@@ -111,8 +119,7 @@ class PerplexitySpec(TextSpec):
 
     def measured_on(self, found: Records) -> tuple[str, str]:
         facts, token = found.attributes, found.attributes['token']
-        what = 'document' if self.published else 'window'
-        start = f', each {what} after a BOS' if facts['bos'] else ''
+        start = after_bos(found, 'document' if self.published else 'window')
         return str(facts['corpus']), (
             f'windows of up to {self.extent:,} {token}s, {facts["stride"]:,} apart, '
             f'{amount(facts["scored"])} {token}s scored for each length{start}'

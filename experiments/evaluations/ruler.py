@@ -15,6 +15,7 @@ from experiments.evaluations.base import (
     Asked,
     Rows,
     TextSpec,
+    after_bos,
     ends_of,
     of_text,
     open_log,
@@ -117,7 +118,8 @@ class RulerSpec(TextSpec):
         facts, tasks = found.attributes, found.coordinates['task']
         length = f'{max(found.coordinates["length"]):,} {facts["token"]}s'
         several = f'{len(tasks)} tasks' if len(tasks) > 1 else str(tasks[0])
-        return f'RULER, {several} of up to {length}', f'{facts["samples"]:,} samples each, greedy'
+        how = f'{facts["samples"]:,} samples each, greedy{after_bos(found, "prompt")}'
+        return f'RULER, {several} of up to {length}', how
 
     def _plan(self, bench: Bench) -> ruler.Plan:
         return ruler.Plan(
