@@ -28,6 +28,7 @@ from nope.runtime import files
 FILE, OBJECT = 'chat_template.jinja', 'chat_template.json'
 DEFAULT = 'default'
 Messages = Sequence[Mapping[str, str]]
+_END = 'THE MESSAGE GOES ON HERE '  # its blank is there behind a template that trims no message
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,16 +44,21 @@ class Chat:
         """Text of a conversation, each message with `role` and `content`. opened: the assistant's
         turn is begun after it; False: it ends within the last message, to be continued.
         ValueError for what the template refuses."""
+        told = [dict(message) for message in messages]
+        if not opened:
+            told[-1]['content'] += _END
         try:
             text = _compiled(self.source).render(
-                messages=[dict(message) for message in messages],
+                messages=told,
                 tools=None,
                 documents=None,
                 add_generation_prompt=opened,
                 **self.tokens,
             )
-            last = '' if opened else messages[-1]['content'].strip()
-            return text if opened else text[: text.rindex(last) + len(last)]
+            if opened:
+                return text
+            end = text.rindex(_END.strip())
+            return text[:end] if text.startswith(_END, end) else text[:end].rstrip()
         except (jinja2.TemplateError, TypeError, ValueError, LookupError) as error:
             raise ValueError(f'{self.named}: the chat template fails: {error}') from error
 

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import logging
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nope.runtime import files
@@ -17,6 +17,7 @@ from nope.runtime import files
 CONFIG, MAP, ADDED = 'tokenizer_config.json', 'special_tokens_map.json', 'added_tokens.json'
 DECODER = 'added_tokens_decoder'  # a key of CONFIG: {"298": {"content": "<|im_end|>", ...}}
 EOS, BOS = 'eos_token', 'bos_token'
+EXTRA = ('extra_special_tokens', 'additional_special_tokens')  # the first may have names
 MARKS = (BOS, EOS, 'unk_token', 'sep_token', 'pad_token', 'cls_token', 'mask_token')
 EOS_PIECES = ('</s>', '<|endoftext|>', '<|end_of_text|>', '<eos>', '<|im_end|>')
 BOS_PIECES = ('<s>', '<|endoftext|>', '<|begin_of_text|>', '<bos>', '<|im_start|>')
@@ -34,22 +35,24 @@ class Unusable(Exception):
 class Declared:
     """Declarations of the files beside a tokenizer.
 
-    tokens: name, as `eos_token`, -> text; None for a null. added: id -> token, with its `content`
-    and the library's flags. ends: ids of `eos_token_id`. says: whether there is a file that could
-    declare BOS. config: tokenizer_config.json.
+    tokens: name, as `eos_token`, -> text; None for a null. listed: texts of those without a name.
+    added: id -> token, with its `content` and the library's flags. ends: ids of `eos_token_id`.
+    says: whether there is a file that could declare BOS. config: tokenizer_config.json.
     """
 
     tokens: Mapping[str, str | None]
+    listed: Sequence[str]
     added: Mapping[int, Mapping[str, Any]]
     ends: tuple[int, ...]
     says: bool
     config: Mapping[str, Any]
 
     @property
-    def marks(self) -> list[str | None]:
-        """The tokens, in the order in which missing ones are added."""
-        first = [self.tokens[name] for name in MARKS if name in self.tokens]
-        return first + [text for name, text in self.tokens.items() if name not in MARKS]
+    def marks(self) -> list[str]:
+        """The named tokens, in the order in which missing ones are added."""
+        names = [*(name for name in MARKS if name in self.tokens), *self.tokens]
+        found = (self.tokens[name] for name in names)
+        return list(dict.fromkeys(text for text in found if text))
 
     @property
     def adds_bos(self) -> bool:
@@ -67,10 +70,12 @@ def read(tokenizer: pathlib.Path) -> Declared:
     """Declarations of the files in the folder of a tokenizer file. `Unusable` names a file that is
     no JSON object or has ids that are none."""
     config = _object(tokenizer, CONFIG)
-    tokens = _tokens(config) | ({} if DECODER in config else _tokens(_object(tokenizer, MAP)))
+    mapped = {} if DECODER in config else _object(tokenizer, MAP)
+    tokens, listed = _tokens(config) | _tokens(mapped), [*_listed(config), *_listed(mapped)]
     return Declared(
         tokens=tokens,
-        added=dict(_added(tokenizer, config, set(tokens.values()))),
+        listed=listed,
+        added=dict(_added(tokenizer, config, {*tokens.values(), *listed})),
         ends=_ends(tokenizer),
         says=any(tokenizer.with_name(name).is_file() for name in (CONFIG, MAP)),
         config=config,
@@ -84,32 +89,44 @@ def say_guess(named: str, taken: str) -> None:
 
 
 def _tokens(fields: Mapping[str, Any]) -> dict[str, str | None]:
-    """The `*_token` keys: their text, None for a null. What is no text declares nothing."""
+    """The named tokens: their text, None for a null. What is no text declares nothing."""
     found: dict[str, str | None] = {}
-    for key, value in fields.items():
-        if not key.endswith('_token') or isinstance(value, bool):
-            continue
-        content = value.get('content') if isinstance(value, dict) else value
-        if value is None or (isinstance(content, str) and _is_unicode(content)):
-            found[key] = content
+    extra = fields.get(EXTRA[0])
+    named = [(key, value) for key, value in fields.items() if key.endswith('_token')]
+    for key, value in [*named, *(extra if isinstance(extra, dict) else {}).items()]:
+        if value is None or _text(value) is not None:
+            found[key] = _text(value)
     return found
+
+
+def _listed(fields: Mapping[str, Any]) -> list[str]:
+    """The texts of the special tokens without a name."""
+    lists = [value for key in EXTRA if isinstance(value := fields.get(key), list)]
+    return [text for values in lists for value in values if (text := _text(value))]
+
+
+def _text(token: Any) -> str | None:
+    """The text of a token, which may be an object; None where it is none."""
+    content = token.get('content') if isinstance(token, dict) else token
+    return content if isinstance(content, str) and _is_unicode(content) else None
 
 
 def _added(
     tokenizer: pathlib.Path, config: Mapping[str, Any], special: set[str | None]
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Added tokens by their ids. special: those of added_tokens.json that are."""
-    for content, number in _object(tokenizer, ADDED).items():
+    older = {} if DECODER in config else _object(tokenizer, ADDED)
+    for content, number in older.items():
         if type(number) is not int or number < 0:
             raise Unusable(f'{ADDED} beside it: {content!r} is {number!r}; accepted: a token id')
-        yield number, {'content': content, 'special': content in special}
+        yield number, {'content': content} | ({'special': True} if content in special else {})
     decoder = config.get(DECODER, {})
     if not isinstance(decoder, dict):
         raise Unusable(f'{CONFIG} beside it: {DECODER} is no object of ids and tokens')
     for key, token in decoder.items():
         if not (key.isdecimal() and isinstance(token, dict)):
             raise Unusable(f'{CONFIG} beside it: {DECODER} has {key!r}; accepted: ids and tokens')
-        if isinstance(token.get('content'), str) and _is_unicode(token['content']):
+        if _text(token) is not None:
             yield int(key), token
 
 

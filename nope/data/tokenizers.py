@@ -298,29 +298,38 @@ def _set_prefix_space(library: Any, wanted: bool | None) -> list[Any]:
 
 
 def _add_tokens(library: Any, declared: Declared) -> list[Any]:
-    """Adds the declared tokens that the vocabulary lacks, each with its declared id or else the
-    next one, and returns them. A declared mark is special whether its file says so or not."""
+    """Makes the declared tokens those of the library, as stock does, and returns what changed.
+
+    One that the vocabulary lacks is added, with its declared id or else the next one. A declared
+    mark is special whether its file says so or not.
+    """
     import tokenizers
 
-    added: list[Any] = []
+    known = _added(library)
+    changes: list[Any] = []
     for number, token in sorted(declared.added.items()):
         content = token['content']
-        if library.token_to_id(content) is not None:
-            continue
         flags = {flag: token[flag] is True for flag in ADDED_FLAGS if flag in token}
-        library.add_tokens([tokenizers.AddedToken(content, **flags)])
+        old = known.get(content)
+        if old is None or any(getattr(old, flag) != value for flag, value in flags.items()):
+            changes.append([number, content, flags])
+    new = {content: i for i, content, _ in changes if library.token_to_id(content) is None}
+    library.add_tokens([tokenizers.AddedToken(content, **flags) for _, content, flags in changes])
+    for content, number in new.items():
         if (next_id := library.token_to_id(content)) != number:
             raise Unusable(
                 f'the files beside it declare {content!r} as token {number}, and its vocabulary '
                 f'gives the next one the id {next_id}'
             )
-        added.append([number, content, flags])
-    marks = [content for content in declared.marks if content]
-    added += [content for content in marks if library.token_to_id(content) is None]
-    found = library.get_added_tokens_decoder().values()
-    special = {token.content for token in found if token.special}
-    library.add_special_tokens([content for content in marks if content not in special])
-    return added
+    known = _added(library)
+    special = [text for text in declared.marks if not (text in known and known[text].special)]
+    special += [text for text in declared.listed if text not in known]
+    library.add_special_tokens(special)
+    return changes + special
+
+
+def _added(library: Any) -> dict[str, Any]:
+    return {token.content: token for token in library.get_added_tokens_decoder().values()}
 
 
 def _prefix(library: Any) -> tuple[int, ...]:

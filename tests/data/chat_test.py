@@ -23,6 +23,7 @@ TEMPLATES = {
     'json': EACH % '{{ m | tojson }}{{ {"a": "<é>"} | tojson(indent=1) }}',
     'marked': EACH % '{% generation %}{{ m.content }}{% endgeneration %}',
     'loops': EACH % '{% if loop.index > 1 %}{% break %}{% endif %}{{ m.role }}',
+    'spaced': '{% for m in messages %}{{ m.content + "|" }}{% endfor %}',
     'namespace': '{% set n = namespace(x=0) %}' + EACH % '{% set n.x = n.x + 1 %}' + '{{ n.x }}',
 }
 TALK = [
@@ -48,10 +49,10 @@ def test_a_conversation_is_that_of_stock(folder: pathlib.Path, name: str) -> Non
     (folder / 'chat_template.jinja').write_text(TEMPLATES[name])
     stock = transformers.AutoTokenizer.from_pretrained(folder)
     chat, tokenizer = load_chat(folder), load_tokenizer(str(folder / 'tokenizer.json'))
-    for opened in (False, True):
-        told = TALK if opened else TALK[:-1]
+    begun = [*TALK[:-1], {'role': 'assistant', 'content': ' the fox '}]
+    for told, opened in ((TALK, True), (TALK[:-1], False), (begun, False)):
         asked = {'add_generation_prompt': opened, 'continue_final_message': not opened}
-        if name in ('turns', 'marked') or opened:
+        if name in ('turns', 'marked', 'spaced') or opened:
             text = stock.apply_chat_template(told, tokenize=False, **asked)
             assert chat.render(told, opened=opened) == text
     question = [{'role': 'user', 'content': 'the quick fox'}]

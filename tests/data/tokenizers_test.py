@@ -402,6 +402,48 @@ def test_stops_that_are_special_tokens_are_ids(of_three, sentencepiece_model):
     assert split_stops(BYTES, ('</s>',)) == ((), ('</s>',))
 
 
+# Declarations of <x>, which a tokenizer.json has as an added token, special or not, or only among
+# the pieces of its vocabulary.
+X = {'content': '<x>', 'lstrip': True, 'special': True}
+DECLARED_X = [
+    {'tokenizer_config.json': {'additional_special_tokens': ['<x>']}},
+    {'tokenizer_config.json': {'extra_special_tokens': ['<x>']}},
+    {'tokenizer_config.json': {'extra_special_tokens': {'image_token': '<x>'}}},
+    {'special_tokens_map.json': {'additional_special_tokens': ['<x>']}},
+    {'tokenizer_config.json': {'pad_token': '<x>'}},
+    {'tokenizer_config.json': {'added_tokens_decoder': {'2': X}}},
+    {'tokenizer_config.json': {'added_tokens_decoder': {'2': X | {'special': False}}}},
+    {'added_tokens.json': {'<x>': 2}},
+    {'tokenizer_config.json': {'added_tokens_decoder': {}}, 'added_tokens.json': {'<x>': 2}},
+]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize('contents', DECLARED_X)
+@pytest.mark.parametrize('has', ['special', 'added', 'piece'])
+def test_declared_tokens_are_read_and_left_out_as_stock_does(of_three, contents, has):
+    import transformers
+
+    library = json.loads(of_three.read_text())
+    (x,) = (token for token in library['added_tokens'] if token['content'] == '<x>')
+    x['special'] = has == 'special'
+    if has == 'piece':
+        library['added_tokens'].remove(x)
+        library['model']['vocab']['<x>'] = x['id']
+    of_three.write_text(json.dumps(library))
+    config = contents.get('tokenizer_config.json', {}) | CLASS | {'eos_token': '</s>'}
+    for name, content in {**contents, 'tokenizer_config.json': config}.items():
+        of_three.with_name(name).write_text(json.dumps(content))
+    stock = transformers.AutoTokenizer.from_pretrained(of_three.parent)
+    found = load_tokenizer(str(of_three))
+    text = 'the <x> fox'
+    ids = stock(text, add_special_tokens=False).input_ids
+    assert encode_with_bos(found, text, False, special=True).tolist() == ids
+    assert found.decode(ids) == stock.decode(ids, skip_special_tokens=True)
+    plain = stock(text, add_special_tokens=False, split_special_tokens=True).input_ids
+    assert found.encode(text).tolist() == plain
+
+
 @pytest.mark.parametrize('level', [False, True])
 @pytest.mark.parametrize('wanted', [None, False, True])
 @pytest.mark.parametrize('name', ['GPT2TokenizerFast', 'PreTrainedTokenizerFast', 'BloomTokenizer'])

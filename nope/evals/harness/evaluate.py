@@ -65,6 +65,7 @@ def evaluate(
         bootstrap_iters=RESAMPLES,
         log_samples=False,
         apply_chat_template=chat is not None,
+        fewshot_as_multiturn=chat is not None,  # as lm_eval's own command
     )
     if model.truncated:
         _log.warning(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -37,6 +38,7 @@ SCORES_AT_ONCE, TEXTS_AT_ONCE = 1024, 64
 Pair = tuple[list[int], list[int]]  # ids of a context, and of what is scored after it
 Row = dict[str, Any]
 _ids = functools.partial(np.asarray, dtype=np.int32)
+_log = logging.getLogger(__name__)
 
 
 def adapter(
@@ -148,8 +150,17 @@ class Requests:
     def apply_chat_template(
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
     ) -> str:
+        """The turns as text; without the system's where the template refuses them, as lm_eval."""
         assert self._chat is not None  # `evaluate` asks for it with a chat alone
-        return self._chat.render(chat_history, opened=add_generation_prompt)
+        render = functools.partial(self._chat.render, opened=add_generation_prompt)
+        others = [turn for turn in chat_history if turn['role'] != 'system']
+        try:
+            return render(chat_history)
+        except ValueError as error:
+            if len(others) == len(chat_history):
+                raise
+            _say_once(f"{error}; turns of the role 'system' are left out")
+            return render(others)
 
     def _loglikelihood_tokens(
         self,
@@ -287,6 +298,11 @@ class Requests:
         for chunk in self._progress(lacking):
             rows = zip(chunk, compute([asked[key] for key in chunk]), strict=True)
             self._answers.append({key: row for key, row in rows if key not in self._answers})
+
+
+@functools.cache
+def _say_once(text: str) -> None:
+    _log.warning('%s', text)
 
 
 class _Memory(dict[str, Row]):

@@ -10,6 +10,7 @@ import pytest
 from lm_eval import evaluator
 from lm_eval.tasks import TaskManager
 
+from nope.data.chat import Chat
 from nope.evals.harness import adapter, evaluate, find, load
 from tests.evals.harness.documents import write_jsonl
 from tests.evals.harness.fakes import TOKENIZER, FakeGenerator, direct
@@ -117,3 +118,29 @@ def test_a_limit_and_a_seed_reach_the_model(tasks: dict[str, Any]) -> None:
         TASKS, 1
     )
     assert [options.seed for options in model.options] == [7]
+
+
+TURNS = "{% for m in messages %}[{{ m['role'] }}: {{ m['content'] }}]{% endfor %}"
+REFUSES = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+
+
+@pytest.mark.parametrize(('template', 'first'), [
+    (TURNS, '[system: Answer.]'), (REFUSES + TURNS, ''),
+])  # fmt: skip
+def test_examples_of_a_chat_are_turns_as_those_of_the_harness(
+    tmp_path: pathlib.Path, template: str, first: str
+) -> None:
+    """As by `lm_eval run --apply_chat_template`, also where a template takes no system's turn."""
+    rows, text = TASKS['replies']
+    write_jsonl(tmp_path / 'asked.jsonl', rows)
+    examples = 'fewshot_split: test\nfewshot_config: {sampler: first_n}\nnum_fewshot: 1\n'
+    examples += 'description: "Answer."\n'
+    (tmp_path / 'asked.yaml').write_text(
+        YAML.format(name='asked', folder=tmp_path) + text + examples
+    )
+    tasks = load(find(['asked'], include=tmp_path, built_in=False))
+    model, chat = generator(), Chat('asked', template, {})
+    evaluate(tasks, model, TOKENIZER, window=256, chat=chat)  # type: ignore[arg-type]
+    example = '[user: Say yes][assistant: Say yes!]'
+    asked = [TOKENIZER.decode(ids) for ids in model.prompts[0]]
+    assert asked[-1] == f'{first}{example}[user: Say no]'
