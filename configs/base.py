@@ -122,7 +122,7 @@ def _search(size: str) -> dict:
         'steps': 200,
         'learning_rate': 0.1,
         'schedule': 'cosine',
-        'warmup_steps': 20,
+        'warmup_steps': placeholder(int),  # None: a tenth of the steps
         'end_share': 0.1,
         'tail_share': 0.25,
         'b1': 0.9,

@@ -18,8 +18,14 @@ that were trained without rotation, which their files do not say. Multipliers ca
 a model with QK-norm: `--config.exports.extended.lam=scale_param` keeps them as tensors. The text
 should be of the kind the model was trained on; every sequence begins as the tokenizer's own files
 begin a text (`--config.data.bos=True` or `False` says otherwise).
-`--config.train.length` is the training length where config.json does not say it,
-`--config.model.dtype=bfloat16` the dtype of the computation on accelerators.
+`--config.train.length` is the training length, in place of that of config.json;
+`--config.model.dtype=bfloat16` the dtype of the computation on accelerators. A text of one file is
+cut by position, 90/5/5, for search, grid and measurement: each part needs documents of `length`
+tokens. `--plan` prints the least time. A trial of minutes, of SmolLM2 (135 million parameters) on
+two cores:
+
+    --config.length=1024 --config.train.length=512 --config.search.steps=10 \\
+        --config.search.batch_size=2 --config.grid.windows=4 --config.evaluation.windows=8
 
 The NoPE model of the quick figures, extended to 4 L = 256 bytes: two CPU cores, one minute. Its
 loss goes from 1.45 to 1.56 nats over (0, L], from 1.80 to 1.69 over (L, 2L] and from 2.84 to 2.08

@@ -53,19 +53,24 @@ class Pretrained:
 
     path: pathlib.Path
     described: Described
-    variables: Variables
+    variables: Variables = dataclasses.field(repr=False)
     tokenizer: Tokenizer | None
     mesh: Mesh
     batch_tokens: int = 16_384
     searched_length: int | None = None
 
     @classmethod
-    def open(cls, path: str | pathlib.Path, *, nope: bool = False) -> Self:
+    def open(
+        cls, path: str | pathlib.Path, *, nope: bool = False, train_length: int | None = None
+    ) -> Self:
         """The model of a directory, on all devices of this machine. nope: its weights were trained
-        without the rotation that config.json speaks of. Errors as `nope.interop`."""
+        without the rotation that config.json speaks of. train_length: the length it was trained at,
+        in place of that of config.json. Errors as `nope.interop`."""
         directory = interop.open_directory(paths.path(path))
         described = interop.describe(directory, position=NoPE() if nope else None)
         mesh = sharding.make_mesh(sharding.MeshConfig(fsdp=jax.device_count()))
+        if train_length is not None:
+            described = described._replace(train_length=train_length)
         variables = interop.load(directory, described.model, mesh)
         found = interop.tokenizer_in(directory.path)
         tokenizer = None if found is None else load_tokenizer(found)
@@ -97,6 +102,8 @@ class Pretrained:
     def by_position(self, blocks: np.ndarray) -> Records:
         """Loss, nats [position], and attention entropy, nats [layer, head, position], of blocks
         [windows, T + 1] int32; see `nope.evals.positions.run`."""
+        if np.ndim(blocks) != 2:
+            raise ValueError('blocks have no windows and tokens; accepted: what `blocks` makes')
         length = blocks.shape[1] - 1
         most = batching.most_rows(self.batch_tokens, length, sharding.batch_parts(self.mesh))
         return positions.run(self.model, self.variables, blocks, mesh=self.mesh, batch_size=most)

@@ -67,6 +67,9 @@ class Measure:
                 f'got {self.axes}'
             )
 
+    def __repr__(self) -> str:
+        return f'Measure({dict(zip(self.axes, np.shape(self.values), strict=True))}, {self.unit!r})'
+
 
 @dataclasses.dataclass(frozen=True)
 class Records:
@@ -80,7 +83,7 @@ class Records:
 
     attributes: Mapping[str, Any]
     measures: Mapping[str, Measure]
-    coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    coordinates: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict, repr=False)
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.measures:

@@ -93,6 +93,8 @@ def test_a_text_ends_where_the_models_files_say(directory: pathlib.Path) -> None
 
 def test_what_cannot_be_done_is_refused(directory: pathlib.Path) -> None:
     model = Pretrained.open(directory)
+    with pytest.raises(ValueError, match='blocks have no windows and tokens; accepted: what `bl'):
+        model.by_position(model.blocks(TEXT, 8)[0])
     with pytest.raises(ValueError, match=r'length is 4096; the text has \d+ tokens'):
         model.blocks(TEXT, 4096)
     with pytest.raises(ValueError, match=r'ids from 7 to 258; those of the model are 0 to 257'):
@@ -148,3 +150,11 @@ def test_what_is_saved_keeps_the_tokenizer_and_its_ends(
     assert {'vocab.json', 'generation_config.json'} <= {
         *(p.name for p in (tmp_path / 'OTHER').iterdir())
     }
+
+
+def test_a_model_and_its_records_are_shown_in_a_few_words(directory: pathlib.Path) -> None:
+    model = Pretrained.open(directory, train_length=8)
+    assert model.searched(model.blocks(TEXT, 8)[:4], steps=1).searched_length == 8
+    found = model.by_position(model.blocks(TEXT, 8))
+    assert "'loss': Measure({'position': 8}, 'nats')" in repr(found)
+    assert len(repr(found)) < 2000 and 'Array' not in repr(model)

@@ -19,7 +19,7 @@ import _flags
 import _models
 import jax
 import numpy as np
-from _evaluations import Asked, Row
+from _evaluations import Asked
 
 from nope import records, sharding
 from nope.checkpoints.errors import CheckpointError
@@ -88,7 +88,11 @@ def _run(options: argparse.Namespace) -> None:
     )
     plans = [(name, _planned(asked, name, path)) for name, path in options.eval]
     settings = _settings(options, found, multipliers, tokenizer, prefix)
-    settings |= {'chat': digest.of_json([chat.source, chat.tokens])} if chat else {}
+    if chat:
+        settings |= {
+            'chat': f'{chat.named}',
+            'template': digest.of_json([chat.source, chat.tokens]),
+        }
     _flags.check_folder(options.out, f'--out={options.out}')
     _check_settings(options.out, '--out', settings)
     for name, plan in plans:
@@ -98,7 +102,7 @@ def _run(options: argparse.Namespace) -> None:
     variables = _with(found, multipliers)
     _take_settings(options.out, '--out', settings)
     generator = Generator(model, variables, mesh, batch_tokens=options.batch_tokens)
-    rows: list[tuple[Row, float]] = []
+    rows: list[dict[str, Any]] = []
     for name, plan in plans:
         folder = options.out / name
         _take_settings(folder, name, plan.settings)
@@ -111,8 +115,11 @@ def _run(options: argparse.Namespace) -> None:
             records.save(dataclasses.replace(measured, attributes=facts), folder)
         measured = records.load(folder)
         seconds = float(measured.attributes.get('seconds', np.nan))
-        rows += [(row, seconds) for row in plan.rows(measured)]
-    _report(options.out, rows, 'in turns' if chat else describe_prefix(tokenizer, prefix))
+        start = 'in turns' if chat and plan.asks else describe_prefix(tokenizer, prefix)
+        rows += [
+            {**row._asdict(), 'prefix': start, 'seconds': seconds} for row in plan.rows(measured)
+        ]
+    _report(options.out, rows)
 
 
 def _multipliers(options: argparse.Namespace, layers: int, heads: int) -> np.ndarray | None:
@@ -218,10 +225,8 @@ def _shown(value: Any) -> str:
     return f'{value:.0f}' if float(value).is_integer() else f'{value:.4g}'
 
 
-def _report(out: pathlib.Path, rows: Sequence[tuple[Row, float]], prefix: str) -> None:
-    """The table on the terminal, as CSV and as JSON lines. rows: with the seconds of their
-    evaluation. prefix: what texts and prompts begin with."""
-    lines = [row._asdict() | {'prefix': prefix, 'seconds': seconds} for row, seconds in rows]
+def _report(out: pathlib.Path, lines: Sequence[dict[str, Any]]) -> None:
+    """The table on the terminal, as CSV and as JSON lines."""
     text = io.StringIO()
     table = csv.DictWriter(text, [*lines[0]], lineterminator='\n')
     table.writeheader()

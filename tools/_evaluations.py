@@ -78,9 +78,10 @@ class Asked:
 
 class Plan(Protocol):
     """An evaluation, checked before the weights are read. settings: what its records depend on
-    besides the model."""
+    besides the model. asks: whether it asks questions, in turns where the call says so."""
 
     settings: dict[str, Any]
+    asks: bool
 
     def measure(
         self, generator: Generator, variables: Variables, log: SampleLog, bar: Progress
@@ -90,6 +91,8 @@ class Plan(Protocol):
 
 
 class Ruler:
+    asks = True
+
     def __init__(self, asked: Asked, path: str) -> None:
         o = asked.options
         self._bos, self._chat = o.bos, asked.chat
@@ -106,7 +109,7 @@ class Ruler:
             raise ValueError(f'{error}; name their folder: --files=FOLDER') from error
         self._plan, misfits = whole.fitting()
         for task, why in misfits.items():
-            print(f'ruler leaves out {task}: {why}', file=sys.stderr)
+            print(f'ruler leaves out {task}, at every length: {why}', file=sys.stderr)
         named = {'tasks': self._plan.tasks, 'lengths': asked.lengths, 'samples': o.samples}
         files = list(dict.fromkeys(f for task in self._plan.tasks for f in ruler.TASKS[task].files))
         words = any(ruler.TASKS[task].needs_words for task in self._plan.tasks)
@@ -129,6 +132,8 @@ class Ruler:
 
 
 class Passkey:
+    asks = True
+
     def __init__(self, asked: Asked, path: str) -> None:
         o = asked.options
         if o.template not in TEMPLATES:
@@ -163,6 +168,8 @@ class Passkey:
 
 
 class Longbench:
+    asks = True
+
     def __init__(self, asked: Asked, path: str) -> None:
         o = asked.options
         self._asked, self._folder, self._window = asked, pathlib.Path(path), max(asked.lengths)
@@ -210,6 +217,8 @@ class Longbench:
 
 
 class Helmet:
+    asks = True
+
     def __init__(self, asked: Asked, path: str) -> None:
         o = asked.options
         self._plan = helmet.Plan(
@@ -242,6 +251,8 @@ class Helmet:
 
 
 class Nolima:
+    asks = True
+
     def __init__(self, asked: Asked, path: str) -> None:
         o = asked.options
         self._bos, self._chat = o.bos, asked.chat
@@ -280,6 +291,7 @@ class _OfText:
     """An evaluation of a text file, or of a folder of them. whole: documents are read whole, with
     the prefix before them, and not in windows that begin with it."""
 
+    asks = False
     whole = False
 
     def __init__(self, asked: Asked, path: str) -> None:
@@ -302,8 +314,7 @@ class Perplexity(_OfText):
     def __init__(self, asked: Asked, path: str) -> None:
         super().__init__(asked, path)
         o = asked.options
-        longest = min(self._length, max(asked.lengths))
-        self._stride = o.stride or min(max(longest // 8, 1), MOST_STRIDE)
+        self._stride = o.stride or min(max(max(asked.lengths) // 8, 1), MOST_STRIDE)
         if self._stride >= min(asked.lengths):
             raise ValueError(
                 f'windows of {min(asked.lengths)} tokens have to be longer than the '

@@ -101,8 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--stride',
         type=int,
-        help='tokens scored in a window; default: an eighth of L, or of the longest window where '
-        'that is shorter, and at most 128',
+        help='tokens scored in a window; default: an eighth of the longest window, at most 128',
     )
     parser.add_argument(
         '--budget',

@@ -33,7 +33,11 @@ def from_entry(
     lengths = scope.training_lengths(section, init.train_length)
     target = section.optional('target')
     if target is not None and target <= init.train_length:
-        raise section.error('target', f'it must be beyond the training length, {init.train_length}')
+        raise section.error(
+            'target',
+            f'it must be beyond the training length, {init.train_length}, which '
+            'train.length may say otherwise',
+        )
     weights = tasks.trained_weights(init)
     of_weights = weights.data, weights.typed.task
     form = tasks.form_of(section, *of_weights, init.train_length, init.model.head_dim)
@@ -48,16 +52,21 @@ def from_entry(
     if on_law:
         _check_beside_law(section, trained)
     bound = None if on_law else _bound(section, form)
-    section.at_least('steps', 1)
+    steps = section.at_least('steps', 1)
+    warmup = section.optional('warmup_steps')
+    if warmup is None:
+        warmup = steps // 10
+        scope.ledger.note(section.path('warmup_steps'), warmup)  # what None stands for
     optimizer = section.make(
         OptimizerConfig,
         trains='lam',
-        decay_steps=section['steps'],
+        decay_steps=steps,
+        warmup_steps=warmup,
         bound=bound,
         entropy_length=_entropy_length(scope, section, lengths, weights),
     )
     with section.naming():
-        train = TrainConfig(lengths, section['batch_size'], section['steps'], optimizer)
+        train = TrainConfig(lengths, section['batch_size'], steps, optimizer)
     return RunSpec(
         model=_model(scope, entry, init, lam.Product(trained, form) if on_law else form),
         data=tasks.later_data(scope, entry, init, train.block),

@@ -156,7 +156,7 @@ def load_tokenizer(spec: str, field: str = 'data.tokenizer') -> Tokenizer:
 
 
 def ids_in_use(tokenizer: Tokenizer) -> int:
-    """One more than the greatest id of a text, its prefix, BOS or EOS: what a model's vocabulary has
+    """One more than the greatest id of a text, a prefix, BOS or EOS: what a model's vocabulary has
     to hold.
 
     Special tokens that text never becomes, such as those in the place of images, may lie beyond it.

@@ -131,8 +131,8 @@ def _listing(path: pathlib.Path) -> frozenset[str]:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise CheckpointFileError(
-            f'{path}: not a folder that can be read: {reason}; accepted is a folder with '
-            f'{CONFIGS[0]} and {SINGLE} or {INDEX}'
+            f'{path}: not a folder that can be read: {reason}; accepted is a folder on this '
+            f'machine with {CONFIGS[0]} and {SINGLE} or {INDEX}; nothing is downloaded from a hub'
         ) from error
 
 
