@@ -52,8 +52,6 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError(f'--seed={options.seed}; accepted are 0 to {2**32 - 1}')
     if '' in options.stop:
         raise ValueError("--stop is ''; it takes a text of at least one character")
-    if options.stop and options.beams > 1:
-        raise ValueError(f'--stop={options.stop[0]!r} needs --beams=1, not {options.beams}')
     if options.temperature == 0 and (options.top_k != 0 or options.top_p != 1):
         raise ValueError('--top-k and --top-p are for samples, which need a --temperature above 0')
     if options.beams == 1 and (options.length_penalty != 1 or options.early_stopping != 'false'):

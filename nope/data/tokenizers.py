@@ -126,9 +126,10 @@ class HuggingFaceTokenizer:
         except Exception as error:  # the library raises plain Exception
             raise ValueError(f'{self.named}: it cannot encode every text ({error})') from error
 
-    def decode(self, ids: Any) -> str:
+    def decode(self, ids: Any, *, special: bool = False) -> str:
+        """As `Tokenizer.decode`. special: special tokens are spelled."""
         known = [int(i) for i in ids if i < self.vocab_size]
-        return self.tokenizer.decode(known, skip_special_tokens=True)
+        return self.tokenizer.decode(known, skip_special_tokens=not special)
 
 
 def load_tokenizer(spec: str, field: str = 'data.tokenizer') -> Tokenizer:
@@ -186,6 +187,13 @@ def encode_special(tokenizer: Tokenizer, text: str | bytes) -> np.ndarray:
             'a SentencePiece model reads no special tokens in a text; a tokenizer.json does'
         )
     return tokenizer.encode(text)  # bytes: no text spells their EOS or BOS
+
+
+def decode_special(tokenizer: Tokenizer, ids: Any) -> str:
+    """The text of `ids` in which special tokens are spelled, where a tokenizer reads them so."""
+    if isinstance(tokenizer, HuggingFaceTokenizer):
+        return tokenizer.decode(ids, special=True)
+    return tokenizer.decode(ids)
 
 
 def piece_of(tokenizer: Tokenizer, token: int) -> str:

@@ -24,12 +24,13 @@ import numpy as np
 
 from nope.data import Tokenizer, digest, encode_with_bos, prefix_of, split_stops
 from nope.data.chat import Chat
+from nope.data.continuation import Continuation, cut
 from nope.data.prefix import last, start_id
 from nope.data.tokenizers import HuggingFaceTokenizer
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
 from nope.evals.harness.extra import check_installed
-from nope.evals.harness.options import cut, options_of
+from nope.evals.harness.options import options_of
 from nope.evals.samples import SampleLog
 
 # Requests between two writes of the log, on every device.
@@ -265,21 +266,21 @@ class Requests:
         ids = self.tok_encode(context) or [self.prefix_token_id]
         return _Text(tuple(self._last(ids, room)), options, until, turn=0)
 
-    def _generate(self, texts: Sequence[_Text], options: Options) -> list[Row]:
+    def _generate(self, asked: Sequence[_Text], options: Options) -> list[Row]:
         """The texts; a row that has reached a string of its `until` goes no further (beams do)."""
 
-        def ended(i: int, ids: np.ndarray) -> bool:
-            made = self._tokenizer.decode(ids)
-            return cut(made, texts[i].until) != made
+        texts = [Continuation(self._tokenizer, _ids(()), text.until) for text in asked]
 
-        stops = options.beams == 1 and any(text.until for text in texts)
-        prompts = [_ids(text.prompt) for text in texts]
-        numbers = [text.number for text in texts]
+        def ended(i: int, ids: np.ndarray) -> bool:
+            return texts[i].stopped(ids)
+
+        stops = options.beams == 1 and any(text.until for text in asked)
+        prompts = [_ids(text.prompt) for text in asked]
+        numbers = [text.number for text in asked]
         found = self._generator.generate(prompts, options, ended if stops else None, numbers)
-        return [
-            {'text': cut(self._tokenizer.decode(ids), text.until)}
-            for ids, text in zip(found, texts, strict=True)
-        ]
+        made = [text.upto_stop(ids)[0] for text, ids in zip(texts, found, strict=True)]
+        # Special tokens may stand within a stop.
+        return [{'text': cut(text, of.until)} for text, of in zip(made, asked, strict=True)]
 
     def _answer(
         self,
