@@ -410,6 +410,10 @@ DECLARED_X = [
     {'tokenizer_config.json': {'extra_special_tokens': ['<x>']}},
     {'tokenizer_config.json': {'extra_special_tokens': {'image_token': '<x>'}}},
     {'special_tokens_map.json': {'additional_special_tokens': ['<x>']}},
+    {
+        'tokenizer_config.json': {'additional_special_tokens': ['<y>']},
+        'special_tokens_map.json': {'additional_special_tokens': ['<x>']},
+    },
     {'tokenizer_config.json': {'pad_token': '<x>'}},
     {'tokenizer_config.json': {'added_tokens_decoder': {'2': X}}},
     {'tokenizer_config.json': {'added_tokens_decoder': {'2': X | {'special': False}}}},
