@@ -2,11 +2,12 @@
 
 Texts are read as lm_eval's own models read them: what spells a special token is that token, and
 `bos=None` begins with the tokenizer's own prefix; the harness of the papers added no BOS. An empty
-context, and what is before a whole text, is BOS where there is one, else EOS.
+context, and what is before a whole text that has no prefix, is BOS where there is one, else EOS.
 
 A model reads at most `window` tokens: longer contexts lose their beginning, but not the prefix as
 in lm_eval, and are counted (`contexts`, `truncated`). A continuation that is longer is refused, or
-with `beyond` read whole. Before a whole text BOS stands once, where lm_eval has it twice.
+with `beyond` read whole. Before a whole text the prefix stands once and is not scored; lm_eval has
+BOS before it too. What a tokenizer puts behind a text, such as EOS, is left out.
 """
 
 from __future__ import annotations
@@ -184,10 +185,15 @@ class Requests:
         for request in requests:
             (text,) = request.args
             ids = self.tok_encode(text, add_special_tokens=False)
+            first, *others = self._prefix or (self.prefix_token_id,)
             windows = get_rolling_token_windows(
-                ids, self.prefix_token_id, max_seq_len=self.max_length, context_len=1
+                [*others, *ids], first, max_seq_len=self.max_length, context_len=1
             )
-            texts.append([make_disjoint_window(window) for window in windows])
+            pairs = [make_disjoint_window(window) for window in windows]
+            for context, continuation in pairs[:1]:  # the prefix is not scored
+                count = len(others)
+                pairs[0] = [*context, *continuation[:count]], continuation[count:]
+            texts.append([pair for pair in pairs if pair[1]])
         scores = iter(self._scores([window for windows in texts for window in windows]))
         return [math.fsum(next(scores)[0] for _ in windows) for windows in texts]
 
