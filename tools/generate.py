@@ -8,9 +8,9 @@
 
 A continuation is greedy, sampled (--temperature above 0) or the best that a beam search finds. It
 ends at the tokenizer's EOS or another eos_token_id of the model's generation_config.json, before
-the first --stop text (in a shell, $'\\n' is a line feed), or after --new-tokens. A FILE of the
-suffix .jsonl, .ndjson or .json holds a JSON object of the one field "prompt" on each line; any
-other file a prompt on each line. Empty lines are skipped.
+the first --stop text (in a shell, $'\\n' is a line feed; with beams, one special token), or after
+--new-tokens. A FILE of the suffix .jsonl, .ndjson or .json holds a JSON object of the one field
+"prompt" on each line; any other file a prompt on each line. Empty lines are skipped.
 
 A prompt begins as the tokenizer's own files begin a text, or as --bos and --no-bos say. With --chat
 it is the user's turn of a conversation, and the continuation the answer. What a prompt spells of
