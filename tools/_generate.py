@@ -40,6 +40,11 @@ def _run(options: argparse.Namespace, early_stopping: bool | str) -> None:
     found = _models.open_model(options, mesh)
     tokenizer = _models.tokenizer_of(found, options.tokenizer)
     special, stops = split_stops(tokenizer, options.stop)
+    if stops and how.beams > 1:
+        raise ValueError(
+            f'--stop={stops[0]!r} needs --beams=1, not {how.beams}; with beams accepted: a special '
+            'token'
+        )
     how = dataclasses.replace(how, stop_ids=(*tokenizer.stop_ids, *special))
     prefix, chat = _models.prefix(tokenizer, options.bos), _models.chat_of(found, options)
     asked = [
@@ -54,7 +59,7 @@ def _run(options: argparse.Namespace, early_stopping: bool | str) -> None:
         print(f'prompts begin with {describe_prefix(tokenizer, prefix)}', file=sys.stderr)
     if not (options.special or chat):
         _warn_of_special(tokenizer, prompts)
-    texts = [_prompts.Text(Continuation(tokenizer, ids), stops) for ids in asked]
+    texts = [Continuation(tokenizer, ids, stops) for ids in asked]
     generator = Generator(
         found.described.model, found.variables(), mesh, batch_tokens=options.batch_tokens
     )

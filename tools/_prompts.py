@@ -1,18 +1,12 @@
-"""Prompts from the command line or a file: reading, tokenisation, text of the continuations."""
+"""Prompts from the command line or a file."""
 
 from __future__ import annotations
 
-import bisect
-import dataclasses
 import pathlib
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from nope.data import Continuation
-from nope.evals.harness.options import cut
 from nope.runtime.files import parse_json, read_utf8
 
 FIELD = 'prompt'
@@ -71,27 +65,3 @@ def _checked(prompt: Prompt) -> Prompt:
     except UnicodeEncodeError as error:
         raise ValueError(f'{prompt.where}: the prompt is no text ({error})') from error
     return prompt
-
-
-@dataclasses.dataclass(frozen=True)
-class Text:
-    """Text of a continuation up to the first stop. stops: texts that end it."""
-
-    behind: Continuation
-    stops: tuple[str, ...]
-
-    def stopped(self, ids: np.ndarray) -> bool:
-        """True where the text of `ids` contains a stop."""
-        made = self.behind.text(ids)
-        return cut(made, self.stops) != made
-
-    def upto_stop(self, ids: np.ndarray) -> tuple[str, np.ndarray]:
-        """The text before the first stop, and the fewest of the ids that hold it."""
-        made = self.behind.text(ids)
-        kept = cut(made, self.stops)
-        if kept == made:
-            return made, ids
-        count = bisect.bisect_left(
-            range(len(ids)), True, key=lambda n: self.behind.text(ids[:n]).startswith(kept)
-        )
-        return kept, ids[:count]

@@ -8,9 +8,9 @@
 
 A continuation is greedy, sampled (--temperature above 0) or the best that a beam search finds. It
 ends at the tokenizer's EOS or another eos_token_id of the model's generation_config.json, before
-the first --stop text (in a shell, $'\\n' is a line feed), or after --new-tokens. A FILE of the
-suffix .jsonl, .ndjson or .json holds a JSON object of the one field "prompt" on each line; any
-other file a prompt on each line. Empty lines are skipped.
+the first --stop text (in a shell, $'\\n' is a line feed; with beams, one special token), or after
+--new-tokens. A FILE of the suffix .jsonl, .ndjson or .json holds a JSON object of the one field
+"prompt" on each line; any other file a prompt on each line. Empty lines are skipped.
 
 A prompt begins as the tokenizer's own files begin a text, or as --bos and --no-bos say. With --chat
 it is the user's turn of a conversation, and the continuation the answer. What a prompt spells of
@@ -52,8 +52,6 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError(f'--seed={options.seed}; accepted are 0 to {2**32 - 1}')
     if '' in options.stop:
         raise ValueError("--stop is ''; it takes a text of at least one character")
-    if options.stop and options.beams > 1:
-        raise ValueError(f'--stop={options.stop[0]!r} needs --beams=1, not {options.beams}')
     if options.temperature == 0 and (options.top_k != 0 or options.top_p != 1):
         raise ValueError('--top-k and --top-p are for samples, which need a --temperature above 0')
     if options.beams == 1 and (options.length_penalty != 1 or options.early_stopping != 'false'):

@@ -1,8 +1,9 @@
 """Prefix of a text: the tokens that it begins with, most often BOS or none.
 
 A tokenizer's own prefix is what its files put before every text: the post-processor of a
-tokenizer.json, `add_bos_token` beside a SentencePiece model. `bos=None` means it everywhere, True
-BOS where it has none of its own, False no prefix.
+tokenizer.json, `add_bos_token` beside a SentencePiece model. What they put behind a text, such as
+EOS, is left out, for a text goes on. `bos=None` means it everywhere, True BOS where it has none of
+its own, False no prefix.
 """
 
 from __future__ import annotations

@@ -83,9 +83,10 @@ class ByteTokenizer:
 
 @dataclasses.dataclass(frozen=True)
 class SentencePieceTokenizer:
-    """A SentencePiece model."""
+    """A SentencePiece model. added: ids of special tokens that the files beside it add."""
 
     processor: Any
+    added: Mapping[str, int]
     vocab_size: int
     eos_id: int
     bos_id: int | None
@@ -97,7 +98,7 @@ class SentencePieceTokenizer:
         return np.asarray(self.processor.encode(_to_str(text), out_type=int), np.int32)
 
     def decode(self, ids: Any) -> str:
-        return self.processor.decode([int(i) for i in ids if i < self.vocab_size])
+        return self.processor.decode([int(i) for i in ids if i < self.processor.vocab_size()])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,9 +127,10 @@ class HuggingFaceTokenizer:
         except Exception as error:  # the library raises plain Exception
             raise ValueError(f'{self.named}: it cannot encode every text ({error})') from error
 
-    def decode(self, ids: Any) -> str:
+    def decode(self, ids: Any, *, special: bool = False) -> str:
+        """As `Tokenizer.decode`. special: special tokens are spelled."""
         known = [int(i) for i in ids if i < self.vocab_size]
-        return self.tokenizer.decode(known, skip_special_tokens=True)
+        return self.tokenizer.decode(known, skip_special_tokens=not special)
 
 
 def load_tokenizer(spec: str, field: str = 'data.tokenizer') -> Tokenizer:
@@ -190,12 +192,22 @@ def encode_special(tokenizer: Tokenizer, text: str | bytes) -> np.ndarray:
     return tokenizer.encode(text)  # bytes: no text spells their EOS or BOS
 
 
+def decode_special(tokenizer: Tokenizer, ids: Any) -> str:
+    """The text of `ids` in which special tokens are spelled, where a tokenizer reads them so."""
+    if isinstance(tokenizer, HuggingFaceTokenizer):
+        return tokenizer.decode(ids, special=True)
+    return tokenizer.decode(ids)
+
+
 def piece_of(tokenizer: Tokenizer, token: int) -> str:
     """A token as its vocabulary spells it; its number where there are no spellings."""
     if isinstance(tokenizer, HuggingFaceTokenizer):
         return tokenizer.tokenizer.id_to_token(token) or f'[{token}]'
-    if isinstance(tokenizer, SentencePieceTokenizer) and token < tokenizer.vocab_size:
-        return tokenizer.processor.id_to_piece(token)
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        added = {i: content for content, i in tokenizer.added.items()}
+        if token < tokenizer.processor.vocab_size():
+            return tokenizer.processor.id_to_piece(token)
+        return added.get(token, f'[{token}]')
     return f'[{token}]'
 
 
@@ -216,7 +228,7 @@ def _special_id(tokenizer: Tokenizer, text: str) -> int | None:
         return ids[0] if len(ids) == 1 and ids[0] in added and added[ids[0]].special else None
     if isinstance(tokenizer, SentencePieceTokenizer):
         found = tokenizer.processor.piece_to_id(text)
-        return found if tokenizer.processor.is_control(found) else None
+        return found if tokenizer.processor.is_control(found) else tokenizer.added.get(text)
     return None
 
 
@@ -231,17 +243,19 @@ def _load_sentencepiece(path: pathlib.Path, named: str) -> SentencePieceTokenize
     except (RuntimeError, ValueError) as error:
         raise Unusable(f'not a SentencePiece model, or a damaged one ({error})') from error
     declared = special_tokens.read(path)
-    added = {token['content']: i for i, token in declared.added.items()}
+    size = processor.vocab_size()
+    added = {token['content']: i for i, token in declared.added.items() if i >= size}
 
     def piece_id(piece: str) -> int | None:
         found = processor.piece_to_id(piece)
-        return added.get(piece) if found == processor.unk_id() else found
+        return found if processor.id_to_piece(found) == piece else added.get(piece)
 
     own = {EOS: processor.eos_id(), BOS: processor.bos_id()}
     eos, bos = _marks(declared, piece_id, {k: i for k, i in own.items() if i >= 0}, named)
     return SentencePieceTokenizer(
         processor=processor,
-        vocab_size=processor.vocab_size(),
+        added=added,
+        vocab_size=max(size, eos + 1, (bos or 0) + 1),
         eos_id=eos,
         bos_id=bos,
         prefix=(bos,) if declared.adds_bos and bos is not None else (),

@@ -410,6 +410,10 @@ DECLARED_X = [
     {'tokenizer_config.json': {'extra_special_tokens': ['<x>']}},
     {'tokenizer_config.json': {'extra_special_tokens': {'image_token': '<x>'}}},
     {'special_tokens_map.json': {'additional_special_tokens': ['<x>']}},
+    {
+        'tokenizer_config.json': {'additional_special_tokens': ['<y>']},
+        'special_tokens_map.json': {'additional_special_tokens': ['<x>']},
+    },
     {'tokenizer_config.json': {'pad_token': '<x>'}},
     {'tokenizer_config.json': {'added_tokens_decoder': {'2': X}}},
     {'tokenizer_config.json': {'added_tokens_decoder': {'2': X | {'special': False}}}},
@@ -442,6 +446,23 @@ def test_declared_tokens_are_read_and_left_out_as_stock_does(of_three, contents,
     assert found.decode(ids) == stock.decode(ids, skip_special_tokens=True)
     plain = stock(text, add_special_tokens=False, split_special_tokens=True).input_ids
     assert found.encode(text).tolist() == plain
+
+
+@pytest.mark.parametrize(('eos', 'id_of'), [('<x>', 300), ('<unk>', 0), ('</s>', 2)])
+def test_marks_beside_a_sentencepiece_model_have_ids_of_their_own(
+    tmp_path, sentencepiece_model, eos, id_of
+):
+    """Also beyond its vocabulary, as in stock. What no text becomes does not count to it."""
+    path = tmp_path / 'tokenizer.model'
+    path.write_bytes(sentencepiece_model)
+    tokens = {'300': {'content': '<x>', 'special': True}, '301': {'content': '[PAD]'}}
+    config = {'eos_token': eos, 'pad_token': '[PAD]', 'added_tokens_decoder': tokens}
+    path.with_name('tokenizer_config.json').write_text(json.dumps(config))
+    found = load_tokenizer(str(path))
+    assert found.eos_id == id_of
+    assert found.vocab_size == ids_in_use(found) == max(300, id_of + 1)
+    assert found.decode([*found.encode('the fox'), 300]) == 'the fox'
+    assert split_stops(found, ('<x>', 'fox')) == ((300,), ('fox',))
 
 
 @pytest.mark.parametrize('level', [False, True])

@@ -168,8 +168,9 @@ def test_a_stop_that_is_a_special_token_is_its_id(
         return [np.zeros(0, np.int32) for _ in prompts]
 
     monkeypatch.setattr(Generator, 'generate', generate)
-    made(f'hf:{directory}', tmp_path / 'a.jsonl', '--stop=<s>')
-    assert asked[0].stop_ids == (EOS, BOS)
+    for beams in (1, 2):  # of beams too
+        made(f'hf:{directory}', tmp_path / f'{beams}.jsonl', '--stop=<s>', f'--beams={beams}')
+        assert asked.pop().stop_ids == (EOS, BOS)
 
 
 def test_a_chat_asks_in_turns(

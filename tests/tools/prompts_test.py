@@ -1,14 +1,11 @@
-"""tools/_prompts.py: prompts as they are read, begin, and end."""
+"""tools/_prompts.py: prompts as they are read."""
 
 from __future__ import annotations
 
 import pathlib
 
-import numpy as np
 import pytest
 
-from nope.data import Continuation
-from tests.data.words import words
 from tests.tools.loading import load
 
 prompts = load('_prompts')
@@ -65,26 +62,3 @@ def test_a_file_without_prompts_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / 'a.txt').write_text('\n \n')
     with pytest.raises(ValueError, match=r'a\.txt: there is no prompt in it'):
         prompts.read(None, tmp_path / 'a.txt')
-
-
-def test_stops_are_looked_for_behind_the_prompt(
-    tmp_path: pathlib.Path,
-) -> None:
-    tokenizer = words(tmp_path, '▁the', '▁cat', '▁sat', '▁on', '<s>', '</s>')
-    ids = tokenizer.encode('the cat sat on the cat')
-    assert tokenizer.decode(ids[2:]) == 'sat on the cat'
-    prompt = np.concatenate([[4], ids[:2]]).astype(np.int32)
-    text = prompts.Text(Continuation(tokenizer, prompt), (' the',))
-    assert text.upto_stop(ids[2:4])[0] == ' sat on'
-    assert text.stopped(ids[2:]) and not text.stopped(ids[2:4])
-    kept, tokens = text.upto_stop(ids[2:])
-    assert kept == ' sat on' and tokens.tolist() == ids[2:4].tolist()
-    unknown = np.array([2, tokenizer.vocab_size + 3, 3], np.int32)
-    assert text.upto_stop(unknown)[0] == ' sat on'
-
-
-def test_a_stop_inside_a_token_keeps_the_token(tmp_path: pathlib.Path) -> None:
-    tokenizer = words(tmp_path, '▁the', '▁cat', '</s>')
-    text = prompts.Text(Continuation(tokenizer, np.array([0], np.int32)), ('at',))
-    kept, tokens = text.upto_stop(np.array([0, 1, 0], np.int32))
-    assert (kept, tokens.tolist()) == (' the c', [0, 1])

@@ -69,7 +69,7 @@ def of_model(
     ValueError where the model has fewer.
     """
     processor = tokenizer.processor
-    pieces = (processor.id_to_piece(i) for i in range(tokenizer.vocab_size))
+    pieces = (processor.id_to_piece(i) for i in range(processor.vocab_size()))
     names = (piece.removeprefix('▁') for piece in pieces)
     found: dict[str, None] = {}
     allowed = (name for name in names if not without & set(name) and name not in reserved)

@@ -2,11 +2,12 @@
 
 Texts are read as lm_eval's own models read them: what spells a special token is that token, and
 `bos=None` begins with the tokenizer's own prefix; the harness of the papers added no BOS. An empty
-context, and what is before a whole text, is BOS where there is one, else EOS.
+context, and what is before a whole text that has no prefix, is BOS where there is one, else EOS.
 
 A model reads at most `window` tokens: longer contexts lose their beginning, but not the prefix as
 in lm_eval, and are counted (`contexts`, `truncated`). A continuation that is longer is refused, or
-with `beyond` read whole. Before a whole text BOS stands once, where lm_eval has it twice.
+with `beyond` read whole. Before a whole text the prefix stands once and is not scored; lm_eval has
+BOS before it too. What a tokenizer puts behind a text, such as EOS, is left out.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ import numpy as np
 
 from nope.data import Tokenizer, digest, encode_with_bos, prefix_of, split_stops
 from nope.data.chat import Chat
+from nope.data.continuation import Continuation, cut
 from nope.data.prefix import last, start_id
 from nope.data.tokenizers import HuggingFaceTokenizer
 from nope.evals.forward import Progress
 from nope.evals.generation import Generator, Options
 from nope.evals.harness.extra import check_installed
-from nope.evals.harness.options import cut, options_of
+from nope.evals.harness.options import options_of
 from nope.evals.samples import SampleLog
 
 # Requests between two writes of the log, on every device.
@@ -183,10 +185,15 @@ class Requests:
         for request in requests:
             (text,) = request.args
             ids = self.tok_encode(text, add_special_tokens=False)
+            first, *others = self._prefix or (self.prefix_token_id,)
             windows = get_rolling_token_windows(
-                ids, self.prefix_token_id, max_seq_len=self.max_length, context_len=1
+                [*others, *ids], first, max_seq_len=self.max_length, context_len=1
             )
-            texts.append([make_disjoint_window(window) for window in windows])
+            pairs = [make_disjoint_window(window) for window in windows]
+            for context, continuation in pairs[:1]:  # the prefix is not scored
+                count = len(others)
+                pairs[0] = [*context, *continuation[:count]], continuation[count:]
+            texts.append([pair for pair in pairs if pair[1]])
         scores = iter(self._scores([window for windows in texts for window in windows]))
         return [math.fsum(next(scores)[0] for _ in windows) for windows in texts]
 
@@ -265,21 +272,21 @@ class Requests:
         ids = self.tok_encode(context) or [self.prefix_token_id]
         return _Text(tuple(self._last(ids, room)), options, until, turn=0)
 
-    def _generate(self, texts: Sequence[_Text], options: Options) -> list[Row]:
+    def _generate(self, asked: Sequence[_Text], options: Options) -> list[Row]:
         """The texts; a row that has reached a string of its `until` goes no further (beams do)."""
 
-        def ended(i: int, ids: np.ndarray) -> bool:
-            made = self._tokenizer.decode(ids)
-            return cut(made, texts[i].until) != made
+        texts = [Continuation(self._tokenizer, _ids(()), text.until) for text in asked]
 
-        stops = options.beams == 1 and any(text.until for text in texts)
-        prompts = [_ids(text.prompt) for text in texts]
-        numbers = [text.number for text in texts]
+        def ended(i: int, ids: np.ndarray) -> bool:
+            return texts[i].stopped(ids)
+
+        stops = options.beams == 1 and any(text.until for text in asked)
+        prompts = [_ids(text.prompt) for text in asked]
+        numbers = [text.number for text in asked]
         found = self._generator.generate(prompts, options, ended if stops else None, numbers)
-        return [
-            {'text': cut(self._tokenizer.decode(ids), text.until)}
-            for ids, text in zip(found, texts, strict=True)
-        ]
+        made = [text.upto_stop(ids)[0] for text, ids in zip(texts, found, strict=True)]
+        # Special tokens may stand within a stop.
+        return [{'text': cut(text, of.until)} for text, of in zip(made, asked, strict=True)]
 
     def _answer(
         self,

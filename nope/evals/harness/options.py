@@ -43,11 +43,6 @@ def options_of(
     return options, _until(arguments.get('until'))
 
 
-def cut(text: str, until: tuple[str, ...]) -> str:
-    """The text before the first occurrence of any of `until`."""
-    return text[: min((text.find(stop) for stop in until if stop in text), default=len(text))]
-
-
 def _new_tokens(arguments: Mapping[str, Any]) -> int:
     given = [name for name in LIMITS if arguments.get(name) is not None]
     if len(given) > 1:

@@ -142,6 +142,14 @@ def test_a_rolling_text_is_scored_token_by_token_once(length: int, bos: bool) ->
     assert all(len(context) + len(ids) == 9 for context, ids in windows[1:])
 
 
+def test_a_rolling_text_stands_behind_the_tokenizers_own_prefix() -> None:
+    generator = FakeGenerator()
+    tokenizer = dataclasses.replace(TOKENIZER, prefix=(BEGIN, 1))
+    found = adapter(generator, tokenizer, window=4)  # type: ignore[arg-type]
+    found.loglikelihood_rolling(instances('loglikelihood_rolling', [('abcdef',), ('',)]))
+    assert generator.asked == [[([BEGIN, 1], [*b'abc']), ([*b'bc'], [*b'def'])]]
+
+
 def test_rolling_texts_keep_their_windows_apart() -> None:
     texts = ['one and two', 'three', '', 'four and five and six']
     requests = instances('loglikelihood_rolling', [(text,) for text in texts])

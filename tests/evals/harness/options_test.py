@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nope.evals.generation import Options
-from nope.evals.harness.options import cut, options_of
+from nope.evals.harness.options import options_of
 
 
 def parsed(**arguments: Any) -> tuple[Options, tuple[str, ...]]:
@@ -67,11 +67,3 @@ def test_stops_are_one_string_or_several() -> None:
 def test_what_is_not_accepted_is_named(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         parsed(**arguments)
-
-
-@pytest.mark.parametrize(
-    ('until', 'wanted'),
-    [((), 'one, two'), ((',',), 'one'), (('two', 'e'), 'on'), (('x',), 'one, two'), (('o',), '')],
-)
-def test_a_text_is_cut_at_the_first_stop(until: tuple[str, ...], wanted: str) -> None:
-    assert cut('one, two', until) == wanted

@@ -25,6 +25,7 @@ def measured(records: Records) -> Records:
         needles=facts.get('needles', 1),
         alike=facts.get('alike', False),
         haystack=facts.get('haystack', 'filler'),
+        published=facts.get('published', True),
         windows=() if 'task' in facts else ('some',),
     )
     what, how = kind.measured_on(spec, records)  # type: ignore[arg-type]
