@@ -14,7 +14,7 @@ import _models
 import jax
 
 from nope.checkpoints.errors import CheckpointError
-from nope.data.prefix import describe_prefix
+from nope.data.prefix import describe_prefix, start_id
 from nope.evals import harness
 from nope.evals.generation import Generator
 from nope.evals.harness import commonsense
@@ -70,6 +70,9 @@ def _run(options: argparse.Namespace) -> None:
         'window': window,
         'bos': bool(prefix),
         'prefix': describe_prefix(tokenizer, prefix),
+        'before_whole_texts': describe_prefix(
+            tokenizer, prefix or (start_id(tokenizer, options.bos),)
+        ),
         'chat': options.chat,
         'limit': options.limit,
     }
@@ -110,7 +113,8 @@ def _report(
     began = 'turns of a chat' if facts['chat'] else f'prefix {facts["prefix"]}'
     samples = sum(count['effective'] for count in results['n-samples'].values())
     print(
-        f'{began}; {samples:,} samples; {results["contexts"]:,} contexts, '
+        f'{began}, whole texts after {facts["before_whole_texts"]}; {samples:,} samples; '
+        f'{results["contexts"]:,} contexts, '
         f'{results["truncated"]:,} of them truncated to {facts["window"]:,} tokens'
     )
     if not commonsense.without_score(tasks):
