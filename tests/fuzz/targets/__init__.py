@@ -6,18 +6,7 @@ import importlib
 
 from tests.fuzz.case import Target
 
-MODULES = (
-    'weights',
-    'lines',
-    'tables',
-    'tokens',
-    'tokenizers',
-    'overrides',
-    'results',
-    'resuming',
-    'questions',
-    'checkpoints',
-)
+MODULES = ('weights', 'lines', 'tables', 'tokenizers', 'overrides', 'questions')
 
 
 def every() -> list[Target]:
