@@ -7,6 +7,9 @@ import json
 import pathlib
 from typing import Any
 
+import ml_dtypes
+import numpy as np
+
 from nope.interop import Described, describe, open_directory, safetensors, save
 from nope.interop.directory import EXPORT, INDEX, fingerprint
 from nope.model import LayerKind, counts
@@ -14,14 +17,56 @@ from nope.positions import NoPE, Rotary, Yarn
 from tests import tiny
 from tests.fuzz.case import Case, Target, attempt, expect
 from tests.fuzz.mutation import Draw, choice, json_bytes, json_mutated, mutated, one_in
-from tests.interop.fuzz_test import framed, read_file, read_plainly, whole_file
 
 CONFIG = 'config.json'
+FLOATS = {'F32': np.float32, 'BF16': ml_dtypes.bfloat16, 'F16': np.float16}
 MODELS = {
     'llama': tiny.model(attention=None, position=Rotary(scaling=Yarn(4.0, 16)), heads=2),
     'smollm3': tiny.model(attention=None, pattern=(LayerKind(Rotary()), LayerKind(NoPE()))),
     'qwen3': tiny.model(attention=None, position=Rotary(), qk_norm=True),
 }
+
+
+def framed(header: bytes, data: bytes = b'') -> bytes:
+    return len(header).to_bytes(8, 'little') + header + data
+
+
+def read_file(path: pathlib.Path) -> dict[str, tuple[str, list[int], bytes | None]]:
+    """(dtype, shape, bytes) by name; None for the bytes of what is listed and not read."""
+    found = {}
+    for name, entry in safetensors.read_header(path).entries.items():
+        data = None
+        if entry.code in FLOATS:
+            array = safetensors.read(path, entry)
+            assert array.shape == entry.shape and array.dtype == FLOATS[entry.code]
+            data = array.tobytes()
+        found[name] = (entry.code, list(entry.shape), data)
+    return found
+
+
+def read_plainly(data: bytes) -> dict[str, tuple[str, list[int], bytes | None]]:
+    """What `read_file` gives of the bytes of a file that is in order."""
+    begin = 8 + int.from_bytes(data[:8], 'little')
+    header = json.loads(data[8:begin])
+    header.pop('__metadata__', None)
+    found = {}
+    for name, fields in header.items():
+        start, stop = fields['data_offsets']
+        part = data[begin + start : begin + stop] if fields['dtype'] in FLOATS else None
+        found[name] = (fields['dtype'], fields['shape'], part)
+    return found
+
+
+def whole_file(path: pathlib.Path) -> bytes:
+    shapes = {
+        'a.weight': ('F32', (2, 3)),
+        'b': ('BF16', (12,)),
+        'c': ('F16', ()),
+        'd': ('F16', (0,)),
+    }
+    planned = {name: (np.dtype(FLOATS[code]), shape) for name, (code, shape) in shapes.items()}
+    safetensors.write(path, planned, lambda name: np.ones(*reversed(planned[name])), {'of': 'us'})
+    return path.read_bytes()
 
 
 def _file(folder: pathlib.Path) -> Case:
