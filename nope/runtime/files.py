@@ -188,12 +188,6 @@ def without_mark(text: bytes) -> bytes:
     return text.removeprefix(_MARK)
 
 
-def is_marked(path: pathlib.Path) -> bool:
-    """Whether a file begins with a byte order mark."""
-    with path.open('rb') as file:
-        return file.read(4).startswith((_MARK, *_MARKS))
-
-
 def sync(path: pathlib.Path) -> None:
     """Waits until a file's content is on disk (fsync)."""
     with path.open('rb') as file:
