@@ -1,4 +1,4 @@
-"""Whatever a user's files and fields hold, it is read rightly or refused in words, in good time.
+"""Whatever a user's files hold, it is read rightly or refused in words, in good time.
 
 The brief slice runs in this process; `-m slow` runs all cases, in processes under limits.
 """
