@@ -16,7 +16,6 @@ EVERY = targets.every()
 # Cases of the brief slice; the targets that are left out take seconds to begin with.
 BRIEF = {
     'weights.safetensors': 120,
-    'weights.folder': 12,
     'weights.values': 30,
     'lines.jsonl': 60,
     'lines.packed': 100,
