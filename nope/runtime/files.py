@@ -263,6 +263,17 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError('its values are nested too deep') from error
 
 
+def parse_row(line: bytes) -> dict[str, Any]:
+    """The object of a line of JSON; ValueError, saying what is wrong with the line, for others."""
+    try:
+        row = parse_json(line)
+    except ValueError as error:
+        raise ValueError(f'not a line of JSON ({error})') from error
+    if not isinstance(row, dict):
+        raise ValueError(f'a JSON {type(row).__name__}; it must be an object')
+    return row
+
+
 def _held_folder(path: pathlib.Path) -> tuple[pathlib.Path, int]:
     """A new temporary folder beside `path`, and the descriptor whose lock holds it."""
     while True:
