@@ -18,7 +18,7 @@ from nope import data
 from nope.data import DataConfig, RunData, TaskData
 from nope.identity import digest, plain
 
-# Raise when code changes what a run or an evaluation computes from the same spec.
+# Raise when code changes what a run or an evaluation computes from the same spec, or a default.
 VERSION = 2
 
 
