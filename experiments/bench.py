@@ -129,7 +129,7 @@ class Bench:
 
     def _base_model(self, spec: RunSpec) -> Variables:
         """Parameters that a search shares with the model it starts from. Empty for other runs, and
-        where that model is missing: an earlier version saved them with the search."""
+        where that model is missing, which reading the search then says."""
         init = spec.init if spec.searches else None
         if init is None or not processes.from_first(lambda: self.workspace.finished(init)):
             return {}

@@ -21,13 +21,11 @@ from experiments.execute import check, execute
 from experiments.failures import Failures
 from experiments.homes import check_figure, take_figure
 from experiments.plan import check_same, listed, make_plan
-from experiments.runs import RunSpec, Source
-from experiments.runs.training import write_words
+from experiments.runs import RunSpec
 from experiments.statuses import BAD_INPUT, STOPPED
 from experiments.workspace import Workspace
 from nope.checkpoints import folders
 from nope.checkpoints.errors import CheckpointError
-from nope.data import TaskData
 from nope.interop import CheckpointFileError
 from nope.runtime import ending, hardware, library_log, processes, progress
 from nope.runtime.ending import Failure
@@ -112,7 +110,6 @@ def run(
         raise Failure(1, f'not enough memory to read the input: {brief(error)}') from error
     try:
         processes.from_first(lambda: note(workspace, experiment))
-        processes.from_first(lambda: _leave_words(workspace, experiment))
         failures = Failures(workspace, plan.missing)
         # What only an export needs comes behind the figure.
         wanted = make_plan(workspace, list(experiment.evals.values())).missing
@@ -171,17 +168,6 @@ def note(workspace: Workspace, experiment: Experiment) -> None:
     exports = {f'export {spec.name}': spec for spec in experiment.exports}
     wanted = {**experiment.evals, **exports}
     pieces.write(workspace.root, experiment.name, listed(workspace, wanted))
-
-
-def _leave_words(workspace: Workspace, experiment: Experiment) -> None:
-    """Words of tasks beside finished runs, which were trained before there was such a file."""
-    for spec in experiment.evals.values():
-        run: Source | None = spec.run
-        while run is not None:
-            of_task = isinstance(run.data, TaskData)  # others need no look at their folders
-            if of_task and isinstance(run, RunSpec) and workspace.finished(run):
-                write_words(run, workspace.folder(run))
-            run = run.init
 
 
 def tell_claims(figure: pathlib.Path) -> None:

@@ -65,47 +65,14 @@ class Ledger:
 
     def settings(self) -> dict[str, Any]:
         """Settings that determine the results: path -> value of all that was read, without
-        execution and without fields that came later where they change nothing."""
-        return with_warm_up(
-            {
-                path: value
-                for path, value in sorted(self.read.items())
-                if path not in self.execution and not _came_later(path, value)
-            }
-        )
+        execution."""
+        return {
+            path: value for path, value in sorted(self.read.items()) if path not in self.execution
+        }
 
 
 def within(path: str, prefix: str) -> bool:
     return path == prefix or path.startswith(f'{prefix}.')
-
-
-# Fields of sections that figures were drawn without, and the values under which they are the same.
-LATER: Mapping[str, Any] = {
-    'data.bos': False,
-    'exact_match.reach': None,
-    'perplexity.published': True,
-}
-
-
-def with_warm_up(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with the steps of the warm-up in place of its share of all, as figures have noted
-    them since before there was a share."""
-    found = dict(settings)
-    share, steps = (found.get(f'train.{name}') for name in ('warmup_share', 'steps'))
-    if share is not None and steps is not None:
-        del found['train.warmup_share']
-        if found.get('train.warmup_steps') is None:
-            found['train.warmup_steps'] = warm_up(share, steps)
-    return found
-
-
-def warm_up(share: float, steps: int) -> int:
-    """Steps of a warm-up that is a share of all."""
-    return min(round(share * steps), steps - 1)
-
-
-def _came_later(path: str, value: Any) -> bool:
-    return any(f'.{path}'.endswith(f'.{field}') and value is off for field, off in LATER.items())
 
 
 class Section(Mapping[str, Any]):

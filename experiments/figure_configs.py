@@ -19,7 +19,6 @@ from typing import Any
 from experiments import homes
 from experiments.board.decisions import RELEASED, SIZES
 from experiments.board.summaries import Summary, of_work
-from experiments.config import with_warm_up
 
 ROOT = pathlib.Path(__file__).parents[1]
 # What may differ in a figure that is one of its config, and at paper size besides, where the user
@@ -155,7 +154,7 @@ def _config(name: str, argument: str) -> Mapping[str, Any]:
 @functools.cache
 def _flattened(name: str, argument: str) -> Mapping[str, Any]:
     """Path -> value of a config, as `_config`, and as figures note it."""
-    return with_warm_up(dict(_flat(_config(name, argument), '')))
+    return dict(_flat(_config(name, argument), ''))
 
 
 def _flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:

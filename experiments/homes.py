@@ -54,12 +54,7 @@ def check_figure(folder: pathlib.Path, settings: Mapping[str, Any]) -> None:
         f'give this one another name, with --config.name=NAME, or remove {folder}; finished runs '
         'are used as they are'
     )
-    if SETTINGS not in found:
-        raise ValueError(
-            f'{folder} holds a figure of an earlier version, which noted its settings in another '
-            f'form; {remedy}'
-        )
-    if not isinstance(found[SETTINGS], dict):
+    if not isinstance(found.get(SETTINGS), dict):
         raise ValueError(f'{folder / SPEC} is damaged: {SETTINGS} are no named values; {remedy}')
     wanted = {key: settings[key] for key in settings}
     for path in sorted({*wanted, *found[SETTINGS]}):

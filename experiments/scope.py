@@ -8,7 +8,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from experiments.config import Ledger, Section, is_number, warm_up
+from experiments.config import Ledger, Section, is_number
 from experiments.models import MODEL_DEFAULTS, model_config
 from experiments.runs.directories import Imported
 from nope import data
@@ -181,7 +181,7 @@ def warmup_steps(section: Section, steps: int) -> int:
     share = section.finite('warmup_share')
     if not 0 <= share < 1:
         raise section.error('warmup_share', 'accepted: a share of the steps, 0 or more and below 1')
-    return warm_up(share, steps)
+    return min(round(share * steps), steps - 1)
 
 
 def bos_of(section: Section, tokenizer: str) -> bool:

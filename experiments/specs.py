@@ -18,9 +18,8 @@ from nope import data
 from nope.data import DataConfig, RunData, TaskData
 from nope.identity import digest, plain
 
-# Raise when code changes what a run or an evaluation computes from the same spec; where it does for
-# some, `Spec.revision` of these.
-VERSION = 1
+# Raise when code changes what a run or an evaluation computes from the same spec, or a default.
+VERSION = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,11 +32,6 @@ class Spec(abc.ABC):
 
     room: ClassVar[str] = ''
     finished: ClassVar[str] = ''
-
-    @property
-    def revision(self) -> int:
-        """Part of its identity and of those of what needs it, where it is not 0."""
-        return 0
 
     @abc.abstractmethod
     def slug(self) -> str:

@@ -13,10 +13,9 @@ from typing import Any
 def plain(value: Any, special: Mapping[type, Callable[[Any], Any]] | None = None) -> Any:
     """JSON-able form of a tree of dataclasses and tuples.
 
-    Fields marked `metadata={'identity': False}` are left out, and `added_later` ones that have
-    their default. None is what stood for it (`none_was`). `special` maps types to what stands for
-    them. A class that was renamed says what it was called, as `identity_type`. A value from which
-    code makes something else than it did says so by a `revision`, which is there where it is not 0.
+    Fields that have their default are left out, so that a new field leaves values what they were
+    (and a default must not change), and fields marked `metadata={'identity': False}`. `special`
+    maps types to what stands for them.
     """
     special = special or {}
     if type(value) in special:
@@ -24,42 +23,14 @@ def plain(value: Any, special: Mapping[type, Callable[[Any], Any]] | None = None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         execution = execution_fields(type(value))
         fields = {
-            f.name: plain(_stored(f, getattr(value, f.name)), special)
+            f.name: plain(getattr(value, f.name), special)
             for f in dataclasses.fields(value)
-            if f.name not in execution and not _unchanged(f, getattr(value, f.name))
+            if f.name not in execution and getattr(value, f.name) != f.default
         }
-        name = getattr(type(value), 'identity_type', type(value).__name__)
-        revision = getattr(value, 'revision', 0)
-        return {'type': name, **({'revision': revision} if revision else {}), **fields}
+        return {'type': type(value).__name__, **fields}
     if isinstance(value, tuple):
         return [plain(item, special) for item in value]
     return value
-
-
-def added_later(default: Any) -> Any:
-    """A field that a dataclass got after values of it were first identified. At its default,
-    under which they are what they were, it is left out of the identity."""
-    return dataclasses.field(default=default, metadata={'added_later': True})
-
-
-def none_was(stored: Any, *, added_later: bool = False) -> Any:
-    """A field with the default None, in place of which values were first identified by `stored`:
-    `plain` goes on writing that, and `rebuild` reads it as None."""
-    metadata = {'none_was': stored, 'added_later': added_later}
-    return dataclasses.field(default=None, metadata=metadata)
-
-
-def _stored(field: dataclasses.Field, value: Any) -> Any:
-    return field.metadata.get('none_was') if value is None else value
-
-
-def _restored(field: dataclasses.Field, value: Any) -> Any:
-    was = field.metadata.get('none_was')
-    return None if was is not None and value == was else value
-
-
-def _unchanged(field: dataclasses.Field, value: Any) -> bool:
-    return field.metadata.get('added_later', False) and value == field.default
 
 
 def execution_fields(kind: type) -> frozenset[str]:
@@ -104,7 +75,7 @@ def _first_difference(wanted: Any, found: Any, path: str) -> str:
 
 
 def rebuild(value: Any, kinds: Mapping[str, type]) -> Any:
-    """The tree of dataclasses that `plain` made `value` from; what it left out has its default.
+    """The tree of dataclasses that `plain` made `value` from; what is left out has its default.
 
     kinds: type name -> dataclass. ValueError for a type or a field that is not known.
     """
@@ -116,9 +87,8 @@ def rebuild(value: Any, kinds: Mapping[str, type]) -> Any:
     name = fields.pop('type', None)
     if name not in kinds:
         raise ValueError(f'type is {name!r}; accepted: {", ".join(kinds)}')
-    known = {f.name: f for f in dataclasses.fields(kinds[name])}
+    known = {f.name for f in dataclasses.fields(kinds[name])}
     for field in fields:
         if field not in known:
             raise ValueError(f'{name}.{field} is unknown; accepted: {", ".join(sorted(known))}')
-    values = {key: _restored(known[key], rebuild(item, kinds)) for key, item in fields.items()}
-    return kinds[name](**values)
+    return kinds[name](**{key: rebuild(item, kinds) for key, item in fields.items()})

@@ -89,7 +89,6 @@ ONCE = (
     'tools/aot_test.py',
     'tools/bench_eval_test.py',
     'tools/bench_positions_test.py',
-    'tools/bench_search_test.py',
     'tools/check_device_test.py',
     'tools/evaluate_test.py',
     'tools/generate_test.py',

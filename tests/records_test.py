@@ -1,17 +1,12 @@
 from __future__ import annotations
 
-import copy
 import csv
 import dataclasses
 import errno
-import io
 import json
 import os
 import pathlib
 import re
-import tracemalloc
-import zipfile
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -133,34 +128,13 @@ def refusal(folder: pathlib.Path) -> str | None:
     return None
 
 
-def without_checksum(folder: pathlib.Path) -> None:
-    """Makes records those of a time before they had one."""
-    described = json.loads((folder / 'records.json').read_text())
-    del described['npz_sha256'], described['of_these']
-    (folder / 'records.json').write_text(json.dumps(described))
-
-
-@pytest.mark.parametrize('checksum', [True, False])
-def test_damaged_arrays_are_refused_by_name_or_read_as_they_were(
-    tmp_path: pathlib.Path, checksum: bool
-) -> None:
+def test_damaged_arrays_are_refused_by_name(tmp_path: pathlib.Path) -> None:
     records.save(example(), tmp_path)
-    if not checksum:
-        without_checksum(tmp_path)
     path = tmp_path / 'records.npz'
     data = path.read_bytes()
-    flipped = 0
-    for content in damage.flips(data, count=200):
-        path.write_bytes(content)
-        message = refusal(tmp_path)
-        flipped += message is not None
-        assert message is None or message.startswith(f'{path} is damaged: ')
-    assert flipped == 200 if checksum else flipped > 100
-    for content in damage.cuts(data):
+    for content in (*damage.flips(data, count=200), *damage.cuts(data), data + b'x'):
         path.write_bytes(content)
         assert (refusal(tmp_path) or '').startswith(f'{path} is damaged: ')
-    path.write_bytes(data + b'x')
-    assert (refusal(tmp_path) is not None) or not checksum
 
 
 def test_arrays_of_other_records_of_the_same_shape_are_refused(tmp_path: pathlib.Path) -> None:
@@ -180,12 +154,6 @@ def test_arrays_of_other_records_of_the_same_shape_are_refused(tmp_path: pathlib
         records.load(tmp_path / 'a')
 
 
-def test_records_from_before_the_checksum_are_read(tmp_path: pathlib.Path) -> None:
-    records.save(example(), tmp_path)
-    without_checksum(tmp_path)
-    assert refusal(tmp_path) is None
-
-
 @pytest.mark.parametrize(
     'content', ['', '{', '[]', '3', '{"format": 2}', '[' * 100_000, '\udcff', 'null']
 )
@@ -193,28 +161,6 @@ def test_a_damaged_description_is_refused_by_name(tmp_path: pathlib.Path, conten
     records.save(example(), tmp_path)
     path = tmp_path / 'records.json'
     path.write_text(content, errors='surrogateescape')
-    with pytest.raises(ValueError, match=rf'^{re.escape(str(path))} is damaged: '):
-        records.load(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ('key', 'value'),
-    [
-        *(('attributes', value) for value in (None, 3)),
-        *(('measures', value) for value in (None, 3, {'loss': 3}, {'loss': {'axes': ['a', 'b']}})),
-        *(('measures', {'loss': {'axes': axes, 'unit': '1'}}) for axes in ('a', [1], [True], 'x')),
-        *(('measures', {'loss': {'axes': ['a'], 'unit': unit}}) for unit in (None, 3, ['1'])),
-        ('measures', {'loss': {'axes': ['a', 'b'], 'unit': 'nats'}}),
-        ('measures', {'missing': {'axes': ['a'], 'unit': 'nats'}}),
-    ],
-)
-def test_a_description_that_does_not_fit_the_arrays_is_refused_by_name(
-    tmp_path: pathlib.Path, key: str, value: object
-) -> None:
-    records.save(example(), tmp_path)
-    without_checksum(tmp_path)
-    path = tmp_path / 'records.json'
-    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
     with pytest.raises(ValueError, match=rf'^{re.escape(str(path))} is damaged: '):
         records.load(tmp_path)
 
@@ -237,51 +183,3 @@ def test_a_changed_attribute_or_measure_is_refused(tmp_path: pathlib.Path) -> No
             records.load(tmp_path)
     path.write_text(text.replace('\n', ' '))
     assert refusal(tmp_path) is None
-
-
-def huge_but_packed(path: pathlib.Path) -> int:
-    """Zeros of 256 MiB in a quarter of one; the size of their file."""
-    np.savez_compressed(path, **{'measure/loss': np.zeros(2**25)})
-    return 2**28 + 128  # with the header
-
-
-def huge_in_its_header(path: pathlib.Path) -> int:
-    """An array of three numbers whose header claims 2**60; their size."""
-    stream = io.BytesIO()
-    header = {'descr': '<f8', 'fortran_order': False, 'shape': (2**60,)}
-    np.lib.format.write_array_header_1_0(stream, header)
-    with zipfile.ZipFile(path, 'w') as archive:
-        archive.writestr('measure/loss.npy', stream.getvalue() + bytes(24))
-    return 2**63
-
-
-def one_entry_many_times(path: pathlib.Path) -> int:
-    """A hundred entries of a directory that share the bytes of one; the size of all."""
-    stream = io.BytesIO()
-    np.save(stream, np.zeros(1000))
-    with zipfile.ZipFile(path, 'w') as archive:
-        archive.writestr('0.npy', stream.getvalue())
-        for number in range(1, 100):
-            again = copy.copy(archive.filelist[0])
-            again.filename = f'{number}.npy'
-            archive.filelist.append(again)
-    return 100 * len(stream.getvalue())
-
-
-@pytest.mark.parametrize('make', [huge_but_packed, huge_in_its_header, one_entry_many_times])
-def test_arrays_of_more_than_the_files_size_are_refused_unread(
-    tmp_path: pathlib.Path, make: Callable[[pathlib.Path], int]
-) -> None:
-    """None of the packed bytes of an array becomes one."""
-    records.save(example(), tmp_path)
-    without_checksum(tmp_path)
-    size = make(tmp_path / 'records.npz')
-    tracemalloc.start()
-    told = refusal(tmp_path)
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert told is not None
-    assert (
-        told.startswith(f'{tmp_path / "records.npz"} is damaged: ') and f' {size:,} bytes' in told
-    )
-    assert most < 4 * 2**20

@@ -81,7 +81,7 @@ def peak_above_base(function: Callable[[], object]) -> float:
     """
     _return_freed_memory()
     _reset_peak()
-    base = _resident()
+    base = _status('VmRSS:') or _highest_ever()
     function()
     return max(_peak() - base, 0) / MIB
 
@@ -128,10 +128,6 @@ def _status(field: str) -> int | None:
     except OSError:
         return None
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(field)), None)
-
-
-def _resident() -> int:
-    return _status('VmRSS:') or _highest_ever()
 
 
 def _peak() -> int:

@@ -43,7 +43,6 @@ from nope.variables import Variables, lam_is_neutral, lam_of, with_lam, with_uni
 
 STOPPED = 'stopped; the same command goes on from here'
 SETTINGS, RECORDS = 'settings.json', 'records.json'
-EARLIER_WITHOUT = ('fingerprint', 'words')  # of runs; of RULER
 
 
 def main(options: argparse.Namespace) -> None:
@@ -198,16 +197,11 @@ def _take_settings(folder: pathlib.Path, name: str, settings: dict[str, Any]) ->
 
 
 def _check_settings(folder: pathlib.Path, name: str, settings: dict[str, Any]) -> None:
-    """ValueError where a folder has other settings. What an earlier version left out, or as None,
-    may be anything."""
+    """ValueError where a folder has other settings."""
     found = read_object(folder / SETTINGS)
     if found is None:
         return
-    unsaid = {key for key in EARLIER_WITHOUT if found.get(key) is None}
-    if difference := first_difference(
-        {key: value for key, value in settings.items() if key not in unsaid},
-        {key: value for key, value in found.items() if key not in unsaid},
-    ):
+    if difference := first_difference(settings, found):
         raise ValueError(
             f'{folder} holds results of other settings: {difference}. Give another --out, or '
             f'remove {folder}' + ('' if name == '--out' else f', and {name} is measured anew')

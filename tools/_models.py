@@ -111,8 +111,8 @@ def tokenizer_of(model: Model, named: str = '') -> Tokenizer:
         if model.task:
             raise ValueError(
                 f'the folder of the model has no {words.FILE} with the words of its task, '
-                f'{model.task}: the command that trained it, started again, writes it; if its '
-                'tokenizer was a file, name that'
+                f'{model.task}, which its training wrote there; if its tokenizer was a file, '
+                'name that'
             )
         raise ValueError('the model says no tokenizer; name one: --tokenizer=bytes, or a file')
     tokenizer = _load(name)

@@ -30,7 +30,8 @@ def write(folder: pathlib.Path, summaries: Sequence[Summary]) -> list[pathlib.Pa
         path = folder / summary.size / f'{summary.figure}.json'
         stated = plain(summary.stated())
         there = read_json(path)
-        if there is None and not _decides(summary):
+        decides = any(summary.figure in ENTRIES[claim.id].configs for claim in summary.claims)
+        if there is None and not decides:
             continue
         if isinstance(there, dict) and _says(there, stated):
             continue
@@ -56,10 +57,6 @@ def write_table(
         return None
     write_text(path, table.read_text('utf-8'))
     return path
-
-
-def _decides(summary: Summary) -> bool:
-    return any(summary.figure in ENTRIES[claim.id].configs for claim in summary.claims)
 
 
 def _says(there: Mapping[str, Any], stated: Mapping[str, Any]) -> bool:

@@ -121,7 +121,7 @@ def _drawn(found: Sequence[Course]) -> Sequence[Course]:
 def _panel(axes: mpl.Axes, found: Sequence[Course]) -> None:
     """Lines by figure or by number against sizes, with the tokens of each; a line has a gap at a
     size where its figure decided by another number."""
-    sizes = _sizes(found)
+    sizes = sorted({point.size for course in found for point in course.points}, key=rank)
     alike = len({course.what for course in found}) == 1
     together = len({course.figure for course in found}) == 1
     shifts = APART * (np.arange(len(found)) - (len(found) - 1) / 2)
@@ -166,11 +166,6 @@ def _legend_above(axes: mpl.Axes, columns: int) -> None:
         fontsize=6, loc='upper center', ncols=columns, handlelength=1.0, labelspacing=0.2,
         frameon=False,
     )  # fmt: skip
-
-
-def _sizes(found: Sequence[Course]) -> list[str]:
-    """Those of a panel, in the order in which the board has them."""
-    return sorted({point.size for course in found for point in course.points}, key=rank)
 
 
 def _named(size: str, found: Sequence[Course]) -> str:

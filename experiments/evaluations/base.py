@@ -278,12 +278,6 @@ class TextSpec(EvalSpec):
         return measured_model(self.run, self.multiplier, self.position)
 
     @property
-    def scores_as_read(self) -> int:
-        """Revision of kinds that ask for likelihoods (`Generator.score`): a model that follows the
-        length is told as many tokens as are read; before it was one more."""
-        return int(self.model.follows_length)
-
-    @property
     def trained_on(self) -> Source:
         """First run of the model's training; the text that is measured is named apart."""
         return first_run(self.run)

@@ -25,7 +25,6 @@ from nope.data import TaskData
 from nope.data.tasks import answers
 from nope.evals import batching, exact_match
 from nope.evals.generation import Options
-from nope.identity import added_later
 from nope.records import Records
 from nope.runtime.errors import FieldError, describe
 
@@ -46,7 +45,7 @@ class ExactMatchSpec(TextSpec):
     tests: int | None
     limit: int
     longer: str
-    reach: int | None = added_later(None)
+    reach: int | None = None
     typed: str = dataclasses.field(
         default='exact_match.limit', compare=False, metadata={'identity': False}
     )

@@ -24,7 +24,6 @@ from experiments.programs import Program, Scoring
 from nope.data import digest, load_tokenizer
 from nope.data.sources import folders
 from nope.evals import harness
-from nope.identity import added_later
 from nope.records import Records
 
 HUB = 'hub'  # of `files`: data sets are downloaded
@@ -46,14 +45,10 @@ class HarnessSpec(TextSpec):
     fingerprint: str
     window: int
     limit: int
-    beyond: bool = added_later(False)
+    beyond: bool = False
     typed: tuple[str, str] = dataclasses.field(compare=False, metadata={'identity': False})
     kind = 'harness'
     fields = ('window', 'harness', *TEXT_FIELDS)
-
-    @property
-    def revision(self) -> int:
-        return self.scores_as_read
 
     @classmethod
     def from_entry(cls, asked: Asked) -> Self:

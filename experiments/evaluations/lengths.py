@@ -15,7 +15,6 @@ from experiments.programs import Evaluation, Program
 from experiments.runs import text_of
 from nope.evals import lengths
 from nope.evals.multiplier_grid import Grid
-from nope.identity import added_later
 from nope.model import ModelConfig
 from nope.positions import Position
 from nope.records import Records
@@ -31,8 +30,8 @@ class LengthsSpec(WindowSpec):
 
     lengths: tuple[int, ...]
     grids: tuple[GridSpec, ...] = ()
-    position: Position | None = added_later(None)
-    tail: int | None = added_later(None)
+    position: Position | None = None
+    tail: int | None = None
     kind = 'lengths'
     fields = ('times', 'evaluation', 'grid', 'position', 'tail')
 

@@ -50,11 +50,6 @@ class LongpplSpec(TextSpec):
     kind = 'longppl'
     fields = ('times', 'corpus', 'evaluator', 'longppl', *TEXT_FIELDS)
 
-    @property
-    def revision(self) -> int:
-        evaluator = self.evaluator is not None and self.evaluator.model.follows_length
-        return max(self.scores_as_read, int(evaluator))
-
     @classmethod
     def from_entry(cls, asked: Asked) -> Self:
         section = asked.section('longppl')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from nope.data import load_tokenizer
 from nope.data.templates import FILLER, HAYSTACKS, NAMES, TEMPLATES, TEXT
 from nope.evals import passkey
 from nope.evals.passkey import cells, keys, needles
-from nope.identity import added_later
 from nope.records import Records
 from nope.runtime.seeds import RULE, is_seed
 
@@ -51,13 +50,12 @@ class PasskeySpec(TextSpec):
     window: int
     plan_seed: int
     tests: int
-    lengths: tuple[int, ...] = added_later(())
-    needles: int = added_later(1)
-    alike: bool = added_later(False)
-    haystack: str = added_later(FILLER)
+    lengths: tuple[int, ...] = ()
+    needles: int = 1
+    alike: bool = False
+    haystack: str = FILLER
     kind = 'passkey'
     fields = ('times', 'lengths', *NEEDLES, 'window', 'passkey', *TEXT_FIELDS)
-    identity_type: ClassVar[str] = 'NeedlesSpec'
 
     @classmethod
     def from_entry(cls, asked: Asked) -> Self:

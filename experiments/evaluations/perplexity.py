@@ -23,7 +23,6 @@ from nope import data
 from nope.data import SPLITS, DataConfig
 from nope.data.documents import Documents, open_documents
 from nope.evals import sliding
-from nope.identity import added_later
 from nope.records import Records
 from nope.runtime.amounts import amount
 
@@ -44,7 +43,7 @@ class PerplexitySpec(TextSpec):
     lengths: tuple[int, ...]
     stride: int
     budget: int
-    published: bool = added_later(True)
+    published: bool = True
     kind = 'perplexity'
     fields = ('times', 'corpus', 'perplexity', *TEXT_FIELDS)
 

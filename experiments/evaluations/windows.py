@@ -14,7 +14,6 @@ from nope import sharding
 from nope.data.evaluation import CUTS, ENDS, EvalBlocks
 from nope.data.splits import SPLITS
 from nope.evals import batching
-from nope.identity import added_later
 from nope.records import Records
 from nope.runtime.errors import FieldError
 
@@ -30,9 +29,9 @@ class Windows:
     count: int
     split: str
     seed: int
-    cut: str = added_later('documents')
-    shortest: int | None = added_later(None)
-    longest: int | None = added_later(None)
+    cut: str = 'documents'
+    shortest: int | None = None
+    longest: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.length <= self.block:

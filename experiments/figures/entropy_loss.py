@@ -100,18 +100,14 @@ def draw(given: FigureInput) -> FigureOutput:
         figure,
         [row for p in panels for c in p.curves for row in _rows(p.title, c)],
         caption,
-        _decided(given, panels),
+        decided(given),
         runs_of(given, names),
     )
 
 
 def decided(given: FigureInput) -> list[Claim]:
     """Claims of an input that `draw` accepts."""
-    return _decided(given, _panels(given))
-
-
-def _decided(given: FigureInput, panels: Sequence[_Panel]) -> list[Claim]:
-    drawn = {c.record: c.data for p in panels for c in p.curves}
+    drawn = {c.record: c.data for p in _panels(given) for c in p.curves}
     return decide(claims.RULES, Roles(given.name, given.options, drawn))
 
 

@@ -81,17 +81,14 @@ def draw(given: FigureInput) -> FigureOutput:
         _picture(points, times, token),
         [row for point in points for row in frontier_point.rows(point)],
         _caption(given, points, times, train_length),
-        _decided(given, points),
+        decided(given),
         runs_of(given, names),
     )
 
 
 def decided(given: FigureInput) -> list[Claim]:
     """Claims of an input that `draw` accepts."""
-    return _decided(given, _points(given, float(given.options.get('times', TIMES))))
-
-
-def _decided(given: FigureInput, points: Sequence[FrontierPoint]) -> list[Claim]:
+    points = _points(given, float(given.options.get('times', TIMES)))
     found = Roles(given.name, given.options, {p.label: p for p in points}, 'point')
     return decide(claims.RULES, found)
 

@@ -61,7 +61,8 @@ def draw(given: FigureInput) -> FigureOutput:
     count = len(given.options['heads'])
     heads, groups = effects[:count], effects[count:]
     found = Effects(heads, groups)
-    local = next((e for e in groups if e.label == _role(given, claims.LOCAL)), None)
+    role = (given.options.get('roles') or {}).get(claims.LOCAL)
+    local = next((e for e in groups if e.label == role), None)
     losses = [name for point in read for name in point.loss.names]
     shape = tuple(shared_attribute(given, losses, n) for n in ('n_layers', 'n_heads'))
     figure = style.new_figure(1.6 + 1.05 * shape[1] * 2, 1.5 + 1.1 * shape[0])
@@ -87,10 +88,6 @@ def draw(given: FigureInput) -> FigureOutput:
         ),
         runs_of(given, names),
     )
-
-
-def _role(given: FigureInput, role: str) -> str | None:
-    return (given.options.get('roles') or {}).get(role)
 
 
 def _effect(given: FigureInput, base: FrontierPoint, point: FrontierPoint, times: float) -> Effect:

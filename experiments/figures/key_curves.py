@@ -67,18 +67,15 @@ def draw(given: FigureInput) -> FigureOutput:
         figure,
         [row for g in groups for row in key_group.rows(g, given.records)],
         _caption(given, groups, train_length),
-        _decided(given, groups),
+        decided(given),
         runs_of(given, names),
     )
 
 
 def decided(given: FigureInput) -> list[Claim]:
     """Claims of an input that `draw` accepts."""
-    return _decided(given, _groups(given))
-
-
-def _decided(given: FigureInput, groups: Sequence[KeyGroup]) -> list[Claim]:
-    return decide(claims.RULES, Roles(given.name, given.options, {g.name: g for g in groups}))
+    groups = {group.name: group for group in _groups(given)}
+    return decide(claims.RULES, Roles(given.name, given.options, groups))
 
 
 def _groups(given: FigureInput) -> list[KeyGroup]:

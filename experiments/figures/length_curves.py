@@ -78,20 +78,15 @@ def draw(given: FigureInput) -> FigureOutput:
         figure,
         [row for g in groups for row in length_group.rows(g, given.records)],
         caption,
-        _decided(given, groups),
+        decided(given),
         runs_of(given, names),
     )
 
 
 def decided(given: FigureInput) -> list[Claim]:
-    """Claims of an input that `draw` accepts."""
-    return _decided(given, _groups(given))
-
-
-def _decided(given: FigureInput, groups: Sequence[Group]) -> list[Claim]:
-    """Claims about laws only where some curve has the role of one; those about models of code
-    alone where curves have their roles."""
-    found = _roles(given, groups)
+    """Claims of an input that `draw` accepts: about laws only where some curve has the role of one;
+    about models of code alone where curves have their roles."""
+    found = _roles(given, _groups(given))
     played = given.options.get('roles') or {}
     if code_models.speaks_of(played):
         return decide(code_models.RULES, found)

@@ -97,18 +97,15 @@ def draw(given: FigureInput) -> FigureOutput:
         _picture(given, base, curves),
         _rows(given, base, curves),
         _caption(given, base, curves),
-        _decided(given, base, curves),
+        decided(given),
         runs_of(given, list(dict.fromkeys(names))),
     )
 
 
 def decided(given: FigureInput) -> list[Claim]:
     """Claims of an input that `draw` accepts."""
-    return _decided(given, _base(given), _curves(given))
-
-
-def _decided(given: FigureInput, base: Group, curves: Sequence[TunedCurve]) -> list[Claim]:
-    return decide(claims.RULES, claims.Tuned(base, curves, _roles(given, curves)))
+    curves = _curves(given)
+    return decide(claims.RULES, claims.Tuned(_base(given), curves, _roles(given, curves)))
 
 
 def _base(given: FigureInput) -> Group:

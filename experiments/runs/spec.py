@@ -17,12 +17,11 @@ import numpy as np
 from experiments.specs import Spec, identifier
 from nope.data import DataConfig, RunData, TaskData
 from nope.heads import silenced
-from nope.identity import added_later, execution_fields
+from nope.identity import execution_fields
 from nope.model import ModelConfig
 from nope.model.lam import Coefficient, Form
 from nope.positions import NoPE
 from nope.training.config import Compute, Earlier, TrainConfig
-from nope.training.step import drops
 from nope.variables import Variables, with_uniform_lam
 
 
@@ -127,8 +126,8 @@ class RunSpec(Spec):
     init: RunSpec | ImportSpec | ChangedSpec | None = None
     lam_start: Coefficient | MultiplierChoice | None = None
     typed: Typed = dataclasses.field(default=Typed(), compare=False, metadata={'identity': False})
-    order_from: HeadScores | None = added_later(None)
-    earlier: Earlier | None = added_later(None)
+    order_from: HeadScores | None = None
+    earlier: Earlier | None = None
     room = 'runs'
     finished = 'done.json'
 
@@ -146,11 +145,6 @@ class RunSpec(Spec):
                 "data.documents is 'apart', where positions begin anew; those of the model are "
                 f'random ones below {position_range}'
             )
-
-    @property
-    def revision(self) -> int:
-        """1 where weights train with dropout: four entries of a mask share a counter."""
-        return int(drops(self.model, self.train.optimizer))
 
     @property
     def searches(self) -> bool:

@@ -173,9 +173,8 @@ def identity(config: DataConfig) -> dict[str, Any]:
         ],
         'tokenizer': load_tokenizer(config.tokenizer).fingerprint,
         'eval_source': config.eval_source,
-        # Runs were identified before there was a choice.
-        **({} if config.documents == JOINED else {'documents': config.documents}),
-        **({'bos': True} if config.bos else {}),
+        'documents': config.documents,
+        'bos': config.bos,
     }
 
 

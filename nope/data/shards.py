@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 from nope.data import digest
-from nope.data.splits import SPLITS
 from nope.runtime import files
 from nope.runtime.caching import cached_method
 
@@ -37,8 +36,6 @@ PAGE = 8192
 RESIDENT_BYTES = 256 << 20
 _OPEN_READERS = 256  # of a store at most, and no more than
 _SHARE_OF_FILES = 16  # the limit of open files divided by this: a process has several stores
-_MOST_TOKENS = 1 << 62
-_KEYS = frozenset({'dtype', 'parts', 'splits', 'tokenizer', 'vocab_size'})
 
 # What array_record and numpy raise for a damaged file.
 _UNREADABLE = (EOFError, IndexError, OSError, RuntimeError, SyntaxError, ValueError, TokenError)
@@ -147,43 +144,7 @@ def read_metadata(name: str, folder: pathlib.Path) -> dict[str, Any]:
             f'{name}: the format of {str(folder)!r} is {metadata.get("format")!r} version '
             f'{metadata.get("version")!r}; this program reads {FORMAT!r} version {VERSION}'
         )
-    if not metadata.keys() >= _KEYS:
-        raise ValueError(f'{name}: {path} is damaged: it lacks {sorted(_KEYS - metadata.keys())}')
-    wrong = _misfit(metadata)
-    if wrong:
-        raise ValueError(f'{name}: {path} is damaged: {wrong}')
     return metadata
-
-
-def _misfit(metadata: dict[str, Any]) -> str:
-    """First fault of the metadata of a shard folder; '' where there is none."""
-    vocab_size, parts, splits = (metadata[key] for key in ('vocab_size', 'parts', 'splits'))
-    if type(vocab_size) is not int or not 0 < vocab_size <= 1 << 31:
-        return f'vocab_size is {vocab_size!r:.100}'
-    if metadata['dtype'] != token_dtype(vocab_size).str:
-        return f'dtype is {metadata["dtype"]!r:.100}, not that of {vocab_size} tokens'
-    if type(parts) is not int or parts < 0:
-        return f'parts is {parts!r:.100}'
-    if not isinstance(splits, dict) or splits.keys() != set(SPLITS):
-        return f'splits is {splits!r:.100}; it takes {", ".join(SPLITS)}'
-    for split, entries in splits.items():
-        if not isinstance(entries, list) or not all(is_entry(e, parts) for e in entries):
-            return f'the shards of {split} are not what a preparation writes'
-        found = [entry['part'] for entry in entries]
-        if found != sorted(set(found)):
-            return f'the shards of {split} are not in order'
-    return ''
-
-
-def is_entry(value: Any, parts: int) -> bool:
-    """Whether it says of one shard: its part, and the counts of `ShardWriter.close`."""
-    if not isinstance(value, dict) or not isinstance(value.get('digest'), str):
-        return False
-    keys = ('part', 'documents', 'longest', 'tokens')
-    if not all(type(value.get(key)) is int for key in keys):
-        return False
-    part, documents, longest, tokens = (value[key] for key in keys)
-    return 0 <= part < parts and 0 < documents <= tokens and 0 <= longest < tokens < _MOST_TOKENS
 
 
 class TokenStore:
@@ -282,8 +243,6 @@ class TokenStore:
             lengths = np.load(path)
         except _UNREADABLE as error:
             raise self._damaged(shard, 'documents.npy', error) from error
-        if lengths.dtype != np.int64 or lengths.ndim != 1 or lengths.min(initial=0) < 0:
-            raise self._damaged(shard, 'documents.npy', 'it holds no counts of tokens')
         longest = lengths.max(initial=0) - 1
         counts = {'documents': lengths.size, 'tokens': lengths.sum(), 'longest': longest}
         if any(counts[key] != entry[key] for key in counts):

@@ -34,7 +34,7 @@ def named_splits(names: Sequence[str]) -> dict[str, str]:
     (`train_0.jsonl`), or by a folder further down (`en/train/...`): among other files such names
     are those of programs.
     """
-    loosely = loosely_named(names)
+    loosely = _loosely_named(names)
     if loosely:
         return loosely
     splits = {name: split for name in names if (split := _declared(name))}
@@ -43,7 +43,7 @@ def named_splits(names: Sequence[str]) -> dict[str, str]:
     return splits if only_measured or _enough(declared) else {}
 
 
-def loosely_named(names: Sequence[str]) -> dict[str, str]:
+def _loosely_named(names: Sequence[str]) -> dict[str, str]:
     """{file: split} where all do declare one and not all by the plain form, else {}."""
     if all(map(_declared, names)):
         return {}

@@ -73,7 +73,8 @@ def read_run(folder: pathlib.Path, mesh: Mesh, step: int | None = None) -> Saved
         target = abstract_variables(model, mesh)
     except _MISFITS as error:
         raise ValueError(
-            f'{folder / "spec.json"} describes no model we know: {brief(error)}'
+            f'{folder / "spec.json"} describes no model we know: {brief(error)}; if an earlier '
+            'version wrote it, make it again'
         ) from error
     base, inherited = _base_model(folder, spec, mesh, model)
     with Checkpoints(checkpoints_in, spec) as checkpoints:

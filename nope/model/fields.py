@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from nope.identity import added_later, none_was
 from nope.model import lam
 from nope.model.kinds import SIZES, LayerKind
 from nope.positions import Gate, NoPE, Position, Table
@@ -99,37 +98,37 @@ class ModelFields:
     remat: str = execution_detail('none')
     attention: str | None = execution_detail(None)
     unroll: int | None = execution_detail(1)
-    window: int | None = none_was(0, added_later=True)
-    pattern: tuple[LayerKind, ...] = added_later(())
-    lam_layers: str = added_later('all')
-    norm: str = added_later('rms')
-    norm_bias: bool = added_later(False)
-    embedding_norm: bool = added_later(False)
-    qk_norm: bool = added_later(False)
-    softmax_scale: float | None = none_was(0.0, added_later=True)
-    qkv_bias: bool = added_later(False)
-    output_bias: bool = added_later(False)
-    mlp_bias: bool = added_later(False)
-    mlp: str = added_later('gated')
-    activation: str = added_later('silu')
-    logit_multiplier: float = added_later(1.0)
-    init: str = added_later('tinyllama')
-    sinks: bool = added_later(False)
-    output_gate: str = added_later('none')
-    temperature: str = added_later('none')
-    weights: str = added_later('softmax')
-    position_range: int | None = added_later(None)
-    block: str = added_later('pre')
-    qk_norm_over: str = added_later('head')
-    norm_offset: bool = added_later(False)
-    embedding_multiplier: float = added_later(1.0)
-    dropout: float = added_later(0.0)
-    attention_dropout: float = added_later(0.0)
-    residual_multiplier: float = added_later(1.0)
-    value_norm: bool = added_later(False)
-    layer_scale: bool = added_later(False)
-    token_width: int | None = added_later(None)
-    logit_cap: float | None = added_later(None)
+    window: int | None = None
+    pattern: tuple[LayerKind, ...] = ()
+    lam_layers: str = 'all'
+    norm: str = 'rms'
+    norm_bias: bool = False
+    embedding_norm: bool = False
+    qk_norm: bool = False
+    softmax_scale: float | None = None
+    qkv_bias: bool = False
+    output_bias: bool = False
+    mlp_bias: bool = False
+    mlp: str = 'gated'
+    activation: str = 'silu'
+    logit_multiplier: float = 1.0
+    init: str = 'tinyllama'
+    sinks: bool = False
+    output_gate: str = 'none'
+    temperature: str = 'none'
+    weights: str = 'softmax'
+    position_range: int | None = None
+    block: str = 'pre'
+    qk_norm_over: str = 'head'
+    norm_offset: bool = False
+    embedding_multiplier: float = 1.0
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    residual_multiplier: float = 1.0
+    value_norm: bool = False
+    layer_scale: bool = False
+    token_width: int | None = None
+    logit_cap: float | None = None
 
     @property
     def kinds(self) -> tuple[LayerKind, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-from nope.identity import added_later, none_was
 from nope.positions import NoPE, Position
 from nope.runtime.errors import FieldError, one_of
 
@@ -29,14 +28,14 @@ class LayerKind:
     """
 
     position: Position = NoPE()
-    window: int | None = none_was(0)
-    qk_norm: bool | None = added_later(None)
-    chunk: int | None = added_later(None)
-    head_dim: int | None = added_later(None)
-    kv_heads: int | None = added_later(None)
-    mlp_width: int | None = added_later(None)
-    keys_from: str = added_later('input')
-    values_from: str = added_later('input')
+    window: int | None = None
+    qk_norm: bool | None = None
+    chunk: int | None = None
+    head_dim: int | None = None
+    kv_heads: int | None = None
+    mlp_width: int | None = None
+    keys_from: str = 'input'
+    values_from: str = 'input'
 
     def __post_init__(self) -> None:
         if self.window is not None and not 1 <= self.window <= 2**30:

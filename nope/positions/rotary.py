@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nope.identity import added_later, none_was
 from nope.positions.base import Position
 from nope.positions.scaling import Scaling, Unscaled
 from nope.runtime.errors import FieldError, inside
@@ -31,11 +30,11 @@ class Rotary(Position):
 
     base: float = 10_000.0
     scaling: Scaling = Unscaled()
-    dims: int | None = none_was(0, added_later=True)
-    interleaved: bool = added_later(False)
-    share: float = added_later(1.0)
-    rate: float = added_later(0.0)
-    span: int = added_later(16_384)
+    dims: int | None = None
+    interleaved: bool = False
+    share: float = 1.0
+    rate: float = 0.0
+    span: int = 16_384
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.base) and self.base > 0):

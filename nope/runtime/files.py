@@ -188,12 +188,6 @@ def without_mark(text: bytes) -> bytes:
     return text.removeprefix(_MARK)
 
 
-def is_marked(path: pathlib.Path) -> bool:
-    """Whether a file begins with a byte order mark."""
-    with path.open('rb') as file:
-        return file.read(4).startswith((_MARK, *_MARKS))
-
-
 def sync(path: pathlib.Path) -> None:
     """Waits until a file's content is on disk (fsync)."""
     with path.open('rb') as file:
@@ -267,6 +261,17 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError as error:
         raise ValueError('its values are nested too deep') from error
+
+
+def parse_row(line: bytes) -> dict[str, Any]:
+    """The object of a line of JSON; ValueError, saying what is wrong with the line, for others."""
+    try:
+        row = parse_json(line)
+    except ValueError as error:
+        raise ValueError(f'not a line of JSON ({error})') from error
+    if not isinstance(row, dict):
+        raise ValueError(f'a JSON {type(row).__name__}; it must be an object')
+    return row
 
 
 def _held_folder(path: pathlib.Path) -> tuple[pathlib.Path, int]:

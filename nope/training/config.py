@@ -14,7 +14,6 @@ from nope import sharding
 from nope.attention import Mask
 from nope.attention.api import BACKENDS
 from nope.attention.backend import describe
-from nope.identity import added_later
 from nope.model import ModelConfig
 from nope.runtime.errors import FieldError
 from nope.training import optim, tracker
@@ -54,7 +53,7 @@ class TrainConfig:
     steps: int
     optimizer: optim.OptimizerConfig
     keep_steps: tuple[int, ...] = ()
-    validation: Validation | None = added_later(None)
+    validation: Validation | None = None
 
     def __post_init__(self) -> None:
         for name, value in (('batch_size', self.batch_size), ('steps', self.steps)):

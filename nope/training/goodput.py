@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import pathlib
 import time
 from collections.abc import Callable, Iterator
@@ -90,19 +89,7 @@ class Goodput:
 def _known(path: pathlib.Path) -> dict[str, Any] | None:
     """Summary of earlier attempts; None where it cannot be read, which does not end a run."""
     try:
-        found = read_object(path)
-        if found is not None and not _is_summary(found):
-            raise ValueError(f'{path} is damaged: it is no summary of attempts')
+        return read_object(path)
     except (OSError, ValueError) as error:
         log.warning('%s; counting anew', error)
         return None
-    return found
-
-
-def _is_summary(found: dict[str, Any]) -> bool:
-    seconds = found.get('seconds')
-    return (
-        all(type(found.get(key)) is int and found[key] >= 0 for key in ('attempts', 'steps'))
-        and isinstance(seconds, dict)
-        and all(type(s) in (int, float) and s >= 0 and math.isfinite(s) for s in seconds.values())
-    )

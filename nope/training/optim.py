@@ -11,7 +11,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nope.identity import added_later
 from nope.runtime.errors import FieldError, one_of
 from nope.runtime.libraries import optax
 from nope.training.guard import guarded
@@ -61,9 +60,9 @@ class OptimizerConfig:
     clip: float = 1.0
     bound: float | None = None
     straight_through: bool = False
-    on_bad: str = added_later(STOP)
-    spike: float | None = added_later(None)
-    entropy_length: int | None = added_later(None)
+    on_bad: str = STOP
+    spike: float | None = None
+    entropy_length: int | None = None
 
     @property
     def freezes(self) -> bool:

@@ -14,7 +14,6 @@ import numpy as np
 from nope.checkpoints import folders
 from nope.model import ModelConfig, counts
 from nope.runtime import hardware, processes, progress
-from nope.training import metrics
 from nope.training.metrics import MetricsWriter, json_number
 from nope.training.step import Metrics
 from nope.training.tracker import Tracker
@@ -197,14 +196,6 @@ class Throughput:
 def skipped_of(data: Mapping[str, Any]) -> int:
     """Bad steps in a row up to a checkpoint, by its `data`."""
     return data.get(SKIPPED, 0)
-
-
-def read_bad_steps(folder: pathlib.Path) -> list[dict[str, Any]]:
-    """Rows of a run's `bad_steps.jsonl`: step, its first and last example, loss, grad_norm, what
-    was done. A step that an attempt made again stands there twice. Lines that are no rows, as a
-    kill and damage leave them, are left out."""
-    rows, _ = metrics.parse(folder / BAD_STEPS)
-    return rows
 
 
 def _scalars(by_layer: Metrics) -> dict[str, float]:

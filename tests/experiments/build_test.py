@@ -15,7 +15,7 @@ from ml_collections import ConfigDict
 from experiments.build import build
 from experiments.evaluations.lengths import LengthsSpec
 from experiments.runs import RunSpec
-from experiments.specs import identifier, identity
+from experiments.specs import identifier
 from nope import sharding
 from nope.evals.longbench import DATASETS
 from nope.model import ModelConfig, counts
@@ -141,13 +141,6 @@ def test_figures_share_headscale_at_four_times():
         identifier(build(config_of(name)).evals['headscale']) for name in ('fig4', 'fig5', 'fig10')
     }
     assert len(ids) == 1
-
-
-def test_a_grid_is_identified_by_the_same_fields_in_every_search():
-    start = identity(build(config_of('fig4')).evals['headscale'].run)['lam_start']
-    assert start['type'] == 'GridSpec'
-    assert start.keys() == {'type', 'run', 'windows', 'grid', 'step'}
-    assert start['grid'] == {'type': 'Grid', 'low': 0.9, 'high': 2.0, 'increment': 0.05}
 
 
 def test_lengths_follow_the_training_length():
@@ -675,16 +668,6 @@ def test_a_search_changes_nothing_else_of_its_model():
     config.runs.half_forget_log_all.model = {'window': 4}
     with pytest.raises(ValueError, match=r'^runs\.half_.*\.model\.window is unknown; .*lam_layers'):
         build(config)
-
-
-@pytest.mark.parametrize(('bos', 'settled'), [(False, None), (None, None), (True, True)])
-def test_figures_that_were_drawn_before_bos_was_a_choice_are_the_same(
-    bos: bool | None, settled: bool | None
-) -> None:
-    config = config_of('fig1')
-    with config.unlocked():
-        config.data.bos = bos
-    assert build(config).settings.get('data.bos') == settled  # None: as bytes say, which is not
 
 
 def test_a_later_run_reads_bos_as_the_model_that_it_starts_from() -> None:

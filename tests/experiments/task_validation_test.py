@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ml_collections import ConfigDict
 
-from experiments import command, execute
+from experiments import execute
 from experiments.bench import Bench
 from experiments.build import build
 from experiments.plan import make_plan
@@ -117,9 +117,6 @@ def test_the_best_step_is_what_is_measured(tmp_path: pathlib.Path) -> None:
     assert bench.best(spec.run) == (best, scores[best])
     tiny.assert_same(bench.variables(spec.run), bench.variables(spec.run, best))
     tiny.assert_same(read_run(folder, bench.mesh).variables, bench.variables(spec.run, best))
-    assert WordTokenizer.read(folder / words.FILE) == spec.task_data.load_tokenizer()
-    (folder / words.FILE).unlink()  # as of runs that are older
-    command._leave_words(bench.workspace, experiment)
     assert WordTokenizer.read(folder / words.FILE) == spec.task_data.load_tokenizer()
     facts = records.load(bench.workspace.folder(spec)).attributes
     assert (facts['best_step'], facts['step'], facts['train_tokens']) == (best, best, 320 * best)

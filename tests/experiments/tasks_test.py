@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from configs import b_attended, b_lambda, b_mrr, b_scratchpad, tasks
-from experiments import figure_configs
 from experiments.bench import Bench
 from experiments.build import Experiment, build
 from experiments.evaluations import task_examples
@@ -276,18 +275,6 @@ def test_a_task_in_a_config_without_its_section_is_named() -> None:
         build(found)
 
 
-def test_runs_with_dropout_are_others_than_with_a_counter_for_each_entry() -> None:
-    """And so is what is measured of them, or searched on them; searches themselves drop nothing."""
-    plain_run = spec_of(build(config()))
-    assert 'revision' not in str(identity(plain_run))
-    found = with_run(two={'init': 'one', 'task': {'name': 'cmc'}, 'search': {'form': 'constant'}})
-    found.model.dropout = 0.1
-    found.evals['one/'].run = 'two'
-    measured = identity(spec_of(build(found)))
-    assert 'revision' not in measured and 'revision' not in measured['run']
-    assert measured['run']['init']['revision'] == 1
-
-
 def test_an_attention_without_dropout_is_refused_by_its_name() -> None:
     found = b_mrr.get_config('small')
     found.model.attention = 'chunked'
@@ -330,17 +317,6 @@ def test_the_warm_up_is_a_share_of_the_steps_unless_it_is_given() -> None:
     assert (warm_up(), warm_up(steps=1000), warm_up(steps=1000, warmup_steps=3)) == (24, 60, 3)
     with pytest.raises(ValueError, match=r'^runs\.one\.train\.warmup_share is 1\.5'):
         warm_up(warmup_share=1.5)
-
-
-def test_settings_note_the_steps_of_the_warm_up_as_before_there_was_a_share() -> None:
-    """Figures that were drawn then are the same, drawn again or committed."""
-    settings = build(b_mrr.get_config()).settings
-    assert settings['train.warmup_steps'] == 24 and 'train.warmup_share' not in settings
-    own = figure_configs.differences('b_mrr', settings)
-    assert own == figure_configs.Differences('configs/b_mrr.py:quick', {}, ())
-    longer = b_mrr.get_config()
-    longer.train.steps = 1000
-    assert build(longer, ['train.steps']).settings['train.warmup_steps'] == 60
 
 
 def test_scaled_positions_of_a_task_s_model_are_of_the_longest_example_it_read() -> None:

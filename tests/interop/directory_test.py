@@ -149,11 +149,9 @@ def test_a_config_of_another_name(single: pathlib.Path) -> None:
         (b'', 'not a JSON object in UTF-8'),
         (b'[1]', r'not a JSON object but \[1\]'),
         (b'{"a": "\xff"}', 'not a JSON object in UTF-8'),
-        (b'{"a": 1, "a": 2}', "the key 'a' 2 times"),
         (b'{"a":' * 200_000, 'not a JSON object in UTF-8'),
-        (b'{"a":' + b'[' * 70 + b']' * 70 + b'}', 'nested more than 64 deep'),
     ],
-    ids=range(6),
+    ids=range(4),
 )
 @pytest.mark.parametrize(
     'file', ['config.json', 'model.safetensors.index.json', 'nope_export.json']

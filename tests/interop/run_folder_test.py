@@ -54,17 +54,6 @@ def test_a_model_is_rebuilt_from_its_identity(config: ModelConfig) -> None:
     assert rebuild(json.loads(json.dumps(plain(stored))), model_types()) == stored
 
 
-def test_a_description_with_zeros_for_all_keys_is_read() -> None:
-    """Of folders written when 0 stood for None."""
-    position = {'type': 'NoPE'}
-    pattern = [{'type': 'LayerKind', 'position': position, 'window': window} for window in (4, 0)]
-    found = plain(tiny.MODEL)
-    saved = {**found, 'pattern': pattern, 'window': 0, 'softmax_scale': 0.0}
-    model = tiny.model(pattern=(LayerKind(window=4), LayerKind()), attention=None)
-    assert rebuild(saved, model_types()) == model
-    assert rebuild(found | {'window': 0}, model_types()) == tiny.model(attention=None)
-
-
 def test_a_model_is_saved_as_a_run(tmp_path: pathlib.Path) -> None:
     config = tiny.model(attention=None, position=Rotary())
     variables = tiny.varied_lam(config)

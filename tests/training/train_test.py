@@ -336,7 +336,7 @@ def test_a_bad_step_is_skipped_and_noted(tmp_path: pathlib.Path) -> None:
     """Step 4 meets NaN: what it would have done is left out, and the rest goes on."""
     variables = run(tmp_path, SKIPPING, batches=batches_of(SKIPPING, poisoned=3))
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(variables))
-    assert reporting.read_bad_steps(tmp_path) == [
+    assert metrics.parse(tmp_path / reporting.BAD_STEPS)[0] == [
         {'step': 4, 'examples': [12, 15], 'loss': 'nan', 'grad_norm': 'nan', 'action': 'skipped'}
     ]
     rows = {row['step']: row for row in logged(tmp_path)}
@@ -367,7 +367,10 @@ def test_too_many_bad_steps_in_a_row_end_the_run(
 
     with pytest.raises(TrainingDiverged, match='at step 2, the last of 2 bad ones, of examples 4 '):
         run(tmp_path, SKIPPING, batches=all_bad)
-    assert [row['action'] for row in reporting.read_bad_steps(tmp_path)] == ['skipped', 'stopped']
+    assert [row['action'] for row in metrics.parse(tmp_path / reporting.BAD_STEPS)[0]] == [
+        'skipped',
+        'stopped',
+    ]
 
 
 def test_bad_steps_in_a_row_are_counted_over_a_stop(

@@ -12,7 +12,7 @@ import numpy as np
 from experiments.figures.claims import headline, intervals
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.intervals import Interval
-from experiments.figures.claims.margins import all_decide
+from experiments.figures.claims.margins import every_above, every_below
 from experiments.figures.claims.second_paper import (
     ALIBI_DEGRADES_SLOWER,
     CODE_ALIKE_INSIDE,
@@ -56,19 +56,13 @@ def _alike_inside(roles: Groups) -> Measured:
         losses = np.stack([_at(roles, role, multiple) for role in ENCODINGS])
         apart[f'{multiple:g} L'] = Interval.of(losses.max(axis=0) - losses.min(axis=0))
     limit = CODE_ALIKE_INSIDE.thresholds['nats']
-    holds, numbers = all_decide(
-        'highest - lowest loss', apart, 'nats', lambda found: found.below(limit), highest=True
-    )
-    return {'highest_minus_lowest_nats': intervals.stated(apart)}, holds, numbers
+    return every_below('highest_minus_lowest_nats', 'highest - lowest loss', apart, limit)
 
 
 def _rotary_fails(roles: Groups) -> Measured:
     claim = ROTARY_CODE_FAILS_AT_ONCE.thresholds
     rises = {'rotary at 1.37 L': _rise(roles, ROTARY, 1.37)}
-    holds, numbers = all_decide(
-        'rise over L', rises, 'nats', lambda rise: rise.above(claim['nats']), highest=False
-    )
-    return {'rise_over_L_nats': intervals.stated(rises)}, holds, numbers
+    return every_above('rise_over_L_nats', 'rise over L', rises, claim['nats'])
 
 
 def _nope_fails_later(roles: Groups) -> Measured:

@@ -18,7 +18,7 @@ from experiments.figures.claims.catalogue import (
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import number
 from experiments.figures.claims.intervals import Interval
-from experiments.figures.claims.margins import all_decide
+from experiments.figures.claims.margins import every_above, every_below
 from experiments.figures.claims.others import ONE_SET
 from experiments.figures.length_group import Group
 from experiments.figures.roles import Roles, Shape, Undecided, told_apart
@@ -50,14 +50,9 @@ def _headscale_hurts(roles: Groups) -> Measured:
         for name, _, g in told(searches)
     }
     margin = HEADSCALE_HURTS.thresholds['nats']
-    holds, numbers = all_decide(
-        'smallest HeadScale - base at L',
-        costs,
-        'nats',
-        lambda cost: cost.above(0, margin),
-        highest=False,
+    return every_above(
+        'headscale_minus_base_at_L_nats', 'smallest HeadScale - base at L', costs, 0, margin
     )
-    return {'headscale_minus_base_at_L_nats': intervals.stated(costs)}, holds, numbers
 
 
 def _headscale_beats_uniform(roles: Groups) -> Measured:
@@ -70,14 +65,9 @@ def _headscale_beats_uniform(roles: Groups) -> Measured:
     if not above:
         raise Undecided('no search of HeadScale has windows of its length')
     margin = HEADSCALE_BEATS_UNIFORM.thresholds['nats']
-    holds, numbers = all_decide(
-        'highest HeadScale - uniform',
-        above,
-        'nats',
-        lambda found: found.below(0, margin),
-        highest=True,
+    return every_below(
+        'headscale_minus_uniform_nats', 'highest HeadScale - uniform', above, 0, margin
     )
-    return {'headscale_minus_uniform_nats': intervals.stated(above)}, holds, numbers
 
 
 def _fails_past_searched(roles: Groups) -> Measured:
@@ -89,14 +79,9 @@ def _fails_past_searched(roles: Groups) -> Measured:
     if not rises:
         raise Undecided('no search of HeadScale has windows of its length and of twice that')
     limit = FAILS_PAST_SEARCHED.thresholds['nats']
-    holds, numbers = all_decide(
-        'smallest rise to twice the length',
-        rises,
-        'nats',
-        lambda rise: rise.above(limit),
-        highest=False,
+    return every_above(
+        'rise_from_tuned_to_twice_nats', 'smallest rise to twice the length', rises, limit
     )
-    return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds, numbers
 
 
 def _longer_search(roles: Groups) -> Measured:
@@ -111,14 +96,7 @@ def _longer_search(roles: Groups) -> Measured:
     if not found:
         raise Undecided(f'no two searches of HeadScale are within a factor of {most:g}')
     margin = LONGER_SEARCH_SERVES_END.thresholds['nats']
-    holds, numbers = all_decide(
-        'at the end, searched at',
-        found,
-        'nats',
-        lambda difference: difference.below(0, margin),
-        highest=True,
-    )
-    return {'longer_minus_own_nats': intervals.stated(found)}, holds, numbers
+    return every_below('longer_minus_own_nats', 'at the end, searched at', found, 0, margin)
 
 
 def _one_set(roles: Groups) -> Measured:
@@ -132,14 +110,12 @@ def _one_set(roles: Groups) -> Measured:
         f'{m:g} L': Interval.of(log.loss_window[:, i] - rivals[:, i])
         for i, m in enumerate(log.multiples)
     }
-    holds, numbers = all_decide(
+    return every_below(
+        'log_length_minus_best_other_nats',
         'highest log-length - best other',
         above,
-        'nats',
-        lambda found: found.below(ONE_SET.thresholds['nats']),
-        highest=True,
+        ONE_SET.thresholds['nats'],
     )
-    return {'log_length_minus_best_other_nats': intervals.stated(above)}, holds, numbers
 
 
 def _lowest(roles: Groups) -> Measured:

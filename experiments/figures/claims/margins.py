@@ -24,6 +24,27 @@ def all_decide(
     return every(verdicts.values()), numbers
 
 
+def every_above(
+    name: str, what: str, found: Mapping[str, Interval], limit: float, margin: float = 0.0
+) -> Measured:
+    """Whether all numbers, in nats, lie above a limit; one within `margin` of it decides nothing.
+    name: of the numbers in summary.json. what: the lowest, in words."""
+    holds, numbers = all_decide(
+        what, found, 'nats', lambda one: one.above(limit, margin), highest=False
+    )
+    return {name: stated(found)}, holds, numbers
+
+
+def every_below(
+    name: str, what: str, found: Mapping[str, Interval], limit: float, margin: float = 0.0
+) -> Measured:
+    """As `every_above`, on the other side. what: the highest, in words."""
+    holds, numbers = all_decide(
+        what, found, 'nats', lambda one: one.below(limit, margin), highest=True
+    )
+    return {name: stated(found)}, holds, numbers
+
+
 def all_above(margins: Mapping[str, Interval], margin: float, what: str, unit: str) -> Measured:
     """Whether all differences lie above 0; one within `margin` of it decides nothing."""
     decided, numbers = all_decide(

@@ -20,7 +20,7 @@ from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.headline import Numbers, apart, number
 from experiments.figures.claims.intervals import Interval
 from experiments.figures.claims.listed import Listed
-from experiments.figures.claims.margins import all_decide
+from experiments.figures.claims.margins import every_above, every_below
 from experiments.figures.roles import Roles, Shape, Undecided
 from experiments.figures.tables.perplexity_rows import PerplexityRow
 
@@ -128,10 +128,7 @@ def _pairs(shown: Shown) -> list[tuple[float, PerplexityRow, float, PerplexityRo
 
 def _all_below(differences: Mapping[str, Interval], what: str, claim: Listed) -> Measured:
     margin = claim.thresholds['nats']
-    holds, numbers = all_decide(
-        what, differences, 'nats', lambda less: less.below(0, margin), highest=True
-    )
-    return {'headscale_minus_uniform_nats': intervals.stated(differences)}, holds, numbers
+    return every_below('headscale_minus_uniform_nats', what, differences, 0, margin)
 
 
 def _fails_past_searched(shown: Shown) -> Measured:
@@ -146,14 +143,9 @@ def _fails_past_searched(shown: Shown) -> Measured:
     if not rises:
         raise Undecided('no search of HeadScale has windows of its length and of twice that')
     limit = FAILS_PAST_SEARCHED.thresholds['nats']
-    holds, numbers = all_decide(
-        'smallest rise to twice the length',
-        rises,
-        'nats',
-        lambda rise: rise.above(limit),
-        highest=False,
+    return every_above(
+        'rise_from_tuned_to_twice_nats', 'smallest rise to twice the length', rises, limit
     )
-    return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds, numbers
 
 
 def _between(shown: Shown) -> Measured:

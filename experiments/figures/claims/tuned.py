@@ -17,7 +17,7 @@ from experiments.figures.claims.catalogue import (
 )
 from experiments.figures.claims.decide import Measured, Rule
 from experiments.figures.claims.intervals import Interval
-from experiments.figures.claims.margins import all_decide
+from experiments.figures.claims.margins import all_decide, every_above, every_below
 from experiments.figures.length_group import Group
 from experiments.figures.roles import Roles, Shape, Undecided
 from experiments.figures.tuned_curve import TunedCurve
@@ -72,14 +72,12 @@ def _fails(shown: Tuned) -> Measured:
             rises[c.name] = Interval.of(tail[:, twice] - tail[:, c.at_tuned])
     if not rises:
         raise Undecided('no curve was measured at twice its tuned length')
-    holds, numbers = all_decide(
+    return every_above(
+        'rise_from_tuned_to_twice_nats',
         'smallest rise to twice the length',
         rises,
-        'nats',
-        lambda rise: rise.above(TUNED_FAILS.thresholds['nats']),
-        highest=False,
+        TUNED_FAILS.thresholds['nats'],
     )
-    return {'rise_from_tuned_to_twice_nats': intervals.stated(rises)}, holds, numbers
 
 
 def _yarn_below_pi(shown: Tuned) -> Measured:
@@ -111,10 +109,7 @@ def _all_below(
 ) -> Measured:
     if not differences:
         raise Undecided('no two curves differ in this alone')
-    holds, numbers = all_decide(
-        words, differences, 'nats', lambda found: found.below(limit, margin), highest=True
-    )
-    return {name: intervals.stated(differences)}, holds, numbers
+    return every_below(name, words, differences, limit, margin)
 
 
 RULES: tuple[Rule[Tuned], ...] = (

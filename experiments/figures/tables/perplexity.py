@@ -69,7 +69,7 @@ def draw(given: FigureInput) -> FigureOutput:
         typeset.draw(table),
         tidy(table),
         caption,
-        _decided(given, rows),
+        decided(given),
         runs_of(given, list(dict.fromkeys(name for row in rows for name in row.names))),
         markdown.write(table, caption),
     )
@@ -77,13 +77,9 @@ def draw(given: FigureInput) -> FigureOutput:
 
 def decided(given: FigureInput) -> list[Claim]:
     """Claims of an input that `draw` accepts."""
-    return _decided(given, _read(given))
-
-
-def _decided(given: FigureInput, rows: Sequence[PerplexityRow]) -> list[Claim]:
     corpora = measured_corpora(given.options)
     windows = sorted({window for corpus, window in _measured(given) if corpus in corpora})
-    return decide(claims.RULES, _shown(given, rows, corpora, windows))
+    return decide(claims.RULES, _shown(given, _read(given), corpora, windows))
 
 
 def _read(given: FigureInput) -> list[PerplexityRow]:

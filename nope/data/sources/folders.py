@@ -11,10 +11,13 @@ from typing import Any
 
 from nope.data import digest
 from nope.data.sources import left_out, suffixes
-from nope.data.splits import loosely_named, named_splits
+from nope.data.splits import named_splits
 from nope.runtime import files
 
 log = logging.getLogger(__name__)
+
+# Raise when other documents, or other splits of them, are read of the same files.
+VERSION = 2
 
 # Why a file is none of a corpus, one of the reasons of `left_out`; None for one that is.
 Refusal = Callable[[pathlib.Path], str | None]
@@ -186,15 +189,13 @@ def resolve(path: pathlib.Path, relative: str) -> pathlib.Path:
 
 def identity(kind: str, path: pathlib.Path, names: Sequence[str], **more: Any) -> dict[str, Any]:
     """Content identity of a corpus of files: their number and size and a digest of their
-    relative names and contents, and of splits that names declare but not in the plain form. The
-    place and the name of the folder do not count."""
+    relative names and contents. The place and the name of the folder do not count."""
     in_folder = path.is_dir()
     paths = [path / name for name in names] if in_folder else [path]
-    splits = loosely_named(names) if in_folder else {}
-    labels = [f'{splits[name]}:{name}' if splits else name for name in names]
-    labels = labels if in_folder else ['']
+    labels = names if in_folder else ['']
     return {
         'kind': kind,
+        'version': VERSION,
         'files': len(paths),
         'bytes': sum(file.stat().st_size for file in paths),
         'digest': digest.of_json(

@@ -123,13 +123,10 @@ class JsonLinesPart:
         return f'{self.source.name()}: {self.path} at byte {offset}'
 
     def _row(self, offset: int, line: bytes) -> Any:
-        where = self._place(offset)
         try:
-            return json.loads(line)
+            return files.parse_json(line)
         except ValueError as error:
-            raise ValueError(f'{where}: not a line of JSON ({error})') from error
-        except RecursionError as error:
-            raise ValueError(f'{where}: not a line of JSON (nested too deep)') from error
+            raise ValueError(f'{self._place(offset)}: not a line of JSON ({error})') from error
 
     def _value(self, offset: int, row: Any, name: str) -> Any:
         """Of a field that a rule names; ValueError for a row without it."""

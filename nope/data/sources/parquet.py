@@ -15,21 +15,17 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from nope.data import splits
-from nope.data.sources import folders, left_out, parquet_pages, suffixes
+from nope.data.sources import folders, left_out, suffixes
 from nope.data.sources.base import MAX_LINE_BYTES, PART_BYTES, Source
 
 _ROWS_AT_ONCE = 256
-_BYTES_AT_ONCE = 128 << 20
-_PAGE_ROOM = 1 << 20  # for what a page has beside its values
-_LIMITS_A_PAGE = 16  # a page may have as many times `max_line_bytes`
 
 
 @dataclasses.dataclass(frozen=True)
 class Parquet(Source):
     """A file or folder of Parquet files; the column `field` holds the text.
 
-    max_line_bytes: of a text. A longer one is refused, before it is unpacked where its page says
-        that it is there: a file of a few kilobytes can hold one that fills the memory.
+    max_line_bytes: of a text. A longer one is refused.
     """
 
     kind: ClassVar[str] = 'parquet'
@@ -109,16 +105,20 @@ class ParquetPart:
         import pyarrow as pa
 
         place = f'{self.source.name()}: {self.path}'
-        damage = (pa.ArrowException, OSError, UnicodeDecodeError, parquet_pages.NoPageError)
         try:
             for row, text in self._rows():
                 if text is None:
                     named = f'{self.source.name("field")}={self.source.field!r}'
                     raise ValueError(f'{place} row {row}: no text in {named}; it holds null')
                 if len(text) > self.source.max_line_bytes:
-                    raise self._too_long(f'row {row} has {len(text)} bytes')
+                    limit = self.source.name('max_line_bytes')
+                    raise ValueError(
+                        f'{place}: row {row} has {len(text)} bytes, more than '
+                        f'{limit}={self.source.max_line_bytes} has room for; give that a higher '
+                        'value if these are documents all the same'
+                    )
                 yield self.split or splits.split_of(text), text
-        except damage as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise ValueError(f'{place} is damaged: {error}') from error
 
     def _rows(self) -> Iterator[tuple[int, bytes | None]]:
@@ -132,8 +132,7 @@ class ParquetPart:
                 ends.append(ends[-1] + file.metadata.row_group(group).num_rows)
             row = ends[self.begin]
             groups = list(range(self.begin, self.end))
-            count = min(self._rows_at_once(file.metadata.row_group(i), i) for i in groups)
-            for rows in file.iter_batches(count, groups, columns=[self.source.field]):
+            for rows in file.iter_batches(_ROWS_AT_ONCE, groups, columns=[self.source.field]):
                 column = rows.column(0)
                 if pa.types.is_dictionary(column.type):
                     column = column.dictionary_decode()
@@ -143,34 +142,6 @@ class ParquetPart:
         read, there = row - ends[self.begin], ends[-1] - ends[self.begin]
         if read != there:
             raise OSError(f'it holds {read} rows of text, not {there}')
-
-    def _rows_at_once(self, group: Any, number: int) -> int:
-        """Rows of a group to unpack at a time, so that they need little memory even where each is
-        the longest value of a dictionary. ValueError where a page announces a longer value than is
-        accepted, or more than all of its values may have."""
-        chunks = (group.column(i) for i in range(group.num_columns))
-        chunk = next((c for c in chunks if c.path_in_schema == self.source.field), None)
-        if chunk is None:
-            raise OSError(f'row group {number} has no column {self.source.field!r}')
-        limit, count = self.source.max_line_bytes, _ROWS_AT_ONCE
-        with open(self.path, 'rb') as file:
-            for page in parquet_pages.pages(file, chunk):
-                if page.size > limit * min(max(page.values, 1), _LIMITS_A_PAGE) + _PAGE_ROOM:
-                    raise self._too_long(
-                        f'a page of row group {number} has {page.values} values of together '
-                        f'{page.size} bytes'
-                    )
-                if page.is_dictionary:
-                    count = min(count, max(_BYTES_AT_ONCE // max(page.size, 1), 1))
-        return count
-
-    def _too_long(self, what: str) -> ValueError:
-        source = self.source
-        return ValueError(
-            f'{source.name()}: {self.path}: {what}, more than '
-            f'{source.name("max_line_bytes")}={source.max_line_bytes} has room for; give that a '
-            'higher value if these are documents all the same'
-        )
 
 
 def _refusal(path: pathlib.Path) -> str | None:

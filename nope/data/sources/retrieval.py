@@ -75,21 +75,19 @@ class Retrieval(Source):
 
     def identity(self) -> dict[str, Any]:
         """Everything that the documents follow from."""
-        # Runs were identified before there were records of several keys, and in text.
-        template = dataclasses.asdict(BRIEF_NAMED)
-        named = {'needles': self.needles, 'named': template, 'names': NAMES}
-        found = {
+        return {
             'kind': self.kind,
             'version': VERSION,
             'bytes': self.record_length,
             'records': RECORDS,
             'documents': DOCUMENTS,
             'template': dataclasses.asdict(BRIEF),
-            **(named if self.needles > 1 else {}),
+            'needles': self.needles,
+            'named': dataclasses.asdict(BRIEF_NAMED),
+            'names': NAMES,
+            'haystacks': list(self.haystacks),
+            'text': self._text.identity() if self._in_text else None,
         }
-        if self._in_text:
-            found |= {'haystacks': list(self.haystacks), 'text': self._text.identity()}
-        return found
 
     def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> list[RetrievalPart]:
         """All documents in parts of one split each."""

@@ -41,13 +41,8 @@ class Text(Source):
         self.need('source', self.path, 'a file or folder, as in text:FOLDER')
 
     def identity(self) -> dict[str, Any]:
-        names, declared = self._files()
-        path = pathlib.Path(self.path)
-        new = len(names) > 2 and not declared and not _splits(path, names)
-        how = {'cut': 'by position'} if new else {}
-        if any(files.is_marked(folders.resolve(path, name)) for name in names):
-            how['marks'] = 'left out'
-        return folders.identity(self.kind, path, names, **how)
+        names, _ = self._files()
+        return folders.identity(self.kind, pathlib.Path(self.path), names)
 
     def list_parts(self, cache: pathlib.Path, part_bytes: int = PART_BYTES) -> list[TextPart]:
         names, declared = self._files()

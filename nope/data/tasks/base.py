@@ -12,7 +12,6 @@ import numpy as np
 
 from nope.data.tasks import answers
 from nope.data.tasks.scratchpad import NONE, Checked, Format, Step, check, write
-from nope.identity import added_later
 from nope.runtime.errors import FieldError
 
 TRAIN, TEST = SPLITS = ('train', 'test')
@@ -59,7 +58,7 @@ class Task(abc.ABC):
 
     longest: int
     shortest: int
-    reach: int | None = added_later(None)
+    reach: int | None = None
 
     separator: ClassVar[str] = ''  # between source and target
     form: ClassVar[answers.Form] = answers.WHOLE

@@ -15,7 +15,7 @@ from nope.data.spans import encode_spans
 from nope.data.tokenizers import Tokenizer
 from nope.evals.answers import Sample
 from nope.evals.helmet.tasks import TASKS, Task
-from nope.runtime.files import parse_json, read_bytes
+from nope.runtime.files import parse_row, read_bytes
 
 SAMPLES, SEED = 100, 42  # of the rows of a file
 LENGTHS = tuple(TASKS['json_kv'].files)
@@ -114,12 +114,7 @@ class Plan:
 
 
 def _row(line: bytes, task: Task) -> Mapping[str, Any]:
-    try:
-        row = parse_json(line)
-    except ValueError as error:
-        raise ValueError(f'not a line of JSON ({error})') from error
-    if not isinstance(row, dict):
-        raise ValueError(f'a JSON {type(row).__name__}; it must be an object')
+    row = parse_row(line)
     missing = [name for name in task.columns if name not in row]
     if missing or not ('answer' in row or 'outputs' in row):
         wanted = ', '.join(task.columns)

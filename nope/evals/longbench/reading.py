@@ -12,7 +12,7 @@ from typing import Any
 
 from nope.evals.longbench import metrics
 from nope.evals.longbench.datasets import DATASETS, Dataset
-from nope.runtime.files import check_present, parse_json
+from nope.runtime.files import check_present, parse_row
 
 log = logging.getLogger(__name__)
 
@@ -117,12 +117,7 @@ def _samples(folder: pathlib.Path, dataset: Dataset) -> Iterator[Sample]:
 
 def _sample(dataset: Dataset, index: int, line: bytes) -> Sample:
     """ValueError saying what is wrong with the line."""
-    try:
-        row = parse_json(line)
-    except ValueError as error:
-        raise ValueError(f'not a line of JSON ({error})') from error
-    if not isinstance(row, dict):
-        raise ValueError(f'a JSON {type(row).__name__}; it must be an object')
+    row = parse_row(line)
     missing = [name for name in _FIELDS if name not in row]
     if missing:
         raise ValueError(f'no {", ".join(missing)}; a sample has {", ".join(_FIELDS)}')

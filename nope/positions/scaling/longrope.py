@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nope.identity import added_later
 from nope.positions.scaling.base import Scaling, check_positive, exact
 from nope.runtime.errors import FieldError
 
@@ -26,7 +25,7 @@ class LongRoPE(Scaling):
     long: tuple[float, ...]
     train_length: int
     multiplier: float | None = None
-    factor: float | None = added_later(None)
+    factor: float | None = None
 
     def __post_init__(self) -> None:
         check_positive(train_length=self.train_length)

@@ -71,7 +71,7 @@ def test_rows_with_the_same_text_share_a_split(tmp_path):
         ('{"text": {"a": "b"}}\n', r"no text in data\.field='text'; it holds an object"),
         ('[1]\n', r"no text in data\.field='text'; the line is an array"),
         ('"text"\n', r"no text in data\.field='text'; the line is a text"),
-        ('[' * 100_000 + '\n', r'rows\.jsonl at byte 0: not a line of JSON \(nested too deep\)'),
+        ('[' * 100_000 + '\n', r'rows\.jsonl at byte 0: not a line of JSON \(.* nested too deep\)'),
         ('{"text": "a"}\n' + '{"text":' * 100_000 + '\n', r'byte 14: .*nested too deep'),
     ],
 )

@@ -108,31 +108,6 @@ def test_a_value_above_the_limit_is_refused(tmp_path, short, use_dictionary):
         read_all(Parquet(str(path), max_line_bytes=999), tmp_path)
 
 
-@pytest.mark.parametrize(('short', 'values'), [(0, 1), (40, 41)])
-def test_a_small_file_that_unpacks_to_a_huge_value_is_refused_before(tmp_path, short, values):
-    path = tmp_path / 'rows.parquet'
-    write_column(path, ['a'] * short + ['b' * (96 << 20)], use_dictionary=False)
-    assert path.stat().st_size < 1 << 20
-    before = pa.total_allocated_bytes()
-    with pytest.raises(ValueError, match=rf'a page of row group 0 has {values} values of together'):
-        read_all(Parquet(str(path), max_line_bytes=4 << 20), tmp_path)
-    assert pa.total_allocated_bytes() == before
-
-
-def test_a_long_value_in_every_row_takes_the_memory_of_a_few(tmp_path):
-    path = tmp_path / 'rows.parquet'
-    column = pa.DictionaryArray.from_arrays(pa.array([0] * 200, pa.int32()), ['b' * (16 << 20)])
-    write_column(path, column)
-    pa.default_memory_pool().release_unused()
-    before, most = pa.total_allocated_bytes(), 0
-    (part,) = Parquet(str(path)).list_parts(tmp_path)
-    sizes = []
-    for _, text in part.documents():
-        sizes.append(len(text))
-        most = max(most, pa.total_allocated_bytes() - before)
-    assert sizes == [16 << 20] * 200 and most < 512 << 20
-
-
 @pytest.mark.parametrize('limit', [0, -1, True, 1.5, '8', None])
 def test_a_limit_is_a_number_of_bytes(limit):
     with pytest.raises(ValueError, match=r'data\.max_line_bytes is .*; accepted: a whole number'):

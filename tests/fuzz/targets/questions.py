@@ -1,4 +1,4 @@
-"""Questions and answers: LongBench files, finished samples, prompts, tables of published tasks."""
+"""Questions: LongBench files and prompts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pathlib
 from typing import Any
 
 from nope.evals.longbench import reading
-from nope.evals.samples import SampleLog
 from tests.evals.longbench import files
 from tests.fuzz.case import Case, Target, attempt, expect
 from tests.fuzz.mutation import Draw, choice, json_bytes, mutated, one_in
@@ -46,24 +45,6 @@ def _longbench(folder: pathlib.Path) -> Case:
     return case
 
 
-def _samples(folder: pathlib.Path) -> Case:
-    rows = [{'key': f'a/{i}', 'prediction': 'é' * i, 'score': i / 4} for i in range(4)]
-    path = folder / 'samples.jsonl'
-
-    def case(draw: Draw) -> bool:
-        data = _changed(draw, rows)
-        path.write_bytes(data)
-        accepted, found = attempt(lambda: SampleLog(path), path)
-        if accepted:
-            whole = data[: data.rfind(b'\n') + 1]
-            keys = [json.loads(line)['key'] for line in whole.split(b'\n') if line]
-            expect(all(key in found for key in keys), 'a sample is missing')
-            expect(len(found) == len(set(keys)), 'other samples')
-        return accepted
-
-    return case
-
-
 def _prompts(folder: pathlib.Path) -> Case:
     prompts = load('_prompts')
     rows = [{'prompt': f'Once {i} é'} for i in range(4)]
@@ -87,6 +68,5 @@ def _prompts(folder: pathlib.Path) -> Case:
 
 TARGETS = (
     Target('questions.longbench', 600, _longbench),
-    Target('questions.samples', 500, _samples),
     Target('questions.prompts', 500, _prompts),
 )

@@ -69,34 +69,6 @@ def _rows(path: pathlib.Path) -> int | None:
     return None
 
 
-def _parquet_bombs(folder: pathlib.Path) -> Case:
-    """A value of 1.25 GiB behind short ones, and one of 32 MiB in each of 64 rows."""
-    huge = pa.array([b'a' * (5 << 28)], pa.large_binary())
-    short = pa.array([b'a'] * 40, pa.large_binary())
-    often = pa.DictionaryArray.from_arrays(
-        pa.array([0] * 64, pa.int32()), pa.array([b'b' * (32 << 20)], pa.binary())
-    )
-    columns = {'behind': pa.chunked_array([short, huge]), 'often': often}
-    for name in list(columns):
-        table = pa.table({'text': columns.pop(name)})
-        path, options = folder / f'{name}.parquet', {'use_dictionary': name == 'often'}
-        pq.write_table(table, path, compression='zstd', store_schema=False, **options)
-        expect(path.stat().st_size < 1 << 20, f'{path.name} is no small file')
-    del huge, short, often, table
-    pa.default_memory_pool().release_unused()
-
-    def case(draw: Draw) -> bool:
-        path = folder / f'{choice(draw, ("behind", "often"))}.parquet'
-        source = Parquet(str(path))
-        read = lambda: sum(1 for part in source.list_parts(folder) for _ in part.documents())  # noqa: E731
-        accepted, found = attempt(read, path)
-        expect(accepted == (path.stem == 'often'), f'{path.name}: {found!r:.300}')
-        expect(not accepted or found == 64, f'{found} rows')
-        return accepted
-
-    return case
-
-
 class FuzzedBooks(tfds.core.GeneratorBasedBuilder):
     """A data set of two splits."""
 
@@ -151,6 +123,5 @@ def _read(source: Tfds, folder: pathlib.Path) -> list[bytes]:
 
 TARGETS = (
     Target('tables.parquet', 1_500, _parquet),
-    Target('tables.bombs', 4, _parquet_bombs),
     Target('tables.tfds', 100, _tfds),
 )

@@ -1,27 +1,64 @@
-"""Safetensors files and folders of the Hugging Face hub's layout."""
+"""Safetensors files, alone and in folders of the Hugging Face hub's layout."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import pathlib
 from typing import Any
 
+import ml_dtypes
+import numpy as np
+
 from nope.interop import Described, describe, open_directory, safetensors, save
-from nope.interop.directory import EXPORT, INDEX, fingerprint
-from nope.model import LayerKind, counts
-from nope.positions import NoPE, Rotary, Yarn
+from nope.positions import Rotary, Yarn
 from tests import tiny
 from tests.fuzz.case import Case, Target, attempt, expect
-from tests.fuzz.mutation import Draw, choice, json_bytes, json_mutated, mutated, one_in
-from tests.interop.fuzz_test import framed, read_file, read_plainly, whole_file
+from tests.fuzz.mutation import Draw, json_mutated, mutated, one_in
 
-CONFIG = 'config.json'
-MODELS = {
-    'llama': tiny.model(attention=None, position=Rotary(scaling=Yarn(4.0, 16)), heads=2),
-    'smollm3': tiny.model(attention=None, pattern=(LayerKind(Rotary()), LayerKind(NoPE()))),
-    'qwen3': tiny.model(attention=None, position=Rotary(), qk_norm=True),
-}
+FLOATS = {'F32': np.float32, 'BF16': ml_dtypes.bfloat16, 'F16': np.float16}
+MODEL = tiny.model(attention=None, position=Rotary(scaling=Yarn(4.0, 16)), heads=2)
+
+
+def framed(header: bytes, data: bytes = b'') -> bytes:
+    return len(header).to_bytes(8, 'little') + header + data
+
+
+def read_file(path: pathlib.Path) -> dict[str, tuple[str, list[int], bytes | None]]:
+    """(dtype, shape, bytes) by name; None for the bytes of what is listed and not read."""
+    found = {}
+    for name, entry in safetensors.read_header(path).entries.items():
+        data = None
+        if entry.code in FLOATS:
+            array = safetensors.read(path, entry)
+            assert array.shape == entry.shape and array.dtype == FLOATS[entry.code]
+            data = array.tobytes()
+        found[name] = (entry.code, list(entry.shape), data)
+    return found
+
+
+def read_plainly(data: bytes) -> dict[str, tuple[str, list[int], bytes | None]]:
+    """What `read_file` gives of the bytes of a file that is in order."""
+    begin = 8 + int.from_bytes(data[:8], 'little')
+    header = json.loads(data[8:begin])
+    header.pop('__metadata__', None)
+    found = {}
+    for name, fields in header.items():
+        start, stop = fields['data_offsets']
+        part = data[begin + start : begin + stop] if fields['dtype'] in FLOATS else None
+        found[name] = (fields['dtype'], fields['shape'], part)
+    return found
+
+
+def whole_file(path: pathlib.Path) -> bytes:
+    shapes = {
+        'a.weight': ('F32', (2, 3)),
+        'b': ('BF16', (12,)),
+        'c': ('F16', ()),
+        'd': ('F16', (0,)),
+    }
+    planned = {name: (np.dtype(FLOATS[code]), shape) for name, (code, shape) in shapes.items()}
+    safetensors.write(path, planned, lambda name: np.ones(*reversed(planned[name])), {'of': 'us'})
+    return path.read_bytes()
 
 
 def _file(folder: pathlib.Path) -> Case:
@@ -49,62 +86,10 @@ def _file(folder: pathlib.Path) -> Case:
     return case
 
 
-def _folder(folder: pathlib.Path) -> Case:
-    """Folders of three families, one of them with an index, with one of its texts changed."""
-    texts: dict[pathlib.Path, bytes] = {}
-    models: dict[pathlib.Path, Any] = {}
-    for name, model in MODELS.items():
-        home = folder / name
-        save(home, tiny.variables(model), Described(model, 16))
-        if name == 'llama':
-            _index(home)
-        models[home] = model
-        for file in (CONFIG, EXPORT, INDEX):
-            if (home / file).exists():
-                texts[home / file] = (home / file).read_bytes()
-
-    def case(draw: Draw) -> bool:
-        path = choice(draw, list(texts))
-        sound = one_in(draw, 10)
-        data = texts[path] if sound else json_bytes(draw, json.loads(texts[path]))
-        path.write_bytes(data)
-        try:
-            accepted, found = attempt(lambda: _described(path.parent), path.parent, path.name)
-        finally:
-            path.write_bytes(texts[path])
-        expect(accepted or not sound, 'a sound folder is refused')
-        if accepted:
-            wanted = dataclasses.replace(models[path.parent], tied_head=found.tied_head)
-            same = counts.parameters(found) == counts.parameters(wanted)
-            expect(same, 'a model of other parameters')
-        return accepted
-
-    return case
-
-
-def _index(home: pathlib.Path) -> None:
-    """The one file of a folder under another name, which an index tells."""
-    (path,) = home.glob('*.safetensors')
-    moved = path.rename(home / 'model-00001-of-00001.safetensors')
-    weight_map = dict.fromkeys(_entries(moved), moved.name)
-    (home / INDEX).write_text(json.dumps({'metadata': {}, 'weight_map': weight_map}))
-
-
-def _described(folder: pathlib.Path) -> Any:
-    directory = open_directory(folder)
-    expect(len(fingerprint(directory)) == 16, 'no fingerprint')
-    model = describe(directory).model
-    for name in directory.tensors:
-        entry = directory.tensors[name].entry
-        expect(directory.read(name).shape == entry.shape, 'another shape')
-    return model
-
-
 def _bytes_of_a_folder(folder: pathlib.Path) -> Case:
     """A file of weights beside a config and checksums: changed values are seen as well."""
     home = folder / 'model'
-    model = MODELS['llama']
-    save(home, tiny.variables(model), Described(model, 16))
+    save(home, tiny.variables(MODEL), Described(MODEL, 16))
     (path,) = home.glob('*.safetensors')
     whole = path.read_bytes()
     tensors = {name: safetensors.read(path, e) for name, e in _entries(path).items()}
@@ -135,6 +120,5 @@ def _values(folder: pathlib.Path) -> dict[str, Any]:
 
 TARGETS = (
     Target('weights.safetensors', 56_000, _file),
-    Target('weights.folder', 2_000, _folder),
     Target('weights.values', 2_000, _bytes_of_a_folder),
 )

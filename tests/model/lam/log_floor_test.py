@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from nope.model.lam.log_floor import LogFloor
 from nope.positions.tempered import TemperedNoPE
-from nope.runtime.errors import FieldError
 from tests.model.lam.multipliers import by_keys
 
 
@@ -23,8 +21,3 @@ def test_it_is_the_encoding_with_a_temperature() -> None:
     encoding = TemperedNoPE(rate=0.3, span=8)
     expected = encoding.multipliers(jnp.asarray(keys, jnp.int32)[None] - 1)[0]
     np.testing.assert_allclose(by_keys(LogFloor(8), 0.3, keys), expected, rtol=1e-6)
-
-
-def test_a_length_below_one_is_refused() -> None:
-    with pytest.raises(FieldError, match=r'^train_length is 0; it must be at least 1'):
-        LogFloor(0)

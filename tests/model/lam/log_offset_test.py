@@ -28,8 +28,3 @@ def test_an_offset_without_a_positive_logarithm_is_refused(share: float) -> None
         FieldError, match=r'^share is .*train_length \(64\) must be finite and above 1'
     ):
         LogOffset(64, share)
-
-
-def test_a_length_below_one_is_refused() -> None:
-    with pytest.raises(FieldError, match=r'^train_length is 0; it must be at least 1'):
-        LogOffset(0)

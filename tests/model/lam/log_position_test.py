@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from nope.model.lam.log_position import LogPosition
-from nope.runtime.errors import FieldError
 from tests.model.lam.multipliers import by_keys
 
 
@@ -23,8 +21,3 @@ def test_it_is_the_base_model_up_to_the_training_length() -> None:
 def test_from_a_length_of_one_it_is_the_logarithm_of_the_keys() -> None:
     found = by_keys(LogPosition(1), 0.4, [1, 2, 64])
     np.testing.assert_allclose(found, 1 + 0.4 * np.log([1.0, 2.0, 64.0]), rtol=1e-6)
-
-
-def test_a_length_below_one_is_refused() -> None:
-    with pytest.raises(FieldError, match=r'^train_length is 0; it must be at least 1'):
-        LogPosition(0)

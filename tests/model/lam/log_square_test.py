@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from nope.model.lam.log_length import LogLength
 from nope.model.lam.log_square import LogSquare
-from nope.runtime.errors import FieldError
 
 COEFFICIENTS = jnp.asarray([[[0.4, 0.0], [0.4, -0.1]], [[0.0, 0.2], [0.0, 0.0]]], jnp.float32)
 
@@ -26,8 +24,3 @@ def test_without_its_second_number_it_is_log_length() -> None:
     for length in (64, 100, 1000):
         expected = LogLength(64).multipliers(first[..., 0], length)
         np.testing.assert_array_equal(LogSquare(64).multipliers(first, length), expected)
-
-
-def test_a_length_below_one_is_refused() -> None:
-    with pytest.raises(FieldError, match=r'^train_length is 0; it must be at least 1'):
-        LogSquare(0)

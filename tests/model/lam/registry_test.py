@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from nope.model import lam
+from nope.runtime.sections import fields_of
 from tests.model.lam.by_keys import ByKeys
 
 FIELD = 'runs.a.search.form'
@@ -44,6 +45,14 @@ def test_a_section_is_the_form_that_it_names(section: Any, expected: lam.Form) -
 @pytest.mark.parametrize('name', lam.FORMS)
 def test_a_bare_name_is_enough_for_every_form(name: str) -> None:
     assert type(made(name)) is lam.FORMS[name]
+
+
+@pytest.mark.parametrize(
+    'name', [name for name, form in lam.FORMS.items() if 'train_length' in fields_of(form)]
+)
+def test_a_length_below_one_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r'train_length is 0; it must be at least \d'):
+        made({'kind': name, 'train_length': 0})
 
 
 @pytest.mark.parametrize(

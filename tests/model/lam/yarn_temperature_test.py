@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from nope.model.lam.yarn_temperature import YarnTemperature
-from nope.runtime.errors import FieldError
 from tests.model.lam.multipliers import by_length
 
 
@@ -17,8 +15,3 @@ def test_the_values_are_yarn_s() -> None:
     expected = (1 + 0.1 * np.log([1, 1, 2, 4, 8])) ** 2
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     np.testing.assert_allclose(found, [1, 1, 1.1434, 1.2965, 1.4591], atol=1e-4)
-
-
-def test_a_length_below_one_is_refused() -> None:
-    with pytest.raises(FieldError, match=r'^train_length is 0; it must be at least 1'):
-        YarnTemperature(0)

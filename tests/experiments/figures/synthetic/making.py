@@ -27,6 +27,7 @@ def measured(records: Records) -> Records:
         haystack=facts.get('haystack', 'filler'),
         published=facts.get('published', True),
         windows=() if 'task' in facts else ('some',),
+        published=True,
     )
     what, how = kind.measured_on(spec, records)  # type: ignore[arg-type]
     own_text = kind.own_text.fget(spec)  # type: ignore[attr-defined]
@@ -53,6 +54,7 @@ def attributes(**changed) -> dict:
         'split': 'validation',
         'token': 'token',
         'train_length': 64,
+        'bos': False,
         'train_tokens': 4_915_200,
         'windows': 512,
         'seed': 0,

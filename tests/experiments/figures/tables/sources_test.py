@@ -37,7 +37,8 @@ def with_facts(records, **changed):
         ),
         (
             synthetic.passkey_records(),
-            'pass keys in prompts of up to 4,096 tokens (10 for each length and depth)',
+            'pass keys in prompts of up to 4,096 tokens (10 for each length and depth, '
+            'each prompt after a BOS)',
         ),
         (
             synthetic.longbench_records(range(16)),
