@@ -27,7 +27,6 @@ def measured(records: Records) -> Records:
         haystack=facts.get('haystack', 'filler'),
         published=facts.get('published', True),
         windows=() if 'task' in facts else ('some',),
-        published=True,
     )
     what, how = kind.measured_on(spec, records)  # type: ignore[arg-type]
     own_text = kind.own_text.fget(spec)  # type: ignore[attr-defined]
