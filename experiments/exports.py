@@ -108,7 +108,10 @@ def from_entry(scope: Scope, entry: Section, name: str, run: Source) -> ExportSp
     export = Export(entry.get('lam', 'fold'), length, dtype)
     check_export(run.model, export)
     if (run.searched or run.model.lam != Constant()) and export.lam == 'fold':
-        check_foldable(run.model, length)
+        try:
+            check_foldable(run.model, length)
+        except ValueError as error:
+            raise ValueError(f'{entry.path("lam")}: {error}') from error
     return ExportSpec(name, run, export)
 
 

@@ -97,6 +97,7 @@ def eval_blocks(
             f'length {length}: no document of the {split} split of '
             f'{source.name()} has {length + 1} tokens; the longest has '
             f'{int(lengths.max())}'
+            + (', and few files are cut into the splits' if source.kind == 'text' else '')
         )
     documents, offsets = np.asarray(chosen, np.int64).T
     used = len(np.unique(documents))
