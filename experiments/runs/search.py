@@ -54,14 +54,11 @@ def from_entry(
     bound = None if on_law else _bound(section, form)
     steps = section.at_least('steps', 1)
     warmup = section.optional('warmup_steps')
-    if warmup is None:
-        warmup = steps // 10
-        scope.ledger.note(section.path('warmup_steps'), warmup)  # what None stands for
     optimizer = section.make(
         OptimizerConfig,
         trains='lam',
         decay_steps=steps,
-        warmup_steps=warmup,
+        warmup_steps=steps // 10 if warmup is None else warmup,
         bound=bound,
         entropy_length=_entropy_length(scope, section, lengths, weights),
     )
