@@ -9,6 +9,7 @@ stream always is one.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -127,6 +128,12 @@ class HuggingFaceTokenizer:
         except Exception as error:  # the library raises plain Exception
             raise ValueError(f'{self.named}: it cannot encode every text ({error})') from error
 
+    @functools.cached_property
+    def special_ids(self) -> frozenset[int]:
+        """Ids of special tokens; to list them takes milliseconds where there are thousands."""
+        added = self.tokenizer.get_added_tokens_decoder()
+        return frozenset(i for i, token in added.items() if token.special)
+
     def decode(self, ids: Any, *, special: bool = False) -> str:
         """As `Tokenizer.decode`. special: special tokens are spelled."""
         known = [int(i) for i in ids if i < self.vocab_size]
@@ -167,9 +174,7 @@ def ids_in_use(tokenizer: Tokenizer) -> int:
     if not isinstance(tokenizer, HuggingFaceTokenizer):
         return max(tokenizer.vocab_size, *(mark + 1 for mark in marks))
     library = tokenizer.tokenizer
-    added = library.get_added_tokens_decoder()
-    plain = set(library.get_vocab(with_added_tokens=False).values())
-    unused = {i for i, token in added.items() if token.special} - plain
+    unused = tokenizer.special_ids - set(library.get_vocab(with_added_tokens=False).values())
     used = set(library.get_vocab(with_added_tokens=True).values()) - unused
     return max(used | marks) + 1
 
@@ -224,8 +229,7 @@ def split_stops(
 def _special_id(tokenizer: Tokenizer, text: str) -> int | None:
     if isinstance(tokenizer, HuggingFaceTokenizer):
         ids = tokenizer.encode(text, special=True).tolist()
-        added = tokenizer.tokenizer.get_added_tokens_decoder()
-        return ids[0] if len(ids) == 1 and ids[0] in added and added[ids[0]].special else None
+        return ids[0] if len(ids) == 1 and ids[0] in tokenizer.special_ids else None
     if isinstance(tokenizer, SentencePieceTokenizer):
         found = tokenizer.processor.piece_to_id(text)
         return found if tokenizer.processor.is_control(found) else tokenizer.added.get(text)
@@ -296,7 +300,7 @@ def _load_hugging_face(path: pathlib.Path, named: str) -> HuggingFaceTokenizer:
 
 
 def _set_prefix_space(library: Any, wanted: bool | None) -> list[Any]:
-    """What was changed, for the fingerprint."""
+    """Sets `add_prefix_space` of byte-level parts; the changes, for the fingerprint."""
     import tokenizers
 
     found: Any = library.pre_tokenizer
