@@ -89,7 +89,7 @@ def _run(options: argparse.Namespace) -> None:
     settings = _settings(options, found, multipliers, tokenizer, prefix)
     if chat:
         settings |= {
-            'chat': f'{chat.named}',
+            'chat': chat.named,
             'template': digest.of_json([chat.source, chat.tokens]),
         }
     _flags.check_folder(options.out, f'--out={options.out}')

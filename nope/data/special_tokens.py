@@ -61,7 +61,7 @@ class Declared:
 
     @property
     def prefix_space(self) -> bool | None:
-        """What the class makes of `add_prefix_space`; None: nothing."""
+        """`add_prefix_space` as the class sets it anew; None where it leaves it."""
         name = str(self.config.get('tokenizer_class')).removesuffix('Fast')
         return bool(self.config.get('add_prefix_space')) if name in SET_PREFIX_SPACE else None
 

@@ -37,7 +37,7 @@ _DESCRIPTION = re.compile(
 
 
 class LeftOut:
-    """What is left out of a folder."""
+    """Files left out of a folder, by reason."""
 
     def __init__(self) -> None:
         self._names: dict[str, list[str]] = collections.defaultdict(list)

@@ -43,6 +43,6 @@ def kind_of(file: pathlib.PurePath) -> str | None:
 
 
 def advice(kind: str, path: pathlib.Path) -> str:
-    """How data of a kind that `kind_of` names, at `path`, become a corpus."""
+    """Ways to read data of a kind that `kind_of` names, at `path`, as a corpus."""
     (how,) = (how for name, _, how in _KINDS if name == kind)
     return how.format(path=path)

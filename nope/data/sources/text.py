@@ -109,7 +109,7 @@ class TextPart:
 
 
 def refusal(path: pathlib.Path) -> str | None:
-    """Why a file is no text, as `folders.Refusal`: it has a NUL byte among its first 8 KiB, is
+    """Reason that a file is no text, as `folders.Refusal`: it has a NUL byte in its first 8 KiB, is
     packed, or begins as UTF-16 and is none. ContentError for UTF-16 that is too large."""
     try:
         with files.open_utf8(path) as file:

@@ -98,7 +98,7 @@ def run(
 
 
 class _Text(NamedTuple):
-    """What the model and the evaluator read, int32 ids, and the spans of both [ids, 2] int64, with
+    """Ids that the model and the evaluator read, int32, and the spans of both [ids, 2] int64, with
     empty ones for a prefix; None where they read the same tokens."""
 
     tokens: np.ndarray
