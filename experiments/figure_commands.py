@@ -14,7 +14,8 @@ from types import FrameType
 from experiments.board.decisions import Missing
 from experiments.board.entries import ENTRIES
 from experiments.config import USERS
-from experiments.figure_configs import OF_CHECKPOINTS, ROOT
+from experiments.config_files import ROOT, place
+from experiments.figure_configs import OF_CHECKPOINTS
 from experiments.statuses import BAD_INPUT, STOPPED
 
 TAIL = 20_000  # bytes of a command's messages that are kept for the reason of a failure
@@ -31,10 +32,10 @@ def draw_all(size: str, work: pathlib.Path, options: Sequence[str]) -> tuple[lis
     missing = []
     for name in configs():
         command = [sys.executable, '-m', 'experiments.run']
-        command += [f'--config={ROOT}/configs/{name}.py:{size}', f'--workdir={work}', *options]
+        command += [f'--config={ROOT}/{place(name)}:{size}', f'--workdir={work}', *options]
         if name in OF_CHECKPOINTS:
             reason = f'it is about a checkpoint, which {USERS}'
-            missing.append(Missing(name, size, reason, f'see configs/{name}.py', failed=False))
+            missing.append(Missing(name, size, reason, f'see {place(name)}', failed=False))
             continue
         status, said = run_command(command)
         if status == STOPPED:
@@ -47,9 +48,9 @@ def draw_all(size: str, work: pathlib.Path, options: Sequence[str]) -> tuple[lis
 def _missing(name: str, size: str, status: int, said: str) -> Missing:
     reason = _reason(said) or f'exit status {status}'
     if status == BAD_INPUT and USERS in reason:
-        remedy = f'run configs/{name}.py:{size} with them, then this command without --run'
+        remedy = f'run {place(name)}:{size} with them, then this command without --run'
         return Missing(name, size, reason, remedy, failed=False)
-    remedy = f'the same command goes on from here; alone: configs/{name}.py:{size}'
+    remedy = f'the same command goes on from here; alone: {place(name)}:{size}'
     return Missing(name, size, reason, remedy, failed=True)
 
 

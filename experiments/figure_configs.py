@@ -16,11 +16,10 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from experiments import homes
+from experiments import config_files, homes
 from experiments.board.decisions import RELEASED, SIZES
 from experiments.board.summaries import Summary, of_work
 
-ROOT = pathlib.Path(__file__).parents[1]
 # What may differ in a figure that is one of its config, and at paper size besides, where the user
 # gives the files.
 FREE = ('name', 'seeds')
@@ -33,7 +32,7 @@ _OF_CODE = re.compile(r'.*\.kind|corpora\.[^.]+\.tokenizer')  # fields of entrie
 
 @dataclasses.dataclass(frozen=True)
 class Differences:
-    """config: 'configs/FILE.py:SIZE', '' where none has the figure's name. changed: path ->
+    """config: 'configs/FOLDER/FILE.py:SIZE', '' where none has the figure's name. changed: path ->
     (default, here). flags: those of a command that makes the same figure; None where a setting
     cannot be given by a flag."""
 
@@ -45,7 +44,7 @@ class Differences:
 def differences(name: str, settings: Mapping[str, Any], asked: str = '') -> Differences:
     """From the config that a command asked for, or where that is not known from that size of the
     config of the figure's name whose settings differ in the fewest paths. asked: what followed
-    --config=, 'PLACE/configs/FILE.py:ARGUMENT'."""
+    --config=, 'PLACE/configs/FOLDER/FILE.py:ARGUMENT'."""
     config, arguments = _asked_for(asked)
     if config is None:
         config = _named(name)
@@ -57,7 +56,7 @@ def differences(name: str, settings: Mapping[str, Any], asked: str = '') -> Diff
         return Differences('', {}, None)
     argument, changed = min(made, key=lambda pair: len(pair[1]))
     told = {path: (_text(default), _text(here)) for path, (default, here) in changed.items()}
-    place = f'configs/{config}.py' + (f':{argument}' if argument else '')
+    place = config_files.place(config) + (f':{argument}' if argument else '')
     return Differences(place, told, _flags(changed))
 
 
@@ -90,7 +89,7 @@ def check_unchanged(folder: pathlib.Path, name: str, size: str) -> None:
         )
     for path, (own, here) in changes(folder, name, size).items():
         raise ValueError(
-            f'{folder} was drawn with {path}={here}, configs/{name}.py:{size} has {own}: '
+            f'{folder} was drawn with {path}={here}, {config_files.place(name)}:{size} has {own}: '
             '--results takes figures of the configs as they are'
         )
 
@@ -126,24 +125,20 @@ def trained_tokens(name: str, size: str, figures: pathlib.Path | None = None) ->
 
 def _asked_for(asked: str) -> tuple[str | None, Sequence[str]]:
     """The config and its argument; None where it is none of ours."""
-    parts = re.fullmatch(r'(?:.*/)?configs/(\w+)\.py(?::(.*))?', asked)
-    return (parts[1], (parts[2] or '',)) if parts and _is_config(parts[1]) else (None, ())
+    parts = re.fullmatch(r'(?:.*/)?configs/\w+/(\w+)\.py(?::(.*))?', asked)
+    return (parts[1], (parts[2] or '',)) if parts and config_files.find(parts[1]) else (None, ())
 
 
 def _named(figure: str) -> str | None:
     """The config with the longest name that the figure's begins with."""
     ends = [end for end in range(len(figure), 0, -1) if figure[end : end + 1] in ('', '_')]
-    return next((figure[:end] for end in ends if _is_config(figure[:end])), None)
-
-
-def _is_config(name: str) -> bool:
-    return (ROOT / f'configs/{name}.py').is_file()
+    return next((figure[:end] for end in ends if config_files.find(figure[:end])), None)
 
 
 @functools.cache
 def _config(name: str, argument: str) -> Mapping[str, Any]:
     """Empty where it has not that size, or is no figure's."""
-    get_config = runpy.run_path(str(ROOT / f'configs/{name}.py')).get('get_config')
+    get_config = runpy.run_path(str(config_files.ROOT / config_files.place(name))).get('get_config')
     try:
         given = (argument,) if argument else ()
         return {} if get_config is None else get_config(*given).to_dict()

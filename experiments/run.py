@@ -1,6 +1,6 @@
 """Command line of an experiment: trains what is missing, measures, draws the figure.
 
-    python -m experiments.run --config=configs/fig1.py:quick --workdir=work/quick \\
+    python -m experiments.run --config=configs/first_paper/fig1.py:quick --workdir=work/quick \\
         [--config.train.steps=1200 ...]
 
 Started again after any stop, it goes on from the last checkpoint. Exit status: 0 done, 1 a
@@ -159,7 +159,7 @@ def plain_reason(argv: Sequence[str]) -> str | None:
     except ValueError as error:
         return str(error)
     except NoConfig as error:
-        return f'--config: {error}; accepted: configs/NAME.py:SIZE, as configs/fig1.py:quick'
+        return f'--config: {error}; accepted: configs/FOLDER/NAME.py:SIZE'
     except Exception:  # a file that is broken: absl tells it, with the place
         return None
     for argument in argv:

@@ -37,7 +37,7 @@ LAYER_OF = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
 # The parts of experiments; none imports a later one.
 FLOOR: tuple[frozenset[str], ...] = (
-    frozenset({'config', 'figures', 'homes', 'pieces', 'statuses'}),
+    frozenset({'config', 'config_files', 'figures', 'homes', 'pieces', 'statuses'}),
     frozenset({'board', 'models', 'specs', 'typed'}),
     frozenset({'bench', 'facts', 'figure_configs', 'programs', 'runs', 'scope', 'workspace'}),
     frozenset({'evaluations', 'exports', 'failures'}),
@@ -354,14 +354,14 @@ def _normal(distribution: str) -> str:
         ('nope.data.pipeline', 'from nope.training import metrics'),
         ('nope.records', 'import jax'),
         ('nope.losses', 'from nope.model import ModelConfig'),
-        ('configs.fig1', 'import numpy'),
-        ('configs.fig1', 'import experiments.specs'),
+        ('configs.first_paper.fig1', 'import numpy'),
+        ('configs.first_paper.fig1', 'import experiments.specs'),
         ('experiments.figures.heads', 'from nope.model import ModelConfig'),
         ('experiments.figures.heads', 'from experiments import specs'),
         ('experiments.figures.heads', 'import pandas'),
         ('experiments.run', 'from tests import helpers'),
         ('experiments.run', 'import tools.prepare_data'),
-        ('experiments.run', 'from configs import fig1'),
+        ('experiments.run', 'from configs.first_paper import fig1'),
     ],
 )
 def test_a_broken_rule_is_found(module: str, source: str) -> None:
@@ -378,7 +378,7 @@ def test_a_broken_rule_is_found(module: str, source: str) -> None:
             'from nope import losses, records\nfrom nope.training import train',
         ),
         ('nope.data.pipeline', 'import grain\nfrom nope.data import batch'),
-        ('configs.fig1', 'import ml_collections\nfrom configs import models'),
+        ('configs.first_paper.fig1', 'import ml_collections\nfrom configs.shared import models'),
         ('experiments.figures.heads', 'import json\nimport numpy as np\nfrom nope import records'),
         (
             'experiments.run',

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import pathlib
 import re
 import tomllib
@@ -10,7 +9,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from experiments import evaluations
+from experiments import config_files, evaluations
 from experiments.figures import KINDS
 from nope.attention.api import BACKENDS
 from nope.data import sources
@@ -22,15 +21,11 @@ FOLDERS = ('configs', 'experiments', 'nope', 'tests', 'tools', '.github')
 PAGES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob('*.md'))
 PAGES.append(ROOT / 'README.md')
 
-CONFIGS = [
-    path.stem
-    for path in (ROOT / 'configs').glob('*.py')
-    if re.search(r'^def get_config\(', path.read_text(), re.MULTILINE)
-]
+CONFIGS = config_files.names()
 
 _LINK = re.compile(r'!?\[[^\]]*\]\(([^)\s]+)\)')
 _FILE = re.compile(r'`((?:nope|experiments|configs|tools|tests)/[\w./-]+\.\w+)(?::\w+)?`')
-_COMMAND = re.compile(r'--config=(configs/\w+\.py)')
+_COMMAND = re.compile(r'--config=(configs/\w+/\w+\.py)')
 _FIGURE = re.compile(r'^\| `(\w+)` \|', re.MULTILINE)
 _TOOL = re.compile(r'^ +(?:python )?(tools/[\w./]+)', re.MULTILINE)
 
@@ -140,7 +135,7 @@ def test_the_table_of_tools_has_every_tool() -> None:
 def test_the_table_of_figure_kinds_names_each_kind_with_its_configs() -> None:
     text = (ROOT / 'experiments/figures/README.md').read_text()
     rows = re.findall(r'^\| `(\w+)` \| `([\w/.]+)` \| ([^|]+) \|', text, re.MULTILINE)
-    kinds = {name: importlib.import_module(f'configs.{name}') for name in CONFIGS}
+    kinds = {name: config_files.module(name) for name in CONFIGS}
     shown = {name: module.get_config().figure.kind for name, module in kinds.items()}
     assert sorted(kind for kind, _, _ in rows) == sorted(KINDS)
     for kind, module, configs in rows:

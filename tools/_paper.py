@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import pathlib
 import tempfile
 from collections.abc import Sequence
@@ -11,19 +10,19 @@ from collections.abc import Sequence
 import _stand_ins
 from ml_collections import ConfigDict
 
+from experiments import config_files
 from experiments.build import Experiment, build
 
 
 def load(config: str, changes: Sequence[str] = (), some: bool = False) -> Experiment:
-    """The experiment of configs/NAME.py:SIZE, or NAME:SIZE, with SECTION.FIELD=VALUE changes; with
-    `some` only those whose section it has.
+    """The experiment of configs/FOLDER/NAME.py:SIZE, or NAME:SIZE, with SECTION.FIELD=VALUE
+    changes; with `some` only those whose section it has.
 
     Shapes alone matter: no shards, no tokenizer and no data sets are read, but where a change names
     them.
     """
     path, _, size = config.partition(':')
-    name = path.removeprefix('configs/').removesuffix('.py')
-    found = importlib.import_module(f'configs.{name}').get_config(size or 'paper')
+    found = config_files.module(pathlib.Path(path).stem).get_config(size or 'paper')
     with tempfile.TemporaryDirectory() as folder:
         _without_files(found, pathlib.Path(folder))
         for change in changes:
@@ -51,10 +50,10 @@ def _without_files(config: ConfigDict, folder: pathlib.Path) -> None:
 def configs() -> list[str]:
     """Every config that has the size `paper`, and each again with what it adds on demand."""
     found = []
-    for path in sorted((pathlib.Path(__file__).parent.parent / 'configs').glob('[!_]*.py')):
-        module = importlib.import_module(f'configs.{path.stem}')
+    for name in config_files.names():
+        module = config_files.module(name)
         with contextlib.suppress(AttributeError, ValueError):  # a part of configs; other sizes
             module.get_config('paper')
             added = (f',{word}' for word in getattr(module, 'ADDITIONS', ()))
-            found += [f'configs/{path.name}:paper{words}' for words in ('', *added)]
+            found += [f'{config_files.place(name)}:paper{words}' for words in ('', *added)]
     return found

@@ -25,7 +25,7 @@ def decoder(layers: int, width: int, heads: int, mlp_width: int, vocab_size: int
     )
 
 
-QUICK = decoder(4, 64, 4, 168, 258)  # that of `configs/fig4.py:quick`, read as bytes
+QUICK = decoder(4, 64, 4, 168, 258)  # that of `configs/first_paper/fig4.py:quick`, read as bytes
 SMALL = decoder(4, 128, 4, 344, 258)  # that of `small`
 MIDDLE = decoder(8, 512, 8, 1376, 4096)
 LONG = decoder(4, 256, 4, 688, 4096)

@@ -1,12 +1,12 @@
 """Ahead-of-time compilation of configs for TPUs or GPUs that are not there: memory, least time.
 
     pip install libtpu
-    python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:16x16 [--kind=train]
+    python tools/aot.py --config=fig4:paper --topology=v5e:16x16 [--kind=train]
     pip install --no-deps jax-cuda13-plugin jax-cuda13-pjrt  # of JAX's version; Python 3.12
-    python tools/aot.py --config=configs/fig4.py:paper --topology=h200:16  # h200:2x8: two machines
+    python tools/aot.py --config=fig4:paper --topology=h200:16  # h200:2x8: two machines
     python tools/aot.py --config=all --longest  # each config that has a size `paper`
     python tools/aot.py --config=all --longest --out=FILE.jsonl  # goes on where it ended
-    python tools/aot.py --config=configs/fig4.py:paper --topology=v5e:4x4 --kind=search \\
+    python tools/aot.py --config=fig4:paper --topology=v5e:4x4 --kind=search \\
         --length=131072 --mesh=fsdp=1,context=16 --batch=1    # another shape
 
 A real compilation of every training step, search step and evaluation pass, with the shardings of

@@ -10,7 +10,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from experiments import homes
+from experiments import config_files, homes
 from experiments.figures import natural
 from experiments.figures.claims.catalogue import CLAIMS
 from experiments.figures.claims.headline import Number, Numbers
@@ -65,7 +65,7 @@ class Summary:
         """As a committed file has it."""
         return {
             'figure': self.figure,
-            'config': f'configs/{self.figure}.py:{self.size}',
+            'config': f'{config_files.place(self.figure)}:{self.size}',
             'size': self.size,
             'seeds': list(self.seeds),
             'date': self.date,

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from configs import fig6
+from configs.first_paper import fig6
 from experiments.ahead import check_attention
 from experiments.build import build
 from experiments.runs import RunSpec

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from configs import b_attention, b_mrr, encodings
+from configs.encodings import encodings
+from configs.second_paper import b_attention, b_mrr
 from experiments import execute
 from experiments.build import Experiment, build
 from experiments.evaluations.base import most_rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import pathlib
 import tempfile
 
@@ -12,6 +11,7 @@ import jax
 import pytest
 from ml_collections import ConfigDict
 
+from experiments import config_files
 from experiments.build import build
 from experiments.evaluations.lengths import LengthsSpec
 from experiments.runs import RunSpec
@@ -27,16 +27,18 @@ from nope.variables import abstract_variables
 from tests.evals.longbench import files
 
 FOLDER = pathlib.Path(__file__).parents[2] / 'configs'
-CONFIGS = sorted(path.stem for kind in ('fig*.py', 'table*.py') for path in FOLDER.glob(kind))
+CONFIGS = sorted(
+    path.stem for kind in ('fig*.py', 'table*.py') for path in FOLDER.glob(f'*/{kind}')
+)
 # Those and every other one that has sizes.
-EVERY = sorted(p.stem for p in FOLDER.glob('*.py') if 'def get_config(size:' in p.read_text())
+EVERY = sorted(p.stem for p in FOLDER.glob('*/*.py') if 'def get_config(size:' in p.read_text())
 # Whose models are trained to retrieve at the smaller sizes.
 RETRIEVAL = {'fig6', 'fig8', 'fig9', 'table4'}
 ENDS, BETWEEN = ('quick', 'paper'), ('small', 'medium')
 
 
 def config_of(name: str, size: str = 'quick'):
-    config = importlib.import_module(f'configs.{name}').get_config(size)
+    config = config_files.module(name).get_config(size)
     if size.startswith('paper'):  # the paper's data and tokenizer are not part of the project
         config.data.mixture = ()
         config.data.tokenizer = 'bytes'
@@ -101,18 +103,18 @@ def without_type(config: ConfigDict, path: str = '') -> list[str]:
 @pytest.mark.parametrize('size', ['quick', 'paper'])
 @pytest.mark.parametrize('name', EVERY)
 def test_every_field_can_be_set_on_the_command_line(name: str, size: str) -> None:
-    module = importlib.import_module(f'configs.{name}')
+    module = config_files.module(name)
     assert not without_type(module.get_config(size))
 
 
 @pytest.mark.parametrize('name', ['extend', 'ruler'])
 def test_every_field_for_a_checkpoint_can_be_set_on_the_command_line(name: str) -> None:
-    assert not without_type(importlib.import_module(f'configs.{name}').get_config())
+    assert not without_type(config_files.module(name).get_config())
 
 
 def test_every_field_for_published_models_can_be_set_on_the_command_line(tmp_path) -> None:
     given = f'released,nope={tmp_path},rope={tmp_path}'
-    assert not without_type(importlib.import_module('configs.fig1').get_config(given))
+    assert not without_type(config_files.module('fig1').get_config(given))
 
 
 @functools.cache

@@ -14,7 +14,7 @@ import threading
 
 import pytest
 
-from experiments import claims, figure_commands, figure_configs, figures
+from experiments import claims, config_files, figure_commands, figure_configs, figures
 from experiments.board.entries import ENTRIES
 from experiments.board.summaries import of_work
 from experiments.config import USERS
@@ -189,7 +189,7 @@ def test_every_figure_that_decides_a_claim_is_drawn_one_after_another(work, monk
     found = [command[3] for command in ran]
     assert len(found) == len(set(found)) == len(named)
     assert set(found) == {
-        f'--config={figure_configs.ROOT}/configs/{name}.py:quick' for name in named
+        f'--config={config_files.ROOT}/{config_files.place(name)}:quick' for name in named
     }
     assert all(command[1:3] == ['-m', 'experiments.run'] for command in ran)
     assert all(command[4:] == [f'--workdir={work}', '--config.seeds=(0, 1)'] for command in ran)
@@ -204,7 +204,7 @@ def test_files_of_the_user_that_are_missing_are_no_failure(work, monkeypatch, ca
         (name, False) for name in ('table1', 'extend', 'ruler')
     ]
     assert 'longbench.folder is empty' in missing[0]['reason']
-    assert 'configs/table1.py:quick' in missing[0]['remedy']
+    assert 'configs/first_paper/table1.py:quick' in missing[0]['remedy']
     assert 'missing: table1 at quick: longbench.folder' in capsys.readouterr().err
     assert '| `table1` | longbench.folder is empty' in (work / 'claims/claims.md').read_text()
 
@@ -241,7 +241,7 @@ def test_a_command_has_its_messages_passed_on_and_its_status_told(capsys):
 def test_a_command_runs_where_the_user_is_and_finds_the_project_from_there(tmp_path, monkeypatch):
     """So that relative paths among the options are the user's."""
     monkeypatch.chdir(tmp_path)
-    script = 'import os, sys, configs.base; print(os.getcwd(), file=sys.stderr)'
+    script = 'import os, sys, configs.shared.base; print(os.getcwd(), file=sys.stderr)'
     assert figure_commands.run_command([sys.executable, '-P', '-c', script]) == (0, f'{tmp_path}\n')
 
 
@@ -295,7 +295,10 @@ def test_a_figure_of_a_changed_config_becomes_no_result(work, tmp_path, capsys):
     spec.write_text('{"settings": {"train.length": 128, "train.steps": 12}}')
     assert claims.main([f'--workdir={work}', f'--results={results}']) == 2
     said = capsys.readouterr().err
-    assert 'figures/fig5_small was drawn with train.steps=12, configs/fig5.py:small has ' in said
+    assert (
+        'figures/fig5_small was drawn with train.steps=12, configs/first_paper/fig5.py:small has '
+        in said
+    )
     assert not [*results.iterdir()]
     spec.write_text('{"settings": {"train.length": 128}}')
     assert claims.main([f'--workdir={work}', f'--results={results}']) == 0

@@ -7,7 +7,10 @@ import pathlib
 
 import pytest
 
-from configs import b_mrr, drope, fig1, fig4, fig6, fig_dynamic, table2
+from configs.encodings import drope
+from configs.first_paper import fig1, fig4, fig6, table2
+from configs.second_paper import b_mrr
+from configs.temperatures import fig_dynamic
 from experiments import command, costs
 from experiments.build import build
 from experiments.evaluations import EvalSpec

@@ -34,7 +34,7 @@ def test_the_log_of_a_work_folder_names_the_code_that_drew_last(folder: pathlib.
     work = folder.parents[1]
     assert draw.main([str(folder)]) == 0
     assert not (work / history.FILE).exists()  # no work folder's
-    history.note(work, 'fig5', ['--config=configs/fig5.py:quick'])
+    history.note(work, 'fig5', ['--config=configs/first_paper/fig5.py:quick'])
     assert draw.main([str(folder)]) == 0
     run, drawn = map(json.loads, (work / history.FILE).read_text().splitlines())
     assert drawn['figure'] == 'fig5' and drawn['drawn_alone']

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
-from configs import text
+from configs.shared import text
 from experiments import evaluations, execute
 from experiments.bench import Bench
 from experiments.build import build

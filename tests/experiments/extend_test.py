@@ -63,7 +63,13 @@ def workdir(text: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pat
         'grid.low': 1.0,
     }
     fields = [f'--config.{name}={value}' for name, value in options.items()]
-    command = [sys.executable, '-m', 'experiments.run', '--config=configs/extend.py', *fields]
+    command = [
+        sys.executable,
+        '-m',
+        'experiments.run',
+        '--config=configs/checkpoints/extend.py',
+        *fields,
+    ]
     done = subprocess.run(
         [*command, f'--workdir={folder / "out"}'], cwd=ROOT, capture_output=True, text=True
     )

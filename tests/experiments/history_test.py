@@ -18,11 +18,11 @@ def rows(folder: pathlib.Path) -> list[dict]:
 
 
 def test_every_command_adds_a_line_of_its_own(tmp_path):
-    history.note(tmp_path, 'fig1', ['--config=configs/fig1.py:quick'])
+    history.note(tmp_path, 'fig1', ['--config=configs/first_paper/fig1.py:quick'])
     history.note(tmp_path, 'fig4', [])
     first, second = rows(tmp_path)
     assert (first['figure'], second['figure']) == ('fig1', 'fig4')
-    assert first['arguments'] == ['--config=configs/fig1.py:quick']
+    assert first['arguments'] == ['--config=configs/first_paper/fig1.py:quick']
     assert first['versions']['jax'] == jax.__version__
     assert first['device'] == jax.devices()[0].device_kind
     assert first['started'] <= second['started']

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from ml_collections import ConfigDict
 
-from configs import extend, fig4, finetuned, learned_later, zero_shot
+from configs.checkpoints import extend
+from configs.encodings import finetuned, learned_later, zero_shot
+from configs.first_paper import fig4
 from experiments.build import build
 from experiments.evaluations.multiplier_grid import GridSpec
 from experiments.runs import ImportSpec, RunSpec

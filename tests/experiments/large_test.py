@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from configs import b_large, encodings
+from configs.encodings import encodings
+from configs.second_paper import b_large
 from experiments.build import build
 from experiments.evaluations.lengths import LengthsSpec
 from experiments.runs import RunSpec

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import pathlib
 import shutil
 
 import pytest
 from ml_collections import ConfigDict
 
-from configs import fig1, fig4, fig7, fig8
+from configs.first_paper import fig1, fig4, fig7, fig8
+from experiments import config_files
 from experiments.build import build
 from experiments.runs import ImportSpec, RunSpec, Source
 from nope.interop import Described, Export, save
@@ -52,7 +52,7 @@ def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pathlib.P
 
 def asked(name: str, directories: dict[str, pathlib.Path], *given: str) -> ConfigDict:
     parts = [f'{which}={directories[which]}' for which in given or NAMES]
-    config = importlib.import_module(f'configs.{name}').get_config(','.join(['released', *parts]))
+    config = config_files.module(name).get_config(','.join(['released', *parts]))
     for corpus in config.get('corpora', {}):
         config.corpora[corpus] = {'source': 'stdlib'}
     if name == 'table1':

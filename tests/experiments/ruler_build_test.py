@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ml_collections import ConfigDict
 
-from configs import ruler
+from configs.checkpoints import ruler
 from experiments.bench import Bench
 from experiments.build import build
 from experiments.evaluations.ruler import RulerSpec

@@ -13,6 +13,8 @@ import time
 import numpy as np
 import pytest
 
+from experiments import config_files
+
 ROOT = pathlib.Path(__file__).parents[2]
 TINY = (
     '--config.model.layers=2',
@@ -55,7 +57,8 @@ def command(config: str, workdir: pathlib.Path, text: pathlib.Path, *more: str) 
     # What nothing in a config reads is refused.
     unused = '--config.search' if config.startswith('fig1') else '-unused'
     options = [option.format(text=text) for option in TINY if not option.startswith(unused)]
-    config = f'--config=configs/{config}'
+    name, _, argument = config.partition('.py')
+    config = f'--config={config_files.place(name)}{argument}'
     return [
         sys.executable, '-m', 'experiments.run', config, f'--workdir={workdir}', *options, *more
     ]  # fmt: skip
@@ -150,15 +153,15 @@ def test_a_figure_of_another_config_is_not_overwritten(finished, text):
 
 
 BAD_INPUT = {
-    '--config=configs/fig99.py': '--config: there is no file configs/fig99.py; accepted: configs/N',
+    '--config=configs/fig99.py': '--config: there is no file configs/fig99.py; accepted: configs/F',
     '--config=configs/': '--config: there is no file configs/; accepted: ',
-    '--config=configs/base.py': '--config: configs/base.py is no config: it has no get_config',
+    '--config=configs/shared/base.py': 'configs/shared/base.py is no config: it has no get_config',
     '--config.train.lenght=8': 'lenght',
     '--config.model.kv_heads=3': 'model.kv_heads',
     '--config.train.length=5000': 'train.length',
     '--profile=-1': 'compute.profile is -1',
     'stray': 'stray',
-    '--config=configs/fig1.py:huge': 'configs/fig1.py:quick',
+    '--config=configs/first_paper/fig1.py:huge': 'accepted: fig1:quick',
     '--config.model.heads=3': 'model.width',
     '--config.data.source=text:nowhere': 'nowhere',
     '--config.train.batch_size=7': 'train.batch_size',
@@ -245,7 +248,11 @@ def test_what_no_config_has_is_refused_before_jax_is_imported():
         'finally:\n'
         "    print('jax' in sys.modules)\n"
     )
-    arguments = ['--config=configs/fig1.py:quick', '--workdir=work', '--config.train.stepz=1']
+    arguments = [
+        '--config=configs/first_paper/fig1.py:quick',
+        '--workdir=work',
+        '--config.train.stepz=1',
+    ]
     done = subprocess.run(
         [sys.executable, '-c', script, *arguments], cwd=ROOT, capture_output=True, text=True
     )

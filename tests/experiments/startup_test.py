@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from experiments import config_files
+
 ROOT = pathlib.Path(__file__).parents[2]
 # Of these each takes a tenth of a second or more.
 LATE = {
@@ -42,7 +44,7 @@ def output(*arguments: str) -> str:
 def test_a_plan_is_told_before_what_only_its_pieces_need_is_loaded(
     config: str, tmp_path: pathlib.Path
 ) -> None:
-    flags = [f'--config=configs/{config}.py:quick', f'--workdir={tmp_path}']
+    flags = [f'--config={config_files.place(config)}:quick', f'--workdir={tmp_path}']
     told = output('-c', UP_TO_THE_FIRST_LINE, *flags)
     assert told.startswith('to make ')
     loaded = set(told.split())

@@ -6,7 +6,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from configs import b_mrr
+from configs.second_paper import b_mrr
 from experiments.build import Experiment
 from experiments.evaluations.exact_match import ExactMatchSpec
 

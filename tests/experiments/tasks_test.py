@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import importlib
 import math
 import pathlib
 from typing import Any, cast
@@ -13,7 +12,9 @@ import jax
 import numpy as np
 import pytest
 
-from configs import b_attended, b_lambda, b_mrr, b_scratchpad, tasks
+from configs.second_paper import b_attended, b_lambda, b_mrr, b_scratchpad
+from configs.shared import tasks
+from experiments import config_files
 from experiments.bench import Bench
 from experiments.build import Experiment, build
 from experiments.evaluations import task_examples
@@ -220,13 +221,13 @@ def test_encodings_that_differ_by_task_are_refused_before_any_training() -> None
     'b_mrr', 'b_hybrids', 'b_positions', 'b_lambda', 'b_scratchpad', 'b_attention', 'b_attended',
 ])  # fmt: skip
 def test_a_config_names_itself_where_its_argument_is_unknown(name: str) -> None:
-    module = importlib.import_module(f'configs.{name}')
+    module = config_files.module(name)
     with pytest.raises(ValueError, match=f"^{name}: size 'tiny' is unknown"):
         module.get_config('tiny')
     assert module.get_config('small').seeds == tasks.SEEDS
     if name in ('b_mrr', 'b_hybrids', 'b_positions', 'b_lambda'):
         assert module.get_config('quick,rsc').seeds == module.get_config().seeds != tasks.SEEDS
-        with pytest.raises(ValueError, match=f"configs/{name}.py:quick,mc: task 'mc' is not drawn"):
+        with pytest.raises(ValueError, match=f"{name}:quick,mc: task 'mc' is not drawn"):
             module.get_config('quick,mc')
 
 
@@ -381,7 +382,7 @@ def test_groups_that_leave_no_test_example_name_the_field() -> None:
 
 
 def test_a_config_of_copies_refuses_other_tasks() -> None:
-    with pytest.raises(ValueError, match=r'b_lambda\.py:small,scan names no task of rsc, '):
+    with pytest.raises(ValueError, match=r'b_lambda:small,scan names no task of rsc, '):
         b_lambda.get_config('small,scan')
 
 

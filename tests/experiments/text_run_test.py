@@ -33,7 +33,12 @@ OPTIONS = (
 
 
 def start(workdir: pathlib.Path) -> subprocess.Popen:
-    command = [sys.executable, '-m', 'experiments.run', '--config=configs/fig8.py:quick']
+    command = [
+        sys.executable,
+        '-m',
+        'experiments.run',
+        '--config=configs/first_paper/fig8.py:quick',
+    ]
     flags = f'{QUICK} {os.environ.get("XLA_FLAGS", "")}'
     environment = {**os.environ, 'JAX_PLATFORMS': 'cpu', 'XLA_FLAGS': flags}
     return subprocess.Popen(

@@ -98,7 +98,13 @@ def test_values_of_added_fields_are_read_as_flags_are(text: str, value: object) 
 def test_the_command_line_reaches_every_entry_of_a_table() -> None:
     done = subprocess.run(
         [
-            *(sys.executable, '-c', CODE, '--config=configs/table1.py:quick', '--workdir=x'),
+            *(
+                sys.executable,
+                '-c',
+                CODE,
+                '--config=configs/first_paper/table1.py:quick',
+                '--workdir=x',
+            ),
             *('--config.evals.rope_tasks/.window=4.0', '--config.evals.nope_tasks/.run=rope'),
             "--config.evals['nope_tasks/'].harness.limit=2",
             '--config.evals.nope_tasks/.kind=None',

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from configs import weights
+from configs.encodings import weights
 from experiments.build import Experiment, build
 from experiments.facts import describe_model
 

@@ -7,7 +7,7 @@ TEXTS: a folder of text files.
 
 from ml_collections import ConfigDict
 
-from configs import base, pieces, text
+from configs.shared import base, pieces, text
 
 TIMES = 2.0
 LENGTH = 64

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from configs import extend
+from configs.checkpoints import extend
 from experiments.build import build
 from nope.identity import plain
 from nope.interop import Described, Export, describe, fingerprint, open_directory, save

@@ -73,7 +73,7 @@ runpy.run_module('experiments.run', run_name='__main__', alter_sys=True)
 def test_too_little_address_space_is_refused_in_one_line(mib: int, tmp_path: pathlib.Path) -> None:
     """Before the libraries, which would end the process, are loaded."""
     work = tmp_path / 'work'
-    command = ['--config=configs/fig1.py:quick', f'--workdir={work}']
+    command = ['--config=configs/first_paper/fig1.py:quick', f'--workdir={work}']
     ended = subprocess.run(
         [sys.executable, '-c', LIMITED, str(mib << 20), *command],
         cwd=pathlib.Path(__file__).parents[2],

@@ -30,7 +30,7 @@ def run(monkeypatch, capsys, *arguments: str) -> tuple[int, list[dict]]:
 
 @pytest.mark.slow  # two minutes, a third of what all take
 def test_pretraining_fits_a_pod_slice(monkeypatch, capsys) -> None:
-    asked = ['--config=configs/fig1.py:paper', '--topology=v5e:4x4', '--kind=train']
+    asked = ['--config=configs/first_paper/fig1.py:paper', '--topology=v5e:4x4', '--kind=train']
     status, (line,) = run(monkeypatch, capsys, *asked, '--only=none')
     assert status == 0 and line['fits']
     assert line['mesh'] == {'fsdp': 16}
@@ -48,7 +48,7 @@ def test_pretraining_fits_a_pod_slice(monkeypatch, capsys) -> None:
 
 def test_what_does_not_fit_names_the_largest(monkeypatch, capsys) -> None:
     asked = [
-        '--config=configs/fig1.py:paper',
+        '--config=configs/first_paper/fig1.py:paper',
         '--topology=v5e:1x1',
         '--kind=train',
         '--mesh=fsdp=1',

@@ -211,7 +211,7 @@ def test_programs_of_an_earlier_call_are_not_compiled_again(
         return status, [json.loads(text) for text in capsys.readouterr().out.splitlines()]
 
     out = tmp_path / 'lines.jsonl'
-    asked = ['--config=configs/fig1.py:paper', '--longest', f'--out={out}']
+    asked = ['--config=configs/first_paper/fig1.py:paper', '--longest', f'--out={out}']
     monkeypatch.setattr('sys.argv', ['aot.py', *asked])
     monkeypatch.setattr(aot.targets, 'devices', lambda topology: jax.devices())
     monkeypatch.setattr(aot, 'lowered', lambda program, mesh: repr(program))
@@ -227,7 +227,9 @@ def test_programs_of_an_earlier_call_are_not_compiled_again(
     assert compiled and not set(compiled) & set(kept)
     assert [json.loads(text) for text in out.read_text().splitlines()] == lines
     count = len(compiled)
-    monkeypatch.setattr('sys.argv', ['aot.py', '--config=configs/fig2.py:paper', *asked, '--known'])
+    monkeypatch.setattr(
+        'sys.argv', ['aot.py', '--config=configs/first_paper/fig2.py:paper', *asked, '--known']
+    )
     assert call()[1] == lines and len(compiled) == count
     monkeypatch.setattr('sys.argv', ['aot.py', *asked])
     call('second')  # another compiler's lines are none of its own
@@ -310,9 +312,12 @@ def test_an_output_that_is_no_list_of_lines_is_refused(
 
 def test_all_configs_are_those_with_a_paper_size() -> None:
     found = _paper.configs()
-    assert {'configs/fig4.py:paper', 'configs/table3.py:paper'} < set(found)
-    assert {'configs/table2.py:paper,longppl', 'configs/table4.py:paper,longbench'} < set(found)
-    assert not {'configs/extend.py:paper', 'configs/base.py:paper'} & set(found)
+    assert {'configs/first_paper/fig4.py:paper', 'configs/first_paper/table3.py:paper'} < set(found)
+    assert {
+        'configs/first_paper/table2.py:paper,longppl',
+        'configs/first_paper/table4.py:paper,longbench',
+    } < set(found)
+    assert not {'configs/checkpoints/extend.py:paper', 'configs/shared/base.py:paper'} & set(found)
 
 
 @pytest.mark.parametrize('config', _paper.configs())
@@ -320,7 +325,7 @@ def test_every_paper_config_is_built_without_files(
     config: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path
 ) -> None:
     """Its programs are listed too, on meshes that do not split what they need whole."""
-    if config.startswith('configs/table1.py'):
+    if config.startswith('configs/first_paper/table1.py'):
         pytest.importorskip('lm_eval')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
@@ -366,11 +371,11 @@ def test_a_change_of_a_section_that_is_not_there_is_refused() -> None:
 def test_a_config_that_cannot_be_built_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ['--config=configs/table3.py:paper', '--set=longbench.folder=/nowhere']
+    asked = ['--config=configs/first_paper/table3.py:paper', '--set=longbench.folder=/nowhere']
     monkeypatch.setattr('sys.argv', ['aot.py', *asked])
     assert aot.main() == 2
     message = capsys.readouterr().err
-    assert message.startswith('error: configs/table3.py:paper: ')
+    assert message.startswith('error: configs/first_paper/table3.py:paper: ')
     assert 'longbench.folder' in message and "'/nowhere'" in message and '--set=' in message
 
 
@@ -378,10 +383,10 @@ def test_a_package_that_a_config_needs_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, 'lm_eval', None)
-    monkeypatch.setattr('sys.argv', ['aot.py', '--config=configs/table1.py:paper'])
+    monkeypatch.setattr('sys.argv', ['aot.py', '--config=configs/first_paper/table1.py:paper'])
     assert aot.main() == 2
     message = capsys.readouterr().err
-    assert message.startswith('error: configs/table1.py:paper: ')
+    assert message.startswith('error: configs/first_paper/table1.py:paper: ')
     assert 'lm_eval' in message and '--set=' not in message
 
 

@@ -89,7 +89,10 @@ def test_the_scripts_run_the_command(tmp_path: pathlib.Path) -> None:
         (tmp_path / name).write_text(stand_in)
         (tmp_path / name).chmod(0o755)
     path = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'HOME': str(tmp_path)}
-    asked = ['--config=configs/fig4.py:paper', "--config.data.mixture=(('text:a b', 1.0),)"]
+    asked = [
+        '--config=configs/first_paper/fig4.py:paper',
+        "--config.data.mixture=(('text:a b', 1.0),)",
+    ]
     tpu = {
         **{'PROJECT': 'p', 'ZONE': 'z', 'NAME': 'n', 'TYPE': 't', 'VERSION': 'v'},
         **{'WORKDIR': '/shared/a b', 'NODES': '2'},
@@ -148,7 +151,7 @@ esac""")  # fmt: skip
 
     def launch() -> tuple[int, list[str]]:
         calls.write_text('')
-        command = ['bash', str(FOLDER / 'tpu_pod.sh'), '--config=configs/fig4.py:paper']
+        command = ['bash', str(FOLDER / 'tpu_pod.sh'), '--config=configs/first_paper/fig4.py:paper']
         ended = subprocess.run(command, env=environment, capture_output=True, check=False)
         return ended.returncode, [' '.join(call) for call in called(calls)]
 
@@ -185,7 +188,7 @@ for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
     stand_in(tmp_path / 'scancel', calls, f'touch {cancelled}; kill -TERM "$(cat {running})"')
     stand_in(tmp_path / 'scontrol', calls, '')
     environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': TRUE, 'SLURM_JOB_ID': '7'}
-    script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/fig4.py:paper']
+    script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/first_paper/fig4.py:paper']
     with subprocess.Popen(script, env=environment) as job:
         while not running.exists():
             assert job.poll() is None
@@ -206,7 +209,7 @@ echo $$ > {running}.new; mv {running}.new {running}
 for ((i = 0; i < 600; i++)); do sleep 0.1; done""")  # fmt: skip
     stand_in(tmp_path / 'scontrol', calls, '')
     environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': TRUE, 'SLURM_JOB_ID': '7'}
-    script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/fig4.py:paper']
+    script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/first_paper/fig4.py:paper']
     with subprocess.Popen(script, env=environment, start_new_session=True) as job:
         while not running.exists():
             assert job.poll() is None
@@ -236,7 +239,7 @@ def test_a_job_whose_steps_alone_were_told_of_a_preemption_is_put_back(
     stand_in(tmp_path / 'scontrol', calls, '')
     environment = {'PATH': f'{tmp_path}:/usr/bin:/bin', 'PYTHON': TRUE}
     environment |= {'SLURM_JOB_ID': '7', 'SLURM_CPUS_PER_TASK': '8', **more}
-    script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/fig4.py:paper']
+    script = ['bash', str(FOLDER / 'slurm.sbatch'), '--config=configs/first_paper/fig4.py:paper']
     assert subprocess.run(script, env=environment, timeout=60, check=False).returncode == status
     asked, *others = called(calls)
     assert '--cpus-per-task=8' in asked

@@ -54,7 +54,7 @@ def commands(python: pathlib.Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-OWN = f'--config={ROOT}/configs/fig1.py:quick --workdir={ROOT}/work/quick'
+OWN = f'--config={ROOT}/configs/first_paper/fig1.py:quick --workdir={ROOT}/work/quick'
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 #
 #     PROJECT=my-project ZONE=us-west4-a NAME=nope-fig4 TYPE=v5litepod-256 \
 #     VERSION=v2-alpha-tpuv5-lite WORKDIR=/mnt/shared/nope \
-#         tools/launch/tpu_pod.sh --config=configs/fig4.py:paper [--config.compute.mesh.data=16 ...]
+#         tools/launch/tpu_pod.sh --config=configs/first_paper/fig4.py:paper [--config.compute.mesh.data=16 ...]
 #
 #     NODES=2         so many slices, which the data axis spans (compute.mesh.data a multiple of it)
 #     SPOT=1          cheaper machines that may be taken away

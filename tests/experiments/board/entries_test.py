@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import pathlib
 
 import pytest
 
-from experiments import figure_commands
+from experiments import config_files, figure_commands
 from experiments.board import of_results
 from experiments.board.entries import ASKED, ENTRIES
 from experiments.figures import KINDS, FigureInput
@@ -27,7 +26,7 @@ ELSEWHERE = {
 @functools.cache
 def decided(name: str) -> frozenset[str]:
     """Claims that the figure of a config decides, or reads, on made-up numbers of one seed."""
-    config = importlib.import_module(f'configs.{name}').get_config()
+    config = config_files.module(name).get_config()
     options = config.figure.to_dict()
     kind = options.pop('kind')
     records = {}
@@ -47,7 +46,7 @@ def test_a_config_decides_the_claims_that_name_it(name):
 
 @pytest.mark.parametrize('name', ENTRIES['keys_far'].configs)
 def test_the_board_says_which_model_a_config_asks_for_keys_and_where(name):
-    config = importlib.import_module(f'configs.{name}').get_config()
+    config = config_files.module(name).get_config()
     group = config.figure.roles['split']
     for point in config.figure.get('points', ()):
         if point['label'] == group:

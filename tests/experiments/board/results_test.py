@@ -105,7 +105,9 @@ def test_a_result_is_read_as_it_was_written(tmp_path):
     assert path == tmp_path / 'quick/fig1.json'
     assert board.of_results(tmp_path) == [summary()]
     stated = json.loads(path.read_text())
-    assert stated['config'] == 'configs/fig1.py:quick' and list(stated) == sorted(stated)
+    assert stated['config'] == 'configs/first_paper/fig1.py:quick' and list(stated) == sorted(
+        stated
+    )
 
 
 def test_a_result_that_differs_in_its_date_alone_stays_as_it_is(tmp_path):

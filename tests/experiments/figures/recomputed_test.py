@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import json
 import pathlib
 
 import numpy as np
 import pytest
 
-from experiments import figures
+from experiments import config_files, figures
 from experiments.figures import FigureInput, base, resampled, write
 from nope.records import Measure, Records
 from tests.experiments.figures import recomputed, synthetic
@@ -140,7 +139,7 @@ def test_figure_7_is_decided_as_its_numbers_say(early, late, rise, tmp_path):
 
 def decided(name: str, size: str, rows: recomputed.Rows) -> recomputed.Verdicts:
     """What follows from the CSV of a config's figure."""
-    config = importlib.import_module(f'configs.{name}').get_config(size)
+    config = config_files.module(name).get_config(size)
     roles, L = config.figure.get('roles', {}), config.train.length
     if name == 'fig5':
         return recomputed.over_seeds(rows, recomputed.by_head)

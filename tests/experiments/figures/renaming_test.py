@@ -7,21 +7,17 @@ and every text that a person reads replaced by another.
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import pathlib
 from typing import Any
 
 import numpy as np
 import pytest
 
+from experiments import config_files
 from experiments.figures import KINDS, FigureInput
 from nope.records import Records
 from tests.experiments.figures import synthetic
 
-ROOT = pathlib.Path(__file__).parents[3]
-CONFIGS = sorted(
-    path.stem for path in (ROOT / 'configs').glob('*.py') if 'def get_config' in path.read_text()
-)
+CONFIGS = config_files.names()
 # Nothing is claimed of encodings but for NoPE and rotary, of layers of several kinds, of steps of a
 # training, of rules of attention weights, of positions that are random or come later, nor of where
 # and how far queries look; RULER's effective lengths are read.
@@ -183,7 +179,7 @@ def drawn(kind: str, options: dict, said: list[dict[str, Any]], texts: dict) -> 
 
 @pytest.mark.parametrize('name', CONFIGS)
 def test_no_name_decides_a_claim(name):
-    config = importlib.import_module(f'configs.{name}').get_config()
+    config = config_files.module(name).get_config()
     options = config.figure.to_dict()
     kind = options.pop('kind')
     said = [facts_of(config, record) for record in KINDS[kind].required('f', options)]
@@ -197,7 +193,7 @@ def test_no_name_decides_a_claim(name):
 
 
 def test_every_kind_of_figure_is_renamed():
-    modules = [importlib.import_module(f'configs.{name}') for name in CONFIGS]
+    modules = [config_files.module(name) for name in CONFIGS]
     assert {module.get_config().figure.kind for module in modules} == set(KINDS)
 
 

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from configs import fig4
+from configs.first_paper import fig4
 from experiments import figure_configs
 from experiments.build import build
 from experiments.report import provenance, stale, workfolder
@@ -27,13 +27,13 @@ def settings_of(size: str, **changes: object) -> dict:
 def test_a_figure_as_its_config_has_it_differs_in_nothing(size: str) -> None:
     name = 'fig4' if size == 'quick' else f'fig4_{size}'
     found = figure_configs.differences(name, settings_of(size))
-    assert found == figure_configs.Differences(f'configs/fig4.py:{size}', {}, ())
+    assert found == figure_configs.Differences(f'configs/first_paper/fig4.py:{size}', {}, ())
 
 
 def test_what_was_set_is_a_difference_and_a_flag() -> None:
     changes = {'train.steps': 600, 'name': 'fig4_long', 'seeds': (0, 1)}
     found = figure_configs.differences('fig4_long', settings_of('quick', **changes))
-    assert found.config == 'configs/fig4.py:quick'
+    assert found.config == 'configs/first_paper/fig4.py:quick'
     assert found.changed['train.steps'] == ('2400', '600')
     assert set(found.changed) >= set(changes)
     assert found.flags is not None
@@ -72,26 +72,29 @@ def test_the_command_that_drew_a_figure_tells_its_config(tmp_path: pathlib.Path)
     settings = settings_of('small', name='fig4_of_mine')
     files.write_json(folder / 'spec.json', {'settings': settings})
     lines = [
-        {'figure': 'fig4_of_mine', 'arguments': ['--config=configs/fig4.py:quick']},
+        {'figure': 'fig4_of_mine', 'arguments': ['--config=configs/first_paper/fig4.py:quick']},
         {
             'figure': 'fig4_of_mine',
-            'arguments': ['--workdir=W', '--config=/configs/fig4.py:small'],
+            'arguments': ['--workdir=W', '--config=/configs/first_paper/fig4.py:small'],
         },
-        {'figure': 'fig5', 'arguments': ['--config=configs/fig5.py:quick']},
+        {'figure': 'fig5', 'arguments': ['--config=configs/first_paper/fig5.py:quick']},
         {'figure': 'fig4_of_mine', 'arguments': None},
     ]
     (tmp_path / 'commands.jsonl').write_text(''.join(json.dumps(x) + '\n' for x in lines))
     (origin,) = provenance.figures(workfolder.read(tmp_path))
-    assert origin.differences.config == 'configs/fig4.py:small'
+    assert origin.differences.config == 'configs/first_paper/fig4.py:small'
     assert origin.differences.flags == ('--config.name=fig4_of_mine',)
-    assert '--config=configs/fig4.py:small --workdir=' in origin.rerun
+    assert '--config=configs/first_paper/fig4.py:small --workdir=' in origin.rerun
 
 
 @pytest.mark.parametrize(
     ('asked', 'config'),
     [
-        ('configs/b_attention.py:quick,text', 'configs/b_attention.py:quick,text'),
-        ('configs/extend.py', 'configs/extend.py'),
+        (
+            'configs/second_paper/b_attention.py:quick,text',
+            'configs/second_paper/b_attention.py:quick,text',
+        ),
+        ('configs/checkpoints/extend.py', 'configs/checkpoints/extend.py'),
         ('mine/fig4.py:quick', ''),
         ('configs/no_such.py:quick', ''),
     ],

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from configs import laws as config
+from configs.temperatures import laws as config
 from experiments.figures import KINDS, FigureInput
 from experiments.figures.base import Claim
 from experiments.figures.claims import laws

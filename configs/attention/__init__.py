@@ -1,0 +1,1 @@
+"""Why a model stops: shape of its attention, and how it forms in training."""

@@ -1,0 +1,1 @@
+"""A checkpoint of the user's: its context extended, its RULER scores."""

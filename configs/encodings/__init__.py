@@ -1,0 +1,1 @@
+"""Other position encodings and attention weights."""

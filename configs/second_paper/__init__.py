@@ -1,0 +1,1 @@
+"""The second paper (arXiv 2305.19466): encodings, scratchpads, patterns, code."""

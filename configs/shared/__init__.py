@@ -1,0 +1,1 @@
+"""Sections with their defaults, models, data and other parts of configs."""

@@ -1,0 +1,1 @@
+"""Heads or layers of two kinds: local, and without position."""

@@ -1,0 +1,1 @@
+"""Multipliers of the logits that follow the length."""

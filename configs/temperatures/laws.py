@@ -1,0 +1,129 @@
+"""Loss against window length under every law of lambda, on one NoPE model and trained in.
+
+    nope run laws:quick --workdir=work/quick
+
+n / L from 1 to 8 on windows that end at the same tokens. Three ways to use a law
+(nope/model/lam/README.md has the formulas): one coefficient a head searched up to 4 L with the
+weights frozen; the published coefficient in all heads; in place while the model is trained. Two
+temperatures that follow each query (nope/model/README.md) are among them. One search has no labels:
+it brings the entropy of each head back to that at L. Beside them the base model, the best uniform
+multiplier for each n and HeadScale searched at 4 L. One seed; `--config.seeds="(0,1,2)"` for three.
+
+Quick: two CPU cores, 29 minutes of one of them. The base model is fig1's, HeadScale and
+log-length are fig_dynamic's: in its work folder nine searches and three trainings are left.
+"""
+
+from ml_collections import ConfigDict
+
+from configs.shared import base, pieces
+from configs.temperatures.fig_dynamic import SEARCHED, TIMES
+
+BY_LENGTH, BY_POSITION = 'searched, by length', 'searched, by position'
+FIXED_LENGTH, FIXED_POSITION = 'as published, by length', 'as published, by position'
+TRAINED = 'trained in'
+ENTROPY = 'temperature_entropy'  # the run at the temperature by entropy
+MATCHED = 'matched_log_length'  # log_length searched by entropy, not by loss
+
+# Run, row and label of the laws whose coefficients are searched; log_length is `pieces`' own.
+SEARCHES = (
+    ('log_square', BY_LENGTH, 'two numbers a head, 1 + a x + b x^2'),
+    ('yarn_temperature', BY_LENGTH, 'YaRN temperature'),
+    ('info_scale', BY_LENGTH, 'InfoScale, searched'),
+    ('log_position', BY_POSITION, '1 + r ln max(i / L, 1)'),
+    ('log_floor', BY_POSITION, '1 + r ln(1 + floor(i / L))'),
+    ('log_offset', BY_POSITION, 'log-offset'),
+    ('scalable_softmax', BY_POSITION, 's ln i'),
+    ('scalable_softmax_bias', BY_POSITION, 's ln i + b'),
+)
+# Of s ln i at a size's L: 1 / mean(ln i), under which the mean multiplier up to L is 1.
+MEAN_ONE = {'quick': 0.312, 'small': 0.258, 'medium': 0.219, 'paper': 0.151}
+# Form, row and label of the laws that are taken as their sources have them.
+PUBLISHED = (
+    ('log_length', FIXED_LENGTH, '1 + 0.397 ln(n / L)'),
+    ('log_ratio', FIXED_LENGTH, 'ln n / ln L (Su)'),
+    ('yarn_temperature', FIXED_LENGTH, '(1 + 0.1 ln(n / L))^2 (YaRN)'),
+    ('info_scale', FIXED_LENGTH, 'InfoScale'),
+    ('log_position', FIXED_POSITION, '1 + 0.1 ln(i / L) (Inkling)'),
+    ('log_floor', FIXED_POSITION, '1 + 0.1 ln(1 + floor(i / L)) (Llama 4)'),
+    ('log_ratio_position', FIXED_POSITION, 'ln i / ln L (Grok-2, Qwen)'),
+    ('log_offset', FIXED_POSITION, 'ln(a + i) / ln a (SWAN)'),
+)
+
+
+def get_config(size: str = 'quick') -> ConfigDict:
+    config = base.experiment('laws', size)
+    config.runs = {'nope': pieces.base()}
+    headscale = pieces.add_headscale(config, 4.0)
+    log_length = pieces.add_log_length(config, SEARCHED)
+    search = config.runs[log_length].to_dict()['search'] | {'objective': 'entropy'}
+    config.runs[MATCHED] = {'init': 'nope', 'search': search}
+    config.runs[ENTROPY] = {'init': 'nope', 'model': {'temperature': 'entropy'}}
+    curves = [
+        _curve('base', 'base'),
+        _curve('uniform', 'best uniform multiplier for each n'),
+        _curve(headscale, 'HeadScale searched at 4 L'),
+        _curve(log_length, '1 + a ln(n / L)', BY_LENGTH),
+        _curve(MATCHED, '1 + a ln(n / L), by entropy', BY_LENGTH),
+        *_add_searches(config, size),
+        *_add_published(config),
+        _curve(ENTROPY, "by each query's entropy", FIXED_POSITION),
+        *_add_trained(config),
+    ]
+    for curve in curves:
+        name = curve['group']
+        run = 'nope' if name in ('base', 'uniform') else name
+        config.evals[f'{name}/'] = {'kind': 'lengths', 'run': run, 'times': TIMES}
+    config.evals['uniform/'].grid = {'high': 2.6}
+    config.figure = {
+        'kind': 'length_curves',
+        'curves': tuple(curves),
+        'roles': {
+            'base': 'base',
+            'uniform': 'uniform',
+            'headscale': {4: headscale},
+            'log_square': 'searched_log_square',
+            'scalable_softmax': 'searched_scalable_softmax',
+            'scalable_softmax_bias': 'searched_scalable_softmax_bias',
+            **{f'fixed_{form}': f'fixed_{form}' for form, _, _ in PUBLISHED},
+            'fixed_entropy': ENTROPY,
+            'trained_scalable_softmax': 'trained_scalable_softmax',
+            'trained_adaptive': 'trained_adaptive',
+        },
+    }
+    return config
+
+
+def _curve(group: str, label: str, row: str = '') -> dict:
+    return {'group': group, 'label': label} | ({'row': row} if row else {})
+
+
+def _add_searches(config: ConfigDict, size: str) -> list[dict]:
+    """Searches of 200 steps at lengths up to 4 L, as log-length's."""
+    for form, _, _ in SEARCHES:
+        search: dict = {'form': form, 'times': SEARCHED}
+        if form == 'scalable_softmax':  # which has no neutral coefficient to start from
+            search['start'] = MEAN_ONE[size]
+        config.runs[f'searched_{form}'] = {'init': 'nope', 'search': search}
+    return [_curve(f'searched_{form}', label, row) for form, row, label in SEARCHES]
+
+
+def _add_published(config: ConfigDict) -> list[dict]:
+    """Laws on the base model that train nothing, with their published coefficients."""
+    for form, _, _ in PUBLISHED:
+        config.runs[f'fixed_{form}'] = {'init': 'nope', 'lam': {'form': form}}
+    return [_curve(f'fixed_{form}', label, row) for form, row, label in PUBLISHED]
+
+
+def _add_trained(config: ConfigDict) -> list[dict]:
+    """Models like the base model, trained under a law from the start."""
+    scalable = {'form': 'scalable_softmax', 'coefficient': 0.43, 'trained': True}
+    # From a length of 1 on: 1 + 0.4 ln i.
+    log_keys = {'form': {'kind': 'log_position', 'train_length': 1}, 'coefficient': 0.4}
+    config.runs['trained_scalable_softmax'] = {**pieces.base(), 'lam': scalable}
+    config.runs['trained_log_keys'] = {**pieces.base(), 'lam': log_keys}
+    config.runs['trained_adaptive'] = {**pieces.base(), 'model': {'temperature': 'adaptive'}}
+    return [
+        _curve('trained_scalable_softmax', 's ln i, s trained from 0.43', TRAINED),
+        _curve('trained_log_keys', '1 + 0.4 ln i', TRAINED),
+        _curve('trained_adaptive', "1 + beta (ln i)^gamma of each query (ASEntmax's)", TRAINED),
+    ]
